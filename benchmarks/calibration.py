@@ -23,7 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.recorded import RESULTS
-from eatss.measurement.energy.meter import energy_meter
+from eatss.measurement.energy_meter import energy_meter
 
 FILE = "calibration.json"
 LOG = "calibration-nvidia-smi.csv"

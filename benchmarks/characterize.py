@@ -25,9 +25,9 @@ from rich.console import RenderableType
 
 from benchmarks.recorded import RESULTS
 from eatss.cards import load_profile
+from eatss.measurement.characterize.benchmark import read_record
 from eatss.measurement.characterize.fit import EnergyFit, calibrated
-from eatss.measurement.characterize.power_limited_roofline import WIDTHS
-from eatss.measurement.characterize.result import read_record
+from eatss.measurement.characterize.roofline_points import WIDTHS
 from eatss.report.card_plots import (
     block_figure,
     memory_figure,

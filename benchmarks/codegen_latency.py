@@ -30,7 +30,7 @@ from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
 from eatss.choose import Selection
 from eatss.choose.options import SelectOptions
-from eatss.lower.recipe.options import CodeRequest
+from eatss.lower.recipe import CodeRequest
 from eatss.program import Program
 from eatss.session.session import Session
 

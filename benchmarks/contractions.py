@@ -85,7 +85,7 @@ def prepare_all(directory: Path, gpu: str) -> None:
     """Generate every layout."""
     # not on the machine with the card
     from eatss.choose.options import SelectOptions  # noqa: PLC0415
-    from eatss.lower.recipe.options import CodeRequest  # noqa: PLC0415
+    from eatss.lower.recipe import CodeRequest  # noqa: PLC0415
     from eatss.session.session import Session  # noqa: PLC0415
 
     profile = without_tensor_cores(gpu)

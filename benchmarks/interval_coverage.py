@@ -14,8 +14,8 @@ import argparse
 import numpy as np
 import numpy.typing as npt
 
+from eatss.measurement.assemble import mean_estimate, paired_ratio
 from eatss.measurement.options import MeasureOptions
-from eatss.measurement.statistics import mean_estimate, paired_ratio
 
 OPTIONS = MeasureOptions()
 WINDOW_S = 2.7

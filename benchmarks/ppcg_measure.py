@@ -37,9 +37,8 @@ from eatss.measurement.card import Card
 from eatss.measurement.measurement import LoadState, Missing, Reading
 from eatss.measurement.metering import Metering, load_state, sampled_states
 from eatss.measurement.meters.choose import choose_meters
-from eatss.measurement.meters.meter import Meter
+from eatss.measurement.meters.meter import Meter, read
 from eatss.measurement.meters.nvml import NvmlDevice, card_state
-from eatss.measurement.meters.reading import read
 
 CHILD = Path(__file__).resolve().parent / "ppcg_child.py"
 WARM_UP_S = 10.0

@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from eatss.base.shipped import data_directory
 from eatss.measurement import measurement_from_dict, measurement_to_dict
+from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.card import CompileError
 from eatss.measurement.compile import compile_program, find_toolchains, usable_cache
-from eatss.measurement.launches import complete_sizes
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.program import load_program
@@ -46,7 +46,7 @@ REJECTED = "rejected.txt"
 def prepare(directory: Path, kernel: str, choices: Sequence[str], gpu: str) -> None:
     """Generate ``directory/kernel/choice`` for every choice of ``--tiles``."""
     # not on the machine with the card
-    from eatss.measurement.labels import parse_tile_choices  # noqa: PLC0415
+    from eatss.measurement.options import parse_tile_choices  # noqa: PLC0415
     from eatss.session.variants import SourceOptions, generate_variants  # noqa: PLC0415
 
     folder = directory / kernel

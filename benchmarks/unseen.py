@@ -111,7 +111,7 @@ def _prepare(job: tuple[Path, Path, str, int, int]) -> str:
     # not on the machine with the card
     from eatss.cards import load_profile  # noqa: PLC0415
     from eatss.choose.options import SelectOptions  # noqa: PLC0415
-    from eatss.lower.recipe.options import CodeRequest  # noqa: PLC0415
+    from eatss.lower.recipe import CodeRequest  # noqa: PLC0415
     from eatss.session.session import Session  # noqa: PLC0415
 
     directory, source, gpu, count, seed = job

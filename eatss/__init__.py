@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from eatss.base.diagnostics import (
         Diagnostic,
         EatssError,
+        EatssWarning,
         InputError,
         InternalError,
         NoSolutionError,
     )
-    from eatss.base.notices import EatssWarning
     from eatss.base.schemas import schema
     from eatss.building import PpcgBuild, ppcg
     from eatss.cards import GpuProfile, list_profiles, load_profile
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
         u32,
         u64,
     )
-    from eatss.measurement.energy.measurement import EnergyMeasurement
-    from eatss.measurement.energy.meter import energy_meter
+    from eatss.measurement.energy_measurement import EnergyMeasurement
+    from eatss.measurement.energy_meter import energy_meter
     from eatss.measurement.measured import Interrupted
     from eatss.measurement.measurement import Comparison, Measurement
     from eatss.measurement.options import MeasureOptions
@@ -70,8 +70,8 @@ _HOME = {
     "Comparison": "eatss.measurement.measurement",
     "Diagnostic": "eatss.base.diagnostics",
     "EatssError": "eatss.base.diagnostics",
-    "EatssWarning": "eatss.base.notices",
-    "EnergyMeasurement": "eatss.measurement.energy.measurement",
+    "EatssWarning": "eatss.base.diagnostics",
+    "EnergyMeasurement": "eatss.measurement.energy_measurement",
     "Generation": "eatss.tune.generation",
     "GpuProfile": "eatss.cards",
     "InputError": "eatss.base.diagnostics",
@@ -94,7 +94,7 @@ _HOME = {
     "__version__": "eatss.version",
     "codegen": "eatss.api",
     "compare": "eatss.measuring",
-    "energy_meter": "eatss.measurement.energy.meter",
+    "energy_meter": "eatss.measurement.energy_meter",
     "f16": "eatss.frontend.python_types",
     "f32": "eatss.frontend.python_types",
     "f64": "eatss.frontend.python_types",

@@ -7,10 +7,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from eatss.base.cache.options import Caching
-from eatss.base.diagnostics import Diagnostic, input_error
+from eatss.base.cache import Caching
+from eatss.base.diagnostics import Diagnostic, input_error, warn_caller
 from eatss.base.forked import in_bounds
-from eatss.base.notices import warn_caller
 from eatss.base.options import Keywords, spelled_out
 from eatss.base.targets import TARGETS, Cut, TargetName
 from eatss.cards import GpuProfile, load_profile
@@ -18,9 +17,8 @@ from eatss.choose.options import SelectKeywords, SelectOptions, VolumeName, chec
 from eatss.choose.selection import Selection
 from eatss.frontend.options import PpcgReadingKeywords, Reading, ReadingKeywords
 from eatss.frontend.python import PythonScop
-from eatss.lower.recipe.options import CodeRequest, SizeKeywords
-from eatss.lower.recipe.recipe import Recipe, read_recipe
-from eatss.lower.recipe.requests import check_alone, choices
+from eatss.lower.recipe import CodeRequest, Recipe, SizeKeywords, read_recipe
+from eatss.lower.requests import check_alone, choices
 from eatss.program import Program
 from eatss.session.found import FoundProgram, FoundSelection
 from eatss.session.kept import kept_program, kept_selection, write_kept

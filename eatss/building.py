@@ -16,17 +16,18 @@ from pathlib import Path
 from typing import Literal
 
 from eatss.api import found_selection
-from eatss.base.cache.options import Caching
+from eatss.base.cache import Caching
 from eatss.base.diagnostics import (
     Diagnostic,
     InputError,
     NoSolutionError,
     Severity,
+    Told,
+    nobody,
 )
 from eatss.base.files import folder_named, placed_files
 from eatss.base.forked import in_bounds
 from eatss.base.frozen import frozen
-from eatss.base.notices import Told, nobody
 from eatss.base.options import Keywords, spelled_out
 from eatss.base.shipped import MARK
 from eatss.base.shown import Shown
@@ -37,31 +38,34 @@ from eatss.choose.options import SelectKeywords, SelectOptions
 from eatss.choose.selection import SELECTION
 from eatss.cuda.folder import OriginalFiles, headers_of, program_files
 from eatss.frontend.options import Reading
-from eatss.ppcg_build.arguments import PpcgArguments, ppcg_arguments
-from eatss.ppcg_build.findings import (
-    cannot_write,
-    cannot_write_file,
-    falls_back,
-    no_source,
-    not_measurable,
-    nothing_mapped,
+from eatss.ppcg_build.host_code import HostRegion, NotUnderstoodError, host_regions
+from eatss.ppcg_build.mismatches import (
+    check_place,
+    dependency_text,
+    mismatches,
+    ppcg_readme,
+    replaced,
 )
-from eatss.ppcg_build.host_code import HostRegion, host_regions
-from eatss.ppcg_build.integers import NotUnderstoodError
-from eatss.ppcg_build.kernel_code import KernelFile, kernel_names, read_kernels
-from eatss.ppcg_build.mismatches import mismatches
-from eatss.ppcg_build.program import PpcgCode, program_of
+from eatss.ppcg_build.program import KernelFile, PpcgCode, kernel_names, program_of, read_kernels
 from eatss.ppcg_build.run import (
     TIMEOUT_S,
     Generated,
+    PpcgArguments,
     PpcgError,
+    cannot_write,
+    cannot_write_file,
     check_timeout,
+    falls_back,
     find_ppcg,
     generated_files,
+    is_dump,
+    no_source,
+    not_measurable,
+    nothing_mapped,
+    ppcg_arguments,
     run_ppcg,
+    used_sizes,
 )
-from eatss.ppcg_build.side_files import check_place, dependency_text, ppcg_readme, replaced
-from eatss.ppcg_build.sizes import is_dump, used_sizes
 from eatss.program import PLAN_FILE, PROGRAM_SUFFIX, Program
 from eatss.session.session import Session
 

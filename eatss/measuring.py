@@ -12,21 +12,20 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eatss.base.diagnostics import input_error
+from eatss.base.diagnostics import input_error, warn_caller
 from eatss.base.files import folder_named
-from eatss.base.notices import warn_caller
-from eatss.measurement.compare_variants import check_comparable
-from eatss.measurement.labels import (
+from eatss.measurement.api import check_comparable
+from eatss.measurement.measured import compared, measured, stack_warnings_of
+from eatss.measurement.measurement import Comparison, Measurement
+from eatss.measurement.options import (
     SELECTED,
+    MeasureOptions,
     baseline_label,
     folder_variants,
     is_program,
     parse_tile_choices,
     program_variant,
 )
-from eatss.measurement.measured import compared, measured, stack_warnings_of
-from eatss.measurement.measurement import Comparison, Measurement
-from eatss.measurement.options import MeasureOptions
 
 if TYPE_CHECKING:
     from eatss.frontend.python import PythonScop

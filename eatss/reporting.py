@@ -7,9 +7,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from eatss.base.diagnostics import input_error
+from eatss.base.diagnostics import Told, Warned, input_error, nobody, warn_caller
 from eatss.base.files import write_whole
-from eatss.base.notices import Told, Warned, nobody, warn_caller
 from eatss.base.shipped import located_sweep
 from eatss.tune.faults import check_no_store
 

@@ -15,9 +15,9 @@ from eatss.analysis.work import (
     sizes_of,
 )
 from eatss.base.diagnostics import Diagnostic, Severity, SourceSpan
-from eatss.base.expected_run import ProgramSize
 from eatss.base.frozen import frozen
 from eatss.base.polynomial import Polynomial
+from eatss.base.shown import ProgramSize
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.kernel import Kernel, Reference, ScheduledScop, Subscript, footprint
 from eatss.polyhedral.scop import Scop

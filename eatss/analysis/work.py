@@ -25,7 +25,7 @@ from eatss.analysis.facts import (
     touched_box,
 )
 from eatss.analysis.operations import operations_of
-from eatss.base.expected_run import ProgramSize
+from eatss.base.shown import ProgramSize
 from eatss.polyhedral.expression import (
     Array,
     Binary,

@@ -1,14 +1,34 @@
-"""nvcc and GCC: where they are, and whether what is named is one."""
+"""Whether this process runs in a container, where a card has to be passed in from the host.
+
+nvcc and GCC: where they are, and whether what is named is one.
+
+Packages that an installation may leave out, and what to say where one is needed.
+"""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
+
+
+def in_container(root: Path = Path("/")) -> bool:
+    """Return whether this process runs in a container, as far as files tell."""
+    if (root / ".dockerenv").exists() or (root / "run/.containerenv").exists():
+        return True
+    try:
+        groups = (root / "proc/1/cgroup").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return any(word in groups for word in ("docker", "kubepods", "containerd", "libpod", "lxc"))
+
 
 USUAL = "/usr/local/cuda/bin/nvcc"
 """Where the CUDA toolkit puts it; looked at after the path."""
@@ -115,3 +135,43 @@ _HINTS = {
     "nvcc": f"name the compiler of the CUDA toolkit, as in --nvcc {USUAL}",
     "GCC": "name a GCC: only it has the checks that verification rests on",
 }
+
+
+GENERATING = {"z3": "z3-solver", "islpy": "islpy", "clang": "libclang"}
+"""What ``eatss-measure`` leaves out: modules, and how ``pip`` calls them."""
+
+CARRIED_WITHOUT = frozenset({"networkx", "numpy", "pydantic", "scipy"})
+"""What the one file of ``eatss-measure`` leaves to the machine it is carried to."""
+
+
+@contextmanager
+def missing_packages_named() -> Iterator[None]:
+    """Say in words in the block that a package is not there, if an installation may leave it out.
+
+    Raises:
+        InputError: ``EATSS-C030``, such a package is missing.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise _in_words(error) or error from None
+
+
+def _in_words(error: ModuleNotFoundError) -> InputError | None:
+    needed = (error.name or "").partition(".")[0]
+    if needed in CARRIED_WITHOUT:
+        named = needed
+        hint = f"pip install {needed}"
+    elif needed in GENERATING:
+        named = ", ".join(pip for name, pip in GENERATING.items() if not _installed(name))
+        hint = "pip install eatss; programs are verified and measured without"
+    else:
+        return None
+    return input_error("EATSS-C030", f"this needs {named}, not installed here", hint=hint)
+
+
+def _installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False

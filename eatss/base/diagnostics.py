@@ -3,14 +3,24 @@
 Every package raises :class:`EatssError`; the command line turns it into text or
 JSON and into an exit code. A user's mistake never reaches the user as a
 traceback.
+
+Findings that stop nothing, as warnings of Python at the line that called eatss.
+
+import warnings
+warnings.filterwarnings("error", category=eatss.EatssWarning)
+warnings.filterwarnings("ignore", message=".*EATSS-F095", category=eatss.EatssWarning)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Any, Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
 
 from eatss.base.frozen import frozen
 from eatss.base.text import printable
@@ -196,3 +206,55 @@ def did_you_mean(name: str, known: Iterable[str], others: str = "") -> str:
     names = list(known)
     close = get_close_matches(name, names, n=1)
     return f"did you mean {close[0]}?" if close else others and f"{others}: {', '.join(names)}"
+
+
+_OWN = str(Path(__file__).parents[1]) + os.sep
+
+
+class EatssWarning(UserWarning):
+    """Something about the input that eatss accepts, and that is hardly meant so.
+
+    ``str(warning)`` is what the command line prints. ``diagnostic`` is the finding.
+    """
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        self.diagnostic = diagnostic
+        super().__init__(diagnostic)
+
+    def __str__(self) -> str:
+        return self.diagnostic.text()
+
+    @property
+    def code(self) -> str:
+        """The stable code, ``"EATSS-F095"``."""
+        return self.diagnostic.code
+
+
+Warned: TypeAlias = Callable[[Sequence[Diagnostic]], None]
+"""Is told of findings that stop nothing."""
+
+
+def warn_caller(findings: Sequence[Diagnostic]) -> None:
+    """Warn of findings, at the line outside of eatss from which it was called."""
+    for finding in findings:
+        warnings.warn(EatssWarning(finding), stacklevel=1 + _frames_of_eatss())
+
+
+def _frames_of_eatss() -> int:
+    """Return how many calls there are from the user's code to whoever calls this."""
+    frame, count = sys._getframe(1), 0
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame, count = frame.f_back, count + 1
+    return count
+
+
+class Told(Protocol):
+    """Is told what is done now, and how much of how many is done, where that is known."""
+
+    def __call__(self, what: str, done: float = 0, total: float | None = None) -> None:
+        """Take note; it must be quick."""
+        ...
+
+
+def nobody(what: str, done: float = 0, total: float | None = None) -> None:
+    """Is told, and does nothing."""

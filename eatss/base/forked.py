@@ -29,10 +29,10 @@ from pkgutil import iter_modules
 from traceback import format_exception
 from typing import NoReturn, ParamSpec, TypeVar
 
+from eatss.base.compilers import missing_packages_named
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.interrupts import ENDING, HeldSignals
-from eatss.base.missing_packages import missing_packages_named
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -60,8 +60,6 @@ _NEEDED = (
     "lower",
     "lower.instructions",
     "lower.kernel",
-    "lower.recipe",
-    "lower.schedule",
     "lower.transform",
     "polyhedral",
     "program",

@@ -43,7 +43,7 @@ PUBLISHED: Mapping[str, Published] = {
     "predict": Published("eatss.choose.expectation:ProgramExpectation", "eatss predict"),
     "codegen": Published("eatss.report.selection:PrintedPlan", "eatss codegen --format json"),
     "plan": Published("eatss.program.plan:Program", "eatss codegen, as plan.json of a folder"),
-    "recipe": Published("eatss.lower.recipe.recipe:Recipe", "eatss codegen --save-recipe"),
+    "recipe": Published("eatss.lower.recipe:Recipe", "eatss codegen --save-recipe"),
     "verify": Published("eatss.verify.result:Verifications", "eatss verify --format json"),
     "measure": Published(
         "eatss.measurement.measurement:Measurements", "eatss measure --format json"
@@ -54,7 +54,7 @@ PUBLISHED: Mapping[str, Published] = {
     "comparison": Published(
         "eatss.measurement.requirement:JudgedComparison", "eatss compare --format json"
     ),
-    "cache": Published("eatss.base.cache.store:Contents", "eatss cache ls --format json"),
+    "cache": Published("eatss.base.cache:Contents", "eatss cache ls --format json"),
     "meter": Published("eatss.measurement.foreign:ProgramEnergy", "eatss meter --format json"),
     "results": Published("eatss.tune.rows:Summaries", "eatss results ls --format json"),
     "sweep": Published("eatss.tune.rows:Sweep", "eatss results export, show --format json"),

@@ -2,18 +2,23 @@
 
 A noun knows its own line only. What makes its table it names, and that is found when it is asked
 for, because it needs the noun itself.
+
+What one run of a program is expected to take on a card, in words: ``5.503 ms, 3.108 J``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from eatss.base.diagnostics import input_error
+from eatss.base.frozen import frozen
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
 
 _NOTEBOOK = "eatss.report.render:html_of"
 
@@ -110,3 +115,153 @@ def _amount(value: float | None, units: tuple[tuple[str, float], ...]) -> str:
 def pairs_text(pairs: Sequence[tuple[str, int]]) -> str:
     """Return names and numbers, ``i 16, j 384``."""
     return ", ".join(f"{name} {value}" for name, value in pairs)
+
+
+FAR = 100
+"""So many times the time at the roofline is not told without a word."""
+
+
+@frozen
+class ExpectedRun:
+    """Time and energy of a run, in s and J, at some sizes of the program.
+
+    ``host_time_s`` is the part of the time that statements on the host take, at least; the energy
+    is the card's. ``least_time_s`` is the time of the work at the roofline of the card.
+    """
+
+    time_s: float
+    energy_j: float
+    least_time_s: float
+    sizes: tuple[ProgramSize, ...] = ()
+    host_time_s: float = 0.0
+
+    def __str__(self) -> str:
+        text = f"{self.amounts} {sizes_text(self.sizes)}"
+        if self.is_far:
+            least = time_text(self.least_time_s)
+            text += f"; {self.times_words} the least time of this work, {least}"
+        return text
+
+    @property
+    def amounts(self) -> str:
+        """Time and energy as text."""
+        card = f", {energy_text(self.energy_j)}" if self.energy_j else ""
+        return f"{self.time_words}{card}"
+
+    @property
+    def time_words(self) -> str:
+        """The time as text: ``at least`` so much where the host is in it."""
+        return f"{self._at_least}{time_text(self.time_s)}"
+
+    @property
+    def times_words(self) -> str:
+        """How many times the least time of the work it takes, as text."""
+        return f"{self._at_least}{self.times_least:.0f} times"
+
+    @property
+    def _at_least(self) -> str:
+        return "at least " if self.host_time_s else ""
+
+    @property
+    def times_least(self) -> float:
+        """How many times the least time of the work it takes; 0 where that is not known."""
+        return self.time_s / self.least_time_s if self.least_time_s else 0.0
+
+    @property
+    def is_far(self) -> bool:
+        """Whether that is more than is told without a word."""
+        return self.times_least >= FAR
+
+
+class OfRun:
+    """Has time and energy of what a run of a program is ``expected`` to take."""
+
+    __slots__ = ()
+
+    @property
+    def expected(self) -> ExpectedRun | None:
+        """What a run takes, ``None`` where that is not known of all of it."""
+        raise NotImplementedError
+
+    @property
+    def time_s(self) -> float | None:
+        """Time of a run, that of the host with its least, ``None`` where it is not known."""
+        return None if self.expected is None else self.expected.time_s
+
+    @property
+    def energy_j(self) -> float | None:
+        """Energy of the card in a run, likewise."""
+        return None if self.expected is None else self.expected.energy_j
+
+
+class Amounts(Protocol):
+    """What a kernel is expected to take."""
+
+    @property
+    def time_s(self) -> float:
+        """Time over all launches."""
+        ...
+
+    @property
+    def energy_j(self) -> float:
+        """Energy over all launches."""
+        ...
+
+
+def why_unknown(kernels: Sequence[Amounts | None]) -> str:
+    """Return why it is not known what a run takes that :func:`run_of` has nothing of."""
+    if None in kernels:
+        return "not known, because a kernel is not expected to launch"
+    return "not known, because what the host runs cannot be counted"
+
+
+def run_of(
+    kernels: Sequence[Amounts | None],
+    *,
+    host_time_s: float | None,
+    least_time_s: float,
+    sizes: tuple[ProgramSize, ...],
+) -> ExpectedRun | None:
+    """Return what a run takes, ``None`` where something of it is not known, or does not launch."""
+    known = [one for one in kernels if one is not None]
+    if host_time_s is None or len(known) < len(kernels):
+        return None
+    return ExpectedRun(
+        time_s=sum(one.time_s for one in known) + host_time_s,
+        energy_j=sum(one.energy_j for one in known),
+        least_time_s=least_time_s,
+        sizes=sizes,
+        host_time_s=host_time_s,
+    )
+
+
+@frozen
+class ProgramSize:
+    """A size of a program by its name in the source; ``assumed`` where nothing says its value."""
+
+    name: str
+    value: int
+    assumed: bool = False
+
+
+def sizes_text(sizes: Sequence[ProgramSize]) -> str:
+    """Return the sizes that a prediction is for, ``at T=20, n=4096 assumed, --param n=…``."""
+    if not sizes:
+        return "at the sizes in the source"
+    given = [one for one in sizes if not one.assumed]
+    assumed = [one for one in sizes if one.assumed]
+    parts = _equations(given)
+    if assumed:
+        parts += [
+            f"{' '.join(_equations(assumed))} assumed",
+            " ".join(f"--param {one.name}=…" for one in assumed),
+        ]
+    return f"at {', '.join(parts)}"
+
+
+def _equations(sizes: Sequence[ProgramSize]) -> list[str]:
+    """Return sizes as texts, neighbours of one value together."""
+    return [
+        f"{'='.join(one.name for one in same)}={value}"
+        for value, same in groupby(sizes, key=lambda one: one.value)
+    ]

@@ -4,12 +4,18 @@ A row says whose kernels they are, and of which :class:`Language` the code is. W
 things and asks of a card is said in its row, so another one of CUDA's kind is a row here and a
 printer of kernels beside ``eatss/cuda/kernel_printer.py``. Names of coordinates in the nodes of a
 kernel are CUDA's, whatever it is printed as.
+
+What may be least of a run, said here only: names, and how each follows from time and energy.
+
+Another one is a name in ``ObjectiveName`` and a row of ``MEASURES``. Selections, sweeps, replays,
+results, help and completion know it then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any, Literal, TypeAlias, get_args
 
 from eatss.base.frozen import frozen
 
@@ -94,3 +100,98 @@ TARGETS: Mapping[str, Target] = {
         Target(name="cuda", cut="eatss", on_host=False),
     )
 }
+
+
+ObjectiveName: TypeAlias = Literal["energy", "time", "edp"]
+
+Goal: TypeAlias = Literal[ObjectiveName, "pareto"]
+"""What a sweep looks for; ``pareto``: every variant that no other beats in both time and energy."""
+
+Order: TypeAlias = Literal["time", ObjectiveName, "ppw"]
+"""What rows are in the order of; ``ppw`` is GFLOP/J."""
+
+
+@frozen
+class Measure:
+    """A number of a run that is to be small.
+
+    ``value`` takes time in s and energy in J, numbers or columns, and gives a number of ``unit``;
+    ``scale`` ones of a ``small_unit`` are one of it. ``reads`` says which of the two it takes,
+    ``title`` what it is, ``about`` what its name means.
+    """
+
+    value: Callable[[Any, Any], Any]
+    unit: str
+    scale: float
+    small_unit: str
+    reads: tuple[Literal["time", "energy"], ...]
+    title: str
+    about: str = ""
+    default: bool = False
+
+    def of(self, time_s: float | None, energy_j: float | None) -> float:
+        """Return the number of a run, infinite where what it reads is not known."""
+        known = {"time": time_s, "energy": energy_j}
+        if any(known[name] is None for name in self.reads):
+            return inf
+        return float(self.value(time_s, energy_j))
+
+    @property
+    def what(self) -> str:
+        """What it reads, in words."""
+        words = [f"{'an' if name[0] in 'aeiou' else 'a'} {name}" for name in self.reads]
+        return f"both {' and '.join(words)}" if len(words) > 1 else words[0]
+
+
+MEASURES: Mapping[str, Measure] = {
+    "energy": Measure(
+        value=lambda _, energy_j: energy_j,
+        unit="J",
+        scale=1e9,
+        small_unit="nJ",
+        reads=("energy",),
+        title="energy of a run",
+        default=True,
+    ),
+    "time": Measure(
+        value=lambda time_s, _: time_s,
+        unit="s",
+        scale=1e12,
+        small_unit="ps",
+        reads=("time",),
+        title="time of a run",
+    ),
+    "edp": Measure(
+        value=lambda time_s, energy_j: energy_j * time_s,
+        unit="J s",
+        scale=1e12,
+        small_unit="pJ s",
+        reads=("time", "energy"),
+        title="energy times time of a run",
+        about="energy × time",
+    ),
+}
+"""All of them by name."""
+
+
+def measure_of(goal: Goal) -> Measure:
+    """Return what a goal makes small; of ``pareto`` what joins both."""
+    return MEASURES["edp" if goal == "pareto" else goal]
+
+
+def told() -> str:
+    """Return all names with what is told of them: ``energy (the default), time``."""
+    notes = ((name, "the default" if own.default else own.about) for name, own in MEASURES.items())
+    return ", ".join(f"{name} ({note})" if note else name for name, note in notes)
+
+
+def meant() -> str:
+    """Return what names of orders mean that do not say it: ``edp: energy × time``."""
+    own = [(name, measure.about) for name, measure in MEASURES.items() if measure.about]
+    return ", ".join(f"{name}: {about}" for name, about in (*own, ("ppw", "GFLOP/J")))
+
+
+def either() -> str:
+    """Return all names to choose from: ``energy, time or edp``."""
+    *others, last = get_args(ObjectiveName)
+    return f"{', '.join(others)} or {last}"

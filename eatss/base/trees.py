@@ -3,6 +3,8 @@
 OPERANDS = Parts(("Expression",), Expression)
 OPERANDS.of(node)                   the operands of a node, from left to right
 OPERANDS.rebuilt(node, change)      the node with ``change`` made of each of them
+
+A name that nothing has yet.
 """
 
 from __future__ import annotations
@@ -84,3 +86,13 @@ def _fields(kind: type[Any], names: tuple[str, ...]) -> tuple[tuple[str, bool], 
     return tuple(
         (one.name, one.type in names) for one in fields(kind) if wanted.search(str(one.type))
     )
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken, and take it."""
+    found, number = name, 0
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    taken.add(found)
+    return found

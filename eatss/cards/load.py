@@ -30,7 +30,7 @@ from eatss.base.extensions import Registry
 from eatss.base.files import read_regular
 from eatss.base.shipped import data_directory
 from eatss.cards.card_names import ENTRY_POINTS, shipped_names
-from eatss.cards.findings import Origin, place_at
+from eatss.cards.document import Origin, place_at
 from eatss.cards.profile import GpuProfile
 
 _KIND = "profile"

@@ -3,7 +3,7 @@
 What was measured of a card: prices of operations and bytes, rates, latencies, and of which card.
 
 ``eatss characterize`` finds these figures, the predicted objectives use them. A profile without
-them is **uncalibrated**: :mod:`eatss.cards.scaled` scales another card's by specifications.
+them is **uncalibrated**: :mod:`eatss.cards.match` scales another card's by specifications.
 """
 
 from __future__ import annotations

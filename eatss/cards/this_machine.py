@@ -16,8 +16,7 @@ from eatss.cards.load import named_profile
 from eatss.cards.profile import GpuProfile
 
 if TYPE_CHECKING:
-    from eatss.cards.cuda_order import Ask
-    from eatss.cards.detect import DetectedGpu, Detection
+    from eatss.cards.detect import Ask, DetectedGpu, Detection
 
 AUTO = "auto"
 """The word for the card in this machine."""
@@ -145,7 +144,7 @@ def in_order_of_cuda(
         nvml: the module ``pynvml``, which knows instances of cards (MIG); ``None`` if not there.
         ask: asks CUDA in another process.
     """
-    from eatss.cards.cuda_order import ListedCards, order_of  # noqa: PLC0415
+    from eatss.cards.detect import ListedCards, order_of  # noqa: PLC0415
 
     known = {gpu.uuid: gpu for gpu in detection.gpus if gpu.uuid}
     if by_cuda.gpus:

@@ -11,9 +11,20 @@ from eatss.analysis.layout import Layout, Sizes
 from eatss.analysis.structure import Structure, TensorFormat
 from eatss.base.codec import JsonForm, encode
 from eatss.base.diagnostics import Diagnostic, InputError, Severity, SourceSpan, input_error
-from eatss.base.expected_run import ExpectedRun, OfRun, ProgramSize, run_of, sizes_text, why_unknown
 from eatss.base.frozen import frozen
-from eatss.base.shown import Tabular, energy_text, in_lines, pairs_text, time_text
+from eatss.base.shown import (
+    ExpectedRun,
+    OfRun,
+    ProgramSize,
+    Tabular,
+    energy_text,
+    in_lines,
+    pairs_text,
+    run_of,
+    sizes_text,
+    time_text,
+    why_unknown,
+)
 from eatss.base.targets import CUDA, TargetName
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import TOO_LARGE, expected_of

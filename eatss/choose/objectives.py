@@ -22,7 +22,7 @@ import numpy.typing as npt
 from eatss.base.diagnostics import Diagnostic, input_error
 from eatss.base.extensions import Registry
 from eatss.base.frozen import frozen
-from eatss.base.objectives import MEASURES, Measure
+from eatss.base.targets import MEASURES, Measure
 from eatss.cost.demand import Column
 from eatss.cost.terms import Predicted
 

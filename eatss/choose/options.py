@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
-from eatss.base.objectives import told
 from eatss.base.options import option, parse_fraction, parse_shared_limit, shows_types
-from eatss.base.targets import TARGETS, TargetName
+from eatss.base.targets import TARGETS, TargetName, told
 from eatss.cards.profile import GpuProfile, Tf32
 
 if TYPE_CHECKING:

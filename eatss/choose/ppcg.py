@@ -22,8 +22,7 @@ import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout, mapped
-from eatss.base.diagnostics import NoSolutionError
-from eatss.base.notices import Told, nobody
+from eatss.base.diagnostics import NoSolutionError, Told, nobody
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import predicted_kernel
 from eatss.choose.objectives import NEVER, costs, nothing_allowed

@@ -10,9 +10,8 @@ from math import inf, prod
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout
-from eatss.base.diagnostics import Diagnostic, NoSolutionError
+from eatss.base.diagnostics import Diagnostic, NoSolutionError, Told, nobody
 from eatss.base.frozen import frozen
-from eatss.base.notices import Told, nobody
 from eatss.base.targets import TARGETS
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import Structures, select_cuda

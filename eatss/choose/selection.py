@@ -11,9 +11,20 @@ from eatss.analysis.layout import Layout, Sizes
 from eatss.analysis.structure import RecomputedArray
 from eatss.base.codec import BY_NAME, Document, JsonForm
 from eatss.base.diagnostics import Diagnostic, input_error
-from eatss.base.expected_run import ExpectedRun, OfRun, ProgramSize, run_of, sizes_text
 from eatss.base.frozen import frozen
-from eatss.base.shown import Shown, Tabular, energy_text, in_lines, pairs_text, time_text
+from eatss.base.shown import (
+    ExpectedRun,
+    OfRun,
+    ProgramSize,
+    Shown,
+    Tabular,
+    energy_text,
+    in_lines,
+    pairs_text,
+    run_of,
+    sizes_text,
+    time_text,
+)
 from eatss.base.targets import TARGETS, TargetName
 from eatss.choose.options import ModelOptions
 from eatss.cost.expected import Prediction

@@ -65,9 +65,9 @@ def command() -> int:
         from eatss.cli.completion import rejoin  # noqa: PLC0415
 
         rejoin(os.environ)
+    from eatss.base.compilers import missing_packages_named  # noqa: PLC0415
     from eatss.base.diagnostics import EatssError, ExitCode  # noqa: PLC0415
     from eatss.base.interrupts import ended_as_interrupted  # noqa: PLC0415
-    from eatss.base.missing_packages import missing_packages_named  # noqa: PLC0415
     from eatss.base.streams import standard_streams  # noqa: PLC0415
     from eatss.cli.talk import (  # noqa: PLC0415
         current,

@@ -109,10 +109,13 @@ def roofline(
     A program that stands left of a balance saves most by moving fewer bytes, right of it by doing
     fewer operations.
     """
+    from eatss.measurement.characterize.benchmark import read_record  # noqa: PLC0415
     from eatss.measurement.characterize.fit import same_kind  # noqa: PLC0415
-    from eatss.measurement.characterize.power_limited_roofline import WIDTHS  # noqa: PLC0415 - keeps --help fast
-    from eatss.measurement.characterize.result import read_record  # noqa: PLC0415
-    from eatss.measurement.characterize.roofline_points import WIDTH_OF_DTYPE, roofline_points_of  # noqa: PLC0415
+    from eatss.measurement.characterize.roofline_points import (  # noqa: PLC0415
+        WIDTH_OF_DTYPE,
+        WIDTHS,
+        roofline_points_of,
+    )
     from eatss.report.characterization import CardRoofline, render_roofline  # noqa: PLC0415
     from eatss.report.plots import check_plot_file  # noqa: PLC0415
 

@@ -19,7 +19,7 @@ from eatss.cli.options import (
 from eatss.cli.talk import report_warnings, say, working
 
 if TYPE_CHECKING:
-    from eatss.measurement.characterize.result import Record
+    from eatss.measurement.characterize.benchmark import Record
 
 EXAMPLES = {
     "characterize": """
@@ -84,7 +84,7 @@ def characterize(
 
     It takes about eight minutes. What was finished before an interruption is kept: call it again.
     """
-    from eatss.measurement.characterize.result import read_record  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.characterize.benchmark import read_record  # noqa: PLC0415 - keeps --help fast
 
     _check(replay, output, {"--only": only, "--fresh": fresh, "--force": force, "--record": record})
     if replay:
@@ -131,7 +131,7 @@ def _measured(
 ) -> Record:
     from eatss.cards.this_machine import is_auto  # noqa: PLC0415
     from eatss.measurement.card import LaunchError  # noqa: PLC0415
-    from eatss.measurement.characterize.session import characterise_card  # noqa: PLC0415
+    from eatss.measurement.characterize.run import characterise_card  # noqa: PLC0415
 
     path = record or (
         Path("characterize.jsonl") if output is None else output.with_suffix(".jsonl")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from eatss.base.cache.options import Caching
+from eatss.base.cache import Caching
 from eatss.base.diagnostics import input_error
 from eatss.base.files import folder_named
 from eatss.base.options import Asked, option
@@ -27,13 +27,13 @@ from eatss.cli.options import (
 )
 from eatss.cli.talk import given_card, read, report_warnings, say, working
 from eatss.frontend.options import Reading, ReadingKeywords
-from eatss.lower.recipe.options import CodeRequest
+from eatss.lower.recipe import CodeRequest
 from eatss.measurement.options import nvcc_option
 
 if TYPE_CHECKING:
     from eatss.cards import GpuProfile
     from eatss.choose.selection import Selection
-    from eatss.lower.recipe.recipe import Recipe
+    from eatss.lower.recipe import Recipe
     from eatss.program import Program
     from eatss.session.found import FoundProgram
     from eatss.session.source import Source
@@ -133,8 +133,8 @@ def codegen(
             hint="name one with -o, or print the launch plan with --format json",
         )
 
-    from eatss.lower.recipe.recipe import read_recipe, recipe_from_dict, recipe_text  # noqa: PLC0415
-    from eatss.lower.recipe.requests import check_alone, choices  # noqa: PLC0415
+    from eatss.lower.recipe import read_recipe, recipe_from_dict, recipe_text  # noqa: PLC0415
+    from eatss.lower.requests import check_alone, choices  # noqa: PLC0415
     from eatss.session.kept import Printed, kept_program, write_kept  # noqa: PLC0415
     from eatss.session.source import Source  # noqa: PLC0415
 

@@ -93,8 +93,8 @@ def compare(
     Exits with 0, with 1 if a program failed or none was measured, with 3 if a requirement is not
     met, with 130 after Ctrl-C, which keeps what was measured.
     """
-    from eatss.measurement.compare_variants import check_comparable  # noqa: PLC0415 - keeps --help fast
-    from eatss.measurement.labels import (  # noqa: PLC0415
+    from eatss.measurement.api import check_comparable  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.options import (  # noqa: PLC0415
         baseline_label,
         folder_variants,
         is_program,
@@ -145,7 +145,7 @@ def finish(
     plot: Path | None,
 ) -> None:
     """Print and draw a comparison and end with the exit code it calls for."""
-    from eatss.measurement.compare_variants import compare as beside  # noqa: PLC0415 - needs SciPy
+    from eatss.measurement.api import compare as beside  # noqa: PLC0415 - needs SciPy
     from eatss.measurement.requirement import judge  # noqa: PLC0415
     from eatss.report.measurement import render_comparison  # noqa: PLC0415
 

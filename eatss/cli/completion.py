@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 from pathlib import Path
 from typing import get_args
 
-from eatss.base.objectives import ObjectiveName
+from eatss.base.targets import ObjectiveName
 
 Offer = Callable[[str], list[str]]
 """From what is typed of a word to the words it may become."""

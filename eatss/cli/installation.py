@@ -19,7 +19,7 @@ from eatss.cli.talk import working
 from eatss.measurement.options import DEVICE_HELP, parse_device
 
 if TYPE_CHECKING:
-    from eatss.cards.machine.environment import Check
+    from eatss.cards.environment import Check
 
 EXAMPLES = {
     "kernels": """
@@ -74,7 +74,7 @@ def print_version(*, in_full: bool) -> None:
     echo(f"eatss {__version__}")
     if not in_full:
         return
-    from eatss.cards.machine.installed_versions import installed_versions  # noqa: PLC0415
+    from eatss.cards.environment import installed_versions  # noqa: PLC0415
 
     with working("asking cards and compilers"):
         facts = installed_versions()
@@ -129,7 +129,7 @@ def doctor(
     Exits with 1 if something is missing that this install is for: selecting, or without the
     solver (eatss-measure) verifying and measuring.
     """
-    from eatss.cards.machine.environment import examine  # noqa: PLC0415 - keeps --help fast
+    from eatss.cards.environment import examine  # noqa: PLC0415 - keeps --help fast
     from eatss.report.cards import Examination  # noqa: PLC0415
 
     with working("looking at packages, compilers and cards") as step:
@@ -144,7 +144,7 @@ def doctor(
 def _sensor_checks(device: int | str, *, with_load: bool) -> tuple[Check, ...]:
     """Look at the energy sensors, unless NumPy is missing, which is said elsewhere."""
     try:
-        from eatss.measurement.sensors import examine_sensors  # noqa: PLC0415
+        from eatss.measurement.metering import examine_sensors  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "numpy":
             raise
@@ -168,8 +168,7 @@ def schema(
 
 def cache_ls(output: Format = "table") -> None:
     """List what is kept, what was used last first."""
-    from eatss.base.cache import default_cache  # noqa: PLC0415 - keeps --help fast
-    from eatss.base.cache.store import Contents  # noqa: PLC0415
+    from eatss.base.cache import Contents, default_cache  # noqa: PLC0415 - loads slowly
 
     show(Contents.of(default_cache()), output)
 

@@ -32,10 +32,9 @@ from eatss.measurement.options import MeasureOptions
 if TYPE_CHECKING:
     from eatss.cards import GpuProfile
     from eatss.measurement.job import Progress
-    from eatss.measurement.labels import TileChoice
     from eatss.measurement.measured import Measured
     from eatss.measurement.measurement import Measurement
-    from eatss.measurement.options import Variant
+    from eatss.measurement.options import TileChoice, Variant
     from eatss.session.variants import SourceOptions
 
 EXAMPLES = {
@@ -214,13 +213,13 @@ def measure(
     Exits with 0 if all were measured and are right (unstable ones are), with 1 if one failed,
     with 130 after Ctrl-C, which keeps what was measured.
     """
-    from eatss.measurement.labels import (  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.options import (  # noqa: PLC0415 - keeps --help fast
+        Variant,
         is_program,
         program_variant,
         rejected_variant,
         source_labels,
     )
-    from eatss.measurement.options import Variant  # noqa: PLC0415
     from eatss.measuring import keeping, refuse_output  # noqa: PLC0415
 
     device = measuring.options.device
@@ -279,7 +278,7 @@ def _all_measured(variants: Sequence[Variant], measuring: Measuring, output: Res
     All are looked at before the first is measured; where one fails later all the same, what was
     measured is printed first.
     """
-    from eatss.measurement.compare_variants import check_measurable  # noqa: PLC0415 - keeps --help fast
+    from eatss.measurement.api import check_measurable  # noqa: PLC0415 - keeps --help fast
     from eatss.measurement.measured import Measured  # noqa: PLC0415
 
     check_measurable(variants, measuring.options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from eatss.base.cache.options import Caching
+from eatss.base.cache import Caching
 from eatss.base.options import Asked, argument
 from eatss.base.streams import echo
 from eatss.choose.options import SelectKeywords

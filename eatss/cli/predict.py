@@ -18,7 +18,7 @@ from eatss.cli.options import (
 )
 from eatss.cli.talk import given_card, read, report_warnings, working
 from eatss.frontend.options import PpcgReadingKeywords, Reading
-from eatss.lower.recipe.options import CodeRequest, SizeKeywords
+from eatss.lower.recipe import CodeRequest, SizeKeywords
 
 EXAMPLES = {
     "predict": """

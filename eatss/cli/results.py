@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from eatss.base.diagnostics import input_error
-from eatss.base.objectives import Order, meant
 from eatss.base.options import argument, option
 from eatss.base.shipped import store_of_ones_own
 from eatss.base.streams import echo
+from eatss.base.targets import Order, meant
 from eatss.cli.options import STORE_HELP, Format, show, store_argument
 from eatss.cli.talk import Step, say, warn_while_working, working
 

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from eatss.base.cache.options import Caching
+from eatss.base.cache import Caching
 from eatss.base.diagnostics import input_error
 from eatss.base.options import Asked
 from eatss.base.streams import echo

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from eatss.base.diagnostics import Diagnostic, InputError, input_error
 from eatss.base.files import read_regular
 from eatss.base.frozen import frozen
-from eatss.cards.findings import Place, find_place, place_at
+from eatss.cards.document import Place, find_place, place_at
 
 Value: TypeAlias = bool | str | tuple[str, ...]
 """A default as Click takes it: what is no flag as one types it."""

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
-from eatss.base.objectives import ObjectiveName, either
 from eatss.base.options import Asked, option
 from eatss.base.shipped import MARK, store_of_ones_own
 from eatss.base.streams import echo
-from eatss.base.targets import SweepTarget
+from eatss.base.targets import ObjectiveName, SweepTarget, either
 from eatss.cli.declared import Given, Group
 from eatss.cli.options import (
     CARD_HELP,

@@ -22,8 +22,8 @@ from eatss.analysis.structure import TensorFormat
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
+from eatss.cards.match import FALLBACK_LIMIT_W, calibration_of
 from eatss.cards.profile import TIMES_TF32, GpuProfile
-from eatss.cards.scaled import FALLBACK_LIMIT_W, calibration_of
 from eatss.plan.numbers import Number
 
 SCHEDULERS = 4
@@ -167,7 +167,7 @@ def card_of(profile: GpuProfile) -> Card:
 
     Counts, sizes and the power limit are the profile's, which names the source of each. Rates,
     latencies and prices are those of its calibration, or of another card's scaled by
-    specifications (:mod:`eatss.cards.scaled`). Memory is taken at the mean of what reading and
+    specifications (:mod:`eatss.cards.match`). Memory is taken at the mean of what reading and
     copying reached.
 
     Raises:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from eatss.base.frozen import frozen
-from eatss.cards.scaled import voltage_share
+from eatss.cards.match import voltage_share
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.cost.expected import Parts, Prediction

@@ -1,35 +1,556 @@
-"""``Scop`` × ``Recipe`` in, ``Program`` out."""
+"""A region in, its kernels and its entry out: unit by unit, as a recipe says.
+
+``Scop`` × ``Recipe`` in, ``Program`` out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
 from typing import Literal
 
+import islpy as isl
+
+from eatss.analysis import KernelFacts
+from eatss.analysis.analyse import SlowLoop
+from eatss.analysis.layout import Layout, RowBlock, SharedSum
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
+from eatss.base.forked import left_s
+from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
-from eatss.cuda.file_text import file_text
-from eatss.cuda.region import Made, RegionBuilder, RegionInput, WideIndicesError
-from eatss.cuda.signature import (
+from eatss.cuda.host import (
+    PlacedKernel,
+    bounds_of_loops,
+    entry_arguments,
+    host_steps,
+    names_of,
+    outside_arrays,
     parameters_of,
+    taken_names,
+    temporaries_of,
 )
+from eatss.cuda.main_text import file_text
+from eatss.lower.arrays import DeviceArray, TooManyCasesError, device_arrays
 from eatss.lower.assumptions import (
+    assumptions_of,
+    few_steps,
+    fixed_sizes,
+    given_sizes,
+    implied_sizes,
     index_bits_of,
+    launchable,
+    stated_conditions,
+    within,
 )
-from eatss.lower.instructions import ATOMICS, SHUFFLES
-from eatss.lower.kernel.nodes import Kernel
-from eatss.lower.kernel.uses import Needs, needs_of
-from eatss.lower.recipe.recipe import Recipe, recipe_to_dict
-from eatss.lower.size_products import (
+from eatss.lower.checks import check_order
+from eatss.lower.index_range import (
+    INT_MAX,
+    Indices,
+    Sizes,
+    common_sizes,
+    shared_tile,
     work_written_out,
     written_out,
 )
-from eatss.polyhedral.dependences import bounded_work, compute_dependences, default_operations
+from eatss.lower.instructions import ATOMICS, SHUFFLES
+from eatss.lower.kernel.instruction import Instruction
+from eatss.lower.kernel.nodes import Buffer, Kernel, Streamed
+from eatss.lower.kernel.uses import (
+    Needs,
+    computed_by,
+    grid_strides,
+    inexact_instructions,
+    instruction_notes,
+    needs_of,
+    resources_of,
+    rounded_sums,
+)
+from eatss.lower.kernel_builder import KernelBuilder
+from eatss.lower.kernel_context import BuiltKernel, KernelContext
+from eatss.lower.pieces import NameTable, Piece, pieces_of
+from eatss.lower.placement import neighbours_of, promoted_candidates, unpromoted_notes, with_vectors
+from eatss.lower.planning import Unit, UnitPlanner
+from eatss.lower.products import padding_of
+from eatss.lower.recipe import Recipe, recipe_to_dict
+from eatss.lower.row_planning import RowPlanner, rows_in_one
+from eatss.lower.structures import stream_loop
+from eatss.lower.thread_ast import subtree_of
+from eatss.lower.transform.chain import transformed
+from eatss.lower.transform.stream_k import Stream
+from eatss.plan.contract import registers_of_a_thread
+from eatss.polyhedral import ScheduledScop
+from eatss.polyhedral.dependences import (
+    at_most,
+    bounded_work,
+    compute_dependences,
+    default_operations,
+    ran_out,
+)
+from eatss.polyhedral.scop import Scop
 from eatss.program import (
+    Assumption,
+    Constant,
+    Entry,
+    HostStep,
+    IntExpr,
+    KernelCode,
+    Name,
     Original,
     Program,
+    Temporary,
+    minimum,
+    multiplied,
 )
+
+FIRST_OPERATIONS = 2_000_000
+"""What isl may do for one kernel at first; each of ``kernels/`` takes under half a second."""
+
+KERNEL_OPERATIONS = 6_000_000
+"""What isl may do for one kernel before it becomes one of a single thread, twice as much for sizes
+of the user's: seidel-2d with a small tile in shared memory needs more than half of that."""
+
+
+class WideIndicesError(Exception):
+    """Indices of 32 bits do not hold what a region computes ``what`` for."""
+
+    def __init__(self, scop: Scop, what: str) -> None:
+        """Note the region and the sizes."""
+        super().__init__(what)
+        self.scop = scop
+        self.what = what
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionInput:
+    """A region to generate code for: its schedule, and the facts its sizes were selected from.
+
+    ``generic`` says that the schedule is over symbolic sizes; otherwise code made from it is for
+    the sizes of the source only, and its entry insists on them. ``slow`` are the loops
+    that kernels tell to be slow.
+    """
+
+    scheduled: ScheduledScop
+    facts: tuple[KernelFacts, ...]
+    generic: bool = True
+    slow: tuple[SlowLoop, ...] = ()
+
+
+@dataclass(slots=True)
+class Made:
+    """The kernels, their code and the entries of regions; the largest tile along each size."""
+
+    kernels: list[KernelCode] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    code: list[Kernel] = field(default_factory=list)
+    tiles: dict[str, int] = field(default_factory=dict)
+
+
+class RegionBuilder:
+    """Builds the kernels and the entry of one region; the kernels are added to what is ``made``.
+
+    Once it is built ``outside`` are arrays of callers.
+    """
+
+    def __init__(
+        self,
+        region: RegionInput,
+        recipe: Recipe,
+        profile: GpuProfile,
+        bits: Literal[32, 64],
+        made: Made,
+    ) -> None:
+        self._scheduled = region.scheduled
+        self._generic = region.generic
+        self._scop = region.scheduled.scop
+        self._facts = region.facts
+        self._slow = region.slow
+        self._recipe = recipe
+        self._profile = profile
+        self._options = recipe.options
+        self._index_bits = bits
+        self._planner = UnitPlanner(
+            region.scheduled, region.facts, recipe.wanted, profile, recipe.options
+        )
+        self._made, self._first = made, len(made.kernels)
+        self._workspaces: list[Temporary] = []
+        self._of_streams: list[Assumption] = []
+        self.outside: tuple[str, ...] = ()
+
+    def build(self, *, single: bool, macros: dict[str, int]) -> Entry:
+        """Build all kernels, and return the entry that launches them."""
+        scop = self._scop
+        names = names_of(scop, macros)
+        written = frozenset(s.write.array for s in scop.statements)
+        arrays = device_arrays(scop, names)
+        names.reserve(*taken_names(scop))
+        self.outside = outside_arrays(scop, arrays)
+        context = self._context(arrays, names, macros)
+        pieces = pieces_of(self._scheduled, names)
+        placed: list[PlacedKernel] = []
+        at = 0
+        while at < len(pieces):
+            run = self._row_run(pieces[at:])
+            own = None if run is None else self._in_one(*run, context)
+            placed.extend([own] if own is not None else self._piece(pieces[at], context))
+            at += len(run[0]) if own is not None and run is not None else 1
+        # what the source implies of sizes is tested, not believed: callers may pass any
+        anything = isl.Set.universe(scop.context.get_space())
+        steps = host_steps(placed, anything)
+        sizes = self._sizes(pieces, placed, steps, macros)
+        passed = {name for kernel in self._made.kernels[self._first :] for name in kernel.arguments}
+        used = {n: a for n, a in arrays.items() if a.name in passed or not a.array.is_local}
+        function = scop.function
+        launcher = f"{function}_cuda" if single else f"{function}_{scop.index}_cuda"
+        return Entry(
+            launcher=launcher,
+            function=function,
+            region=scop.index,
+            whole_function=scop.whole_function,
+            arguments=entry_arguments(scop, arrays, written),
+            temporaries=(*temporaries_of(scop, used), *self._workspaces),
+            assumptions=(
+                *(() if self._generic else fixed_sizes(macros)),
+                *given_sizes(scop),
+                *stated_conditions(scop),
+                *assumptions_of(scop, used, sizes=sizes),
+                *implied_sizes(self._scheduled.assumes),
+                *self._launchable(placed),
+                *self._of_streams,
+            ),
+            body=steps,
+        )
+
+    def _sizes(
+        self,
+        pieces: Sequence[Piece],
+        placed: Sequence[PlacedKernel],
+        steps: Sequence[HostStep],
+        macros: Mapping[str, int],
+    ) -> Sizes | None:
+        """Return the sizes for which 32-bit indices hold, ``None`` for indices of 64 bits.
+
+        Raises:
+            WideIndicesError: they do not hold at the sizes of the source, or hardly anywhere.
+        """
+        if self._index_bits != 32:
+            return None
+        host = Indices(32)
+        host.note(*bounds_of_loops(steps))
+        texts = [(host, pieces), *((item.kernel.index, [item.piece]) for item in placed)]
+        sizes = common_sizes(texts, self._scop.parameters)
+        if sizes is None:
+            raise WideIndicesError(self._scop, "sizes of a few millions")
+        for name, value in self._scop.with_products(macros).items():
+            if name in self._scop.parameters and abs(value) > sizes.largest:
+                raise WideIndicesError(self._scop, f"{name} = {value}")
+        return sizes
+
+    def _launchable(self, placed: Sequence[PlacedKernel]) -> Iterator[Assumption]:
+        """Yield what must hold of the sizes for the grids to launch.
+
+        Raises:
+            InputError: ``EATSS-K015``: a grid has too many blocks, whatever the sizes.
+        """
+        for item in placed:
+            condition = item.kernel.most_blocks
+            if condition is None:
+                continue
+            if isinstance(condition, Constant):
+                raise input_error(
+                    "EATSS-K015",
+                    f"{item.kernel.kernel.name} would need more than 2^31 - 1 blocks along x",
+                    span=item.piece.statements[0].span,
+                    hint="give larger tiles with --tile",
+                )
+            yield launchable(item.kernel.kernel.name, condition)
+
+    def _context(
+        self, arrays: dict[str, DeviceArray], names: NameTable, macros: dict[str, int]
+    ) -> KernelContext:
+        passed = tuple(
+            declaration.name
+            for declaration in self._scop.parameter_declarations
+            if declaration.name not in macros
+        )
+        limit = self._options.shared_limit_bytes
+        return KernelContext(
+            scop=self._scop,
+            arrays=arrays,
+            names=names,
+            index_bits=self._index_bits,
+            line_info=self._options.line_info,
+            parameters=passed,
+            shared_limit_bytes=self._profile.shared_per_block_optin_bytes
+            if limit is None
+            else limit,
+            static_shared_bytes=self._profile.shared_per_block_bytes,
+            wide_copies=not self._options.transformations,
+            strict_fp=self._options.strict_fp,
+        )
+
+    def _piece(self, piece: Piece, context: KernelContext) -> list[PlacedKernel]:
+        """Return the kernels of a piece, its texts and nouns noted."""
+        local = context.names.inner()
+        local.reserve(*(loop.name for loop in (*piece.band, *piece.inner)))
+        placed = []
+        own = self._options.tile_sizes or self._options.placements
+        limit = 2 * KERNEL_OPERATIONS if own else KERNEL_OPERATIONS
+        for unit in self._planner.units(piece, local):
+            try:
+                kernel = self._tiled(unit, context, limit)
+            except (isl.Error, TooManyCasesError):
+                if ran_out(self._scop):
+                    raise
+                simple = self._planner.one_thread(unit.piece, local, "isl fails on its tiles")
+                kernel = self._kernel(simple, context)
+            placed.append(PlacedKernel(unit.piece, kernel))
+        return placed
+
+    def _row_run(self, pieces: Sequence[Piece]) -> tuple[Sequence[Piece], RowBlock] | None:
+        """Return the pieces that begin here and are to be one kernel, and how."""
+        facts = next((k for k in self._facts if k.statements == pieces[0].kernel.statements), None)
+        block = None if facts is None else self._recipe.wanted(facts.name).row_block
+        return None if block is None else (pieces[: len(block.kernels)], block)
+
+    def _in_one(
+        self, pieces: Sequence[Piece], block: RowBlock, context: KernelContext
+    ) -> PlacedKernel | None:
+        """Return the kernel whose blocks take rows through all pieces, if there is one."""
+        planner = RowPlanner(self._scheduled, self._facts, self._profile, self._options)
+        name = f"{self._scop.function}_k{len(self._made.kernels)}"
+        try:
+            with at_most(self._scop.isl_context, KERNEL_OPERATIONS):
+                made = rows_in_one(name, pieces, block, planner, context)
+        except (isl.Error, TooManyCasesError):
+            if ran_out(self._scop):
+                raise
+            return None
+        if made is None:
+            return None
+        code = transformed(
+            made.kernel.kernel,
+            transformations=self._options.transformations,
+            instructions=self._options.instructions,
+            sizes=self._scop.sizes,
+            strict_fp=self._options.strict_fp,
+            most_shared_bytes=context.shared_limit_bytes,
+            registers=self._most_registers(made.kernel.kernel),
+        )
+        kernel = replace(made.kernel, kernel=code)
+        told = instruction_notes(code, self._options.instructions)
+        notes = (*made.kernel.notes, *told)
+        self._note(
+            kernel, made.piece, (block.lanes, block.rows, 1), made.tiles, notes, made.in_order
+        )
+        return PlacedKernel(made.piece, kernel)
+
+    def _tiled(self, unit: Unit, context: KernelContext, limit: int) -> BuiltKernel:
+        """Write the kernel of a unit within ``limit`` operations of isl.
+
+        A part of them is tried first. Where time is bounded, all are only where they fit into it
+        at that speed: isl takes long for operations on large numbers.
+        """
+        before_s = left_s()
+        try:
+            with at_most(self._scop.isl_context, FIRST_OPERATIONS):
+                return self._kernel(unit, context)
+        except isl.Error:
+            taken_s = before_s - left_s() if before_s < math.inf else 0.0
+            if ran_out(self._scop) or taken_s * limit / FIRST_OPERATIONS > left_s() / 2:
+                raise
+        with at_most(self._scop.isl_context, limit):
+            return self._kernel(unit, context)
+
+    def _kernel(self, unit: Unit, context: KernelContext) -> BuiltKernel:
+        """Write the kernel of a unit and note it."""
+        in_order = check_order(
+            self._scop,
+            unit.piece,
+            unit.mapping,
+            unit.parts,
+            self._scheduled.dependences,
+            subtree_of(unit.piece, unit.mapping),
+            strict=self._options.strict_fp,
+        )
+        name = f"{self._scop.function}_k{len(self._made.kernels)}"
+        decided = None if unit.kernel is None else self._recipe.wanted(unit.kernel)
+        layout = decided or self._options.changed(Layout(tile_sizes=(), block=()), "")
+        layout = layout if unit.mapping.warps else replace(layout, warps=None)
+        staged = promoted_candidates(unit.storage, decided, self._options, unit.piece, unit.mapping)
+        registers = registers_of_a_thread(self._profile, unit.mapping.threads)
+        mapping = with_vectors(
+            unit.mapping,
+            unit.piece,
+            unit.parts,
+            unit.storage,
+            staged,
+            context.arrays,
+            registers,
+        )
+        warps = layout.warps
+        wished = None if unit.mapping.split is not None or not layout.streams else layout.shared_sum
+        stages = layout.boxes if self._profile.compute_capability >= CUDA.copies_ahead else 1
+        context = replace(context, copies_ahead=stages > 1)
+        kernel = KernelBuilder(name, replace(unit, mapping=mapping), staged, context).build()
+        selected = () if warps is None else (warps.instruction,)
+        instructions = tuple(dict.fromkeys((*self._options.instructions, *selected)))
+        resident = layout.resident if warps is None else warps.resident
+        if wished is not None:
+            resident = max(resident, -(-wished.blocks // self._profile.sm_count))
+        code = transformed(
+            kernel.kernel,
+            transformations=self._options.transformations,
+            instructions=instructions,
+            sizes=self._scop.sizes,
+            strict_fp=self._options.strict_fp,
+            neighbours=neighbours_of(mapping, staged, self._scop),
+            stages=stages,
+            most_shared_bytes=context.shared_limit_bytes,
+            registers=self._most_registers(replace(kernel.kernel, resident=resident)),
+            stream=None if wished is None else self._stream(unit, wished, kernel),
+            padding=partial(self._padding, unit, kernel),
+        )
+        if warps is None or computed_by(code, warps.instruction) or code.streamed is not None:
+            code = replace(code, resident=resident)
+        strides = grid_strides(kernel.kernel)
+        kernel = replace(kernel, kernel=code, grid_strides=strides)
+        if code.streamed is not None:
+            kernel = self._streamed(kernel, code.streamed)
+        notes = (
+            *unit.notes,
+            *_streaming_notes(wished, code),
+            *kernel.notes,
+            *instruction_notes(code, self._told(code, instructions)),
+            *map(str, rounded_sums(code)),
+            *unpromoted_notes(unit.storage, decided, self._options, unit.piece),
+        )
+        self._note(kernel, unit.piece, unit.mapping.block, unit.mapping.tiles, notes, in_order)
+        return kernel
+
+    def _padding(
+        self,
+        unit: Unit,
+        kernel: BuiltKernel,
+        buffer: Buffer,
+        instruction: Instruction,
+        turns: int,
+    ) -> int:
+        """Return how rows of a box are padded that lanes load fragments from."""
+        tile = next(one for one in kernel.staged if one.name == buffer.name)
+        facts = next(one for one in self._facts if one.name == unit.kernel)
+        return padding_of(tile, unit.piece, facts, unit.mapping, instruction, turns)
+
+    def _stream(self, unit: Unit, wished: SharedSum, kernel: BuiltKernel) -> Stream | None:
+        """Return what is known of a kernel whose blocks are to take steps of all tiles."""
+        facts = next(one for one in self._facts if one.name == unit.kernel)
+        if stream_loop(unit, facts, self._scheduled) != wished.loop:
+            return None
+        origins = [tile.origin for tile in unit.mapping.serial if tile.source_name == wished.loop]
+        x, y, _ = unit.mapping.block
+        thread: IntExpr = Name(f"{CUDA.thread}x")
+        for axis, beside in zip(AXES[1:], (x, x * y), strict=True):
+            if unit.mapping.threads_along(axis):
+                here = beside * Name(CUDA.thread + axis)
+                thread = thread + here
+        return Stream(blocks=wished.blocks, loop=origins[0], tiles=kernel.tiles, thread=thread)
+
+    def _streamed(self, kernel: BuiltKernel, streamed: Streamed) -> BuiltKernel:
+        """Return a kernel launched as so many blocks, and note what that takes.
+
+        That is memory, and that the number of all steps fits an index.
+        """
+        name, most = kernel.kernel.name, INT_MAX - 2 * streamed.blocks
+        condition = within(streamed.counts, most) if self._index_bits == 32 else None
+        if condition == Constant(0):
+            raise WideIndicesError(self._scop, "the steps of its tiles")
+        if condition is not None:
+            self._of_streams.append(few_steps(name, condition))
+        steps = reduce(multiplied, streamed.counts)
+        for buffer, zeroed in ((streamed.parts, False), (streamed.arrived, True)):
+            kernel.index.note(reduce(multiplied, buffer.layout.extents))
+            self._workspaces.append(
+                Temporary(
+                    name=buffer.name,
+                    element_type=buffer.element_type.value,
+                    shape=buffer.layout.extents,
+                    zeroed=zeroed,
+                )
+            )
+        grid = (minimum(steps, streamed.blocks), Constant(1), Constant(1))
+        return replace(kernel, grid=grid, grid_strides=("x",), most_blocks=None)
+
+    def _note(
+        self,
+        kernel: BuiltKernel,
+        piece: Piece,
+        block: tuple[int, int, int],
+        tiles: tuple[tuple[str, int], ...],
+        notes: tuple[str, ...],
+        in_order: bool,
+    ) -> None:
+        """Note a kernel, as it is printed, and what its launch and its reader need to know."""
+        code = kernel.kernel
+        resources = resources_of(code)
+        own = {statement.name for statement in piece.statements}
+        written = (self._scop.array(one.write.array) for one in piece.statements)
+        rounds = any(array.element_type.is_floating for array in written)
+        slow = (one.text for one in self._slow if not own.isdisjoint(one.statements))
+        made = self._made
+        made.code.append(code)
+        for parameter, tile in self._tiles_of_sizes(kernel.parameter_tiles):
+            made.tiles[parameter] = max(tile, made.tiles.get(parameter, 0))
+        made.kernels.append(
+            KernelCode(
+                name=code.name,
+                statements=tuple(s.name for s in piece.statements),
+                block=block,
+                shared_bytes=resources.shared_bytes,
+                dynamic_shared=code.dynamic_shared,
+                registers=min(resources.register_words, self._most_registers(code)),
+                arguments=tuple(one.name for one in code.arguments),
+                tile_sizes=tiles,
+                notes=(*notes, *slow),
+                reassociates=not in_order,
+                inexact_instructions=inexact_instructions(code),
+                regroups=code.regroups and rounds,
+                rounded_sums=rounded_sums(code),
+                grid_strides=kernel.grid_strides,
+            )
+        )
+
+    def _tiles_of_sizes(self, tiles: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+        """Yield tiles along sizes that callers pass; factors of a product share one."""
+        products = {product.name: product for product in self._scop.products}
+        for name, tile in tiles:
+            if name in products:
+                yield from shared_tile(products[name], tile).items()
+            else:
+                yield name, tile
+
+    def _told(self, code: Kernel, instructions: Sequence[str]) -> list[str]:
+        """Return what notes tell of: what the user wants, used or not, and what is used."""
+        asked = self._options.instructions
+        return [name for name in instructions if name in asked or computed_by(code, name)]
+
+    def _most_registers(self, code: Kernel) -> int:
+        """Return the registers that a compiler may give a thread."""
+        each = self._profile.registers_per_sm // (code.threads * code.resident)
+        return min(self._profile.registers_per_thread, each)
+
+
+def _streaming_notes(wished: SharedSum | None, code: Kernel) -> Iterator[str]:
+    """Say how blocks share the turns of a loop, or that they cannot."""
+    if wished is None:
+        return
+    if code.streamed is None:
+        yield f"blocks cannot take equal shares of the turns over {wished.loop}"
+    else:
+        blocks = wished.blocks
+        yield f"{blocks} blocks take equal shares of the turns over {wished.loop} of all tiles"
+
 
 _OF_SUMS = (*ATOMICS.values(), *SHUFFLES.values())
 

@@ -46,7 +46,7 @@ from eatss.program import (
     names_in,
     substitute,
 )
-from eatss.program.source_names import SHARED, generated_text, size_text
+from eatss.program.tokens import SHARED, generated_text, size_text
 
 
 def kernel_text(kernel: Kernel, file: str, *, line_info: bool) -> str:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from eatss.polyhedral.expression import ElementType, Literal
 from eatss.program import Argument
-from eatss.program.source_names import size_text
+from eatss.program.tokens import size_text
 
 
 class Lines:

@@ -29,7 +29,7 @@ from eatss.polyhedral.expression import (
 from eatss.polyhedral.scop import Statement
 from eatss.program import Apply, IntExpr, Operator
 from eatss.program.expression import binds_as_a_name
-from eatss.program.source_names import generated_text
+from eatss.program.tokens import generated_text
 
 _SELECT, _UNARY, _ATOM = 0, 11, 12
 _LEVELS = {

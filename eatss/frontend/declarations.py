@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from eatss.base.free_names import free_name
 from eatss.base.frozen import frozen
+from eatss.base.trees import free_name
 from eatss.frontend import clang
 from eatss.frontend.clang import ARRAYS, INT, CType, CursorKind, TypeKind, type_of
 from eatss.frontend.tree import WRITES, Node, named_in, read_tree

@@ -42,7 +42,7 @@ from eatss.polyhedral.expression import (
 )
 from eatss.polyhedral.isl_names import coalesced, constant_value
 from eatss.polyhedral.scop import AccessKind
-from eatss.program.source_names import MATH_FUNCTIONS
+from eatss.program.tokens import MATH_FUNCTIONS
 
 # -- expressions -------------------------------------------------------------------------------
 # Reads the right-hand side of a statement: an expression tree and the references in it.

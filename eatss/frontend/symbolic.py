@@ -41,7 +41,7 @@ from eatss.polyhedral.expression import (
 )
 from eatss.polyhedral.isl_names import constant_value, parameters_set
 from eatss.polyhedral.scop import Access, Scop, Statement
-from eatss.program.source_names import OWN_WORDS
+from eatss.program.tokens import OWN_WORDS
 
 # -- agreement ---------------------------------------------------------------------------------
 # Checks that a region over symbols is, at the symbols' values, the region over numbers.

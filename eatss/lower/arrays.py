@@ -1,38 +1,208 @@
-"""Arrays as the generated text sees them: C names, shapes, addresses, types of indices."""
+"""isl's expressions and sets of parameters as integer expressions, and these in isl's notation.
+
+The latter to prove what generated text says.
+
+Arrays as the generated text sees them: C names, shapes, addresses, types of indices.
+
+What is known of the parameters at each level of a kernel: sizes, host loops, tiles, threads.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from math import prod
 
 import islpy as isl
 
-from eatss.base.free_names import free_name
 from eatss.base.frozen import frozen
-from eatss.lower.isl_text import expression_of, value_of
+from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import Buffer, Element, Extents
-from eatss.lower.schedule.names import NameTable
+from eatss.lower.mapping import MappedLoop, SerialTile
+from eatss.lower.pieces import NameTable
 from eatss.plan.stage import may_be_aligned
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
+    affine_bounds,
     affine_form,
+    ast_operator,
+    coalesced,
     dim_names,
     dims_as_parameters,
     function_of_parameters,
+    integer,
+    node_kind,
     output_affs,
+    parameter_at_least,
+    parameter_at_most,
     parameter_bound,
     parameter_is_bounded,
+    parameters_set,
     without_parameters,
 )
 from eatss.polyhedral.scop import Access, Scop
 from eatss.program import (
+    Apply,
     Constant,
     IntExpr,
     Name,
+    Operator,
+    difference,
     evaluate,
+    floored,
+    negated,
     substitute,
 )
+from eatss.program.linear import linear
+
+_OPERATORS = {
+    "max": Operator.MAX,
+    "min": Operator.MIN,
+    "add": Operator.ADD,
+    "mul": Operator.MUL,
+    "fdiv_q": Operator.FLOORDIV,
+    "pdiv_q": Operator.QUOTIENT,
+    "pdiv_r": Operator.REMAINDER,
+    "zdiv_r": Operator.REMAINDER,
+    "div": Operator.QUOTIENT,
+    "eq": Operator.EQ,
+    "le": Operator.LE,
+    "lt": Operator.LT,
+    "ge": Operator.GE,
+    "gt": Operator.GT,
+    "and_": Operator.AND,
+    "and_then": Operator.AND,
+    "or_": Operator.OR,
+    "or_else": Operator.OR,
+    "cond": Operator.SELECT,
+    "select": Operator.SELECT,
+}
+
+TRUE = Constant(1)
+FALSE = Constant(0)
+
+
+def expression_of(expression: isl.AstExpr) -> IntExpr:
+    """Return an isl AST expression as an integer expression."""
+    kind = node_kind(expression)
+    if kind == "int":
+        return Constant(integer(expression.get_val()))
+    if kind == "id":
+        return Name(str(expression.get_id().get_name()))
+    operator = ast_operator(expression)
+    operands = tuple(
+        expression_of(expression.get_op_arg(k)) for k in range(expression.get_op_n_arg())
+    )
+    if operator == "minus":
+        return negated(operands[0])
+    if operator == "sub":
+        return difference(*operands)
+    return _flat(_OPERATORS[operator], operands)
+
+
+def _flat(operator: Operator, operands: tuple[IntExpr, ...]) -> IntExpr:
+    """Return ``a and b and c`` with one operator; likewise for ``or``, minimum and maximum."""
+    if operator not in (Operator.AND, Operator.OR, Operator.MIN, Operator.MAX):
+        return Apply(operator, operands)
+    flat: list[IntExpr] = []
+    for operand in operands:
+        nested = isinstance(operand, Apply) and operand.operator is operator
+        flat.extend(operand.operands if nested and isinstance(operand, Apply) else (operand,))
+    return Apply(operator, tuple(flat))
+
+
+def condition_of(params: isl.Set, context: isl.Set) -> IntExpr:
+    """Return the condition that parameters lie in ``params``, given that they lie in ``context``.
+
+    Both are sets of parameters.
+    """
+    if params.is_empty():
+        return FALSE
+    if context.is_subset(params):
+        return TRUE
+    simple = coalesced(params.gist(context))
+    build = isl.AstBuild.from_context(context.params() if context.is_params() else context)
+    return expression_of(build.expr_from_set(simple))
+
+
+def value_of(function: isl.PwAff, context: isl.Set) -> IntExpr:
+    """Return a function of parameters as an expression, given that they lie in ``context``."""
+    simple = function.intersect_params(context).coalesce().gist_params(context)
+    build = isl.AstBuild.from_context(context)
+    return expression_of(build.expr_from_pw_aff(simple))
+
+
+_INFIX = {
+    Operator.ADD: "+",
+    Operator.MUL: "*",
+    Operator.EQ: "=",
+    Operator.LE: "<=",
+    Operator.LT: "<",
+    Operator.GE: ">=",
+    Operator.GT: ">",
+    Operator.AND: "and",
+    Operator.OR: "or",
+}
+
+
+_RELATIONS = frozenset({Operator.EQ, Operator.LE, Operator.LT, Operator.GE, Operator.GT})
+
+
+def isl_notation(expression: IntExpr) -> str:
+    """Return an expression in isl's notation; sums are flat, for isl's parser nests badly."""
+    form = linear(expression)
+    if form is not None:
+        text = str(form.constant)
+        for name, coefficient in form.terms.items():
+            text += f" {'+' if coefficient > 0 else '-'} {abs(coefficient)} {name}"
+        return f"({text})" if form.terms else text
+    assert isinstance(expression, Apply)
+    if expression.operator in _RELATIONS and (case := _first_case(expression)) is not None:
+        return _by_cases(expression, case)
+    return _applied(expression.operator, [isl_notation(operand) for operand in expression.operands])
+
+
+def _first_case(expression: IntExpr) -> Apply | None:
+    """Return an expression that falls into cases inside another, none inside it."""
+    if not isinstance(expression, Apply):
+        return None
+    for operand in expression.operands:
+        found = _first_case(operand)
+        if found is not None:
+            return found
+    return expression if expression.operator is Operator.SELECT else None
+
+
+def _by_cases(relation: Apply, case: Apply) -> str:
+    """Return a relation with one value told by cases: isl's constraints have no ``?:``."""
+    condition, yes, no = case.operands
+    holds = isl_notation(condition)
+    true, false = (isl_notation(_with(relation, case, value)) for value in (yes, no))
+    return f"(({holds} and {true}) or (not {holds} and {false}))"
+
+
+def _with(expression: IntExpr, old: Apply, new: IntExpr) -> IntExpr:
+    if expression == old:
+        return new
+    if not isinstance(expression, Apply):
+        return expression
+    operands = tuple(_with(operand, old, new) for operand in expression.operands)
+    return Apply(expression.operator, operands)
+
+
+def _applied(operator: Operator, operands: Sequence[str]) -> str:
+    if operator in _INFIX:
+        return "(" + f" {_INFIX[operator]} ".join(operands) + ")"
+    if operator is Operator.SUB:
+        return f"(-1 * {operands[0]})" if len(operands) == 1 else f"({' - '.join(operands)})"
+    if operator in (Operator.FLOORDIV, Operator.QUOTIENT):
+        return f"floor({operands[0]} / {operands[1]})"
+    if operator in (Operator.MOD, Operator.REMAINDER):
+        return f"({operands[0]} mod {operands[1]})"
+    if operator in (Operator.MIN, Operator.MAX):
+        return reduce(lambda one, other: f"{operator.value}({one}, {other})", operands)
+    raise ValueError(f"{operator} has no place in isl's constraints")
 
 
 @frozen
@@ -166,3 +336,150 @@ def _general(function: isl.PwAff, values: dict[str, IntExpr]) -> IntExpr:
     free = function_of_parameters(function)
     build = isl.AstBuild.from_context(free.domain())
     return substitute(expression_of(build.expr_from_pw_aff(free)), {n: values[n] for n in names})
+
+
+_MOST_CASES = 64
+
+
+class TooManyCasesError(Exception):
+    """The bounds of a loop are too many functions of the parameters for tiles to be worth it."""
+
+
+@frozen
+class TileRange:
+    """The tiles of a loop: their origins run from ``first`` to ``last`` in steps of the tile.
+
+    ``first`` is a multiple of the tile, ``last`` the loop's greatest value; ``count`` is the
+    number of tiles. ``known`` are the parameters with the origin in that range.
+    """
+
+    first: IntExpr
+    last: IntExpr
+    count: IntExpr
+    known: isl.Set
+
+
+def tile_range(values: isl.Set, loop: MappedLoop | SerialTile, known: isl.Set) -> TileRange:
+    """Return the tiles of a loop.
+
+    Bounds are those of the convex set around ``values``: a few tiles too many are harmless, for
+    what runs in a tile is exact.
+
+    Args:
+        values: what values the loop takes: a set of parameters, the loop one of them.
+        loop: the loop.
+        known: what is known of the other parameters.
+    """
+    lower, upper = affine_bounds(
+        values.gist(known) if values.n_basic_set() == 1 else values, loop.name
+    )
+    if not lower or not upper:
+        return _exact_range(values, loop, known)
+    within = known
+    firsts: list[IntExpr] = []
+    lasts: list[IntExpr] = []
+    for function, divisor in lower:
+        first = _divided(value_of(function, known), divisor, up=True)
+        firsts.append(first)
+        if isinstance(first, Constant):
+            least = _constant(function, first.value // loop.tile * loop.tile)
+            within = within.intersect(parameter_at_least(loop.origin, least))
+            continue
+        # origin + tile > value, for the origin is the value rounded down
+        least = function.sub(_constant(function, divisor * (loop.tile - 1)))
+        within = within.intersect(parameter_at_least(loop.origin, least, divisor))
+    for function, divisor in upper:
+        within = within.intersect(parameter_at_most(loop.origin, function, divisor))
+        lasts.append(_divided(value_of(function, known), divisor, up=False))
+    start = _aligned(_joined(Operator.MAX, firsts), loop.tile)
+    last = _joined(Operator.MIN, lasts)
+    count = _divided(last + loop.tile - start, loop.tile, up=False)
+    return TileRange(first=start, last=last, count=count, known=coalesced(within))
+
+
+def _exact_range(values: isl.Set, loop: MappedLoop | SerialTile, known: isl.Set) -> TileRange:
+    """Return the tiles of a loop from its exact bounds, which may fall into many cases.
+
+    Raises:
+        TooManyCasesError: They do; isl would take minutes to simplify them.
+    """
+    tile = isl.Val.int_from_si(values.get_ctx(), loop.tile)
+    low = parameter_bound(values, loop.name, upper=False).coalesce()
+    high = parameter_bound(values, loop.name, upper=True).coalesce()
+    if low.n_piece() * high.n_piece() > _MOST_CASES:
+        raise TooManyCasesError(f"the bounds of the loop {loop.name} fall into too many cases")
+    start = low.scale_down_val(tile).floor().scale_val(tile)
+    count = high.sub(start).add_constant_val(tile).scale_down_val(tile).floor()
+    within = parameter_at_least(loop.origin, start).intersect(parameter_at_most(loop.origin, high))
+    return TileRange(
+        first=value_of(start, known),
+        last=value_of(high, known),
+        count=value_of(count, known),
+        known=coalesced(known.intersect(within)),
+    )
+
+
+def _constant(function: isl.PwAff, value: int) -> isl.PwAff:
+    zero = function.scale_val(isl.Val.zero(function.get_ctx()))
+    return zero.add_constant_val(isl.Val.int_from_si(function.get_ctx(), value))
+
+
+def _divided(value: IntExpr, divisor: int, *, up: bool) -> IntExpr:
+    """Return ``value / divisor`` rounded up or down."""
+    if divisor == 1:
+        return value
+    if up:
+        value = value + (divisor - 1)
+    if isinstance(value, Constant):
+        return Constant(value.value // divisor)
+    return floored(value, divisor)
+
+
+def _aligned(value: IntExpr, tile: int) -> IntExpr:
+    """Return the greatest multiple of ``tile`` that is at most ``value``."""
+    if isinstance(value, Constant):
+        return Constant(value.value // tile * tile)
+    return tile * _divided(value, tile, up=False)
+
+
+def _joined(operator: Operator, values: Sequence[IntExpr]) -> IntExpr:
+    distinct = tuple(dict.fromkeys(values))
+    return distinct[0] if len(distinct) == 1 else Apply(operator, distinct)
+
+
+def full_tiles(
+    instances: Sequence[isl.Set], loops: Sequence[MappedLoop | SerialTile], known: isl.Set
+) -> isl.Set | None:
+    """Return where every tile at the origins is full: the origins as parameters.
+
+    A tile is full if each statement that moves along all of ``loops`` has an instance at each
+    of its points. ``None`` where no tile is.
+    """
+    names = [loop.name for loop in loops]
+    if not names:
+        return None
+    inside = [f"{o.origin} <= {o.name} < {o.origin} + {o.tile}" for o in loops]
+    box = parameters_set(
+        known.get_ctx(), [n for o in loops for n in (o.name, o.origin)], " and ".join(inside)
+    )
+    full = known
+    for instance in instances:
+        covered = coalesced(instance.params())
+        # loops along which the statement does not move say nothing about the tile
+        missing = without_parameters(box.subtract(covered), names)
+        here = full.subtract(missing)
+        if not here.is_empty():
+            full = coalesced(here)
+        elif len(instances) == 1:
+            return None
+    if full.is_equal(known):
+        return known
+    return full
+
+
+def union_of(parts: Sequence[isl.Set]) -> isl.Set:
+    """Return the union of one or more sets."""
+    result = parts[0]
+    for part in parts[1:]:
+        result = result.union(part)
+    return result

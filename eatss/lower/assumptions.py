@@ -10,9 +10,8 @@ import islpy as isl
 
 from eatss.analysis.work import leaving_accesses
 from eatss.base.diagnostics import input_error
-from eatss.lower.arrays import DeviceArray, declared_shape
+from eatss.lower.arrays import TRUE, DeviceArray, condition_of, declared_shape
 from eatss.lower.index_range import INT_MAX, Sizes
-from eatss.lower.isl_text import TRUE, condition_of
 from eatss.polyhedral.isl_names import (
     coalesced,
     constant_value,

@@ -12,13 +12,18 @@ import islpy as isl
 
 from eatss.analysis.structure import VECTOR_BYTES
 from eatss.base.targets import AXES, CUDA, Axis
+from eatss.lower.arrays import (
+    FALSE,
+    TRUE,
+    TileRange,
+    condition_of,
+    full_tiles,
+    tile_range,
+    union_of,
+)
 from eatss.lower.assumptions import within
-from eatss.lower.bounds import TileRange, full_tiles, tile_range, union_of
-from eatss.lower.checks import check_ranges
-from eatss.lower.cooperative_copy import unravelled
-from eatss.lower.coverage import check_coverage_of
-from eatss.lower.index_range import Indices
-from eatss.lower.isl_text import FALSE, TRUE, condition_of
+from eatss.lower.checks import check_coverage_of, check_ranges
+from eatss.lower.index_range import Indices, factors_of
 from eatss.lower.kernel.nodes import (
     AllFinite,
     Argument,
@@ -37,13 +42,12 @@ from eatss.lower.kernel.nodes import (
 from eatss.lower.kernel.uses import buffers_of, names_of, without_unused
 from eatss.lower.kernel_context import BuiltKernel, KernelContext, KernelInput
 from eatss.lower.lanes import digits, interleaved_places, lane_and_warp, passed_to_all, shuffles
+from eatss.lower.mapping import MappedLoop, SerialTile
+from eatss.lower.pieces import Part
 from eatss.lower.planning import Unit
-from eatss.lower.promotion import SharedTile
+from eatss.lower.promotion import SharedTile, unravelled
 from eatss.lower.promotion_builder import PromotionBuilder
 from eatss.lower.references import References
-from eatss.lower.schedule.mapping import MappedLoop, SerialTile
-from eatss.lower.schedule.parts import Part
-from eatss.lower.size_products import factors_of
 from eatss.lower.storage import Candidate, Place
 from eatss.lower.thread_ast import Node as Tree
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set

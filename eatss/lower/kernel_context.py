@@ -12,11 +12,10 @@ from eatss.base.targets import Axis
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.index_range import Indices
 from eatss.lower.kernel.nodes import Kernel
+from eatss.lower.mapping import Mapping
+from eatss.lower.pieces import NameTable, Piece
 from eatss.lower.planning import Unit
 from eatss.lower.promotion import SharedTile
-from eatss.lower.schedule.mapping import Mapping
-from eatss.lower.schedule.names import NameTable
-from eatss.lower.schedule.pieces import Piece
 from eatss.polyhedral.scop import Scop
 from eatss.program import Constant, IntExpr
 

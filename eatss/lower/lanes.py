@@ -20,8 +20,8 @@ from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.lower.instructions import COMBINES, SHUFFLES
 from eatss.lower.kernel.nodes import Buffer, Copy, Element, Extents, Node, Nodes, Perform
-from eatss.lower.schedule.mapping import MappedLoop, Mapping
-from eatss.lower.schedule.names import NameTable
+from eatss.lower.mapping import MappedLoop, Mapping
+from eatss.lower.pieces import NameTable
 from eatss.polyhedral.expression import Combiner
 from eatss.program import Constant, IntExpr, Name, equals, evaluate, substitute
 

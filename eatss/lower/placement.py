@@ -11,11 +11,9 @@ from dataclasses import replace
 
 from eatss.analysis.work import reference_of
 from eatss.lower.arrays import DeviceArray
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.recipe.recipe import KernelRecipe
-from eatss.lower.schedule.mapping import Mapping
-from eatss.lower.schedule.parts import Part
-from eatss.lower.schedule.pieces import Piece
+from eatss.lower.mapping import Mapping
+from eatss.lower.pieces import Part, Piece
+from eatss.lower.recipe import CodegenOptions, KernelRecipe
 from eatss.lower.storage import Candidate, StoragePlan
 from eatss.lower.transform.point_groups import Neighbours
 from eatss.plan.stage import (

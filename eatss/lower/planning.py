@@ -15,36 +15,32 @@ from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
 from eatss.lower.checks import check_launches, crosses_threads
 from eatss.lower.instructions import INSTRUCTIONS
+from eatss.lower.mapping import Mapping, in_warps, layout, widened, with_shared_sum
+from eatss.lower.pieces import NameTable, Part, Piece, parts_of
 from eatss.lower.products import continued_sums, may_fit
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.schedule.launch_order import may_follow, only_updates
-from eatss.lower.schedule.mapping import Mapping, in_warps, widened, with_shared_sum
-from eatss.lower.schedule.names import NameTable
-from eatss.lower.schedule.parts import Part, parts_of
-from eatss.lower.schedule.pieces import Piece
-from eatss.lower.schedule.split_k import (
-    LEAST_TRIPS,
-    SERIAL_SPREAD,
-    adds_only,
-    split_mapping,
-    sum_loop,
-    trips,
-)
-from eatss.lower.schedule.thread_mapping import layout
-from eatss.lower.schedule.units import (
-    banded,
-    combiner_in,
-    hoistable,
-    restricted,
-    serial_runs,
-    sums_of,
-)
+from eatss.lower.recipe import CodegenOptions
 from eatss.lower.storage import (
     NeedsOneThreadError,
     Place,
     StoragePlan,
     StoragePlans,
     within_registers,
+)
+from eatss.lower.units import (
+    LEAST_TRIPS,
+    SERIAL_SPREAD,
+    adds_only,
+    banded,
+    combiner_in,
+    hoistable,
+    may_follow,
+    only_updates,
+    restricted,
+    serial_runs,
+    split_mapping,
+    sum_loop,
+    sums_of,
+    trips,
 )
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.scop import Scop

@@ -33,10 +33,9 @@ from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile, Tf32
 from eatss.lower.instructions import INSTRUCTIONS
 from eatss.lower.kernel.instruction import Instruction
+from eatss.lower.mapping import Mapping
+from eatss.lower.pieces import Part, Piece
 from eatss.lower.promotion import SharedTile
-from eatss.lower.schedule.mapping import Mapping
-from eatss.lower.schedule.parts import Part
-from eatss.lower.schedule.pieces import Piece
 from eatss.lower.storage import Registers, StoragePlan
 from eatss.plan.contract import fragment_padding
 from eatss.polyhedral.expression import (

@@ -9,9 +9,7 @@ from math import prod
 import islpy as isl
 
 from eatss.base.targets import AXES, CUDA
-from eatss.lower.bounds import union_of
-from eatss.lower.cooperative_copy import CopyLoop, copy_loop, turned_copy_loop
-from eatss.lower.isl_text import FALSE, TRUE, condition_of, value_of
+from eatss.lower.arrays import FALSE, TRUE, condition_of, union_of, value_of
 from eatss.lower.kernel.nodes import (
     Aligned,
     Buffer,
@@ -28,11 +26,20 @@ from eatss.lower.kernel.nodes import (
     counted,
 )
 from eatss.lower.kernel_context import KernelInput
+from eatss.lower.mapping import SerialTile
+from eatss.lower.pieces import NameTable
 from eatss.lower.placement import staged_reads, tiling_of
-from eatss.lower.promotion import SharedTile, WholeSteps, in_vectors, shared_tile, whole_steps
+from eatss.lower.promotion import (
+    CopyLoop,
+    SharedTile,
+    WholeSteps,
+    copy_loop,
+    in_vectors,
+    shared_tile,
+    turned_copy_loop,
+    whole_steps,
+)
 from eatss.lower.references import References
-from eatss.lower.schedule.mapping import SerialTile
-from eatss.lower.schedule.names import NameTable
 from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import tile_set
 from eatss.plan.stage import PIECE_BYTES, vector

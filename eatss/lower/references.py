@@ -8,15 +8,14 @@ from collections.abc import Mapping as Dictionary
 import islpy as isl
 
 from eatss.base.frozen import frozen
-from eatss.lower.arrays import DeviceArray, affine_text, subscripts_of
+from eatss.lower.arrays import DeviceArray, affine_text, subscripts_of, value_of
 from eatss.lower.instructions import ATOMICS, COMBINES
-from eatss.lower.isl_text import value_of
 from eatss.lower.kernel.nodes import Buffer, Copy, Declare, Element, Extents, Fill, Perform
 from eatss.lower.kernel_context import KernelInput
+from eatss.lower.pieces import NameTable
 from eatss.lower.promotion import SharedTile
-from eatss.lower.schedule.names import NameTable
-from eatss.lower.schedule.units import combiner_in
 from eatss.lower.storage import Place, PrivateScalar, Registers
+from eatss.lower.units import combiner_in
 from eatss.polyhedral.expression import Combiner, ElementType
 from eatss.polyhedral.isl_names import dim_names, output_affs
 from eatss.program import Constant, IntExpr, Name

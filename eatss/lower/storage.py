@@ -12,8 +12,8 @@ import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
-from eatss.lower.schedule.mapping import MappedLoop, Mapping
-from eatss.lower.schedule.pieces import Piece
+from eatss.lower.mapping import MappedLoop, Mapping
+from eatss.lower.pieces import Piece
 from eatss.plan.contract import are_held, held_words, registers_of_a_thread
 from eatss.plan.stage import element_words
 from eatss.polyhedral import Dependences, Reference

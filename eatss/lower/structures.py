@@ -1,13 +1,15 @@
-"""``ScheduledScop`` × ``KernelFacts`` in, the structures of each kernel out: what may be chosen.
+"""A selection with the sizes and places that a user gives instead: what code is made of then.
+
+``ScheduledScop`` × ``KernelFacts`` in, the structures of each kernel out: what may be chosen.
 
 Among it the loop of whose turns blocks may take equal shares, of which code asks, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.analyse import AnalysedProgram
@@ -21,19 +23,136 @@ from eatss.analysis.structure import (
     WarpInstruction,
 )
 from eatss.cards.profile import GpuProfile, Tf32
+from eatss.choose import KernelSelection, Selection
+from eatss.choose.cuda import in_warps, structure_of
 from eatss.lower.instructions import INSTRUCTIONS
+from eatss.lower.mapping import sizes_of
+from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import WarpProducts, product_loops, warp_instructions
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.schedule.names import NameTable
-from eatss.lower.schedule.pieces import Piece, pieces_of
-from eatss.lower.schedule.split_k import LEAST_TRIPS, adds_only, trips
-from eatss.lower.schedule.units import combiner_in, hoistable, sums_of
+from eatss.lower.recipe import CodegenOptions
 from eatss.lower.storage import Place, Registers, StoragePlans
+from eatss.lower.units import LEAST_TRIPS, adds_only, combiner_in, hoistable, sums_of, trips
 from eatss.lower.whole_tiles import runs_whole_if_finite
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.expression import ElementType
+
+
+def with_own_sizes(
+    selection: Selection,
+    facts: Sequence[KernelFacts],
+    structures: Mapping[str, tuple[Structure, ...]],
+    profile: GpuProfile,
+    options: CodegenOptions,
+) -> Selection:
+    """Return a selection with the sizes, threads and places of ``options``.
+
+    Warps compute products by an instruction where they still can.
+
+    Raises:
+        InputError: as ``eatss.lower.mapping.layout``.
+    """
+    kernels = tuple(
+        _with_own(kernel, own, structures.get(own.name, ()), profile, options)
+        for kernel, own in zip(selection.kernels, facts, strict=True)
+    )
+    return replace(selection, kernels=kernels)
+
+
+def places_without_effect(
+    facts: Sequence[KernelFacts],
+    structures: Mapping[str, tuple[Structure, ...]],
+    options: CodegenOptions,
+) -> tuple[str, ...]:
+    """Return what the user wants in shared memory and no kernel can stage.
+
+    Points keep it in registers, or its tile has no shape that could be copied.
+    """
+    reached = {
+        name
+        for own in facts
+        for structure in structures.get(own.name, ())
+        for launch in structure.launches
+        for group in launch.stageable
+        for name in _names_of(group, own)
+    }
+    return tuple(
+        name
+        for name, memory in options.placements
+        if memory == "shared" and "".join(name.split()) not in reached
+    )
+
+
+def _with_own(
+    kernel: KernelSelection,
+    facts: KernelFacts,
+    structures: Sequence[Structure],
+    profile: GpuProfile,
+    options: CodegenOptions,
+) -> KernelSelection:
+    kernel = _with_shared_sum(options.changed(kernel, kernel.name), structures, options)
+    structure = structure_of(structures, kernel)
+    if structure is None:
+        return kernel
+    tiles, block = sizes_of(facts, kernel, profile, options)
+    spread = kernel.spread
+    if spread is not None:
+        asked = [s for name, sizes in options.tile_sizes if name == facts.name for s in sizes]
+        sums = {launch.sum_loop for launch in structure.launches}
+        tile = next((size for loop, size in reversed(asked) if loop in sums), spread.tile)
+        spread = replace(spread, tile=tile)
+    places: dict[int, Literal["l1", "shared"]] = {}
+    for launch in structure.launches:
+        for group in launch.stageable:
+            memory = _asked_for(group, facts, options)
+            if memory is not None:
+                places.update(dict.fromkeys(group, memory))
+    threads = {loop: min(count, tiles[loop]) for loop, count in block}
+    return replace(
+        kernel,
+        tile_sizes=tuple((loop, tiles[loop]) for loop, _ in kernel.tile_sizes),
+        block=tuple(threads.items()),
+        spread=spread,
+        sum_kinds=structure.sum_kinds,
+        warps=kernel.warps if in_warps(structure, tiles, threads) else None,
+        references=tuple(
+            replace(reference, placement=places.get(at, reference.placement))
+            for at, reference in enumerate(kernel.references)
+        ),
+    )
+
+
+def _with_shared_sum(
+    kernel: KernelSelection, structures: Sequence[Structure], options: CodegenOptions
+) -> KernelSelection:
+    """Return a kernel with the blocks that the user lets share its sum, where they can."""
+    own = kernel.shared_sum
+    if own is None or kernel.name not in (name for name, _ in options.shared_sums):
+        return kernel
+    found = kernel if own.streamed else replace(kernel, spread=None, sum_loops=(), host_loop=None)
+    cut = structure_of(structures, found)
+    if cut is None or (own.streamed and cut.stream_loop != own.loop):
+        return replace(kernel, shared_sum=None)
+    return found
+
+
+def _asked_for(
+    group: Sequence[int], facts: KernelFacts, options: CodegenOptions
+) -> Literal["l1", "shared"] | None:
+    """Return the memory that the user wants for references, named by array or by text."""
+    named = _names_of(group, facts)
+    for name, memory in reversed(options.placements):
+        if "".join(name.split()) in named:
+            return memory
+    return None
+
+
+def _names_of(group: Sequence[int], facts: KernelFacts) -> set[str]:
+    """Return how a user may call the references of a group: by array, or by text."""
+    arrays = {facts.references[at].array for at in group}
+    return arrays | {"".join(facts.references[at].access.split()) for at in group}
+
 
 _TRIAL = SplitK(lanes=32, tile=32, chunks=2)
 """Shows whether sums can be spread; its numbers decide nothing."""

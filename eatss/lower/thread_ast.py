@@ -17,11 +17,10 @@ import islpy as isl
 
 from eatss.base.frozen import frozen
 from eatss.base.trees import Parts
-from eatss.lower.arrays import affine_text
-from eatss.lower.isl_text import expression_of
-from eatss.lower.schedule.mapping import MappedLoop, SerialTile
-from eatss.lower.schedule.mapping import Mapping as LoopMapping
-from eatss.lower.schedule.pieces import Piece
+from eatss.lower.arrays import affine_text, expression_of
+from eatss.lower.mapping import MappedLoop, SerialTile
+from eatss.lower.mapping import Mapping as LoopMapping
+from eatss.lower.pieces import Piece
 from eatss.polyhedral.isl_names import (
     dim_names,
     integer,

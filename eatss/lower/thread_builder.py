@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import islpy as isl
 
-from eatss.lower.arrays import affine_text
-from eatss.lower.isl_text import condition_of
+from eatss.lower.arrays import affine_text, condition_of
 from eatss.lower.kernel import nodes as kernel
 from eatss.lower.kernel.uses import affine_values, names_of
 from eatss.lower.kernel_context import KernelInput
+from eatss.lower.mapping import MappedLoop
 from eatss.lower.references import References
-from eatss.lower.schedule.mapping import MappedLoop
 from eatss.lower.thread_ast import (
     TREE,
     Block,
@@ -46,7 +45,7 @@ from eatss.program.linear import (
     linear,
     strict,
 )
-from eatss.program.source_names import SHARED, is_reserved
+from eatss.program.tokens import SHARED, is_reserved
 
 UNROLLED_STATEMENTS = 512
 """Statements up to which a serial loop of constant length is unrolled completely."""

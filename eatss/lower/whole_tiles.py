@@ -18,10 +18,10 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.base.frozen import frozen
-from eatss.lower.bounds import union_of
+from eatss.lower.arrays import union_of
+from eatss.lower.mapping import MappedLoop, SerialTile
+from eatss.lower.pieces import Piece
 from eatss.lower.promotion import SharedTile
-from eatss.lower.schedule.mapping import MappedLoop, SerialTile
-from eatss.lower.schedule.pieces import Piece
 from eatss.lower.storage import Place
 from eatss.lower.thread_ast import Phase, tile_set
 from eatss.polyhedral.expression import (

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from eatss.base.lazy_names import loading_names
 
 if TYPE_CHECKING:
-    from eatss.measurement.api import measure_variants
-    from eatss.measurement.compare_variants import compare
+    from eatss.measurement.api import compare, measure_variants
     from eatss.measurement.job import Progress
     from eatss.measurement.measurement import (
         Comparison,
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from eatss.measurement.options import MeasureOptions, Variant
 
 _HOME = {
-    "compare": "compare_variants",
+    "compare": "api",
     "Comparison": "measurement",
     "ComparisonRow": "measurement",
     "Estimate": "measurement",

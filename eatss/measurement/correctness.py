@@ -1,4 +1,41 @@
-"""A generated program on the card compared with the original C on the CPU, at reduced sizes.
+"""Results of two programs compared in device memory.
+
+Programs made from the same C with other tile sizes may add in another order or contract other
+products, so results may differ by rounding. In the worst case the error of a sum of d products
+grows like d ε Σ|x||y|; with roundings that are random and independent it grows like √d ε Σ|x||y|
+[Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., Sec. 2.8; Higham and Mary, A New
+Approach to Probabilistic Rounding Error Analysis, SIAM J. Sci. Comput. 41, 2019], ε being twice
+the unit roundoff u. The worst case of a long sum would hide whole tiles that are left out, so the
+second law is the bound here: an element may differ by 8 √d ε max|b|, b being the reference's array.
+
+For data without a sign, as arguments have, Σ|x||y| is the element itself, at most max|b|. The
+partial sums of d such terms err by a standard deviation of √d u b / 3 at most, two programs by
+0.24 √d ε b. The largest of 2^31 elements is 6.3 deviations out: 1.5 √d ε b. The factor 8 leaves
+room for sums that are longer than the mean (triangular nests: up to three times, √3) and for
+results that are computed from other long sums (three in a row: √3).
+
+What it sees: of d terms of like size, one that is left out is 1/d of the element; this shows where
+1/d > 8 √d ε, so up to some 10 000 terms in float and in double always. What it cannot see: errors
+in elements far below the largest of their array, such as those beside the heavy diagonals of
+``dominant`` data, and few lost terms of longer sums in float.
+
+Two kinds of programs are bound by the worst case, 8 d ε max|b|, which is all but blind for long
+sums in float. Those that divide or take roots multiply errors by a condition number that nobody
+knows here. And from 1/(8 ε) terms on, a million in float, additions lose terms, and roundings are
+random no more. Cancellation, recurrences that are worse conditioned still, and roundings that all
+go one way (the same constants added again and again) are not covered by either law.
+
+Instructions may round factors of products and sums more than C does; a plan says by how much
+(``RoundedSums``). Products that are off by p of themselves make sums that are off by p Σ|x||y|, and
+tensor cores cut off what does not fit, so that all errors go one way: s d u Σ|x||y|. That much is
+added, three times p for chains of sums.
+
+A difference beyond the bound is therefore held against what the program makes of the least change
+of its inputs, ε of each: a condition number met on the way, times ε. What d roundings on the way
+may do is 8 √d times that. Only where the difference is below it is it taken for rounding, and the
+measurement says so: for such a program the comparison at full size says little.
+
+A generated program on the card compared with the original C on the CPU, at reduced sizes.
 
 ``eatss.verify`` does the comparing, in a process of its own, whose machine is here: the same
 compiler and the same launches as those that are measured.
@@ -11,6 +48,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
+from math import inf, prod, sqrt
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,19 +57,174 @@ import numpy as np
 
 from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import InputError, InternalError
-from eatss.measurement.arguments import temporaries_of
-from eatss.measurement.card import CompileError, LaunchError, NotComparedError, WrongResultError
-from eatss.measurement.compile import CompileTarget
+from eatss.measurement.arguments import CHUNK, Array, chunks, entry_launches, temporaries_of
+from eatss.measurement.card import (
+    CompileError,
+    Difference,
+    LaunchError,
+    NotComparedError,
+    WrongResultError,
+)
+from eatss.measurement.compile import CompileTarget, Kernels
 from eatss.measurement.cupy_module import import_cupy
-from eatss.measurement.kernels import Kernels
-from eatss.measurement.launches import entry_launches
-from eatss.program import Entry, Program, evaluate
+from eatss.program import Entry, OperationCount, Program, evaluate
 from eatss.program.expression import Sizes
 from eatss.verify import Verification, choose_sizes, estimated_work, verify
 from eatss.verify.build import CompileError as VerifyCompileError
 from eatss.verify.data import Buffer
 from eatss.verify.device import Launched
 from eatss.verify.sizes import broken_assumption
+
+_SLACK = 8.0
+"""See above: 1.5 for the law, √3 · √3 for longer sums and chains of them, the rest is margin."""
+
+_CHAIN = 3.0
+"""Sums of products of sums that are allowed for."""
+
+_RANDOM_UNTIL = 1 / 8
+"""Roundings of a sum of d terms are taken to be random while d ε is below this."""
+
+_CONDITIONED = frozenset({"divide", "square root", "function"})
+"""Kinds of operations of solvers, factorisations and normalisations, which multiply errors by a
+condition number."""
+
+
+def rounding_growth(
+    program: Program, sizes: Sizes, shape: Sequence[int], dtype: np.dtype[Any]
+) -> float:
+    """Return how rounding errors of an array's elements grow, in units of ε: √d, or d.
+
+    Args:
+        program: whose results are compared.
+        sizes: values of its parameters.
+        shape: extents of the array.
+        dtype: type of its elements, floating-point.
+    """
+    length = accumulation_length(program, sizes, shape)
+    epsilon = float(np.finfo(dtype).eps)
+    random = length * epsilon < _RANDOM_UNTIL
+    in_order = dtype == np.float16  # whoever adds up in halves does so in the order of the source
+    growth = sqrt(length) if (random or in_order) and not _divides(program) else length
+    return growth + _rounded_growth(program, dtype, length, epsilon) / _SLACK
+
+
+def _rounded_growth(program: Program, dtype: np.dtype[Any], length: float, epsilon: float) -> float:
+    """Return what instructions that round more than C add to it, in units of ε."""
+    of_type = {2: "_Float16", 4: "float", 8: "double"}.get(dtype.itemsize)
+    found: list[tuple[float, float]] = [
+        (one.product_error, one.sum_roundings)
+        for one in chain(*(kernel.rounded_sums for kernel in program.kernels))
+        if one.element_type == of_type
+    ]
+    product = max((one for one, _ in found), default=0.0)
+    sums = max((one for _, one in found), default=0.0)
+    return _CHAIN * product / epsilon + sums * length / 2
+
+
+def accumulation_length(program: Program, sizes: Sizes, shape: Sequence[int]) -> float:
+    """Return d, the number of terms that go into an element of an array, at least 2.
+
+    All additions of the program, as the plan counts them, over the elements of the array: what an
+    element would get if they all went into this array. A sum over one loop is no longer than the
+    largest size, so that is the least; sums over several loops are longer, and additions tell. With
+    a plan that does not count them the sum of all sizes stands in.
+    """
+    extents = [float(max(0, value)) for value in (*sizes.values(), *shape)]
+    additions = 0
+    for operations in _statement_operations(program):
+        if operations is None:
+            return max(2.0, sum(max(0, value) for value in sizes.values()), *extents)
+        additions += sum(evaluate(one.count, sizes) for one in operations if one.kind == "add")
+    return max(2.0, additions / max(1, prod(shape)), *extents)
+
+
+def _statement_operations(program: Program) -> list[tuple[OperationCount, ...] | None]:
+    """Return the operations of each entry, ``None`` where they are not counted."""
+    return [None if one.work is None else one.work.operations for one in program.entries]
+
+
+def _divides(program: Program) -> bool:
+    """Return whether results are divided or roots taken, or whether that is not known."""
+    return any(
+        operations is None or any(one.kind in _CONDITIONED for one in operations)
+        for operations in _statement_operations(program)
+    )
+
+
+def difference(xp: Any, name: str, mine: Array, theirs: Array, growth: float) -> Difference:
+    """Compare an array with the reference's; ``growth`` is that of :func:`rounding_growth`."""
+    error, at, largest = 0.0, 0, 0.0
+    floating = mine.dtype.kind == "f"
+    for number, (left, right) in enumerate(zip(chunks(mine), chunks(theirs), strict=True)):
+        differ = left != right
+        if floating:
+            finite = xp.isfinite(left) & xp.isfinite(right)
+            differ &= ~(finite | (xp.isnan(left) & xp.isnan(right)))
+        if bool(differ.any()):
+            return _reported(name, mine, theirs, number * CHUNK + int(xp.argmax(differ)), inf, "")
+        if not floating:
+            continue
+        values = xp.where(finite, right, 0).astype(np.float64)
+        errors = xp.abs(xp.where(finite, left, 0).astype(np.float64) - values)
+        place = int(xp.argmax(errors))
+        if float(errors[place]) > error:
+            error, at = float(errors[place]), number * CHUNK + place
+        largest = max(largest, float(xp.abs(values).max()))
+    if not error:
+        return Difference(equal=True, argument=name, worst=0.0, message="")
+    allowed = _SLACK * growth * float(np.finfo(mine.dtype).eps) * largest
+    worst = error / allowed if allowed else inf
+    if worst <= 1:
+        return Difference(equal=True, argument=name, worst=worst, message="")
+    return _reported(name, mine, theirs, at, worst, f"; rounding allows {allowed:.3g}")
+
+
+def change_last_bits(array: Array) -> None:
+    """Change floating-point numbers by ε of themselves: of three, one up and one down."""
+    if array.dtype.kind == "f":
+        flat, step = array.reshape(-1), float(np.finfo(array.dtype).eps)
+        flat[::3] *= 1 + step
+        flat[1::3] *= 1 - step
+
+
+def magnified(
+    found: Difference,
+    moved: Difference,
+    program: Program,
+    sizes: Sizes,
+    shape: Sequence[int],
+) -> str:
+    """Say that a difference is of rounding that the program magnifies, "" if it is not.
+
+    Args:
+        found: the difference from another program's result.
+        moved: how far the result moves where its inputs change in their last bit.
+        program: whose results are compared.
+        sizes: values of its parameters.
+        shape: extents of the array in which they differ.
+    """
+    room = _SLACK * sqrt(accumulation_length(program, sizes, shape))
+    if not 1 < found.worst <= room * moved.worst < inf:
+        return ""
+    return (
+        f"{found.argument} differs by {found.worst:.2g} times what rounding usually does, and by "
+        f"{moved.worst:.2g} times that where inputs change in their last bit"
+    )
+
+
+def _reported(
+    name: str, mine: Array, theirs: Array, at: int, worst: float, allowed: str
+) -> Difference:
+    indices = np.unravel_index(at, mine.shape) if mine.shape else ()
+    place = "".join(f"[{int(index)}]" for index in indices)
+    here, there = (array.reshape(-1)[at].item() for array in (mine, theirs))
+    return Difference(
+        equal=False,
+        argument=name,
+        worst=worst,
+        message=f"{name}{place} is {here!r}, the reference has {there!r}{allowed}",
+    )
+
 
 _MACHINE = "eatss.measurement.correctness:make_machine"
 _ABOVE = 7

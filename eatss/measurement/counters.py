@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 from eatss.base.codec import encode
 from eatss.base.diagnostics import input_error
-from eatss.measurement.launches import launches
+from eatss.measurement.arguments import launches
 from eatss.measurement.measurement import Counter, KernelCounters, Measurement, Missing
 from eatss.measurement.options import MeasureOptions
 from eatss.program import load_program

@@ -11,17 +11,22 @@ from itertools import islice
 from pathlib import Path
 
 from eatss.base.diagnostics import InputError
-from eatss.measurement.arguments import ArgumentStore, CardMemory
+from eatss.measurement.arguments import (
+    MOST_LAUNCHES,
+    ArgumentStore,
+    CardMemory,
+    complete_sizes,
+    launches,
+)
 from eatss.measurement.compile import (
     CompileTarget,
+    HostCode,
     compile_host_code,
     compile_program,
     find_toolchains,
     usable_cache,
 )
 from eatss.measurement.cupy_module import cuda_card, import_cupy, translated
-from eatss.measurement.kernels import HostCode
-from eatss.measurement.launches import MOST_LAUNCHES, complete_sizes, launches
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.metering import sampled_states
 from eatss.measurement.meters.choose import choose_meters

@@ -10,7 +10,7 @@ from typing import Any
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.text import as_text, one_line
-from eatss.cards.cuda_order import cuda_uuid
+from eatss.cards.detect import cuda_uuid
 from eatss.measurement.card import LaunchError
 
 

@@ -21,16 +21,16 @@ from typing import Any
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
-from eatss.measurement.energy.measurement import SourceEnergy
-from eatss.measurement.energy.meter import MARGIN_S
-from eatss.measurement.energy.source import Source, cpu_sources, reason_of
+from eatss.measurement.card import NamedCard, named_cards
+from eatss.measurement.energy_measurement import SourceEnergy
+from eatss.measurement.energy_meter import MARGIN_S
+from eatss.measurement.energy_source import Source, cpu_sources, reason_of
 from eatss.measurement.measurement import DeviceInfo, Missing
 from eatss.measurement.meters.background import PowerMeter
 from eatss.measurement.meters.choose import METERS, choose_meters
 from eatss.measurement.meters.interval_energy import IntervalEnergy
 from eatss.measurement.meters.meter import MeterError, PowerSample
 from eatss.measurement.meters.nvml import NvmlDevice, device_info
-from eatss.measurement.named_cards import NamedCard, named_cards
 from eatss.measurement.options import MeterOptions
 
 NOT_FOUND, NOT_STARTED = 127, 126

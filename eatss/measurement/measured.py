@@ -9,7 +9,7 @@ from eatss.base.diagnostics import Diagnostic
 from eatss.base.frozen import frozen
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions, Variant
-from eatss.program.stack import stack_warnings
+from eatss.program.plan import stack_warnings
 
 if TYPE_CHECKING:
     from eatss.measurement.card import Card
@@ -90,7 +90,7 @@ def compared(found: Measured, baseline: str) -> Comparison:
     Raises:
         Interrupted: the baseline is not among it, since the user interrupted.
     """
-    from eatss.measurement.compare_variants import compare  # noqa: PLC0415 - needs SciPy
+    from eatss.measurement.api import compare  # noqa: PLC0415 - needs SciPy
 
     if found.interrupted and baseline not in [one.variant for one in found.measurements]:
         raise Interrupted(found.measurements)

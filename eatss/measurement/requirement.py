@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 from eatss.base.codec import JsonForm
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.measurement.labels import SELECTED
 from eatss.measurement.measurement import Comparison, ComparisonRow, Ratio
+from eatss.measurement.options import SELECTED
 
 Quantity: TypeAlias = Literal["time", "energy", "ppw", "speedup"]
 Relation: TypeAlias = Literal["<=", ">=", "<", ">"]

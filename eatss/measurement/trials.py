@@ -28,6 +28,8 @@ from typing import TypeVar
 
 from eatss.base.diagnostics import InputError
 from eatss.base.supervisor import Refused
+from eatss.measurement.arguments import complete_sizes
+from eatss.measurement.assemble import energy_estimate, mean_estimate
 from eatss.measurement.card import (
     Card,
     NotComparedError,
@@ -37,6 +39,7 @@ from eatss.measurement.card import (
     WrongResultError,
 )
 from eatss.measurement.job import (
+    FOR_AN_INTERVAL,
     CardLost,
     Done,
     Emit,
@@ -55,15 +58,11 @@ from eatss.measurement.job import (
     WarmedUp,
     WindowTaken,
 )
-from eatss.measurement.launches import complete_sizes
 from eatss.measurement.measurement import Restoring
 from eatss.measurement.metering import Metering
-from eatss.measurement.meters.meter import MeterError, Trace
-from eatss.measurement.meters.reading import steady
+from eatss.measurement.meters.meter import MeterError, Trace, steady
 from eatss.measurement.options import MeasureOptions
-from eatss.measurement.record import FOR_AN_INTERVAL
-from eatss.measurement.statistics import energy_estimate, mean_estimate
-from eatss.measurement.windows import (
+from eatss.measurement.workload import (
     GAP_LIMIT,
     SETTLE_S,
     Pace,

@@ -22,7 +22,7 @@ import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.base.diagnostics import Diagnostic, InternalError
-from eatss.base.free_names import free_name
+from eatss.base.trees import free_name
 from eatss.polyhedral.expression import AffineValue, Array, preorder
 from eatss.polyhedral.isl_names import (
     Length,

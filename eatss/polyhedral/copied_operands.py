@@ -13,7 +13,7 @@ from functools import partial
 
 import islpy as isl
 
-from eatss.base.free_names import free_name
+from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
     Place,
     dependent_accesses,

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.free_names import free_name
+from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import first_equal
 from eatss.polyhedral.expression import (
     AffineValue,

@@ -28,8 +28,8 @@ from dataclasses import replace
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.base.free_names import free_name
 from eatss.base.frozen import frozen
+from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
     Place,
     dependent_accesses,

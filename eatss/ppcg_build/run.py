@@ -1,4 +1,11 @@
-"""PPCG started, watched and, where it fails, said so."""
+"""The command line of PPCG as its user wrote it: what eatss takes out of it, and what is passed.
+
+PPCG started, watched and, where it fails, said so.
+
+The sizes that PPCG says it used (``--dump-sizes``).
+
+What is said where a build with PPCG fails, or goes on all the same.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +14,133 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike, fspath
 from pathlib import Path
 
-from eatss.base.diagnostics import Diagnostic, EatssError, ExitCode, input_error
+import islpy as isl
+
+from eatss.base.diagnostics import (
+    Diagnostic,
+    EatssError,
+    ExitCode,
+    InputError,
+    Severity,
+    input_error,
+)
 from eatss.base.frozen import frozen
+from eatss.base.shipped import source_path
 from eatss.base.supervisor import run_bounded
+from eatss.polyhedral.isl_names import maps_of, points_of
+
+_SEPARATE = ("-D", "-I", "-o", "-S")
+"""Short options whose value may be a word of its own."""
+
+_OURS = {
+    "--save-schedule": "eatss has PPCG save its schedule and load it again",
+    "--load-schedule": "eatss has PPCG save its schedule and load it again",
+    "--sizes": "eatss selects the sizes",
+    "--tile-size": "eatss selects the sizes",
+    "-S": "eatss selects the sizes",
+    "--max-shared-memory": "eatss selects it with the sizes",
+    "--unroll-gpu-tile": "eatss selects it with the sizes",
+    "--no-unroll-gpu-tile": "eatss selects it with the sizes",
+    "--hybrid": "with it a tile size means something else",
+}
+_NEVER = ("--save-schedule", "--load-schedule")
+
+
+@frozen
+class PpcgArguments:
+    """What stands after ``--``.
+
+    ``source`` is the C file and ``output`` the folder of ``-o``, ``None`` where there is none.
+    ``defines`` and ``include_dirs`` are those that the C is read with; ``others`` are all other
+    options. :attr:`options` are what PPCG gets, in the order given, folders as absolute paths: it
+    runs in a folder of its own.
+    """
+
+    source: Path
+    output: Path | None
+    defines: tuple[str, ...]
+    include_dirs: tuple[Path, ...]
+    others: tuple[str, ...]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What PPCG is told besides the source."""
+        return (
+            *(f"-D{define}" for define in self.defines),
+            *(f"-I{folder.absolute()}" for folder in self.include_dirs),
+            *self.others,
+        )
+
+
+def ppcg_arguments(words: Sequence[str], *, selecting: bool = True) -> PpcgArguments:
+    """Read PPCG's command line.
+
+    Args:
+        words: what stands after ``--``: a C file and options, in any order.
+        selecting: whether eatss chooses sizes; then options that choose them are refused.
+
+    Raises:
+        InputError: ``EATSS-R001`` there is no C file, or several; ``EATSS-R002`` an option goes
+            with nothing that is done here; ``EATSS-C017`` there is no such kernel of eatss.
+    """
+    files: list[str] = []
+    taken: dict[str, list[str]] = {"-D": [], "-I": [], "-o": []}
+    others: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        name = word[:2] if word[:2] in _SEPARATE else word.partition("=")[0]
+        _check(name, word, selecting=selecting)
+        if name == "--pet-include-path":
+            taken["-I"].append(word.partition("=")[2])
+        elif name in _SEPARATE:
+            value = word[2:] or next(rest, None)
+            if value is None:
+                raise _wrong(f"'{name}' is the last word, and its value is missing")
+            if name in taken:
+                taken[name].append(value)
+            else:
+                others.append(f"{name}{value}")
+        elif word.startswith("-"):
+            others.append(word)
+        else:
+            files.append(word)
+    if len(files) != 1:
+        what = f"{len(files)} files: {', '.join(files)}" if files else "no C file"
+        raise _wrong(f"PPCG is given {what}; it takes one")
+    return PpcgArguments(
+        source=source_path(files[0]),
+        output=Path(taken["-o"][-1]) if taken["-o"] else None,
+        defines=tuple(taken["-D"]),
+        include_dirs=tuple(map(Path, taken["-I"])),
+        others=tuple(others),
+    )
+
+
+def _check(name: str, word: str, *, selecting: bool) -> None:
+    if name == "--target" and word != "--target=cuda":
+        raise _refused(word, "only CUDA is generated here", "leave it out")
+    if name in _NEVER or (selecting and name in _OURS):
+        hint = "leave it out" if name in _NEVER else "leave it out, or add --no-select before --"
+        raise _refused(name, _OURS[name], hint)
+
+
+def _refused(option: str, why: str, hint: str) -> InputError:
+    return input_error("EATSS-R002", f"PPCG's option '{option}' cannot be given: {why}", hint=hint)
+
+
+def _wrong(message: str) -> InputError:
+    return input_error(
+        "EATSS-R001",
+        message,
+        hint="write: eatss ppcg --gpu h200 -- gemm.c -o build -DN=1000; a value belongs to its "
+        "option, as in --ctx='[n] -> { : n > 0 }'",
+    )
+
 
 TIMEOUT_S = 300.0
 MOST_TIMEOUT_S = 1e6
@@ -140,3 +268,102 @@ def _failed(code: str, message: str, said: str) -> PpcgError:
     else:
         hint = f"it said: {lines[0]}" if len(lines) == 1 else "\n    ".join(["it said:", *lines])
     return ppcg_error(code, message, hint)
+
+
+@frozen
+class UsedSizes:
+    """Tile and block sizes by the number of a kernel; a block's last is along x."""
+
+    tiles: Mapping[int, tuple[int, ...]]
+    blocks: Mapping[int, tuple[int, ...]]
+
+
+def used_sizes(said: str) -> UsedSizes:
+    """Read what PPCG said under ``--dump-sizes``; nothing is used where it says nothing.
+
+    Raises:
+        PpcgError: ``EATSS-R025``, a line begins as sizes do and has none.
+    """
+    found: dict[str, dict[int, tuple[int, ...]]] = {"tile": {}, "block": {}, "grid": {}}
+    for line in filter(is_dump, said.splitlines()):
+        try:
+            for each in maps_of(isl.UnionMap(line)):
+                kind = found.setdefault(each.range().get_tuple_name() or "", {})
+                points = points_of(each.wrap().flatten())
+                kind |= {number: tuple(sizes) for number, *sizes in points}
+        except (isl.Error, ValueError, OverflowError):
+            raise ppcg_error(
+                "EATSS-R025",
+                "PPCG printed sizes (--dump-sizes) that cannot be read",
+                f"it said: {line}",
+            ) from None
+    return UsedSizes(tiles=found["tile"], blocks=found["block"])
+
+
+def is_dump(line: str) -> bool:
+    """Tell whether a line that PPCG printed has the sizes."""
+    return line.startswith("{ kernel[") or line.strip() == "{  }"
+
+
+def no_source(path: Path) -> InputError:
+    """Return the error of a source that is no C file."""
+    return input_error(
+        "EATSS-R004",
+        f"'{path}' is no C file",
+        hint="give PPCG a file with the ending .c after --, as in: eatss ppcg --gpu h200 -- gemm.c",
+    )
+
+
+def nothing_mapped(source: Path, said: str) -> PpcgError:
+    """Return the error of a run after which nothing is on the card."""
+    told = "; ".join(line for line in said.splitlines() if line.strip() and not is_dump(line))
+    hint = "mark affine loops, of which one is parallel, with #pragma scop and #pragma endscop"
+    return ppcg_error(
+        "EATSS-R014",
+        f"PPCG mapped nothing of '{source}' to the card",
+        f"it said: {told}" if told else hint,
+    )
+
+
+def falls_back(error: EatssError) -> Diagnostic:
+    """Return the warning that PPCG takes its own sizes, for the reason of an error."""
+    first = error.diagnostics[0]
+    return replace(
+        first,
+        code="EATSS-R030",
+        severity=Severity.WARNING,
+        message=f"no sizes were selected, PPCG takes its own: {first.message} [{first.code}]",
+    )
+
+
+def not_measurable(reason: str, unchecked: str = "") -> Diagnostic:
+    """Return the warning that nothing can be measured of what was generated.
+
+    ``unchecked`` names what was not compared with what PPCG was asked for.
+    """
+    also = f"; {unchecked} were not compared with what was asked for" if unchecked else ""
+    return Diagnostic(
+        code="EATSS-R031",
+        severity=Severity.WARNING,
+        message=f"what PPCG generated cannot be measured by eatss: {reason}{also}",
+        hint="the files are as PPCG wrote them; to measure a whole program: eatss meter -- PROGRAM",
+    )
+
+
+def cannot_write(error: OSError, folder: Path) -> InputError:
+    """Return the error of an output that cannot be written."""
+    place = error.filename if isinstance(error.filename, str) else str(folder)
+    return input_error(
+        "EATSS-R005",
+        f"'{place}' cannot be written: {error.strerror or error}",
+        hint="name another folder with -o",
+    )
+
+
+def cannot_write_file(option: str, path: str | PathLike[str], error: OSError) -> InputError:
+    """Return the error of a file that an option names and that cannot be written."""
+    return input_error(
+        "EATSS-R005",
+        f"{option}: '{fspath(path)}' cannot be written: {error.strerror or error}",
+        hint="name a file in a folder that is there",
+    )

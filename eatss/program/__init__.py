@@ -26,6 +26,8 @@ from eatss.program.expression import (
 )
 from eatss.program.plan import (
     INTEGERS,
+    PLAN_FILE,
+    PROGRAM_SUFFIX,
     Argument,
     Assumption,
     Entry,
@@ -43,10 +45,6 @@ from eatss.program.plan import (
     Temporary,
     Work,
     every_step,
-)
-from eatss.program.plan_json import (
-    PLAN_FILE,
-    PROGRAM_SUFFIX,
     load_program,
     program_folder,
     program_from_dict,

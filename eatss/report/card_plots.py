@@ -17,12 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eatss.base.frozen import frozen
-from eatss.measurement.characterize.access_patterns import PATTERNS
-from eatss.measurement.characterize.benchmark import Group
+from eatss.measurement.characterize.benchmark import Group, Record, Result
 from eatss.measurement.characterize.energy_roofline import EnergyRoofline
-from eatss.measurement.characterize.power_limited_roofline import PowerLimitedRoofline
-from eatss.measurement.characterize.result import Record, Result
-from eatss.measurement.characterize.roofline_points import RooflinePoint
+from eatss.measurement.characterize.latency import PATTERNS
+from eatss.measurement.characterize.roofline_points import PowerLimitedRoofline, RooflinePoint
 from eatss.report import plots
 from eatss.report.plots import (
     BLACK,
@@ -321,7 +319,7 @@ def block_size(results: Sequence[Result], pattern: str, *, axes: Axes | None = N
 
     Args:
         results: of the group ``block size``; those of other patterns are left out.
-        pattern: a name of :data:`eatss.measurement.characterize.access_patterns.PATTERNS`.
+        pattern: a name of :data:`eatss.measurement.characterize.latency.PATTERNS`.
         axes: to draw into.
     """
     axes = axes or new_axes()

@@ -11,15 +11,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from eatss.base.compilers import GENERATING
 from eatss.base.frozen import frozen
-from eatss.base.missing_packages import GENERATING
 from eatss.base.shown import Shown
 from eatss.base.streams import page_width
 from eatss.base.text import BYTES_OF_UNIT, bytes_text
 from eatss.cards.document import profile_to_document
+from eatss.cards.environment import LIGHT, Check
 from eatss.cards.load import profile_provider
-from eatss.cards.machine.environment import Check
-from eatss.cards.machine.requirements import LIGHT
 from eatss.cards.profile import FIGURES_IN_WORDS, GpuProfile
 from eatss.report.render import NONE, RIGHT, headed, listing, render, uncut
 

@@ -20,12 +20,12 @@ from eatss.base.frozen import frozen
 from eatss.cards.document import calibration_to_document
 from eatss.cards.profile import COEFFICIENTS, Calibration, GpuProfile
 from eatss.measurement.characterize.arithmetic import peak_per_cycle
+from eatss.measurement.characterize.benchmark import Record, Result
 from eatss.measurement.characterize.energy_roofline import EnergyRoofline
 from eatss.measurement.characterize.fit import EnergyFit, Residual
-from eatss.measurement.characterize.power_limited_roofline import Width
-from eatss.measurement.characterize.result import Record, Result
 from eatss.measurement.characterize.roofline_points import (
     RooflinePoint,
+    Width,
     capped_range,
     power_limited_roofline_of,
     roofline_of,
@@ -286,7 +286,7 @@ class MeasuredPoint:
     """A point of the intensity sweep beside what the model says, the power limit heeded.
 
     Times are of one repeat. Predictions are those of
-    :class:`~eatss.measurement.characterize.power_limited_roofline.PowerLimitedRoofline`.
+    :class:`~eatss.measurement.characterize.roofline_points.PowerLimitedRoofline`.
     """
 
     width: Width

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.base.cache.store import Contents
+from eatss.base.cache import Contents
 from eatss.base.codec import encode
 from eatss.base.frozen import frozen
 from eatss.base.shipped import MARK, ShippedKernels

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.base.shown import pairs_text
-from eatss.measurement.energy.measurement import EnergyMeasurement, WindowEnergy
+from eatss.measurement.energy_measurement import EnergyMeasurement, WindowEnergy
 from eatss.measurement.foreign import CardEnergy, Drawn, ProgramEnergy
 from eatss.measurement.measurement import (
     Cell,

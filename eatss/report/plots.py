@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from eatss.measurement.energy.measurement import EnergyMeasurement
+    from eatss.measurement.energy_measurement import EnergyMeasurement
     from eatss.measurement.foreign import ProgramEnergy
     from eatss.measurement.measurement import Comparison, ComparisonRow, Ratio
     from eatss.measurement.meters.meter import PowerTrace

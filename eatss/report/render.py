@@ -21,7 +21,7 @@ from eatss.base.frozen import frozen
 from eatss.base.shown import parts_of
 from eatss.base.streams import page_width as page_width  # noqa: PLC0414
 from eatss.base.text import printable as printable  # noqa: PLC0414 - others take it from here
-from eatss.cards.scaled import REFERENCE
+from eatss.cards.match import REFERENCE
 from eatss.measurement.measurement import Estimate, Ratio
 
 LEFT, RIGHT = (0, 0, 0, 2), (0, 2, 0, 0)

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.base.codec import json_text
-from eatss.base.objectives import Order
+from eatss.base.targets import Order
 from eatss.report.measurement import measurement_parts
 from eatss.report.render import (
     NONE,

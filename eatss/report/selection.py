@@ -14,9 +14,15 @@ from rich.text import Text
 
 from eatss.base.codec import JsonForm, json_text
 from eatss.base.diagnostics import Diagnostic
-from eatss.base.expected_run import ExpectedRun, sizes_text, why_unknown
 from eatss.base.frozen import frozen
-from eatss.base.shown import energy_text, pairs_text, time_text
+from eatss.base.shown import (
+    ExpectedRun,
+    energy_text,
+    pairs_text,
+    sizes_text,
+    time_text,
+    why_unknown,
+)
 from eatss.base.targets import TARGETS
 from eatss.base.text import bytes_text
 from eatss.choose import PUBLISHED, Selection

@@ -29,8 +29,7 @@ from eatss.session.source import MAX_BYTES, Source, UnknownFilesError
 
 if TYPE_CHECKING:
     from eatss.choose.selection import Selection
-    from eatss.lower.recipe.options import CodeRequest
-    from eatss.lower.recipe.recipe import Recipe
+    from eatss.lower.recipe import CodeRequest, Recipe
     from eatss.program import Program
     from eatss.session.found import FoundInterface, FoundProgram, FoundSelection
 
@@ -251,7 +250,7 @@ def _changes(wanted: CodeRequest, decided: Selection | Recipe | None) -> tuple[s
     """Return whose the changes are that are made to the code."""
     transformations, instructions = tuple(wanted.transformations), tuple(wanted.instructions)
     if decided is not None:
-        from eatss.lower.recipe.recipe import Recipe  # noqa: PLC0415 - few have one
+        from eatss.lower.recipe import Recipe  # noqa: PLC0415 - few have one
 
         if isinstance(decided, Recipe):
             transformations += decided.options.transformations

@@ -18,10 +18,9 @@ import islpy as isl
 
 from eatss.analysis import VolumeKind
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
-from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
+from eatss.base.diagnostics import Diagnostic, EatssError, InputError, Told, input_error, nobody
 from eatss.base.files import folder_named
 from eatss.base.forked import anew, room_for, taken_s
-from eatss.base.notices import Told, nobody
 from eatss.base.targets import TARGETS, Cut
 from eatss.cards import GpuProfile, load_profile
 from eatss.choose import PUBLISHED, ModelOptions, PpcgOptions, Selection
@@ -50,20 +49,22 @@ from eatss.session.analysis import (
     for_any_size,
     saved_regions,
 )
-from eatss.session.recomputing import Arrays, best_recomputed, recomputable, regions_with
 from eatss.session.source import Source
 from eatss.session.steps import (
+    Arrays,
+    best_recomputed,
     expect_code,
     expect_ppcg,
     generate_for,
+    recomputable,
+    regions_with,
     select_for,
 )
 
 if TYPE_CHECKING:
     from eatss.choose.expectation import ProgramExpectation
     from eatss.cuda.folder import OriginalFiles
-    from eatss.lower.recipe.options import CodeRequest
-    from eatss.lower.recipe.recipe import Recipe
+    from eatss.lower.recipe import CodeRequest, Recipe
     from eatss.session.found import FoundProgram
 
 _NO_TIME = "whether arrays are better computed anew is not tried to the end: it takes too long"
@@ -290,7 +291,7 @@ class Session:
         """For each region the loops that code of eatss runs slowly."""
         if self.cut != "eatss":
             return ()
-        from eatss.session.code_notes import slow_loops  # noqa: PLC0415 - PPCG's target needs none
+        from eatss.session.notes import slow_loops  # noqa: PLC0415 - PPCG's target needs none
 
         return slow_loops(self.analysed)
 
@@ -367,7 +368,7 @@ class Session:
         """
         profile = load_profile(gpu)
         if self.cut == "eatss":
-            from eatss.lower.recipe.requests import checked_options  # noqa: PLC0415 - PPCG needs none
+            from eatss.lower.requests import checked_options  # noqa: PLC0415 - PPCG needs none
 
             chosen = SelectOptions(target="cuda")
             selection = self.select(profile, chosen, fuse_rows=not wanted.keeps_apart)
@@ -398,8 +399,8 @@ class Session:
         Raises:
             InputError: ``EATSS-K0xx``, they do not fit the program.
         """
-        from eatss.lower.recipe.recipe import recipe_of  # noqa: PLC0415 - select needs none
-        from eatss.lower.recipe.requests import check_selection, checked_options  # noqa: PLC0415
+        from eatss.lower.recipe import recipe_of  # noqa: PLC0415 - select needs none
+        from eatss.lower.requests import check_selection, checked_options  # noqa: PLC0415
 
         if selection.recomputed != self.recomputed:
             return self.of(selection).recipe(selection, profile, wanted, shared_limit_bytes)
@@ -468,7 +469,7 @@ class Session:
             InputError: ``EATSS-K018``, the recipe is for another program; ``EATSS-K0xx``, sizes or
                 placements that cannot be.
         """
-        from eatss.lower.recipe.requests import check_recipe  # noqa: PLC0415 - select needs none
+        from eatss.lower.requests import check_recipe  # noqa: PLC0415 - select needs none
 
         if recipe.recomputed != self.recomputed:
             return self.of(recipe).generate(recipe, profile, selection)
@@ -518,7 +519,7 @@ class Session:
         Raises:
             InputError: the source is refused.
         """
-        from eatss.cuda.signature import interface_of  # noqa: PLC0415 - select needs none
+        from eatss.cuda.host import interface_of  # noqa: PLC0415 - select needs none
 
         return interface_of(self.parsed_symbolic.scops, self.parsed_symbolic.values)
 

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
-from eatss.base.diagnostics import Diagnostic, InputError, NoSolutionError
+from eatss.base.diagnostics import Diagnostic, InputError, NoSolutionError, Told, nobody
 from eatss.base.frozen import frozen
-from eatss.base.notices import Told, nobody
 from eatss.base.options import shows_types
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import AUTO
@@ -20,9 +19,8 @@ from eatss.choose import Selection
 from eatss.choose.options import SelectOptions, check_target
 from eatss.frontend.options import Reading
 from eatss.frontend.python import PythonScop
-from eatss.lower.recipe.options import CodeRequest
-from eatss.measurement.labels import SELECTED, TileChoice, rejected_variant
-from eatss.measurement.options import Variant
+from eatss.lower.recipe import CodeRequest
+from eatss.measurement.options import SELECTED, TileChoice, Variant, rejected_variant
 from eatss.session.session import Session
 
 _MISTAKES = frozenset({"EATSS-C008", "EATSS-E041", "EATSS-K001", "EATSS-K002", "EATSS-K013"})

@@ -14,7 +14,7 @@ from typing import get_args
 import numpy as np
 
 from eatss.base.diagnostics import Diagnostic, InputError, did_you_mean, input_error
-from eatss.cards.findings import finding
+from eatss.cards.document import finding
 from eatss.choose.options import ModelName, VolumeName
 from eatss.tune.counting import Progress, counted, drawn_ranks, emptiness, every_block, points_at
 from eatss.tune.dimensions import Block, Dimension, Levels, ListedDimension, Test, root

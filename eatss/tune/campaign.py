@@ -22,8 +22,7 @@ from statistics import fmean
 from eatss.base.codec import Document
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.base.objectives import measure_of
-from eatss.base.targets import SweepTarget
+from eatss.base.targets import SweepTarget, measure_of
 from eatss.tune.generation import contenders, cost_of, expected_contenders, row_of, spread_over
 from eatss.tune.jobs import (
     CAREFUL,

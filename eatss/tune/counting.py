@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.base.diagnostics import Diagnostic, NoSolutionError
-from eatss.cards.findings import finding
+from eatss.cards.document import finding
 from eatss.tune.dimensions import (
     Block,
     Integers,

@@ -16,7 +16,7 @@ from typing import Any
 from eatss.base.diagnostics import Diagnostic, InputError, did_you_mean, input_error
 from eatss.base.files import read_regular
 from eatss.base.frozen import frozen
-from eatss.cards.findings import Origin, finding, place_at
+from eatss.cards.document import Origin, finding, place_at
 from eatss.cards.load import LONG_KEY, MAX_KEY_PARTS, SYNTAX_PLACE
 from eatss.tune.dimensions import (
     GENERATORS,

@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan, did_you_mean
 from eatss.base.frozen import frozen
-from eatss.cards.findings import Origin, finding
+from eatss.cards.document import Origin, finding
 from eatss.tune.points import Space, Value
 
 FUNCTIONS = {

@@ -17,9 +17,8 @@ from eatss.base.codec import encode
 from eatss.base.diagnostics import input_error
 from eatss.base.files import folder_named, is_c_text
 from eatss.base.frozen import frozen
-from eatss.base.objectives import Goal
 from eatss.base.shipped import located
-from eatss.base.targets import TARGETS, SweepTarget
+from eatss.base.targets import TARGETS, Goal, SweepTarget
 from eatss.cards import GpuProfile
 from eatss.cards.this_machine import AUTO
 from eatss.choose.selection import KernelSelection

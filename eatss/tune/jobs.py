@@ -10,9 +10,8 @@ from eatss.base.codec import BY_NAME
 from eatss.base.diagnostics import input_error
 from eatss.base.extensions import Origin
 from eatss.base.frozen import frozen
-from eatss.base.objectives import Goal, measure_of
 from eatss.base.options import option, shows_types
-from eatss.base.targets import SweepTarget
+from eatss.base.targets import Goal, SweepTarget, measure_of
 from eatss.frontend.options import DtypeName, Reading, Recompute
 from eatss.measurement.measurement import Measurement, Status
 from eatss.measurement.options import (

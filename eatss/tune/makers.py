@@ -20,13 +20,12 @@ from eatss.choose.cuda import expected_of, ranked_cuda
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import SELECTION, KernelSelection, Selection
 from eatss.frontend.options import Reading
-from eatss.lower.own_sizes import with_own_sizes
-from eatss.lower.recipe.options import CodeRequest
-from eatss.lower.recipe.requests import checked_options
-from eatss.lower.structures import structures_for
-from eatss.measurement.labels import TileChoice
-from eatss.session.recomputing import Arrays
+from eatss.lower.recipe import CodeRequest
+from eatss.lower.requests import checked_options
+from eatss.lower.structures import structures_for, with_own_sizes
+from eatss.measurement.options import TileChoice
 from eatss.session.session import Session
+from eatss.session.steps import Arrays
 from eatss.tune.derived import Structures
 from eatss.tune.generation import own_folder, predicted_metrics
 from eatss.tune.jobs import Made, MakerJob, Wanted

@@ -17,16 +17,15 @@ from eatss.analysis.layout import mapped_loops
 from eatss.base.diagnostics import Diagnostic, EatssError, did_you_mean, input_error
 from eatss.base.forked import allow_more, in_bounds
 from eatss.base.frozen import frozen
-from eatss.base.objectives import MEASURES
-from eatss.base.targets import TARGETS
+from eatss.base.targets import MEASURES, TARGETS
 from eatss.cards import GpuProfile
 from eatss.cards.document import profile_from_document
 from eatss.choose.cuda import ranked_cuda
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import SELECTION, KernelSelection, Selection
-from eatss.lower.recipe.options import CodeRequest
+from eatss.lower.recipe import CodeRequest
 from eatss.lower.structures import structures_for
-from eatss.measurement.labels import TileChoice
+from eatss.measurement.options import TileChoice
 from eatss.program.expression import SizePairs
 from eatss.session.session import Session
 from eatss.tune.bound import BoundSpace, bind, check_known_values

@@ -24,15 +24,25 @@ from eatss.base.diagnostics import Diagnostic, InputError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.supervisor import LiveWorker, Outcome, Refused, Take, Worker
 from eatss.measurement.api import FRUITLESS_WORKERS, what_ended
+from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import assemble
 from eatss.measurement.card import CompileError
 from eatss.measurement.compile import Toolchain, compile_program, find_toolchains, usable_cache
 from eatss.measurement.counters import find_ncu, with_counters, without
-from eatss.measurement.job import EVENTS, Broken, CardLost, CardOpened, Entered, Event, IdleRead
-from eatss.measurement.launches import complete_sizes
+from eatss.measurement.job import (
+    EVENTS,
+    START,
+    Broken,
+    CardLost,
+    CardOpened,
+    Entered,
+    Event,
+    IdleRead,
+    Record,
+    Records,
+)
 from eatss.measurement.measurement import DeviceInfo, Measurement
 from eatss.measurement.options import MeasureOptions, Variant
-from eatss.measurement.record import START, Record, Records
 from eatss.program import load_program
 from eatss.tune.jobs import BenchJob, Care, Made, MakerJob, Order, Tried, Wanted
 from eatss.tune.rows import CardSeen

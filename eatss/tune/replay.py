@@ -14,9 +14,8 @@ from math import ceil, inf, isfinite
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.base.objectives import MEASURES, ObjectiveName
 from eatss.base.shown import Shown
-from eatss.base.targets import SweepTarget
+from eatss.base.targets import MEASURES, ObjectiveName, SweepTarget
 from eatss.tune.cards import compare_cards, on_one_scale
 from eatss.tune.points import Value, variant_key
 from eatss.tune.population import by_sizes

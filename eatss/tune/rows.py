@@ -19,9 +19,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from eatss.base.codec import BY_NAME
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.base.objectives import MEASURES, Order
 from eatss.base.shown import Shown, Tabular, figure
-from eatss.base.targets import SweepTarget
+from eatss.base.targets import MEASURES, Order, SweepTarget
 from eatss.measurement.measurement import Measurement, Status
 from eatss.tune.points import Configuration, Value, Values
 

@@ -20,10 +20,17 @@ from threading import RLock
 from types import TracebackType
 
 from eatss.base.codec import Document, encode
-from eatss.base.diagnostics import Diagnostic, InputError, InternalError, Severity, input_error
+from eatss.base.diagnostics import (
+    Diagnostic,
+    InputError,
+    InternalError,
+    Severity,
+    Warned,
+    input_error,
+    warn_caller,
+)
 from eatss.base.files import read_regular
 from eatss.base.frozen import frozen
-from eatss.base.notices import Warned, warn_caller
 from eatss.base.shipped import located_sweep
 from eatss.tune.faults import WriterLock, faults_told, lock_for_writing, shown
 from eatss.tune.rows import (

@@ -13,11 +13,10 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from eatss.base.cache import key_of
-from eatss.base.diagnostics import Diagnostic, input_error
+from eatss.base.diagnostics import Diagnostic, Warned, input_error, warn_caller
 from eatss.base.extensions import Origin
 from eatss.base.files import folder_named, is_c_text
 from eatss.base.frozen import frozen
-from eatss.base.notices import Warned, warn_caller
 from eatss.base.shipped import store_of_ones_own
 from eatss.cards.document import profile_to_document
 from eatss.cards.this_machine import AUTO, load_profile

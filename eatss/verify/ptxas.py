@@ -14,7 +14,7 @@ from eatss.base.diagnostics import Diagnostic, InputError, Severity, input_error
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.program import KernelCode, Program, load_program
-from eatss.program.stack import stack_warnings
+from eatss.program.plan import stack_warnings
 
 REGISTERS_PER_BLOCK = 65536
 THREADS_PER_BLOCK = 1024

@@ -13,8 +13,8 @@ import eatss
 from eatss.analysis import KernelFacts, Memory
 from eatss.analysis.work import bytes_of_arrays, sizes_of
 from eatss.api import inspect
-from eatss.base.expected_run import ProgramSize, sizes_text
 from eatss.base.shipped import data_directory
+from eatss.base.shown import ProgramSize, sizes_text
 from eatss.base.targets import TargetName
 from eatss.frontend import parse_source
 from eatss.frontend.options import Reading

@@ -20,8 +20,7 @@ from eatss.analysis.structure import (
     vector_wavefronts,
 )
 from eatss.base.codec import decode, encode
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.recipe.recipe import KernelRecipe
+from eatss.lower.recipe import CodegenOptions, KernelRecipe
 
 SIZES = st.integers(1, 64)
 SPREADS = st.builds(SplitK, lanes=SIZES, tile=SIZES, chunks=SIZES)

@@ -15,7 +15,7 @@ import pytest
 
 import eatss
 from eatss.choose.expectation import ProgramExpectation
-from eatss.measurement.energy.measurement import (
+from eatss.measurement.energy_measurement import (
     SourceEnergy,
     WindowEnergy,
     WindowRun,

@@ -13,8 +13,7 @@ import pytest
 
 import eatss
 from eatss.base.cache import Cache
-from eatss.base.diagnostics import Diagnostic, Severity, SourceSpan
-from eatss.base.notices import warn_caller
+from eatss.base.diagnostics import Diagnostic, Severity, SourceSpan, warn_caller
 from tests.end_to_end.in_process import eatss as command
 
 SCRIPTED = "tests.end_to_end.scripted_for_any:AnyProgram"

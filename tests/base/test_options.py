@@ -15,7 +15,7 @@ from eatss.choose.options import SelectOptions
 from eatss.cli.declared import COMMANDS, Command, Given, Group, parameters_of
 from eatss.cli.typer_app import app
 from eatss.cli.words import understood
-from eatss.lower.recipe.options import CodeRequest
+from eatss.lower.recipe import CodeRequest
 
 
 @dataclass(frozen=True, kw_only=True)

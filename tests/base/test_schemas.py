@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import eatss
-from eatss.base.cache.store import Contents
+from eatss.base.cache import Contents
 from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import InputError
 from eatss.base.schemas import PUBLISHED

@@ -21,8 +21,8 @@ from eatss.base.shipped import (
     source_path,
 )
 from eatss.frontend.options import Reading
-from eatss.measurement.labels import is_program
-from eatss.ppcg_build.arguments import ppcg_arguments
+from eatss.measurement.options import is_program
+from eatss.ppcg_build.run import ppcg_arguments
 from eatss.session.session import Session
 from tests.end_to_end.in_process import eatss as command
 

@@ -18,7 +18,7 @@ from eatss.base.shipped import data_directory
 from eatss.base.shown import Shown, in_lines
 from eatss.building import PpcgBuild
 from eatss.choose.expectation import ProgramExpectation
-from eatss.measurement.energy.meter import EnergyMeter
+from eatss.measurement.energy_meter import EnergyMeter
 from eatss.report.render import _INK, html_of
 from eatss.tune.evaluation import evaluate
 from eatss.verify.result import SizeResult, Verification

@@ -23,8 +23,8 @@ from eatss.cards import (
     profile_from_document,
     profile_to_document,
 )
+from eatss.cards.match import FP32_PER_CYCLE, REFERENCE, calibration_of, scaled
 from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient
-from eatss.cards.scaled import FP32_PER_CYCLE, REFERENCE, calibration_of, scaled
 from eatss.cards.write import DIGITS, profile_text, rounded
 
 T4 = (profile_directory() / "t4.toml").read_text(encoding="utf-8")

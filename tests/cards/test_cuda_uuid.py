@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.cards.cuda_order import cuda_uuid
+from eatss.cards.detect import cuda_uuid
 
 BYTES = bytes.fromhex("c1a5e9370042d8b16f20917e3b55aa04")
 UUID = "GPU-c1a5e937-0042-d8b1-6f20-917e3b55aa04"

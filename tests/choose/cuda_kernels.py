@@ -17,8 +17,7 @@ from eatss.choose import KernelSelection, ModelOptions, Selection
 from eatss.choose.cuda_candidates import every_candidate
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
 from eatss.frontend.options import Reading
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.recipe.recipe import recipe_of
+from eatss.lower.recipe import CodegenOptions, recipe_of
 from eatss.lower.structures import structures_for
 from eatss.program import Original, Program
 from eatss.session.analysis import SymbolicProgram

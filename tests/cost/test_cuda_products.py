@@ -33,8 +33,7 @@ from eatss.choose.cuda_candidates import MOST_PRODUCT_WORDS, candidates_of, shar
 from eatss.cost.card import card_of
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
 from eatss.frontend.options import Reading
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.recipe.recipe import recipe_of
+from eatss.lower.recipe import CodegenOptions, recipe_of
 from eatss.lower.structures import structures_for
 from eatss.plan.launch import Compute, plan
 from eatss.plan.shares import Stream, stream_of

@@ -17,7 +17,7 @@ import eatss
 from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
-from eatss.cards.scaled import voltage_share
+from eatss.cards.match import voltage_share
 from eatss.choose.ppcg import Vector, candidates, default_vector
 from eatss.choose.selection import PpcgOptions
 from eatss.cost.card import Card, CodeConstants, card_of

@@ -13,9 +13,9 @@ from typing import Literal, TypeAlias
 
 import pytest
 
+from eatss.cuda.folder import readme_text
 from eatss.cuda.main_text import main_text
 from eatss.cuda.preamble import preamble
-from eatss.cuda.readme import readme_text
 from eatss.lower.kernel.uses import Needs
 from eatss.program import (
     Apply,

@@ -13,14 +13,14 @@ from eatss.api import codegen
 from eatss.frontend.declarations import ISL_WORDS
 from eatss.measurement.compile import Toolchain, options_of
 from eatss.program import Apply, Name, Operator, Program, c_text
-from eatss.program.source_names import (
+from eatss.program.tokens import (
     OWN_WORDS,
     generated_text,
     is_reserved,
     size_macro,
     size_text,
+    tokens,
 )
-from eatss.program.tokens import tokens
 from eatss.verify import verify
 from eatss.verify.build import SHIM
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eatss.cuda.value_text import ValuePrinter
 from eatss.frontend import parse_source
-from eatss.lower.isl_text import expression_of
+from eatss.lower.arrays import expression_of
 from eatss.polyhedral.expression import Binary, ElementType, Literal, Read
 from eatss.polyhedral.scop import Scop, Statement
 from eatss.program import IntExpr

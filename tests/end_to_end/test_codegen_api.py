@@ -97,7 +97,7 @@ def test_function_and_package_share_their_name_whatever_is_imported_first(first:
         f"{first}\nimport eatss, inspect\nfrom eatss import codegen\n"
         f"program = eatss.codegen({SCALE!r}, gpu='h200')\n"
         f"assert program == codegen({SCALE!r}, gpu='h200')\n"
-        "import eatss.lower.recipe.options as options\n"
+        "import eatss.lower.recipe as options\n"
         "assert options.CodegenOptions() and 'gpu' in inspect.signature(codegen).parameters\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

@@ -12,10 +12,9 @@ import eatss as package
 from eatss.base.diagnostics import input_error
 from eatss.cards import GpuProfile
 from eatss.choose import Selection
-from eatss.lower.recipe.options import CodeRequest
-from eatss.lower.recipe.recipe import Recipe
-from eatss.measurement.labels import parse_tile_choices
+from eatss.lower.recipe import CodeRequest, Recipe
 from eatss.measurement.measurement import comparison_from_dict
+from eatss.measurement.options import parse_tile_choices
 from eatss.session.session import Session
 from eatss.session.variants import SourceOptions, generate_variants
 from tests.end_to_end.measuring import KERNELS, eatss, mistake

@@ -15,8 +15,7 @@ import pytest
 import eatss as package
 from eatss.base.diagnostics import Diagnostic, InputError, NoSolutionError
 from eatss.measurement import api
-from eatss.measurement.labels import numbered
-from eatss.measurement.options import MeasureOptions, Variant
+from eatss.measurement.options import MeasureOptions, Variant, numbered
 from eatss.program import Program
 from eatss.session import variants as generating
 from tests.end_to_end.measuring import KERNELS, eatss, mistake

@@ -11,7 +11,7 @@ import pytest
 
 import eatss
 from eatss.base.shipped import data_directory
-from eatss.lower.recipe.options import CodeRequest
+from eatss.lower.recipe import CodeRequest
 from eatss.session.session import Session
 from eatss.session.steps import ppcg_schedule_of
 from tests.end_to_end.in_process import eatss as eatss_command

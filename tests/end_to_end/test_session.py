@@ -10,7 +10,7 @@ from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
 from eatss.frontend.options import Reading
-from eatss.lower.recipe.options import CodeRequest
+from eatss.lower.recipe import CodeRequest
 from eatss.session import analysis
 from eatss.session.session import Session
 

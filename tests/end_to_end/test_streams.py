@@ -131,7 +131,7 @@ def test_the_version_loads_nothing_that_it_does_not_need() -> None:
         "eatss.base.diagnostics",
         "eatss.base.frozen",
         "eatss.base.interrupts",
-        "eatss.base.missing_packages",
+        "eatss.base.compilers",
         "eatss.base.streams",
         "eatss.base.text",
         "eatss.cli",

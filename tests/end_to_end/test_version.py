@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-import eatss.cards.machine.installed_versions as versions
+import eatss.cards.environment as versions
 from eatss import __version__
-from eatss.cards.machine.requirements import requirements
+from eatss.cards.environment import requirements
 from eatss.version import package_revision
 from tests.end_to_end.in_process import eatss
 
@@ -34,9 +34,7 @@ def test_in_full_it_has_what_a_report_needs(words: tuple[str, str]) -> None:
 
 def test_a_checkout_names_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pyproject.toml").touch()
-    monkeypatch.setattr(
-        versions, "__file__", str(tmp_path / "eatss/cards/machine/installed_versions.py")
-    )
+    monkeypatch.setattr(versions, "__file__", str(tmp_path / "eatss/cards/environment.py"))
     assert versions._installation() == f"from the sources in {tmp_path}"
     (tmp_path / ".git").mkdir()
     told = SimpleNamespace(stdout="0123456789abcdef-dirty\n")
@@ -61,9 +59,7 @@ def test_a_wheel_tells_where_it_came_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str | None, said: str
 ) -> None:
     one = SimpleNamespace(read_text=lambda name: told)
-    monkeypatch.setattr(
-        versions, "__file__", str(tmp_path / "eatss/cards/machine/installed_versions.py")
-    )
+    monkeypatch.setattr(versions, "__file__", str(tmp_path / "eatss/cards/environment.py"))
     monkeypatch.setattr("importlib.metadata.distributions", lambda name: [one])
     assert versions._installation() == said.format(tmp_path)
 

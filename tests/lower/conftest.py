@@ -15,8 +15,7 @@ from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
 from eatss.choose import ModelOptions, Selection
 from eatss.frontend.options import Reading
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.recipe.recipe import recipe_of
+from eatss.lower.recipe import CodegenOptions, recipe_of
 from eatss.program import Original, Program, save_program
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session

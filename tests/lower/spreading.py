@@ -8,8 +8,7 @@ from pathlib import Path
 from eatss.analysis.layout import SplitK
 from eatss.cards import load_profile
 from eatss.choose import KernelSelection, ModelOptions, Selection
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.recipe.recipe import recipe_of
+from eatss.lower.recipe import CodegenOptions, recipe_of
 from eatss.lower.structures import structures_for
 from eatss.program import Original, Program, save_program
 from eatss.session.analysis import SymbolicProgram

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import eatss
 from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
-from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe import CodegenOptions
 from eatss.polyhedral.schedule_file import save_schedules
 from eatss.program import Program
 from eatss.report.inspection import render_inspection

@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.schedule import mapping
-from eatss.lower.schedule.mapping import MappedLoop
+from eatss.lower import mapping
+from eatss.lower.mapping import MappedLoop
+from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
 from eatss.verify import Verification
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import eatss
-from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program, program_from_dict, program_to_dict
 from eatss.verify import Verification, verify
 

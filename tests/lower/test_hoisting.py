@@ -20,14 +20,19 @@ from eatss.api import codegen
 from eatss.base.diagnostics import InputError, InternalError
 from eatss.base.shipped import data_directory
 from eatss.lower import checks, planning
+from eatss.lower import units as split_k
 from eatss.lower.checks import check_launches
+from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.schedule import split_k
-from eatss.lower.schedule.launch_order import may_follow, never_runs_back, only_updates
-from eatss.lower.schedule.names import NameTable
-from eatss.lower.schedule.pieces import Piece, pieces_of
-from eatss.lower.schedule.units import hoistable, hoisted, restricted
+from eatss.lower.recipe import CodegenOptions
+from eatss.lower.units import (
+    hoistable,
+    hoisted,
+    may_follow,
+    never_runs_back,
+    only_updates,
+    restricted,
+)
 from eatss.polyhedral import Dependences
 from eatss.program import HostIf, HostLoop, HostStep, KernelCode, Launch, Program, save_program
 from eatss.session.analysis import SymbolicProgram

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eatss
-from eatss.lower.schedule.names import NameTable, identifier
-from eatss.program.source_names import is_reserved
+from eatss.lower.pieces import NameTable, identifier
+from eatss.program.tokens import is_reserved
 
 ODD = (
     "threadIdx", "dim3", "class", "int", "template", "this", "M_PI", "signbit", "isnan", "sqrt",

@@ -10,7 +10,7 @@ import pytest
 
 import eatss
 from eatss.base.shipped import data_directory
-from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
 from eatss.verify import Verification
 

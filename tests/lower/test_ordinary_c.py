@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe import CodegenOptions
 from eatss.verify import Verification
 
 GEMM = """\

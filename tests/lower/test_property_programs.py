@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
-from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe import CodegenOptions
 from eatss.verify import Verification
 from tests.examples import examples
 

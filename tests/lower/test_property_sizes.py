@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eatss.analysis import KernelFacts
-from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
 from eatss.session.analysis import SymbolicProgram
 from eatss.verify import Verification

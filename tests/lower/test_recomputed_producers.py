@@ -16,8 +16,8 @@ from eatss.choose.options import SelectOptions
 from eatss.frontend.options import Reading
 from eatss.program import Program, evaluate
 from eatss.report.inspection import render_inspection
-from eatss.session.recomputing import Arrays, best_recomputed
 from eatss.session.session import Session
+from eatss.session.steps import Arrays, best_recomputed
 from eatss.verify import verify
 from tests.examples import with_long
 

@@ -17,8 +17,7 @@ from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
 from eatss.frontend.options import Reading
-from eatss.lower.recipe.options import CodeRequest
-from eatss.lower.recipe.recipe import recipe_from_dict
+from eatss.lower.recipe import CodeRequest, recipe_from_dict
 from eatss.lower.row_planning import row_runs_for
 from eatss.program import Program
 from eatss.session.session import Session

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
 from eatss.verify import Verification
 

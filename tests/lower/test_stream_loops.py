@@ -13,8 +13,7 @@ from eatss.cards import load_profile
 from eatss.choose import ModelOptions, Selection
 from eatss.choose.cuda import structure_of
 from eatss.frontend.options import Reading
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.recipe.recipe import recipe_of
+from eatss.lower.recipe import CodegenOptions, recipe_of
 from eatss.lower.structures import structures_for
 from eatss.program import Original
 from eatss.session.analysis import SymbolicProgram

@@ -12,7 +12,7 @@ import eatss.base.shipped
 from eatss.analysis.layout import reordering_loops
 from eatss.cards import load_profile
 from eatss.choose.cuda import structure_of
-from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe import CodegenOptions
 from eatss.lower.structures import structures_for
 from eatss.program import KernelCode, Program
 from eatss.session.session import Session

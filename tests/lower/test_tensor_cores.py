@@ -10,9 +10,9 @@ import pytest
 import eatss
 from eatss.base.shipped import data_directory
 from eatss.base.targets import CUDA
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.schedule.mapping import MappedLoop, Mapping, in_warps
-from eatss.lower.schedule.names import NameTable
+from eatss.lower.mapping import MappedLoop, Mapping, in_warps
+from eatss.lower.pieces import NameTable
+from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
 from eatss.verify import Verification
 

@@ -13,7 +13,7 @@ from eatss.cards import load_profile
 from eatss.cards.profile import Tf32
 from eatss.lower.instructions.products import MMAS_OF_BYTES
 from eatss.lower.products import warp_instructions
-from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe import CodegenOptions
 from eatss.program import KernelCode, Program
 from eatss.verify import Verification
 

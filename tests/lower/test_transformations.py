@@ -9,7 +9,7 @@ import pytest
 
 from eatss.base.diagnostics import InputError
 from eatss.lower.kernel.nodes import Kernel, Let
-from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe import CodegenOptions
 from eatss.lower.transform import TRANSFORMATIONS
 from eatss.program import Name, Program
 from eatss.verify import Verification

@@ -16,8 +16,8 @@ from eatss.cards import load_profile
 from eatss.choose.cuda_candidates import candidates_of
 from eatss.cost.cuda_model import CudaModel
 from eatss.frontend.options import Reading
-from eatss.lower.cooperative_copy import turned_copy_loop
-from eatss.lower.schedule.names import NameTable
+from eatss.lower.pieces import NameTable
+from eatss.lower.promotion import turned_copy_loop
 from eatss.lower.structures import structures_for
 from eatss.plan.stage import (
     PIECE_BYTES,

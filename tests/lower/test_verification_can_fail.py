@@ -8,7 +8,7 @@ import pytest
 
 from eatss.analysis.layout import SplitK
 from eatss.base.shipped import data_directory
-from eatss.lower.recipe.options import CodegenOptions
+from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
 from eatss.session.analysis import SymbolicProgram
 from eatss.verify import Verification

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import eatss
 from eatss.base.shipped import data_directory
-from eatss.lower.cooperative_copy import CopyLoop, copy_loop
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.schedule.names import NameTable
+from eatss.lower.pieces import NameTable
+from eatss.lower.promotion import CopyLoop, copy_loop
+from eatss.lower.recipe import CodegenOptions
 from eatss.plan.stage import LEAST_IN_A_ROW, MOST_IN_PIECES, Stage, copied_in_rows
 from eatss.program import Constant, Program, evaluate
 from eatss.verify import Verification, verify

@@ -22,7 +22,7 @@ from eatss.base.options import parse_blocks
 from eatss.lower import lanes as digits_module
 from eatss.lower.assumptions import within
 from eatss.lower.lanes import digits
-from eatss.lower.recipe.options import Block
+from eatss.lower.recipe import Block
 from eatss.polyhedral.schedule_file import save_schedules
 from eatss.program import (
     Constant,

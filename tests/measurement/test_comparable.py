@@ -10,7 +10,7 @@ import pytest
 
 from eatss.base.diagnostics import InputError
 from eatss.measurement import MeasureOptions, Variant
-from eatss.measurement.compare_variants import check_comparable, check_measurable, compare
+from eatss.measurement.api import check_comparable, check_measurable, compare
 from eatss.program import save_program
 from eatss.report.measurement import render_comparison, render_measurements
 from tests.measurement.scripted_card import matmul

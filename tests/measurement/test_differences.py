@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eatss.measurement import arguments, differences
-from eatss.measurement.differences import accumulation_length, difference, rounding_growth
+from eatss.measurement import arguments
+from eatss.measurement import correctness as differences
+from eatss.measurement.correctness import accumulation_length, difference, rounding_growth
 from eatss.program import (
     Apply,
     Constant,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from eatss.measurement.card import LaunchError
-from eatss.measurement.kernels import HostCode
+from eatss.measurement.compile import HostCode
 from eatss.program import load_program
 
 PROGRAMS = Path(__file__).parent / "programs"

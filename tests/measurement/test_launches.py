@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.measurement.launches import ResolvedLaunch, launches, refusal
+from eatss.measurement.arguments import ResolvedLaunch, launches, refusal
 from eatss.program import (
     Apply,
     Assumption,

@@ -12,7 +12,7 @@ import pytest
 
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.meters import ReplayMeter, Sample, Trace, read
-from eatss.measurement.meters.smi import smi_power_w, smi_time_s
+from eatss.measurement.meters.nvml import smi_power_w, smi_time_s
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "h200"
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from eatss.measurement.measurement import Estimate
-from eatss.measurement.statistics import (
+from eatss.measurement.assemble import (
     difference_estimate,
     energy_estimate,
     inverse,
@@ -15,6 +14,7 @@ from eatss.measurement.statistics import (
     paired_ratio,
     ratio_of_estimates,
 )
+from eatss.measurement.measurement import Estimate
 
 TRIALS = 2000
 LEAST, MOST = 0.935, 0.965

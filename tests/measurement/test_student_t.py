@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtrit
 
-from eatss.measurement.statistics import two_sided_quantile
+from eatss.measurement.assemble import two_sided_quantile
 
 
 @given(freedom=st.integers(1, 500), confidence=st.floats(0.01, 0.9999))

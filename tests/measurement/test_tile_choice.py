@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eatss.base.diagnostics import InputError
-from eatss.measurement.labels import parse_tile_choice, parse_tile_choices
+from eatss.measurement.options import parse_tile_choice, parse_tile_choices
 
 KERNELS = (("kernel0", ("i", "j", "k")), ("kernel1", ("i", "j")), ("kernel2", ()))
 

@@ -8,7 +8,7 @@ import pytest
 
 from eatss.base.diagnostics import InputError
 from eatss.measurement import compare
-from eatss.measurement.statistics import inverse, ratio_of_estimates
+from eatss.measurement.assemble import inverse, ratio_of_estimates
 from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard, measured
 
 NOISE = 0.003

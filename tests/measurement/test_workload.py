@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eatss.measurement import kernels
+from eatss.measurement import compile as kernels
 from eatss.measurement.arguments import ArgumentStore, CardMemory
 from eatss.measurement.card import LaunchError, Workload
 from eatss.measurement.compile import Compiled, CompileTarget, Toolchain

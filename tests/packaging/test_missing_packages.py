@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from eatss.base.compilers import missing_packages_named
 from eatss.base.diagnostics import InputError
-from eatss.base.missing_packages import missing_packages_named
 
 GEMM = Path(__file__).resolve().parents[2] / "kernels" / "gemm.c"
 WITHOUT = "import sys; sys.modules.update(dict.fromkeys(('z3', 'islpy', 'clang')))\n"

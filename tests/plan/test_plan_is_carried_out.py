@@ -15,12 +15,11 @@ from eatss.cards import GpuProfile, load_profile
 from eatss.choose import KernelSelection, ModelOptions, Selection
 from eatss.choose.cuda import candidate_of
 from eatss.cost.card import card_of
-from eatss.cuda.region import Made, RegionBuilder, RegionInput
+from eatss.cuda.generate import Made, RegionBuilder, RegionInput
 from eatss.frontend.options import Reading
 from eatss.lower.kernel.nodes import Buffer, Compute, Declare, For, If, Kernel, Node, Perform, Scope
 from eatss.lower.kernel.uses import constant_trips, every
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.recipe.recipe import recipe_of
+from eatss.lower.recipe import CodegenOptions, recipe_of
 from eatss.lower.structures import structures_for
 from eatss.plan.launch import LaunchPlan, plan
 from eatss.program import Apply, Constant

@@ -18,11 +18,10 @@ from eatss.choose import ModelOptions
 from eatss.choose.cuda_candidates import candidates_of
 from eatss.cost.card import card_of
 from eatss.cost.cuda_model import CudaModel
-from eatss.cuda import region
+from eatss.cuda import generate as region
 from eatss.lower.kernel.nodes import Barrier, Buffer, Copy, For, Kernel, Let, Node
 from eatss.lower.kernel.uses import every, inside
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.recipe.recipe import recipe_of
+from eatss.lower.recipe import CodegenOptions, recipe_of
 from eatss.lower.structures import structures_for
 from eatss.lower.transform.chain import transformed
 from eatss.plan.launch import LaunchPlan, launch_plan

@@ -17,11 +17,10 @@ import pytest
 from eatss.cards import load_profile
 from eatss.choose import ModelOptions
 from eatss.cost.card import card_of
-from eatss.cuda.region import Made, RegionBuilder, RegionInput
+from eatss.cuda.generate import Made, RegionBuilder, RegionInput
 from eatss.lower.kernel.nodes import Barrier, Copy, If, Kernel, Node, Perform
 from eatss.lower.kernel.uses import every, inside
-from eatss.lower.recipe.options import CodegenOptions
-from eatss.lower.recipe.recipe import recipe_of
+from eatss.lower.recipe import CodegenOptions, recipe_of
 from eatss.lower.structures import structures_for
 from eatss.plan.launch import LaunchPlan, launch_plan
 from eatss.plan.numbers import Number

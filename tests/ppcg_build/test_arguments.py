@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from eatss import InputError
-from eatss.ppcg_build.arguments import ppcg_arguments
-from eatss.ppcg_build.side_files import dependency_text
+from eatss.ppcg_build.mismatches import dependency_text
+from eatss.ppcg_build.run import ppcg_arguments
 
 
 def test_words_may_come_in_any_order() -> None:

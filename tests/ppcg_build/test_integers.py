@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.ppcg_build.integers import NotUnderstoodError, integer
+from eatss.ppcg_build.host_code import NotUnderstoodError, integer
 from eatss.program import evaluate
 from eatss.program.tokens import tokens
 

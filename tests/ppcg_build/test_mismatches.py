@@ -7,9 +7,9 @@ import pytest
 
 import eatss
 from eatss.ppcg_build.host_code import Launched
-from eatss.ppcg_build.kernel_code import KernelText, SharedArray
 from eatss.ppcg_build.mismatches import mismatches
-from eatss.ppcg_build.sizes import UsedSizes
+from eatss.ppcg_build.program import KernelText, SharedArray
+from eatss.ppcg_build.run import UsedSizes
 from tests.ppcg_build.cases import KERNELS
 
 

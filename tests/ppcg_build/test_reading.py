@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from eatss.ppcg_build.host_code import HostRegion, host_regions
-from eatss.ppcg_build.integers import NotUnderstoodError
-from eatss.ppcg_build.kernel_code import read_kernels
-from eatss.ppcg_build.sizes import used_sizes
+from eatss.ppcg_build.host_code import HostRegion, NotUnderstoodError, host_regions
+from eatss.ppcg_build.program import read_kernels
+from eatss.ppcg_build.run import used_sizes
 from eatss.program import Constant, HostIf, HostLoop, Launch, Name
 from tests.ppcg_build.recorded_ppcg import STORE
 

@@ -13,10 +13,9 @@ from matplotlib.lines import Line2D
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.cards.profile import Calibration
-from eatss.measurement.characterize.access_patterns import PATTERNS
-from eatss.measurement.characterize.benchmark import Group
+from eatss.measurement.characterize.benchmark import Group, Record, read_record
 from eatss.measurement.characterize.fit import EnergyFit, calibrated
-from eatss.measurement.characterize.result import Record, read_record
+from eatss.measurement.characterize.latency import PATTERNS
 from eatss.measurement.characterize.roofline_points import (
     RooflinePoint,
     power_limited_roofline_of,

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import eatss
-from eatss.measurement.energy.measurement import (
+from eatss.measurement.energy_measurement import (
     EnergyMeasurement,
     SourceEnergy,
     WindowEnergy,

@@ -10,7 +10,7 @@ import pytest
 
 from eatss.base.diagnostics import InputError, Severity
 from eatss.program import KernelCode, Original, Program, save_program
-from eatss.program.stack import MUCH_STACK_BYTES
+from eatss.program.plan import MUCH_STACK_BYTES
 from eatss.verify.ptxas import (
     KernelResources,
     check_launchable,

@@ -69,8 +69,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from eatss.analysis.structure import COPIED_BYTES, WORD_BYTES
-from eatss.base.free_names import free_name
 from eatss.base.frozen import frozen
+from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import (
     Aligned,
     Buffer,

@@ -53,8 +53,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from eatss.base.free_names import free_name
 from eatss.base.frozen import frozen
+from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import (
     Buffer,
     Compute,

@@ -33,8 +33,8 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
-from eatss.base.free_names import free_name
 from eatss.base.frozen import frozen
+from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import (
     Buffer,
     Compute,

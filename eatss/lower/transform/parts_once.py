@@ -43,7 +43,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eatss.analysis.structure import WORD_BYTES
-from eatss.base.free_names import free_name
+from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import (
     Buffer,
     Compute,

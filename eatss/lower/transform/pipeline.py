@@ -20,8 +20,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 
-from eatss.base.free_names import free_name
 from eatss.base.frozen import frozen
+from eatss.base.trees import free_name
 from eatss.lower.kernel.barriers import turn_after, turn_before, varies, varying_names
 from eatss.lower.kernel.nodes import (
     Barrier,

@@ -33,9 +33,9 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from eatss.analysis.structure import ROWS_TOGETHER
-from eatss.base.free_names import free_name
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
+from eatss.base.trees import free_name
 from eatss.lower.kernel.instruction import Instruction
 from eatss.lower.kernel.nodes import (
     Buffer,

@@ -70,8 +70,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from eatss.analysis.structure import WORD_BYTES
-from eatss.base.free_names import free_name
 from eatss.base.frozen import frozen
+from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import (
     AllFinite,
     Buffer,

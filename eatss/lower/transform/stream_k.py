@@ -44,9 +44,9 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from eatss.base.free_names import free_name
 from eatss.base.frozen import frozen
 from eatss.base.targets import AXES, CUDA
+from eatss.base.trees import free_name
 from eatss.lower.kernel.checks import not_carried_out
 from eatss.lower.kernel.nodes import (
     Aligned,

@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-from eatss.base.free_names import free_name
 from eatss.base.frozen import frozen
+from eatss.base.trees import free_name
 from eatss.lower.kernel.instruction import Coordinate, Instruction, Operand, places
 from eatss.lower.kernel.nodes import (
     Buffer,
@@ -68,7 +68,7 @@ from eatss.program import (
     substitute,
 )
 from eatss.program.linear import Linear, linear
-from eatss.program.source_names import is_reserved
+from eatss.program.tokens import is_reserved
 
 _SUMS = (Operator.ADD, Operator.SUB, Operator.MUL)
 

@@ -25,10 +25,13 @@ import numpy.typing as npt
 
 from eatss.base.diagnostics import input_error
 from eatss.measurement.card import CompileError, LaunchError, MeteredCard, SteadyLoad
-from eatss.measurement.characterize.benchmark import WARP, Argument, Benchmark, Buffer
-from eatss.measurement.characterize.result import Occupancy
-from eatss.measurement.characterize.sass import (
+from eatss.measurement.characterize.benchmark import (
+    WARP,
+    Argument,
+    Benchmark,
+    Buffer,
     MachineCode,
+    Occupancy,
     disassembled,
     find_disassembler,
     machine_code,

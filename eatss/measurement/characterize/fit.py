@@ -26,18 +26,16 @@ from scipy.stats import t as student
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.cards.detect import DetectedGpu, detect_gpus
-from eatss.cards.match import match_profile, profile_from_device
+from eatss.cards.match import match_profile, profile_from_device, voltage_share
 from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient, GpuProfile
-from eatss.cards.scaled import voltage_share
 from eatss.cards.this_machine import is_auto, load_profile
-from eatss.measurement.characterize.benchmark import WARP
+from eatss.measurement.characterize.benchmark import WARP, Record, Result, Subject
 from eatss.measurement.characterize.memory import SECTOR_BYTES
-from eatss.measurement.characterize.power_limited_roofline import (
+from eatss.measurement.characterize.roofline_points import (
     WIDTHS,
     PowerLimitedRoofline,
     roofline_from_coefficients,
 )
-from eatss.measurement.characterize.result import Record, Result, Subject
 
 GROUPS = ("arithmetic", "tensor", "memory", "chase", "bank conflicts", "intensity", "idle")
 """Groups whose energies the prices are fitted to."""

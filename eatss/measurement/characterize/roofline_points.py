@@ -1,4 +1,13 @@
-"""What a card's coefficients say of a program: its energy roofline, and where a program stands."""
+"""An energy roofline under a power limit: the clock falls until the card keeps to it.
+
+The intensity sweep [Choi and Vuduc, section 4.2]: multiply-adds for each byte that is streamed.
+
+A large array is read, and with each element some independent multiply-adds are done; how many says
+where between memory and arithmetic the kernel stands. Chains turn points about a circle, so that
+values stay ordinary and differ at every step.
+
+What a card's coefficients say of a program: its energy roofline, and where a program stands.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +16,247 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from eatss.base.diagnostics import input_error
 from eatss.base.files import read_regular
 from eatss.base.frozen import frozen
+from eatss.cards.match import calibration_of, voltage_share
 from eatss.cards.profile import GpuProfile
-from eatss.cards.scaled import calibration_of
+from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import CountedWork, count_work
-from eatss.measurement.characterize.energy_roofline import EnergyRoofline
-from eatss.measurement.characterize.power_limited_roofline import (
-    PowerLimitedRoofline,
-    Width,
-    roofline_from_coefficients,
+from eatss.measurement.characterize.benchmark import (
+    LINE_BYTES,
+    WARP,
+    Benchmark,
+    Buffer,
+    out_and_in,
+    streamed_amounts,
 )
-from eatss.measurement.launches import complete_sizes
+from eatss.measurement.characterize.energy_roofline import EnergyRoofline
+from eatss.measurement.characterize.memory import STREAM_BYTES
 from eatss.measurement.measurement import Measurement, measurement_from_dict
 from eatss.program import load_program
+
+Width: TypeAlias = Literal["fp32", "fp64"]
+
+WIDTHS: tuple[Width, ...] = ("fp64", "fp32")
+
+FLOPS_OF_FMA = 2
+_LEAST_CLOCK = 0.02
+_HALVINGS = 40
+
+_Floats: TypeAlias = NDArray[np.float64]
+
+
+def roofline_from_coefficients(
+    coefficients: Mapping[str, float], width: Width, sm_count: int, limit_w: float | None
+) -> EnergyRoofline:
+    """Return the energy roofline that a card's coefficients give for multiply-adds of a width.
+
+    A byte is one that is read from memory: its way through L2 and L1 is paid too.
+
+    Args:
+        coefficients: by their names in :mod:`eatss.cards.profile`.
+        width: of the multiply-adds.
+        sm_count: SMs of the card.
+        limit_w: power limit in W, ``None`` for none.
+
+    Raises:
+        ValueError: they make no machine, as where a price is zero.
+    """
+    cycles_s = sm_count * coefficients["clock_mhz"] * 1e6
+    return EnergyRoofline.from_rates(
+        flops_s=coefficients[f"{width}_per_cycle"] * FLOPS_OF_FMA * cycles_s,
+        bytes_s=coefficients["dram_read_gb_s"] * 1e9,
+        flop_pj=coefficients[f"{width}_pj"] / (WARP * FLOPS_OF_FMA),
+        byte_pj=coefficients["dram_read_byte_pj"]
+        + coefficients["l2_byte_pj"]
+        + coefficients["l1_wavefront_pj"] / LINE_BYTES,
+        constant_w=coefficients["constant_w"],
+        power_limit_w=limit_w,
+    )
+
+
+@frozen
+class PowerLimitedRoofline:
+    """A machine that keeps to its power limit as cards do: by lower clocks of the SMs.
+
+    With the clock their voltage falls, and what runs at it takes ``v²`` of its energy, as in
+    :mod:`eatss.measurement.characterize.fit`. Choi and Vuduc leave power limits open [section 5.2],
+    and let arithmetic and memory overlap entirely [eq. (3)]. Here their times are joined by the
+    exponent ``overlap``: 1 adds them, infinity takes the longer one.
+
+    ``memory_byte_j`` is the part of ``machine.byte_j`` that is memory's own: its voltage stays.
+    ``voltage_floor`` is that of the fit. Methods take intensities in flop/byte, all positive.
+    """
+
+    machine: EnergyRoofline
+    memory_byte_j: float
+    voltage_floor: float
+    overlap: float
+
+    @classmethod
+    def of(cls, coefficients: Mapping[str, float], machine: EnergyRoofline) -> PowerLimitedRoofline:
+        """Return it for what :func:`roofline_from_coefficients` made of the same coefficients."""
+        return cls(
+            machine=machine,
+            memory_byte_j=coefficients["dram_read_byte_pj"] * 1e-12,
+            voltage_floor=coefficients["voltage_floor"],
+            overlap=coefficients["overlap"],
+        )
+
+    def clock(self, intensity: ArrayLike) -> _Floats:
+        """Return the clock as a share of the highest: 1, or what the power limit leaves."""
+        values = np.asarray(intensity, dtype=np.float64)
+        high = np.ones_like(values)
+        limit_w = self.machine.power_limit_w
+        if limit_w is None:
+            return high
+        low = np.full_like(values, _LEAST_CLOCK)
+        kept = self._power_w(values, high) <= limit_w
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            allowed = self._power_w(values, middle) <= limit_w
+            low, high = np.where(allowed, middle, low), np.where(allowed, high, middle)
+        return np.asarray(np.where(kept, 1.0, low))
+
+    def time_s(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
+        """Return the time in s of so many flops."""
+        values = np.asarray(intensity, dtype=np.float64)
+        return np.asarray(np.asarray(work_flops) * self._flop_s(values, self.clock(values)))
+
+    def energy_j(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
+        """Return the energy in J of so many flops, constant power included."""
+        values = np.asarray(intensity, dtype=np.float64)
+        return np.asarray(np.asarray(work_flops) * self._flop_j(values, self.clock(values)))
+
+    def power_w(self, intensity: ArrayLike) -> _Floats:
+        """Return mean power in W."""
+        values = np.asarray(intensity, dtype=np.float64)
+        return self._power_w(values, self.clock(values))
+
+    def _flop_s(self, intensity: _Floats, clock: _Floats) -> _Floats:
+        arithmetic_s = self.machine.flop_s / clock
+        memory_s = self.machine.byte_s / intensity
+        longer_s = np.maximum(arithmetic_s, memory_s)
+        share = np.minimum(arithmetic_s, memory_s) / longer_s
+        return np.asarray(longer_s * (1 + share**self.overlap) ** (1 / self.overlap))
+
+    def _flop_j(self, intensity: _Floats, clock: _Floats) -> _Floats:
+        one = self.machine
+        at_voltage = one.flop_j + (one.byte_j - self.memory_byte_j) / intensity
+        share = voltage_share(clock, self.voltage_floor)
+        constant = one.constant_w * self._flop_s(intensity, clock)
+        return np.asarray(share * at_voltage + self.memory_byte_j / intensity + constant)
+
+    def _power_w(self, intensity: _Floats, clock: _Floats) -> _Floats:
+        return self._flop_j(intensity, clock) / self._flop_s(intensity, clock)
+
+
+THREADS = 256
+BLOCKS_PER_SM = 8
+VECTORS = 4
+"""Loads of 16 bytes that a thread has under way."""
+
+STEPS: tuple[int, ...] = (0, 1, 2, 4, 8, 12, 16, 24, 32, 64, 96, 128, 256)
+"""Multiply-adds for each number of a vector."""
+
+UNROLLED = 32
+"""Steps in a row; more are a loop around them, so that the instruction cache holds it."""
+
+_TEXT = r"""
+extern "C" __global__ void __launch_bounds__(%(threads)d)
+timed(unsigned *out, const %(vector)s *__restrict__ in, int repeat)
+{
+    const unsigned long long id = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
+    const unsigned long long all = gridDim.x * (unsigned long long)blockDim.x;
+    const %(type)s s = %(type)s(0.5) + %(type)s(threadIdx.x) / 4096, t = -s;
+    unsigned sum = 0;
+#pragma unroll 1
+    for (int turn = 0; turn < repeat; ++turn)
+#pragma unroll 1
+        for (unsigned long long at = id; at < %(count)dull; at += %(loads)d * all) {
+            %(vector)s v[%(loads)d];
+#pragma unroll
+            for (int k = 0; k < %(loads)d; ++k) v[k] = in[at + k * all];
+#pragma unroll 1
+            for (int part = 0; part < %(parts)d; ++part)
+#pragma unroll
+                for (int step = 0; step < %(part)d; ++step)
+#pragma unroll
+                    for (int k = 0; k < %(loads)d; ++k) { %(both)s }
+#pragma unroll
+            for (int k = 0; k < %(loads)d; ++k) { %(fold)s }
+        }
+    out[id] = sum;
+}
+"""
+_FIRST = (
+    'asm volatile("fma.rn.{0} %0, %1, %2, %0;" : "+{1}"(v[k].{2}) : "{1}"(v[k].{3}), "{1}"(s));'
+)
+_SECOND = _FIRST.replace("(s)", "(t)")
+
+
+def intensity_benchmarks(sms: int) -> tuple[Benchmark, ...]:
+    """Return the sweep in single and double precision, from far below to far above balance."""
+    return tuple(_benchmark(sms, width, steps) for width in ("fp32", "fp64") for steps in STEPS)
+
+
+def _benchmark(sms: int, width: Literal["fp32", "fp64"], steps: int) -> Benchmark:
+    opcode, type_, vector, size, kind, letter, pairs, fold = {
+        "fp32": (
+            "FFMA", "float", "float4", 4, "f32", "f", (("x", "y"), ("z", "w")),
+            "sum ^= __float_as_uint(v[k].x) ^ __float_as_uint(v[k].y)"
+            " ^ __float_as_uint(v[k].z) ^ __float_as_uint(v[k].w);",
+        ),
+        "fp64": (
+            "DFMA", "double", "double2", 8, "f64", "d", (("x", "y"),),
+            "sum ^= __double2loint(v[k].x) ^ __double2hiint(v[k].x)"
+            " ^ __double2loint(v[k].y) ^ __double2hiint(v[k].y);",
+        ),
+    }[width]  # fmt: skip
+    part = min(steps, UNROLLED)
+    parts = steps // part if part else 0
+    numbers = 16 // size
+    blocks = sms * BLOCKS_PER_SM
+    threads = blocks * THREADS
+    count = STREAM_BYTES // 16 // (threads * VECTORS) * (threads * VECTORS)
+    first = [_FIRST.format(kind, letter, a, b) for a, b in pairs]
+    second = [_SECOND.format(kind, letter, b, a) for a, b in pairs]
+    fmas = float(steps * numbers * count)
+    moved = 16.0 * count
+    loads = {} if parts > 1 else {r"LDG\.E\.128(\.CONSTANT)?": VECTORS}
+    return Benchmark(
+        name=f"{width}, {2 * steps / size:g} flop/byte",
+        group="intensity",
+        text=_TEXT
+        % {
+            "threads": THREADS,
+            "vector": vector,
+            "type": type_,
+            "count": count,
+            "loads": VECTORS,
+            "parts": parts,
+            "part": part,
+            "both": " ".join(first + second),
+            "fold": fold,
+        },
+        blocks=blocks,
+        threads=THREADS,
+        arguments=out_and_in(threads, Buffer(size_bytes=16 * count, fill=width)),
+        operations=fmas,
+        loops=count / VECTORS / WARP * max(1, parts),
+        flops=2 * fmas,
+        useful_bytes=moved,
+        amounts=streamed_amounts(moved),
+        expected=loads | {opcode: part * numbers * VECTORS},
+        parameters={"flops_per_byte": 2 * steps / size},
+    )
+
 
 WIDTH_OF_DTYPE: Mapping[str, Width] = {"float": "fp32", "double": "fp64"}
 
@@ -34,7 +268,7 @@ def roofline_of(profile: GpuProfile, width: Width) -> EnergyRoofline:
 
     A byte is one that is read from memory: its way through L2 and L1 is paid too. The power limit
     is the profile's ``tdp_w``. A card without a calibration gets scaled coefficients
-    (:mod:`eatss.cards.scaled`), which are guesses.
+    (:mod:`eatss.cards.match`), which are guesses.
 
     Raises:
         InputError: ``EATSS-B033``, the coefficients make no machine, as where a price is zero.

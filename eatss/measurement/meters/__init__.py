@@ -1,6 +1,6 @@
 """Ways to learn what a card draws: one protocol, several sensors, traces that can be replayed."""
 
-from eatss.base.containers import in_container
+from eatss.base.compilers import in_container
 from eatss.measurement.meters.background import CounterMeter, PowerMeter
 from eatss.measurement.meters.choose import (
     METERS,
@@ -9,11 +9,20 @@ from eatss.measurement.meters.choose import (
     OpenMeters,
     choose_meters,
 )
-from eatss.measurement.meters.meter import Meter, MeterError, Sample, Trace, TraceKind
+from eatss.measurement.meters.interval_energy import ReplayMeter, load_traces, save_traces
+from eatss.measurement.meters.meter import (
+    Meter,
+    MeterError,
+    Period,
+    Sample,
+    Trace,
+    TraceKind,
+    read,
+    steady,
+    update_period_s,
+)
 from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, NvmlError, card_state, device_info
 from eatss.measurement.meters.rapl import RaplMeter, RaplPackage, RefusedPackage, rapl_packages
-from eatss.measurement.meters.reading import Period, read, steady, update_period_s
-from eatss.measurement.meters.replay import ReplayMeter, load_traces, save_traces
 
 __all__ = [
     "METERS",

@@ -14,11 +14,9 @@ from typing import TypeAlias
 from eatss.base.extensions import Registry
 from eatss.base.frozen import frozen
 from eatss.measurement.measurement import Missing
-from eatss.measurement.meters.background import CounterMeter, PowerMeter
-from eatss.measurement.meters.jetson import jetson_meter
+from eatss.measurement.meters.background import CounterMeter, PowerMeter, jetson_meter
 from eatss.measurement.meters.meter import Meter, MeterError
-from eatss.measurement.meters.nvml import NvmlDevice
-from eatss.measurement.meters.smi import SmiMeter
+from eatss.measurement.meters.nvml import NvmlDevice, SmiMeter
 
 _MIG = (
     "the card is cut into instances (MIG), and the energy of one cannot be told apart"

@@ -8,8 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from eatss.base.cache import Cache
-from eatss.base.cache.options import Caching
+from eatss.base.cache import Cache, Caching
 from eatss.base.diagnostics import EatssError
 from eatss.base.files import is_c_text
 from eatss.base.options import Keywords, spelled_out
@@ -18,7 +17,7 @@ from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import AUTO, is_auto, profile_of_cuda_device
 from eatss.choose.options import SelectKeywords, SelectOptions
 from eatss.frontend.options import Reading, ReadingKeywords
-from eatss.lower.recipe.options import CodeRequest
+from eatss.lower.recipe import CodeRequest
 from eatss.program import Program
 from eatss.session.jit.callable import JitFunction, ProfileOf
 from eatss.session.jit.options import CallOptions

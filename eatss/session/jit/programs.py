@@ -1,31 +1,280 @@
-"""Sources and sizes in, programs out: of C or loops in Python, or one that is there already."""
+"""A program on the arrays of NumPy: its text run on the CPU, as ``eatss verify`` runs it.
+
+It is slow, and it watches: a thread that writes beside an array, a race or a barrier that not all
+reach is an error. So a pipeline is tested where there is no card.
+
+``Program`` and sizes in, machine code for a card out: by NVRTC in this process, kept on disk.
+
+Sources and sizes in, programs out: of C or loops in Python, or one that is there already.
+"""
 
 from __future__ import annotations
 
+import sys
+import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eatss.base.cache import Cache, key_of
-from eatss.base.diagnostics import InputError
+import numpy as np
+import numpy.typing as npt
+
+from eatss.base.cache import Cache, key_of, versions
+from eatss.base.diagnostics import Diagnostic, InputError, InternalError, input_error, warn_caller
 from eatss.base.forked import in_bounds
 from eatss.base.frozen import frozen
-from eatss.base.notices import warn_caller
 from eatss.cards import GpuProfile
 from eatss.choose.options import SelectOptions
 from eatss.frontend.options import DtypeName, Reading
-from eatss.lower.recipe.options import CodeRequest
-from eatss.lower.recipe.recipe import Recipe
-from eatss.program import Interface, Program
+from eatss.lower.recipe import CodeRequest, Recipe
+from eatss.measurement import nvrtc
+from eatss.program import Entry, Interface, Program
+from eatss.program.tokens import definitions, size_text
 from eatss.session.found import FoundInterface, FoundProgram
 from eatss.session.jit.signature import CallSignature, class_of, coarse_class_of, sizes_of
 from eatss.session.kept import Kept, kept_interface, kept_program
 from eatss.session.source import Source, UnknownFilesError, read_files
+from eatss.verify.build import Builder, CompileError
+from eatss.verify.data import Buffer, blank_buffer
+from eatss.verify.device import CpuMachine
 
 if TYPE_CHECKING:
     from eatss.choose.selection import Selection
     from eatss.session.session import Session
+
+
+class HostProgram:
+    """A program for the CPU: compiled on its first call, for all sizes where that can be.
+
+    Calls of several threads follow one another, because the library keeps what it sees.
+
+    Args:
+        program: what is called.
+        signature: what its callers pass.
+    """
+
+    def __init__(self, program: Program, signature: CallSignature) -> None:
+        self.program = program
+        self._signature = signature
+        self._folder = tempfile.TemporaryDirectory(prefix="eatss-jit-")
+        folder = Path(self._folder.name)
+        self._builder = Builder(program, folder, folder, "cpu", None)
+        self._lock = threading.Lock()
+
+    def run(self, values: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
+        """Run one call; arrays that are written hold the results.
+
+        Args:
+            values: arrays of NumPy and scalars by name.
+            sizes: those of the problem.
+
+        Raises:
+            InputError: ``EATSS-J017``, it does not compile here.
+            InternalError: ``EATSS-J900``, the generated code did what it may not.
+        """
+        with self._lock:
+            try:
+                library = self._builder.load(self._builder.generated(sizes), sizes)
+            except CompileError as error:
+                raise input_error(
+                    "EATSS-J017",
+                    f"'{self.program.name}' does not compile for the CPU: {error}",
+                    hint="arrays of NumPy need g++ on the path; arrays on a card do not",
+                ) from None
+            machine = CpuMachine(library)
+            for number, entry in enumerate(self.program.entries):
+                names = {inner: outer for outer, inner in self._signature.names[number]}
+                self._run_entry(machine, entry, names, values, sizes)
+
+    def _run_entry(
+        self,
+        machine: CpuMachine,
+        entry: Entry,
+        names: Mapping[str, str],
+        values: Mapping[str, Any],
+        sizes: Mapping[str, int],
+    ) -> None:
+        buffers = tuple(
+            blank_buffer(argument, number, sizes) for number, argument in enumerate(entry.arguments)
+        )
+        for buffer in buffers:
+            argument = buffer.argument
+            if argument.role == "parameter":
+                buffer.array[...] = sizes[argument.name]
+            elif argument.reads or argument.writes:
+                _copy(values[names[argument.name]], buffer)
+        done = machine.launch(entry, buffers, backward=False)
+        if done.code < 0:
+            said = entry.assumptions[-done.code - 1].message
+            raise _fault(entry, f"it refused sizes that its plan allows: {said}")
+        if done.status != "ok":
+            raise _fault(entry, done.message)
+        if done.observed is not None:
+            raise _fault(entry, done.observed[1])
+        for buffer in buffers:
+            if buffer.first_stray_write() is not None:
+                raise _fault(entry, f"memory beside '{buffer.argument.name}' was written")
+            if buffer.argument.writes:
+                _result(values[names[buffer.argument.name]], buffer)
+
+
+def _copy(value: Any, buffer: Buffer) -> None:
+    buffer.array[...] = np.asarray(value).reshape(buffer.shape)
+
+
+def _result(value: npt.NDArray[Any], buffer: Buffer) -> None:
+    value[...] = buffer.array.reshape(value.shape)
+
+
+def _fault(entry: Entry, what: str) -> InternalError:
+    return InternalError(
+        Diagnostic(
+            code="EATSS-J900",
+            message=f"'{entry.launcher}' failed on the CPU: {what}",
+            hint="this is a fault of eatss; please report it with the source",
+        )
+    )
+
+
+_KIND = "cubin-jit"
+_STANDARD = "--std=c++17"
+_PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
+
+
+def size_constant(name: str) -> str:
+    """Return what the machine code for all sizes calls the memory of a size."""
+    return f"eatss_size_{name}"
+
+
+def cubin_of(
+    program: Program,
+    sizes: Mapping[str, int],
+    capability: int,
+    cupy: Any,
+    cache: Cache | None,
+    *,
+    specialize: bool,
+) -> bytes:
+    """Return the machine code of a program.
+
+    Args:
+        program: what to compile.
+        sizes: those of the problem.
+        capability: of the card, as in 90 for 9.0.
+        cupy: the module, which knows where NVRTC is.
+        cache: what was compiled before.
+        specialize: whether the code is for these sizes alone: macros are compiled in, of
+            arguments the compiler is told. Else macros are read from constants of the module, and
+            the code is for all sizes.
+
+    Raises:
+        InputError: ``EATSS-J018``, NVRTC refuses the text or is not there.
+    """
+    wanted = _Request.of(program, sizes, specialize=specialize)
+    options = (f"-arch=sm_{capability}", _STANDARD, *program.flags, *wanted.options)
+    key = key_of("cubin", program.file, program.text, wanted, options, toolkit(cupy), versions())
+    kept = None if cache is None else cache.get(_KIND, key)
+    if kept is not None:
+        return kept
+    text = wanted.text(program)
+    try:
+        made, log = nvrtc.compile_text(
+            nvrtc.Request(text=text, name=program.file, options=options, target="")
+        )
+    except Exception as error:  # CuPy and its libraries raise classes of their own
+        made, log = None, " ".join(str(error).split())
+    if made is None:
+        raise input_error(
+            "EATSS-J018",
+            f"NVRTC does not compile '{program.name}': {log[:400]}",
+            hint="'eatss doctor' says what this machine has",
+        )
+    if cache is not None:
+        cache.put(_KIND, key, made, about=f"{program.name} for sm_{capability}")
+    return made
+
+
+@frozen
+class _Request:
+    """What is told to the compiler besides the text.
+
+    ``defined`` are macros with what they stand for, ``declared`` sizes in constant memory,
+    ``known`` sizes that kernels are passed, whose value it may count on.
+    """
+
+    defined: tuple[tuple[str, str], ...]
+    declared: tuple[str, ...]
+    known: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, program: Program, sizes: Mapping[str, int], *, specialize: bool) -> _Request:
+        macros = program.macros
+        if not specialize:
+            return cls(
+                defined=tuple((one.macro, size_constant(one.name)) for one in macros),
+                declared=tuple(size_constant(one.name) for one in macros),
+                known=(),
+            )
+        return cls(
+            defined=tuple((one.macro, _number(sizes[one.name])) for one in macros),
+            declared=(),
+            known=tuple(
+                (one.name, sizes[one.name]) for one in program.parameters if one.kind != "macro"
+            ),
+        )
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of the compiler."""
+        return tuple(f"-D{name}={value}" for name, value in self.defined)
+
+    def text(self, program: Program) -> str:
+        """Return the text of a program with declarations, and with what is known of sizes."""
+        # in braces: without, extern "C" declares what another unit would have to define
+        lines = [f'extern "C" {{ __constant__ int {name}; }}\n' for name in self.declared]
+        head = "".join([*lines, f'#line 1 "{program.file}"\n'] if lines else lines)
+        return head + _with_known(program, dict(self.known))
+
+
+def _with_known(program: Program, sizes: Mapping[str, int]) -> str:
+    """Return a text whose kernels say what sizes they are passed: as fast as if compiled in."""
+    text = program.text
+    arguments = {kernel.name: kernel.arguments for kernel in program.kernels}
+    for function in reversed(definitions(text, arguments)):
+        said = "".join(
+            f" __builtin_assume({size_text(name)} == {_number(sizes[name])});"
+            for name in arguments[function.name]
+            if name in sizes
+        )
+        place = text.rindex("{", 0, function.body[0].start) + 1
+        text = text[:place] + said + text[place:]
+    return text
+
+
+def toolkit(cupy: Any) -> tuple[str, ...]:
+    """Return what tells versions of the compiler apart.
+
+    A package says its version without being loaded; NVRTC of another origin has to be asked.
+    """
+    found = [f"runtime {cupy.cuda.runtime.runtimeGetVersion()}", f"cupy {cupy.__version__}"]
+    known = len(found)
+    for package in _PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    if len(found) == known:
+        found.append(f"nvrtc {cupy.cuda.nvrtc.getVersion()}")
+    return (*found, sys.platform)
+
+
+def _number(value: int) -> str:
+    return str(value) if value >= 0 else f"({value})"
+
 
 _LOOPS_EMPTY = ("EATSS-P006", "EATSS-K011", "EATSS-F049")
 """All or some loops are empty at sizes as small as 0 or 1, and what is left has other kernels, or

@@ -21,7 +21,7 @@ from eatss.base.codec import MisfitError, decode, encode
 from eatss.base.diagnostics import EatssError
 from eatss.base.forked import in_bounds
 from eatss.base.frozen import frozen
-from eatss.lower.recipe.recipe import Recipe
+from eatss.lower.recipe import Recipe
 from eatss.measurement.card import Card, CompileError
 from eatss.measurement.compile import compile_program, find_toolchains
 from eatss.measurement.job import Progress

@@ -254,7 +254,7 @@ def test_whatever_decides_is_part_of_the_key(cache: Cache, tmp_path: Path) -> No
 def test_whatever_decides_the_code_is_part_of_its_key(cache: Cache) -> None:
     selection = eatss.select(SMALL, gpu="a100", target="cuda", cache=False)
     program = eatss.codegen(SMALL, gpu="a100", cache=False)
-    from eatss.lower.recipe.recipe import recipe_from_dict  # noqa: PLC0415
+    from eatss.lower.recipe import recipe_from_dict  # noqa: PLC0415
 
     assert program.recipe is not None
     recipe = recipe_from_dict(program.recipe)

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.base.cache import key_of, versions
-from eatss.base.cache.keys import canonical
+from eatss.base.cache import canonical, key_of, versions
 from tests.examples import examples
 
 

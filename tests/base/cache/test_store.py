@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.base.cache import Cache, key_of
-from eatss.base.cache.store import HEADER_BYTES, about, packed, unpacked
+from eatss.base.cache import HEADER_BYTES, Cache, about, key_of, packed, unpacked
 
 KEY = key_of("one")
 KINDS = st.from_regex(r"[a-z][a-z0-9-]{0,10}", fullmatch=True)
@@ -309,7 +308,7 @@ def test_a_full_disk_is_no_error_and_leaves_nothing(
     if call == "open":
         monkeypatch.setattr(os, "open", full)
     elif call == "write":
-        monkeypatch.setattr("eatss.base.cache.store.packed", lambda *_: b"x" * (1 << 20))
+        monkeypatch.setattr("eatss.base.cache.packed", lambda *_: b"x" * (1 << 20))
         import resource  # noqa: PLC0415
 
         before = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eatss.cards.machine.driver_access import (
+from eatss.cards.driver import (
     DriverFacts,
     Verdict,
     cards_verdict,

@@ -17,11 +17,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-import eatss.cards.machine.environment as environment
+import eatss.cards.environment as environment
 from eatss import schema
-from eatss.cards.machine.driver_access import DriverFacts
-from eatss.cards.machine.environment import Check, card_checks, examine
-from eatss.cards.machine.requirements import requirements
+from eatss.cards.driver import DriverFacts
+from eatss.cards.environment import Check, card_checks, examine, requirements
 from eatss.report.cards import Examination
 from eatss.report.render import printed
 from tests.end_to_end.in_process import eatss as command
@@ -155,6 +154,8 @@ LEFT_OUT = {"z3": "z3-solver", "islpy": "islpy", "clang.cindex": "libclang"}
 
 def light_install(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> None:
     """Have eatss installed as eatss-measure, without what that leaves out; more may be broken."""
+    known = environment.requirements()
+    monkeypatch.setattr(environment, "requirements", lambda: known)
     monkeypatch.setattr(environment, "installed_as", lambda: "eatss-measure")
     monkeypatch.setattr(environment, "installed_cupy", dict)
     left_out = {module: ModuleNotFoundError(name=module.partition(".")[0]) for module in LEFT_OUT}
@@ -340,7 +341,7 @@ def test_lost_data_folders_are_reported(monkeypatch: pytest.MonkeyPatch) -> None
         raise FileNotFoundError(f"eatss is installed without its folder {name}")
 
     monkeypatch.setattr("eatss.cards.load.data_directory", lost)
-    monkeypatch.setattr("eatss.cards.machine.environment.data_directory", lost)
+    monkeypatch.setattr("eatss.cards.environment.data_directory", lost)
     checks = by_name()
     for name, folder in (("GPU profiles", "gpu_profiles"), ("kernels", "kernels")):
         assert checks[name].ok is False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eatss.cards.machine.requirements import (
+from eatss.cards.environment import (
     Requirement,
     cupy_verdict,
     install_command,

@@ -13,7 +13,7 @@ from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
 from eatss.frontend.python import PythonScop
-from eatss.lower.recipe.options import CodeRequest
+from eatss.lower.recipe import CodeRequest
 from eatss.session.session import Session
 from eatss.verify import verify
 from tests.examples import examples

@@ -11,7 +11,7 @@ from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
 from eatss.lower.kernel.nodes import Kernel
-from eatss.lower.recipe.options import CodeRequest
+from eatss.lower.recipe import CodeRequest
 from eatss.program import Program
 from eatss.session.session import Session
 

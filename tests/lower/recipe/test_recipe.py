@@ -21,10 +21,12 @@ from eatss.choose.cuda import expected_of
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
 from eatss.frontend.options import Reading
-from eatss.lower.recipe.options import CodegenOptions, CodeRequest, NamedThreads
-from eatss.lower.recipe.recipe import (
+from eatss.lower.recipe import (
     PLAN,
+    CodegenOptions,
+    CodeRequest,
     KernelRecipe,
+    NamedThreads,
     PlacedReference,
     Recipe,
     read_recipe,
@@ -32,7 +34,7 @@ from eatss.lower.recipe.recipe import (
     recipe_text,
     recipe_to_dict,
 )
-from eatss.lower.recipe.requests import check_alone, choices
+from eatss.lower.requests import check_alone, choices
 from eatss.lower.structures import structures_for
 from eatss.program import load_program, save_program
 from eatss.session.session import Session

@@ -12,7 +12,7 @@ from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.cli.options import read_selection
 from eatss.frontend.options import Reading
-from eatss.lower.recipe.recipe import read_recipe, recipe_to_dict
+from eatss.lower.recipe import read_recipe, recipe_to_dict
 from eatss.session.session import Session
 
 BEFORE = Path(__file__).parent / "written_before"

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from eatss.cards.scaled import voltage_share
+from eatss.cards.match import voltage_share
 from eatss.measurement.card import LaunchError, MeteredCard
-from eatss.measurement.characterize.benchmark import Benchmark
+from eatss.measurement.characterize.benchmark import (
+    Benchmark,
+    MachineCode,
+    Occupancy,
+    Record,
+    Result,
+)
 from eatss.measurement.characterize.fit import MEMORY, amounts_of
-from eatss.measurement.characterize.result import Occupancy, Record, Result
-from eatss.measurement.characterize.sass import MachineCode
 from tests.measurement.scripted_card import ScriptedCard
 
 

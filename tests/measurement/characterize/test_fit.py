@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
+from eatss.cards.match import voltage_share
 from eatss.cards.profile import Calibration, Coefficient
-from eatss.cards.scaled import voltage_share
-from eatss.measurement.characterize.benchmark import Group
+from eatss.measurement.characterize.benchmark import Group, Record, Result, read_record
 from eatss.measurement.characterize.fit import (
     GROUPS,
     MEMORY,
@@ -31,14 +31,12 @@ from eatss.measurement.characterize.fit import (
     fit_energy,
     joined,
 )
-from eatss.measurement.characterize.power_limited_roofline import (
+from eatss.measurement.characterize.roofline_points import (
     WIDTHS,
     PowerLimitedRoofline,
     roofline_from_coefficients,
 )
-from eatss.measurement.characterize.result import Record, Result, read_record
-from eatss.measurement.characterize.run import Chip, suite
-from eatss.measurement.characterize.session import run_bench
+from eatss.measurement.characterize.run import Chip, run_bench, suite
 from tests.examples import examples
 from tests.measurement.characterize.scripted_bench import ScriptedBench, Truth
 from tests.measurement.scripted_card import CardScript, ScriptedCard

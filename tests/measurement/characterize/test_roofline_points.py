@@ -15,14 +15,12 @@ from hypothesis import strategies as st
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.measurement.characterize.arithmetic import CAPABILITIES, peak_per_cycle
+from eatss.measurement.characterize.benchmark import read_record
 from eatss.measurement.characterize.energy_roofline import EnergyRoofline
-from eatss.measurement.characterize.power_limited_roofline import (
+from eatss.measurement.characterize.roofline_points import (
     WIDTHS,
     PowerLimitedRoofline,
     Width,
-)
-from eatss.measurement.characterize.result import read_record
-from eatss.measurement.characterize.roofline_points import (
     capped_range,
     power_limited_roofline_of,
     roofline_of,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from eatss.base.diagnostics import Diagnostic, InputError, Severity
 from eatss.cards import load_profile
 from eatss.measurement.card import LaunchError
-from eatss.measurement.characterize.benchmark import Benchmark
-from eatss.measurement.characterize.result import (
+from eatss.measurement.characterize.benchmark import (
+    Benchmark,
     Record,
     hashed,
     read_record,
@@ -23,8 +23,15 @@ from eatss.measurement.characterize.result import (
     subject_line,
     write_record,
 )
-from eatss.measurement.characterize.run import IDLE, Chip, Step, suite
-from eatss.measurement.characterize.session import Characterised, chosen, run_bench
+from eatss.measurement.characterize.run import (
+    IDLE,
+    Characterised,
+    Chip,
+    Step,
+    chosen,
+    run_bench,
+    suite,
+)
 from tests.measurement.characterize.scripted_bench import ScriptedBench, Truth
 from tests.measurement.scripted_card import CardScript, ScriptedCard
 

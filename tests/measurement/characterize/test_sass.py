@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 from eatss.cards import load_profile
-from eatss.measurement.characterize import sass
-from eatss.measurement.characterize.benchmark import Benchmark, Buffer
-from eatss.measurement.characterize.run import Chip, suite
-from eatss.measurement.characterize.sass import (
+from eatss.measurement.characterize import benchmark as sass
+from eatss.measurement.characterize.benchmark import (
+    Benchmark,
+    Buffer,
     MachineCode,
     disassembled,
     find_disassembler,
     machine_code,
     missing,
 )
+from eatss.measurement.characterize.run import Chip, suite
 
 TEXT = """\
 \t.headerflags\t@"EF_CUDA_TEXMODE_UNIFIED EF_CUDA_64BIT_ADDRESS EF_CUDA_SM90"

@@ -16,13 +16,11 @@ from typing import TypeAlias, get_args
 import pytest
 
 from eatss.cards import list_profiles, load_profile
-from eatss.measurement.characterize.access_patterns import PATTERNS
 from eatss.measurement.characterize.bench import MOST_SMS
-from eatss.measurement.characterize.benchmark import Argument, Benchmark, Buffer, Group
+from eatss.measurement.characterize.benchmark import Argument, Benchmark, Buffer, Group, Result
 from eatss.measurement.characterize.fit import GROUPS, PRICES, amounts_of
-from eatss.measurement.characterize.intensity_sweep import STEPS
-from eatss.measurement.characterize.latency import LAUNCHES
-from eatss.measurement.characterize.result import Result
+from eatss.measurement.characterize.latency import LAUNCHES, PATTERNS
+from eatss.measurement.characterize.roofline_points import STEPS
 from eatss.measurement.characterize.run import MOST_REPEATS, Chip
 from eatss.measurement.characterize.run import suite as made
 

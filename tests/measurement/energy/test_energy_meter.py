@@ -17,8 +17,8 @@ import pytest
 
 import eatss
 from eatss.base.diagnostics import InputError
-from eatss.measurement.energy.measurement import EnergyMeasurement
-from eatss.measurement.energy.meter import EnergyMeter, energy_meter
+from eatss.measurement.energy_measurement import EnergyMeasurement
+from eatss.measurement.energy_meter import EnergyMeter, energy_meter
 from eatss.measurement.meters import Meter, MeterError, ReplayMeter, Sample, Trace
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ def test_cupy_and_pytorch_are_waited_for_if_the_program_uses_them(
             synchronize=lambda _: waited.append("torch"),
         )
     )
-    monkeypatch.setattr("eatss.measurement.energy.meter.cards_in_use", lambda: (0,))
+    monkeypatch.setattr("eatss.measurement.energy_meter.cards_in_use", lambda: (0,))
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setitem(sys.modules, "torch", torch)
     with make(counter()):
@@ -317,7 +317,7 @@ def test_a_framework_that_cannot_be_waited_for_is_noted(
 ) -> None:
     clock, make = virtual
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace())
-    monkeypatch.setattr("eatss.measurement.energy.meter.cards_in_use", lambda: (0,))
+    monkeypatch.setattr("eatss.measurement.energy_meter.cards_in_use", lambda: (0,))
     with make(counter()) as meter:
         clock.sleep(1.0)
     assert [missing.what for missing in meter.result.missing] == ["synchronisation"]

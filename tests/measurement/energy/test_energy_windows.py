@@ -17,7 +17,7 @@ import pytest
 
 import eatss
 from eatss.base.diagnostics import InputError
-from eatss.measurement.energy.meter import (
+from eatss.measurement.energy_meter import (
     EnergyMeter,
     OwnMeter,
     cards_in_use,
@@ -586,7 +586,7 @@ def test_the_result_says_what_was_waited_for(
         clock.sleep(1.0)
     assert meter.result.waited_for == ()
     waited = frameworks(monkeypatch)
-    monkeypatch.setattr("eatss.measurement.energy.meter.cards_in_use", lambda: None)
+    monkeypatch.setattr("eatss.measurement.energy_meter.cards_in_use", lambda: None)
     with make() as meter, meter.window("part"):
         clock.sleep(1.0)
     assert meter.result.waited_for == ("cupy: card 1", "torch: card 0")

@@ -13,11 +13,10 @@ import pytest
 
 import eatss
 from eatss.base.diagnostics import InputError
-from eatss.cards.cuda_order import CudaOrder, ask_cuda
-from eatss.cards.detect import Detection, detect
+from eatss.cards.detect import CudaOrder, Detection, ask_cuda, detect
 from eatss.cards.this_machine import in_order_of_cuda
+from eatss.measurement.card import checked_gpus, cuda_order, named_cards
 from eatss.measurement.meters import MeterError
-from eatss.measurement.named_cards import checked_gpus, cuda_order, named_cards
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml
@@ -115,8 +114,8 @@ def test_cuda_is_asked_once_for_the_same_variables_and_cards(
         asked.append(environment.get("CUDA_VISIBLE_DEVICES"))
         return ("GPU-1",) if len(asked) > 1 else None
 
-    monkeypatch.setattr("eatss.cards.cuda_order.ask_cuda", ask)
-    monkeypatch.setattr("eatss.cards.cuda_order._KEPT", {})
+    monkeypatch.setattr("eatss.cards.detect.ask_cuda", ask)
+    monkeypatch.setattr("eatss.cards.detect._KEPT", {})
     for visible in ("0", "0", "0", "1"):
         cuda_order({"CUDA_VISIBLE_DEVICES": visible}, module=four, loaded=lambda: None)
     assert asked == ["0", "0", "1"]  # that it did not answer is not kept

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from eatss.measurement.meters import MeterError
-from eatss.measurement.meters.background import SubprocessMeter
-from eatss.measurement.meters.jetson import (
+from eatss.measurement.meters.background import (
+    SubprocessMeter,
     gpu_rail,
     ina3221_rails,
     jetson_meter,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from eatss.base.containers import in_container
+from eatss.base.compilers import in_container
 from eatss.measurement.measurement import CardState
 from eatss.measurement.meters import MeterError, NvmlDevice, NvmlError, card_state, device_info
 from eatss.measurement.meters.nvml import GpuProcess, nvml_error, throttle_words

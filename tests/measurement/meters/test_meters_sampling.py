@@ -23,7 +23,7 @@ from eatss.measurement.meters.background import (
     follow_counter,
     follow_power,
 )
-from eatss.measurement.meters.reading import Period
+from eatss.measurement.meters.meter import Period
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml, VirtualTime

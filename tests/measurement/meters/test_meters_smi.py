@@ -10,7 +10,7 @@ import pytest
 from eatss.measurement.meters import MeterError, read
 from eatss.measurement.meters.background import SubprocessMeter
 from eatss.measurement.meters.meter import Sample
-from eatss.measurement.meters.smi import SmiMeter, smi_power_w, smi_time_s
+from eatss.measurement.meters.nvml import SmiMeter, smi_power_w, smi_time_s
 
 
 @pytest.mark.parametrize(

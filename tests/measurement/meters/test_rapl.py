@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from eatss.measurement.energy.meter import EnergyMeter
+from eatss.measurement.energy_meter import EnergyMeter
 from eatss.measurement.meters import MeterError, Sample, rapl
 from eatss.measurement.meters.rapl import (
     UPDATE_S,

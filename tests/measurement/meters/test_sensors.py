@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from eatss.base.diagnostics import input_error
-from eatss.cards.machine.environment import Check
+from eatss.cards.environment import Check
+from eatss.measurement.metering import SensorTrial, examine_sensors, steady_load
 from eatss.measurement.meters import MeterError, NvmlDevice
-from eatss.measurement.sensors import SensorTrial, examine_sensors, steady_load
 from eatss.report.cards import Examination
 from eatss.report.render import printed
 
@@ -245,8 +245,8 @@ def test_the_checks_need_no_pydantic() -> None:
     checks = doctor_without(
         (*HIDDEN, "pydantic"),
         """
-from eatss.cards.machine.environment import examine
-from eatss.measurement.sensors import examine_sensors
+from eatss.cards.environment import examine
+from eatss.measurement.metering import examine_sensors
 from eatss.report.cards import Examination
 from eatss.report.render import printed
 print(printed(Examination(checks=(*examine(), *examine_sensors())), "json"))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import eatss
-from eatss.session.jit import plan
+from eatss.session.jit import card as plan
 from tests.session.jit.fake_cupy import FakeCupy
 from tests.session.jit.refusals import refused
 from tests.session.jit.sources import SCALED, STEPS, random

@@ -15,8 +15,8 @@ import pytest
 
 import eatss
 from eatss.base.cache import Cache
-from eatss.measurement.launches import launches
-from eatss.program.stack import MUCH_STACK_BYTES
+from eatss.measurement.arguments import launches
+from eatss.program.plan import MUCH_STACK_BYTES
 from eatss.session.jit.callable import JitFunction
 from tests.examples import with_long
 from tests.session.jit.fake_cupy import DriverError, FakeArray, FakeCupy

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import eatss
-from eatss.session.jit.once import Once
+from eatss.session.jit.options import Once
 from tests.session.jit.fake_cupy import FakeCupy
 from tests.session.jit.sources import STEPS, random
 

@@ -15,7 +15,7 @@ import pytest
 
 import eatss
 from eatss.base.cache import Cache
-from eatss.session.jit.once import Once
+from eatss.session.jit.options import Once
 from eatss.session.jit.programs import SourceMaker
 from tests.session.jit.fake_cupy import FakeCupy
 from tests.session.jit.sources import SCALED, STEPS, random, steps_of

@@ -16,8 +16,7 @@ from eatss.base.codec import decode
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
 from eatss.frontend.options import Reading
-from eatss.lower.recipe.options import CodeRequest
-from eatss.lower.recipe.recipe import Recipe
+from eatss.lower.recipe import CodeRequest, Recipe
 from eatss.session.jit import tuning
 from eatss.session.jit.programs import CodeJob
 from eatss.session.jit.tuning import NotTunedError, Tuned, tuned

@@ -18,8 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.base.diagnostics import InputError, NoSolutionError
-from eatss.base.notices import EatssWarning
+from eatss.base.diagnostics import EatssWarning, InputError, NoSolutionError
 from eatss.frontend.options import Reading
 from eatss.tune import sweeping
 from eatss.tune.campaign import Prepared, PreparedVariant

@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.base.diagnostics import EatssError, InputError, InternalError
-from eatss.base.notices import EatssWarning
+from eatss.base.diagnostics import EatssError, EatssWarning, InputError, InternalError
 from eatss.tune import tables
 from eatss.tune.rows import Row, Sweep
 from eatss.tune.store import Store, read_sweep

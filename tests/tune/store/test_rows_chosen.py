@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
-from eatss.base.objectives import Order
+from eatss.base.targets import Order
 from eatss.tune.rows import (
     Row,
     Sweep,

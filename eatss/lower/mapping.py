@@ -1,0 +1,477 @@
+"""How the loops of a piece are laid out: host, blocks, threads, register tiles, serial tiles.
+
+From selected sizes to the layout of a piece: which loop goes to blocks, threads, tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import NoReturn
+
+from eatss.analysis import KernelFacts
+from eatss.analysis.layout import (
+    Layout,
+    grid_axes,
+    mapped_loops,
+    reordering_loops,
+    thread_axes,
+    threads_along,
+)
+from eatss.base.diagnostics import SourceSpan, input_error
+from eatss.base.frozen import frozen
+from eatss.base.targets import AXES, CUDA, Axis
+from eatss.cards import GpuProfile
+from eatss.choose.problem import choose_block
+from eatss.lower.kernel.instruction import Coordinate, Distribution
+from eatss.lower.pieces import LoopMember, NameTable, Piece
+from eatss.lower.recipe import CodegenOptions, NamedThreads
+from eatss.plan.shares import widening
+from eatss.program.linear import Linear
+
+
+@frozen
+class MappedLoop:
+    """A parallel loop whose tiles go to blocks and whose points go to threads.
+
+    ``distribution`` says which points of a tile of ``tile`` points a thread has. ``cyclic`` threads
+    take turns, so that neighbours have neighbouring points; others have their points in a row.
+    ``origin``, ``thread`` and ``point`` are the C names. ``axis`` is
+    that of the threads, ``grid`` that of the blocks, ``None`` where each block takes all tiles, one
+    after the other. Loops may share an axis; of those that do the one with the greatest ``order``
+    runs fastest.
+    """
+
+    name: str
+    source_name: str
+    tile: int
+    threads: int
+    axis: Axis
+    grid: Axis | None
+    order: int
+    origin: str
+    thread: str
+    point: str
+    cyclic: bool = True
+
+    @property
+    def points(self) -> int:
+        """Points a thread has along the loop, at most."""
+        return -(-self.tile // self.threads)
+
+    @property
+    def distribution(self) -> Distribution:
+        """The point that each thread has in each of its slots, which ``point`` counts."""
+        apart, along = (1, self.threads) if self.cyclic else (self.points, 1)
+        terms = {self.origin: 1, self.thread: apart, self.point: along}
+        several = {self.origin, *([self.thread] if self.threads > 1 else [])}
+        several |= {self.point} if self.points > 1 else set()
+        return Distribution(
+            coordinates=(
+                Coordinate(self.thread, self.threads),
+                Coordinate(self.point, self.points),
+            ),
+            points=(Linear({n: c for n, c in terms.items() if n in several}, 0),),
+        )
+
+    @property
+    def first(self) -> Linear:
+        """The first point that a thread has."""
+        (point,) = self.distribution.points
+        return Linear({name: c for name, c in point.terms.items() if name != self.point}, 0)
+
+    @property
+    def step(self) -> int:
+        """How far apart points of a thread are that follow each other."""
+        return self.distribution.stride(self.point) or 1
+
+
+@frozen
+class SerialTile:
+    """A band loop that is cut into tiles of ``tile`` iterations inside a block.
+
+    Where it is ``shared``, blocks along that axis of the grid take turns at its tiles.
+    """
+
+    name: str
+    source_name: str
+    tile: int
+    origin: str
+    shared: Axis | None = None
+
+
+@frozen
+class WarpLoop:
+    """A mapped loop along which ``lanes`` threads that follow each other are of one warp.
+
+    ``lane`` and ``warp`` are the C names of a thread's place: ``thread = lane + lanes * warp``.
+    """
+
+    loop: MappedLoop
+    lanes: int
+    lane: str
+    warp: str
+
+    @property
+    def warps(self) -> int:
+        """Warps of a block along the loop."""
+        return self.loop.threads // self.lanes
+
+
+@frozen
+class Mapping:
+    """The layout of a piece.
+
+    ``mapped`` are outermost first; a piece that runs in one thread has none. ``split`` is a loop
+    of a sum that is spread likewise: each thread adds up its points, over ``chunks`` blocks. So
+    many blocks take turns at the tiles of a serial loop that is shared.
+    ``warps`` are loops, all that have several threads, whose threads are boxes of lanes. Where
+    lanes are ``interleaved`` warps are boxes along the two fastest loops, too, with lanes in the
+    order of :mod:`eatss.analysis.structure`.
+    """
+
+    mapped: tuple[MappedLoop, ...]
+    serial: tuple[SerialTile, ...]
+    split: MappedLoop | None = None
+    chunks: int = 1
+    warps: tuple[WarpLoop, ...] = ()
+    interleaved: bool = False
+
+    @property
+    def spread(self) -> tuple[MappedLoop, ...]:
+        """All loops that go to threads, the split one last."""
+        return self.mapped if self.split is None else (*self.mapped, self.split)
+
+    @property
+    def shared(self) -> SerialTile | None:
+        """The serial loop at whose tiles blocks take turns."""
+        return next((tile for tile in self.serial if tile.shared is not None), None)
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """Threads of a block in x, y, z."""
+        x, y, z = (prod(loop.threads for loop in self.threads_along(axis)) for axis in AXES)
+        return x, y, z
+
+    def threads_along(self, axis: Axis) -> tuple[MappedLoop, ...]:
+        """Return the loops with several threads along an axis, the fastest last."""
+        found = [loop for loop in self.spread if loop.axis == axis and loop.threads > 1]
+        return tuple(sorted(found, key=lambda loop: loop.order))
+
+    @property
+    def with_threads(self) -> tuple[MappedLoop, ...]:
+        """The loops with several threads, the fastest first."""
+        return tuple(loop for axis in AXES for loop in reversed(self.threads_along(axis)))
+
+    def blocks_along(self, axis: Axis) -> tuple[MappedLoop, ...]:
+        """Return the loops whose tiles go to blocks along an axis, the fastest last.
+
+        The split loop of a sum is not among them.
+        """
+        found = [loop for loop in self.mapped if loop.grid == axis]
+        return tuple(sorted(found, key=lambda loop: loop.order))
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return prod(self.block)
+
+    @property
+    def points(self) -> int:
+        """Points a thread has, at most, those of the split loop not counted."""
+        return prod(loop.points for loop in self.mapped)
+
+    @property
+    def tiles(self) -> tuple[tuple[str, int], ...]:
+        """Tile sizes by the loops' names in the source."""
+        mapped = tuple((loop.source_name, loop.tile) for loop in self.spread)
+        return mapped + tuple((loop.source_name, loop.tile) for loop in self.serial)
+
+
+def laid_out(
+    item: LoopMember,
+    tile: int,
+    threads: int,
+    axis: Axis,
+    grid: Axis | None,
+    names: NameTable,
+    order: int,
+) -> MappedLoop:
+    """Return a loop that goes to blocks and threads, with names of its own in C."""
+    return MappedLoop(
+        name=item.name,
+        source_name=item.source_name,
+        tile=tile,
+        threads=threads,
+        axis=axis,
+        grid=grid,
+        order=order,
+        origin=names.fresh(f"{item.name}0"),
+        thread=names.fresh(f"t{item.name}"),
+        point=names.fresh(f"r{item.name}"),
+    )
+
+
+def in_warps(mapping: Mapping, lanes: Sequence[int], names: NameTable) -> Mapping:
+    """Return a layout whose warps are boxes of lanes along the last loops that have threads.
+
+    Args:
+        mapping: the layout.
+        lanes: lanes along each of the loops, 32 in all.
+        names: where C names come from.
+
+    Returns:
+        The layout as it was where its threads do not fill such boxes.
+    """
+    loops = [loop for loop in mapping.mapped if loop.threads > 1]
+    if mapping.split is not None or len(loops) != len(lanes):
+        return mapping
+    if any(loop.threads % count for loop, count in zip(loops, lanes, strict=True)):
+        return mapping
+    warps = tuple(
+        WarpLoop(
+            loop=loop,
+            lanes=count,
+            lane=names.fresh(f"lane_{loop.name}"),
+            warp=names.fresh(f"warp_{loop.name}"),
+        )
+        for loop, count in zip(loops, lanes, strict=True)
+    )
+    return replace(mapping, warps=warps)
+
+
+def with_shared_sum(mapping: Mapping, loop: str, blocks: int) -> Mapping | None:
+    """Return a layout at whose tiles of a serial loop blocks take turns.
+
+    Args:
+        mapping: the layout.
+        loop: the loop, by C name.
+        blocks: how many take turns.
+
+    Returns:
+        ``None`` where the mapped loops leave no axis of the grid.
+    """
+    taken = {mapped.grid for mapped in mapping.mapped}
+    free = [axis for axis in AXES if axis not in taken]
+    if not free:
+        return None
+    serial = tuple(
+        replace(tile, shared=free[0]) if tile.name == loop else tile for tile in mapping.serial
+    )
+    return replace(mapping, serial=serial, chunks=blocks)
+
+
+def widened(mapping: Mapping, lanes: int, most_threads: int) -> Mapping:
+    """Return a layout with ``lanes`` times the threads along ``x``, and tiles as much longer.
+
+    It is that of launches beside one whose sums are spread over lanes: their blocks are as large.
+    """
+    along_x = next((loop for loop in mapping.mapped if loop.axis == "x"), None)
+    times = 1 if along_x is None else widening(mapping.threads, lanes, most_threads)
+    if along_x is None or times == 1:
+        return mapping
+    wider = replace(along_x, threads=along_x.threads * times, tile=along_x.tile * times)
+    return replace(
+        mapping, mapped=tuple(wider if loop is along_x else loop for loop in mapping.mapped)
+    )
+
+
+def layout(
+    piece: Piece,
+    facts: KernelFacts,
+    selection: Layout,
+    profile: GpuProfile,
+    options: CodegenOptions,
+    names: NameTable,
+) -> Mapping:
+    """Return how a selected piece is laid out.
+
+    Args:
+        piece: the piece.
+        facts: its kernel as analysed, with the selection's loop names.
+        selection: tile sizes and threads.
+        profile: the card, for its limits.
+        options: sizes the user gave instead.
+        names: where C names come from.
+
+    Raises:
+        InputError: ``EATSS-K001`` to ``EATSS-K004``: sizes given by the user name no loop, are
+            not positive or exceed the card; ``EATSS-K020``: they take sums in another order
+            where that is to be kept.
+    """
+    tiles, block = sizes_of(facts, selection, profile, options, piece.statements[0].span)
+    order = [name for name, _ in block]  # the last one along x
+    axes = thread_axes([threads for _, threads in block])
+    grid = grid_axes(len(block))
+    mapped: list[MappedLoop] = []
+    serial: list[SerialTile] = []
+    for loop in piece.band:
+        source, tile = loop.source_name, tiles[loop.source_name]
+        if source in order:
+            at = order.index(source)
+            threads = min(block[at][1], tile)
+            mapped.append(laid_out(loop, tile, threads, axes[at], grid[at], names, at))
+        else:
+            origin = names.fresh(f"{loop.name}0")
+            serial.append(SerialTile(name=loop.name, source_name=source, tile=tile, origin=origin))
+    return Mapping(mapped=tuple(mapped), serial=tuple(serial))
+
+
+def sizes_of(
+    facts: KernelFacts,
+    selection: Layout,
+    profile: GpuProfile,
+    options: CodegenOptions,
+    span: SourceSpan | None = None,
+) -> tuple[dict[str, int], tuple[tuple[str, int], ...]]:
+    """Return tile sizes by loop, and the threads along each mapped loop, the one along x last.
+
+    Raises:
+        InputError: as :func:`layout`.
+    """
+    wanted = _Wanted(facts=facts, selection=selection, profile=profile, options=options, span=span)
+    tiles = wanted.tiles()
+    return tiles, wanted.block(tiles)
+
+
+@frozen
+class _Wanted:
+    """What is selected for a kernel, and what the user wants instead."""
+
+    facts: KernelFacts
+    selection: Layout
+    profile: GpuProfile
+    options: CodegenOptions
+    span: SourceSpan | None
+
+    def _refuse(self, code: str, message: str, hint: str) -> NoReturn:
+        raise input_error(code, message, span=self.span, hint=hint)
+
+    def tiles(self) -> dict[str, int]:
+        """Return the tile sizes, by loop."""
+        tiles = dict(self.selection.tile_sizes)
+        asked: set[str] = set()
+        for kernel, sizes in self.options.tile_sizes:
+            for name, size in sizes if kernel in ("", self.facts.name) else ():
+                if size < 1:
+                    self._refuse(
+                        "EATSS-K002", f"the tile size of loop '{name}' is {size}",
+                        "tile sizes are 1 or more",
+                    )  # fmt: skip
+                if name in tiles:
+                    tiles[name] = size
+                    asked.add(name)
+                elif kernel:
+                    self._refuse_loop(name)
+        # loops whose tiles would take sums in another order are cut into single iterations
+        for name in reordering_loops(self.facts) if self.options.strict_fp else ():
+            if name in asked and tiles[name] > 1:
+                self._refuse(
+                    "EATSS-K020",
+                    f"tiles of {tiles[name]} iterations of loop '{name}' take sums in another "
+                    "order",
+                    f"give {name}=1, or leave out --strict-fp",
+                )
+            if name in tiles:
+                tiles[name] = 1
+        return tiles
+
+    def _refuse_loop(self, name: str) -> NoReturn:
+        """Refuse a tile size of a loop that is not tiled."""
+        facts = self.facts
+        tiled = ", ".join(loop.name for loop in facts.loops) or "none"
+        inner = {loop.name for loop in facts.inner_loops}
+        why = "it runs inside a tile, as a whole" if name in inner else "there is no such loop"
+        self._refuse(
+            "EATSS-K001", f"kernel {facts.name} has no tile loop '{name}': {why}",
+            f"its tile loops: {tiled}",
+        )  # fmt: skip
+
+    def block(self, tiles: dict[str, int]) -> tuple[tuple[str, int], ...]:
+        """Return the threads along each mapped loop, the one along x last."""
+        facts, selection = self.facts, self.selection
+        order = [loop.name for loop in mapped_loops(facts)]
+        given = next(
+            (sizes for kernel, sizes in reversed(self.options.block) if kernel in ("", facts.name)),
+            None,
+        )
+        if isinstance(given, NamedThreads):
+            return self._named_block(given, order)
+        if given is not None:
+            # of up to three loops each has an axis, and the user says which has x
+            band = [loop.name for loop in facts.parallel_loops]
+            return self._given_block(given, band if len(band) <= len(AXES) else order)
+        same = tiles == dict(selection.tile_sizes) and order == [n for n, _ in selection.block]
+        if same:
+            return _launchable(selection.block)
+        # the last loop gets threads, and two long ones
+        long = sorted(order[:-1], key=lambda name: (tiles[name], order.index(name)), reverse=True)
+        with_threads = [n for n in order if n in (*long[: len(AXES) - 1], order[-1])]
+        leading = [loop for name in with_threads for loop in facts.loops if loop.name == name]
+        rest = [loop for loop in facts.loops if loop.name not in with_threads]
+        reordered = replace(facts, loops=(*leading, *rest))
+        sizes = dict(choose_block(reordered, tiles, self.profile))
+        return _launchable(tuple((name, sizes.get(name, 1)) for name in order))
+
+    def _named_block(
+        self, given: NamedThreads, order: Sequence[str]
+    ) -> tuple[tuple[str, int], ...]:
+        sizes = dict(given.threads)
+        for name in sizes:
+            if name not in order:
+                self._refuse(
+                    "EATSS-K004",
+                    f"--block gives threads to the loop '{name}', which does not go to threads",
+                    f"the loops that do: {', '.join(order) or 'none'}",
+                )
+        block = tuple((name, sizes.get(name, 1)) for name in order)
+        self._check_threads([size for _, size in block])
+        self._check_z([size for _, size in block])
+        return block
+
+    def _given_block(
+        self, given: tuple[int, ...], mapped: Sequence[str]
+    ) -> tuple[tuple[str, int], ...]:
+        self._check_threads(given)
+        sizes = list(given[-len(mapped) :]) if mapped else []
+        if prod(given[: len(given) - len(sizes)]) > 1:
+            self._refuse(
+                "EATSS-K004",
+                f"--block gives {len(given)} sizes, but {len(mapped)} loops go to threads "
+                f"({', '.join(mapped) or 'none'})",
+                "give one size for each of them, the innermost last",
+            )
+        sizes = [1] * (len(mapped) - len(sizes)) + sizes
+        self._check_z(sizes)
+        return tuple(zip(mapped, sizes, strict=True))
+
+    def _check_threads(self, sizes: Sequence[int]) -> None:
+        threads, most = prod(sizes), self.profile.threads_per_block
+        if any(size < 1 for size in sizes) or threads > most:
+            self._refuse(
+                "EATSS-K003",
+                f"a block of {' x '.join(map(str, sizes))} = {threads} threads cannot launch: "
+                f"{self.profile.title} has 1 to {most} threads a block",
+                "give smaller sizes with --block",
+            )
+
+    def _check_z(self, sizes: Sequence[int]) -> None:
+        """Refuse threads that z does not have; sizes are in the order of threads, x last."""
+        along_z = threads_along("z", sizes, thread_axes(sizes))
+        if along_z > CUDA.most_threads["z"]:
+            self._refuse(
+                "EATSS-K003",
+                f"{along_z} threads along z cannot launch: CUDA allows {CUDA.most_threads['z']}",
+                "give a smaller first size with --block",
+            )
+
+
+def _launchable(block: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    """Keep the threads along z within CUDA's limit; the points go to fewer threads."""
+    sizes = [size for _, size in block]
+    axes = thread_axes(sizes)
+    while threads_along("z", sizes, axes) > CUDA.most_threads["z"]:
+        at = next(at for at, axis in enumerate(axes) if axis == "z" and sizes[at] > 1)
+        sizes[at] = -(-sizes[at] // 2)
+    return tuple((name, size) for (name, _), size in zip(block, sizes, strict=True))

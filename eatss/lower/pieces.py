@@ -1,0 +1,338 @@
+"""C identifiers for the generated text that mean nothing else there.
+
+The pieces of a scheduled region that become CUDA kernels, with their loops by name.
+
+A piece cut into parts: statements that share the serial loops inside a block.
+
+An initialisation or a finish that the schedule puts at one iteration of a serial loop runs before
+or after that loop instead of behind a guard in it. Statements are only parted where no
+dependence at a point runs backwards, so parts one after another compute the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+
+import islpy as isl
+import networkx as nx  # type: ignore[import-untyped]
+
+from eatss.base.frozen import called, frozen
+from eatss.polyhedral import Dependences, Kernel, ScheduledScop
+from eatss.polyhedral.isl_names import (
+    bound_domain,
+    function_on,
+    output_affs,
+    parameters_as_dims,
+    without_parameters,
+)
+from eatss.polyhedral.kernels import build_kernels
+from eatss.polyhedral.scop import Scop, Statement
+from eatss.polyhedral.tree import KernelTree, Member, alone, cut_tree
+from eatss.program.tokens import RESERVED_FORM, is_reserved
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def identifier(text: str) -> str:
+    """Return ``text`` with what no C identifier may hold replaced by underscores."""
+    cleaned = re.sub(r"_{2,}", "_", re.sub(r"\W", "_", text, flags=re.ASCII))
+    if cleaned[:1].isdigit():
+        cleaned = f"v{cleaned}"
+    if not _IDENTIFIER.fullmatch(cleaned):
+        cleaned = "v"
+    return cleaned
+
+
+class NameTable:
+    """The names taken in a scope of the text; it gives out others.
+
+    The same requests in the same order give the same names.
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._outer: NameTable | None = None
+
+    def fresh(self, wish: str) -> str:
+        """Return ``wish`` if it is free, else ``wish_1``, ``wish_2``, …, and take it."""
+        stem = identifier(wish)
+        numbered = f"{stem.rstrip('_')}_1"  # of eatss, which is no such form, it is one
+        if any(map(RESERVED_FORM.fullmatch, (stem, numbered))):
+            stem = f"v_{stem.strip('_')}"  # no number makes a reserved prefix free
+        name, number = stem, 0
+        while not self.is_free(name):
+            number += 1
+            name = f"{stem.rstrip('_') or 'v'}_{number}"
+        self._taken.add(name)
+        return name
+
+    def reserve(self, *names: str) -> None:
+        """Take names as they are."""
+        self._taken.update(names)
+
+    def is_free(self, name: str) -> bool:
+        """Return whether a name has no meaning yet, here and in the scopes around."""
+        if is_reserved(name) or name in self._taken:
+            return False
+        return self._outer is None or self._outer.is_free(name)
+
+    def inner(self) -> NameTable:
+        """Return a table of a scope inside this one; names it gives out are not taken here."""
+        table = NameTable()
+        table._outer = self
+        return table
+
+
+@frozen
+class LoopMember:
+    """A loop of a piece: its C name, and the schedule function it is."""
+
+    name: str
+    source_name: str
+    member: Member
+
+
+@frozen
+class Piece:
+    """A subtree of the schedule that is launched as one kernel, or as one after another.
+
+    ``kernel`` is the noun of the analysis; ``selected`` says that sizes are selected for it
+    (what PPCG would leave on the host has none and runs in one thread). ``placed``
+    pairs each statement with its domain, in which a parameter of the loop's name stands for
+    every host and band loop. ``assumes`` are the sizes that the schedule is right for, ``None`` for
+    all.
+    """
+
+    kernel: Kernel
+    selected: bool
+    tree: KernelTree
+    host: tuple[LoopMember, ...]
+    band: tuple[LoopMember, ...]
+    inner: tuple[LoopMember, ...]
+    statements: tuple[Statement, ...]
+    placed: tuple[isl.Set, ...]
+    assumes: isl.Set | None = None
+
+    def instances(self, statement: Statement) -> isl.Set:
+        """Return the instances of a statement for the sizes that the schedule assumes."""
+        if self.assumes is None:
+            return statement.domain
+        return statement.domain.intersect_params(self.assumes)
+
+    def domain_of(self, name: str) -> isl.Set:
+        """Return the placed domain of a statement."""
+        names = (statement.name for statement in self.statements)
+        return dict(zip(names, self.placed, strict=True))[name]
+
+    def statement(self, name: str) -> Statement:
+        """Return a statement by name."""
+        return called(name, self.statements)
+
+    def unbound(self, domain: isl.Set) -> isl.Set:
+        """Project the parameters of band loops out of a placed domain."""
+        return without_parameters(domain, [loop.name for loop in self.band])
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """C names of the host loops, outermost first."""
+        return tuple(loop.name for loop in self.host)
+
+
+def pieces_of(scheduled: ScheduledScop, names: NameTable) -> tuple[Piece, ...]:
+    """Return the pieces of a region in the order in which they run.
+
+    Host loops that two pieces share have one name; ``names`` gives out the names.
+    """
+    scop = scheduled.scop
+    trees = cut_tree(scheduled.schedule).pieces
+    kernels = build_kernels(scop, scheduled.dependences, trees)
+    host_names: dict[tuple[int, int], str] = {}
+    pieces = []
+    for tree, kernel in zip(trees, kernels, strict=True):
+        for member, source_name in zip(tree.host, kernel.host_loops, strict=True):
+            if member.key not in host_names:
+                host_names[member.key] = names.fresh(source_name)
+        pieces.append(_piece(scop, tree, kernel, host_names, names, scheduled.assumes))
+    return tuple(pieces)
+
+
+def _piece(
+    scop: Scop,
+    tree: KernelTree,
+    kernel: Kernel,
+    host_names: Mapping[tuple[int, int], str],
+    names: NameTable,
+    assumes: isl.Set | None,
+) -> Piece:
+    local = names.inner()
+    host = tuple(
+        LoopMember(name=host_names[member.key], source_name=source, member=member)
+        for member, source in zip(tree.host, kernel.host_loops, strict=True)
+    )
+    band, inner = (
+        tuple(
+            LoopMember(name=local.fresh(loop.name), source_name=loop.name, member=member)
+            for member, loop in zip(members, loops, strict=True)
+        )
+        for members, loops in ((tree.band, kernel.loops), (tree.inner, kernel.inner_loops))
+    )
+    statements = tuple(scop.statement(name) for name in kernel.statements)
+    return Piece(
+        kernel=kernel,
+        selected=not tree.on_host and bool(tree.band),
+        tree=tree,
+        host=host,
+        band=band,
+        inner=inner,
+        statements=statements,
+        placed=tuple(_placed(statement, (*host, *band), assumes) for statement in statements),
+        assumes=assumes,
+    )
+
+
+def _placed(statement: Statement, loops: Sequence[LoopMember], assumes: isl.Set | None) -> isl.Set:
+    domain = statement.domain
+    if assumes is not None:
+        domain = domain.intersect_params(assumes)
+    functions = [function_on(loop.member.function, domain) for loop in loops]
+    return bound_domain(domain, functions, [loop.name for loop in loops])
+
+
+@frozen
+class Part:
+    """Statements in source order and the serial band loops that run around them."""
+
+    statements: tuple[str, ...]
+    serial: tuple[str, ...]
+
+
+def parts_of(
+    piece: Piece, mapped: Sequence[str], serial: Sequence[str], dependences: Dependences
+) -> tuple[Part, ...]:
+    """Cut a piece whose loops ``mapped`` go to threads into parts, in the order they run."""
+    names = [statement.name for statement in piece.statements]
+    moving = {name: _moving(piece, name, mapped, serial) for name in names}
+    if not any(moving.values()):
+        return (Part(statements=tuple(names), serial=()),)
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(names)
+    tied = tied_instances(piece, mapped)
+    graph.add_edges_from(edges(tied, dependences))
+    for users in _users_of_one_place(piece, moving, tied, _backwards(piece, serial, dependences)):
+        nx.add_cycle(graph, users)
+    condensed = nx.condensation(graph)
+    members = {
+        node: tuple(sorted(data["members"], key=names.index))
+        for node, data in condensed.nodes(data=True)
+    }
+    parts: list[Part] = []
+    done: set[int] = set()
+    while len(done) < len(members):
+        ready = [
+            node
+            for node in sorted(members, key=lambda n: names.index(members[n][0]))
+            if node not in done and all(p in done for p in condensed.predecessors(node))
+        ]
+        loops = {n: _union(serial, [moving[name] for name in members[n]]) for n in ready}
+        still = [n for n in ready if not loops[n]]
+        chosen = still or [n for n in ready if loops[n] == loops[ready[0]]]
+        done.update(chosen)
+        statements = tuple(sorted((name for n in chosen for name in members[n]), key=names.index))
+        parts.append(Part(statements=statements, serial=loops[chosen[0]]))
+    return tuple(_merged(parts, graph))
+
+
+def _users_of_one_place(
+    piece: Piece,
+    moving: Mapping[str, frozenset[str]],
+    tied: Mapping[str, isl.UnionSet],
+    backwards: isl.UnionMap,
+) -> Iterator[tuple[str, ...]]:
+    """Yield the statements that share a place which serial iterations set anew.
+
+    They stay together. Of scalars, dependences lead from a read to the next write of the original
+    order, which may be another thread's, while here each thread has a scalar of its own. Writes
+    that change places in the schedule do so around what reads the last of them, which has to stay
+    among them: ``for (j = m; j-- > 0;) …; out[i] = j;``.
+    """
+    for array in dict.fromkeys(s.write.array for s in piece.statements):
+        users = [s.name for s in piece.statements if s.uses(array)]
+        writers = [s for s in piece.statements if s.write.array == array and moving[s.name]]
+        if any(
+            not output_affs(s.write.relation)
+            or not backwards.intersect_domain(tied[s.name]).intersect_range(tied[s.name]).is_empty()
+            for s in writers
+        ):
+            yield tuple(users)
+
+
+def _backwards(piece: Piece, serial: Sequence[str], dependences: Dependences) -> isl.UnionMap:
+    """Return the writes of one place that change their order in the serial loops."""
+    functions = (alone(loop.member.function) for loop in piece.band if loop.name in serial)
+    time = reduce(isl.MultiUnionPwAff.flat_range_product, functions)
+    return dependences.output.lex_gt_at_multi_union_pw_aff(time)
+
+
+def _merged(parts: Sequence[Part], graph: nx.DiGraph[str]) -> list[Part]:
+    """Join neighbours that run in no serial loop and do not depend on each other.
+
+    Inside a part the schedule decides the order, and it may have told dependent statements apart
+    by the serial loop only.
+    """
+    joined: list[Part] = []
+    for part in parts:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and not part.serial
+            and not last.serial
+            and not any(graph.has_edge(a, b) for a in last.statements for b in part.statements)
+        ):
+            joined[-1] = Part(statements=last.statements + part.statements, serial=())
+        else:
+            joined.append(part)
+    return joined
+
+
+def _union(order: Sequence[str], groups: Sequence[frozenset[str]]) -> tuple[str, ...]:
+    together = frozenset().union(*groups)
+    return tuple(name for name in order if name in together)
+
+
+def _moving(
+    piece: Piece, statement: str, mapped: Sequence[str], serial: Sequence[str]
+) -> frozenset[str]:
+    """Return the serial loops of which a statement has several iterations at one point."""
+    domain = piece.domain_of(statement)
+    others = [loop.name for loop in piece.band if loop.name not in (*mapped, *serial)]
+    domain = without_parameters(domain, others)
+    moving = set()
+    for name in serial:
+        rest = [other for other in serial if other != name]
+        params = without_parameters(domain.params(), rest)
+        if not _is_determined(params, name):
+            moving.add(name)
+    return frozenset(moving)
+
+
+def _is_determined(params: isl.Set, name: str) -> bool:
+    line = parameters_as_dims(params, (name,), "line")
+    return isl.Map.from_range(line).is_single_valued()
+
+
+def tied_instances(piece: Piece, mapped: Sequence[str]) -> dict[str, isl.UnionSet]:
+    """Return the instances of each statement at one point of a launch."""
+    others = [loop.name for loop in piece.band if loop.name not in mapped]
+    pairs = zip(piece.statements, piece.placed, strict=True)
+    return {one.name: without_parameters(at, others).to_union_set() for one, at in pairs}
+
+
+def edges(tied: Mapping[str, isl.UnionSet], dependences: Dependences) -> Iterator[tuple[str, str]]:
+    """Yield the dependences between different statements at one point of a launch."""
+    for source, at_source in tied.items():
+        leaving = dependences.memory_based.intersect_domain(at_source)
+        for sink, at_sink in tied.items():
+            if source != sink and not leaving.intersect_range(at_sink).is_empty():
+                yield source, sink

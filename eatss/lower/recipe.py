@@ -1,0 +1,448 @@
+"""What the user wants of generated code, as it is asked for and as it is checked.
+
+The nouns of what was decided: by a model, and by the user.
+
+A generator carries a recipe out. So a recipe that was kept makes the same code again, whatever a
+model would choose today. It stands on its own as JSON, and in the plan of a program.
+
+Codes: K017 a file is no recipe of this version.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+from eatss.analysis.layout import Chosen, Layout, SharedSum
+from eatss.analysis.structure import MAX_STAGES, RecomputedArray
+from eatss.base.codec import Document, JsonForm
+from eatss.base.diagnostics import InputError, input_error
+from eatss.base.files import read_regular
+from eatss.base.frozen import frozen
+from eatss.base.options import (
+    Words,
+    option,
+    parse_blocks,
+    parse_placements,
+    parse_shares,
+    parse_tiles,
+    shows_types,
+)
+
+if TYPE_CHECKING:
+    from eatss.choose import Selection
+
+
+_option = partial(option, panel="Code")
+
+Tiles: TypeAlias = Mapping[str, int | Mapping[str, int]]
+"""Sizes by loop, for every kernel, or by kernel and loop."""
+
+Block: TypeAlias = Sequence[int] | Mapping[str, int | Sequence[int] | Mapping[str, int]]
+"""Threads in the order of the loops, the last along ``x``, or by loop; for every kernel, or by
+kernel."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeKeywords:
+    """Sizes and placements of the user instead of what is selected.
+
+    Attributes:
+        tiles: Tile sizes instead of the selected ones, by loop (``{"i": 32}``) or by kernel and
+            loop (``{"kernel0": {"i": 32}}``).
+        block: Threads of a block in the order of the loops (``(8, 32)``), the last one along
+            ``x``, or by loop (``{"i": 8, "j": 32}``); also by kernel, in a mapping.
+        placements: ``"l1"`` or ``"shared"`` for arrays (``"A"``) and references (``"A[i][k]"``) in
+            code of eatss.
+        share: Blocks that share the sum over a loop, by loop (``{"k": 32}``); 1 for none. By
+            default as selected.
+        stream: Blocks that take equal shares of the turns of a loop, of all tiles, by loop
+            (``{"k": 132}``), so that few tiles keep all of the card busy; 1 for none. By default
+            as selected.
+    """
+
+    tiles: Annotated[
+        Tiles | None,
+        _option(
+            "--tile",
+            kind=Words,
+            made=parse_tiles,
+            metavar="[KERNEL:]LOOP=SIZE,...",
+            help="Tile sizes of your own, for all kernels or for one (k0:).",
+        ),
+    ] = None
+    block: Annotated[
+        Block,
+        _option(
+            kind=Words,
+            made=parse_blocks,
+            metavar="[KERNEL:]THREADS,...",
+            help="Threads of a block in the order of the loops, the last along x, or by loop "
+            "(LOOP=THREADS,...).",
+        ),
+    ] = ()
+    placements: Annotated[
+        Mapping[str, str] | None,
+        _option(
+            "--place",
+            kind=Words,
+            made=parse_placements,
+            metavar="REFERENCE=shared|l1",
+            help="Memory of an array (A) or a reference ('A[i][k]') in code of eatss.",
+        ),
+    ] = None
+    share: Annotated[
+        Mapping[str, int] | None,
+        _option(
+            kind=Words,
+            made=partial(parse_shares, "--share"),
+            metavar="LOOP=BLOCKS,...",
+            help="Blocks that share the sum over a loop; 1 for none. By default as selected.",
+        ),
+    ] = None
+    stream: Annotated[
+        Mapping[str, int] | None,
+        _option(
+            kind=Words,
+            made=partial(parse_shares, "--stream"),
+            metavar="LOOP=BLOCKS,...",
+            help="Blocks that take equal shares of a loop's turns, of all tiles; 1 for none. By "
+            "default as selected.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeOptions:
+    """What is decided about all of the code, asked for as it is carried out.
+
+    Attributes:
+        strict_fp: Keep the order of every floating-point operation.
+        index_bits: Width of index arithmetic; by default the narrowest that is proven to do.
+        line_info: Let compilers, debuggers and profilers name lines of the C source.
+        transformations: Changes of the generated code by name, in their order; there is
+            ``"swizzle"``, and what packages add (``eatss.lower.transform.TRANSFORMATIONS``).
+        instructions: Instructions that take the place of statements whose value they compute,
+            ``"fma"`` or another name of ``eatss.lower.instructions.INSTRUCTIONS``.
+        stages: Boxes of shared memory that are in use at once, so that all but one are filled
+            ahead; by default as selected.
+        fuse_rows: Let kernels that share rows become one, where that is selected; with sizes,
+            blocks or places of your own they stay apart.
+    """
+
+    strict_fp: Annotated[
+        bool,
+        _option(
+            "--strict-fp",
+            help="Keep the order of every floating-point operation: no sum of them is split.",
+        ),
+    ] = False
+    index_bits: Annotated[
+        Literal[32, 64] | None,
+        _option(
+            "--index",
+            kind=Literal["auto", "32", "64"],
+            default="auto",
+            made=lambda word: None if word == "auto" else int(word),
+            help="Bits of index arithmetic; auto: the fewest that are proven to do.",
+        ),
+    ] = None
+    line_info: Annotated[
+        bool, _option("--line-info", help="Map the code back to lines of the C file.")
+    ] = False
+    transformations: Annotated[
+        Sequence[str],
+        _option(
+            "--transform",
+            kind=Words,
+            made=tuple,
+            metavar="NAME",
+            complete="eatss.transformations",
+            help="Change the code: swizzle (instead of padding), or one that a package adds.",
+        ),
+    ] = ()
+    instructions: Annotated[
+        Sequence[str],
+        _option(
+            "--instruction",
+            kind=Words,
+            made=tuple,
+            metavar="NAME",
+            complete="eatss.instructions",
+            help="Use an instruction wherever it computes what a statement does: fma, or one that "
+            "a package adds.",
+        ),
+    ] = ()
+    stages: Annotated[
+        int | None,
+        _option(
+            metavar="N",
+            min=1,
+            max=MAX_STAGES,
+            help="Boxes of shared memory that are in use at once: N - 1 are filled ahead "
+            "(compute capability 8.0). By default as selected.",
+        ),
+    ] = None
+    fuse_rows: Annotated[
+        bool,
+        _option(
+            "--fuse-rows/--no-fuse-rows",
+            help="Let kernels that share rows become one, where that is selected.",
+        ),
+    ] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeRequest(CodeOptions, SizeKeywords):
+    """What the user wants of generated code instead of what is selected."""
+
+    @property
+    def keeps_apart(self) -> bool:
+        """Whether no kernels become one: the user says so, or how each of them is laid out."""
+        own = self.tiles or self.block or self.placements or self.share or self.stream
+        return bool(own) or not self.fuse_rows
+
+    def __post_init__(self) -> None:
+        """Refuse names that nothing has.
+
+        Raises:
+            InputError: ``EATSS-C004``, something of another kind than it takes, such as one string
+                instead of several; ``EATSS-X005``.
+        """
+        for field, given, example in (
+            ("tiles", self.tiles, "{'i': 32, 'j': 32}, of one kernel {'k0': {'i': 32}}"),
+            ("placements", self.placements, "{'A': 'shared'}"),
+            ("share", self.share, "{'k': 4}"),
+            ("stream", self.stream, "{'k': 132}"),
+        ):
+            if not isinstance(given, Mapping | None):
+                raise input_error(
+                    "EATSS-C004", f"{field} is {given!r}", hint=f"say what is which: {example}"
+                )
+        if not isinstance(self.block, Mapping | Sequence) or isinstance(self.block, str | bytes):
+            raise input_error(
+                "EATSS-C004",
+                f"block is {self.block!r}",
+                hint="give threads in the order of loops, (32, 8), or by loop, {'i': 8, 'j': 32}",
+            )
+        for field, names in (
+            ("transformations", self.transformations),
+            ("instructions", self.instructions),
+        ):
+            if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+                raise input_error(
+                    "EATSS-C004", f"{field} is {names!r}", hint="give a list of names"
+                )
+        if self.transformations or self.instructions:
+            from eatss.lower.instructions import INSTRUCTIONS  # noqa: PLC0415 - most requests name none
+            from eatss.lower.transform import TRANSFORMATIONS  # noqa: PLC0415
+
+            for name in self.transformations:
+                TRANSFORMATIONS.get(name)
+            for name in self.instructions:
+                INSTRUCTIONS.get(name)
+
+
+@frozen
+class NamedThreads:
+    """Threads of a block by loop; what is not named has one."""
+
+    threads: tuple[tuple[str, int], ...]
+
+
+@shows_types
+@dataclass(frozen=True, kw_only=True)
+class CodegenOptions(CodeOptions):
+    """Options of code generation.
+
+    ``tile_sizes`` and ``block`` replace what is selected, for the kernel of that name or, with
+    ``""``, for every kernel: tile sizes by loop name, threads by loop name or in the order of the
+    loops, the last one along ``x``. ``placements`` puts references, by array or by text
+    (``A[i][k]``), into ``l1`` or ``shared`` memory. ``shared_limit_bytes`` bounds a block's shared
+    memory, ``None`` for all that the card lets a block opt in to. ``shared_sums`` says for kernels
+    by name how blocks share their sums, instead of what is selected.
+    """
+
+    json_layout = JsonForm(
+        after=(
+            ("strict_fp", "placements"),
+            ("stages", "instructions"),
+            ("fuse_rows", "shared_sums"),
+        )
+    )
+
+    tile_sizes: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
+    block: tuple[tuple[str, tuple[int, ...] | NamedThreads], ...] = ()
+    placements: tuple[tuple[str, Literal["l1", "shared"]], ...] = ()
+    shared_limit_bytes: int | None = None
+    transformations: tuple[str, ...] = ()
+    instructions: tuple[str, ...] = ()
+    shared_sums: tuple[tuple[str, SharedSum], ...] = ()
+
+    @property
+    def keeps_apart(self) -> bool:
+        """Whether no kernels become one: the user says so, or says how each of them is laid out."""
+        own = self.tile_sizes or self.block or self.placements or self.shared_sums
+        return bool(own) or not self.fuse_rows
+
+    def changed(self, chosen: Chosen, kernel: str) -> Chosen:
+        """Return what is chosen for a kernel as the user changes it, but for sizes and places.
+
+        Streams, boxes ahead where threads compute alone, and blocks that an SM is to have at a
+        time, go with selected sizes only.
+        """
+        sized = bool(self.tile_sizes or self.block)
+        shared = chosen.shared_sum
+        if sized and shared is not None and shared.streamed:
+            shared = None
+        for name, own in self.shared_sums:
+            if name == kernel:
+                shared = own if own.blocks > 1 else None
+        warps, resident = chosen.warps, chosen.resident
+        if sized or self.stages is not None:
+            resident = 1
+            stages = self.stages or (1 if warps is None else warps.stages)
+            warps = None if warps is None else replace(warps, stages=stages, resident=1)
+        return replace(
+            chosen,
+            shared_sum=None if self.strict_fp else shared,
+            warps=None if self.strict_fp else warps,
+            stages=self.stages or (1 if sized else chosen.stages),
+            resident=resident,
+            row_block=None if self.keeps_apart else chosen.row_block,
+        )
+
+    @property
+    def changes_layout(self) -> bool:
+        """Whether blocks are laid out otherwise than selected."""
+        own = self.tile_sizes or self.block or self.placements or self.shared_sums
+        return bool(own) or self.stages is not None
+
+
+SCHEMA_VERSION = 1
+"""Version of the JSON form; it grows when a reader of the old form would fail."""
+
+
+@frozen
+class PlacedReference:
+    """A reference of some statements, and the memory that it was given.
+
+    ``access`` is its text (``A[i][k]``).
+    """
+
+    array: str
+    access: str
+    statements: tuple[str, ...]
+    memory: Literal["l1", "shared", "private"]
+
+
+@frozen
+class KernelRecipe(Layout):
+    """What was decided about one kernel."""
+
+    json_layout = JsonForm(after=(("tile_sizes", "statements"), ("spread", "references")))
+
+    name: str
+    statements: tuple[str, ...]
+    references: tuple[PlacedReference, ...]
+
+
+@frozen
+class Recipe:
+    """Everything that was decided about the code of a program on a card.
+
+    ``kernels`` are what a model chose, ``options`` what the user wants instead or besides.
+    ``recomputed`` are arrays whose elements kernels compute anew where they read them.
+    """
+
+    json_layout = JsonForm(closed=True)
+
+    gpu: str
+    dtype: str
+    kernels: tuple[KernelRecipe, ...]
+    options: CodegenOptions = dataclasses.field(default_factory=CodegenOptions)
+    recomputed: tuple[RecomputedArray, ...] = ()
+    schema_version: int = SCHEMA_VERSION
+
+    def wanted(self, name: str) -> KernelRecipe:
+        """Return what was decided about a kernel, as the user changes it."""
+        return self.options.changed(self.kernel(name), name)
+
+    def kernel(self, name: str) -> KernelRecipe:
+        """Return what was decided about a kernel; ``KeyError`` if there is none of that name."""
+        for kernel in self.kernels:
+            if kernel.name == name:
+                return kernel
+        raise KeyError(name)
+
+
+def recipe_of(selection: Selection, options: CodegenOptions) -> Recipe:
+    """Return what a model and the user decided about a program."""
+    kernels = tuple(
+        KernelRecipe(
+            **selected.chosen(),
+            name=selected.name,
+            statements=selected.statements,
+            references=tuple(
+                PlacedReference(
+                    array=reference.array,
+                    access=reference.access,
+                    statements=reference.statements,
+                    memory=reference.placement,
+                )
+                for reference in selected.references
+            ),
+        )
+        for selected in selection.kernels
+    )
+    return Recipe(
+        gpu=selection.gpu,
+        dtype=selection.dtype,
+        kernels=kernels,
+        options=options,
+        recomputed=selection.recomputed,
+    )
+
+
+PLAN = "plan.json"
+"""Where a folder with a program has its recipe."""
+
+_MOST_BYTES = 64 << 20
+
+RECIPE = Document(
+    title="recipe",
+    kind=Recipe,
+    other_version="EATSS-K017",
+    damaged="EATSS-K017",
+    hint="write one with: eatss codegen FILE.c --gpu NAME --save-recipe FILE.json",
+)
+recipe_to_dict, recipe_from_dict, recipe_text = RECIPE.to_dict, RECIPE.from_dict, RECIPE.to_text
+
+
+def read_recipe(path: Path) -> Recipe:
+    """Read a recipe from a file, or from a folder that ``eatss codegen`` wrote.
+
+    Raises:
+        InputError: ``EATSS-C009`` it cannot be read, ``EATSS-K017`` it is no recipe.
+    """
+    place = path / PLAN if path.is_dir() else path
+    try:
+        document = json.loads(read_regular(place, _MOST_BYTES))
+    except OSError as error:
+        raise input_error("EATSS-C009", f"cannot read {place}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise _no_recipe(f"{place} is not JSON") from None
+    if isinstance(document, Mapping) and path.is_dir():
+        document = document.get("recipe")
+    if not isinstance(document, Mapping):
+        raise _no_recipe(f"{place} holds none")
+    return recipe_from_dict(document)
+
+
+def _no_recipe(why: str) -> InputError:
+    return input_error(RECIPE.damaged, f"that is no recipe: {why}", hint=RECIPE.hint)

@@ -1,1 +1,0 @@
-"""``Recipe``: what was decided about a program, as data. Next folder: ``eatss/lower/schedule``."""

@@ -1,0 +1,459 @@
+"""What the user asks for, checked against the program: sizes, blocks, placements, a selection."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Literal
+
+from eatss.analysis.layout import Layout, SharedSum, WarpUse
+from eatss.analysis.structure import MAX_STAGES
+from eatss.base.diagnostics import input_error
+from eatss.base.options import changed
+from eatss.base.targets import CUDA
+from eatss.cards import GpuProfile
+from eatss.choose.options import SelectOptions, wrong
+from eatss.frontend.options import Reading
+from eatss.lower.recipe import (
+    Block,
+    CodegenOptions,
+    CodeOptions,
+    CodeRequest,
+    KernelRecipe,
+    NamedThreads,
+    Recipe,
+    Tiles,
+)
+
+if TYPE_CHECKING:
+    from eatss.analysis import KernelFacts
+    from eatss.choose import KernelSelection, Selection
+    from eatss.polyhedral.scop import Scop
+
+
+MAX_TILE = 2**20
+"""The largest tile size of a loop; an index within a tile stays far from 32 bits."""
+
+_PREFIX = "kernel"
+_MOST_THREADS = 1024
+_LANES = (1, 2, 4, 8, 16, 32)
+"""Threads that shuffles add up over."""
+
+_AXES = 3
+
+
+def checked_options(
+    facts: Sequence[KernelFacts],
+    scops: Sequence[Scop],
+    wanted: CodeRequest,
+    shared_limit_bytes: int | None = None,
+) -> CodegenOptions:
+    """Return the options of code generation.
+
+    A kernel may be called ``kernel0`` or ``k0``. ``shared_limit_bytes`` bounds the shared memory of
+    a block, ``None`` for the card's.
+
+    Raises:
+        InputError: ``EATSS-K001`` a tile size for a loop that is not tiled, ``EATSS-K002`` for an
+            impossible one, ``EATSS-K003`` for a block that is no block, ``EATSS-K005`` a
+            placement of something that is not there, ``EATSS-K013`` a kernel that is not there,
+            ``EATSS-K020`` blocks that share a sum whose order is to be kept.
+    """
+    if wanted.index_bits not in (None, 32, 64):
+        raise wrong("index_bits", wanted.index_bits, "32, 64, or None")
+    if wanted.stages is not None and not 1 <= wanted.stages <= MAX_STAGES:
+        raise wrong("stages", wanted.stages, f"a number from 1 to {MAX_STAGES}, or None")
+    kernels = _Kernels(facts)
+    plain = {one.name: getattr(wanted, one.name) for one in fields(CodeOptions)}
+    return CodegenOptions(
+        **plain | {name: tuple(plain[name]) for name in ("transformations", "instructions")},
+        shared_limit_bytes=shared_limit_bytes,
+        tile_sizes=tuple(kernels.tile_sizes(wanted.tiles or {})),
+        block=tuple(kernels.blocks(wanted.block)),
+        placements=tuple(_placements(wanted.placements or {}, scops)),
+        shared_sums=tuple(kernels.shared_sums(wanted)),
+    )
+
+
+def tile_sizes_of(tiles: Tiles, facts: Sequence[KernelFacts]) -> dict[str, dict[str, int]]:
+    """Return the tile sizes that are asked for, by kernel and loop.
+
+    Raises:
+        InputError: as :func:`checked_options`.
+    """
+    return {name: dict(sizes) for name, sizes in _Kernels(facts).tile_sizes(tiles)}
+
+
+def blocks_of(
+    block: Block, facts: Sequence[KernelFacts]
+) -> dict[str, tuple[int, ...] | dict[str, int]]:
+    """Return the threads that are asked for by kernel, ``""`` for every other one.
+
+    They are in the order of the loops, or by loop.
+
+    Raises:
+        InputError: as :func:`checked_options`.
+    """
+    return {
+        name: dict(sizes.threads) if isinstance(sizes, NamedThreads) else sizes
+        for name, sizes in _Kernels(facts).blocks(block)
+    }
+
+
+def check_selection(
+    selection: Selection, facts: Sequence[KernelFacts], profile: GpuProfile, dtype: str
+) -> None:
+    """Refuse a selection that was made for other kernels, another card or another type.
+
+    Raises:
+        InputError: ``EATSS-K011``.
+    """
+    for why in _misfits(selection, facts, profile, dtype):
+        raise input_error(
+            "EATSS-K011",
+            f"the selection does not belong to this program: {why}",
+            hint="select again with: eatss select FILE.c --gpu NAME --format json",
+        )
+
+
+def choices(
+    wanted: CodeRequest, choosing: SelectOptions, selection: object, reading: Reading
+) -> tuple[str, ...]:
+    """Return the names of what the user chose and a recipe decides.
+
+    Args:
+        wanted: choices about the code.
+        choosing: choices about the sizes; how long may be looked for them is none.
+        selection: sizes, if they are given.
+        reading: how the source is read; only what is computed anew is a choice.
+    """
+    sizes = () if selection is None else ("selection",)
+    anew = ("recompute",) if reading.recompute != "auto" else ()
+    return (*changed(wanted), *sizes, *changed(choosing, but=("target", "timeout_s")), *anew)
+
+
+def check_alone(recipe: Recipe | None, given: Sequence[str]) -> None:
+    """Refuse choices beside a recipe, which has all of them.
+
+    Args:
+        recipe: everything that is decided, if it is.
+        given: the choices, as the user spells them.
+
+    Raises:
+        InputError: ``EATSS-C015``.
+    """
+    if recipe is not None and given:
+        raise input_error(
+            "EATSS-C015",
+            f"{', '.join(given)} beside a recipe: it has everything that is decided",
+            hint="leave them out, or edit the recipe",
+        )
+
+
+def check_recipe(
+    recipe: Recipe,
+    facts: Sequence[KernelFacts],
+    scops: Sequence[Scop],
+    profile: GpuProfile,
+    dtype: str,
+) -> None:
+    """Refuse a recipe that was written for other kernels, another card or another type.
+
+    Raises:
+        InputError: ``EATSS-K018``; as :func:`checked_options` for what the user asked for.
+    """
+    for why in _misfits(recipe, facts, profile, dtype):
+        raise input_error(
+            "EATSS-K018",
+            f"the recipe does not belong to this program: {why}",
+            hint="write one for it with --save-recipe; one made with a schedule of your own needs "
+            "--load-schedule again",
+        )
+    _check_options(recipe.options, facts, scops)
+
+
+def _misfits(
+    made: Selection | Recipe, facts: Sequence[KernelFacts], profile: GpuProfile, dtype: str
+) -> Iterator[str]:
+    """Yield why what was decided cannot be of a program."""
+    if made.gpu != profile.name:
+        yield f"it is for {made.gpu}, and the code is for {profile.name}"
+    if made.dtype != dtype:
+        yield f"it is for {made.dtype}, and the source computes in {dtype}"
+    kernels: Sequence[KernelSelection | KernelRecipe] = made.kernels
+    here, there = [one.name for one in facts], [one.name for one in kernels]
+    if here != there:
+        ours, theirs = (", ".join(found) or "none" for found in (here, there))
+        yield f"it has the kernels {theirs}, and the source has {ours}"
+    for at, (kernel, decided) in enumerate(zip(facts, kernels, strict=True)):
+        whys = (_kernel_misfits(kernel, decided), _row_misfits(decided, here[at:], profile))
+        yield from (f"its {kernel.name} {why}" for own in whys for why in own)
+    limit = made.options.shared_limit_bytes if isinstance(made, Recipe) else None
+    most = profile.shared_per_block_optin_bytes
+    if limit is not None and not 0 <= limit <= most:
+        yield f"it allows {limit} bytes of shared memory, and a block may have {most}"
+
+
+def _kernel_misfits(kernel: KernelFacts, decided: KernelSelection | KernelRecipe) -> Iterator[str]:
+    """Yield why what was decided cannot be of a kernel."""
+    loops = tuple(loop.name for loop in kernel.loops)
+    parallel = tuple(loop.name for loop in kernel.parallel_loops)
+    sizes = dict(decided.tile_sizes)
+    texts = {(one.array, one.access) for one in kernel.references}
+    if not isinstance(decided, KernelRecipe):
+        own = (decided.statements, decided.host_loops, decided.loops, decided.parallel)
+        if own != (kernel.statements, kernel.host_loops, loops, parallel):
+            yield "has other statements or loops than the source"
+    elif kernel.statements != decided.statements:
+        yield "has other statements than the source"
+    if tuple(sizes) != loops and (sizes or parallel):
+        yield "does not have a tile size for each loop"
+    if not all(1 <= size <= MAX_TILE for size in sizes.values()):
+        yield f"has a tile size that is not from 1 to {MAX_TILE}"
+    if not all(1 <= threads <= _MOST_THREADS for _, threads in decided.block):
+        yield f"has threads along a loop that are not from 1 to {_MOST_THREADS}"
+    if not {name for name, _ in decided.block} <= set(loops):
+        yield "has threads along other loops than the source"
+    if decided.host_loop not in (None, *loops):
+        yield "runs another loop on the host than the source has"
+    if not {(one.array, one.access) for one in decided.references} <= texts:
+        yield "has other references than the source"
+    yield from _cut_misfits(decided)
+
+
+def _cut_misfits(decided: Layout) -> Iterator[str]:
+    spread = decided.spread
+    if spread is not None and spread.lanes not in _LANES:
+        yield f"spreads sums over {spread.lanes} threads, not over 1, 2, 4, 8, 16 or 32"
+    if spread is not None and not (
+        1 <= spread.tile <= MAX_TILE and 1 <= spread.chunks <= CUDA.most_blocks["y"]
+    ):
+        yield "spreads sums in steps or over blocks that no launch has"
+    shared = decided.shared_sum
+    if shared is not None and shared.loop not in dict(decided.tile_sizes):
+        yield "has blocks that share a sum over another loop than the source has"
+    if shared is not None and not 1 <= shared.blocks <= CUDA.most_blocks["y"]:
+        yield f"has {shared.blocks} blocks that share a sum, not 1 to {CUDA.most_blocks['y']}"
+    if shared is not None and spread is not None:
+        yield "spreads a sum that blocks share"
+    yield from _stage_misfits(decided.warps, decided.stages)
+
+
+def _row_misfits(decided: Layout, following: Sequence[str], profile: GpuProfile) -> Iterator[str]:
+    """Yield why a kernel cannot become one with those behind it; ``following`` begins with it."""
+    block = decided.row_block
+    if block is None:
+        return
+    if not block.kernels or block.kernels != tuple(following[: len(block.kernels)]):
+        yield "becomes one with other kernels than those behind it"
+    lanes = {1 << power for power in range(_MOST_THREADS.bit_length())}
+    if block.lanes not in lanes or not 1 <= block.rows * block.lanes <= profile.threads_per_block:
+        yield f"has blocks of {block.rows} rows of {block.lanes} threads, which no launch has"
+    if block.loops < 1 or not (1 <= block.tile <= MAX_TILE and block.tile % block.lanes == 0):
+        yield "takes rows in steps that its threads do not have"
+
+
+def _stage_misfits(warps: WarpUse | None, stages: int) -> Iterator[str]:
+    """Yield why no launch can use an instruction or have boxes so."""
+    from eatss.lower.instructions import INSTRUCTIONS  # noqa: PLC0415 - what is kept needs none
+
+    if warps is not None and not (
+        warps.instruction in INSTRUCTIONS.names() and INSTRUCTIONS.get(warps.instruction).lanes
+    ):
+        yield f"computes products by {warps.instruction}, which is no instruction of warps"
+    for number in (stages, *(() if warps is None else (warps.stages,))):
+        if not 1 <= number <= MAX_STAGES:
+            yield f"has {number} boxes of shared memory in use at once, not 1 to {MAX_STAGES}"
+
+
+def _check_options(
+    options: CodegenOptions, facts: Sequence[KernelFacts], scops: Sequence[Scop]
+) -> None:
+    """Refuse options of a recipe as :func:`checked_options` refuses those of a user."""
+    tiles: dict[str, int | dict[str, int]] = {}
+    for kernel, sizes in options.tile_sizes:
+        if kernel:
+            tiles[kernel] = dict(sizes)
+        else:
+            tiles.update(sizes)
+    blocks: list[Block] = [()]
+    for kernel, block in options.block:
+        threads = dict(block.threads) if isinstance(block, NamedThreads) else block
+        blocks.append({kernel: threads} if kernel else threads)
+    for one in blocks:
+        wanted = CodeRequest(
+            tiles=tiles,
+            block=one,
+            placements=dict(options.placements),
+            index_bits=options.index_bits,
+            stages=options.stages,
+            share={one.loop: one.blocks for _, one in options.shared_sums if not one.streamed},
+            stream={one.loop: one.blocks for _, one in options.shared_sums if one.streamed},
+            strict_fp=options.strict_fp,
+        )
+        checked_options(facts, scops, wanted)
+
+
+def _is_whole(number: object, least: int, most: int) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and least <= number <= most
+
+
+class _Kernels:
+    """The kernels of a program, for which the user asks for something."""
+
+    def __init__(self, facts: Sequence[KernelFacts]) -> None:
+        self.facts = {kernel.name: kernel for kernel in facts}
+
+    def named(self, name: str) -> KernelFacts:
+        """Return a kernel, which may be called ``kernel0`` or ``k0``."""
+        full = _PREFIX + name[1:] if name[:1] == "k" and name[1:].isdecimal() else name
+        if full in self.facts:
+            return self.facts[full]
+        raise input_error(
+            "EATSS-K013",
+            f"there is no kernel '{name}'",
+            hint=f"the kernels: {', '.join(self.facts) or 'none'}",
+        )
+
+    def having(self, loop: str, own: KernelFacts | None = None) -> list[KernelFacts]:
+        """Return the kernels that tile a loop, of all or of one; an error if there are none."""
+        asked = self.facts.values() if own is None else [own]
+        having = [one for one in asked if loop in (tiled.name for tiled in one.loops)]
+        if having:
+            return having
+        why = "there is no such loop"
+        if any(loop == found.name for kernel in asked for found in kernel.inner_loops):
+            why = "it runs inside a tile, as a whole"
+        elif any(loop in kernel.host_loops for kernel in asked):
+            why = "it stays on the host"
+        tiled = dict.fromkeys(found.name for kernel in asked for found in kernel.loops)
+        subject = "no kernel has a" if own is None else f"{own.name} has no"
+        raise input_error(
+            "EATSS-K001",
+            f"{subject} tile loop '{loop}': {why}",
+            hint=f"the tile loops: {', '.join(tiled) or 'none'}",
+        )
+
+    def tile_sizes(self, tiles: Tiles) -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
+        """Yield the sizes of each kernel; those for the kernel win over those for all."""
+        given: dict[str, dict[str, int]] = {name: {} for name in self.facts}
+        for key, size in tiles.items():
+            if not isinstance(size, Mapping):
+                for kernel in self.having(key):
+                    given[kernel.name][key] = _size(key, size)
+        for key, sizes in tiles.items():
+            if isinstance(sizes, Mapping):
+                kernel = self.named(key)
+                for loop, size in sizes.items():
+                    self.having(loop, kernel)
+                    given[kernel.name][loop] = _size(loop, size)
+        yield from ((name, tuple(chosen.items())) for name, chosen in given.items() if chosen)
+
+    def blocks(self, block: Block) -> Iterator[tuple[str, tuple[int, ...] | NamedThreads]]:
+        """Yield the threads of kernels: for all of them, by loop for all, then for one kernel."""
+        if not isinstance(block, Mapping):
+            if block:
+                yield "", _threads(block)
+            return
+        kernels: list[tuple[str, tuple[int, ...] | NamedThreads]] = []
+        loops: dict[str, int] = {}
+        for key, sizes in block.items():
+            if isinstance(sizes, int):
+                loops[key] = sizes
+            elif isinstance(sizes, Mapping):
+                kernels.append((self.named(key).name, _named(sizes)))
+            elif key:
+                kernels.append((self.named(key).name, _threads(sizes)))
+            else:
+                yield "", _threads(sizes)
+        having = [kernel.name for loop in loops for kernel in self.having(loop)]
+        for name, kernel in self.facts.items():
+            if name in having:
+                own = {loop.name for loop in kernel.loops}
+                yield name, _named({loop: size for loop, size in loops.items() if loop in own})
+        yield from kernels
+
+    def shared_sums(self, wanted: CodeRequest) -> Iterator[tuple[str, SharedSum]]:
+        """Yield how blocks share the sum of each kernel that has one of the loops."""
+        found: dict[str, SharedSum] = {}
+        asked = [(*one, False) for one in (wanted.share or {}).items()]
+        asked += [(*one, True) for one in (wanted.stream or {}).items()]
+        most = CUDA.most_blocks["y"]
+        for loop, blocks, streamed in asked:
+            if not _is_whole(blocks, 1, most):
+                raise input_error(
+                    "EATSS-C004",
+                    f"the sum over '{loop}' is to be shared by {blocks!r} blocks",
+                    hint=f"give a whole number from 1 to {most}",
+                )
+            if wanted.strict_fp and blocks > 1:
+                raise input_error(
+                    "EATSS-K020",
+                    f"{blocks} blocks that share the sum over '{loop}' take it in another order",
+                    hint=f"leave out {'--stream' if streamed else '--share'} or --strict-fp",
+                )
+            for kernel in self.having(loop):
+                before = found.get(kernel.name)
+                if before is not None and min(before.blocks, blocks) > 1:
+                    raise input_error(
+                        "EATSS-C004",
+                        f"{kernel.name} is to share its sum over '{before.loop}' and '{loop}'",
+                        hint="give one of them",
+                    )
+                if before is None or blocks > 1:
+                    found[kernel.name] = SharedSum(loop=loop, blocks=blocks, streamed=streamed)
+        yield from found.items()
+
+
+def _size(loop: str, size: object) -> int:
+    if isinstance(size, int) and _is_whole(size, 1, MAX_TILE):
+        return size
+    raise input_error(
+        "EATSS-K002",
+        f"the tile size of loop '{loop}' is {size!r}",
+        hint=f"tile sizes are whole numbers from 1 to {MAX_TILE}",
+    )
+
+
+def _named(sizes: Mapping[str, int]) -> NamedThreads:
+    """Return threads by loop; those that no block has are refused."""
+    for size in sizes.values():
+        _threads((size,))
+    return NamedThreads(threads=tuple(sizes.items()))
+
+
+def _threads(sizes: Sequence[int]) -> tuple[int, ...]:
+    if 1 <= len(sizes) <= _AXES and all(_is_whole(size, 1, sys.maxsize) for size in sizes):
+        return tuple(sizes)
+    raise input_error(
+        "EATSS-K003",
+        f"a block of {', '.join(map(str, sizes)) or 'nothing'} is no block of threads",
+        hint="give one to three whole numbers of 1 or more, the innermost loop last",
+    )
+
+
+def _placements(
+    placements: Mapping[str, str], scops: Sequence[Scop]
+) -> Iterator[tuple[str, Literal["l1", "shared"]]]:
+    known: set[str] = set()
+    for scop in scops:
+        for statement in scop.statements:
+            known.update(access.array for access in statement.accesses)
+            known.update(_compact(access.text) for access in statement.accesses)
+    for name, memory in placements.items():
+        if _compact(name) not in known:
+            raise input_error(
+                "EATSS-K005",
+                f"there is no reference '{name}' to place",
+                hint="name an array, or a reference as the source spells it, like 'A[i][k]'",
+            )
+        if memory not in ("l1", "shared"):
+            raise input_error(
+                "EATSS-C004", f"the placement of '{name}' is {memory!r}", hint="give l1 or shared"
+            )
+        yield name, "shared" if memory == "shared" else "l1"
+
+
+def _compact(text: str) -> str:
+    return "".join(text.split())

@@ -1,4 +1,0 @@
-"""The pieces of a scheduled region: tiled, mapped to blocks and threads, split, hoisted.
-
-Next folder: ``eatss/lower``.
-"""

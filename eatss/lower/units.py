@@ -1,0 +1,607 @@
+"""What has to run before what, from launch to launch of one piece.
+
+Decisions ask for every dependence between instances, also those that live ranges would let go; the
+check of the outcome asks what the schedule itself was checked for.
+
+Sums whose loop is spread over threads and blocks, where little else is parallel.
+
+Pieces that follow each other as phases of the same blocks: each block has rows of its own.
+
+Softmax is a maximum over ``j``, exponentials, a sum over ``j`` and a division. All of them have a
+loop over rows outside, and nothing leads from one row to another. So a block can take a row
+through all of them, and what one of them leaves of it is still in a cache for the next.
+
+What of a piece becomes one CUDA kernel: all of it, or runs of parts around split sums.
+
+A sum whose loop is spread over threads and blocks needs its target set before any of them adds to
+it, so it becomes a kernel of its own between what comes before and what comes after.
+
+Serial loops of a band that run on the host, so that what is left inside is a sum.
+
+Where the parallel loops of a kernel have few points and its serial loops many, each thread walks
+a long way alone. A band is permutable, so any loop of it may stand outermost; once it runs on the
+host, one launch for each of its iterations, the other serial loop is often a plain
+sum that many threads add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import islpy as isl
+
+from eatss.analysis import KernelFacts
+from eatss.analysis.layout import RowBlock, SplitK
+from eatss.base.frozen import frozen
+from eatss.base.targets import AXES, CUDA
+from eatss.cards import GpuProfile
+from eatss.lower.mapping import MappedLoop, Mapping, SerialTile, laid_out
+from eatss.lower.pieces import LoopMember, NameTable, Piece, edges, tied_instances
+from eatss.lower.recipe import CodegenOptions
+from eatss.plan.shares import chunks_of, threads_beside_lanes
+from eatss.polyhedral import Dependences
+from eatss.polyhedral.expression import Combiner, combiner_of
+from eatss.polyhedral.isl_names import (
+    bound_domain,
+    function_on,
+    named_map,
+    node_kind,
+    set_names,
+    universes,
+    without_parameters,
+)
+from eatss.polyhedral.scheduling import live_ranges_overlap
+from eatss.polyhedral.scop import Scop, Statement
+from eatss.polyhedral.tree import KernelTree, alone, members
+
+
+def within_launch(piece: Piece, dependences: Dependences) -> isl.UnionMap:
+    """Return every dependence between instances of one launch, the host loops as parameters."""
+    here = instances(piece)
+    return every_dependence(dependences).intersect_domain(here).intersect_range(here)
+
+
+def instances(piece: Piece) -> isl.UnionSet:
+    """Return the instances of a launch of a piece, the host loops as parameters."""
+    band = [loop.name for loop in piece.band]
+    found = isl.UnionSet.empty(piece.placed[0].get_space().params())
+    for domain in piece.placed:
+        found = found.union(without_parameters(domain, band))
+    return found
+
+
+def never_runs_back(piece: Piece, loop: LoopMember, dependences: Dependences) -> bool:
+    """Tell whether no dependence of a launch leads to an earlier iteration of a loop.
+
+    All iterations of such a loop may run one after another, whatever runs inside: the loop may
+    stand outermost.
+    """
+    inside = within_launch(piece, dependences)
+    return inside.lex_gt_at_multi_union_pw_aff(alone(loop.member.function)).is_empty()
+
+
+def may_follow(
+    piece: Piece, first: Sequence[str], then: Sequence[str], dependences: Dependences
+) -> bool:
+    """Tell whether all instances of some statements of a launch may run after all of others."""
+    here = instances(piece)
+
+    def of(names: Sequence[str]) -> isl.UnionSet:
+        domains = (piece.statement(name).domain for name in names)
+        return here.intersect(universes(isl.UnionSet.empty(here.get_space()), domains))
+
+    backwards = within_launch(piece, dependences).intersect_domain(of(then))
+    return backwards.intersect_range(of(first)).is_empty()
+
+
+def only_updates(piece: Piece, dependences: Dependences) -> bool:
+    """Tell whether a launch does nothing but add to elements whose sums none of it reads.
+
+    Every dependence then joins updates of one element by one statement, and what is added is read
+    where the launch does not write. So the updates may run in any order, those of
+    different elements at once.
+    """
+    same = isl.UnionMap.empty(instances(piece).get_space())
+    for statement in piece.statements:
+        element = statement.write.relation.intersect_domain(statement.domain)
+        same = same.union(element.apply_range(element.reverse()))
+    return within_launch(piece, dependences).is_subset(same) and not _reads_results(piece)
+
+
+def _reads_results(piece: Piece) -> bool:
+    """Tell whether a launch reads what it writes other than to take up the element it updates."""
+    band = [loop.name for loop in piece.band]
+    updates = {reduction.statement for reduction in piece.kernel.reductions}
+    written = read = isl.UnionSet.empty(instances(piece).get_space())
+    for statement, placed in zip(piece.statements, piece.placed, strict=True):
+        here = without_parameters(placed, band)
+        taken_up = 0
+        for access in statement.accesses:
+            image = here.apply(access.relation)
+            if access.is_write:
+                written = written.union(image)
+            elif access.array == statement.write.array and access.relation.is_equal(
+                statement.write.relation
+            ):
+                taken_up += 1
+            else:
+                read = read.union(image)
+        if taken_up != 1 and not (taken_up and statement.name in updates):  # x > m ? x : m
+            return True
+    return not written.intersect(read).is_empty()
+
+
+def launches_respect(piece: Piece, launches: Sequence[Piece], dependences: Dependences) -> bool:
+    """Tell whether pieces launched one after another respect the dependences between them.
+
+    Args:
+        piece: what they were made from.
+        launches: the pieces in their order, all under the host loops of ``piece`` and the same
+            further ones.
+        dependences: of the region.
+    """
+    time = isl.MultiUnionPwAff.from_union_map(_launch_times(piece, launches))
+    here = instances(piece)
+    needed = dependences.validity.intersect_domain(here).intersect_range(here)
+    if not needed.lex_gt_at_multi_union_pw_aff(time).is_empty():
+        return False
+    order, flow = (
+        tied_between(relation, here) for relation in (dependences.order, dependences.tagged_flow)
+    )
+    if order.is_empty():
+        return True
+    tagged = order.domain().union(order.range())
+    tagger = tagged.universe().unwrap().domain_map_union_pw_multi_aff()
+    swapped = order.lex_gt_at_multi_union_pw_aff(time.pullback_union_pw_multi_aff(tagger))
+    return not live_ranges_overlap(swapped, flow, time)
+
+
+def tied_between(relation: isl.UnionMap, tied: isl.UnionSet) -> isl.UnionMap:
+    """Keep of a relation between tagged instances what is between instances in ``tied``."""
+    tagged = relation.domain().union(relation.range())
+    if tagged.is_empty():
+        return relation
+    tagger = tagged.universe().unwrap().domain_map_union_pw_multi_aff()
+    inside = tied.preimage_union_pw_multi_aff(tagger)
+    return relation.intersect_domain(inside).intersect_range(inside)
+
+
+def every_dependence(dependences: Dependences) -> isl.UnionMap:
+    """Return every dependence between instances of a region."""
+    return dependences.memory_based.union(dependences.forced)
+
+
+def _launch_times(piece: Piece, launches: Sequence[Piece]) -> isl.UnionMap:
+    """Return which launch runs each instance: further host loops, then the number of the piece."""
+    times = isl.UnionMap.empty(piece.placed[0].get_space().params())
+    for number, launch in enumerate(launches):
+        further = launch.host[len(piece.host) :]
+        for statement in launch.statements:
+            space = isl.LocalSpace.from_space(statement.domain.get_space())
+            which = isl.Val.int_from_si(space.get_ctx(), number)
+            constant = isl.PwAff.from_aff(isl.Aff.zero_on_domain(space).set_constant_val(which))
+            functions = [function_on(loop.member.function, statement.domain) for loop in further]
+            named = named_map(statement.domain, [*functions, constant], "launch", ())
+            times = times.union(named)
+    return times
+
+
+LEAST_TRIPS = 64
+"""Trips of a serial loop below which it is left as it is."""
+
+SERIAL_SPREAD = SplitK(lanes=32, tile=256, chunks=64)
+"""How the sums of what PPCG would leave on the host are spread, which no size is selected for."""
+
+
+def trips(facts: KernelFacts, name: str) -> int:
+    """Return how many trips a loop of the source has at the sizes that predictions are for."""
+    return dict(facts.work.trips).get(name, 1)
+
+
+def sum_loop(
+    piece: Piece,
+    statements: Sequence[str],
+    loops: Sequence[str],
+    sums: dict[str, frozenset[str]],
+    facts: KernelFacts,
+    dependences: Dependences,
+) -> str | None:
+    """Return the loop of a part to split, by C name.
+
+    Every statement has to be a sum along it, and none may need what another computes.
+    """
+    if not all(name in sums for name in statements):
+        return None
+    sources = {loop.name: loop.source_name for loop in (*piece.band, *piece.inner)}
+    common = [
+        loop
+        for loop in loops
+        if all(loop in sums[name] for name in statements)
+        and trips(facts, sources[loop]) >= LEAST_TRIPS
+    ]
+    if not common or _depend(piece, statements, dependences):
+        return None
+    return max(common, key=lambda name: _contiguous(piece, sources[name]))
+
+
+def adds_only(
+    piece: Piece,
+    statements: Sequence[str],
+    loop: str,
+    sums: dict[str, frozenset[str]],
+    dependences: Dependences,
+) -> bool:
+    """Tell whether statements are sums along a loop, none of which needs what another computes.
+
+    Args:
+        piece: the piece.
+        statements: of a part.
+        loop: by C name.
+        sums: the loops that each statement sums over, by C name.
+        dependences: of the region.
+    """
+    return all(loop in sums.get(name, ()) for name in statements) and not _depend(
+        piece, statements, dependences
+    )
+
+
+def _depend(piece: Piece, statements: Sequence[str], dependences: Dependences) -> bool:
+    tied = tied_instances(piece, ())
+    return any(edges({name: tied[name] for name in statements}, dependences))
+
+
+def _contiguous(piece: Piece, source_name: str) -> int:
+    """Return how much is read along a loop from neighbouring places, matrices counting more."""
+    return sum(
+        len(reference.loops)
+        for reference in piece.kernel.references
+        if reference.subscripts
+        and any(
+            name == source_name and abs(coefficient) == 1
+            for name, coefficient in reference.subscripts[-1].coefficients
+        )
+    )
+
+
+def split_mapping(
+    piece: Piece,
+    facts: KernelFacts,
+    whole: Mapping,
+    loop: str,
+    spread: SplitK,
+    profile: GpuProfile,
+    options: CodegenOptions,
+    names: NameTable,
+) -> Mapping:
+    """Return the layout of a part whose loop ``loop`` is split.
+
+    Lanes go along ``x``: neighbours along the sum are neighbours in memory. With one lane the
+    mapped loops keep their axes.
+
+    Args:
+        piece: the piece.
+        facts: its kernel, for trip counts.
+        whole: the layout of all of the piece, whose threads and tiles are kept where they fit.
+        loop: the loop of the sum, by C name.
+        spread: lanes, tile and chunks.
+        profile: the card.
+        options: tile sizes the user gave, which come first.
+        names: where C names come from.
+    """
+    by_name = {item.name: item for item in (*piece.band, *piece.inner)}
+    asked = {
+        name: size
+        for kernel, sizes in options.tile_sizes
+        if kernel in ("", facts.name)
+        for name, size in sizes
+    }
+    lanes: int = spread.lanes
+    kept: list[MappedLoop] = []
+    in_order = sorted(whole.mapped, key=lambda mapped: mapped.order)[::-1]  # along x first
+    counts = threads_beside_lanes(
+        [mapped.threads for mapped in in_order],
+        lanes,
+        profile.threads_per_block,
+        CUDA.most_threads["z"],
+    )
+    for position, (mapped, threads) in enumerate(zip(in_order, counts, strict=True)):
+        item = by_name[mapped.name]
+        axis = AXES[min(position + (lanes > 1), len(AXES) - 1)]
+        grid = AXES[min(position, len(AXES) - 1)]
+        if len(in_order) > len(AXES):  # all but the outermost share x, so that z is for the sum
+            grid = "x" if position < len(in_order) - 1 else "y"
+        kept.append(
+            laid_out(item, mapped.tile, threads, axis, grid, names, len(in_order) - position)
+        )
+    item = by_name[loop]
+    tile = asked.get(item.source_name, int(spread.tile))
+    free = [axis for axis in AXES if axis not in {kept_loop.grid for kept_loop in kept}]
+    split = laid_out(
+        item, tile, lanes, "x" if lanes > 1 else "z", free[0] if free else "z", names, 0
+    )
+    chunks = 1
+    if free:
+        chunks = chunks_of(spread.chunks, trips(facts, item.source_name), tile)
+    serial = tuple(tile for tile in whole.serial if tile.name != loop)
+    ordered = sorted(kept, key=lambda k: [m.name for m in whole.mapped].index(k.name))
+    return Mapping(mapped=tuple(ordered), serial=serial, split=split, chunks=chunks)
+
+
+def row_groups(
+    pieces: Sequence[Piece], dependences: Dependences
+) -> Iterator[tuple[tuple[Piece, ...], int]]:
+    """Yield the longest runs of pieces that share rows, and the number of their row loops.
+
+    Rows are as many outer parallel loops as all pieces of a run have in common.
+    """
+    at = 0
+    while at < len(pieces):
+        depth, end = shared_rows(pieces[at : at + 1], dependences), at + 1
+        while depth and end < len(pieces):
+            found = shared_rows(pieces[at : end + 1], dependences)
+            if not found:
+                break
+            depth, end = found, end + 1
+        if depth:
+            yield tuple(pieces[at:end]), depth
+        at = end
+
+
+def shared_rows(pieces: Sequence[Piece], dependences: Dependences) -> int:
+    """Return how many outer loops are rows of all pieces, 0 if they have none."""
+    host = [loop.member.key for loop in pieces[0].host]
+    if any(not piece.selected or piece.inner for piece in pieces) or any(
+        [loop.member.key for loop in piece.host] != host for piece in pieces
+    ):
+        return 0
+    most = min(len(outer_parallel(piece)) for piece in pieces)
+    for depth in range(most, 0, -1):
+        if stay_in_rows(pieces, depth, dependences):
+            return depth
+    return 0
+
+
+def parallel(piece: Piece) -> tuple[LoopMember, ...]:
+    """Return the parallel loops of a piece's band."""
+    return tuple(
+        loop for loop, facts in zip(piece.band, piece.kernel.loops, strict=True) if facts.parallel
+    )
+
+
+def outer_parallel(piece: Piece) -> tuple[LoopMember, ...]:
+    """Return the parallel loops with which a piece's band begins."""
+    found: list[LoopMember] = []
+    for loop in piece.band:
+        if loop not in parallel(piece):
+            break
+        found.append(loop)
+    return tuple(found)
+
+
+def stay_in_rows(pieces: Sequence[Piece], depth: int, dependences: Dependences) -> bool:
+    """Tell whether every dependence of a launch of all pieces joins instances of one row."""
+    here = instances(pieces[0])
+    rows = isl.UnionMap.empty(here.get_space())
+    for piece in pieces:
+        here = here.union(instances(piece))
+        for statement in piece.statements:
+            rows = rows.union(_row_of(piece, statement, depth))
+    row = isl.MultiUnionPwAff.from_union_map(rows)
+    needed = every_dependence(dependences).intersect_domain(here).intersect_range(here)
+    return bool(
+        needed.lex_lt_at_multi_union_pw_aff(row).is_empty()
+        and needed.lex_gt_at_multi_union_pw_aff(row).is_empty()
+    )
+
+
+def _row_of(piece: Piece, statement: Statement, depth: int) -> isl.Map:
+    """Return which row each instance of a statement is in."""
+    loops = outer_parallel(piece)[:depth]
+    functions = [function_on(loop.member.function, statement.domain) for loop in loops]
+    return named_map(statement.domain, functions, "row", ())
+
+
+def have_same_rows(pieces: Sequence[Piece], depth: int) -> bool:
+    """Tell whether all pieces have the same rows, where they have any."""
+    first, *others = (_rows_of(piece, depth) for piece in pieces)
+    return all(
+        first.intersect_params(other.params()).is_equal(other.intersect_params(first.params()))
+        for other in others
+    )
+
+
+def _rows_of(piece: Piece, depth: int) -> isl.Set:
+    rows = (
+        _row_of(piece, statement, depth).intersect_domain(piece.unbound(placed)).range()
+        for statement, placed in zip(piece.statements, piece.placed, strict=True)
+    )
+    return reduce(isl.Set.union, rows)
+
+
+def row_mapping(piece: Piece, depth: int, block: RowBlock, names: NameTable) -> Mapping:
+    """Return the layout of a piece whose rows go to blocks, and the rest of whose loops to lanes.
+
+    The innermost row loop has as many threads as a block has rows, along y. The innermost other
+    parallel loop has the lanes, along x.
+    """
+    row_loops = outer_parallel(piece)[:depth]
+    others = [loop for loop in parallel(piece) if loop not in row_loops]
+    mapped: list[MappedLoop] = []
+    serial: list[SerialTile] = []
+    for loop in piece.band:
+        if loop in row_loops:
+            last = loop is row_loops[-1]
+            count = block.rows if last else 1
+            mapped.append(laid_out(loop, count, count, "y", "x", names, row_loops.index(loop)))
+        elif loop in others:
+            last = loop is others[-1]
+            tile, threads = (block.tile, block.lanes) if last else (1, 1)
+            order = depth + others.index(loop)
+            mapped.append(laid_out(loop, tile, threads, "x", None, names, order))
+        else:
+            origin = names.fresh(f"{loop.name}0")
+            serial.append(
+                SerialTile(name=loop.name, source_name=loop.source_name, tile=_STEPS, origin=origin)
+            )
+    return Mapping(mapped=tuple(mapped), serial=tuple(serial))
+
+
+def lanes_mapping(whole: Mapping, loop: LoopMember, block: RowBlock, names: NameTable) -> Mapping:
+    """Return the layout of a sum over ``loop`` that the lanes of a row share."""
+    split = laid_out(loop, block.tile, block.lanes, "x", None, names, 0)
+    serial = tuple(tile for tile in whole.serial if tile.name != loop.name)
+    return Mapping(mapped=whole.mapped, serial=serial, split=split)
+
+
+_STEPS = 32
+"""Steps of a serial loop in a tile: they only bound what is unrolled."""
+
+
+def hoistable(piece: Piece, mapped: Sequence[str], dependences: Dependences) -> Iterator[Piece]:
+    """Yield a piece with each serial loop of its band moved to the host, where that is legal."""
+    serial = [loop for loop in piece.band if loop.name not in mapped]
+    if len(serial) == 1:  # none would be left to sum over
+        return
+    for loop in serial:
+        if never_runs_back(piece, loop, dependences):
+            yield hoisted(piece, loop)
+
+
+def hoisted(piece: Piece, loop: LoopMember) -> Piece:
+    """Return a piece whose band loop ``loop`` runs on the host, inside its other host loops."""
+    band = tuple(other for other in piece.band if other is not loop)
+    return replace(piece, host=(*piece.host, loop), band=band)
+
+
+@frozen
+class Run:
+    """Statements of a piece that are launched together; ``sum_loop`` is a loop to split."""
+
+    statements: tuple[str, ...]
+    sum_loop: str | None
+
+
+def restricted(piece: Piece, statements: Sequence[str]) -> Piece:
+    """Return the piece with some of its statements only."""
+    kept = [
+        (statement, domain)
+        for statement, domain in zip(piece.statements, piece.placed, strict=True)
+        if statement.name in statements
+    ]
+    return replace(
+        piece,
+        statements=tuple(statement for statement, _ in kept),
+        placed=tuple(domain for _, domain in kept),
+    )
+
+
+def sums_of(piece: Piece, scop: Scop, *, exact: bool = False) -> dict[str, frozenset[str]]:
+    """Return for each statement that is a reduction the loops, by C name, it goes over.
+
+    With ``exact`` only those that come to the same value in any order: floating-point sums and
+    products do not, and of zeros ``fmax`` may return either.
+    """
+    names = {loop.source_name: loop.name for loop in (*piece.band, *piece.inner)}
+    found: dict[str, frozenset[str]] = {}
+    for reduction in piece.kernel.reductions:
+        element_type = scop.array(reduction.array).element_type
+        fits = combiner_of(reduction.operator, element_type) is not None
+        if fits and not (exact and element_type.is_floating):
+            found[reduction.statement] = frozenset(
+                names[loop] for loop in reduction.loops if loop in names
+            )
+    return found
+
+
+def combiner_in(piece: Piece, statements: Collection[str], scop: Scop) -> Combiner | None:
+    """Return what combines parts of the reductions of some statements.
+
+    ``None`` where there are none, or where they differ.
+    """
+    found = {
+        combiner_of(reduction.operator, scop.array(reduction.array).element_type)
+        for reduction in piece.kernel.reductions
+        if reduction.statement in statements
+    }
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def serial_runs(piece: Piece, sums: dict[str, frozenset[str]]) -> tuple[Run, ...]:
+    """Return the runs of a piece that has no parallel loop, in their order."""
+    runs: list[Run] = []
+    for node in _items(piece.tree.node):
+        statements = _statements(node)
+        band = _outer_band(node)
+        loop = None
+        if band is not None and len(statements) == 1 and statements[0] in sums:
+            name = _name_of(piece, band)
+            loop = name if name in sums[statements[0]] else None
+        if loop is None and runs and runs[-1].sum_loop is None:
+            runs[-1] = Run(statements=runs[-1].statements + statements, sum_loop=None)
+        else:
+            runs.append(Run(statements=statements, sum_loop=loop))
+    return tuple(runs)
+
+
+def banded(piece: Piece, statement: str) -> Piece:
+    """Return the piece of one statement whose outermost loop is a band of one member."""
+    own = restricted(piece, [statement])
+    node = next(node for node in _items(piece.tree.node) if _statements(node) == (statement,))
+    band = _outer_band(node)
+    assert band is not None
+    member = members(band)[0]
+    loop = next(loop for loop in piece.inner if loop.member.key == member.key)
+    tree = KernelTree(
+        host=piece.tree.host,
+        band=(member,),
+        permutable=True,
+        leaves=piece.tree.leaves,
+        node=band,
+    )
+    placed = tuple(
+        _with_parameter(domain, loop, noun)
+        for domain, noun in zip(own.placed, own.statements, strict=True)
+    )
+    return replace(
+        own,
+        tree=tree,
+        band=(loop,),
+        inner=tuple(other for other in piece.inner if other is not loop),
+        placed=placed,
+    )
+
+
+def _with_parameter(domain: isl.Set, loop: LoopMember, statement: Statement) -> isl.Set:
+    function = function_on(loop.member.function, statement.domain)
+    bound = bound_domain(statement.domain, [function], [loop.name])
+    return domain.intersect(bound)
+
+
+def _items(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
+    """Yield the subtrees that run one after another."""
+    kind = node_kind(node)
+    if kind == "filter":
+        yield from _items(node.get_child(0))
+    elif kind in ("sequence", "set"):
+        for position in range(node.n_children()):
+            yield from _items(node.get_child(position))
+    else:
+        yield node
+
+
+def _statements(node: isl.ScheduleNode) -> tuple[str, ...]:
+    return set_names(node.get_domain())
+
+
+def _outer_band(node: isl.ScheduleNode) -> isl.ScheduleNode | None:
+    """Return a node that is a band of one member."""
+    if node_kind(node) != "band" or node.band_n_member() != 1:
+        return None
+    return node
+
+
+def _name_of(piece: Piece, band: isl.ScheduleNode) -> str | None:
+    key = members(band)[0].key
+    return next((loop.name for loop in piece.inner if loop.member.key == key), None)

@@ -1,0 +1,448 @@
+"""``energy_meter``: time and energy of any block of Python code.
+
+::
+
+    with eatss.energy_meter(gpus="all", cpu=True) as meter:
+        with meter.window("forward"):
+            launch()
+    meter.result  # EnergyMeasurement
+
+Codes: E061 the meter measures already, E062 there is no result yet, E063 a window outside a block,
+E064 ``gpus`` or ``meters`` are none.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+from eatss.base.diagnostics import input_error
+from eatss.base.frozen import frozen
+from eatss.base.text import class_and_line, one_line
+from eatss.measurement.card import Gpus, NamedCard, checked_gpus, named_cards
+from eatss.measurement.energy_measurement import EnergyMeasurement
+from eatss.measurement.energy_source import (
+    OpenedWindow,
+    Source,
+    cpu_sources,
+    energy_result,
+    guarded,
+    told_apart,
+)
+from eatss.measurement.measurement import Missing
+from eatss.measurement.meters.choose import METERS, MeterTarget, OpenMeters, choose_meters
+from eatss.measurement.meters.meter import Meter
+from eatss.measurement.meters.nvml import NvmlDevice, device_info
+
+Numbers = tuple[int, ...]
+
+
+@frozen
+class Waited:
+    """What was waited for, in words, and why something could not be."""
+
+    by: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+def wait_for_frameworks(in_use: Callable[[], Numbers | None] | None = None) -> Waited:
+    """Wait for the cards that CuPy and PyTorch use, if the program has imported them.
+
+    A card that the program has not touched is left alone: waiting for it would begin to use it.
+    Where CUDA does not tell which cards are in use, each framework waits for its current card.
+
+    Args:
+        in_use: tells which cards this process uses, as :func:`cards_in_use`.
+    """
+    by: list[str] = []
+    failures: list[str] = []
+    for name, (current, wait) in _FRAMEWORKS.items():
+        module = sys.modules.get(name)
+        if module is None:
+            continue
+        try:
+            used = (in_use or cards_in_use)()
+            first = None if used == () else current(module)
+            if first is None:
+                continue
+            cards = sorted(used or (first,), key=lambda number: (number != first, number))
+            for number in cards:
+                wait(module, number)
+        except Exception as error:  # of the framework's own making
+            failures.append(f"{name} could not be waited for: {one_line(error)}")
+        else:
+            by.append(f"{name}: card{'s' * (len(cards) > 1)} {', '.join(map(str, cards))}")
+    return Waited(by=tuple(by), failures=tuple(failures))
+
+
+def _wait_for_cupy(cupy: Any, number: int) -> None:
+    with cupy.cuda.Device(number):
+        cupy.cuda.runtime.deviceSynchronize()
+
+
+_FRAMEWORKS: Mapping[str, tuple[Callable[[Any], int | None], Callable[[Any, int], object]]] = {
+    "cupy": (lambda cupy: int(cupy.cuda.runtime.getDevice()), _wait_for_cupy),
+    "torch": (
+        lambda torch: int(torch.cuda.current_device()) if torch.cuda.is_initialized() else None,
+        lambda torch, number: torch.cuda.synchronize(number),
+    ),
+}
+"""Of a framework: its current card, ``None`` if it uses none, and what waits for a card."""
+
+
+def cards_in_use(cuda: Any = None) -> Numbers | None:
+    """Return the cards that this process uses: where it has a CUDA context.
+
+    Args:
+        cuda: what stands in for the driver's library.
+
+    Returns:
+        Their numbers; none if the process has not begun to use CUDA; ``None`` if it is not known.
+    """
+    count, flags, active, device = (ctypes.c_int() for _ in range(4))
+    found: list[int] = []
+    try:
+        library = cuda if cuda is not None else ctypes.CDLL("libcuda.so.1")
+        if library.cuDeviceGetCount(ctypes.byref(count)):
+            return ()
+        for number in range(count.value):
+            failed = library.cuDeviceGet(ctypes.byref(device), number)
+            failed = failed or library.cuDevicePrimaryCtxGetState(
+                device, ctypes.byref(flags), ctypes.byref(active)
+            )
+            if not failed and active.value:
+                found.append(number)
+    except (OSError, AttributeError):
+        return None
+    return tuple(found)
+
+
+MARGIN_S = 0.15
+"""Recorded before and after a block, so that updates of the sensor lie on both sides of it."""
+
+OwnMeter: TypeAlias = Meter | OpenMeters | str
+"""A meter, a function that opens meters for a card, or a name in ``METERS``."""
+
+
+def energy_meter(
+    device: int | str = 0,
+    meter: str = "auto",
+    *,
+    gpus: Gpus | None = None,
+    cpu: bool = False,
+    meters: Sequence[OwnMeter] = (),
+    synchronize: Callable[[], object] | None = None,
+    margin_s: float = MARGIN_S,
+) -> EnergyMeter:
+    """Return a context manager that measures time and energy of its block.
+
+        with eatss.energy_meter(gpus=[0, 1], cpu=True) as meter:
+            with meter.window("forward"):
+                forward()
+        print(meter.result)
+
+    Work that a GPU was given but has not finished when the block ends is not in the result. So
+    what was launched is waited for before time begins and before it ends, and likewise at both
+    ends of a window: by ``synchronize``, or without it by CuPy and PyTorch for the cards they use,
+    if the program has imported them. Other frameworks need ``synchronize``. ``waited_for`` of the
+    result says what was waited for.
+
+    Blocks nest and may run in several threads, each with a meter of its own; the sensor tells of
+    the whole card, so overlapping blocks each count all that it drew. A block that raises
+    is measured up to there. If no meter works the block runs all the same, and the result says why
+    it has no energy. Energy that the sensor is too slow to tell is ``None`` with a reason.
+
+    Args:
+        device: one card, as ``gpus`` names it.
+        meter: which sensor of the cards to use; ``auto`` takes the best that works.
+        gpus: cards in the place of ``device``: the number of one as CUDA counts, so that
+            ``CUDA_VISIBLE_DEVICES`` and ``CUDA_DEVICE_ORDER`` hold; its UUID; a list of them;
+            ``"all"`` that CUDA sees; ``[]`` for none.
+        cpu: whether to measure the CPU packages too, by RAPL, where they can be read.
+        meters: meters of your own beside those of the cards: objects with ``name``, ``start`` and
+            ``stop``, names in ``eatss.measurement.meters.METERS``, or functions as they are there.
+        synchronize: called before time begins and ends to count.
+        margin_s: seconds recorded before and after the block (they are waited).
+
+    Raises:
+        InputError: ``EATSS-X005``: there is no such meter; ``EATSS-E064``: ``gpus`` or ``device``
+            names no cards, or one of ``meters`` is no meter.
+    """
+    METERS.get(meter)
+    for own in meters:
+        check_own_meter(own)
+    return EnergyMeter(
+        device=checked_gpus(device, "device") if gpus is None else checked_gpus(gpus),
+        choice=meter,
+        cpu=cpu,
+        own=tuple(meters),
+        synchronize=synchronize,
+        margin_s=max(0.0, margin_s),
+    )
+
+
+def check_own_meter(own: object) -> None:
+    """Refuse what is no meter.
+
+    Raises:
+        InputError: ``EATSS-E064``, or ``EATSS-X005``: there is no meter of this name.
+    """
+    if isinstance(own, str):
+        METERS.get(own)
+        return
+    whole = all(hasattr(own, part) for part in ("name", "start", "stop"))
+    if isinstance(own, type) or not (whole or callable(own)):
+        raise input_error(
+            "EATSS-E064",
+            f"{own!r} is no meter",
+            hint="give an object with name, start() and stop(), as PowerMeter(read_w, "
+            'name="wall"); or a name in eatss.measurement.meters.METERS',
+        )
+
+
+@dataclass(slots=True)
+class _Run:
+    """What is open while a block runs."""
+
+    sources: list[Source] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
+    windows: list[OpenedWindow] = field(default_factory=list)
+    waited_for: list[str] = field(default_factory=list)
+    counted: str = ""
+    begin_s: float = 0.0
+
+    def note(self, what: str, reason: str) -> None:
+        if all(reason != known.reason for known in self.missing):
+            self.missing.append(Missing(what=what, reason=reason))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class EnergyMeter:
+    """Measures one block after the other; see :func:`energy_meter`.
+
+    Nothing is asked of the card before the block begins.
+
+    Attributes:
+        device: ``gpus`` of :func:`energy_meter`.
+        choice: likewise ``meter``.
+        cpu: likewise.
+        own: likewise ``meters``.
+        synchronize: likewise.
+        margin_s: likewise.
+        meters: of each card use these instead of choosing.
+        module: what stands in for ``pynvml``.
+        environment: where the variables of CUDA are looked for; by default this process's.
+        root: where ``/sys`` is looked for.
+        now: the clock that the meters' samples are stamped with.
+        sleep: lets time pass on it.
+    """
+
+    device: Gpus = 0
+    choice: str = "auto"
+    cpu: bool = False
+    own: Sequence[OwnMeter] = ()
+    synchronize: Callable[[], object] | None = None
+    margin_s: float = MARGIN_S
+    meters: Sequence[Meter] | None = None
+    module: object | None = None
+    environment: Mapping[str, str] | None = None
+    root: Path = Path("/")
+    now: Callable[[], float] = time.perf_counter
+    sleep: Callable[[float], None] = time.sleep
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _run: _Run | None = field(default=None, init=False)
+    _result: EnergyMeasurement | None = field(default=None, init=False)
+
+    def __repr__(self) -> str:
+        measured = None if self._run is not None else self._result
+        return f"<EnergyMeter: {self._state() if measured is None else measured}>"
+
+    def _state(self) -> str:
+        return "its block has not ended" if self._run is not None else "it has had no block"
+
+    @property
+    def result(self) -> EnergyMeasurement:
+        """What the last block took; of one that did not begin there is none.
+
+        Raises:
+            InputError: ``EATSS-E062``: no block has ended yet.
+        """
+        if self._run is not None or self._result is None:
+            raise input_error(
+                "EATSS-E062",
+                f"the energy meter has no result: {self._state()}",
+                hint="read `meter.result` after the block of `with energy_meter() as meter:`",
+            )
+        return self._result
+
+    @contextmanager
+    def window(self, name: str) -> Iterator[None]:
+        """Measure a part of the block under a name.
+
+            with meter.window("forward"):
+                forward()
+
+        Windows nest, and come again: those of one name are summed, ``result.window("forward")``.
+        What was launched is waited for at both ends, as of the block; a window that raises counts
+        up to there.
+
+        Args:
+            name: what it is called in the result.
+
+        Raises:
+            InputError: ``EATSS-E063``: no block is being measured.
+        """
+        run = self._run
+        if run is None:
+            raise input_error(
+                "EATSS-E063",
+                f"the window '{name}' is outside a block that is measured",
+                hint="write it inside the block of `with energy_meter() as meter:`",
+            )
+        self._wait(run)
+        window = OpenedWindow(name=name, begin_s=self.now())
+        run.windows.append(window)
+        try:
+            yield
+            self._wait(run)
+        finally:
+            window.end_s = self.now()
+
+    def __enter__(self) -> Self:
+        run = _Run()
+        with self._lock:
+            if self._run is not None:
+                raise input_error(
+                    "EATSS-E061",
+                    "this energy meter is measuring a block already",
+                    hint="make one for each block: `with energy_meter() as inner:`; or name a part "
+                    'of this one: `with meter.window("inner"):`',
+                )
+            self._run, self._result = run, None
+        try:
+            self._begin(run)
+        except BaseException:
+            try:
+                _close(run)
+            finally:
+                self._run = None
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        run = self._run
+        if run is None:
+            return
+        try:
+            # A block that failed is not waited for: the wait could raise, and hide why it failed.
+            if error is None:
+                self._wait(run)
+        except BaseException as failure:
+            error = failure
+            raise
+        finally:
+            end_s = self.now()
+            try:
+                if any(source.recording for source in run.sources):
+                    self.sleep(self.margin_s)
+            finally:
+                try:
+                    self._finish(run, end_s, error)
+                finally:
+                    self._run = None
+
+    def _begin(self, run: _Run) -> None:
+        environment = os.environ if self.environment is None else self.environment
+        named = named_cards(self.device, environment, module=self.module)
+        run.counted = named.counted
+        run.missing.extend(named.missing)
+        for number, card in enumerate(named.cards):
+            self._open(run, card, first=number == 0)
+        if self.cpu:
+            run.sources.extend(cpu_sources(self.root))
+        for own in self.own:
+            run.sources.append(self._opened_own(run, own))
+        told_apart(run.sources)
+        for source in run.sources:
+            source.start()
+        if any(source.recording for source in run.sources):
+            self.sleep(self.margin_s)
+        self._wait(run)
+        run.begin_s = self.now()
+
+    def _open(self, run: _Run, card: NamedCard, *, first: bool) -> None:
+        source = Source(card.name, "card")
+        run.sources.append(source)
+        if card.reason:
+            source.missing.append(Missing(what="energy", reason=card.reason))
+            return
+        with guarded("device", source.missing):
+            source.card = NvmlDevice(card.device, module=self.module)
+            source.info = device_info(source.card)
+        if self.meters is not None:
+            source.meters = self.meters if first else ()
+            return
+        with guarded("energy", source.missing):
+            source.take(choose_meters(self.choice, card.device, nvml=source.card, root=self.root))
+
+    def _opened_own(self, run: _Run, own: OwnMeter) -> Source:
+        """Return the source of one of the user's meters; one that does not open says why."""
+        name = own if isinstance(own, str) else getattr(own, "__name__", "own meter")
+        source = Source(name, "own")
+        with guarded(f"energy by {name}", source.missing):
+            if not isinstance(own, str) and not callable(own):
+                source.meters, source.name = (own,), str(own.name)
+                return source
+            cards = [one.card for one in run.sources if one.card is not None]
+            target = MeterTarget(opened=cards[0] if cards else None, root=self.root)
+            source.take((METERS.get(own) if isinstance(own, str) else own)(target))
+            source.name = str(source.meters[0].name) if source.meters else name
+        return source
+
+    def _wait(self, run: _Run) -> None:
+        if self.synchronize is not None:
+            self.synchronize()
+            if "synchronize()" not in run.waited_for:
+                run.waited_for.append("synchronize()")
+            return
+        waited = wait_for_frameworks()
+        run.waited_for += (one for one in waited.by if one not in run.waited_for)
+        for failure in waited.failures:
+            run.note("synchronisation", failure)
+
+    def _finish(self, run: _Run, end_s: float, error: BaseException | None) -> None:
+        _close(run)
+        for window in run.windows:
+            if window.end_s is None or window.end_s > end_s:
+                window.end_s = end_s
+                run.note(
+                    f"window '{window.name}'", f"'{window.name}' was open when the block ended"
+                )
+        found = energy_result(run.sources, run.windows, run.begin_s, end_s)
+        self._result = replace(
+            found,
+            error="" if error is None else class_and_line(error),
+            missing=(*found.missing, *run.missing),
+            waited_for=tuple(run.waited_for),
+            counted=run.counted,
+        )
+
+
+def _close(run: _Run) -> None:
+    with ExitStack() as closing:  # the others are closed if one is interrupted
+        for source in reversed(run.sources):
+            closing.callback(source.close)

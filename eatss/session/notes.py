@@ -1,0 +1,433 @@
+"""What keeps loops of generated code slow, where that costs, and what would free them.
+
+What keeps PPCG's code from being faster, where the source could be written otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import islpy as isl
+
+from eatss.analysis import VolumeKind
+from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, SlowLoop, analyse
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.work import instances_of
+from eatss.base.diagnostics import Diagnostic, EatssError
+from eatss.base.forked import anew
+from eatss.base.frozen import frozen
+from eatss.base.shown import time_text
+from eatss.cards import GpuProfile
+from eatss.choose import KernelSelection, Selection, select_program
+from eatss.cost.expected import host_time_s
+from eatss.lower.pieces import NameTable, Piece, pieces_of
+from eatss.lower.units import serial_runs, sums_of
+from eatss.polyhedral.dependences import with_source_line
+from eatss.polyhedral.expression import Array, ElementType, Select
+from eatss.polyhedral.isl_names import (
+    affine_form,
+    dim_names,
+    equal_leading_dims,
+    least_difference,
+    maps_of,
+    output_affs,
+)
+from eatss.polyhedral.kernel import Kernel, ScheduledScop
+from eatss.polyhedral.ppcg_scheduling import schedule_as_ppcg
+from eatss.polyhedral.scheduling import coincidence_dependences
+from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.tiled_sums import SumInPlace, with_sums_in_place
+
+_STEPS = 100_000
+"""Instances that a thread runs one after another, from which on that is told: some ms."""
+
+_STEPS_OF_LAUNCH = 1000
+"""The same in one launch: fewer take no longer than the launch."""
+
+_STEP, _LAUNCH = 5_000, 250_000
+"""Instances that a card full of work runs while one waits for the one before it, and while a kernel
+is launched: some 10^11 a second."""
+
+_SHARE = 0.1
+"""What of the instances of a program that has to be."""
+
+_FEW = 128
+"""Threads: a card runs some 10^5."""
+
+
+@frozen
+class _Chain:
+    """Statements that run one after another, in few threads; ``depth`` loops are around that.
+
+    ``steps`` is how many each of them runs, ``sums`` are statements that add up over several loops.
+    """
+
+    statements: tuple[str, ...]
+    threads: int
+    depth: int
+    steps: float
+    sums: frozenset[str] = frozenset()
+
+
+def slow_loops(program: AnalysedProgram) -> tuple[tuple[SlowLoop, ...], ...]:
+    """Return for each region the loops that few threads run, or the host, where that costs."""
+    everything = sum(
+        _instances(region.scop, [one.name for one in region.scop.statements])
+        for region in program.scops
+    )
+    return tuple(tuple(_of_region(region, everything)) for region in program.scops)
+
+
+def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
+    for chain in _chains(region):
+        if chain.steps >= _STEPS and chain.steps * _STEP >= _SHARE * everything:
+            yield from _of_chain(region, chain)
+    for statement, loop, operator in _sums_across_rows(region):
+        if _instances(region.scop, [statement.name]) >= max(_STEPS, _SHARE * everything):
+            yield from _of_rows(region.scop, statement, loop, operator)
+    for launches, names in _on_host(region):
+        if launches * _LAUNCH >= _SHARE * everything:
+            yield from _of_host(region, names)
+
+
+def _instances(scop: Scop, names: Sequence[str]) -> int:
+    return instances_of(scop, names) or 0
+
+
+def _chains(region: AnalysedScop) -> Iterator[_Chain]:
+    """Yield what few threads run, if it is long for a launch."""
+    scop = region.scop
+    pieces: tuple[Piece, ...] = ()
+    for fact in region.facts:
+        launches = fact.work.launches or 1
+        sums = {one.statement: len(one.loops) for one in fact.reductions}
+        runs = [tuple(name for name in fact.statements if sums.get(name) != 1)]
+        if not fact.parallel_loops:
+            if _instances(scop, fact.statements) < max(_STEPS, _STEPS_OF_LAUNCH * launches):
+                continue
+            pieces = pieces or pieces_of(region.scheduled, NameTable())
+            piece = next(one for one in pieces if one.kernel.statements == fact.statements)
+            found = serial_runs(piece, sums_of(piece, scop))
+            runs = [run.statements for run in found if run.sum_loop is None]
+        trips = dict(fact.work.trips)
+        threads = prod(trips.get(loop.name, 1) for loop in fact.parallel_loops)
+        for names in runs:
+            steps = _instances(scop, names) / max(1, threads)
+            if threads <= _FEW and steps >= _STEPS_OF_LAUNCH * launches:
+                depth = len(fact.host_loops) + len(fact.parallel_loops)
+                several = frozenset(name for name, loops in sums.items() if loops > 1)
+                yield _Chain(
+                    statements=names, threads=threads, depth=depth, steps=steps, sums=several
+                )
+
+
+def _sums_across_rows(region: AnalysedScop) -> Iterator[tuple[Statement, str, str]]:
+    """Yield sums over several loops, the outermost, which threads share, and the operator."""
+    for fact in region.facts:
+        several = {one.statement: one.operator for one in fact.reductions if len(one.loops) > 1}
+        if fact.parallel_loops or not several:
+            continue
+        pieces = pieces_of(region.scheduled, NameTable())
+        piece = next(one for one in pieces if one.kernel.statements == fact.statements)
+        for run in serial_runs(piece, sums_of(piece, region.scop)):
+            if run.sum_loop is not None and several.keys() >= {*run.statements}:
+                (statement,) = map(region.scop.statement, run.statements)
+                yield statement, statement.loops[len(fact.host_loops)], several[statement.name]
+
+
+def _of_rows(scop: Scop, statement: Statement, loop: str, operator: str) -> Iterator[SlowLoop]:
+    """Yield the loop of a sum whose iterations read rows of a matrix, one after another."""
+    verb = "sum" if operator == "+" else "combine"
+    for access in statement.reads:
+        array = scop.array(access.array)
+        form = affine_form(output_affs(access.relation)[-1]) if array.n_dims > 1 else None
+        along = {} if form is None else dict(form.coefficients)
+        inner = [name for name in statement.loops if abs(along.get(name, 0)) == 1]
+        if inner and loop not in along:
+            yield SlowLoop(
+                kernel=statement.name,
+                loop=loop,
+                effect="runs slowly",
+                array=array.source_name or array.name,
+                dependence=f"threads along {loop} read {access.text} a whole row apart",
+                spans=(access.span,),
+                rewrite=f"{verb} over {inner[-1]} first into an array with one element "
+                f"per {loop}, then {verb} that array",
+                statements=(statement.name,),
+            )
+            return
+
+
+def _on_host(region: AnalysedScop) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield the launches of kernels in each outermost loop of the host, and their statements."""
+    inside: dict[str, list[KernelFacts]] = {}
+    for fact in region.facts:
+        if fact.host_loops:
+            inside.setdefault(fact.host_loops[0], []).append(fact)
+    for facts in inside.values():
+        names = tuple(name for fact in facts for name in fact.statements)
+        yield sum(fact.work.launches or 0 for fact in facts), names
+
+
+@frozen
+class _Bond:
+    """What joins iterations of the loop at a depth: from ``first`` of a statement to ``then``.
+
+    ``step`` is how far they are apart (negative for a loop that counts down), ``None`` where that
+    differs. ``needs`` says that a value is passed on, not only memory used again.
+    """
+
+    first: tuple[Statement, Access]
+    then: tuple[Statement, Access]
+    step: int | None
+    needs: bool
+
+
+def _of_chain(region: AnalysedScop, chain: _Chain) -> Iterator[SlowLoop]:
+    """Yield the outermost loop of statements that a dependence binds."""
+    statements = [one for one in region.scop.statements if one.name in chain.statements]
+    for depth in range(chain.depth, max(len(one.loops) for one in statements)):
+        bond = _bond(region, statements, depth, needs=True)
+        bond = bond or _bond(region, statements, depth, needs=False)
+        if bond is not None:
+            threads = "one thread" if chain.threads == 1 else f"{chain.threads} threads"
+            yield _slow(region, statements, f"runs in {threads}", depth, bond, chain.sums)
+            return
+
+
+def _of_host(region: AnalysedScop, names: Sequence[str]) -> Iterator[SlowLoop]:
+    """Yield the loop of the host around statements, if only memory that is used again binds it."""
+    statements = [one for one in region.scop.statements if one.name in names]
+    bond = _bond(region, statements, 0, needs=False)
+    if bond is not None and _bond(region, statements, 0, needs=True) is None:
+        effect = "runs on the host, launch by launch,"
+        yield _slow(region, statements, effect, 0, bond, frozenset())
+
+
+def _slow(
+    region: AnalysedScop,
+    statements: Sequence[Statement],
+    effect: str,
+    depth: int,
+    bond: _Bond,
+    sums: frozenset[str],
+) -> SlowLoop:
+    (_, written), (then, read) = bond.first, bond.then
+    array, loop = region.scop.array(written.array), then.loops[depth]
+    return SlowLoop(
+        kernel=", ".join(one.name for one in statements),
+        loop=loop,
+        effect=effect,
+        array=array.source_name or array.name,
+        dependence=_dependence(array, loop, bond),
+        spans=tuple(sorted({written.span, read.span})),
+        rewrite=_rewrite(array, loop, bond, depth, adds_up=then.name in sums),
+        statements=tuple(one.name for one in statements),
+    )
+
+
+def _bond(
+    region: AnalysedScop, statements: Sequence[Statement], depth: int, *, needs: bool
+) -> _Bond | None:
+    """Return a dependence between iterations of the loops at a depth, ``None`` if there is none."""
+    dependences = region.scheduled.dependences
+    among = dependences.flow if needs else coincidence_dependences(region.scop, dependences)
+    deep = [one for one in statements if len(one.loops) > depth]
+    for first, then in product(deep, deep):
+        for written, read in product(first.accesses, then.accesses):
+            if written.array != read.array or not (written.is_write or read.is_write):
+                continue
+            pairs = written.relation.apply_range(read.relation.reverse()).to_union_map()
+            pairs = among.intersect(pairs)
+            carried = equal_leading_dims(pairs, depth).subtract(
+                equal_leading_dims(pairs, depth + 1)
+            )
+            for relation in maps_of(carried):
+                least = least_difference(relation, depth, depth)
+                most = least_difference(relation.reverse(), depth, depth)
+                step = least if least is not None and most is not None and least == -most else None
+                return _Bond(first=(first, written), then=(then, read), step=step, needs=needs)
+    return None
+
+
+def _dependence(array: Array, loop: str, bond: _Bond) -> str:
+    if not bond.needs:
+        again = "sets it anew" if not array.n_dims else "uses elements that others overwrite"
+        return f"each iteration of {loop} {again}"
+    if bond.step is None:
+        return f"iterations of {loop} need what earlier ones left"
+    before = f"{loop} - {bond.step}" if bond.step > 0 else f"{loop} + {-bond.step}"
+    return f"iteration {loop} needs what {before} left"
+
+
+def _rewrite(array: Array, loop: str, bond: _Bond, depth: int, *, adds_up: bool) -> str:
+    """Return what to write instead."""
+    (first, written), (then, read) = bond.first, bond.then
+    name = array.source_name or array.name
+    if not bond.needs:
+        if array.n_dims:
+            return f"give '{name}' an element for each {loop}, too"
+        return f"declare '{name}' inside the loop {loop}"
+    inner = then.loops[depth + 1 :]
+    if adds_up:
+        return (
+            f"add up along {then.loops[-1]} in an array that has an element for each of the other "
+            "iterations, and its elements then"
+        )
+    if first is then and isinstance(then.value, Select) and written.text == read.text:
+        return "write a maximum as x > m ? x : m or fmax(m, x): threads take shares of those"
+    if inner and first is not then and then.reads_from(then.write.array):
+        return f"let {inner[-1]} run the other way: from what is computed first to what is last"
+    return (
+        "each step waits for the one before: let a loop stand around it whose iterations do not "
+        "(rows, a batch), or write it as a scan"
+    )
+
+
+_WORTH_IT = 1.25
+"""How many times faster a region has to be expected for a rewrite to be told."""
+
+
+def ppcg_notes(
+    program: AnalysedProgram, selection: Selection, profile: GpuProfile
+) -> tuple[Diagnostic, ...]:
+    """Return notes on sums in scalars that keep PPCG from tiling the loops of the sums.
+
+    Sizes are selected for the same region with the sums in arrays, and what is expected of both is
+    compared: a rewrite that gains little is not told.
+
+    Args:
+        program: the kernels as PPCG makes them.
+        selection: what was selected for them.
+        profile: the card.
+    """
+    slow = [
+        loop
+        for region in program.scops
+        for loop in _slow_loops(program, region, selection, profile)
+    ]
+    return tuple(with_source_line(loop.note()) for loop in slow)
+
+
+def _slow_loops(
+    program: AnalysedProgram, region: AnalysedScop, selection: Selection, profile: GpuProfile
+) -> Iterator[SlowLoop]:
+    """Yield the loops of a region that arrays instead of scalars would free."""
+    before = _Cut(region.scheduled, region.facts)
+    if not (before.scheduled.host_statements or any(fact.inner_loops for fact in before.facts)):
+        return
+    with suppress(EatssError, isl.Error):
+        scop, sums = with_sums_in_place(region.scop)
+        if not sums:
+            return
+        anew()
+        scheduled, _ = schedule_as_ppcg(scop, max_operations=program.max_operations)
+        facts = analyse(
+            scheduled, volume=VolumeKind.FOOTPRINT, element_type=_other_type(program, scop)
+        )
+        after = _Cut(scheduled, facts)
+        rewritten = select_program(facts, profile, selection.options, file=program.file)
+        names = {fact.name for fact in region.facts}
+        now = _time_s([kernel for kernel in selection.kernels if kernel.name in names], before)
+        then = _time_s(rewritten.kernels, after)
+        if now is not None and then is not None and now > _WORTH_IT * then:
+            gain = f"{time_text(then)} expected instead of {time_text(now)}"
+            told: set[tuple[str, str]] = set()
+            for one in sums:
+                others = {other.scalar: None for other in sums if other.scalar != one.scalar}
+                also = f", with the same for {', '.join(others)}" if others else ""
+                for loop in _freed(before, after, one, gain + also):
+                    if (loop.kernel, loop.loop) not in told:  # others are named with the first
+                        told.add((loop.kernel, loop.loop))
+                        yield loop
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A region as PPCG cuts it."""
+
+    scheduled: ScheduledScop
+    facts: tuple[KernelFacts, ...]
+
+    def place(self, name: str, outer: Sequence[str]) -> tuple[int, str, tuple[str, ...]]:
+        """Return how a statement runs, where, and in which loops that it is slow in.
+
+        The first is its place among ``_EFFECTS``. Loops that it moves along by none but its
+        counters ``outer`` are left out.
+        """
+        statement = self.scheduled.scop.statement(name)
+        for kernel, fact in zip(self.scheduled.kernels, self.facts, strict=True):
+            if name in kernel.statements:
+                if not fact.loops:
+                    serial = (one for one in outer if one not in fact.host_loops)
+                    return 1, fact.name, tuple(serial)
+                inner = (one.name for one in fact.inner_loops)
+                slow = (one for one in inner if _moves(kernel, statement, one, outer))
+                return 0, fact.name, tuple(slow)
+        return 2, f"'{self.scheduled.scop.function}'", tuple(outer)
+
+
+_EFFECTS = ("is not tiled", "runs in one thread", "runs on the host")
+
+
+def _freed(before: _Cut, after: _Cut, one: SumInPlace, gain: str) -> Iterator[SlowLoop]:
+    """Yield a loop of each kernel that the rewrite of a scalar frees."""
+    left = {statement.name for statement in after.scheduled.scop.statements}
+    using = [before.scheduled.scop.statement(name) for name in one.statements]
+    rewrite = f"add up in {one.reference} itself, without '{one.scalar}'"
+    if one.reference is None:
+        element = "".join(f"[{loop}]" for loop in one.loops)
+        rewrite = (
+            f"make '{one.scalar}' an array that has an element for each, {one.scalar}{element}"
+        )
+    told = set()
+    for statement in sorted(using, key=lambda s: not _adds(s, one.scalar)):
+        if statement.name not in left:
+            continue
+        how, kernel, loops = before.place(statement.name, one.loops)
+        then, _, fewer = after.place(statement.name, one.loops)
+        freed = then < how or (then == how == 0 and len(fewer) < len(loops))
+        if freed and loops and kernel not in told:
+            told.add(kernel)
+            yield SlowLoop(
+                kernel=kernel,
+                loop=loops[0],
+                effect=_EFFECTS[how],
+                array=one.scalar,
+                dependence=f"each iteration of {' and '.join(one.loops)} sets it anew",
+                spans=tuple(statement.span for statement in using),
+                rewrite=f"{rewrite}: {gain}",
+            )
+
+
+def _adds(statement: Statement, scalar: str) -> bool:
+    return statement.write.array == scalar and statement.reads_from(scalar)
+
+
+def _moves(kernel: Kernel, statement: Statement, loop: str, outer: Sequence[str]) -> bool:
+    """Tell whether a statement moves along a loop of a kernel by a counter that is not outer."""
+    for placed in maps_of(kernel.schedule.intersect_domain(statement.domain.to_union_set())):
+        names = dim_names(placed.range())
+        form = affine_form(output_affs(placed)[names.index(loop)])
+        if form is not None and {name for name, _ in form.coefficients} - {*outer}:
+            return True
+    return False
+
+
+def _time_s(kernels: Sequence[KernelSelection], cut: _Cut) -> float | None:
+    """Return the time that is expected of a region, ``None`` where it is not known."""
+    found = [kernel.predicted or kernel.default for kernel in kernels]
+    of_host = instances_of(cut.scheduled.scop, cut.scheduled.host_statements)
+    times = [*(None if one is None else one.time_s for one in found), host_time_s(of_host)]
+    known = [time for time in times if time is not None]
+    return sum(known) if len(known) == len(times) else None
+
+
+def _other_type(program: AnalysedProgram, scop: Scop) -> ElementType | None:
+    """Return the type that overrides that of the arrays, if one does."""
+    own = {array.element_type.value for array in scop.arrays}
+    return None if program.dtype in own else ElementType(program.dtype)
