@@ -48,7 +48,7 @@ def sweep_report(
     Raises:
         InputError: a store cannot be read (``EATSS-D001`` to ``D007``, ``D017``); the page needs a
             package that is not installed (``EATSS-E052``); a file cannot be written
-            (``EATSS-E053``); ``output`` is what is read, or a store (``EATSS-D035``).
+            (``EATSS-E053``); ``output`` is what is read, or a store (``EATSS-D012``).
     """
     if output is not None:
         place = Path(fspath(output))

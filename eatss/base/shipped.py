@@ -182,7 +182,7 @@ def located_sweep(store: str | os.PathLike[str]) -> str | os.PathLike[str]:
     """Return the file of a recorded sweep that a text such as ``@gemm`` names; else what is given.
 
     Raises:
-        InputError: ``EATSS-D017``, no sweep of this name comes with eatss.
+        InputError: ``EATSS-D001``, no sweep of this name comes with eatss.
     """
     if not _is_marked(store):
         return store
@@ -191,7 +191,7 @@ def located_sweep(store: str | os.PathLike[str]) -> str | os.PathLike[str]:
         return data_directory("sweeps") / f"{name}.db"
     meant = likely(name.lower().removesuffix(".db"), names)
     raise input_error(
-        "EATSS-D017",
+        "EATSS-D001",
         f"no sweep of eatss is called '{name}'",
         hint=f"{meant}there are {', '.join(MARK + one for one in names)}; "
         f"a file of that name is ./{MARK}{name}",
@@ -202,7 +202,7 @@ def store_of_ones_own(store: str | os.PathLike[str]) -> Path:
     """Return the path of a store that is to be written or changed.
 
     Raises:
-        InputError: ``EATSS-D018``, the name begins with ``@``, as those of eatss's sweeps, which
+        InputError: ``EATSS-D012``, the name begins with ``@``, as those of eatss's sweeps, which
             are only read.
     """
     if not _is_marked(store):
@@ -210,7 +210,7 @@ def store_of_ones_own(store: str | os.PathLike[str]) -> Path:
     is_one = str(store).removeprefix(MARK) in sweep_names()
     copy = f"a copy to change: eatss results merge {store} -o copy.db; " if is_one else ""
     raise input_error(
-        "EATSS-D018",
+        "EATSS-D012",
         f"'{store}' cannot be written: {MARK} stands before sweeps that come with eatss",
         hint=f"name a file; {copy}a file of that name is ./{store}",
     )

@@ -218,7 +218,7 @@ def results_prune(
 
     if not (failed or damaged) and keep_best is None and older_than is None:
         raise input_error(
-            "EATSS-D015",
+            "EATSS-D013",
             "nothing is said of what to remove",
             hint="add --failed, --keep-best N, --older-than AGE or --damaged",
         )

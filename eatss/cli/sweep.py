@@ -213,7 +213,7 @@ def sweep(
         with working(f"replaying {replay}"):
             if options.objective == "pareto":
                 message = "--replay needs one number a variant, and --objective pareto has two"
-                raise input_error("EATSS-W007", message, hint=f"take {either()}")
+                raise input_error("EATSS-W005", message, hint=f"take {either()}")
             recorded = read_sweep(replay, measurements=False, warned=warn_while_working)
             text = replay_command(
                 recorded, options.strategy, seeds, budget, options.objective, format_
@@ -307,18 +307,18 @@ def _refuse(what: str, given: Sequence[str], typed: Sequence[str]) -> None:
     """Refuse options that were typed and that something has no use for.
 
     Raises:
-        InputError: ``EATSS-W007``.
+        InputError: ``EATSS-W005``.
     """
     for one in (one for one in given if one in typed):
         raise _useless(what, one)
 
 
 def _useless(what: str, given: str) -> InputError:
-    return input_error("EATSS-W007", f"{what} has no use for {given}", hint="leave it out")
+    return input_error("EATSS-W005", f"{what} has no use for {given}", hint="leave it out")
 
 
 def _missing(what: str, example: str) -> InputError:
-    return input_error("EATSS-W008", f"{what} is not given", hint=f"write: {example}")
+    return input_error("EATSS-W005", f"{what} is not given", hint=f"write: {example}")
 
 
 def replay_command(

@@ -100,7 +100,7 @@ def _sizes(words: Sequence[str]) -> dict[str, int]:
     """Read ``NI=2000,NJ=2000``.
 
     Raises:
-        InputError: ``EATSS-V013``.
+        InputError: ``EATSS-V008``.
     """
     from eatss.verify.plain_text import parse_sizes  # noqa: PLC0415 - few measurements name sizes
 

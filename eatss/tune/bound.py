@@ -74,7 +74,7 @@ def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
             with noted(space, findings):
                 dimension.below(of_no_rows, 0)
     findings += (
-        finding("EATSS-S014", f"{name} = {value} is over 2^53", ("constants",), origin_of(space))
+        finding("EATSS-S013", f"{name} = {value} is over 2^53", ("constants",), origin_of(space))
         for name, value in values.items()
         if isinstance(value, int | float) and not abs(value) <= LARGEST
     )
@@ -143,7 +143,7 @@ class BoundSpace:
         """Return the count.
 
         Raises:
-            NoSolutionError: ``EATSS-S016``, an iterator has no values, or ``EATSS-S017``, filters
+            NoSolutionError: ``EATSS-S016``, an iterator has no values, or ``EATSS-S016``, filters
                 leave no point: it names the one that removed the last.
         """
         count = self.count(progress)
@@ -174,12 +174,12 @@ class BoundSpace:
             seed: of the random numbers.
 
         Raises:
-            InputError: ``EATSS-S020``, the count is no number of points.
+            InputError: ``EATSS-S018``, the count is no number of points.
             NoSolutionError: the space has no points.
         """
         if count < 1:
             message = f"a sample of {count} points is none"
-            raise input_error("EATSS-S020", message, hint="ask for 1 or more")
+            raise input_error("EATSS-S018", message, hint="ask for 1 or more")
         kept = self.require_points().kept
         with placed(self.space):
             found = points_at(self.levels, drawn_ranks(kept, count, seed))
@@ -324,7 +324,7 @@ def check_known_values(bound: BoundSpace) -> None:
     ``volume`` and mean anything.
 
     Raises:
-        InputError: ``EATSS-S023``, a finding for each such value, with its place.
+        InputError: ``EATSS-S018``, a finding for each such value, with its place.
     """
     faults = tuple(_faults(parsed_space(bound.space), bound.constants))
     if faults:
@@ -381,7 +381,7 @@ def _mapped(
 
 def _fault(value: str, known: Sequence[str], path: Place, text: str = "") -> ExpressionFault:
     return ExpressionFault(
-        "EATSS-S023",
+        "EATSS-S018",
         f"{path[-1]} is {value}, which it cannot be",
         end=len(text),
         hint=did_you_mean(value.strip("'"), known, "choose one of"),

@@ -242,7 +242,7 @@ class Campaign:
             if done is not None and done.is_answer:
                 return done
         raise input_error(
-            "EATSS-W004",
+            "EATSS-W003",
             f"nothing was measured within {FIRST_LIMIT_S:g} s",
             hint="eatss measure FILE.c says more",
         )
@@ -518,7 +518,7 @@ PREPARED = Document(
     title="list of prepared variants",
     kind=Prepared,
     other_version="EATSS-W020",
-    damaged="EATSS-W021",
+    damaged="EATSS-W020",
     hint="make it anew: eatss sweep FILE.c --gpu CARD --prepare DIR",
 )
 
@@ -532,7 +532,7 @@ def load_prepared(folder: Path) -> Prepared:
     """Read what a folder of prepared variants holds; folders of programs are whole paths then.
 
     Raises:
-        InputError: ``EATSS-W020`` it is of another version, ``EATSS-W021`` damaged.
+        InputError: ``EATSS-W020`` it is of another version, or damaged.
     """
     try:
         document = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
@@ -583,14 +583,14 @@ def write_prepared(folder: Path, prepared: Prepared) -> None:
     """Write the list of a folder's variants, with paths from the folder on.
 
     Raises:
-        InputError: ``EATSS-W022``, it cannot be written.
+        InputError: ``EATSS-W006``, it cannot be written.
     """
     own = _placed(prepared, lambda path: os.path.relpath(path, folder))
     try:
         (folder / MANIFEST_FILE).write_text(PREPARED.to_text(own), encoding="utf-8")
     except OSError as error:
         raise input_error(
-            "EATSS-W022",
+            "EATSS-W006",
             f"'{folder / MANIFEST_FILE}' cannot be written: {error.strerror}",
             hint="name another folder",
         ) from None

@@ -262,7 +262,7 @@ class ClusterLab(Lab):
             found: list[Done] = future.result()
         except (FutureCancelledError, OSError, TimeoutError) as error:
             raise input_error(
-                "EATSS-W035",
+                "EATSS-W031",
                 f"the scheduler is gone: {str(error) or type(error).__name__}",
                 hint="start it again, and go on with the same command",
             ) from None
@@ -299,7 +299,7 @@ def cluster_lab(
 
     Raises:
         InputError: ``EATSS-W030`` Dask is not installed, ``EATSS-W031`` the scheduler does not
-            answer, ``EATSS-W032`` none of its workers has a card.
+            answer, or none of its workers has a card.
     """
     try:
         import distributed  # noqa: PLC0415 - an extra
@@ -323,7 +323,7 @@ def cluster_lab(
         making = _workers_with(client, MAKE, 0)
         if not cards:
             raise input_error(
-                "EATSS-W032",
+                "EATSS-W031",
                 f"no worker of the scheduler at {address} has a card",
                 hint=f"start one a card: dask worker {address} --nthreads 1 --resources CARD=1",
             )

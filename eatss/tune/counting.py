@@ -174,7 +174,7 @@ def emptiness(space: Space, levels: Levels, count: SpaceCount) -> NoSolutionErro
     last = [test.name for test in tried if removed[test.name]][-1]
     message = f'no point is left: "{last}" removes the last {removed[last]} of {count.raw}'
     hint = "eatss space counts what each filter removes"
-    found = finding("EATSS-S017", message, ("filters", last), origin_of(space), hint)
+    found = finding("EATSS-S016", message, ("filters", last), origin_of(space), hint)
     return NoSolutionError(found)
 
 

@@ -67,7 +67,7 @@ def space_of(session: Session, profile: GpuProfile | None) -> Space:
         profile: the card, which decides how kernels of eatss can be cut; PPCG needs none.
 
     Raises:
-        InputError: ``EATSS-S022``, no card is named; what reading the source raises.
+        InputError: ``EATSS-S018``, no card is named; what reading the source raises.
         NoSolutionError: ``EATSS-S021``, no kernel has sizes to choose.
     """
     structures: Structures = {}
@@ -75,7 +75,7 @@ def space_of(session: Session, profile: GpuProfile | None) -> Space:
     if target == "cuda":
         if profile is None:
             raise input_error(
-                "EATSS-S022",
+                "EATSS-S018",
                 "the space of generated code depends on the card",
                 hint="name one: --gpu h200",
             )

@@ -234,7 +234,7 @@ class RangeDimension(_Computed):
         start, stop, step = self.given(columns, rows)
         if (step == 0).any():
             own = self.expressions[2]
-            raise _at(own, "EATSS-S015", "a step of 0 goes nowhere", step == 0, columns)
+            raise _at(own, "EATSS-S011", "a step of 0 goes nowhere", step == 0, columns)
         return RangeBelow(start=start, step=step, sizes=np.maximum((stop - start) // step + 1, 0))
 
 
@@ -255,7 +255,7 @@ class GeneratedDimension(_Computed):
                 tables.append(generated(self.generator, tuple(arguments)))
             except GeneratorFault as fault:
                 own = self.expressions[0]
-                raise _at(own, "EATSS-S019", str(fault), which == number, columns) from None
+                raise _at(own, "EATSS-S011", str(fault), which == number, columns) from None
         lengths = np.array([len(table) for table in tables], dtype=np.int64)
         return TableBelow(
             table=np.array([value for table in tables for value in table], dtype=np.int64),
@@ -276,7 +276,7 @@ def _whole(expression: Expression, columns: Named, rows: int) -> Integers:
     if found.dtype.kind != "i":
         words = {"f": "a number with a fraction", "U": "a text"}.get(found.dtype.kind, "no number")
         raise expression.fault(
-            "EATSS-S012",
+            "EATSS-S011",
             f"the values of an iterator are whole numbers, this is {words}",
             hint="write //, floor or ceil; other values are listed: [0.25, 0.5]",
         )

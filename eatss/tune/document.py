@@ -60,7 +60,7 @@ def parsed_space(space: Space) -> ParsedSpace:
     """Parse a space and check its names.
 
     Raises:
-        InputError: ``EATSS-S005`` to ``S012``, all findings.
+        InputError: ``EATSS-S004`` to ``S012``, all findings.
     """
     reading = _Reading(space)
     reading.check_names()
@@ -116,17 +116,17 @@ class _Reading:
         for table, words, name in places:
             fault = name_fault(name)
             if fault is not None:
-                self.wrong("EATSS-S006", f'nothing can be called "{name}": {fault}', (table, name))
+                self.wrong("EATSS-S004", f'nothing can be called "{name}": {fault}', (table, name))
             elif name in seen:
                 message = f"{name} is {seen[name]} and {words}"
-                self.wrong("EATSS-S006", message, (table, name), "give each a name of its own")
+                self.wrong("EATSS-S004", message, (table, name), "give each a name of its own")
             seen.setdefault(name, words)
         filters = [one.name for one in space.filters]
         for name in dict.fromkeys(name for name in filters if filters.count(name) > 1):
-            self.wrong("EATSS-S006", f'two filters are called "{name}"', ("filters", name))
+            self.wrong("EATSS-S004", f'two filters are called "{name}"', ("filters", name))
         if not space.iterators:
             hint = "write [iterators] with a line like tile_i = [8, 16, 32]"
-            self.wrong("EATSS-S005", "the space has no iterators", ("iterators",), hint)
+            self.wrong("EATSS-S004", "the space has no iterators", ("iterators",), hint)
 
     def dimension(self, one: Iterator) -> Dimension | None:
         """Return an iterator with its values' expressions parsed."""
@@ -158,7 +158,7 @@ class _Reading:
         else:
             message = f"{name} takes {len(known.arguments)}, not {given}"
             hint = f"{name} = [{', '.join(known.arguments)}]"
-        self.wrong("EATSS-S008", message, path, hint)
+        self.wrong("EATSS-S007", message, path, hint)
         return False
 
     def _listed(self, name: str, values: tuple[Value, ...], path: Place) -> Dimension | None:
@@ -168,7 +168,7 @@ class _Reading:
         for at, value in enumerate(values):
             fault = _value_fault(value)
             if fault is None and value in values[:at]:
-                fault = "EATSS-S006", f"{name} has the value {value!r} twice"
+                fault = "EATSS-S004", f"{name} has the value {value!r} twice"
             if fault is not None:
                 self.wrong(*fault, path)
                 return None
@@ -214,7 +214,7 @@ class _Reading:
                     names = list(trail)
                     circle = [*names[names.index(waiting[0]) :], waiting[0]]
                     message = f"constants depend on each other: {' → '.join(circle)}"
-                    self.wrong("EATSS-S010", message, ("constants", waiting[0]))
+                    self.wrong("EATSS-S004", message, ("constants", waiting[0]))
                     return ordered
                 else:
                     trail[waiting[0]] = None
@@ -224,11 +224,11 @@ class _Reading:
 def _value_fault(value: object) -> tuple[str, str] | None:
     """Return why something is no value of an iterator."""
     if isinstance(value, str):
-        return None if value.isprintable() else ("EATSS-S005", f"{value!r} is not printable")
+        return None if value.isprintable() else ("EATSS-S004", f"{value!r} is not printable")
     if not isinstance(value, bool | int | float):
-        return "EATSS-S005", f"{value!r} is neither a number, nor a text, nor true or false"
+        return "EATSS-S004", f"{value!r} is neither a number, nor a text, nor true or false"
     if not abs(value) <= LARGEST:
-        return "EATSS-S014", f"the value {value} is over 2^53"
+        return "EATSS-S013", f"the value {value} is over 2^53"
     return None
 
 
@@ -244,7 +244,7 @@ def read_space(path: str | os.PathLike[str]) -> Space:
         path: Of the file.
 
     Raises:
-        InputError: ``EATSS-S001`` it cannot be read, ``EATSS-S003`` it is no TOML,
+        InputError: ``EATSS-S001`` it cannot be read, or it is no TOML,
             ``EATSS-S004`` to ``S012`` what it says is wrong; all findings with their places.
     """
     try:
@@ -270,7 +270,7 @@ def space_from_text(text: str, source: str) -> Space:
         try:
             return space_from_document(tomllib.loads(text), source, text=text)
         except RecursionError:
-            raise input_error("EATSS-S003", f"{source} is nested too deeply for a space") from None
+            raise input_error("EATSS-S001", f"{source} is nested too deeply for a space") from None
         except ValueError as error:
             message = f"not valid TOML: {SYNTAX_PLACE.sub('', str(error))}"
             found = SYNTAX_PLACE.search(str(error))
@@ -279,7 +279,7 @@ def space_from_text(text: str, source: str) -> Space:
     place = place_at(text, line, column, source)
     raise InputError(
         Diagnostic(
-            code="EATSS-S003", message=message, span=place.span, source_line=place.source_line
+            code="EATSS-S001", message=message, span=place.span, source_line=place.source_line
         )
     )
 
@@ -337,7 +337,7 @@ class _Document:
         self.origin = origin
         self.document = document
         if not isinstance(document, Mapping):
-            self.wrong("EATSS-S005", f"a space is a table, not {document!r}", ())
+            self.wrong("EATSS-S004", f"a space is a table, not {document!r}", ())
             self.document = {}
         for key in self.document:
             if key not in _KEYS:
@@ -358,7 +358,7 @@ class _Document:
         if isinstance(name, str) and name and name.isprintable():
             return name
         words = "name is missing" if name is None else f"name is {name!r}, not a text"
-        self.wrong("EATSS-S005", words, ("name",), 'write name = "dgemm"')
+        self.wrong("EATSS-S004", words, ("name",), 'write name = "dgemm"')
         return "space"
 
     def table(self, key: str) -> Mapping[str, Any]:
@@ -366,7 +366,7 @@ class _Document:
         table = self.document.get(key, {})
         if isinstance(table, Mapping):
             return table
-        self.wrong("EATSS-S005", f"{key} is no table", (key,), f"write [{key}] and a line for each")
+        self.wrong("EATSS-S004", f"{key} is no table", (key,), f"write [{key}] and a line for each")
         return {}
 
     def expressions(self, key: str) -> tuple[tuple[str, str], ...]:
@@ -383,7 +383,7 @@ class _Document:
             return repr(value)
         message = f"{'.'.join(path)} is neither an expression nor a number"
         hint = _dotted(path, value) if isinstance(value, Mapping) else None
-        self.wrong("EATSS-S005", message, path, hint)
+        self.wrong("EATSS-S004", message, path, hint)
         return None
 
     def all_of(self, values: Iterable[tuple[object, tuple[str, ...]]]) -> tuple[str, ...] | None:
@@ -396,7 +396,7 @@ class _Document:
         """Return the iterators in order."""
         if "iterators" not in self.document:
             hint = "write [iterators] with a line like tile_i = [8, 16, 32]"
-            self.wrong("EATSS-S005", "[iterators] is missing", ("iterators",), hint)
+            self.wrong("EATSS-S004", "[iterators] is missing", ("iterators",), hint)
         found = {str(name): self._over(str(name), v) for name, v in self.table("iterators").items()}
         return tuple(
             Iterator(name=name, over=over) for name, over in found.items() if over is not None
@@ -409,11 +409,11 @@ class _Document:
             if not strange:
                 return Listed(values=tuple(value))
             message = f"{name} lists {_shown(strange[0])}, which is no value"
-            self.wrong("EATSS-S005", message, path, "list numbers, texts, true or false")
+            self.wrong("EATSS-S004", message, path, "list numbers, texts, true or false")
             return None
         if not isinstance(value, Mapping):
             message = f"{name} = {_shown(value)} is no list of values, no range and no generator"
-            self.wrong("EATSS-S005", message, path, f"write {_FORMS}")
+            self.wrong("EATSS-S004", message, path, f"write {_FORMS}")
             return None
         generators = [key for key in value if key in GENERATORS]
         if generators and len(value) == 1:
@@ -437,7 +437,7 @@ class _Document:
             self.wrong("EATSS-S004", f"unknown key {name}.{key}", (*path, str(key)), hint)
         missing = [key for key in RANGE[:2] if key not in value]
         if missing and not strange:
-            self.wrong("EATSS-S005", f"{name} has no {missing[0]}", path, f"write {_FORMS}")
+            self.wrong("EATSS-S004", f"{name} has no {missing[0]}", path, f"write {_FORMS}")
         return not strange and not missing
 
 

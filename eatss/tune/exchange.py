@@ -132,12 +132,12 @@ def format_of(path: Path) -> ExportFormat:
     """Return the format that a file's name tells.
 
     Raises:
-        InputError: ``EATSS-D033``, it tells none.
+        InputError: ``EATSS-D013``, it tells none.
     """
     found = _BY_SUFFIX.get(path.suffix.lower())
     if found is None:
         raise input_error(
-            "EATSS-D033",
+            "EATSS-D013",
             f"the name '{path}' tells no format",
             hint=f"let it end in {', '.join(_BY_SUFFIX)}, or choose: --format {'|'.join(_WRITERS)}",
         )
@@ -157,14 +157,14 @@ def of_card(sweep: Sweep, card: str | None) -> Sweep:
     """Return a sweep with the rows of one card, and of none; ``None`` stands for all.
 
     Raises:
-        InputError: ``EATSS-D033``, no row is of that card.
+        InputError: ``EATSS-D013``, no row is of that card.
     """
     if card is None:
         return sweep
     cards = sorted({row.card for row in sweep.rows if row.card is not None})
     if card not in cards:
         raise input_error(
-            "EATSS-D033",
+            "EATSS-D013",
             f"no row is of a card '{card}'",
             hint=f"there are: {', '.join(cards)}" if cards else "no row is of any card",
         )

@@ -111,15 +111,15 @@ class Expression:
         hint = did_you_mean(name, sorted(known), "known")
         if not known:
             hint = "a text stands between quotes"
-        return self.fault("EATSS-S009", f"nothing is called {name}", node, hint=hint)
+        return self.fault("EATSS-S007", f"nothing is called {name}", node, hint=hint)
 
 
 def parse_expression(text: str, path: Place = ()) -> Expression:
     """Return the expression of a text.
 
     Raises:
-        ExpressionFault: ``EATSS-S007`` it is none, ``EATSS-S008`` it has what is not on the list,
-            ``EATSS-S014`` a whole number beyond 2^53.
+        ExpressionFault: ``EATSS-S007`` it is none, or it has what is not on the list,
+            ``EATSS-S013`` a whole number beyond 2^53.
     """
     text = re.sub(r"[\r\n\t]", " ", text)
 
@@ -191,7 +191,7 @@ def _checked(whole: Expression, node: ast.expr, depth: int) -> Iterator[str]:
     if name is not None:
         fault = name_fault(name)
         if fault is not None:
-            raise whole.fault("EATSS-S008", f"{name} is no name of a value: {fault}", node)
+            raise whole.fault("EATSS-S007", f"{name} is no name of a value: {fault}", node)
         yield name
         return
     for part in _parts(whole, node):
@@ -218,7 +218,7 @@ def _parts(whole: Expression, node: ast.expr) -> list[ast.expr]:  # noqa: PLR091
             return _arguments(whole, node)
         case _:
             raise whole.fault(
-                "EATSS-S008",
+                "EATSS-S007",
                 f"{_kind(node)} cannot stand in an expression of a space",
                 node,
                 hint="allowed: numbers, texts, names, + - * / // % **, comparisons, and, or, not, "
@@ -235,7 +235,7 @@ def _compared(whole: Expression, node: ast.Compare) -> list[ast.expr]:
             parts += right.elts
         else:
             hint = "write x in [8, 16]"
-            raise whole.fault("EATSS-S008", "'in' wants a list after it", right, hint=hint)
+            raise whole.fault("EATSS-S007", "'in' wants a list after it", right, hint=hint)
     return parts
 
 
@@ -255,20 +255,20 @@ def _arguments(whole: Expression, node: ast.Call) -> list[ast.expr]:
         wanted = f"{least}" if most == least else f"{least} or more"
         message = f"{name} takes {wanted} argument{'s' if wanted != '1' else ''}"
         message += f", not {len(node.args)}"
-    raise whole.fault("EATSS-S008", message, node, hint=hint)
+    raise whole.fault("EATSS-S007", message, node, hint=hint)
 
 
 def _check_literal(whole: Expression, node: ast.Constant) -> None:
     value = node.value
     if not isinstance(value, bool | int | float | str):
-        raise whole.fault("EATSS-S008", f"{_kind(node)} is no value of a space", node)
+        raise whole.fault("EATSS-S007", f"{_kind(node)} is no value of a space", node)
     if isinstance(value, str):
         if not value.isprintable():
-            raise whole.fault("EATSS-S008", "a text has printable characters only", node)
+            raise whole.fault("EATSS-S007", "a text has printable characters only", node)
     elif isinstance(value, int) and abs(value) > LARGEST:
-        raise whole.fault("EATSS-S014", "a whole number is at most 2^53", node)
+        raise whole.fault("EATSS-S013", "a whole number is at most 2^53", node)
     elif isinf(value):
-        raise whole.fault("EATSS-S014", "this number is too large", node)
+        raise whole.fault("EATSS-S013", "this number is too large", node)
 
 
 _KINDS = {
@@ -403,8 +403,8 @@ def evaluate(expression: Expression, columns: Named, rows: int) -> Column:
         rows: how many rows there are; of none only kinds are checked.
 
     Raises:
-        ExpressionFault: ``EATSS-S009`` an unknown name, ``EATSS-S012`` a value of the wrong kind,
-            ``EATSS-S013`` a division by zero, ``EATSS-S014`` a value that is too large.
+        ExpressionFault: ``EATSS-S007`` an unknown name, ``EATSS-S011`` a value of the wrong kind,
+            ``EATSS-S013`` a division by zero, or a value that is too large.
     """
     with np.errstate(all="ignore"):
         return _Rows(expression, columns, rows).value(expression.tree, _ALL)
@@ -427,7 +427,7 @@ def truth(expression: Expression, column: Column, node: ast.expr | None = None) 
     if column.dtype.kind in "if":
         return np.asarray(column != 0)
     words = _KIND_WORDS[column.dtype.kind]
-    raise expression.fault("EATSS-S012", f"{words} is no condition", node)
+    raise expression.fault("EATSS-S011", f"{words} is no condition", node)
 
 
 class _Rows:
@@ -479,7 +479,7 @@ class _Rows:
         kinds = {then.dtype.kind, otherwise.dtype.kind}
         if len(kinds) > 1 and not kinds <= set("bif"):
             words = " and ".join(sorted(_KIND_WORDS[kind] for kind in kinds))
-            raise self._expression.fault("EATSS-S012", f"this is {words}", node)
+            raise self._expression.fault("EATSS-S011", f"this is {words}", node)
         return np.where(test, then, otherwise)
 
     def _logic(self, node: ast.BoolOp, operands: Sequence[ast.expr], where: Column) -> Column:
@@ -503,7 +503,7 @@ class _Rows:
             message, hint = "a whole number belongs here", "write //, floor or ceil"
         else:
             return column
-        raise self._expression.fault("EATSS-S012", message, node, hint=hint)
+        raise self._expression.fault("EATSS-S011", message, node, hint=hint)
 
     def _binary(self, node: ast.BinOp, where: Column) -> Column:
         raises = isinstance(node.op, ast.Pow)
@@ -521,7 +521,7 @@ class _Rows:
     def _power(self, node: ast.BinOp, base: Column, exponent: Column, where: Column) -> Column:
         kept = np.clip(exponent, 0, MOST_EXPONENT)
         message = f"an exponent is a whole number from 0 to {MOST_EXPONENT}"
-        self._refuse(kept != exponent, "EATSS-S012", message, node.right, where)
+        self._refuse(kept != exponent, "EATSS-S011", message, node.right, where)
         if base.dtype.kind == "f":
             return self._bounded(_each(_float_power, base, kept), node, where)
         self._bounded(np.power(base.astype(np.float64), kept), node, where, whole=True)
@@ -547,10 +547,10 @@ class _Rows:
         kinds = {left.dtype.kind, right.dtype.kind}
         if not (kinds <= set("bif") or kinds == {"U"} or "O" in kinds):
             words = " with ".join(sorted(_KIND_WORDS[kind] for kind in kinds))
-            raise self._expression.fault("EATSS-S012", f"this compares {words}", node)
+            raise self._expression.fault("EATSS-S011", f"this compares {words}", node)
         if kinds & set("UO") and not isinstance(op, ast.Eq | ast.NotEq):
             message = "texts are equal or not, none is larger"
-            raise self._expression.fault("EATSS-S012", message, node)
+            raise self._expression.fault("EATSS-S011", message, node)
         return np.asarray(_COMPARE[type(op)](left, right), dtype=np.bool_)
 
     def _call(self, node: ast.Call, where: Column) -> Any:
@@ -599,7 +599,7 @@ class _Rows:
         bad, message = ~np.isfinite(column), "the result is too large"
         if whole or column.dtype.kind == "i":
             bad, message = ~(np.abs(column) <= LARGEST), "the result is a whole number over 2^53"
-        self._refuse(bad, "EATSS-S014", message, node, where)
+        self._refuse(bad, "EATSS-S013", message, node, where)
         return column
 
     def _refuse(self, bad: Column, code: str, message: str, node: ast.expr, where: Column) -> None:

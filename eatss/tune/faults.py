@@ -41,13 +41,13 @@ def faults_told(path: Path) -> Iterator[None]:
     """Turn errors of SQLite and of the system into those of a user.
 
     Raises:
-        InputError: ``EATSS-D002`` to ``EATSS-D008``.
+        InputError: ``EATSS-D002`` to ``EATSS-D006``.
     """
     try:
         yield
     except OverflowError:
         raise input_error(
-            "EATSS-D008",
+            "EATSS-D006",
             f"a whole number does not fit into the store '{shown(path)}': they have 64 bits",
             hint="look at the sizes, operations and capability in what is imported",
         ) from None
@@ -140,7 +140,7 @@ def check_no_store(output: Path, inputs: Iterable[str | os.PathLike[str]] = ()) 
     """Refuse to write to a file that is read, or that is a database of SQLite.
 
     Raises:
-        InputError: ``EATSS-D035``.
+        InputError: ``EATSS-D012``.
     """
     place = os.path.realpath(output)
     what = ""
@@ -150,7 +150,7 @@ def check_no_store(output: Path, inputs: Iterable[str | os.PathLike[str]] = ()) 
         what = "is a store, or another database of SQLite"
     if what:
         raise input_error(
-            "EATSS-D035",
+            "EATSS-D012",
             f"'{shown(output)}' {what}, and would be lost",
             hint="name another file with -o",
         )

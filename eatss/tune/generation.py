@@ -310,14 +310,14 @@ def made_folder(path: str | PathLike[str]) -> Path:
     """Make a folder for programs.
 
     Raises:
-        InputError: ``EATSS-W022``, it cannot be made.
+        InputError: ``EATSS-W006``, it cannot be made.
     """
     folder = folder_named(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise input_error(
-            "EATSS-W022",
+            "EATSS-W006",
             f"the folder '{folder}' cannot be made: {error.strerror}",
             hint="name another folder",
         ) from None

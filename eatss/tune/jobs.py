@@ -396,10 +396,10 @@ class SweepOptions:
         for name in ("contenders", "counters"):
             if getattr(self, name) < 0:
                 raise input_error(
-                    "EATSS-W002", f"{name} is {getattr(self, name)}", hint="give 0 or more"
+                    "EATSS-W001", f"{name} is {getattr(self, name)}", hint="give 0 or more"
                 )
         if self.makers is not None and self.makers < 1:
-            raise input_error("EATSS-W002", f"makers is {self.makers}", hint="give 1 or more")
+            raise input_error("EATSS-W001", f"makers is {self.makers}", hint="give 1 or more")
 
     @property
     def limited(self) -> Budget:

@@ -363,7 +363,7 @@ def positions(decisions: Point, kind: str) -> tuple[int, ...]:
     """Return sizes by position, without gaps.
 
     Raises:
-        InputError: ``EATSS-W011``, one is missing.
+        InputError: ``EATSS-W010``, one is missing.
     """
     found = {}
     for name, value in decisions.items():
@@ -372,7 +372,7 @@ def positions(decisions: Point, kind: str) -> tuple[int, ...]:
             found[int(match[2])] = int(value)
     if sorted(found) != list(range(len(found))):
         raise input_error(
-            "EATSS-W011",
+            "EATSS-W010",
             f"{kind} sizes are given for the loops {', '.join(map(str, sorted(found)))} only",
             hint="PPCG takes them by position: tile_0, tile_1, … without a gap",
         )
@@ -380,4 +380,4 @@ def positions(decisions: Point, kind: str) -> tuple[int, ...]:
 
 
 def _unknown() -> Diagnostic:
-    return Diagnostic(code="EATSS-W012", message="what PPCG generated cannot be measured")
+    return Diagnostic(code="EATSS-W010", message="what PPCG generated cannot be measured")

@@ -60,7 +60,7 @@ def check_decisions(bound: BoundSpace, known: Iterable[str], *, ppcg: bool = Fal
         ppcg: whether sizes may be given by position.
 
     Raises:
-        InputError: ``EATSS-W013``.
+        InputError: ``EATSS-W010``.
     """
     names = sorted(known)
     expressions = parsed_space(bound.space).expressions()
@@ -75,7 +75,7 @@ def check_decisions(bound: BoundSpace, known: Iterable[str], *, ppcg: bool = Fal
     for name, why in whys.items():
         if name not in names and not (ppcg and _PLACED.fullmatch(name)):
             hint = did_you_mean(name, names, "there are")
-            raise input_error("EATSS-W013", f"'{name}' in the space: {why}", hint=hint)
+            raise input_error("EATSS-W010", f"'{name}' in the space: {why}", hint=hint)
 
 
 def cuda_names(

@@ -287,7 +287,7 @@ class MakerProcess(HeldProcess):
             raise refused[0].error()
         if outcome is not None:
             raise input_error(
-                "EATSS-W034",
+                "EATSS-W033",
                 f"the process that generates variants {outcome.how} when it started"
                 + (f": {' | '.join(outcome.said)}" if outcome.said else ""),
                 hint="it may lack memory: try with fewer --makers",

@@ -284,14 +284,14 @@ def replayed(
         shares: at which shares of the budget regret is given, each over 0 and up to 1.
 
     Raises:
-        InputError: ``EATSS-T007`` there is nothing to replay, ``EATSS-T008`` no strategy, no seed
-            or no share, ``EATSS-T009`` a strategy waits though it was told everything, and those
+        InputError: ``EATSS-T007`` there is nothing to replay, or no strategy, no seed
+            or no share, ``EATSS-T005`` a strategy waits though it was told everything, and those
             of :func:`eatss.tune.strategies.make`.
     """
     numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not strategies or not numbers or not shares or not all(0 < one <= 1 for one in shares):
         raise input_error(
-            "EATSS-T008",
+            "EATSS-T007",
             "a replay needs a strategy, a seed and shares of the budget over 0 and up to 1",
             hint="for instance --strategy random,local --seeds 20",
         )
@@ -341,7 +341,7 @@ def _run(known: Recorded, name: str, seed: int, budget: Budget) -> Run:
                 break
             if isinstance(point, Wait):
                 raise input_error(
-                    "EATSS-T009",
+                    "EATSS-T005",
                     f"the strategy '{name}' waits, though it was told all that it asked for",
                     hint="mend the strategy, or choose another one",
                 )

@@ -292,14 +292,14 @@ def rows_of_variant(sweep: Sweep, beginning: str) -> Rows:
     """Return the rows of the variant whose key begins so.
 
     Raises:
-        InputError: ``EATSS-D016``, no key does, or several.
+        InputError: ``EATSS-D013``, no key does, or several.
     """
     found = sorted({row.variant for row in sweep.rows if row.variant.startswith(beginning)})
     if len(found) == 1:
         return tuple(row for row in sweep.rows if row.variant == found[0])
     several = f"{len(found)} variants begin" if found else "no variant begins"
     raise input_error(
-        "EATSS-D016",
+        "EATSS-D013",
         f"{several} with '{beginning}'",
         hint=f"write more of it: {', '.join(found[:4])}" if found else "'show' alone lists them",
     )
@@ -442,7 +442,7 @@ def moment_before(age: str, now: datetime) -> datetime:
     """Return the moment that is ``30m``, ``12h``, ``30d`` or ``4w`` ago, or a date: ``2026-11-01``.
 
     Raises:
-        InputError: ``EATSS-D014``.
+        InputError: ``EATSS-D013``.
     """
     found = _AGE.fullmatch(age.strip())
     try:
@@ -451,7 +451,7 @@ def moment_before(age: str, now: datetime) -> datetime:
         return now - timedelta(seconds=int(found[1]) * _UNITS_S[found[2]])
     except (ValueError, OverflowError):
         raise input_error(
-            "EATSS-D014",
+            "EATSS-D013",
             f"--older-than '{age}' is no age",
             hint="write 30m, 12h, 30d or 4w, or a date: 2026-11-01",
         ) from None

@@ -104,13 +104,13 @@ def check_space(path: Path, stored: str, wanted: str) -> None:
     """Refuse a space of other variables; one of other values, or filters, takes the place.
 
     Raises:
-        InputError: ``EATSS-D011``.
+        InputError: ``EATSS-D010``.
     """
     there, here = variables(stored), variables(wanted)
     if stored == wanted or (there is not None and there == here):
         return
     raise input_error(
-        "EATSS-D011",
+        "EATSS-D010",
         f"'{shown(path)}' holds a sweep of another space: its variables are "
         f"{_listed(there)}, now {_listed(here)}",
         hint="write to another file with -o; a space of the same variables may have other values",
@@ -166,7 +166,7 @@ def merged(sweeps: Sequence[tuple[str, Sweep]]) -> Sweep:
     on one card, ``at_s`` of a later one, by ``created``, goes on where the earlier one ended.
 
     Raises:
-        InputError: ``EATSS-D010``, they are of different things; ``EATSS-D011``, of spaces with
+        InputError: ``EATSS-D010``, they are of different things, or of spaces with
             other variables.
     """
     (first, start), *others = sweeps
@@ -235,7 +235,7 @@ SWEEP = Document(
     title="sweep",
     kind=Sweep,
     other_version="EATSS-D020",
-    damaged="EATSS-D021",
+    damaged="EATSS-D020",
     hint="export it again: eatss results export STORE -o FILE.json",
 )
 
@@ -262,8 +262,8 @@ def read_sweep(
             ``EatssWarning``.
 
     Raises:
-        InputError: ``EATSS-D001`` to ``EATSS-D007``, the store cannot be read; ``EATSS-D017``, no
-            sweep of this name comes with eatss; ``EATSS-D020`` or ``EATSS-D021``, the JSON is of
+        InputError: ``EATSS-D001`` to ``EATSS-D007``, the store cannot be read; ``EATSS-D001``, no
+            sweep of this name comes with eatss; ``EATSS-D020``, the JSON is of
             another version or damaged.
     """
     if not os.fspath(path).endswith(".json"):
@@ -296,8 +296,7 @@ def read_exported(path: str | os.PathLike[str]) -> Sweep:
     """Return the sweep of a JSON file of ``eatss results export``.
 
     Raises:
-        InputError: ``EATSS-D001``, it cannot be read; ``EATSS-D020``, it is of another version;
-            ``EATSS-D021``, it is damaged, or no JSON.
+        InputError: ``EATSS-D001``, it cannot be read; ``EATSS-D020``, it is of another version, or it is damaged, or no JSON.
     """
     try:
         found = SWEEP.from_dict(json.loads(read_regular(path, MOST_BYTES)))
@@ -309,7 +308,7 @@ def read_exported(path: str | os.PathLike[str]) -> Sweep:
         ) from None
     except (ValueError, RecursionError) as error:
         raise input_error(
-            "EATSS-D021", f"'{os.fspath(path)}' is no JSON: {error}", hint="check the file"
+            "EATSS-D020", f"'{os.fspath(path)}' is no JSON: {error}", hint="check the file"
         ) from None
     return replace(found, rows=tuple(map(as_result, found.rows)))
 

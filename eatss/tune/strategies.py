@@ -162,7 +162,7 @@ class Guarded:
         """Return the next point to measure, ``WAIT``, or ``None`` where nothing is left.
 
         Raises:
-            InputError: ``EATSS-T006``, the strategy proposes what is no point of the space's names.
+            InputError: ``EATSS-T005``, the strategy proposes what is no point of the space's names.
         """
         while self._start:
             point = dict(self._start.popleft())
@@ -215,7 +215,7 @@ class Guarded:
         asked = self._strategy.ask()
         if isinstance(asked, dict) and set(asked) != set(self._space.names):
             raise input_error(
-                "EATSS-T006",
+                "EATSS-T005",
                 f"the strategy '{self.name}' proposes a point of {', '.join(asked) or 'nothing'}, "
                 f"the space has {', '.join(self._space.names)}",
                 hint="mend the strategy, or choose another one",
@@ -304,7 +304,7 @@ def make(name: str, job: StrategyJob, known: Iterable[tuple[Point, float]] = ())
 
     Raises:
         InputError: ``EATSS-X005`` there is no such strategy, ``EATSS-T001`` nor such a choice,
-            ``EATSS-T002`` a package is missing, ``EATSS-T003`` the model's order is.
+            ``EATSS-T002`` a package is missing, ``EATSS-T001`` the model's order is.
     """
     family, _, choice = name.partition(":")
     maker = STRATEGIES.get(family)

@@ -290,11 +290,11 @@ def by_model(job: StrategyJob) -> Strategy:
     """Return the strategy that measures what the model finds best first, then the rest at random.
 
     Raises:
-        InputError: ``EATSS-T003``, the model has not put the points in an order.
+        InputError: ``EATSS-T001``, the model has not put the points in an order.
     """
     if job.ranked is None:
         raise input_error(
-            "EATSS-T003",
+            "EATSS-T001",
             "the strategy 'model' needs an order of the points by the model, and there is none",
             hint="choose another one: local, random",
         )

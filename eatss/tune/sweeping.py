@@ -316,11 +316,11 @@ def _check_options(options: SweepOptions) -> None:
     """Refuse what would be found out after variants were made.
 
     Raises:
-        InputError: ``EATSS-X005`` there is no such strategy; ``EATSS-W002`` a card is named twice.
+        InputError: ``EATSS-X005`` there is no such strategy; ``EATSS-W001`` a card is named twice.
     """
     STRATEGIES.get(options.strategy.partition(":")[0])
     if len(set(options.devices)) < len(options.devices):
-        raise input_error("EATSS-W002", "a card is named twice", hint="name each card once")
+        raise input_error("EATSS-W001", "a card is named twice", hint="name each card once")
 
 
 def _check_place(path: Path) -> None:

@@ -284,7 +284,7 @@ def version_of(path: Path, connection: sqlite3.Connection, newest: int = VERSION
     """Return the version of a store.
 
     Raises:
-        InputError: ``EATSS-D002``, it is none; ``EATSS-D004``, a newer eatss wrote it.
+        InputError: ``EATSS-D002``, it is none, or a newer eatss wrote it.
     """
     if is_empty(connection):
         raise no_store(path, "it is empty")
@@ -293,7 +293,7 @@ def version_of(path: Path, connection: sqlite3.Connection, newest: int = VERSION
     found = _number(connection, "user_version")
     if found > newest:
         raise input_error(
-            "EATSS-D004",
+            "EATSS-D002",
             f"the store '{shown(path)}' has version {found}; this eatss reads those up to {newest}",
             hint="a newer eatss wrote it: take that one",
         )

@@ -25,7 +25,7 @@ def parse_sizes(texts: Sequence[str]) -> tuple[dict[str, int], ...] | None:
                 sizes[name.strip()] = int(value)
             except ValueError:
                 raise input_error(
-                    "EATSS-V013",
+                    "EATSS-V008",
                     f"'{text}' gives no sizes",
                     hint="write names and integers, like --size N=37,M=5",
                 ) from None

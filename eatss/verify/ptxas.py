@@ -248,7 +248,7 @@ def _findings(
     if own > threads:
         shape = " × ".join(map(str, kernel.block))
         yield Diagnostic(
-            code="EATSS-V044",
+            code="EATSS-V042",
             message=f"{cannot}: its block has {own} threads ({shape}) and may have {threads}",
             hint="use a smaller block",
         )
@@ -256,7 +256,7 @@ def _findings(
 
 def _too_much_shared(kernel: str, needed: int, limit: int, tiles: str = "") -> Diagnostic:
     return Diagnostic(
-        code="EATSS-V043",
+        code="EATSS-V042",
         message=f"kernel '{kernel}' cannot be launched: a block needs {needed} bytes of shared "
         f"memory and may have {limit}",
         hint=f"use smaller tiles, or leave an array out of shared memory{tiles}",

@@ -192,7 +192,7 @@ def _check_callable(program: Program) -> None:
         for argument in entry.arguments:
             if argument.source == "local" and argument.role == "parameter":
                 raise input_error(
-                    "EATSS-V006",
+                    "EATSS-V005",
                     f"size '{argument.source_name}' is a local variable of '{entry.function}', "
                     "which nobody outside can choose",
                     hint="make it a parameter of the function",
@@ -215,7 +215,7 @@ def _runs(program: Program, sizes: Sequence[Sizes] | None) -> tuple[Run, ...]:
         wanted = choose_sizes(program)
         if not wanted:
             raise input_error(
-                "EATSS-V007",
+                "EATSS-V005",
                 f"the sizes of '{program.name}' are fixed, and so large that the original takes "
                 "too long, or too much memory, to compare with",
                 hint=_smaller_hint(program),
@@ -339,7 +339,7 @@ def _completed(program: Program, given: Sizes) -> dict[str, int]:
         value = given.get(parameter.name, parameter.default)
         if value is None:
             raise input_error(
-                "EATSS-V009",
+                "EATSS-V008",
                 f"size '{parameter.name}' has no value",
                 hint=f"give all sizes, like --size {','.join(f'{name}=37' for name in names)}",
             )
@@ -360,7 +360,7 @@ def _check_ranges(program: Program, values: Sizes) -> None:
         least, most = limits.get(name, (-(2**31), 2**31 - 1))
         if not least <= value <= most:
             raise input_error(
-                "EATSS-V014",
+                "EATSS-V008",
                 f"size '{name}' is {value}, which its type in C does not have",
                 hint=f"give a number from {least} to {most}",
             )
@@ -461,14 +461,14 @@ def _note(report: _Report, status: Status, what: str) -> None:
     """
     if report.entered is None or report.entered.stage == "compile":
         raise InternalError(
-            Diagnostic(code="EATSS-V901", message=f"the verifying process {what} while compiling")
+            Diagnostic(code="EATSS-V900", message=f"the verifying process {what} while compiling")
         )
     run = report.entered.run
     entry = report.program.entries[run.entry]
     if report.entered.stage != "generated":
         at = ", ".join(f"{name}={value}" for name, value in run.sizes)
         raise input_error(
-            "EATSS-V012",
+            "EATSS-V011",
             f"the original function '{entry.function}' {what} at {at or 'its fixed sizes'}",
             hint=_other_sizes(run.sizes),
         )

@@ -67,7 +67,7 @@ def test_a_sweep_by_its_name_and_by_its_file_is_one(tmp_path: Path) -> None:
 def test_a_misspelt_name_is_told_with_the_nearest_and_all(name: str) -> None:
     with pytest.raises(InputError) as caught:
         eatss.read_sweep(f"@{name}")
-    assert caught.value.code == "EATSS-D017"
+    assert caught.value.code == "EATSS-D001"
     hint = caught.value.diagnostics[0].hint or ""
     assert hint.startswith("did you mean @gemm")
     assert ", ".join(f"@{one}" for one in sweep_names()) in hint
@@ -91,7 +91,7 @@ def test_none_is_written(
     before = (SWEEPS / "gemm.db").read_bytes()
     done = command(*words)
     assert done.returncode == 2
-    assert "EATSS-D018" in done.stderr
+    assert "EATSS-D012" in done.stderr
     assert "Traceback" not in done.stderr
     assert (SWEEPS / "gemm.db").read_bytes() == before
     assert list(tmp_path.iterdir()) == []
@@ -99,7 +99,7 @@ def test_none_is_written(
 
 def test_eatss_sweep_writes_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="EATSS-D018"):
+    with pytest.raises(InputError, match="EATSS-D012"):
         eatss.sweep("@gemm", output="@gemm")
 
 

@@ -159,7 +159,7 @@ def test_ctrl_c_before_anything_was_measured_says_so(gemm: Path) -> None:
         ([str(KERNELS)], "EATSS-V003", "holds no generated program"),
         (["GEMM", "-o", "x"], "EATSS-E047", "nothing is generated"),
         (["GEMM", "--target", "2"], "EATSS-E048", "--target is '2'"),
-        (["GEMM", "--size", "N"], "EATSS-V013", "gives no sizes"),
+        (["GEMM", "--size", "N"], "EATSS-V008", "gives no sizes"),
         (["GEMM", "--size", "QQ=4"], "EATSS-E072", "has no size 'QQ'"),
         ([str(GEMM), "--gpu", "h201"], "EATSS-G001", "h201"),
     ],

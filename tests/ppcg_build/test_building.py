@@ -82,7 +82,7 @@ def test_an_original_of_fixed_sizes_that_fails_is_to_be_generated_again(
     with pytest.raises(eatss.InputError) as caught:
         verify(made.program, device="cpu")
     (found,) = caught.value.diagnostics
-    assert (found.code, "at its fixed sizes" in found.message) == ("EATSS-V012", True)
+    assert (found.code, "at its fixed sizes" in found.message) == ("EATSS-V011", True)
     assert "-DMINI_DATASET" in str(found.hint)
 
 

@@ -185,4 +185,4 @@ def test_a_size_that_the_function_computes_cannot_be_chosen(tmp_path: Path) -> N
     )
     with pytest.raises(InputError, match="size 'm' is a local variable of 'kernel'") as caught:
         verified(generated(text, tmp_path))
-    assert caught.value.code == "EATSS-V006"
+    assert caught.value.code == "EATSS-V005"

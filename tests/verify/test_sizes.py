@@ -134,7 +134,7 @@ def test_fixed_sizes_that_take_too_long_are_refused_with_a_hint(
     fixed = replace(program, parameters=(), kernels=(kernel,), entries=(entry,), text=text)
     with pytest.raises(InputError) as caught:
         verify(folder(fixed, ""), device="cpu")
-    assert caught.value.code == "EATSS-V007"
+    assert caught.value.code == "EATSS-V005"
     assert "between #ifndef and #endif" in (caught.value.diagnostics[0].hint or "")
     given = replace(fixed, original=replace(fixed.original, defines=("N=1000",)))
     with pytest.raises(InputError) as caught:
@@ -148,7 +148,7 @@ def test_sizes_are_read_from_text() -> None:
     for text in ("N", "N=", "N=x", "=3=4"):
         with pytest.raises(InputError) as caught:
             parse_sizes([text])
-        assert caught.value.code == "EATSS-V013"
+        assert caught.value.code == "EATSS-V008"
 
 
 def test_a_matrix_that_conditions_ask_for_may_be_larger_than_others() -> None:

@@ -96,7 +96,7 @@ def test_a_space_that_decides_what_is_not_there_is_refused(
 ) -> None:
     with pytest.raises(InputError) as caught:
         outline_of(f'name = "x"\n[iterators]\n{iterators}\n', tmp_path)
-    assert caught.value.code == "EATSS-W013"
+    assert caught.value.code == "EATSS-W010"
     assert hint in (caught.value.diagnostics[0].hint or "")
 
 

@@ -275,7 +275,7 @@ def test_a_model_that_nobody_knows_is_refused_before_anything_is_made(tmp_path: 
     file.write_text('name = "models"\n[iterators]\nmodel = ["paper", "calibrated"]\n')
     with pytest.raises(InputError, match="model is 'calibrated', which it cannot be") as caught:
         swept(file, tmp_path / "gemm.db")
-    assert caught.value.code == "EATSS-S023"
+    assert caught.value.code == "EATSS-S018"
     assert not (tmp_path / "gemm.db").exists()
 
 
@@ -350,9 +350,9 @@ def test_splits_and_fractions_are_swept(tmp_path: Path) -> None:
     [
         (
             'name = "x"\n[iterators]\ntile_i = [16]\n[filters]\n"none" = "tile_i > 16"\n',
-            "EATSS-S017",
+            "EATSS-S016",
         ),
-        ('name = "x"\n[iterators]\ntile_i = { start = 1, stop = "N" }\n', "EATSS-S009"),
+        ('name = "x"\n[iterators]\ntile_i = { start = 1, stop = "N" }\n', "EATSS-S007"),
     ],
 )
 def test_bad_spaces_are_told_before_anything_is_made(text: str, code: str, tmp_path: Path) -> None:
@@ -388,4 +388,4 @@ def test_options_that_something_has_no_use_for_are_refused(
     words: tuple[str, ...], refused: str
 ) -> None:
     done = eatss("sweep", *words)
-    assert (done.returncode, f"error: {refused} [EATSS-W007]" in done.stderr) == (2, True)
+    assert (done.returncode, f"error: {refused} [EATSS-W005]" in done.stderr) == (2, True)

@@ -145,7 +145,7 @@ def test_the_model_asks_in_the_order_of_what_was_predicted() -> None:
 def test_without_predictions_the_model_cannot_be_tried() -> None:
     with pytest.raises(InputError) as caught:
         replayed(sweep([row(0, 0, 1.0)]), ("model",), 1)
-    assert caught.value.code == "EATSS-T003"
+    assert caught.value.code == "EATSS-T001"
     assert replayed(sweep([row(0, 0, 1.0)]), ("random",), 1).model_top is None
 
 
@@ -207,9 +207,9 @@ def test_where_nothing_was_measured_that_is_said(rows: Sequence[object]) -> None
 
 def test_a_replay_of_nothing_is_refused() -> None:
     for strategies, seeds, shares in [((), 1, (1.0,)), (("random",), 0, (1.0,))]:
-        with pytest.raises(InputError, match="EATSS-T008"):
+        with pytest.raises(InputError, match="EATSS-T007"):
             replayed(random_sweep(2, 1), strategies, seeds, shares=shares)
-    with pytest.raises(InputError, match="EATSS-T008"):
+    with pytest.raises(InputError, match="EATSS-T007"):
         replayed(random_sweep(2, 1), ("random",), 1, shares=(1.5,))
 
 

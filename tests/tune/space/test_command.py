@@ -71,7 +71,7 @@ def test_a_derived_space_is_a_file_to_start_from(tmp_path: Path) -> None:
     assert counted["kept"] == bound.count().kept
     refused = eatss("space", gemm)
     assert refused.returncode == 2
-    assert "EATSS-S022" in refused.stderr
+    assert "EATSS-S018" in refused.stderr
 
 
 def test_what_a_file_of_a_space_has_no_use_for_is_refused(tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ def test_columns_and_single_values_are_those_of_python(grown: Grown, rows: list[
             wanted.append(Refused)
             with pytest.raises(ExpressionFault) as raised:
                 evaluate_one(expression, row)
-            assert raised.value.code in {"EATSS-S013", "EATSS-S014"}
+            assert raised.value.code == "EATSS-S013"
         else:
             assert evaluate_one(expression, row) == wanted[-1]
             assert wanted[-1] == eval(grown.text, dict(_REFERENCE), dict(row))
@@ -252,21 +252,21 @@ def test_columns_and_single_values_are_those_of_python(grown: Grown, rows: list[
         ("(dim_m", "EATSS-S007", "("),
         ("", "EATSS-S007", ""),
         ("dim_m if", "EATSS-S007", "d"),
-        ("__import__('os').system('true')", "EATSS-S008", "__import__('os').system('true')"),
-        ("(lambda: 1)()", "EATSS-S008", "(lambda: 1)()"),
-        ("[x for x in [1]]", "EATSS-S008", "[x for x in [1]]"),
-        ("1 + dim_m[0]", "EATSS-S008", "dim_m[0]"),
-        ("f'{dim_m}'", "EATSS-S008", "f'{dim_m}'"),
-        ("dim_m | 1", "EATSS-S008", "dim_m | 1"),
-        ("2 * mni(1, 2)", "EATSS-S008", "mni(1, 2)"),
-        ("min(1)", "EATSS-S008", "min(1)"),
-        ("None", "EATSS-S008", "None"),
-        ("1 + 9007199254740993", "EATSS-S014", "9007199254740993"),
-        ("'é' == dimm", "EATSS-S009", "dimm"),
-        ("   'a' + dim_m", "EATSS-S012", "'a'"),
-        ("dim_m and 'a' == 1", "EATSS-S012", "'a' == 1"),
+        ("__import__('os').system('true')", "EATSS-S007", "__import__('os').system('true')"),
+        ("(lambda: 1)()", "EATSS-S007", "(lambda: 1)()"),
+        ("[x for x in [1]]", "EATSS-S007", "[x for x in [1]]"),
+        ("1 + dim_m[0]", "EATSS-S007", "dim_m[0]"),
+        ("f'{dim_m}'", "EATSS-S007", "f'{dim_m}'"),
+        ("dim_m | 1", "EATSS-S007", "dim_m | 1"),
+        ("2 * mni(1, 2)", "EATSS-S007", "mni(1, 2)"),
+        ("min(1)", "EATSS-S007", "min(1)"),
+        ("None", "EATSS-S007", "None"),
+        ("1 + 9007199254740993", "EATSS-S013", "9007199254740993"),
+        ("'é' == dimm", "EATSS-S007", "dimm"),
+        ("   'a' + dim_m", "EATSS-S011", "'a'"),
+        ("dim_m and 'a' == 1", "EATSS-S011", "'a' == 1"),
         ("dim_m // (dim_m - 8)", "EATSS-S013", "dim_m // (dim_m - 8)"),
-        ("dim_m ** 65", "EATSS-S012", "65"),
+        ("dim_m ** 65", "EATSS-S011", "65"),
         ("+" * 500 + "1", "EATSS-S007", None),
         ("(" * 500 + "1" + ")" * 500, "EATSS-S007", None),
         ("1" * 6000, "EATSS-S007", None),

@@ -121,7 +121,7 @@ def test_a_variant_is_found_by_how_its_key_begins() -> None:
     for beginning in ("ab", "x", ""):
         with pytest.raises(InputError) as refusal:
             rows_of_variant(sweep_of(*rows), beginning)
-        assert refusal.value.code == "EATSS-D016"
+        assert refusal.value.code == "EATSS-D013"
 
 
 def test_cards_of_a_kind_go_into_one_store(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_sweeps_of_different_things_are_not_merged() -> None:
     ]
     with pytest.raises(InputError) as refusal:
         merged([("a.db", sweep_of()), ("b.db", sweep_of(space=OTHER_SPACE))])
-    assert refusal.value.code == "EATSS-D011"
+    assert refusal.value.code == "EATSS-D010"
 
 
 def test_nothing_is_written_where_something_is(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_ages_and_dates(age: str, wanted: datetime) -> None:
 def test_what_is_no_age_is_refused(age: str) -> None:
     with pytest.raises(InputError) as refusal:
         moment_before(age, NOW)
-    assert refusal.value.code == "EATSS-D014"
+    assert refusal.value.code == "EATSS-D013"
 
 
 def test_a_summary_has_what_was_spent_and_what_is_best() -> None:

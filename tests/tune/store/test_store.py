@@ -120,5 +120,5 @@ def test_a_space_of_the_same_variables_takes_the_place(tmp_path: Path) -> None:
     assert Store.read(path).space == WIDER_SPACE
     with pytest.raises(InputError, match=r"tile_i, tile_j, now threads_j, tile_i") as refusal:
         Store.create_or_resume(path, identity(), OTHER_SPACE)
-    assert refusal.value.code == "EATSS-D011"
+    assert refusal.value.code == "EATSS-D010"
     assert Store.read(path).space == WIDER_SPACE

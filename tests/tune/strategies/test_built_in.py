@@ -95,7 +95,7 @@ def test_the_model_comes_first_and_its_points_outside_the_space_are_left_out() -
 def test_without_an_order_of_the_model_that_is_said() -> None:
     with pytest.raises(InputError) as caught:
         make("model", StrategyJob(space=grid(2)))
-    assert caught.value.code == "EATSS-T003"
+    assert caught.value.code == "EATSS-T001"
 
 
 def test_random_draws_each_order_equally_often() -> None:
