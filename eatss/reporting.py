@@ -46,7 +46,7 @@ def sweep_report(
         The numbers of each sweep, and geometric means over all.
 
     Raises:
-        InputError: a store cannot be read (``EATSS-D001`` to ``D007``, ``D017``); the page needs a
+        InputError: a store cannot be read (``EATSS-D001`` to ``D007``); the page needs a
             package that is not installed (``EATSS-E052``); a file cannot be written
             (``EATSS-E053``); ``output`` is what is read, or a store (``EATSS-D012``).
     """

@@ -74,7 +74,7 @@ def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
             with noted(space, findings):
                 dimension.below(of_no_rows, 0)
     findings += (
-        finding("EATSS-S013", f"{name} = {value} is over 2^53", ("constants",), origin_of(space))
+        finding("EATSS-S014", f"{name} = {value} is over 2^53", ("constants",), origin_of(space))
         for name, value in values.items()
         if isinstance(value, int | float) and not abs(value) <= LARGEST
     )

@@ -60,7 +60,7 @@ def parsed_space(space: Space) -> ParsedSpace:
     """Parse a space and check its names.
 
     Raises:
-        InputError: ``EATSS-S004`` to ``S012``, all findings.
+        InputError: ``EATSS-S004`` to ``S011``, all findings.
     """
     reading = _Reading(space)
     reading.check_names()
@@ -228,7 +228,7 @@ def _value_fault(value: object) -> tuple[str, str] | None:
     if not isinstance(value, bool | int | float):
         return "EATSS-S004", f"{value!r} is neither a number, nor a text, nor true or false"
     if not abs(value) <= LARGEST:
-        return "EATSS-S013", f"the value {value} is over 2^53"
+        return "EATSS-S014", f"the value {value} is over 2^53"
     return None
 
 
@@ -245,7 +245,7 @@ def read_space(path: str | os.PathLike[str]) -> Space:
 
     Raises:
         InputError: ``EATSS-S001`` it cannot be read, or it is no TOML,
-            ``EATSS-S004`` to ``S012`` what it says is wrong; all findings with their places.
+            ``EATSS-S004`` to ``S011`` what it says is wrong; all findings with their places.
     """
     try:
         text = read_regular(path, MAX_FILE_BYTES).decode("utf-8")
@@ -293,7 +293,7 @@ def space_from_document(document: Mapping[str, Any], source: str = "", *, text: 
         text: the TOML text that the mapping was read from, so that messages point into it.
 
     Raises:
-        InputError: ``EATSS-S004`` to ``S012``, all findings.
+        InputError: ``EATSS-S004`` to ``S011``, all findings.
     """
     reading = _Document(document, Origin(label=source or "space", text=text or None))
     space = Space(

@@ -119,7 +119,7 @@ def parse_expression(text: str, path: Place = ()) -> Expression:
 
     Raises:
         ExpressionFault: ``EATSS-S007`` it is none, or it has what is not on the list,
-            ``EATSS-S013`` a whole number beyond 2^53.
+            ``EATSS-S014`` a whole number beyond 2^53.
     """
     text = re.sub(r"[\r\n\t]", " ", text)
 
@@ -266,9 +266,9 @@ def _check_literal(whole: Expression, node: ast.Constant) -> None:
         if not value.isprintable():
             raise whole.fault("EATSS-S007", "a text has printable characters only", node)
     elif isinstance(value, int) and abs(value) > LARGEST:
-        raise whole.fault("EATSS-S013", "a whole number is at most 2^53", node)
+        raise whole.fault("EATSS-S014", "a whole number is at most 2^53", node)
     elif isinf(value):
-        raise whole.fault("EATSS-S013", "this number is too large", node)
+        raise whole.fault("EATSS-S014", "this number is too large", node)
 
 
 _KINDS = {
@@ -404,7 +404,7 @@ def evaluate(expression: Expression, columns: Named, rows: int) -> Column:
 
     Raises:
         ExpressionFault: ``EATSS-S007`` an unknown name, ``EATSS-S011`` a value of the wrong kind,
-            ``EATSS-S013`` a division by zero, or a value that is too large.
+            ``EATSS-S013`` a division by zero, ``EATSS-S014`` a value that is too large.
     """
     with np.errstate(all="ignore"):
         return _Rows(expression, columns, rows).value(expression.tree, _ALL)
@@ -599,7 +599,7 @@ class _Rows:
         bad, message = ~np.isfinite(column), "the result is too large"
         if whole or column.dtype.kind == "i":
             bad, message = ~(np.abs(column) <= LARGEST), "the result is a whole number over 2^53"
-        self._refuse(bad, "EATSS-S013", message, node, where)
+        self._refuse(bad, "EATSS-S014", message, node, where)
         return column
 
     def _refuse(self, bad: Column, code: str, message: str, node: ast.expr, where: Column) -> None:

@@ -296,7 +296,8 @@ def read_exported(path: str | os.PathLike[str]) -> Sweep:
     """Return the sweep of a JSON file of ``eatss results export``.
 
     Raises:
-        InputError: ``EATSS-D001``, it cannot be read; ``EATSS-D020``, it is of another version, or it is damaged, or no JSON.
+        InputError: ``EATSS-D001``, it cannot be read; ``EATSS-D020``, it is of another version,
+            damaged, or no JSON.
     """
     try:
         found = SWEEP.from_dict(json.loads(read_regular(path, MOST_BYTES)))
@@ -347,10 +348,10 @@ class Store:
         a space may grow from session to session, and rows outside of it stay.
 
         Raises:
-            InputError: there is no folder (``EATSS-D001``); the file is no store (``D002``),
-                damaged (``D003``), of a newer eatss (``D004``), written by another process
+            InputError: there is no folder (``EATSS-D001``); the file is no store
+                or of a newer eatss (``D002``), damaged (``D003``), written by another process
                 (``D005``) or cannot be opened (``D006``); there is no room (``D007``); it is of
-                something else (``D010``) or of a space of other variables (``D011``).
+                something else, or of a space of other variables (``D010``).
         """
         place = real_path(path)
         if not place.parent.is_dir():

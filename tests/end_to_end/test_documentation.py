@@ -36,12 +36,12 @@ from tests.examples import with_long
 from tests.forked_workers import python
 from tests.ppcg_build.recorded_ppcg import wrapper
 from tests.report.measurements import measured
-from tests.tune.store.sweeps import sweep
+from tests.tune.sweeps import sweep
 
 pytestmark = pytest.mark.usefixtures("kept")
 
 SCRIPTED = "tests.end_to_end.scripted_for_any:AnyProgram"
-PRICED = "tests.tune.explore.priced_card:PricedCard"
+PRICED = "tests.tune.priced_card:PricedCard"
 ON_A_SCRIPTED_CARD = f"""\
 from functools import partial
 import eatss, eatss.measuring

@@ -14,7 +14,7 @@ from eatss.tune.rows import Sweep
 from eatss.tune.store import Store
 from tests.end_to_end.in_process import eatss as command
 from tests.report.measurements import measured
-from tests.tune.store.sweeps import SPACE, card, identity, refused, row
+from tests.tune.sweeps import SPACE, card, identity, refused, row
 
 ROWS = (
     row(16, time_s=7e-3, role="default"),

@@ -22,7 +22,7 @@ from eatss.tune import tables
 from eatss.tune.rows import Row, Sweep
 from eatss.tune.store import Store, read_sweep
 from eatss.tune.tables import MIGRATIONS, VERSION, migrate, on_network, opened_to_read
-from tests.tune.store.sweeps import SPACE, card, identity, row
+from tests.tune.sweeps import SPACE, card, identity, row
 
 FULL_DISK = Path(__file__).with_name("full_disk.py")
 

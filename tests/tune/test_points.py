@@ -1,15 +1,19 @@
-"""What a point decides is what is selected, for every kernel that ships."""
+"""What a point decides is what is selected, for every kernel that ships.
+
+Variants are made and measured in threads; what fails in one is raised where it is waited for.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from eatss.analysis.layout import WarpUse
-from eatss.base.diagnostics import InputError
+from eatss.base.diagnostics import InputError, input_error
 from eatss.cards import load_profile
 from eatss.cards.document import profile_to_document
 from eatss.choose import KernelSelection
@@ -25,10 +29,11 @@ from eatss.tune.jobs import MakerJob, SourceText, Wanted
 from eatss.tune.makers import CudaMaker, default_sizes
 from eatss.tune.outline import Outline, outlined
 from eatss.tune.points import variant_key
+from eatss.tune.processes import LocalLab
 from eatss.tune.rows import Role
 from tests.examples import with_long
 
-KERNELS = Path(__file__).parents[3] / "kernels"
+KERNELS = Path(__file__).parents[2] / "kernels"
 NAMES = sorted(path.stem for path in KERNELS.glob("*.c"))
 QUICK = ("durbin", "gemm")
 PROFILE = load_profile("h200")
@@ -205,3 +210,16 @@ def test_variants_at_all_sizes_are_of_the_program_that_is_selected(tmp_path: Pat
         assert made.folder is not None
         kernels = load_program(Path(made.folder)).kernels
         assert [kernel.statements for kernel in kernels] == [("S1",)]
+
+
+def no_workshop() -> NoReturn:
+    raise input_error("EATSS-E046", "there is no card to make variants for")
+
+
+def test_a_lab_that_cannot_make_anything_says_why() -> None:
+    lab = LocalLab(no_workshop, 1, ())
+    try:
+        with pytest.raises(InputError, match="no card to make variants for"):
+            lab.done(10.0)
+    finally:
+        lab.close()

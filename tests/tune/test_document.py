@@ -1,7 +1,11 @@
-"""Documents of spaces: the right ones load and come back, the wrong ones say what and where."""
+"""Documents of spaces: the right ones load and come back, the wrong ones say what and where.
+
+``eatss space`` as a user types it.
+"""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,7 @@ from eatss.cards import load_profile
 from eatss.tune.bound import bind, check_known_values
 from eatss.tune.document import read_space, space_from_document, space_from_text, space_text
 from eatss.tune.points import Generated, Listed, Range, card_constants
+from tests.end_to_end.in_process import eatss
 
 GOOD = """
 name = "dgemm"
@@ -32,7 +37,7 @@ tile_i = "dim_m"
 "k0.threads_i" = "dim_n"
 uniform = true
 """
-EXAMPLES = Path(__file__).parents[3] / "examples" / "spaces"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "spaces"
 
 TABLE_II = """
 16 16 64 96 16 64 4 16 16
@@ -69,9 +74,9 @@ def test_a_space_is_read_and_comes_back() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "code", "place", "words"),
     [
-        ("dim_m * dim_n <=", "dim_m * dimn <=", "S009", (15, "dimn"), "did you mean dim_n?"),
+        ("dim_m * dim_n <=", "dim_m * dimn <=", "S007", (15, "dimn"), "did you mean dim_n?"),
         ("dim_m * dim_n <=", "dim_m dim_n <=", "S007", (15, "dim_n"), "this is no expression"),
-        ("dim_m * dim_n <=", "dim_m @ dim_n <=", "S008", (15, "dim_m @ dim_n"), "cannot stand in"),
+        ("dim_m * dim_n <=", "dim_m @ dim_n <=", "S007", (15, "dim_m @ dim_n"), "cannot stand in"),
         (
             'stop = "max_threads"',
             'stop = "blk_k"',
@@ -80,53 +85,53 @@ def test_a_space_is_read_and_comes_back() -> None:
             "which comes after",
         ),
         ('stop = "max_threads"', 'stop = "dim_m"', "S011", (7, "dim_m"), "depend on dim_m itself"),
-        ("bytes = 8", 'bytes = "max_threads / bytes"', "S010", (5, "bytes"), "bytes → bytes"),
+        ("bytes = 8", 'bytes = "max_threads / bytes"', "S004", (5, "bytes"), "bytes → bytes"),
         ("bytes = 8", 'bytes = "dim_m"', "S011", (5, "dim_m"), "uses the iterator dim_m"),
-        ("bytes = 8", "bytes = [8]", "S005", (5, "bytes"), "neither an expression nor a number"),
-        ("bytes = 8", "dim_m = 8", "S006", (7, "dim_m"), "dim_m is a constant and an iterator"),
-        ("bytes = 8", "min = 8", "S006", (5, "min"), "min is a function"),
+        ("bytes = 8", "bytes = [8]", "S004", (5, "bytes"), "neither an expression nor a number"),
+        ("bytes = 8", "dim_m = 8", "S004", (7, "dim_m"), "dim_m is a constant and an iterator"),
+        ("bytes = 8", "min = 8", "S004", (5, "min"), "min is a function"),
         ("bytes = 8", 'bytes = "8 // 0"', "S013", (5, "8 // 0"), "division by zero"),
         ("bytes = 8", "bytes = 9007199254740993", "S014", (5, "9007199254740993"), "at most 2^53"),
         ("[filters]", "[filter]", "S004", (14, "filter"), "did you mean filters?"),
         ("step = 16", "stepp = 16", "S004", (7, "stepp"), "did you mean step?"),
-        ("step = 16", "step = 0", "S015", (7, "0"), "a step of 0"),
-        ("step = 16", "step = 0.5", "S012", (7, "0.5"), "whole numbers"),
+        ("step = 16", "step = 0", "S011", (7, "0"), "a step of 0"),
+        ("step = 16", "step = 0.5", "S011", (7, "0.5"), "whole numbers"),
         ("dim_n = [8, 16, 32]", "dim_n = []", "S016", (8, "dim_n"), "dim_n has no values"),
-        ("dim_n = [8, 16, 32]", "dim_n = [8, 8]", "S006", (8, "dim_n"), "the value 8 twice"),
-        ("dim_n = [8, 16, 32]", "dim_n = 8", "S005", (8, "dim_n"), "write [8, 16, 32]"),
-        ("dim_n = [8, 16, 32]", "dim_n = { start = 8 }", "S005", (8, "dim_n"), "has no stop"),
-        ("powers = [2, 1, 64]", "powers = [2, 64]", "S008", (9, "powers"), "powers takes 3, not 2"),
-        ("powers = [2, 1, 64]", "powers = [1, 1, 64]", "S019", (9, "1"), "a base is 2 or more"),
+        ("dim_n = [8, 16, 32]", "dim_n = [8, 8]", "S004", (8, "dim_n"), "the value 8 twice"),
+        ("dim_n = [8, 16, 32]", "dim_n = 8", "S004", (8, "dim_n"), "write [8, 16, 32]"),
+        ("dim_n = [8, 16, 32]", "dim_n = { start = 8 }", "S004", (8, "dim_n"), "has no stop"),
+        ("powers = [2, 1, 64]", "powers = [2, 64]", "S007", (9, "powers"), "powers takes 3, not 2"),
+        ("powers = [2, 1, 64]", "powers = [1, 1, 64]", "S011", (9, "1"), "a base is 2 or more"),
         (
             "dim_m * dim_n <= max_threads",
             "layout",
-            "S012",
+            "S011",
             (15, "layout"),
             "is no condition",
         ),
         (
             "dim_m * dim_n <= max_threads",
             "layout * 2 > 1",
-            "S012",
+            "S011",
             (15, "layout"),
             "number belongs",
         ),
         (
             "dim_m * dim_n <= max_threads",
             "layout == 2",
-            "S012",
+            "S011",
             (15, "layout == 2"),
             "compares",
         ),
         (
             '"k0.threads_i" = "dim_n"',
             'k0.threads_i = "dim_n"',
-            "S005",
+            "S004",
             (16, "variant"),
             '"k0.threads_i"',
         ),
-        ('name = "dgemm"', "", "S005", None, "name is missing"),
-        ("[constants]", "[constants", "S003", (3, ""), "not valid TOML"),
+        ('name = "dgemm"', "", "S004", None, "name is missing"),
+        ("[constants]", "[constants", "S001", (3, ""), "not valid TOML"),
     ],
 )
 def test_a_mistake_is_pointed_at(
@@ -250,3 +255,73 @@ def test_the_space_of_beast_contains_its_table_ii() -> None:
 def test_the_space_of_beast_has_as_many_points_as_documented() -> None:
     count = bind(read_space(EXAMPLES / "beast-dgemm.toml"), {}).count()
     assert (count.raw, count.kept) == (18706096689302732800, 1446)
+
+
+ROOT = Path(__file__).parents[2]
+OWN = """
+name = "own"
+[iterators]
+a = { start = 1, stop = "N" }
+b = [1, 2]
+[filters]
+"no larger than two" = "a * b <= 2"
+"""
+
+
+def test_the_table_has_what_each_filter_removes(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(OWN)
+    done = eatss("space", str(tmp_path / "own.toml"), "--param", "N=100", "--sample", "1")
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert lines[2] == ["raw", "200"]
+    assert lines[3] == ["no", "larger", "than", "two", "−197", "98.5", "%"]
+    assert lines[4] == ["kept", "3", "1.5", "%"]
+    assert lines[5] in (["1", "a=1", "b=1"], ["1", "a=1", "b=2"], ["1", "a=2", "b=1"])
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+
+
+def test_json_carries_the_count_and_the_sample(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(OWN)
+    options = ("--param", "N=4", "--sample", "9", "--format", "json")
+    done = eatss("space", str(tmp_path / "own.toml"), *options)
+    found = json.loads(done.stdout)
+    assert (found["raw"], found["kept"]) == (8, 3)
+    assert sorted(map(str, found["sample"])) == [
+        "{'a': 1, 'b': 1}",
+        "{'a': 1, 'b': 2}",
+        "{'a': 2, 'b': 1}",
+    ]
+
+
+def test_an_empty_space_is_counted_and_then_refused(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(OWN.replace("<= 2", "<= 0"))
+    done = eatss("space", str(tmp_path / "own.toml"), "--param", "N=3")
+    assert done.returncode == 1
+    assert "kept" in done.stdout
+    assert '"no larger than two" removes the last 6 of 6' in done.stderr
+
+
+def test_a_mistake_in_a_file_is_shown_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(OWN)
+    done = eatss("space", str(tmp_path / "own.toml"))
+    assert done.returncode == 2
+    assert "own.toml:4:26: error: nothing is called N" in done.stderr
+
+
+def test_a_derived_space_is_a_file_to_start_from(tmp_path: Path) -> None:
+    gemm = str(ROOT / "kernels" / "gemm.c")
+    printed = eatss("space", gemm, "--gpu", "h200", "--format", "toml").stdout
+    (tmp_path / "gemm.toml").write_text(printed)
+    bound = bind(read_space(tmp_path / "gemm.toml"), card_constants(load_profile("h200")))
+    counted = json.loads(eatss("space", gemm, "--gpu", "h200", "--format", "json").stdout)
+    assert counted["kept"] == bound.count().kept
+    refused = eatss("space", gemm)
+    assert refused.returncode == 2
+    assert "EATSS-S018" in refused.stderr
+
+
+def test_what_a_file_of_a_space_has_no_use_for_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(OWN)
+    for words in (["--param", "typo=4"], ["--param", "a=4"], ["-D", "X"], ["--target", "ppcg"]):
+        done = eatss("space", str(tmp_path / "own.toml"), "--param", "N=4", *words)
+        assert (done.returncode, "EATSS-C012" in done.stderr) == (2, True), words

@@ -30,7 +30,7 @@ from eatss.tune.rows import (
     with_counters,
 )
 from eatss.tune.store import Store, merged
-from tests.tune.store.sweeps import OTHER_SPACE, SPACE, WIDER_SPACE, card, identity, refused, row
+from tests.tune.sweeps import OTHER_SPACE, SPACE, WIDER_SPACE, card, identity, refused, row
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 

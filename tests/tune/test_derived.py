@@ -20,16 +20,11 @@ from eatss.frontend.options import Reading
 from eatss.lower.structures import structures_for
 from eatss.session.session import Session
 from eatss.tune.bound import bind
-from eatss.tune.derived import (
-    PPCG_TILES,
-    derived_space,
-    kernel_spaces,
-    point_of,
-)
+from eatss.tune.derived import PPCG_TILES, derived_space, kernel_spaces, point_of
 from eatss.tune.document import space_from_text, space_text
 from eatss.tune.points import card_constants
 
-KERNELS = Path(__file__).parents[3] / "kernels"
+KERNELS = Path(__file__).parents[2] / "kernels"
 NAMES = sorted(path.stem for path in KERNELS.glob("*.c"))
 QUICK = {"gemm", "atax"}
 

@@ -11,7 +11,7 @@ from eatss.tune.generation import Generation
 from eatss.tune.jobs import SweepOptions
 from eatss.tune.strategies import Budget
 from eatss.tune.sweeping import sweep
-from tests.tune.explore.test_sweep import GEMM
+from tests.tune.test_sweep import GEMM
 
 pytestmark = pytest.mark.gpu
 

@@ -11,11 +11,11 @@ import sys
 from itertools import count
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[3]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from eatss.base.diagnostics import EatssError
 from eatss.tune.store import Store
-from tests.tune.store.sweeps import SPACE, identity, row
+from tests.tune.sweeps import SPACE, identity, row
 
 LEAST_ROWS = 5
 MOST_BYTES = 150_000

@@ -19,7 +19,7 @@ from eatss.measurement.measurement import DeviceInfo
 from eatss.program import Program
 from tests.measurement.scripted_card import CardScript, Script, ScriptedCard, ScriptedWorkload
 
-PATH = "tests.tune.explore.priced_card:PricedCard"
+PATH = "tests.tune.priced_card:PricedCard"
 
 
 def price(tiles: Mapping[str, int], threads: int) -> tuple[float, float]:

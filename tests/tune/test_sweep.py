@@ -30,11 +30,11 @@ from eatss.tune.store import Store
 from eatss.tune.strategies import Budget
 from eatss.tune.sweeping import prepare_sweep, sweep
 from tests.end_to_end.in_process import eatss
-from tests.tune.explore.priced_card import PATH, price
+from tests.tune.priced_card import PATH, price
 
 pytestmark = pytest.mark.usefixtures("kept")
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 GEMM = ROOT / "kernels" / "gemm.c"
 SPACE = """
 name = "tiles of gemm"
@@ -366,7 +366,7 @@ def test_bad_spaces_are_told_before_anything_is_made(text: str, code: str, tmp_p
 
 def test_without_a_card_it_says_so(space: Path, tmp_path: Path) -> None:
     generation = Generation(gpu="h200", space=space)
-    nowhere = "tests.tune.explore.no_card:NoCard"
+    nowhere = "tests.tune.no_card:NoCard"
     with pytest.raises(InputError) as caught:
         sweep(
             GEMM, output=tmp_path / "x.db", options=options(), generation=generation, card=nowhere

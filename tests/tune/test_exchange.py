@@ -16,7 +16,7 @@ from eatss.tune.exchange import columns_of, exported, format_of
 from eatss.tune.rows import Sweep
 from eatss.tune.store import SWEEP, Store, read_sweep
 from tests.report.measurements import measured
-from tests.tune.store.sweeps import SPACE, card, identity, refused, row
+from tests.tune.sweeps import SPACE, card, identity, refused, row
 
 ROWS = (
     row(role="ours", measurement=measured()),

@@ -1,4 +1,11 @@
-"""Strategies of eatss: what they ask for, in which order, and that no point comes twice."""
+"""A space that is a list: neighbours by definition.
+
+Strategies of eatss: what they ask for, in which order, and that no point comes twice.
+
+Budgets as people write them.
+
+Points that decide the same are asked for once, and the strategy learns of all of them.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +19,38 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
 from eatss.tune.points import Point, Value, variant_key
-from eatss.tune.strategies import STRATEGIES, WAIT, ListedSpace, StrategyJob, make
+from eatss.tune.strategies import (
+    STRATEGIES,
+    WAIT,
+    Budget,
+    Distinct,
+    Guarded,
+    ListedSpace,
+    StrategyJob,
+    make,
+)
 from eatss.tune.strategy import Unseen
-from tests.tune.strategies.spaces import grid, random_costs, spaces, walk, walk_at_once
+from tests.tune.spaces import grid, random_costs, spaces, walk, walk_at_once
+
+
+@given(space=spaces())
+def test_neighbours_differ_in_one_value(space: ListedSpace) -> None:
+    for point in space.points():
+        found = space.neighbours(point)
+        expected = [
+            other
+            for other in space.points()
+            if sum(other[name] != point[name] for name in space.names) == 1
+        ]
+        assert sorted(map(variant_key, found)) == sorted(map(variant_key, expected))
+
+
+def test_the_nearest_values_come_first() -> None:
+    space = ListedSpace(["tile"], [{"tile": value} for value in (64, 1, 8, 32, 2)])
+    assert [point["tile"] for point in space.neighbours({"tile": 8})] == [2, 32, 1, 64]
+    assert space.allows({"tile": 3}) is not None
+    assert space.allows({"tile": 8}) is None
+
 
 BUILT_IN = ("exhaustive", "random", "model", "local")
 seeds = st.integers(0, 2**16)
@@ -249,3 +285,129 @@ def test_an_unknown_strategy_or_choice_is_refused(name: str, code: str) -> None:
     with pytest.raises(InputError) as caught:
         make(name, StrategyJob(space=grid(2)))
     assert caught.value.code == f"EATSS-{code}"
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"),
+    [
+        ("300", Budget(variants=300)),
+        ("300 variants", Budget(variants=300)),
+        ("1 variant", Budget(variants=1)),
+        ("30m", Budget(seconds=1800)),
+        ("1.5 h", Budget(seconds=5400)),
+        ("90s", Budget(seconds=90)),
+        ("20kJ", Budget(joules=20_000)),
+        ("5 J", Budget(joules=5)),
+        ("300, 30m,20kJ", Budget(variants=300, seconds=1800, joules=20_000)),
+    ],
+)
+def test_a_budget_is_read(text: str, budget: Budget) -> None:
+    assert Budget.parse(text) == budget
+    assert Budget.parse(str(budget)) == budget
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a lot", "30x", "0", "0s", "-5", "5 kWh", "300,400", "1m,2s", "1e999s", "300,"]
+)
+def test_what_is_no_budget_is_refused(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Budget.parse(text)
+    assert caught.value.code == "EATSS-T004"
+
+
+def test_what_is_left() -> None:
+    budget = Budget(variants=10, seconds=60)
+    assert budget.left(variants=4, seconds=20.0, joules=1e9) == Budget(variants=6, seconds=40)
+    assert budget.left(variants=10) is None
+    assert budget.left(seconds=60.5) is None
+    assert Budget().left(variants=10**9) == Budget()
+
+
+def test_the_share_is_of_what_runs_out_first() -> None:
+    budget = Budget(variants=10, seconds=60)
+    assert budget.share(variants=5, seconds=45) == 0.75
+    assert budget.share(variants=50) == 1
+    assert Budget().share(variants=50) == 0
+
+
+class Listening(Guarded):
+    """Keeps what it is told."""
+
+    def __init__(self, space: ListedSpace, name: str, seed: int) -> None:
+        job = StrategyJob(space=space, seed=seed, ranked=tuple(space.points()))
+        maker = STRATEGIES.get(name)
+        super().__init__(name, maker(job), job)
+        self.heard: dict[str, float] = {}
+
+    def tell(self, point: Point, cost: float) -> None:
+        self.heard[variant_key(point)] = cost
+        super().tell(point, cost)
+
+
+def first_name(space: ListedSpace) -> str:
+    return str(space.names[0])
+
+
+@settings(max_examples=40)
+@given(
+    space=spaces(),
+    seed=st.integers(0, 2**16),
+    name=st.sampled_from(("exhaustive", "random", "model", "local")),
+)
+def test_one_of_each_is_asked_for_and_all_are_told(
+    space: ListedSpace, seed: int, name: str
+) -> None:
+    decider = first_name(space)
+
+    def decide(point: Point) -> Point:
+        return {"tile_i": point[decider]}
+
+    def cost(point: Point) -> float:
+        return float(point[decider])
+
+    inner = Listening(space, name, seed)
+    asked = walk_at_once(Distinct(inner, decide), cost, seed)
+    decided = {variant_key(point): variant_key(decide(point)) for point in space.points()}
+    assert sorted(decided[key] for key in asked) == sorted(set(decided.values()))
+    assert inner.heard == {variant_key(point): cost(point) for point in space.points()}
+
+
+def test_what_was_measured_before_stands_for_all_that_decide_the_same() -> None:
+    space = grid(3, 4)
+    strategy = Distinct(Listening(space, "exhaustive", 0), lambda point: {"tile": point["a0"]})
+    strategy.tell({"a0": 0, "a1": 2}, 7.0)
+    strategy.expect({"a0": 1, "a1": 0})
+    assert strategy.ask() is WAIT
+    strategy.tell({"a0": 1, "a1": 0}, 5.0)
+    asked = strategy.ask()
+    assert isinstance(asked, dict)
+    assert asked["a0"] == 2
+    strategy.tell(asked, 1.0)
+    assert not isinstance(strategy.ask(), dict)
+
+
+def test_what_is_new_comes_however_much_is_the_same_before_it() -> None:
+    space = grid(2, 3000)
+    strategy = Distinct(Listening(space, "exhaustive", 0), lambda point: {"tile": point["a0"]})
+    for wanted in (0, 1):
+        asked = strategy.ask()
+        assert isinstance(asked, dict)
+        assert asked["a0"] == wanted
+        strategy.tell(asked, 1.0)
+    assert strategy.ask() is None
+
+
+def test_it_ends_with_the_budget_where_nothing_new_comes() -> None:
+    looks = []
+
+    def is_over() -> bool:
+        looks.append(1)
+        return len(looks) == 2
+
+    inner = Listening(grid(60, 60), "random", 1)
+    strategy = Distinct(inner, lambda _point: {"tile": 1}, is_over)
+    asked = strategy.ask()
+    assert isinstance(asked, dict)
+    strategy.tell(asked, 1.0)
+    assert strategy.ask() is None
+    assert 1999 <= len(inner.heard) <= 2001

@@ -9,7 +9,7 @@ import pytest
 from eatss.tune.bound import bind
 from eatss.tune.points import Filter, Generated, Iterator, Point, Range, Space, variant_key
 from eatss.tune.strategies import SearchSpace, StrategyJob, make
-from tests.tune.strategies.spaces import walk, walk_at_once
+from tests.tune.spaces import walk, walk_at_once
 
 SPACE = Space(
     name="threads",

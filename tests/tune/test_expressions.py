@@ -231,7 +231,7 @@ def test_columns_and_single_values_are_those_of_python(grown: Grown, rows: list[
             wanted.append(Refused)
             with pytest.raises(ExpressionFault) as raised:
                 evaluate_one(expression, row)
-            assert raised.value.code == "EATSS-S013"
+            assert raised.value.code in {"EATSS-S013", "EATSS-S014"}
         else:
             assert evaluate_one(expression, row) == wanted[-1]
             assert wanted[-1] == eval(grown.text, dict(_REFERENCE), dict(row))
@@ -261,7 +261,7 @@ def test_columns_and_single_values_are_those_of_python(grown: Grown, rows: list[
         ("2 * mni(1, 2)", "EATSS-S007", "mni(1, 2)"),
         ("min(1)", "EATSS-S007", "min(1)"),
         ("None", "EATSS-S007", "None"),
-        ("1 + 9007199254740993", "EATSS-S013", "9007199254740993"),
+        ("1 + 9007199254740993", "EATSS-S014", "9007199254740993"),
         ("'é' == dimm", "EATSS-S007", "dimm"),
         ("   'a' + dim_m", "EATSS-S011", "'a'"),
         ("dim_m and 'a' == 1", "EATSS-S011", "'a' == 1"),

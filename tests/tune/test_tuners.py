@@ -19,7 +19,7 @@ from eatss.base.diagnostics import InputError
 from eatss.tune.points import Point, Value, variant_key
 from eatss.tune.strategies import WAIT, ListedSpace, StrategyJob, make
 from eatss.tune.strategy import KnownPoints
-from tests.tune.strategies.spaces import grid, walk, walk_at_once
+from tests.tune.spaces import grid, walk, walk_at_once
 
 OPTUNA = pytest.mark.skipif(find_spec("optuna") is None, reason="Optuna is not installed")
 KERNEL_TUNER = pytest.mark.skipif(

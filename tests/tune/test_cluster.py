@@ -23,8 +23,8 @@ from eatss.tune.jobs import SweepOptions
 from eatss.tune.rows import Row
 from eatss.tune.store import Store
 from eatss.tune.sweeping import sweep
-from tests.tune.explore.priced_card import PATH
-from tests.tune.explore.test_sweep import GEMM, POINTS, ROOT, SPACE
+from tests.tune.priced_card import PATH
+from tests.tune.test_sweep import GEMM, POINTS, ROOT, SPACE
 
 pytestmark = pytest.mark.usefixtures("kept")
 

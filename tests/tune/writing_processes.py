@@ -14,11 +14,11 @@ from itertools import count
 from pathlib import Path
 
 if not __package__:  # it is run as a file
-    sys.path.insert(0, str(Path(__file__).parents[3]))
+    sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from eatss.base.diagnostics import EatssError
 from eatss.tune.store import Store
-from tests.tune.store.sweeps import SPACE, identity, row
+from tests.tune.sweeps import SPACE, identity, row
 
 
 def say(text: str) -> None:

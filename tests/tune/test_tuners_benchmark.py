@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import tuners
 from eatss.tune.store import Store
-from tests.tune.replay.sweeps import IDENTITY, row
+from tests.tune.recorded import IDENTITY, row
 
 pytestmark = pytest.mark.skipif(
     find_spec("kernel_tuner") is None, reason="Kernel Tuner is not installed"
