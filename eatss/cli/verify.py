@@ -13,7 +13,7 @@ from eatss.measurement.options import named_nvcc
 
 if TYPE_CHECKING:
     from eatss.verify import Verification
-    from eatss.verify.job import Progress
+    from eatss.verify.result import Progress
 
 EXAMPLES = {
     "verify": """
@@ -73,8 +73,12 @@ def verify(
     if some code of the kernels never ran.
     """
     from eatss import verify as package  # noqa: PLC0415 - keeps --help fast
-    from eatss.verify.job import Compilers  # noqa: PLC0415
-    from eatss.verify.result import Verifications, exit_code, refused  # noqa: PLC0415
+    from eatss.verify.result import (  # noqa: PLC0415
+        Compilers,
+        Verifications,
+        exit_code,
+        refused,
+    )
 
     sizes = package.parse_sizes(size or ())
     compilers = Compilers(

@@ -19,8 +19,7 @@ from eatss.program import Program
 from eatss.program.expression import Sizes
 from eatss.verify.compare import Pointers
 from eatss.verify.instrumentation import instrumented_text
-from eatss.verify.job import DEFAULT_COMPILERS, Compilers
-from eatss.verify.result import Device
+from eatss.verify.result import DEFAULT_COMPILERS, Compilers, Device
 from eatss.verify.sources import (
     CalledOriginal,
     CallShape,

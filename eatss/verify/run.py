@@ -18,28 +18,26 @@ from eatss.program import Program, load_program, program_folder
 from eatss.program.expression import Sizes
 from eatss.verify.element_types import limits_of, numpy_name
 from eatss.verify.instrumentation import instrumented_text
-from eatss.verify.job import (
+from eatss.verify.result import (
     DEFAULT_COMPILERS,
     EVENTS,
     Compared,
     Compilers,
+    Coverage,
+    Device,
     Done,
     Entered,
     Event,
+    Further,
     Job,
     Progress,
     Run,
-    progress_of,
-)
-from eatss.verify.result import (
-    Coverage,
-    Device,
-    Further,
     SizeResult,
     Status,
     Verification,
     coverage_of,
     must_be_bit_equal,
+    progress_of,
 )
 from eatss.verify.sizes import (
     Probe,
@@ -92,7 +90,7 @@ def verify(
         seed: of the data.
         timeout_s: limit of one run of either program at one choice of sizes.
         machine: what compiles and runs the generated program on the device instead of nvcc and
-            the CUDA runtime; see :class:`eatss.verify.job.Job`.
+            the CUDA runtime; see :class:`eatss.verify.result.Job`.
         first_failure: whether to stop at the first failure.
         kept: folder for libraries of the original, of one program and its variants: what stands
             there is not compiled again.

@@ -46,8 +46,21 @@ from eatss.verify.conditions import Conditions, Reached
 from eatss.verify.data import FLAVOURS, INFINITE, SIGNED, Buffer, Buffers, make_buffers
 from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
 from eatss.verify.instrumentation import instrumented_text, least_sizes
-from eatss.verify.job import Compared, Done, Entered, Event, Job, Run, Stage
-from eatss.verify.result import Counts, Further, SizeResult, Status, must_be_bit_equal, sum_of
+from eatss.verify.result import (
+    Compared,
+    Counts,
+    Done,
+    Entered,
+    Event,
+    Further,
+    Job,
+    Run,
+    SizeResult,
+    Stage,
+    Status,
+    must_be_bit_equal,
+    sum_of,
+)
 from eatss.verify.sizes import (
     estimated_points,
     fits,

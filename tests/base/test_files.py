@@ -14,7 +14,7 @@ from eatss.base.files import folder_named, is_c_text, read_regular, write_whole
 from eatss.base.supervisor import Outcome, Worker
 from eatss.frontend.source import path_for_clang
 from eatss.verify import verify
-from eatss.verify.job import Job
+from eatss.verify.result import Job
 from eatss.verify.run import _for_compilers
 from tests.end_to_end.in_process import eatss as command
 
