@@ -160,7 +160,7 @@ _THREAD = "eatss_thread"
 
 def lane_and_warp(thread: IntExpr) -> tuple[IntExpr, IntExpr]:
     """Return the lane of a thread in its warp, and its warp in the block."""
-    return _remainder(thread, CUDA.lanes), _quotient(thread, CUDA.lanes)
+    return thread % CUDA.lanes, thread // CUDA.lanes
 
 
 def interleaved_places(
@@ -181,9 +181,9 @@ def interleaved_places(
     along_x, along_y, *others = threads
     counts = [*reversed(others), along_y // ALONG_Y, along_x // ALONG_X]
     *outer, warp_y, warp_x = digits(Name(warp), [Constant(count) for count in counts], span)
-    lane_y = _remainder(_quotient(Name(lane), 2), ALONG_Y)
-    high = _quotient(Name(lane), 2 * ALONG_Y)
-    lane_x = _remainder(Name(lane), 2) + 2 * high
+    lane_y = Name(lane) // 2 % ALONG_Y
+    high = Name(lane) // (2 * ALONG_Y)
+    lane_x = Name(lane) % 2 + 2 * high
     places = (
         lane_x + ALONG_X * warp_x,
         lane_y + ALONG_Y * warp_y,
@@ -202,11 +202,3 @@ def _met(
         own = (evaluate(one, {_THREAD: thread}) for one in lane_and_warp(Name(_THREAD)))
         known = dict(zip((lane, warp), own, strict=True))
         yield tuple(evaluate(place, known) for place in places)
-
-
-def _quotient(number: IntExpr, by: int) -> IntExpr:
-    return number // by
-
-
-def _remainder(number: IntExpr, by: int) -> IntExpr:
-    return number % by

@@ -1,15 +1,28 @@
-"""With ``strict_fp`` no floating-point operation changes its place."""
+"""Strict floating point and whole tiles where values are finite.
+
+With ``strict_fp`` no floating-point operation changes its place.
+
+Tiles that a diagonal cuts run whole where the other factor is finite, and only there.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
 
+import islpy as isl
 import pytest
 
+import eatss
 from eatss.lower.recipe import CodegenOptions
-from eatss.program import Program
-from eatss.verify import Verification
+from eatss.lower.whole_tiles import factors_beside_zeros
+from eatss.polyhedral.scop import Scop
+from eatss.program import Program, load_program, save_program
+from eatss.verify import Verification, verify
 
 STRICT = CodegenOptions(strict_fp=True)
 SPREAD = (
@@ -89,3 +102,122 @@ def test_spread_sums_of_random_numbers_differ_in_some_bit(
     assert found.status == "ok"
     assert not found.bit_equal
     assert found.results[0].worst_error > 0.0
+
+
+PRODUCT = """
+#ifndef N
+#define N 200
+#endif
+void product(double C[N][N], double A[N][N], double B[N][N])
+{
+#pragma scop
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            for (int k = LOWER; k < UPPER; k++)
+                C[i][j] += A[i][k] * B[k][j];
+#pragma endscop
+}
+"""
+SMALL: dict[str, Any] = {
+    "tiles": {"i": 32, "j": 32, "k": 16},
+    "block": (16, 8),
+    "placements": {"A": "shared", "B": "shared"},
+}
+BOUNDS = {"below": ("0", "i"), "above": ("i + 1", "N"), "the diagonal, too": ("0", "i + 1")}
+WAYS: dict[str, dict[str, Any]] = {
+    "threads alone": {"stages": 1},
+    "warps, copies ahead": {"instructions": ["mma_f64_16x8x4"], "stages": 2},
+}
+TEST = "finite &= eatss_is_finite("
+
+Made = Callable[..., Path]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    """Return what writes a product over a triangle and its code, and returns the folder."""
+
+    def run(bounds: str, **options: Any) -> Path:
+        lower, upper = BOUNDS[bounds]
+        source = tmp_path / "product.c"
+        source.write_text(PRODUCT.replace("LOWER", lower).replace("UPPER", upper), encoding="utf-8")
+        folder = tmp_path / "made"
+        eatss.codegen(source, gpu="h200", output=folder, force=True, **SMALL, **options)
+        return folder
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("bounds", "way"),
+    [
+        ("above", "warps, copies ahead"),
+        pytest.param("below", "threads alone", marks=pytest.mark.long),
+        pytest.param("above", "threads alone", marks=pytest.mark.long),
+        pytest.param("below", "warps, copies ahead", marks=pytest.mark.long),
+        pytest.param("the diagonal, too", "threads alone", marks=pytest.mark.long),
+        pytest.param("the diagonal, too", "warps, copies ahead", marks=pytest.mark.long),
+    ],
+)
+def test_a_triangle_is_right_with_infinities_and_without_and_no_test_can_be_left_out(
+    bounds: str, way: str, made: Made
+) -> None:
+    folder = made(bounds, **WAYS[way])
+    program = load_program(folder)
+    assert TEST in program.text
+    whole = verify(folder, device="cpu")
+    assert whole.ok, whole.message
+    assert any(result.not_finite for result in whole.results)
+    blind = re.sub(r"finite &= eatss_is_finite\([^;]*\);", "", program.text)
+    save_program(replace(program, text=blind), folder)
+    assert verify(folder, device="cpu", first_failure=True).status == "wrong result"
+
+
+def test_a_rectangle_has_no_test_and_strict_code_none_either(tmp_path: Path, made: Made) -> None:
+    assert TEST not in load_program(made("below", stages=1, strict_fp=True)).text
+    source = tmp_path / "product.c"
+    source.write_text(PRODUCT.replace("LOWER", "0").replace("UPPER", "N"), encoding="utf-8")
+    eatss.codegen(source, gpu="h200", output=tmp_path / "made", force=True, **SMALL)
+    assert TEST not in load_program(tmp_path / "made").text
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("staged", ["AB", "A", "B"])
+def test_factors_beside_zeros_are_those_that_are_not_zero_at_some_point(
+    bounds: str, staged: str, tmp_path: Path
+) -> None:
+    """Against brute force, on a tile of a small triangle."""
+    lower, upper = BOUNDS[bounds]
+    source = tmp_path / "product.c"
+    source.write_text(PRODUCT.replace("LOWER", lower).replace("UPPER", upper), encoding="utf-8")
+    scop: Scop = eatss.inspect(source, defines={"N": 6}).scops[0].scop
+    (statement,) = scop.statements
+    tile = set(product(range(2, 6), range(2), range(6)))
+    inside = {one for one in tile if _has(statement.domain, one)}
+    elements = {"A": lambda i, j, k: (i, k), "B": lambda i, j, k: (k, j)}
+    numbers = {one.array: at for at, one in enumerate(statement.accesses) if one.array in staged}
+    own = {array: {elements[array](*one) for one in inside} for array in numbers}
+    not_zero = [
+        {numbers[array] for array in numbers if elements[array](*one) in own[array]}
+        for one in tile - inside
+    ]
+    read = {at: _set(scop, array, own[array]) for array, at in numbers.items()}
+    found = factors_beside_zeros(statement, _set(scop, statement.name, tile - inside), read)
+    if any(len(some) == len(numbers) for some in not_zero):
+        assert found is None
+    else:
+        assert found == tuple(sorted(set().union(*not_zero)))
+
+
+def _has(domain: isl.Set, point: tuple[int, ...]) -> bool:
+    text = f"{{ {domain.get_tuple_name()}[{', '.join(map(str, point))}] }}"
+    return not isl.Set.read_from_str(domain.get_ctx(), text).intersect(domain).is_empty()
+
+
+def _set(scop: Scop, name: str, points: Collection[tuple[int, ...]]) -> isl.Set:
+    context, n = scop.isl_context, len(next(iter(points), (0, 0)))
+    parts = "; ".join(f"{name}[{', '.join(map(str, one))}]" for one in sorted(points))
+    if points:
+        return isl.Set.read_from_str(context, f"{{ {parts} }}")
+    dims = ", ".join(f"x{at}" for at in range(n))
+    return isl.Set.read_from_str(context, f"{{ {name}[{dims}] : false }}")

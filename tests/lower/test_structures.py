@@ -1,8 +1,17 @@
-"""What the generator says it can do is what it then does."""
+"""Kernel variants, distributions and transformations of them.
+
+What the generator says it can do is what it then does.
+
+Threads that have their points in a row instead of by turns: the mapping is data.
+
+Transformations keep what a kernel computes, and what breaks a kernel is found.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -10,12 +19,18 @@ import pytest
 
 import eatss.base.shipped
 from eatss.analysis.layout import reordering_loops
+from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.choose.cuda import structure_of
+from eatss.lower import mapping
+from eatss.lower.kernel.nodes import Kernel, Let
+from eatss.lower.mapping import MappedLoop
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.structures import structures_for
-from eatss.program import KernelCode, Program
+from eatss.lower.transform import TRANSFORMATIONS
+from eatss.program import KernelCode, Name, Program
 from eatss.session.session import Session
+from eatss.verify import Verification
 from tests.choose.cuda_kernels import (
     KERNELS,
     analysed,
@@ -226,3 +241,125 @@ def test_a_stencil_can_be_staged_with_tiles_of_one() -> None:
         placements={"A": "shared"},
     )
     assert program.kernels[0].shared_bytes == 3 * 18 * 34 * 8  # rows of 17 vectors
+
+
+@pytest.fixture
+def blocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let threads have their points in a row."""
+    monkeypatch.setattr(mapping, "MappedLoop", partial(MappedLoop, cyclic=False))
+
+
+def mapped(tile: int, threads: int, *, cyclic: bool) -> MappedLoop:
+    return MappedLoop(
+        name="i", source_name="i", tile=tile, threads=threads, axis="x", grid="x", order=0,
+        origin="i0", thread="ti", point="ri", cyclic=cyclic,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("cyclic", [True, False])
+@pytest.mark.parametrize(("tile", "threads"), [(32, 8), (7, 7), (12, 1), (1, 1), (64, 32)])
+def test_each_point_of_a_tile_is_one_thread_s(tile: int, threads: int, *, cyclic: bool) -> None:
+    loop = mapped(tile, threads, cyclic=cyclic)
+    points = list(loop.distribution.everywhere({"i0": 5}))
+    assert sorted(points) == [(5 + point,) for point in range(tile)]
+    assert loop.step == (threads if cyclic and tile > threads else 1)
+
+
+@pytest.mark.samples(1)
+@pytest.mark.usefixtures("blocked")
+@pytest.mark.parametrize(
+    ("kernel", "sizes"),
+    [
+        ("gemm", {"NI": 37, "NJ": 70, "NK": 9}),
+        ("jacobi-2d", {"N": 41, "TSTEPS": 3}),
+        ("atax", {"NX": 45, "NY": 38}),
+    ],
+)
+def test_points_in_a_row_are_right(
+    kernel: str,
+    sizes: dict[str, int],
+    generate: Callable[..., Program],
+    verify_kernel: Callable[..., Verification],
+) -> None:
+    options = CodegenOptions(shared_limit_bytes=40_000)  # of no other test: nothing is cached
+    program = generate(kernel, options=options)
+    found = verify_kernel(program, [sizes])
+    assert found.ok, found.message
+
+
+@pytest.mark.usefixtures("blocked")
+def test_the_text_says_which_points(generate: Callable[..., Program]) -> None:
+    text = generate("jacobi-2d", options=CodegenOptions(shared_limit_bytes=40_001)).text
+    assert " * ti + ri;" in text
+
+
+Generate = Callable[..., Program]
+Verify = Callable[..., Verification]
+
+SIZES = {"NI": 70, "NJ": 37, "NK": 45}
+
+
+@pytest.mark.long
+def test_swizzled_boxes_need_no_padding(generate: Generate, verify_kernel: Verify) -> None:
+    padded = generate("gemm", options=CodegenOptions(placements=(("A", "shared"),)))
+    program = generate(
+        "gemm",
+        options=CodegenOptions(placements=(("A", "shared"),), transformations=("swizzle",)),
+    )
+    assert " ^ " in program.text
+    assert program.kernels[0].shared_bytes < padded.kernels[0].shared_bytes
+    found = verify_kernel(program, [SIZES])
+    assert found.ok, found.message
+
+
+@pytest.mark.samples(1)
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_an_instruction_takes_the_place_of_what_it_computes(
+    dtype: str, generate: Generate, verify_kernel: Verify
+) -> None:
+    options = CodegenOptions(instructions=("fma",))
+    program = generate("gemm", dtype=dtype, options=options)
+    assert "C_r[ri][rj] = eatss_fma((alpha * " in program.text.replace("rk", "ri")
+    assert "C_r[ri][rj] +=" not in program.text
+    assert "// fma: computes S1\n" in program.text
+    found = verify_kernel(program, [SIZES])
+    assert found.ok, found.message
+
+
+def test_an_instruction_that_fits_nowhere_changes_nothing(generate: Generate) -> None:
+    options = CodegenOptions(instructions=("shuffle_down_add",))
+    program, plain = generate("gemm", options=options), generate("gemm")
+    note = "// shuffle_down_add: fits no statement\n"
+    assert note in program.text
+    assert program.text.replace(note, "") == plain.text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (CodegenOptions(transformations=("swizle",)), "no transformation 'swizle'"),
+        (CodegenOptions(instructions=("fms",)), "no instruction 'fms'"),
+    ],
+)
+def test_unknown_names_are_refused(options: CodegenOptions, said: str, generate: Generate) -> None:
+    with pytest.raises(InputError, match=said) as raised:
+        generate("gemm", options=options)
+    assert raised.value.code == "EATSS-X005"
+
+
+@pytest.fixture
+def breaks() -> Iterator[str]:
+    def changed(kernel: Kernel) -> Kernel:
+        return replace(kernel, body=(Let(name="x", value=Name("nowhere")), *kernel.body))
+
+    TRANSFORMATIONS.register("breaks", changed)
+    yield "breaks"
+    TRANSFORMATIONS.remove("breaks")
+
+
+def test_what_breaks_a_kernel_is_found(breaks: str, generate: Generate) -> None:
+    with pytest.raises(
+        InputError, match="of this program fails on kernel_gemm_k0: nothing is"
+    ) as e:
+        generate("gemm", options=CodegenOptions(transformations=(breaks,)))
+    assert e.value.code == "EATSS-X006"

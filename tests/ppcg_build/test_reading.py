@@ -1,13 +1,32 @@
+"""What PPCG wrote and how it is asked: arguments, integers, files, mismatches."""
+
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from eatss.ppcg_build.host_code import HostRegion, NotUnderstoodError, host_regions
-from eatss.ppcg_build.program import read_kernels
-from eatss.ppcg_build.run import used_sizes
-from eatss.program import Constant, HostIf, HostLoop, Launch, Name
+import eatss
+from eatss import InputError
+from eatss.ppcg_build.host_code import (
+    HostRegion,
+    Launched,
+    NotUnderstoodError,
+    host_regions,
+    integer,
+)
+from eatss.ppcg_build.mismatches import dependency_text, mismatches
+from eatss.ppcg_build.program import KernelText, SharedArray, read_kernels
+from eatss.ppcg_build.run import UsedSizes, ppcg_arguments, used_sizes
+from eatss.program import Constant, HostIf, HostLoop, Launch, Name, evaluate
+from eatss.program.tokens import tokens
+from tests.ppcg_build.cases import KERNELS
 from tests.ppcg_build.recorded_ppcg import STORE
 
 HEAD = "void f()\n{\n  {\n#define cudaCheckKernel() \\\n  do {} while(0)\n"
@@ -162,3 +181,172 @@ def test_sizes_are_those_that_ppcg_says() -> None:
     assert found.tiles == {0: (8, 4), 1: (32, 16), 2: (7,)}
     assert found.blocks == {1: (512,)}
     assert not used_sizes("").tiles
+
+
+NAMES = {"n": 37, "m": 5, "c0": 12}
+
+
+def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Return texts of operators on texts, with brackets or without."""
+    both = st.tuples(inner, inner)
+    return st.one_of(
+        both.flatmap(lambda pair: st.sampled_from([f"{pair[0]} {o} {pair[1]}" for o in "+-*"])),
+        both.map(lambda pair: f"ppcg_min({pair[0]}, {pair[1]})"),
+        both.map(lambda pair: f"ppcg_max({pair[0]}, {pair[1]})"),
+        st.tuples(inner, st.integers(1, 9)).map(lambda p: f"ppcg_fdiv_q({p[0]}, {p[1]})"),
+        st.tuples(inner, st.integers(1, 9)).map(lambda p: f"({p[0]}) / {p[1]}"),
+        st.tuples(inner, st.integers(1, 9)).map(lambda p: f"({p[0]}) % {p[1]}"),
+        inner.map(lambda text: f"({text})"),
+        inner.map(lambda text: f"-({text})"),
+    )
+
+
+ATOMS = st.one_of(st.sampled_from(sorted(NAMES)), st.integers(0, 99).map(str))
+ARITHMETIC = st.recursive(ATOMS, _combined, max_leaves=8)
+PYTHON = {"ppcg_min": min, "ppcg_max": max, "ppcg_fdiv_q": lambda a, b: a // b}
+
+
+def value(text: str) -> int:
+    """Return what Python makes of a text; between these operators it binds as C does."""
+    return int(eval(text.replace(" / ", " // "), dict(PYTHON), dict(NAMES)))
+
+
+@given(ARITHMETIC)
+def test_arithmetic_has_the_value_that_it_has_in_c(text: str) -> None:
+    assert evaluate(integer(tokens(text)), NAMES) == value(text)
+
+
+@given(ARITHMETIC, ARITHMETIC, ARITHMETIC, st.sampled_from(["<", "<=", ">", ">=", "=="]))
+def test_conditions_choose(left: str, right: str, other: str, relation: str) -> None:
+    text = f"{left} {relation} {right} && {other} >= 0 ? {left} : {other}"
+    holds = eval(f"({value(left)} {relation} {value(right)})") and value(other) >= 0
+    assert evaluate(integer(tokens(text)), NAMES) == (value(left) if holds else value(other))
+
+
+def test_or_binds_less_than_and() -> None:
+    assert evaluate(integer(tokens("n == 37 || m == 0 && c0 == 0")), NAMES) == 1
+
+
+@pytest.mark.parametrize("text", ["", "n +", "(n", "n m", "f(n)", "A[n]", "1.5", "n ? m", "n++"])
+def test_what_is_no_integer_expression_is_refused(text: str) -> None:
+    with pytest.raises(NotUnderstoodError, match=re.escape("is no integer expression")):
+        integer(tokens(text))
+
+
+@pytest.fixture(scope="module")
+def selection() -> eatss.Selection:
+    return eatss.select(KERNELS / "gemm.c", gpu="a100", objective="paper", model="paper")
+
+
+def text(shared: int = 0) -> KernelText:
+    array = SharedArray(name="s", element_type="double", extents=(shared // 8,), place=0)
+    return KernelText(name="kernel0", parameters=(), shared=(array,) if shared else ())
+
+
+def codes(
+    selection: eatss.Selection,
+    *,
+    block: Sequence[int] | None = None,
+    tile: Sequence[int] | None = None,
+    shared: int = 0,
+    kernels: int = 1,
+) -> list[str]:
+    """Return the codes of what differs from what was selected."""
+    (kernel,) = selection.kernels
+    asked = tuple(size for _, size in kernel.tile_sizes)
+    threads = tuple(size for _, size in reversed(kernel.block))
+    x, y, z = (*(block or threads), 1, 1)[:3]
+    launched = Launched(kernel="kernel0", block=(x, y, z), arguments=())
+    used = UsedSizes(tiles={0: tuple(tile or asked)}, blocks={})
+    found = mismatches(selection, ["kernel0"] * kernels, [launched], [text(shared)], used)
+    return [f"{one.code[-4:]} {one.severity.value}" for one in found]
+
+
+def test_what_was_asked_for_is_no_mismatch(selection: eatss.Selection) -> None:
+    assert codes(selection) == []
+
+
+def test_other_kernels_are_an_error(selection: eatss.Selection) -> None:
+    assert codes(selection, kernels=2) == ["R020 error"]
+    assert codes(selection, tile=(8, 8)) == ["R020 error"]
+
+
+def test_other_sizes_are_an_error(selection: eatss.Selection) -> None:
+    assert codes(selection, tile=(7, 8, 9)) == ["R021 error"]
+    assert codes(selection, block=(1024, 1)) == ["R022 error"]
+    assert codes(selection, block=(1, 1, 2)) == ["R022 error"]
+
+
+def test_fewer_threads_than_asked_for_are_a_warning(selection: eatss.Selection) -> None:
+    assert codes(selection, block=(1, 1)) == ["R023 warning"]
+
+
+def test_more_shared_memory_than_allowed_is_an_error(selection: eatss.Selection) -> None:
+    most = selection.ppcg_max_shared_memory
+    assert codes(selection, shared=most) == []
+    assert codes(selection, shared=most + 8) == ["R024 error"]
+
+
+def test_where_the_default_stands_its_sizes_are_as_they_are() -> None:
+    chosen = eatss.select(KERNELS / "jacobi-2d.c", gpu="h200", defines=["MINI_DATASET"])
+    kept = replace(
+        chosen, kernels=tuple(replace(kernel, keeps_default=True) for kernel in chosen.kernels)
+    )
+    launches = [Launched(kernel=f"kernel{k}", block=(7, 5, 1), arguments=()) for k in range(2)]
+    used = UsedSizes(tiles={0: (3, 3), 1: (3, 3)}, blocks={})
+    texts = [replace(text(), name=f"kernel{k}") for k in range(2)]
+    assert mismatches(kept, ["kernel0", "kernel1"], launches, texts, used) == ()
+
+
+def test_without_launches_blocks_are_those_that_ppcg_says_it_used(
+    selection: eatss.Selection,
+) -> None:
+    (kernel,) = selection.kernels
+    tile = tuple(size for _, size in kernel.tile_sizes)
+    block = tuple(size for _, size in kernel.block)
+    for used, codes in ((block, []), ((*block[:-1], block[-1] + 1), ["EATSS-R022"])):
+        sizes = UsedSizes(tiles={0: tile}, blocks={0: used})
+        found = mismatches(selection, ["kernel0"], [], [], sizes)
+        assert [one.code for one in found] == codes
+
+
+def test_words_may_come_in_any_order() -> None:
+    words = ["-D", "N=4", "-o", "build", "gemm.c", "-Iinc", "--ctx=[n] -> { : n > 0 }", "-DM"]
+    found = ppcg_arguments(words)
+    assert found.source == Path("gemm.c")
+    assert found.output == Path("build")
+    assert found.defines == ("N=4", "M")
+    assert found.include_dirs == (Path("inc"),)
+    assert found.options == (
+        "-DN=4", "-DM", f"-I{Path('inc').absolute()}", "--ctx=[n] -> { : n > 0 }",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [[], ["-DN=4"], ["a.c", "b.c"], ["a.c", "-D"], ["a.c", "-o"]])
+def test_one_file_and_whole_options_are_needed(words: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        ppcg_arguments(words)
+    assert caught.value.code == "EATSS-R001"
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--sizes={ }", "--save-schedule=x", "--load-schedule=x", "--max-shared-memory=1", "-S16",
+     "--tile-size=16", "--unroll-gpu-tile", "--hybrid", "--target=c"],
+)  # fmt: skip
+def test_what_eatss_chooses_itself_cannot_be_given(option: str) -> None:
+    with pytest.raises(InputError) as caught:
+        ppcg_arguments(["gemm.c", option])
+    assert caught.value.code == "EATSS-R002"
+
+
+def test_without_selection_sizes_may_be_given() -> None:
+    found = ppcg_arguments(["gemm.c", "--sizes={ }", "-S", "16"], selecting=False)
+    assert found.others == ("--sizes={ }", "-S16")
+    with pytest.raises(InputError):
+        ppcg_arguments(["gemm.c", "--load-schedule=x"], selecting=False)
+
+
+def test_dependencies_are_escaped_as_make_reads_them() -> None:
+    text = dependency_text(["out/a b.cu"], ["a b.c", "in#c/$x.h"])
+    assert text == "out/a\\ b.cu: a\\ b.c in\\#c/$$x.h\n\nin\\#c/$$x.h:\n"
