@@ -59,7 +59,7 @@ def mismatches(
     most = PPCG_SHARED_BYTES if selection.keeps_default else selection.ppcg_max_shared_memory
     found += (
         Diagnostic(
-            code="EATSS-R024",
+            code="EATSS-R020",
             message=f"{text.name} has {text.shared_bytes} bytes of shared memory, at most {most} "
             "were allowed",
             hint="this PPCG does not take --max-shared-memory as PPCG 0.09 does",
@@ -76,15 +76,14 @@ def _of_kernel(
     """Yield what of a kernel's tile and block is not as selected."""
     tile, block = (tuple(n for _, n in pairs) for pairs in (kernel.tile_sizes, kernel.block))
     tiled = used.tiles.get(kernel.index, ())
-    code, severity, message, hint = "", Severity.ERROR, "", _SIZES
+    message, hint = "", _SIZES
     if len(tile) != len(tiled):
-        code, hint = "EATSS-R020", _CUT
+        hint = _CUT
         message = f"PPCG tiles {len(tiled)} loops, sizes were selected for {len(tile)}"
     elif tile != tiled and not kernel.keeps_default:
-        code = "EATSS-R021"
         message = f"PPCG took the tile {_by(tiled)}, {_by(tile)} was asked for"
-    if code:
-        yield Diagnostic(code=code, message=f"{kernel.name}: {message}", hint=hint)
+    if message:
+        yield Diagnostic(code="EATSS-R020", message=f"{kernel.name}: {message}", hint=hint)
     if not block or kernel.keeps_default:
         return
     further: set[int] = set()
@@ -95,7 +94,7 @@ def _of_kernel(
         further = set(launched[len(block) :]) - {1}
     if got == block and not further:
         return
-    code, hint = "EATSS-R022", _SIZES
+    code, severity, hint = "EATSS-R020", Severity.ERROR, _SIZES
     fewer = all(one <= most for one, most in zip(got, block, strict=False))
     if launched is not None and not further and fewer:
         code, severity = "EATSS-R023", Severity.WARNING

@@ -213,8 +213,8 @@ def run_ppcg(command: Sequence[str], folder: Path, timeout_s: float) -> str:
     It ends with this process, and everything it starts with it.
 
     Raises:
-        PpcgError: ``EATSS-R010`` it fails, ``EATSS-R011`` it dies of a signal, ``EATSS-R012`` it
-            takes longer than ``timeout_s``.
+        PpcgError: ``EATSS-R010`` it fails or dies of a signal, ``EATSS-R012`` it takes longer
+            than ``timeout_s``.
         InputError: ``EATSS-R003``, it cannot be started.
     """
     name = Path(command[0]).name
@@ -226,7 +226,7 @@ def run_ppcg(command: Sequence[str], folder: Path, timeout_s: float) -> str:
     except subprocess.TimeoutExpired:
         raise _failed("EATSS-R012", f"{name} did not end within {timeout_s:g} s", "") from None
     if code < 0:
-        raise _failed("EATSS-R011", f"{name} died of {signal.Signals(-code).name}", said)
+        raise _failed("EATSS-R010", f"{name} died of {signal.Signals(-code).name}", said)
     if code:
         raise _failed("EATSS-R010", f"{name} failed with exit code {code}", said)
     return said

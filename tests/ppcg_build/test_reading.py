@@ -251,7 +251,7 @@ def codes(
     shared: int = 0,
     kernels: int = 1,
 ) -> list[str]:
-    """Return the codes of what differs from what was selected."""
+    """Return code, severity and subject of what differs from what was selected."""
     (kernel,) = selection.kernels
     asked = tuple(size for _, size in kernel.tile_sizes)
     threads = tuple(size for _, size in reversed(kernel.block))
@@ -259,7 +259,12 @@ def codes(
     launched = Launched(kernel="kernel0", block=(x, y, z), arguments=())
     used = UsedSizes(tiles={0: tuple(tile or asked)}, blocks={})
     found = mismatches(selection, ["kernel0"] * kernels, [launched], [text(shared)], used)
-    return [f"{one.code[-4:]} {one.severity.value}" for one in found]
+    subjects = ("generated", "tiles", "the tile", "blocks", "shared memory")
+    of = [next(word for word in subjects if word in one.message) for one in found]
+    return [
+        f"{one.code[-4:]} {one.severity.value}: {subject}"
+        for one, subject in zip(found, of, strict=True)
+    ]
 
 
 def test_what_was_asked_for_is_no_mismatch(selection: eatss.Selection) -> None:
@@ -267,24 +272,24 @@ def test_what_was_asked_for_is_no_mismatch(selection: eatss.Selection) -> None:
 
 
 def test_other_kernels_are_an_error(selection: eatss.Selection) -> None:
-    assert codes(selection, kernels=2) == ["R020 error"]
-    assert codes(selection, tile=(8, 8)) == ["R020 error"]
+    assert codes(selection, kernels=2) == ["R020 error: generated"]
+    assert codes(selection, tile=(8, 8)) == ["R020 error: tiles"]
 
 
 def test_other_sizes_are_an_error(selection: eatss.Selection) -> None:
-    assert codes(selection, tile=(7, 8, 9)) == ["R021 error"]
-    assert codes(selection, block=(1024, 1)) == ["R022 error"]
-    assert codes(selection, block=(1, 1, 2)) == ["R022 error"]
+    assert codes(selection, tile=(7, 8, 9)) == ["R020 error: the tile"]
+    assert codes(selection, block=(1024, 1)) == ["R020 error: blocks"]
+    assert codes(selection, block=(1, 1, 2)) == ["R020 error: blocks"]
 
 
 def test_fewer_threads_than_asked_for_are_a_warning(selection: eatss.Selection) -> None:
-    assert codes(selection, block=(1, 1)) == ["R023 warning"]
+    assert codes(selection, block=(1, 1)) == ["R023 warning: blocks"]
 
 
 def test_more_shared_memory_than_allowed_is_an_error(selection: eatss.Selection) -> None:
     most = selection.ppcg_max_shared_memory
     assert codes(selection, shared=most) == []
-    assert codes(selection, shared=most + 8) == ["R024 error"]
+    assert codes(selection, shared=most + 8) == ["R020 error: shared memory"]
 
 
 def test_where_the_default_stands_its_sizes_are_as_they_are() -> None:
@@ -304,7 +309,7 @@ def test_without_launches_blocks_are_those_that_ppcg_says_it_used(
     (kernel,) = selection.kernels
     tile = tuple(size for _, size in kernel.tile_sizes)
     block = tuple(size for _, size in kernel.block)
-    for used, codes in ((block, []), ((*block[:-1], block[-1] + 1), ["EATSS-R022"])):
+    for used, codes in ((block, []), ((*block[:-1], block[-1] + 1), ["EATSS-R020"])):
         sizes = UsedSizes(tiles={0: tile}, blocks={0: used})
         found = mismatches(selection, ["kernel0"], [], [], sizes)
         assert [one.code for one in found] == codes
