@@ -48,6 +48,7 @@ from eatss.frontend.source import (
     Guard,
     SourceText,
     check_bytes,
+    check_includes,
     path_for_clang,
     read_bytes,
 )
@@ -390,6 +391,8 @@ def parse_bytes(
     source = SourceText.of(file, data)
     findings = Findings(source)
     check_bytes(source, findings)
+    findings.raise_errors()
+    check_includes(source, options.include_dirs, findings)
     findings.raise_errors()
     deep = Guard(source, findings).needs_large_stack()
     findings.raise_errors()

@@ -25,6 +25,7 @@ from eatss.frontend.source import (
     Guard,
     SourceText,
     check_bytes,
+    check_includes,
     path_for_clang,
     read_bytes,
 )
@@ -289,6 +290,7 @@ def _unit_files(program: _Program) -> tuple[str, ...]:
     source = SourceText.of(program.file, program.data)
     findings = Findings(source)
     check_bytes(source, findings)
+    check_includes(source, program.options.include_dirs, findings)
     findings.raise_errors()
     unit = _unit(program, program.data)
     return (program.file,) if unit is None else unit.user_files
