@@ -526,7 +526,7 @@ def _read_region(
     arrays = delinearise(affine, symbols, reporter, statements)
     if facts.intersect(fixed).is_empty():
         findings.add(
-            "EATSS-F049",
+            "EATSS-F050",
             "the parameter values contradict what the source says of the parameters",
             hint="sizes of variable-length arrays are greater than zero, unsigned values not "
             "negative",

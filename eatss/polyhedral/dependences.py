@@ -176,7 +176,7 @@ def refuse_too_hard(scop: Scop) -> None:
 
     Raises:
         InputError: ``EATSS-P002`` too many loops, divisions or statements; ``EATSS-P006`` no
-            statements, or an array without elements; carries all findings.
+            statements, ``EATSS-P007`` an array without elements; carries all findings.
     """
     if not scop.statements:
         raise input_error(
@@ -191,7 +191,7 @@ def refuse_too_hard(scop: Scop) -> None:
         raise InputError(
             *(
                 Diagnostic(
-                    code="EATSS-P006",
+                    code="EATSS-P007",
                     message=f"the region uses elements of '{array.name}', which has none",
                     span=scop.span,
                     hint="declare the array with the size that it has",

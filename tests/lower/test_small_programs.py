@@ -231,4 +231,4 @@ def test_an_array_without_elements_is_refused() -> None:
     text += "  for (int i = 0; i < n; i++) D[0][0] += 1;\n#pragma endscop\n}\n"
     with pytest.raises(InputError) as caught:
         codegen(text, gpu="a100")
-    assert [finding.code for finding in caught.value.diagnostics] == ["EATSS-P006"]
+    assert [finding.code for finding in caught.value.diagnostics] == ["EATSS-P007"]

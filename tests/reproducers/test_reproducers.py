@@ -143,7 +143,7 @@ def test_an_array_without_elements_is_refused() -> None:
     """Seen: exit 70, a size called min written into isl's text."""
     with pytest.raises(InputError) as caught:
         eatss.codegen(FOLDER / "rand_244_min.c", gpu="a100")
-    assert caught.value.code == "EATSS-P006"
+    assert caught.value.code == "EATSS-P007"
 
 
 def test_every_program_is_tried() -> None:

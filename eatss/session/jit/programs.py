@@ -276,7 +276,7 @@ def _number(value: int) -> str:
     return str(value) if value >= 0 else f"({value})"
 
 
-_LOOPS_EMPTY = ("EATSS-P006", "EATSS-K011", "EATSS-F049")
+_LOOPS_EMPTY = ("EATSS-P006", "EATSS-K011", "EATSS-F050")
 """All or some loops are empty at sizes as small as 0 or 1, and what is left has other kernels, or
 C has no arrays of such sizes: there the program for the sizes of the source is as good as any."""
 

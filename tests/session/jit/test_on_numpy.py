@@ -171,6 +171,21 @@ def test_arrays_of_no_elements_are_taken(jit: Any) -> None:
         np.testing.assert_array_equal(x, np.zeros(shape[0]))
 
 
+def test_a_size_at_which_an_array_that_is_used_has_no_elements_is_refused(jit: Any) -> None:
+    """At 1 no loop is empty; the program for the sizes of the source would write beyond ``A``."""
+    first = jit(
+        "#ifndef N\n#define N 8\n#endif\nvoid f(double A[N - 1][4], double x[N]) {\n#pragma scop\n"
+        "for (int i = 0; i < N; i++) for (int j = 0; j < 4; j++) A[0][j] += x[i];\n"
+        "#pragma endscop\n}\n"
+    )
+    a, x = np.zeros((7, 4)), random(8)
+    first(A=a, x=x)
+    np.testing.assert_allclose(a[0], x.sum(), rtol=1e-15)
+    with pytest.raises(eatss.InputError) as caught:
+        first(A=np.zeros((0, 4)), x=np.ones(1))
+    assert caught.value.code == "EATSS-P007"
+
+
 def test_nothing_to_do_is_done(jit: Any) -> None:
     jit(SCALED)(factor=2, A=np.zeros(0), B=np.zeros(0))
     inner = jit(SCALED.replace("int i = 0; i < n", "int i = 1; i < n - 1"))
