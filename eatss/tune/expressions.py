@@ -435,6 +435,21 @@ class _Rows:
 
     def __init__(self, expression: Expression, columns: Named, rows: int) -> None:
         self._expression, self._columns, self._rows = expression, columns, rows
+        self._mixed: list[tuple[Column, Column]] = []
+
+    def _mixing(self, result: Any, whole: Column) -> Column:
+        """Note in which rows numbers of a result are whole in Python; return it as a column."""
+        column = np.asarray(result)
+        if column.dtype.kind == "f" and whole.any():
+            self._mixed.append((column, whole))
+        return column
+
+    def _whole(self, column: Column) -> Column:
+        """Return in which rows the values are whole numbers in Python."""
+        if column.dtype.kind != "f":
+            return _ALL
+        found = (whole for mixed, whole in self._mixed if mixed is column)
+        return next(found, np.asarray(False))
 
     def value(self, node: ast.expr, where: Column) -> Column:
         """Return the values of a node."""
@@ -453,7 +468,11 @@ class _Rows:
                 return ~self._truth(operand, where)
             case ast.UnaryOp(op=op, operand=operand):
                 column = self._number(operand, where)
-                return -column if isinstance(op, ast.USub) else column
+                return (
+                    self._mixing(-column, self._whole(column))
+                    if isinstance(op, ast.USub)
+                    else column
+                )
             case ast.BinOp():
                 return self._binary(node, where)
             case ast.BoolOp():
@@ -480,7 +499,11 @@ class _Rows:
         if len(kinds) > 1 and not kinds <= set("bif"):
             words = " and ".join(sorted(_KIND_WORDS[kind] for kind in kinds))
             raise self._expression.fault("EATSS-S011", f"this is {words}", node)
-        return np.where(test, then, otherwise)
+        return self._picked(test, then, otherwise)
+
+    def _picked(self, test: Column, then: Column, otherwise: Column) -> Column:
+        whole = np.where(test, self._whole(then), self._whole(otherwise))
+        return self._mixing(np.where(test, then, otherwise), whole)
 
     def _logic(self, node: ast.BoolOp, operands: Sequence[ast.expr], where: Column) -> Column:
         first, *rest = operands
@@ -514,17 +537,37 @@ class _Rows:
             return self._power(node, left, right, where)
         if isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod):
             self._refuse(right == 0, "EATSS-S013", "division by zero", node, where)
-        if isinstance(node.op, ast.Mult) and left.dtype.kind == right.dtype.kind == "i":
-            self._bounded(np.multiply(left, right, dtype=np.float64), node, where, whole=True)
-        return self._bounded(_ARITHMETIC[type(node.op)](left, right), node, where)
+        compute = _ARITHMETIC[type(node.op)]
+        if isinstance(node.op, ast.Div):
+            return self._bounded(compute(left, right), node, where)
+        whole = self._whole(left) & self._whole(right)
+        if left.dtype.kind == right.dtype.kind == "i":
+            return self._of_integers(node, compute, left, right, where)
+        if whole.any():
+            own = (np.where(whole, side, 1).astype(np.int64) for side in (left, right))
+            self._of_integers(node, compute, *own, where)
+        return self._bounded(compute(left, right), node, where, whole=whole)
+
+    def _of_integers(
+        self,
+        node: ast.BinOp,
+        compute: Callable[[Any, Any], Any],
+        left: Column,
+        right: Column,
+        where: Column,
+    ) -> Column:
+        if isinstance(node.op, ast.Mult):
+            self._bounded(np.multiply(left, right, dtype=np.float64), node, where, whole=_ALL)
+        return self._bounded(compute(left, right), node, where)
 
     def _power(self, node: ast.BinOp, base: Column, exponent: Column, where: Column) -> Column:
         kept = np.clip(exponent, 0, MOST_EXPONENT)
         message = f"an exponent is a whole number from 0 to {MOST_EXPONENT}"
         self._refuse(kept != exponent, "EATSS-S011", message, node.right, where)
         if base.dtype.kind == "f":
-            return self._bounded(_each(_float_power, base, kept), node, where)
-        self._bounded(np.power(base.astype(np.float64), kept), node, where, whole=True)
+            powers = _each(_float_power, base, kept)
+            return self._bounded(powers, node, where, whole=self._whole(base))
+        self._bounded(np.power(base.astype(np.float64), kept), node, where, whole=_ALL)
         return self._bounded(np.power(base, kept), node, where)
 
     def _compare(self, node: ast.Compare, where: Column) -> Column:
@@ -562,9 +605,10 @@ class _Rows:
         column = columns[0]
         match name:
             case "min" | "max":
-                return reduce(np.minimum if name == "min" else np.maximum, columns)
+                better = operator.lt if name == "min" else operator.gt
+                return reduce(lambda a, b: self._picked(better(b, a), b, a), columns)
             case "abs":
-                return np.abs(column)
+                return self._mixing(np.abs(column), self._whole(column))
             case "log2":
                 bad = column <= 0
                 self._refuse(bad, "EATSS-S013", "log2 of no positive number", node, where)
@@ -572,7 +616,7 @@ class _Rows:
         if column.dtype.kind == "i":
             return column
         rounded = np.ceil(column) if name == "ceil" else np.floor(column)
-        return self._bounded(rounded, node, where, whole=True).astype(np.int64)
+        return self._bounded(rounded, node, where, whole=_ALL).astype(np.int64)
 
     def _of_whole_numbers(
         self, node: ast.Call, name: str, first: Column, second: Column, where: Column
@@ -582,25 +626,25 @@ class _Rows:
         if name == "lcm":
             parts = first // np.maximum(np.gcd(first, second), 1)
             product = np.multiply(parts, second, dtype=np.float64)
-            self._bounded(product, node, where, whole=True)
+            self._bounded(product, node, where, whole=_ALL)
             return self._bounded(np.abs(parts * second), node, where)
         divisor = second if name == "ceildiv" else first
         self._refuse(divisor == 0, "EATSS-S013", "division by zero", node, where)
         return -(-first // second) if name == "ceildiv" else second % first == 0
 
     def _bounded(
-        self, result: Any, node: ast.expr, where: Column, *, whole: bool = False
+        self, result: Any, node: ast.expr, where: Column, *, whole: Column | None = None
     ) -> Column:
-        """Refuse results that are too large.
+        """Refuse results that are too large; ``whole`` are the rows that are so in Python.
 
         Whole numbers that 2^53 does not hold are found in floating point before they wrap.
         """
         column: Column = np.asarray(result)
-        bad, message = ~np.isfinite(column), "the result is too large"
-        if whole or column.dtype.kind == "i":
-            bad, message = ~(np.abs(column) <= LARGEST), "the result is a whole number over 2^53"
-        self._refuse(bad, "EATSS-S014", message, node, where)
-        return column
+        whole = self._whole(column) if whole is None else whole
+        over = whole & ~(np.abs(column) <= LARGEST)
+        self._refuse(over, "EATSS-S014", "the result is a whole number over 2^53", node, where)
+        self._refuse(~np.isfinite(column), "EATSS-S014", "the result is too large", node, where)
+        return self._mixing(column, whole)
 
     def _refuse(self, bad: Column, code: str, message: str, node: ast.expr, where: Column) -> None:
         rows = np.flatnonzero(np.broadcast_to(bad & where, (self._rows,)))

@@ -262,6 +262,8 @@ def test_columns_and_single_values_are_those_of_python(grown: Grown, rows: list[
         ("min(1)", "EATSS-S007", "min(1)"),
         ("None", "EATSS-S007", "None"),
         ("1 + 9007199254740993", "EATSS-S014", "9007199254740993"),
+        ("max(0.5, 9007199254740992) ** 2", "EATSS-S014", "max(0.5, 9007199254740992) ** 2"),
+        ("abs(-max(0.5, 9007199254740992)) + 1", "EATSS-S014", None),
         ("'é' == dimm", "EATSS-S007", "dimm"),
         ("   'a' + dim_m", "EATSS-S011", "'a'"),
         ("dim_m and 'a' == 1", "EATSS-S011", "'a' == 1"),
