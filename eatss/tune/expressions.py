@@ -544,8 +544,8 @@ class _Rows:
         if left.dtype.kind == right.dtype.kind == "i":
             return self._of_integers(node, compute, left, right, where)
         if whole.any():
-            own = (np.where(whole, side, 1).astype(np.int64) for side in (left, right))
-            self._of_integers(node, compute, *own, where)
+            first, second = (np.where(whole, side, 1).astype(np.int64) for side in (left, right))
+            self._of_integers(node, compute, first, second, where)
         return self._bounded(compute(left, right), node, where, whole=whole)
 
     def _of_integers(
