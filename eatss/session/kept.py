@@ -216,7 +216,7 @@ def _key(
     frontend = reading.frontend()
     files = source.files(frontend.include_dirs)
     schedule = reading.ppcg_schedule
-    read = None if schedule is None else (schedule, read_regular(schedule, MAX_BYTES))
+    read = None if schedule is None else read_regular(schedule, MAX_BYTES)
     folders = tuple(Path(folder).is_dir() for folder in frontend.include_dirs)
     apart = source.python is None and (len(files) > 1 or folders)
     return key_of(

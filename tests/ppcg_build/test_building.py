@@ -101,6 +101,16 @@ def test_both_runs_have_the_same_options_and_the_last_one_the_sizes(
     assert not (tmp_path / "gemm_host.cu").exists()
 
 
+def test_sizes_for_the_same_schedule_are_selected_once(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PPCG saves its schedule in a new folder at each build."""
+    first = cases.build(GEMM, tmp_path / "first", recorded, arguments=[cases.SMALL])
+    monkeypatch.delattr("eatss.api._selected")
+    again = cases.build(GEMM, tmp_path / "again", recorded, arguments=[cases.SMALL])
+    assert again.selection == first.selection
+
+
 def test_dependencies_and_the_selection_are_written_beside(recorded: Path, tmp_path: Path) -> None:
     source = cases.written(tmp_path / "c", "scaled.c", cases.SCALED)
     depfile, record, out = tmp_path / "out.d", tmp_path / "out.json", tmp_path / "out"
