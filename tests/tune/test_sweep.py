@@ -39,13 +39,13 @@ GEMM = ROOT / "kernels" / "gemm.c"
 SPACE = """
 name = "tiles of gemm"
 [iterators]
-tile_i = [16, 32, 64, 128]
+tile_i = [16, 32, 64]
 tile_j = [32, 256]
 tile_k = [16]
 [filters]
-"not too large" = "tile_i * tile_j <= 4096"
+"not too large" = "tile_i * tile_j <= 2048"
 """
-POINTS = 5
+POINTS = 3
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_every_point_is_measured_once_and_the_choices_beside(whole: tuple[Path, 
     assert {row.role for row in first} == {"", "ours", "default", "paper"}
     points = [dict(row.values) for row in first if not row.role]
     assert len(points) == POINTS
-    assert all(point["tile_i"] * point["tile_j"] <= 4096 for point in points)  # type: ignore[operator]
+    assert all(point["tile_i"] * point["tile_j"] <= 2048 for point in points)  # type: ignore[operator]
     assert all(row.variant == variant_key(dict(row.values)) for row in first)
 
 
@@ -154,7 +154,6 @@ def test_a_program_that_crashes_or_hangs_costs_itself_alone(
     assert statuses[64] == "timeout"
     assert statuses[16] == "launch error"
     assert statuses[32] == "ok"
-    assert statuses[128] == "ok"
     assert len({row.variant for row in found.rows if not row.role}) >= POINTS
     hung = next(row for row in found.rows if row.status == "timeout")
     assert "did not end within" in hung.reason
@@ -201,9 +200,9 @@ def test_killed_in_the_middle_it_goes_on(space: Path, tmp_path: Path) -> None:
 def test_prepared_variants_are_measured_elsewhere(space: Path, tmp_path: Path) -> None:
     folder = tmp_path / "variants"
     generation = Generation(gpu="h200", space=space)
-    chosen = options(strategy="random", budget=Budget(variants=6), contenders=0)
+    chosen = options(strategy="random", budget=Budget(variants=4), contenders=0)
     made = prepare_sweep(GEMM, output=folder, options=chosen, generation=generation)
-    assert len(made.variants) == 6
+    assert len(made.variants) == 4
     assert all(one.made.folder is not None for one in made.variants)
     measuring = options(contenders=2)
     found = sweep(folder, output=tmp_path / "gemm.db", options=measuring, card=PATH)
@@ -326,7 +325,7 @@ def test_prepared_variants_are_not_taken_for_a_kernel(
 
 def test_points_that_decide_the_same_are_made_once(tmp_path: Path) -> None:
     file = tmp_path / "twins.toml"
-    text = 'name = "twins"\n[iterators]\nhalf = [1, 2, 3, 4]\n[variant]\n'
+    text = 'name = "twins"\n[iterators]\nhalf = [1, 2, 3]\n[variant]\n'
     file.write_text(text + 'tile_i = "16 * ((half + 1) // 2)"\n')
     generation = Generation(gpu="h200", space=file)
     made = prepare_sweep(GEMM, output=tmp_path / "made", options=options(), generation=generation)
