@@ -75,16 +75,11 @@ def test_the_text_is_the_same_in_every_process() -> None:
         "print(save_schedule(schedule_scop(parse_file(sys.argv[1]).scops[0])), end='')\n"
     )
     path = FOLDER / "3mm.c"
-    texts = {
-        subprocess.run(
-            [sys.executable, "-c", code, str(path)],
-            check=True, capture_output=True, text=True, env={"PYTHONHASHSEED": seed},
-            cwd=FOLDER.parent,
-        ).stdout
-        for seed in ("1", "2")
-    }  # fmt: skip
-    texts.add(save_schedule(schedule_scop(parse_file(path).scops[0])))
-    assert len(texts) == 1
+    there = subprocess.run(
+        [sys.executable, "-c", code, str(path)],
+        check=True, capture_output=True, text=True, env={"PYTHONHASHSEED": "1"}, cwd=FOLDER.parent,
+    ).stdout  # fmt: skip
+    assert there == save_schedule(schedule_scop(parse_file(path).scops[0]))
 
 
 OUTER = "{ S0[i, j] -> [(i)]; S1[i, j, k] -> [(i)] }"
@@ -263,7 +258,7 @@ def _tiled(node: isl.ScheduleNode) -> isl.ScheduleNode:
     return node
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_a_band_that_loads_as_permutable_may_be_tiled(
     scop_of: Callable[..., Scop],

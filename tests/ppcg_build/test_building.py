@@ -32,8 +32,14 @@ def there(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()) or ["."]
 
 
-@pytest.mark.parametrize("selects", [True, False])
-@pytest.mark.parametrize("name", cases.NAMES)
+@pytest.mark.parametrize(
+    ("name", "selects"),
+    [
+        *((name, True) for name in cases.NAMES),
+        ("gemm", False),
+        *(pytest.param(n, False, marks=pytest.mark.long) for n in cases.NAMES if n != "gemm"),
+    ],
+)
 def test_what_ppcg_generates_computes_what_the_source_does(
     name: str, selects: bool, recorded: Path, tmp_path: Path
 ) -> None:

@@ -35,7 +35,6 @@ from tests.examples import with_long
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 NAMES = sorted(path.stem for path in KERNELS.glob("*.c"))
-QUICK = ("durbin", "gemm")
 PROFILE = load_profile("h200")
 
 
@@ -50,8 +49,7 @@ def job(name: str, folder: Path) -> MakerJob:
     )
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("name", with_long(NAMES, set(NAMES) - set(QUICK)))
+@pytest.mark.parametrize("name", with_long(NAMES, set(NAMES) - {"gemm"}))
 def test_a_point_comes_back_from_the_selection_it_decides(name: str, tmp_path: Path) -> None:
     made_of = job(name, tmp_path)
     outline = outlined(made_of, None, rank=6)
