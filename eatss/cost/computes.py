@@ -105,7 +105,7 @@ def _add_plain(of: CudaCode, one: Compute, own: Contract, steps: Number) -> None
     of.add_instructions(steps * (loads + of.code.loop_instructions + tests))
     waits = steps * (of.card.shared_cycles + loads * wave)
     of.chain_cycles += waits + steps * issue_cycles(one.facts, of.card, points * each)
-    of.edge_cycles += (of.plan.layout.boxes > 1) * waits
+    of.edge_cycles += (of.plan.boxes > 1) * waits
 
 
 def _in_last_turns(of: CudaCode, one: Compute) -> Number:
@@ -300,7 +300,7 @@ class _Counting:
         beside = (one for one in plan.computes if one.serial[-1:] == serial[-1:])
         words = sum(map(of.step_words, beside))
         taken = of.code.base_registers + plan.held_words
-        taken = taken + FRAGMENT_PLACES * (plan.layout.boxes > 1)
+        taken = taken + FRAGMENT_PLACES * (plan.boxes > 1)
         room = of.card.registers_per_thread - taken
         return np.clip(room / np.maximum(1.0, words), 1.0, most)
 
@@ -329,7 +329,7 @@ class _Counting:
         ahead = np.where(no(one.waits_for_nothing), np.maximum(hidden, each), hidden)
         loaded = one.ahead * (1 - guarded)
         of.chain_cycles += there * self.steps * (ahead * loaded + each * (1 - loaded))
-        boxes_ahead = plan.layout.boxes > 1
+        boxes_ahead = plan.boxes > 1
         of.edge_cycles += boxes_ahead * there * self.steps * self.cut * (tested + whole)
 
 

@@ -70,7 +70,7 @@ class CudaCode(DemandBuilder):
         cap = np.minimum(card.registers_per_thread, whole)
         if len(plain) == len(plan.computes):
             late = any_of(one.loads_late for one in plain)
-            is_bound = (plan.any_staged > 0) & (plan.layout.boxes > 1) & no(late)
+            is_bound = (plan.any_staged > 0) & (plan.boxes > 1) & no(late)
             bound = np.maximum(needed, plan.held_words + ROOM_BESIDE_SUMS)
             wanted = np.where(is_bound, np.minimum(wanted, bound), wanted)
         return np.minimum(wanted, cap), np.maximum(0.0, needed - cap)

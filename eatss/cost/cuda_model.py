@@ -138,7 +138,7 @@ def _again(of: CudaCode, use: UniformSet, touched: float) -> Number:
     *others, columns = plan.cut.mapped
     resident = np.maximum(1.0, of.resident) * of.card.sms
     together = np.minimum(ROWS_TOGETHER, steps[others[-1]])
-    in_groups = (plan.layout.boxes > 1) | (plan.structure.instruction is not None)
+    in_groups = (plan.boxes > 1) | (plan.structure.instruction is not None)
     if columns not in moving:
         if others[-1] not in moving:
             return 1.0
@@ -200,7 +200,7 @@ def _add_phases(of: CudaCode) -> None:
     written. It comes last: it takes what the others have added up.
     """
     card, plan = of.card, of.plan
-    on, ahead = plan.any_staged, plan.layout.boxes > 1
+    on, ahead = plan.any_staged, plan.boxes > 1
     tensor = {form: getattr(of, name, 0.0) for form, name in TENSOR_COLUMNS.items()}
     busy = busy_cycles(of, card)
     for form, own in tensor.items():

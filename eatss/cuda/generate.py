@@ -70,6 +70,7 @@ from eatss.lower.kernel.uses import (
 )
 from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
+from eatss.lower.launch_plans import launch_plan_of, left_out
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.placement import neighbours_of, promoted_candidates, unpromoted_notes, with_vectors
 from eatss.lower.planning import Unit, UnitPlanner
@@ -415,6 +416,15 @@ class RegionBuilder:
         )
         if warps is None or computed_by(code, warps.instruction) or code.streamed is not None:
             code = replace(code, resident=resident)
+        not_done: list[str] = []
+        facts = next((one for one in self._facts if one.name == unit.kernel), None)
+        if decided is not None and facts is not None:
+            planned = replace(layout, stages=stages) if warps is None else layout
+            places = [one.candidate for one in kernel.staged]
+            plan = launch_plan_of(
+                unit, facts, planned, places, self._scheduled, self._profile, self._options
+            )
+            not_done = [f"not as predicted: {one}" for one in left_out(plan, code)]
         strides = grid_strides(kernel.kernel)
         kernel = replace(kernel, kernel=code, grid_strides=strides)
         if code.streamed is not None:
@@ -422,6 +432,7 @@ class RegionBuilder:
         notes = (
             *unit.notes,
             *_streaming_notes(wished, code),
+            *not_done,
             *kernel.notes,
             *instruction_notes(code, self._told(code, instructions)),
             *map(str, rounded_sums(code)),

@@ -37,6 +37,7 @@ from eatss.lower.whole_tiles import runs_whole_if_finite
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.expression import ElementType
+from eatss.polyhedral.scop import Scop
 
 
 def with_own_sizes(
@@ -324,41 +325,17 @@ class Describing:
 
     def launch(self, unit: Unit) -> LaunchFacts:
         """Return what is to be known of the launch of a unit."""
-        mapping = unit.mapping
-        sources = {tile.name: tile.source_name for tile in mapping.serial}
-        in_order = sorted(mapping.mapped, key=lambda loop: loop.order)
-        split = mapping.split
-        groups: dict[tuple[int, ...], list[int]] = {}
-        for candidate in unit.storage.candidates:
-            if references := references_at(self._kernel, unit.piece, candidate.places):
-                readers = self._readers(unit, candidate.places, references)
-                groups.setdefault(references, []).extend(
-                    at for at, part in enumerate(unit.parts) if readers & {*part.statements}
-                )
-        return LaunchFacts(
-            mapped=tuple(loop.source_name for loop in in_order),
-            parts=tuple(
-                PartFacts(
-                    statements=part.statements,
-                    serial=tuple(sources[name] for name in part.serial if name in sources),
-                )
-                for part in unit.parts
-            ),
-            held=tuple(self._held(unit, held) for held in unit.storage.registers),
-            stageable=tuple(groups),
-            copied_in=tuple(map(tuple, groups.values())),
-            sum_loop=None if split is None else split.source_name,
-            shared_loop=None if mapping.shared is None else mapping.shared.source_name,
-            whole_if_finite=() if split is not None else tuple(self._whole_if_finite(unit)),
-            stream_loop=None
-            if self._options.strict_fp
-            else stream_loop(unit, self._kernel, self._scheduled),
+        strict, split = self._options.strict_fp, unit.mapping.split
+        return launch_facts(
+            unit,
+            self._kernel,
+            self._scheduled,
+            () if strict or split is not None else self._whole_if_finite(unit),
+            None if strict else stream_loop(unit, self._kernel, self._scheduled),
         )
 
     def _whole_if_finite(self, unit: Unit) -> Iterator[str]:
         """Yield the statements of which a tile that a bound cuts may run as a full one does."""
-        if self._options.strict_fp:
-            return
         staged = {place for one in unit.storage.candidates for place in one.places}
         held = frozenset(place for own in unit.storage.registers for place in own.places)
         mapped = [loop.name for loop in unit.mapping.mapped]
@@ -371,43 +348,83 @@ class Describing:
             if name in coupled and runs_whole_if_finite(piece, name, staged, held, mapped, types):
                 yield name
 
-    def _held(self, unit: Unit, held: Registers) -> RegisterTileFacts:
-        """Return what is to be known of an array that registers keep."""
-        mapping, scop = unit.mapping, self._scheduled.scop
-        widths = {array.name: array.element_bytes for array in self._kernel.work.arrays}
-        parts = mapping.split is not None or mapping.shared is not None
-        combiner = combiner_in(unit.piece, {name for name, _ in held.places}, scop)
-        element_type = scop.array(held.array).element_type
-        return RegisterTileFacts(
-            array=held.array,
-            references=references_at(self._kernel, unit.piece, held.places),
-            # of the types that sizes are selected for, which may be others than the source has;
-            # a scalar has no references and the type that it has there
-            element_bytes=widths.get(held.array, element_type.size_bytes),
-            loads=mapping.shared is None and not held.load.is_empty(),
-            what=combiner.what if parts and combiner is not None else "",
-            exchanges=parts and combiner is not None and element_type not in combiner.single,
-            continued=held.array in unit.continued,
-        )
 
-    def _readers(self, unit: Unit, places: Iterable[Place], references: Sequence[int]) -> set[str]:
-        """Return the statements that read what is staged, moving as one of the references does.
+def launch_facts(
+    unit: Unit,
+    kernel: KernelFacts,
+    scheduled: ScheduledScop,
+    whole_if_finite: Iterable[str] = (),
+    stream: str | None = None,
+) -> LaunchFacts:
+    """Return what is to be known of the launch of a unit."""
+    mapping = unit.mapping
+    sources = {tile.name: tile.source_name for tile in mapping.serial}
+    in_order = sorted(mapping.mapped, key=lambda loop: loop.order)
+    split = mapping.split
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for candidate in unit.storage.candidates:
+        if references := references_at(kernel, unit.piece, candidate.places):
+            readers = _readers(kernel, unit, candidate.places, references)
+            groups.setdefault(references, []).extend(
+                at for at, part in enumerate(unit.parts) if readers & {*part.statements}
+            )
+    return LaunchFacts(
+        mapped=tuple(loop.source_name for loop in in_order),
+        parts=tuple(
+            PartFacts(
+                statements=part.statements,
+                serial=tuple(sources[name] for name in part.serial if name in sources),
+            )
+            for part in unit.parts
+        ),
+        held=tuple(_held(unit, held, kernel, scheduled.scop) for held in unit.storage.registers),
+        stageable=tuple(groups),
+        copied_in=tuple(map(tuple, groups.values())),
+        sum_loop=None if split is None else split.source_name,
+        shared_loop=None if mapping.shared is None else mapping.shared.source_name,
+        whole_if_finite=tuple(whole_if_finite),
+        stream_loop=stream,
+    )
 
-        With sizes as numbers ``A[i + 1]`` may be the same as ``A[N]``; in code for any size it is
-        not, and has no copy. Statements may call a loop by other names.
-        """
-        texts = {self._kernel.references[at].access for at in references}
-        forms = {
-            name: {access.terms for access in work.accesses if access.reference in references}
-            for work in self._kernel.work.statements
-            for name in [work.name]
-        }
-        named = {
-            name for name, at in places if unit.piece.statement(name).accesses[at].text in texts
-        }
-        known = {form for name in named for form in forms[name]}
-        alike = {name for name, _ in places if forms[name] & known}
-        return alike or {name for name, _ in places}
+
+def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> RegisterTileFacts:
+    """Return what is to be known of an array that registers keep."""
+    mapping = unit.mapping
+    widths = {array.name: array.element_bytes for array in kernel.work.arrays}
+    parts = mapping.split is not None or mapping.shared is not None
+    combiner = combiner_in(unit.piece, {name for name, _ in held.places}, scop)
+    element_type = scop.array(held.array).element_type
+    return RegisterTileFacts(
+        array=held.array,
+        references=references_at(kernel, unit.piece, held.places),
+        # of the types that sizes are selected for, which may be others than the source has;
+        # a scalar has no references and the type that it has there
+        element_bytes=widths.get(held.array, element_type.size_bytes),
+        loads=mapping.shared is None and not held.load.is_empty(),
+        what=combiner.what if parts and combiner is not None else "",
+        exchanges=parts and combiner is not None and element_type not in combiner.single,
+        continued=held.array in unit.continued,
+    )
+
+
+def _readers(
+    kernel: KernelFacts, unit: Unit, places: Iterable[Place], references: Sequence[int]
+) -> set[str]:
+    """Return the statements that read what is staged, moving as one of the references does.
+
+    With sizes as numbers ``A[i + 1]`` may be the same as ``A[N]``; in code for any size it is
+    not, and has no copy. Statements may call a loop by other names.
+    """
+    texts = {kernel.references[at].access for at in references}
+    forms = {
+        name: {access.terms for access in work.accesses if access.reference in references}
+        for work in kernel.work.statements
+        for name in [work.name]
+    }
+    named = {name for name, at in places if unit.piece.statement(name).accesses[at].text in texts}
+    known = {form for name in named for form in forms[name]}
+    alike = {name for name, _ in places if forms[name] & known}
+    return alike or {name for name, _ in places}
 
 
 def references_at(kernel: KernelFacts, piece: Piece, places: Iterable[Place]) -> tuple[int, ...]:

@@ -40,7 +40,7 @@ from eatss.plan.contract import (
     unrolled,
     words_of_two,
 )
-from eatss.plan.numbers import Flag, Interval, Number, all_of, any_of, largest, no, nowhere
+from eatss.plan.numbers import Flag, Interval, Number, all_of, any_of, chosen, largest, no, nowhere
 from eatss.plan.shares import (
     Stream,
     UniformSet,
@@ -355,7 +355,7 @@ class LaunchPlan(Tiled):
         sums = self.all_points * first.instruction.words + first.part_words
         operands = STEPS_LOADED * self.step_words + self.line_words
         room = prefetches(sums, operands, self.registers)
-        return (self.layout.boxes > 1) & ((np.mod(steps, STEPS_LOADED) == 0) | several) & room
+        return (self.boxes > 1) & ((np.mod(steps, STEPS_LOADED) == 0) | several) & room
 
     @property
     def step_words(self) -> Number:
@@ -476,11 +476,10 @@ class LaunchPlan(Tiled):
         One buffer is enough for what no innermost loop fills anew. What is copied right in front of
         a loop that copies ahead is there when the first of that loop's copies are.
         """
-        found = [*map(self._stage, range(len(self.staging)))]
-        innermost = largest(one.on * one.depth for one in found)
+        found, innermost = self._copies, self._innermost
         asynchronous = any(one.asynchronous for one in self.staging)
-        wanted = buffers(self.layout.boxes, asynchronous=asynchronous)
-        several = self.layout.boxes > 1
+        wanted = buffers(self.boxes, asynchronous=asynchronous)
+        several = self.boxes > 1
         return tuple(
             replace(
                 one,
@@ -489,6 +488,28 @@ class LaunchPlan(Tiled):
             )
             for one in found
         )
+
+    @cached_property
+    def _copies(self) -> tuple[Stage, ...]:
+        return tuple(map(self._stage, range(len(self.staging))))
+
+    @cached_property
+    def _innermost(self) -> Number:
+        return largest(one.on * one.depth for one in self._copies)
+
+    @cached_property
+    def boxes(self) -> Number:
+        """Buffers in turn of tiles that are filled ahead, one where none can be.
+
+        Elements too narrow for ``cp.async`` pass through registers, and so they run ahead only
+        while warps multiply.
+        """
+        if self.structure.instruction is not None:
+            return self.layout.boxes
+        ahead = any_of(
+            one.on & is_ahead(one.depth, self._innermost) & one.asynchronous for one in self._copies
+        )
+        return chosen(ahead, self.layout.boxes, 1.0)
 
     def _stage(self, group: int) -> Stage:
         reads, members = self.staging[group], self.readers(group)
@@ -543,7 +564,7 @@ class LaunchPlan(Tiled):
             for one in self.stages
             if one.narrow
         )
-        return sum(words, start=0.0) * (self.layout.boxes > 1)
+        return sum(words, start=0.0) * (self.boxes > 1)
 
     @cached_property
     def turned_in_registers(self) -> Flag:
@@ -552,7 +573,7 @@ class LaunchPlan(Tiled):
         All of them are, operands are loaded ahead, and registers have room for the vectors, too.
         """
         stages = [one for one in self.stages if not nowhere(one.on)]
-        found = all_of([self.layout.boxes > 1, *(no(s.on) | s.through_registers for s in stages)])
+        found = all_of([self.boxes > 1, *(no(s.on) | s.through_registers for s in stages)])
         serial = [one for one in self.computes if one.serial]
         if nowhere(found) or not serial:
             return False
@@ -745,7 +766,7 @@ class Compute:
         )
         return all_of(
             [
-                plan.layout.boxes > 1,
+                plan.boxes > 1,
                 (steps == largest(tiles)) & (np.mod(steps, STEPS_LOADED) == 0),
                 unrolled(steps, sum(one.points for one in turn), plan.block_threads),
                 prefetches(sums * plan.all_points, words, plan.registers),
@@ -765,7 +786,7 @@ class Compute:
     def loads_late(self) -> Flag:
         """Where buffers are filled ahead, but what a step reads of them is not loaded so."""
         staged = any_of(self.plan.staged(use.group) > 0 for use in self._read)
-        return staged & (self.plan.layout.boxes > 1) & no(self.waits_for_nothing)
+        return staged & (self.plan.boxes > 1) & no(self.waits_for_nothing)
 
     @property
     def _read(self) -> list[UniformSet]:

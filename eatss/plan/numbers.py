@@ -193,4 +193,5 @@ def common_divisor(one: Number, other: Number) -> Number:
     """Return the greatest common divisor."""
     if isinstance(one, int):
         return gcd(one, other)
-    return np.gcd(one.astype(np.int64), other.astype(np.int64))
+    first, second = (np.float64(x) if isinstance(x, float) else x for x in (one, other))
+    return np.gcd(first.astype(np.int64), second.astype(np.int64))

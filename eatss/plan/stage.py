@@ -411,6 +411,11 @@ class Stage:
         return chosen(whole & rows, width, 1)
 
     @property
+    def asynchronous(self) -> Flag:
+        """Where copies need not pass through registers: of words, or of whole vectors."""
+        return is_asynchronous(self.element_bytes) or self.width > 1
+
+    @property
     def in_pieces(self) -> Flag:
         """Where threads copy rows of the array piece by piece into a transposed tile."""
         return self._in_pieces(1)

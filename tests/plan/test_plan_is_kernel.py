@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
+import eatss
+from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose import ModelOptions
 from eatss.choose.cuda_candidates import candidates_of
@@ -21,6 +24,7 @@ from eatss.cost.cuda_model import CudaModel
 from eatss.cuda import generate as region
 from eatss.lower.kernel.nodes import Barrier, Buffer, Copy, For, Kernel, Let, Node
 from eatss.lower.kernel.uses import every, inside
+from eatss.lower.launch_plans import left_out
 from eatss.lower.recipe import CodegenOptions, recipe_of
 from eatss.lower.structures import structures_for
 from eatss.lower.transform.chain import transformed
@@ -164,3 +168,21 @@ def test_the_plan_is_what_the_kernel_does(
             assert any(one.source.buffer.space == "register" for one in copies) == lines
             assert any(one.ahead for one in copies) == (buffers > 1)
         assert barriers_of_a_turn(tree, "k0") == (1 if max(turns) > 1 else 2)
+
+
+@pytest.mark.parametrize("dtype", ["double", "half"])
+@pytest.mark.parametrize("name", ["atax", "gemm", "mvt", "syrk"])
+def test_selected_layouts_leave_nothing_of_their_plan_out(
+    name: str, dtype: Literal["double", "half"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where rows of halves cannot be copied ahead, the model knows that there is one buffer."""
+    found: list[list[str]] = []
+
+    def kept(plan: LaunchPlan, kernel: Kernel) -> list[str]:
+        found.append(list(left_out(plan, kernel)))
+        return found[-1]
+
+    monkeypatch.setattr(region, "left_out", kept)
+    eatss.codegen(data_directory("kernels") / f"{name}.c", gpu="h200", dtype=dtype, cache=False)
+    assert found
+    assert not any(found)
