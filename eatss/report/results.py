@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rich.console import RenderableType
@@ -107,23 +107,25 @@ def render_variant(sweep: Sweep, rows: Sequence[Row], output: str) -> str:
     return render(*apart(*parts))
 
 
+_COLUMNS: tuple[tuple[str, Callable[[Row], str | Text]], ...] = (
+    ("variant", lambda row: row.variant[:_KEY]),
+    (">ms", lambda row: milliseconds(row.time_s)),
+    (">J", lambda row: figure(row.energy_j)),
+    (">GFLOP/s", lambda row: figure(row.gflops)),
+    (">GFLOP/J", lambda row: figure(row.gflops_per_joule, 3)),
+)
+"""Columns of the table of a sweep: the title, ``>`` for numbers, and what a row has there."""
+
+
 def _table(rows: Sequence[Row], *, with_values: bool = True) -> Table:
     """Return a line a row, whatever the width."""
-    lines = (
-        (
-            row.variant[:_KEY],
-            milliseconds(row.time_s),
-            figure(row.energy_j),
-            figure(row.gflops),
-            figure(row.gflops_per_joule, 3),
-            _marks(row),
-            *([Text(_values(row.values))] if with_values else []),
-        )
-        for row in rows
+    columns = [*_COLUMNS, ("", _marks)]
+    if with_values:
+        columns.append(("values", lambda row: Text(_values(row.values))))
+    table = listing(
+        [title for title, _ in columns], ([get(row) for _, get in columns] for row in rows)
     )
-    titles = ["variant", ">ms", ">J", ">GFLOP/s", ">GFLOP/J", ""]
-    table = listing([*titles, *(["values"] if with_values else [])], lines)
-    for column in table.columns[: len(titles)]:
+    for column in table.columns[: len(_COLUMNS)]:
         column.no_wrap = True
     return table
 
