@@ -20,7 +20,7 @@ from typing import Any
 
 from eatss.base.diagnostics import input_error
 from eatss.base.files import check_places, is_c_text, place_files, read_regular
-from eatss.cuda.value_text import argument_text, type_text
+from eatss.cuda.text import argument_text, type_text
 from eatss.frontend.source import read_bytes
 from eatss.polyhedral.expression import ElementType
 from eatss.program import (

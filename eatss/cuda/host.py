@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import islpy as isl
 
-from eatss.cuda.value_text import Lines, argument_text, type_text
+from eatss.cuda.text import Lines, argument_text, type_text
 from eatss.lower.arrays import TRUE, DeviceArray, condition_of, device_arrays, value_of
 from eatss.lower.index_range import multiplies_sizes, widened
 from eatss.lower.kernel_context import BuiltKernel

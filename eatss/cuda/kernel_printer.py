@@ -8,7 +8,8 @@ from dataclasses import fields
 from typing import Any, TypeAlias
 
 from eatss.base.targets import CUDA
-from eatss.cuda.value_text import Lines, ValuePrinter, constant_text, type_text
+from eatss.cuda.text import Lines, constant_text, type_text
+from eatss.cuda.value_text import ValuePrinter
 from eatss.lower.kernel.nodes import (
     Aligned,
     AllFinite,

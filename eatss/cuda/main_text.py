@@ -12,7 +12,7 @@ from string import Template
 from eatss.cuda.host import elements_of, launcher_text
 from eatss.cuda.kernel_printer import kernel_text
 from eatss.cuda.preamble import preamble
-from eatss.cuda.value_text import HALF, Lines, type_text
+from eatss.cuda.text import HALF, Lines, type_text
 from eatss.lower.kernel.nodes import Kernel
 from eatss.lower.kernel.uses import Needs, needs_of, operators_in
 from eatss.polyhedral.expression import ElementType

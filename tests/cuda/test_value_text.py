@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 import eatss
 from eatss.cuda.preamble import HALVES
-from eatss.cuda.value_text import ValuePrinter, type_text
+from eatss.cuda.text import type_text
+from eatss.cuda.value_text import ValuePrinter
 from eatss.frontend import parse_source
 from eatss.lower.arrays import expression_of
 from eatss.polyhedral.expression import Binary, ElementType, Literal, Read

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from eatss.cuda.value_text import constant_text
+from eatss.cuda.text import constant_text
 from eatss.lower.instructions import ATOMICS, COMBINES, INSTRUCTIONS, SHUFFLES
 from eatss.lower.instructions.products import FMA
 from eatss.lower.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD

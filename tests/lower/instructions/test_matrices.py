@@ -17,7 +17,7 @@ import pytest
 
 from eatss.base.targets import CUDA
 from eatss.cuda.preamble import CPU_HALVES
-from eatss.cuda.value_text import type_text
+from eatss.cuda.text import type_text
 from eatss.lower.instructions.products import (
     LOADS,
     MMA_3XTF32_16X8X8,
