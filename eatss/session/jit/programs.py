@@ -10,9 +10,11 @@ Sources and sizes in, programs out: of C or loops in Python, or one that is ther
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -60,8 +62,9 @@ class HostProgram:
     def __init__(self, program: Program, signature: CallSignature) -> None:
         self.program = program
         self._signature = signature
-        self._folder = tempfile.TemporaryDirectory(prefix="eatss-jit-")
-        folder = Path(self._folder.name)
+        folder = Path(tempfile.mkdtemp(prefix="eatss-jit-"))
+        # without a word of Python's: a callable that nobody has any more is no leak
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._builder = Builder(program, folder, folder, "cpu", None)
         self._lock = threading.Lock()
 
