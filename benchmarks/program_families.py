@@ -429,21 +429,14 @@ def transposes(rng: Random) -> Sample:
 
 
 _OTHER_LOOPS = (
-    "int {c} = {low}; while ({c} < {up}) {{ {body} {c}++; }}",
-    "int {c} = {up}; while ({c} > {low}) {{ {c}--; {body} }}",
-    "for (int {c} = {up}; {c}-- > {low};) {{ {body} }}",
-    "for (unsigned {c} = {up}; {c}-- > {low};) {{ {body} }}",
     "for (int {c} = {up} - 1; {c} != {low} - 1; {c}--) {{ {body} }}",
-    "for (int {c} = {low};; {c}++) {{ if ({c} >= {up}) break; {body} }}",
-    "int {c} = {low}; for (; {c} < {up};) {{ {body} {c} += 1; }}",
-    "int {c} = {low}; do {{ {body} }} while (++{c} < {up});",
-    "for (int {c} = {low}, {c}_ = {up} - 1; {c} <= {c}_; {c}_--) {{ {body} }}",
-    "for (int {c} = {low}, {c}_ = 0; {c} < {up}; {c}++, {c}_ += 2) {{ {body} }}",
+    "for (int {c} = {up} - 1; {c} >= {low}; {c} -= 1) {{ {body} }}",
+    "for (unsigned {c} = {low}; {c} < {up}; {c}++) {{ {body} }}",
 )
 
 
 def other_loops(rng: Random) -> Sample:
-    """Return nests of loops that are no plain ``for``."""
+    """Return nests of loops that do not all count up by ``<``."""
     kind, depth = _kind(rng), rng.randint(1, 3)
     body = rng.choice((
         "b[{i}][{j}] += a[{j}][{i}];", "b[{i}][{j}] = 2 * a[{i}][{j}] + b[{i}][{j}];",
@@ -451,23 +444,18 @@ def other_loops(rng: Random) -> Sample:
     )).format(i="i", j="ijk"[min(1, depth - 1)], k="ijk"[depth - 1])  # fmt: skip
     for counter in reversed("ijk"[:depth]):
         loop = rng.choice((*_OTHER_LOOPS, "for (int {c} = {low}; {c} < {up}; {c}++) {{ {body} }}"))
-        up = "n" if loop.startswith("for (unsigned") else rng.choice(("n", "n", "n - 1"))
+        up = rng.choice(("n", "n", "n - 1"))
         body = "{ " + loop.format(c=counter, low=rng.choice("0011"), up=up, body=body) + " }"
     return Sample(_function(f"int n, {kind} a[n][n], {kind} b[n][n]", body), _sizes(rng, "n"))
 
 
-def counted_scalars(rng: Random) -> Sample:
-    """Return subscripts that are counted, set from one another, or narrow."""
+def set_scalars(rng: Random) -> Sample:
+    """Return subscripts that are set from one another, or narrow."""
     kind = _kind(rng)
     body = rng.choice((
-        "int k = 0; for (int i = 0; i < n; i++) b[k++] += a[i];",
-        "int k = 0; for (int i = 0; i < n; i++) for (int j = 0; j < 3; j++) b[i] += a[k++];",
-        "int k = n; for (int i = 0; i < n; i++) b[--k] = a[i] * 2;",
-        "int k, j = -1; for (int i = 0; i < n; i++) { k = j + 1; b[i] -= a[k]; j = k + 1; }",
+        "for (int i = 0; i < n; i++) { int k = n - i, j = k - 1; k += 1; b[j] -= a[k]; }",
         "for (int i = 0; i < n; i++) { unsigned char k = 5 * i; b[i] = a[i] + k; c[k] += a[i]; }",
         "for (int i = 0; i < n; i++) { short k = 2 * i; b[i] = a[k] - a[k + 1]; }",
-        "int i = 0, k = 2 * n; while (i < k) { b[i / 2] += a[k]; i++; k--; }",
-        "int k = 0; for (int i = 0; i < n; i += 2) { b[k] = a[i]; k++; } b[k - 1] += k;",
     ))  # fmt: skip
     text = _function(f"int n, {kind} a[3 * n], {kind} b[n], {kind} c[256]", body)
     return Sample(text, _sizes(rng, "n", high=200))
@@ -515,7 +503,7 @@ FAMILIES: tuple[Callable[[Random], Sample], ...] = (
     time_steps, flags, narrow_scalars, unsigned_counters, leading_dimensions, conditional_extremes,
     visible_functions, strided, triangular, hand_tiled, contractions, convolutions, chains,
     many_arrays, guards, uniform_conditions, local_indices, sweeps, transposes,
-    other_loops, counted_scalars, short_circuits, structures,
+    other_loops, set_scalars, short_circuits, structures,
 )  # fmt: skip
 
 

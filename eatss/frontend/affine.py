@@ -15,7 +15,6 @@ from eatss.frontend.declarations import SymbolTable, Variable
 from eatss.frontend.refusals import (
     NotAffineError,
     Reporter,
-    Unknown,
     has_product,
     not_affine,
     product_of_variables,
@@ -248,7 +247,7 @@ class AffineReader:
         self.active: dict[Variable, str] = {}
         self.ranges = RangeProver(algebra)
         self.scalars: dict[Variable, Value] = {}
-        self.unknown: dict[Variable, Unknown] = {}
+        self.unknown: dict[Variable, NotAffineError] = {}
         self._depth = 0
         self._inner: dict[Kind, Callable[[Node, isl.Set], Value]] = {
             "binary": self._binary,
@@ -391,13 +390,14 @@ class AffineReader:
     def _data(self, node: Node, variable: Variable) -> NotAffineError:
         why = self.unknown.get(variable)
         if why is not None:
-            return why.at(node)
+            return NotAffineError(node, why.message, why.reason, code=why.code, hint=why.hint)
         if variable.is_scalar and (variable.is_local or variable.first_write is not None):
             return NotAffineError(
                 node,
                 f"'{node.name}' is set in the region, and what it is here is not known",
                 code="EATSS-F031",
-                hint="set it to an affine expression of counters and parameters before",
+                hint="set it to an affine expression of counters and parameters before, in each "
+                "round of the loop (k = 2 * i, not k += 2)",
             )
         return NotAffineError(node, f"'{node.name}' is data", "data")
 

@@ -177,13 +177,6 @@ def member_of(reference: Any) -> Member | None:
     return Member.of(reference.referenced, cursor.referenced, arrow)
 
 
-def goes_back(goto: Any) -> bool:
-    """Return whether a ``goto`` goes to a label that stands before it."""
-    labels = (one.referenced for one in children(goto) if one.kind is CursorKind.LABEL_REF)
-    start = goto.extent.start.offset
-    return any(label is not None and label.extent.start.offset < start for label in labels)
-
-
 def owner_of_member(reference: Any) -> str:
     """Return what has a member that is none of :func:`member_of`, in words."""
     if reference.type.is_volatile_qualified():
@@ -197,25 +190,6 @@ def owner_of_member(reference: Any) -> str:
         if cursor.kind is CursorKind.ARRAY_SUBSCRIPT_EXPR:
             return "member of a structure in an array"
     return "member that is a structure, or of a structure that a member points to"
-
-
-def parts_of_for(loop: Any, parts: list[Any]) -> list[int] | None:
-    """Return which of start, condition and increment the parts of a ``for`` are, 0, 1 or 2.
-
-    ``None`` where its text does not say so, as within a macro.
-    """
-    open_brackets, ends = 0, []
-    for token in loop.get_tokens():
-        text = token.spelling
-        if text == ";" and open_brackets == 1:
-            ends.append(token.extent.start.offset)
-        open_brackets += (text == "(") - (text == ")")
-        if len(ends) == 2 or (text == ")" and open_brackets == 0):
-            break
-    if len(ends) != 2:
-        return None
-    places = [sum(part.extent.start.offset > end for end in ends) for part in parts]
-    return places if len(set(places)) == len(places) else None
 
 
 def is_invalid(declaration: Any) -> bool:

@@ -198,21 +198,15 @@ class SymbolTable:
                 self._mark_counter(node)
         for node in nodes:
             self._mark_written(node)
-        tests = [n.children[0] for n in nodes if n.kind in ("while", "do")]
-        self._name_variables({self.of(part) for test in tests for part in test.preorder()})
+        self._name_variables()
 
-    def _name_variables(self, tested: set[Variable | None]) -> None:
-        """Give parameters and data their names; counters get theirs loop by loop.
-
-        What a ``while`` tests leaves its name to the loop.
-        """
+    def _name_variables(self) -> None:
+        """Give parameters and data their names; counters get theirs loop by loop."""
         for variable in self.variables:
             if variable.is_local and variable.role == "parameter":
                 variable.role = "data"
             if variable.role != "counter":
-                is_tested = variable in tested and variable.role == "data"
-                name = re.sub(r"\W+", "_", variable.name) + "_value" * is_tested
-                variable.unique_name = self.names.take(name)
+                variable.unique_name = self.names.take(re.sub(r"\W+", "_", variable.name))
 
     def of(self, node: Node | None) -> Variable | None:
         """Return the variable a name stands for."""
@@ -372,17 +366,14 @@ class PpcgCount:
         self._count += 1
         return name
 
-    def declared(self, variables: Iterable[Variable | None]) -> None:
-        """Count the ends of what one declaration declared, which pet numbers here.
+    def declared(self, variable: Variable | None) -> None:
+        """Count the end of what a declaration declared, which pet numbers here.
 
         What the region declares outside all blocks lives on, as far as PPCG knows.
         """
-        if not self._open_blocks:
-            return
-        for variable in variables:
+        if self._open_blocks:
             _ = self.statement()
-            if variable is not None:
-                self.killed |= {variable}
+            self.killed |= {variable} if variable is not None else set()
 
     @contextmanager
     def block(self) -> Iterator[None]:

@@ -26,32 +26,18 @@ _ENDLESS = "a loop that '!=' ends would not end otherwise"
 
 @frozen
 class Header:
-    """The counter of a loop, what is added to it per iteration, and its parts.
-
-    Of a ``while``, the counter is a scalar, ``counted``, as it is at the start of each round;
-    ``first`` is what it is before the loop. ``after`` runs at the end of each round, and
-    ``runs_first`` says that the first one is not tested.
-    """
+    """The counter of a loop, what is added to it per iteration, and its parts."""
 
     variable: Variable
     start: Node
     condition: Node
     step: int
     body: Node
-    after: Node | None = None
-    counted: Variable | None = None
-    first: Value | None = None
-    runs_first: bool = False
 
     @property
     def sign(self) -> int:
         """Which way the counter runs."""
         return 1 if self.step > 0 else -1
-
-    @property
-    def round(self) -> list[Node]:
-        """What a round runs."""
-        return [self.body] if self.after is None else [self.body, self.after]
 
 
 class LoopReader(RegionReader):
@@ -187,11 +173,9 @@ class LoopReader(RegionReader):
 
     def _iterations(self, header: Header, name: str, outer: isl.Set) -> isl.Set:
         try:
-            start = self.start(header, outer)
+            start = self._start_value(header, outer)
             reached = self._from_start(header, name, start, outer)
             holds = self._end(header, name, start, outer, reached)
-            if header.runs_first:
-                holds = holds.union(self._algebra.equal(Poly.unknown(name), start))
             domain = reached.intersect(holds)
         except NotAffineError as error:
             inside = any(node is error.node for node in header.condition.preorder())
@@ -212,50 +196,14 @@ class LoopReader(RegionReader):
         self._check_type(header, name, domain)
         return domain
 
-    def start(self, header: Header, outer: isl.Set) -> Value:
-        """Return what the counter is at first, whether it is active or not."""
-        if header.first is not None:
-            return header.first
+    def _start_value(self, header: Header, outer: isl.Set) -> Value:
+        """Return what the counter is at first; its name means the one before the loop there."""
         active = self._affine.active
-        name = active.pop(header.variable, None)
+        name = active.pop(header.variable)
         try:
             return self._affine.value(header.start, outer)
         finally:
-            if name is not None:
-                active[header.variable] = name
-
-    def rounds(self, header: Header, outer: isl.Set) -> Value | None:
-        """Return how many rounds a loop of a simple form has, a number below 0 for none.
-
-        The counter is not active. ``None``: the form is another one, or a bound is not affine.
-        """
-        condition = header.condition
-        counter = header.counted or header.variable
-        operators = ("<", "<=", "!=") if header.step > 0 else (">", ">=", "!=")
-        if condition.op not in operators:
-            return None
-        left = unconverted(condition.children[0])
-        is_counter = self._of(left) is counter
-        offset = 0 if is_counter else self._amount_beside_counter(left, counter)
-        if offset is None:
-            return None
-        try:
-            start = self.start(header, outer)
-            end = self._affine.value(condition.children[1], outer)
-            end = self._algebra.add(end, -offset)
-        except NotAffineError:
-            return None
-        if not isinstance(start, Poly) or not isinstance(end, Poly):
-            return None
-        stride = abs(header.step)
-        between = end.plus(start, -1).scaled(header.step // stride)
-        count = self._algebra.add(between, int(condition.op in ("<=", ">=")))
-        if stride > 1:
-            rounded_up = self._algebra.add(count, stride - 1)
-            count = self._algebra.floor_divide(rounded_up, stride)
-        if header.runs_first and not self._ranges.proven(outer, self._algebra.at_least(count, 1)):
-            return None
-        return count
+            active[header.variable] = name
 
     def _from_start(self, header: Header, name: str, start: Value, outer: isl.Set) -> isl.Set:
         """Return where the counter is the start plus a multiple of the stride."""
@@ -376,10 +324,9 @@ class LoopReader(RegionReader):
         end = self._algebra.scale(self._algebra.add(right, rest, -1), unit)
         up = header.step > 0
         gap = self._algebra.add(end, start, -1) if up else self._algebra.add(start, end, -1)
-        least = abs(header.step) if header.runs_first else 0
         distance = self._algebra.add(end, self._algebra.function(start), -1)
         meets = self._algebra.modulo(distance, abs(header.step)).zero_set()
-        ends = self._algebra.at_least(gap, least).intersect(meets)
+        ends = self._algebra.at_least(gap, 0).intersect(meets)
         if not self._ranges.proven_or_stated(outer, ends, _ENDLESS):
             sign = "<" if up else ">"
             self._refuse(

@@ -22,7 +22,6 @@ from eatss.frontend.calls import inlined
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.declarations import SymbolTable, Variable, killed_after
 from eatss.frontend.options import FrontendOptions, FrontendResult
-from eatss.frontend.plain import plain
 from eatss.frontend.refusals import NotAffineError, Reporter
 from eatss.frontend.regions import (
     PlacedRegion,
@@ -53,13 +52,7 @@ from eatss.frontend.source import (
     read_bytes,
 )
 from eatss.frontend.statements import Frame, StatementReader
-from eatss.frontend.tree import (
-    Node,
-    labels_of_elsewhere,
-    named_in,
-    read_tree,
-    without_unused_labels,
-)
+from eatss.frontend.tree import Node, named_in, read_tree
 from eatss.frontend.values import NonLinearError, Poly, ValueAlgebra
 from eatss.polyhedral.isl_names import parameter_space, without_parameters
 from eatss.polyhedral.scop import AccessKind, Scop
@@ -486,11 +479,7 @@ def _read_region(
 ) -> Scop | None:
     """Read one region; ``None`` if it was refused."""
     options = run.options
-    nodes = without_unused_labels(
-        [read_tree(cursor) for cursor in placed.statements], placed.function
-    )
-    labels = labels_of_elsewhere(nodes, placed.function)
-    nodes = plain(inlined(nodes, placed.function), labels)
+    nodes = inlined([read_tree(cursor) for cursor in placed.statements], placed.function)
     symbols = SymbolTable()
     symbols.scan(nodes)
     algebra = ValueAlgebra(run.context, dict(options.parameter_values))
@@ -502,10 +491,6 @@ def _read_region(
     surroundings = Surroundings(placed)
     reader = StatementReader(symbols, affine, reporter)
     reader.scalars.follow(nodes)
-    numbers = reader.scalars.start(
-        surroundings.before, lambda one: is_dead_after(one, placed, surroundings)
-    )
-    reader.set_before(numbers, facts.intersect(fixed))
     reader.read_all(nodes, Frame(loops=(), positions=(), domain=facts.intersect(fixed)))
     affine.scalars.clear()  # they hold only where their counters do
     warn_of_assumptions(affine, reporter)
@@ -514,8 +499,6 @@ def _read_region(
     check_counters(symbols, surroundings, reporter)
     check_sizes(symbols, surroundings, reporter)
     keep_live(symbols, placed.following)
-    for variable in numbers:
-        variable.is_local = True  # the region sets it, and nothing behind reads it
     conditions = affine.conditions()
     for one in conditions:
         facts = facts.intersect(one.sizes)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, NoReturn, TypeAlias
+from typing import Literal, NoReturn, TypeAlias, cast
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.base.frozen import frozen
 from eatss.frontend import clang
 from eatss.frontend.source import Findings, RefusedError, SourceText
 from eatss.frontend.tree import ELEMENTS, Kind, Node
@@ -29,8 +28,10 @@ _EFFECT = (
 )
 
 REFUSED_STATEMENTS: dict[Kind, Refusal] = {
-    "goto": ("EATSS-F019", "goto", "use for and if"),
-    "label": ("EATSS-F019", "label", "use for and if"),
+    **{
+        kind: ("EATSS-F019", kind, "use for (i = start; i < end; i++) and if")
+        for kind in cast("tuple[Kind, ...]", ("goto", "label", "while", "do"))
+    },
     "break": ("EATSS-F019", "break of no loop of the region", _AROUND),
     "continue": ("EATSS-F019", "continue of no loop of the region", _AROUND),
     "return": ("EATSS-F019", "return inside the region", "return after #pragma endscop"),
@@ -102,20 +103,6 @@ class NotAffineError(Exception):
         self.message = message
         self.code = code
         self.hint = hint
-
-
-@frozen
-class Unknown:
-    """Why the value of a scalar that a region sets is not known; a ``code`` only for ``OWN``."""
-
-    reason: Reason
-    message: str
-    code: str | None = None
-    hint: str | None = None
-
-    def at(self, node: Node) -> NotAffineError:
-        """Return the error where the scalar is read."""
-        return NotAffineError(node, self.message, self.reason, code=self.code, hint=self.hint)
 
 
 MEMBER_HINT = "copy it to a variable before the region, or use an array of its own"

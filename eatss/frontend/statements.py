@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from itertools import count
@@ -45,7 +45,7 @@ from eatss.frontend.refusals import (
 )
 from eatss.frontend.scalars import ScalarValues
 from eatss.frontend.source import RefusedError
-from eatss.frontend.tree import BODIES, WRITES, Kind, Node, chain, unconverted
+from eatss.frontend.tree import BODIES, WRITES, Kind, Node, chain
 from eatss.frontend.values import Value, same
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.scop import AccessKind
@@ -79,7 +79,7 @@ class StatementReader(RegionReader):
     def __init__(self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter) -> None:
         super().__init__(symbols, affine, reporter)
         self._loops = LoopReader(symbols, affine, reporter)
-        self.scalars = ScalarValues(symbols, affine, self._loops, reporter)
+        self.scalars = ScalarValues(symbols, affine, reporter)
         self.ppcg = PpcgCount()
         self.statements: list[RawStatement] = []
         self._ppcg_name = ""
@@ -88,20 +88,10 @@ class StatementReader(RegionReader):
         self._readers: dict[Kind, Callable[[Node, Frame], None]] = {
             "if": self._if,
             "declarations": self._declarations,
-            "assign": self._assignments,
             "for": self._for,
-            "while": self._while,
-            "do": self._while,
             "break": self._leave,
             "continue": self._leave,
         }
-
-    def set_before(self, numbers: Mapping[Variable, tuple[Node, int]], domain: isl.Set) -> None:
-        """Let the region itself set scalars to the numbers that statements before it set."""
-        for node, number in numbers.values():
-            place = node if node.kind == "variable" else node.children[0]
-            frame = Frame(loops=(), positions=(-1,), domain=domain)
-            self._assign(node, place, Store(value=None, operator="", number=number), frame)
 
     def read_all(self, nodes: list[Node], frame: Frame) -> None:
         """Read statements that follow one another."""
@@ -130,15 +120,6 @@ class StatementReader(RegionReader):
         self._ppcg_name = self.ppcg.statement()
         self._simple(node, frame.next())
 
-    def _assignments(self, node: Node, frame: Frame) -> None:
-        """Read ``a = b = c`` as ``b = c; a = b;``, which C defines it to be."""
-        chain = [node]
-        while (inner := _assigned(chain[-1])) is not None:
-            chain.append(inner)
-        self._ppcg_name = self.ppcg.statement()
-        for link in reversed(chain):
-            self._simple(link, frame.next())
-
     # -- control --------------------------------------------------------------------
 
     def _for(self, node: Node, frame: Frame) -> None:
@@ -148,51 +129,14 @@ class StatementReader(RegionReader):
         sets = self._of(counter) if counter is not None and is_set else None
         with self.ppcg.loop(sets):
             try:
-                if self._is_endless(node, node.children[1:2], "for"):
-                    raise RefusedError
                 header = self._loops.header(node)
             except RefusedError:
                 self._refused_loop(node, frame)
             else:
                 self._loop(node, header, frame)
 
-    def _while(self, node: Node, frame: Frame) -> None:
-        frame = frame.next()
-        header = self.scalars.header(node, frame.domain)
-        self.ppcg.wholes += [self._quoted(node.children[0])] * (not node.implicit)
-        with self.ppcg.loop(None):
-            if isinstance(header, Header):
-                self._loop(node, header, frame)
-                return
-            self._refuse_while(node, header)
-            self._refused_loop(node, frame)
-
-    def _refuse_while(self, node: Node, why: str) -> None:
-        test, name = node.children[0], node.op or node.kind
-        if self._is_endless(node, [test], name):
-            return
-        self._error(
-            "EATSS-F029" if node.op else "EATSS-F018",
-            node,
-            f"condition {self._quoted(test)} of a {name} loop {why}",
-            "set a scalar in the region before, change it by a constant in each round, and compare "
-            "it with an affine bound",
-        )
-
-    def _is_endless(self, node: Node, tests: Sequence[Node], name: str) -> bool:
-        """Refuse a loop whose condition is a number that always holds."""
-        if not any(test.kind == "int" and test.value for test in tests):
-            return False
-        self._error(
-            "EATSS-F029", node, f"{name} loop has no condition that ends it",
-            "give it one; 'if (…) break;' counts as one at the start of its body only",
-        )  # fmt: skip
-        return True
-
     def _refused_loop(self, node: Node, frame: Frame) -> None:
         self.scalars.forget(node)
-        if node.kind != "for":
-            self.scalars.suppose(node)
         self._inside_refused(node, frame)
         self.scalars.forget(node)
 
@@ -209,34 +153,24 @@ class StatementReader(RegionReader):
         name = self._free(variable.name)
         level = LoopLevel(name=name, sign=header.sign)
         inner = replace(frame, loops=(*frame.loops, level))
-        rounds = self.scalars.enter(header, frame.domain)
+        self.scalars.forget(header.body)  # what a round sets, the next one does not know
         with self._counter(variable, name):
-            if header.counted is not None:
-                self.scalars.begin(rounds, name, frame.domain)
             try:
                 domain = self._loops.iterations(header, name, frame.domain)
             except RefusedError:
                 with self._doubt(), self._left(None):
-                    self.read_all(header.round, inner)
+                    self.read_all([header.body], inner)
                 self.scalars.forget(node)
                 return
-            self.scalars.begin(rounds, name, domain)
             exits = Exits(counter=name, sign=header.sign, guards=len(frame.guards))
             first = len(self.statements)
-            inner = replace(inner, domain=domain)
             with self._left(exits):
-                self.read_all([header.body], inner)
-            if header.after is not None:
-                if exits.left is not None:
-                    self.scalars.forget(header.body)
-                if exits.broken is not None:
-                    inner = inner.within(domain.subtract(exits.broken))
-                self.read_all([header.after], inner)
+                self.read_all([header.body], replace(inner, domain=domain))
             self.statements[first:] = [
                 replace(raw, domain=exits.before(raw.domain, self._algebra))
                 for raw in self.statements[first:]
             ]
-        self.scalars.leave(rounds)
+        self.scalars.forget(header.body)
 
     @contextmanager
     def _left(self, exits: Exits | None) -> Iterator[None]:
@@ -393,7 +327,7 @@ class StatementReader(RegionReader):
     def _declarations(self, node: Node, frame: Frame) -> None:
         for variable in node.children:
             self._declaration(variable, frame)
-        self.ppcg.declared([self._of(variable) for variable in node.children])
+            self.ppcg.declared(self._of(variable))
 
     def _declaration(self, node: Node, frame: Frame) -> None:
         variable = self._of(node)
@@ -456,17 +390,14 @@ class StatementReader(RegionReader):
             if node.kind == "step":
                 update = Store(value=None, operator=node.op[-1])
             else:
-                value, inner = node.children[1], _assigned(node)
-                if inner is not None:
-                    value = _with_innermost(value, inner.children[0])
-                update = Store(value=value, operator=node.op)
+                update = Store(value=node.children[1], operator=node.op)
             self._mark(node if update.value is None else update.value)
             known = self._known_after(node, frame)
             self._assign(node, target, update, frame, known)
             self.scalars.note(node, known)
             return
         self._refuse_statement(node)
-        self._inside_refused(node, frame)
+        self._refused_loop(node, frame)
 
     def _writes_counter(self, node: Node, target: Node) -> bool:
         variable = self._of(base_name(target))
@@ -584,8 +515,6 @@ class StatementReader(RegionReader):
             if inner.kind in ("name", "int"):
                 return  # (void) x;
         code, message, hint = REFUSED_STATEMENTS.get(node.kind, IDLE_STATEMENT)
-        if node.kind == "goto" and clang.goes_back(node.cursor):
-            message = "goto that goes back"
         if node.is_binary(","):
             code, message, hint = COMMA
         if node.kind == "broken" and node.name:
@@ -601,16 +530,3 @@ def _is_copied(member: Variable) -> bool:
     is_argument = member.declaration.kind is CursorKind.PARM_DECL
     inside = by_value and is_argument and not member.shape.is_pointer
     return not member.is_local and (member.is_scalar or inside)
-
-
-def _assigned(node: Node) -> Node | None:
-    """Return the assignment whose result an assignment stores, if that is so."""
-    value = unconverted(node.children[1], explicit=True)
-    return value if value.kind == "assign" else None
-
-
-def _with_innermost(value: Node, innermost: Node) -> Node:
-    """Return ``value`` with the operand below its conversions replaced."""
-    if value.kind != "cast":
-        return innermost
-    return replace(value, children=[_with_innermost(value.children[0], innermost)])

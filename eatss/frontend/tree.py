@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -86,8 +85,6 @@ _CONSTANTS = frozenset(
 
 ELEMENTS: frozenset[Kind] = frozenset({"subscript", "dereference"})
 WRITES: frozenset[Kind] = frozenset({"assign", "step"})
-LOOPS: frozenset[Kind] = frozenset({"for", "while", "do"})
-LEAVING: frozenset[Kind] = frozenset({"break", "continue", "goto", "return"})
 BODIES: frozenset[Kind] = frozenset({*_STATEMENTS.values(), *WRITES, "call"})
 """What a statement that holds other statements may have as its body."""
 
@@ -167,21 +164,6 @@ def chain(node: Node, operator: str) -> list[Node]:
     return [node, *reversed(found)]
 
 
-def leaves(body: Node, *kinds: Kind) -> bool:
-    """Return whether the body of a loop has a statement that leaves its rounds, of some kinds."""
-    todo = [(body, frozenset(kinds) or LEAVING)]
-    while todo:
-        node, wanted = todo.pop()
-        if node.kind in wanted:
-            return True
-        if node.kind in LOOPS:
-            wanted -= {"break", "continue"}
-        elif node.kind == "switch":
-            wanted -= {"break"}
-        todo.extend((child, wanted) for child in node.children)
-    return False
-
-
 def read_tree(cursor: Any) -> Node:
     """Read a statement or expression.
 
@@ -204,42 +186,6 @@ def read_tree(cursor: Any) -> Node:
 def named_in(cursors: Iterable[Any]) -> list[Any]:
     """Return the declarations of what statements name."""
     return [node.declaration for cursor in cursors for node in read_tree(cursor).parts("name")]
-
-
-def without_unused_labels(nodes: list[Node], function: Any) -> list[Node]:
-    """Return statements without the labels that nothing in their function goes to."""
-    if not any(node.has("label") for node in nodes):
-        return nodes
-    used = _label_references(function)
-
-    def plain(node: Node) -> Node:
-        while node.kind == "label" and node.cursor.spelling not in used:
-            node = node.children[0]
-        return node
-
-    kept = [plain(node) for node in nodes]
-    for node in kept:
-        for part in node.preorder():
-            part.children = [plain(child) for child in part.children]
-    return kept
-
-
-def labels_of_elsewhere(nodes: list[Node], function: Any) -> frozenset[str]:
-    """Return the labels in statements that something else in their function goes to."""
-    here = Counter(
-        part.children[0].cursor.spelling
-        for node in nodes
-        for part in node.parts("goto")
-        if part.children
-    )
-    names = {label.cursor.spelling for node in nodes for label in node.parts("label")}
-    every = _label_references(function) if names else Counter[str]()
-    return frozenset(name for name in names if every[name] > here[name])
-
-
-def _label_references(function: Any) -> Counter[str]:
-    """Return how often a function refers to its labels."""
-    return Counter(c.spelling for c in clang.below(function) if c.kind is CursorKind.LABEL_REF)
 
 
 def _read(cursor: Any) -> tuple[Node | None, list[Any]]:

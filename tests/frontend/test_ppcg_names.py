@@ -44,7 +44,6 @@ def _scop(region: str, *, before: str = "int i, j;", after: str = "") -> Scop:
         ("for (i = 0; i < 8; i++) { double t = B[i]; A[i] = t; }", ["S_2", "S_4"]),
         ("for (i = 0; i < 8; i++) { double t; t = B[i]; A[i] = t; }", ["S_3", "S_4"]),
         ("double t = B[0]; A[0] = t;", ["S_1", "S_2"]),
-        ("for (i = 0; i < 8; i++) { ; A[i] = B[i] = 0; B[i] += 1; }", ["S_1", "S_1", "S_2"]),
     ],
 )  # fmt: skip
 def test_statements_are_numbered_as_ppcg_numbers_them(region: str, names: list[str]) -> None:

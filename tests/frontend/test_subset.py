@@ -123,11 +123,6 @@ def test_an_unsigned_counter_that_is_set_back_by_a_difference_runs_down(
     assert equal(scop.statements[0].schedule, "[c] -> { S0[u] -> [0, -u, 0] : 0 < u <= c }")
 
 
-def test_labels_that_nothing_goes_to_mean_nothing(region: Region) -> None:
-    body = "start: for (i = 0; i < n; i++) again: { A[i] = 0; last: p[i] = A[i]; }\nend: ;"
-    assert [s.text for s in region(body).statements] == ["A[i] = 0;", "p[i] = A[i];"]
-
-
 def test_else_is_the_rest(region: Region, equal: Equal) -> None:
     scop = region(
         "for (i = 0; i < n; i++) { if (i < 5) A[i] = 0; else if (i > 9) A[i] = 1; else A[i] = 2; }"
