@@ -202,6 +202,11 @@ class Layout:
         """Boxes of shared memory in use at once, by warps or by threads alone."""
         return self.stages if self.warps is None else self.warps.stages
 
+    @property
+    def blocks_at_once(self) -> Number:
+        """Blocks of an SM that are to run at a time."""
+        return self.resident if self.warps is None else self.warps.resident
+
     def map(self: Chosen, change: Callable[[Any], Any]) -> Chosen:
         """Return it with ``change`` made of each number: ``layout.map(lambda one: one[rows])``."""
         return mapped(change, self)

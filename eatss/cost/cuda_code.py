@@ -56,8 +56,9 @@ class CudaCode(DemandBuilder):
         Sums and addresses it needs, and of what it multiplies one operand of all points, and a
         vector of the others. Operands of all points are under way together, those of several steps
         where they are loaded together or ahead, without a serial loop half of those of one. Halves
-        on their way to buffers have registers of their own. A compiler may be told how many blocks
-        are to run at a time.
+        on their way to buffers have registers of their own. Factors that are loaded ahead need
+        room, as blocks that run at a time leave a thread so few. A compiler may be told how many
+        are to.
         """
         plan, card, code = self.plan, self.card, self.code
         plain = [one for one in plan.computes if not one.contract]
@@ -65,6 +66,8 @@ class CudaCode(DemandBuilder):
         most = largest([self._fragment_words, *map(self.operand_words, plain)])
         held = code.base_registers + plan.held_words + plan.line_words
         wanted, needed = held + most, held + least
+        if plan.contracts:
+            wanted = np.maximum(wanted, plan.loads_ahead * plan.words_ahead)
         room = np.floor(card.registers_per_block / np.maximum(card.warp, plan.block_threads))
         whole = np.floor(room / REGISTER_STEP) * REGISTER_STEP
         cap = np.minimum(card.registers_per_thread, whole)

@@ -81,7 +81,6 @@ from eatss.lower.structures import stream_loop
 from eatss.lower.thread_ast import subtree_of
 from eatss.lower.transform.chain import transformed
 from eatss.lower.transform.stream_k import Stream
-from eatss.plan.contract import registers_of_a_thread
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import (
     at_most,
@@ -381,24 +380,21 @@ class RegionBuilder:
         layout = decided or self._options.changed(Layout(tile_sizes=(), block=()), "")
         layout = layout if unit.mapping.warps else replace(layout, warps=None)
         staged = promoted_candidates(unit.storage, decided, self._options, unit.piece, unit.mapping)
-        registers = registers_of_a_thread(self._profile, unit.mapping.threads)
-        mapping = with_vectors(
-            unit.mapping,
-            unit.piece,
-            unit.parts,
-            unit.storage,
-            staged,
-            context.arrays,
-            registers,
-        )
-        warps = layout.warps
+        warps, plan = layout.warps, None
         wished = None if unit.mapping.split is not None or not layout.streams else layout.shared_sum
         stages = layout.boxes if self._profile.compute_capability >= CUDA.copies_ahead else 1
+        facts = next((one for one in self._facts if one.name == unit.kernel), None)
+        if decided is not None and facts is not None:
+            planned = replace(layout, stages=stages) if warps is None else layout
+            plan = launch_plan_of(
+                unit, facts, planned, staged, self._scheduled, self._profile, self._options
+            )
+            unit = replace(unit, mapping=with_vectors(unit.mapping, plan))
         context = replace(context, copies_ahead=stages > 1)
-        kernel = KernelBuilder(name, replace(unit, mapping=mapping), staged, context).build()
+        kernel = KernelBuilder(name, unit, staged, context).build()
         selected = () if warps is None else (warps.instruction,)
         instructions = tuple(dict.fromkeys((*self._options.instructions, *selected)))
-        resident = layout.resident if warps is None else warps.resident
+        resident = layout.blocks_at_once
         if wished is not None:
             resident = max(resident, -(-wished.blocks // self._profile.sm_count))
         code = transformed(
@@ -407,7 +403,7 @@ class RegionBuilder:
             instructions=instructions,
             sizes=self._scop.sizes,
             strict_fp=self._options.strict_fp,
-            neighbours=neighbours_of(mapping, staged, self._scop),
+            neighbours=neighbours_of(unit.mapping, staged, self._scop),
             stages=stages,
             most_shared_bytes=context.shared_limit_bytes,
             registers=self._most_registers(replace(kernel.kernel, resident=resident)),
@@ -416,15 +412,7 @@ class RegionBuilder:
         )
         if warps is None or computed_by(code, warps.instruction) or code.streamed is not None:
             code = replace(code, resident=resident)
-        not_done: list[str] = []
-        facts = next((one for one in self._facts if one.name == unit.kernel), None)
-        if decided is not None and facts is not None:
-            planned = replace(layout, stages=stages) if warps is None else layout
-            places = [one.candidate for one in kernel.staged]
-            plan = launch_plan_of(
-                unit, facts, planned, places, self._scheduled, self._profile, self._options
-            )
-            not_done = [f"not as predicted: {one}" for one in left_out(plan, code)]
+        not_done = [] if plan is None else left_out(plan, code)
         strides = grid_strides(kernel.kernel)
         kernel = replace(kernel, kernel=code, grid_strides=strides)
         if code.streamed is not None:
@@ -432,7 +420,7 @@ class RegionBuilder:
         notes = (
             *unit.notes,
             *_streaming_notes(wished, code),
-            *not_done,
+            *(f"not as predicted: {one}" for one in not_done),
             *kernel.notes,
             *instruction_notes(code, self._told(code, instructions)),
             *map(str, rounded_sums(code)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from eatss.cards.profile import GpuProfile
 from eatss.cost.card import card_of
 from eatss.lower.instructions import INSTRUCTIONS
 from eatss.lower.instructions.products import LOADS
-from eatss.lower.kernel.nodes import For, Kernel, Perform
+from eatss.lower.kernel.nodes import Copy, For, Kernel, Perform
 from eatss.lower.kernel.uses import every_of
 from eatss.lower.mapping import sizes_of
 from eatss.lower.planning import Unit
@@ -33,7 +33,7 @@ def launch_plan_of(
     unit: Unit,
     facts: KernelFacts,
     layout: Layout,
-    staged: Sequence[Candidate],
+    staged: Collection[Candidate],
     scheduled: ScheduledScop,
     profile: GpuProfile,
     options: CodegenOptions,
@@ -100,17 +100,52 @@ def left_out(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
     performed = {node.instruction.name for node in every_of(kernel.body, Perform)}
     if _one(plan.block_threads) != kernel.threads:
         yield f"{_one(plan.block_threads):.0f} threads are planned, it has {kernel.threads}"
+    if _one(plan.shared_bytes) != kernel.shared_bytes:
+        shared = f"{_one(plan.shared_bytes):.0f} bytes of shared memory"
+        yield f"{shared} are planned, it has {kernel.shared_bytes}"
     for own in plan.contracts.values():
         if own.instruction.name not in performed:
             yield f"{own.instruction.name} is planned, and computes nothing"
         elif (own.instruction.factor_words < 1) != bool(_MATRIX_LOADS & performed):
             yield "its factors are not loaded as planned, as matrices or one by one"
+    if plan.contracts and _one(plan.turns) != kernel.warps[-1].turns:
+        yield f"{_one(plan.turns):.0f} matrices are to take turns, {kernel.warps[-1].turns} do"
+    yield from _copied_otherwise(plan, kernel)
     if kernel.streamed is None:
-        loops = every_of(kernel.body, For)
-        cycles = [loop.cycle.count for loop in loops if loop.cycle is not None]
+        cycles = [loop.cycle for loop in every_of(kernel.body, For) if loop.cycle is not None]
         planned = max((_one(one.on * one.buffers) for one in plan.stages), default=1.0)
-        if max(planned, 1.0) != max(cycles, default=1):
-            yield f"{planned:.0f} buffers in turn are planned, it has {max(cycles, default=1)}"
+        made = max((one.count for one in cycles), default=1)
+        if max(planned, 1.0) != made:
+            yield f"{planned:.0f} buffers in turn are planned, it has {made}"
+        ahead = any(map(_one, (plan.loads_ahead, *(one.ahead for one in plan.computes))))
+        if cycles and ahead != any(one.prefetches for one in cycles):
+            yield f"a register prefetch is{'' if ahead else ' not'} planned"
+
+
+def _copied_otherwise(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
+    """Yield the tiles that are not copied as planned: as wide, or through registers.
+
+    A kernel may copy in vectors where the plan does not: it tests at run time where rows begin, and
+    the plan is of the sizes that are known.
+    """
+    copies = [
+        one
+        for one in every_of(kernel.body, Copy)
+        if one.target.buffer.space in ("shared", "register")
+    ]
+    lines = any(
+        one.source.buffer.space == "register" and one.target.buffer.space == "shared"
+        for one in copies
+    )
+    through_registers = _one(plan.turned_in_registers) or _one(plan.line_words)
+    if lines != bool(through_registers):
+        yield f"copies through registers are{'' if through_registers else ' not'} planned"
+    for group, stage in enumerate(plan.stages):
+        width = _one(stage.on * stage.width)
+        array = next((use.access.array for use in plan.readers(group)), "")
+        made = max((one.width for one in copies if one.source.buffer.name == array), default=1)
+        if width > made:
+            yield f"{array} is to be copied {width:.0f} elements at a time, it is {made}"
 
 
 def _one(number: Number) -> float:

@@ -5,26 +5,19 @@ The recipe says the first, :mod:`eatss.plan.stage` the second.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from collections.abc import Mapping as Dictionary
 from dataclasses import replace
 
-from eatss.analysis.work import reference_of
 from eatss.lower.arrays import DeviceArray
 from eatss.lower.mapping import Mapping
-from eatss.lower.pieces import Part, Piece
+from eatss.lower.pieces import Piece
 from eatss.lower.recipe import CodegenOptions, KernelRecipe
 from eatss.lower.storage import Candidate, StoragePlan
 from eatss.lower.transform.point_groups import Neighbours
-from eatss.plan.stage import (
-    LoopTile,
-    StagedReads,
-    Tiling,
-    element_words,
-    interleaved,
-    vector,
-    with_neighbours,
-)
+from eatss.plan.launch import LaunchPlan
+from eatss.plan.numbers import nowhere
+from eatss.plan.stage import LoopTile, StagedReads, Tiling, vector
 from eatss.polyhedral.scop import Scop
 
 
@@ -114,7 +107,7 @@ Arrays = Dictionary[str, DeviceArray]
 """The arrays of a region, by name."""
 
 
-def tiling_of(mapping: Mapping, sum_words: int = 0, registers: int = 0) -> Tiling:
+def tiling_of(mapping: Mapping) -> Tiling:
     """Return the loops of a layout in tiles, and along which threads have neighbouring points."""
     mapped = sorted(mapping.mapped, key=lambda loop: loop.order)
     return Tiling(
@@ -124,8 +117,6 @@ def tiling_of(mapping: Mapping, sum_words: int = 0, registers: int = 0) -> Tilin
         ),
         serial={one.source_name: one.tile for one in mapping.serial},
         threads=mapping.threads,
-        sum_words=sum_words,
-        registers=registers,
         load_vectors=not mapping.warps and mapping.split is None,
         neighbours={one.source_name: not one.cyclic for one in mapped},
     )
@@ -144,62 +135,13 @@ def staged_reads(candidate: Candidate, arrays: Arrays) -> StagedReads:
     )
 
 
-def with_vectors(
-    mapping: Mapping,
-    piece: Piece,
-    parts: Sequence[Part],
-    storage: StoragePlan,
-    staged: Collection[Candidate],
-    arrays: Arrays,
-    registers: int,
-) -> Mapping:
-    """Return a layout whose threads have neighbouring points, and lanes in an order, for vectors.
-
-    Args:
-        mapping: the layout.
-        piece: what is laid out.
-        parts: which statements serial loops run around.
-        storage: where its references live.
-        staged: those that are staged in shared memory.
-        arrays: of the region, by name.
-        registers: that a thread may have.
-    """
-    sums = (arrays[own.array].array.element_type.size_bytes for own in storage.registers)
-    reads = [staged_reads(candidate, arrays) for candidate in staged]
-    tiling = tiling_of(mapping, sum(map(element_words, sums)), registers)
-    tiling = with_neighbours(tiling, reads, list(_accesses(piece, parts, storage, list(staged))))
-    pairs = interleaved(
-        tiling, [(one.source_name, one.threads) for one in mapping.with_threads], reads
-    )
+def with_vectors(mapping: Mapping, plan: LaunchPlan) -> Mapping:
+    """Return a layout whose threads have neighbouring points, and lanes an order, as planned."""
     mapped = tuple(
-        replace(one, cyclic=False) if tiling.neighbours.get(one.source_name) else one
+        one if nowhere(plan.neighbours(one.source_name)) else replace(one, cyclic=False)
         for one in mapping.mapped
     )
-    return replace(mapping, mapped=mapped, interleaved=any(pairs.values()))
-
-
-def _accesses(
-    piece: Piece, parts: Sequence[Part], storage: StoragePlan, staged: Sequence[Candidate]
-) -> Iterator[tuple[int | None, Collection[str]]]:
-    """Yield what is accessed elsewhere than in registers, as far as serial loops run around it."""
-    held = {place for own in storage.registers for place in own.places}
-    groups = {place: at for at, candidate in enumerate(staged) for place in candidate.places}
-    once = once_a_tile(parts)
-    known = tuple(one for one in piece.kernel.references if one.subscripts)
-    for statement in piece.statements:
-        for number, access in enumerate(statement.accesses):
-            place = statement.name, number
-            if statement.name not in once and place not in held:
-                position = reference_of(access.array, access.text, statement.name, known)
-                if position is not None:
-                    yield groups.get(place), known[position].loops
-
-
-def once_a_tile(parts: Sequence[Part]) -> frozenset[str]:
-    """Return the statements that no serial loop runs around, though one does around others."""
-    if not any(part.serial for part in parts):
-        return frozenset()
-    return frozenset(name for part in parts if not part.serial for name in part.statements)
+    return replace(mapping, mapped=mapped, interleaved=bool(plan.interleaved))
 
 
 def neighbours_of(

@@ -136,9 +136,14 @@ def words_of_two(words: Sequence[Number]) -> Number:
     return reduce(most, [one + other for one, other in pairs])
 
 
+def words_ahead(sums: Number, operands: Number) -> Number:
+    """Return the registers for sums, operands that are loaded ahead, and their places."""
+    return sums + operands + FRAGMENT_PLACES
+
+
 def prefetches(sums: Number, operands: Number, registers: Number) -> Flag:
     """Return where registers have room for sums, and operands that are loaded ahead."""
-    return sums + operands + FRAGMENT_PLACES <= registers
+    return words_ahead(sums, operands) <= registers
 
 
 def matrices_in_turn(points: int, of_a_matrix: int, element_bytes: int) -> int:

@@ -12,7 +12,7 @@ instruction of warps computes it. Sums that lanes and blocks share, and stores, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import prod
@@ -38,6 +38,7 @@ from eatss.plan.contract import (
     reuses,
     runs_along,
     unrolled,
+    words_ahead,
     words_of_two,
 )
 from eatss.plan.numbers import Flag, Interval, Number, all_of, any_of, chosen, largest, no, nowhere
@@ -58,6 +59,7 @@ from eatss.plan.stage import (
     buffers,
     element_words,
     in_rows,
+    in_shared,
     interleaved,
     is_ahead,
     may_be_aligned,
@@ -352,10 +354,15 @@ class LaunchPlan(Tiled):
         first = products[0]
         steps = self.tile[first.product.sum_loop] / first.instruction.steps
         several = sum(one.terms for one in products) > 1
-        sums = self.all_points * first.instruction.words + first.part_words
-        operands = STEPS_LOADED * self.step_words + self.line_words
-        room = prefetches(sums, operands, self.registers)
+        room = self.words_ahead <= self.registers_at_once
         return (self.boxes > 1) & ((np.mod(steps, STEPS_LOADED) == 0) | several) & room
+
+    @property
+    def words_ahead(self) -> Number:
+        """Registers without which they are not."""
+        first = next(iter(self.contracts.values()))
+        sums = self.all_points * first.instruction.words + first.part_words
+        return words_ahead(sums, STEPS_LOADED * self.step_words + self.line_words)
 
     @property
     def step_words(self) -> Number:
@@ -368,6 +375,12 @@ class LaunchPlan(Tiled):
     def registers(self) -> Number:
         """Registers that a thread may have."""
         return registers_of_a_thread(self.card, self.block_threads)
+
+    @property
+    def registers_at_once(self) -> Number:
+        """Registers that a thread may have while as many blocks run at a time as are wanted."""
+        threads = self.block_threads * self.layout.blocks_at_once
+        return registers_of_a_thread(self.card, threads)
 
     @cached_property
     def held_words(self) -> Number:
@@ -522,7 +535,8 @@ class LaunchPlan(Tiled):
             rows=row_dimensions(self.tiling, reads),
             element_bytes=reads.element_bytes,
             threads=self.block_threads,
-            aligned=reads.aligned and not any(any(one.spans) for one in members),
+            aligned=reads.aligned
+            and not any(any(one.spans) or _is_diagonal(one) for one in members),
             on=reads.on,
             depth=max((at for at, name in serial if name in reads.moving), default=0),
             parts=self.cut.copied_in[group],
@@ -538,21 +552,51 @@ class LaunchPlan(Tiled):
         loops, reads = self.cut.products[0].loops, [one.terms for one in members]
         if isinstance(sizes[-1], Interval):
             return [*sizes[:-1], sizes[-1] + Interval(0.0, banks.MOST_PADDING_BYTES)]
-        columns = np.broadcast_arrays(np.zeros(len(self)), *sizes, self.points[loops[1]])
-        table = np.stack(columns[1:], axis=1).astype(np.int64)
-        unique, back = np.unique(table, axis=0, return_inverse=True)
+        columns = (*sizes, self.turns, self.threads[loops[1]])
         width = self.staging[group].element_bytes
-        beside, of_a_matrix = all(runs_along(one, loops[1]) for one in reads), instruction.points[1]
-        paddings = []
-        for *extents, points in unique.tolist():
-            turns = matrices_in_turn(points, of_a_matrix, width) if beside else 1
-            paddings.append(fragment_padding(instruction, loops, turns, reads, extents, width))
-        return [*sizes[:-1], sizes[-1] + np.array(paddings, dtype=np.float64)[back.reshape(-1)]]
+
+        def padding(*found: int) -> int:
+            *extents, turns, threads = found
+            return fragment_padding(instruction, loops, turns, reads, extents, width, threads)
+
+        return [*sizes[:-1], sizes[-1] + self._each(padding, columns)]
+
+    @cached_property
+    def turns(self) -> Number:
+        """How many matrices' columns take turns in the points of a thread.
+
+        It is 0 where they are as far apart as there are threads: where nothing is multiplied as
+        matrices, or tests of statements ask which columns a thread has.
+        """
+        instruction, products = self.structure.instruction, self.cut.products
+        if instruction is None or not products:
+            return 0
+        columns, own = products[0].columns, {one for each in products for one in each.references}
+        if any(columns in one.facts.coupled for one in self.computes):
+            return 0
+        reads = [
+            use.access for use in self.uses if use.group is not None and use.access.reference in own
+        ]
+        moved = [one for one in reads if columns in one.moving]
+        if not moved or not all(runs_along(one.terms, columns) for one in moved):
+            return 1
+        width, of_a_matrix = max(one.element_bytes for one in moved), instruction.points[1]
+        points = self.points[columns]
+        if isinstance(points, Interval):
+            return Interval(1.0, banks.VECTOR_BYTES // width)
+        return self._each(lambda one: matrices_in_turn(one, of_a_matrix, width), (points,))
+
+    def _each(self, of: Callable[..., int], columns: Sequence[Number]) -> Number:
+        """Return what a function of whole numbers gives for each layout, once for equal ones."""
+        table = np.stack(np.broadcast_arrays(np.zeros(len(self)), *columns)[1:], axis=1)
+        unique, back = np.unique(table.astype(np.int64), axis=0, return_inverse=True)
+        found = [of(*row) for row in unique.tolist()]
+        return np.array(found, dtype=np.float64)[back.reshape(-1)]
 
     @property
     def shared_bytes(self) -> Number:
         """Shared memory of a block, in bytes: what the part needs that needs most."""
-        each = [(one, one.on * one.shared_bytes * one.buffers) for one in self.stages]
+        each = [(one, one.on * in_shared(one.shared_bytes * one.buffers)) for one in self.stages]
         parts = range(len(self.cut.parts))
         return largest(sum(size * one.parts.count(part) for one, size in each) for part in parts)
 
@@ -597,6 +641,12 @@ class LaunchPlan(Tiled):
             together = banks.interleaved_wavefronts(along_x=x in moving, along_y=y in moving)
             found = np.where(on, together, found)
         return found
+
+
+def _is_diagonal(one: UniformSet) -> bool:
+    """Tell whether a loop moves two dimensions, so that no box of them is read as a whole."""
+    names = [name for terms in one.access.terms for name, _ in terms]
+    return len(names) > len({*names})
 
 
 def _union(boxes: Sequence[list[Number]]) -> list[Number]:
@@ -769,7 +819,7 @@ class Compute:
                 plan.boxes > 1,
                 (steps == largest(tiles)) & (np.mod(steps, STEPS_LOADED) == 0),
                 unrolled(steps, sum(one.points for one in turn), plan.block_threads),
-                prefetches(sums * plan.all_points, words, plan.registers),
+                prefetches(sums * plan.all_points, words, plan.registers_at_once),
                 *(reuses(one.points, own) for one, (own, _) in zip(turn, loads, strict=True)),
                 *(one._in_vectors for one in turn),
             ]

@@ -29,6 +29,8 @@ from dataclasses import field, replace
 from itertools import combinations
 from math import prod
 
+import numpy as np
+
 from eatss.analysis.structure import VECTOR_BYTES, WORD_BYTES, interleaves
 from eatss.base.frozen import frozen
 from eatss.plan.numbers import (
@@ -42,6 +44,9 @@ from eatss.plan.numbers import (
     no,
     nowhere,
 )
+
+BOX_ALIGNMENT = 8
+"""Bytes to which a buffer in shared memory is rounded up."""
 
 PIECE_BYTES = 32
 """What lanes that follow each other copy of a row of the array into a transposed tile: a sector."""
@@ -127,6 +132,11 @@ def vector(element_bytes: int) -> int:
 def element_words(element_bytes: int) -> int:
     """Return the registers of an element."""
     return max(1, element_bytes // WORD_BYTES)
+
+
+def in_shared(bytes_: Number) -> Number:
+    """Return the bytes that a buffer takes in shared memory."""
+    return np.ceil(bytes_ / BOX_ALIGNMENT) * BOX_ALIGNMENT
 
 
 def is_asynchronous(copied_bytes: int) -> bool:

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 from eatss.base.frozen import frozen
 from eatss.lower.kernel.instruction import Instruction
+from eatss.plan.stage import in_shared
 from eatss.polyhedral.expression import ElementType, Expression
 from eatss.polyhedral.scop import Statement
 from eatss.program import (
@@ -25,9 +26,6 @@ from eatss.program import (
 
 Space: TypeAlias = Literal["global", "argument", "shared", "register"]
 """Where a buffer lives. An ``argument`` is a scalar that is passed by value."""
-
-_ALIGNMENT = 8
-"""Bytes to which a box in shared memory is rounded up."""
 
 Unroll: TypeAlias = Literal["whole"] | int | None
 """Whether a loop is unrolled: as a whole, so many steps, or as the compiler likes."""
@@ -159,10 +157,14 @@ class Declare:
 
 @frozen
 class Cycle:
-    """``name`` is the number of a loop's turn modulo ``count``."""
+    """``name`` is the number of a loop's turn modulo ``count``.
+
+    ``prefetches`` tells that a turn loads the operands of a step while it computes the one before.
+    """
 
     name: str
     count: int
+    prefetches: bool = False
 
 
 @frozen
@@ -601,4 +603,4 @@ class Kernel:
 
 
 def _bytes_of(boxes: Sequence[Buffer]) -> int:
-    return sum(-(-one.size_bytes // _ALIGNMENT) * _ALIGNMENT for one in boxes)
+    return sum(int(in_shared(one.size_bytes)) for one in boxes)

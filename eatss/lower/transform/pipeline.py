@@ -201,7 +201,10 @@ class _Ahead:
     def nodes(self) -> Nodes:
         """Return what takes the place of the loop."""
         loop, around, count = self.loop, self.around, self.count
-        steps = self._steps()
+        steps, lines = self._steps(), self.lines(around.taken)
+        prefetches = steps is not None and (
+            lines is None or steps.fits(around.registers - lines.words)
+        )
         copying = Copying(steps=steps is not None)
         first: Nodes = ()
         for number in range(count - 1):
@@ -209,7 +212,6 @@ class _Ahead:
             own = self._at(self.stages, place, Constant(number))
             first += self._copied(copying.nodes(own), place)
         later, slot = Name(loop.counter) + _times(loop.step, count - 1), turn_before(self.cycle)
-        lines = self.lines(around.taken)
         turn: tuple[Nodes, Nodes] | None = None
         if lines is not None:
             loads, stores = (
@@ -219,7 +221,7 @@ class _Ahead:
             declared = (Declare(buffer=one, filled=True) for one in lines.declared)
             copies = (*declared, *loads)
             turn = (), (*self._there(count), *copies, *self._here(self.rest), *stores[:1])
-            if steps is not None and steps.fits(around.registers - lines.words):
+            if steps is not None and prefetches:
                 turn = self._prefetched(steps, copies, None, stores[:1])
         else:
             own = self._at(self.stages, later, slot)
@@ -235,7 +237,8 @@ class _Ahead:
             first = _less_unrolled(first)
         front, body = turn
         end = self._there(FEWEST_AHEAD)[:-1]
-        return (*first, *front, replace(loop, body=body, cycle=self.cycle), *end)
+        cycle = replace(self.cycle, prefetches=prefetches)
+        return (*first, *front, replace(loop, body=body, cycle=cycle), *end)
 
     @property
     def cycle(self) -> Cycle:
