@@ -60,7 +60,6 @@ class _Codegen(Keywords, CodeRequest, SelectKeywords, ReadingKeywords, Caching):
     force: bool = False
     selection: Selection | None = None
     recipe: str | PathLike[str] | Recipe | None = None
-    schedule: str | None = None
 
 
 @spelled_out(_Select, SelectKeywords, PpcgReadingKeywords, Caching)
@@ -249,7 +248,6 @@ def codegen(asked: _Codegen) -> Program:
         recipe: Everything that was decided before: a file of ``eatss codegen --save-recipe``, a
             folder that ``eatss codegen`` wrote, or a recipe. It stands instead of all arguments
             that choose something.
-        schedule: Text of a saved schedule that replaces the scheduler's.
         **options: Those of :class:`CodeRequest`, :class:`SelectOptions`, :class:`Reading` and
             :class:`Caching`.
 

@@ -22,7 +22,6 @@ from eatss.cli.options import (
     of_code,
     of_output,
     read_selection,
-    read_text,
     write_text,
 )
 from eatss.cli.talk import given_card, read, report_warnings, say, working
@@ -96,16 +95,6 @@ def codegen(
         Path | None,
         of_code(metavar="FILE", help="Save everything that is decided, as JSON to keep or edit."),
     ] = None,
-    save_schedule: Annotated[
-        Path | None, of_code(metavar="FILE", help="Save the schedule, as JSON to edit.")
-    ] = None,
-    load_schedule: Annotated[
-        Path | None,
-        of_code(
-            metavar="FILE",
-            help="Use a saved schedule instead of the scheduler's, after all checks.",
-        ),
-    ] = None,
     compiles: Annotated[
         bool,
         of_output(
@@ -124,9 +113,7 @@ def codegen(
 ) -> None:
     """Generate tiled CUDA for every kernel of a C file."""
     sizes = None if selection is None else read_selection(selection)
-    schedule = None if load_schedule is None else read_text("--load-schedule", load_schedule)
-    saves = save_schedule is not None or save_recipe is not None
-    if directory is None and output == "table" and not saves:
+    if directory is None and output == "table" and save_recipe is None:
         raise input_error(
             "EATSS-C011",
             "there is no folder to write to",
@@ -142,14 +129,13 @@ def codegen(
     recipe = None if recipe_file is None else read_recipe(recipe_file)
     wanted = code.made()
     options = SelectOptions(target="cuda", **choosing.fields)
-    how, decided = Reading(**reading.fields, schedule=schedule), recipe or sizes
+    how, decided = Reading(**reading.fields), recipe or sizes
     named = choices(wanted, options, sizes, how)
     check_alone(recipe, [given.spelled(name) for name in named if given.is_typed(name)])
-    chosen = caching.made().chosen() if save_schedule is None else None
-    kept = kept_program(chosen, source, how, profile, options, wanted, decided)
+    kept = kept_program(caching.made().chosen(), source, how, profile, options, wanted, decided)
     found = kept.get()
     if found is None:
-        found = _generated(source, how, profile, options, wanted, decided, save_schedule)
+        found = _generated(source, how, profile, options, wanted, decided)
         kept.put(found)
     else:
         report_warnings(found.warnings)
@@ -178,10 +164,8 @@ def _generated(
     options: SelectOptions,
     wanted: CodeRequest,
     decided: Recipe | Selection | None,
-    save_schedule: Path | None,
 ) -> FoundProgram:
     """Generate a program, and say what is done and what is to be said of its source."""
-    from eatss.polyhedral.schedule_file import save_schedules  # noqa: PLC0415
     from eatss.session.session import Session  # noqa: PLC0415
 
     session = Session(source, reading, volume=options.volume_name(), code=True)
@@ -194,9 +178,6 @@ def _generated(
                 profile, options, strict_fp=strict, fuse_rows=fuse, told=step.at
             )
         lasting = decided.optimal == "proven"
-    if save_schedule is not None:
-        scheduled = [region.scheduled for region in session.of(decided).symbolic.regions]
-        write_text("--save-schedule", save_schedule, save_schedules(scheduled))
     with working(f"generating code for {profile.title}"):
         found = session.program(decided, profile, options, wanted, lasting=lasting)
     report_warnings([one for one in found.warnings if one not in session.warnings])

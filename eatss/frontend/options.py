@@ -137,15 +137,10 @@ class PpcgReadingKeywords(ReadingKeywords):
 class Reading(PpcgReadingKeywords):
     """How C is read.
 
-    Attributes:
-        schedule: Text of a saved schedule that replaces the scheduler's.
-
     Raises:
         InputError: ``EATSS-A001``, the type is none; ``EATSS-C004``, ``recompute``
             is, or something is of another kind than it takes.
     """
-
-    schedule: str | None = None
 
     def __post_init__(self) -> None:
         for name, given, kind, example in (

@@ -167,8 +167,7 @@ def check_recipe(
         raise input_error(
             "EATSS-K018",
             f"the recipe does not belong to this program: {why}",
-            hint="write one for it with --save-recipe; one made with a schedule of your own needs "
-            "--load-schedule again",
+            hint="write one for it with --save-recipe",
         )
     _check_options(recipe.options, facts, scops)
 

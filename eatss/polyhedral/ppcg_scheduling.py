@@ -36,7 +36,6 @@ from eatss.polyhedral.schedule import (
     schedule_scop,
     with_schedule,
 )
-from eatss.polyhedral.schedule_file import NESTED
 from eatss.polyhedral.scheduling import forked_schedule, scheduler_options
 from eatss.polyhedral.scop import Scop
 
@@ -259,6 +258,9 @@ def _size(constraints: isl.ScheduleConstraints) -> int:
 # instance that PPCG schedules, and no other.
 
 
+_NESTED = re.compile(r"(?:(?:[-!(\[{]|not\b|exists\b)\s*){50}")
+"""What isl's reader of sets would end the process at, if there were enough of it."""
+
 _MAX_CHARACTERS = 4 * 1024 * 1024
 _AGAIN = "save it again with ppcg --save-schedule from this file, with the same -D and -I"
 
@@ -357,7 +359,7 @@ def save_ppcg_schedule(scheduled: ScheduledScop, whole: Scop) -> str:
 
 def _read(scop: Scop, text: str) -> isl.Schedule:
     problem = "the file is not a schedule that PPCG saved"
-    if len(text) > _MAX_CHARACTERS or not text.isascii() or NESTED.search(text):
+    if len(text) > _MAX_CHARACTERS or not text.isascii() or _NESTED.search(text):
         raise _error("EATSS-P021", problem, _AGAIN, scop)
     if re.match(r"[\s{\"]*domain", text) is None:
         raise _error("EATSS-P021", problem, _AGAIN, scop)

@@ -58,15 +58,6 @@ def with_tiled_sums(scheduled: ScheduledScop) -> ScheduledScop:
     return cut_again(scheduled, root.get_schedule()) if joining.found else scheduled
 
 
-def is_tiled_sum(scheduled: ScheduledScop, band: isl.ScheduleNode) -> bool:
-    """Tell whether the loops of a band may change places if sums are taken in any order."""
-    names = frozenset(set_names(band.get_domain()))
-    kernel = next((k for k in scheduled.kernels if frozenset(k.statements) == names), None)
-    if kernel is None or not kernel.reductions:
-        return False
-    return runs_forward(_ordered(scheduled.dependences, kernel, band), band)
-
-
 @dataclass(slots=True)
 class _Joining:
     """Joins bands of a tree; ``found`` says whether there were any."""

@@ -26,6 +26,7 @@ from eatss.base.frozen import frozen
 from eatss.base.targets import Cut
 from eatss.frontend import FrontendResult, SymbolicResult
 from eatss.polyhedral import Kernel, ScheduledScop, schedule_scop
+from eatss.polyhedral.any_size import SymbolicRegion, region_for_any_size
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.copied_operands import (
     copied_places,
@@ -37,7 +38,6 @@ from eatss.polyhedral.dependences import at_most, default_operations, source_lin
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars
 from eatss.polyhedral.schedule import launching_all
-from eatss.polyhedral.schedule_file import SymbolicRegion, loaded_regions, region_for_any_size
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.tiled_sums import with_tiled_sums
 
@@ -149,49 +149,25 @@ def analyse_at_values(
     return replace(program, scops=scops, warnings=program.warnings + unvalued.doubts)
 
 
-def saved_regions(
-    parsed: SymbolicResult, schedule: str | None, max_operations: int | None
-) -> dict[int, SymbolicRegion]:
-    """Return the regions whose schedules were saved, by number.
-
-    Raises:
-        InputError: ``EATSS-P01x``, they do not fit.
-    """
-    if schedule is None:
-        return {}
-    numbers = {scop.index: scop for scop in parsed.numeric.scops}
-    pairs = [(scop, numbers[scop.index]) for scop in parsed.scops]
-    with source_lines():
-        return loaded_regions(pairs, schedule, parsed.values, max_operations)
-
-
 def for_any_size(
-    parsed: SymbolicResult,
-    program: AnalysedProgram,
-    saved: Mapping[int, SymbolicRegion],
-    max_operations: int | None,
+    parsed: SymbolicResult, program: AnalysedProgram, max_operations: int | None
 ) -> SymbolicProgram | None:
     """Schedule an analysed file for any size; ``None`` where temporaries or tiled sums forbid it.
 
     Args:
         parsed: the regions over their macro sizes, and over the numbers.
         program: what :func:`analyse_regions` made of the latter.
-        saved: regions whose schedules were saved, by number.
         max_operations: bound on isl's work for one region.
     """
     raws = parsed.numeric.scops
     regions = tuple(
-        saved.get(symbolic.index)
-        or region_for_any_size(
-            _like(symbolic, raw, analysed.scop), analysed.scheduled, max_operations
-        )
+        region_for_any_size(_like(symbolic, raw, analysed.scop), analysed.scheduled, max_operations)
         for symbolic, raw, analysed in zip(parsed.scops, raws, program.scops, strict=True)
     )
     fixed = tuple(_not_generic(region) for region in regions if not region.generic)
     pairs = zip(program.scops, raws, strict=True)
-    own = [(analysed, raw) for analysed, raw in pairs if raw.index not in saved]
-    tiled = any(reordering_loops(facts) for analysed, _ in own for facts in analysed.facts)
-    if fixed and (tiled or any(analysed.scop is not raw for analysed, raw in own)):
+    tiled = any(reordering_loops(facts) for analysed in program.scops for facts in analysed.facts)
+    if fixed and (tiled or any(analysed.scop is not raw for analysed, raw in pairs)):
         return None
     scops = zip(program.scops, regions, strict=True)
     return SymbolicProgram(

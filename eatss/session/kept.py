@@ -226,7 +226,7 @@ def _key(
         (Path.cwd(), folders) if apart else None,  # the places of headers then are in the result
         (
             *(reading.type_name, frontend, reading.max_operations),
-            *(read, reading.schedule, reading.recompute),
+            *(read, reading.recompute),
         ),
         profile,
         asked,

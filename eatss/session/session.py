@@ -47,7 +47,6 @@ from eatss.session.analysis import (
     analyse_at_values,
     analyse_regions,
     for_any_size,
-    saved_regions,
 )
 from eatss.session.source import Source
 from eatss.session.steps import (
@@ -258,17 +257,12 @@ class Session:
         """
         parsed, options = self.parsed_symbolic, self._options
         limit = options.max_operations
-        saved = saved_regions(parsed, self.reading.schedule, limit)
-        numeric = {index: region.numeric_scheduled for index, region in saved.items()}
-        program = self._numeric
-        if numeric:
-            program = analyse_regions(self.file, self.parsed, options, numeric)
-        found = for_any_size(parsed, program, saved, limit)
+        found = for_any_size(parsed, self._numeric, limit)
         for temporaries in (True, False):
             if found is None:  # for its numbers alone, some region is cut otherwise
                 plain = replace(options, tiles_sums=False, temporaries=temporaries)
-                program = analyse_regions(self.file, self.parsed, plain, numeric)
-                found = for_any_size(parsed, program, saved, limit)
+                program = analyse_regions(self.file, self.parsed, plain, {})
+                found = for_any_size(parsed, program, limit)
         assert found is not None
         if self.code and self.reading.dtype is not None:
             hint = _SPELL_TYPE if self.python is None else _ANNOTATE_TYPE
@@ -567,7 +561,7 @@ class Session:
         """Tell whether the prediction says which arrays are computed anew."""
         free = self._asked is None and self.reading.recompute == "auto"
         predicts = TARGETS[options.target].own and options.model == "prediction"
-        return free and predicts and self.reading.schedule is None and bool(self.recomputable)
+        return free and predicts and bool(self.recomputable)
 
     @cached_property
     def _written(self) -> FrontendResult:

@@ -73,7 +73,6 @@ def test_a_selection_made_before_is_used() -> None:
         ({"placements": {"z": "l1"}}, "EATSS-K005"),
         ({"index_bits": 16}, "EATSS-C004"),
         ({"volume": "much"}, "EATSS-C004"),
-        ({"schedule": "[]"}, "EATSS-P010"),
         ({"dtype": "float"}, "EATSS-K010"),
         ({"dtype": "half"}, "EATSS-K010"),
     ],

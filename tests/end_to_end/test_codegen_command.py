@@ -277,53 +277,6 @@ def test_a_saved_selection_takes_the_place_of_solving(tmp_path: Path) -> None:
         assert code_of(KERNELS / other, *options) == "EATSS-K011"
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("kernel", ["gemm", "lu", "two"])
-def test_a_saved_schedule_gives_the_same_program(kernel: str, tmp_path: Path) -> None:
-    source = KERNELS / f"{kernel}.c"
-    if kernel == "two":
-        source = tmp_path / "two.c"
-        source.write_text(TWO_REGIONS)
-    saved = tmp_path / "schedule.json"
-    generate(tmp_path / "a", source, "--save-schedule", saved)
-    generate(tmp_path / "b", source, "--load-schedule", saved)
-    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
-
-
-def test_an_edited_schedule_changes_the_program_and_its_sizes(tmp_path: Path) -> None:
-    saved = tmp_path / "schedule.json"
-    before = generate(tmp_path / "a", KERNELS / "matmul.c", "--save-schedule", saved)
-    text = saved.read_text()
-    document = json.loads(text)
-    band = document["schedule"]
-    while "coincident" not in band:
-        band = band["child"]
-    assert band["coincident"][0] == 1
-    band["coincident"] = [0, *band["coincident"][1:]]
-    band["permutable"] = 0
-    saved.write_text(json.dumps(document))
-    after = generate(tmp_path / "b", KERNELS / "matmul.c", "--load-schedule", saved)
-    assert after.text != before.text
-    assert after.kernels[0].tile_sizes != before.kernels[0].tile_sizes
-
-
-def test_a_schedule_that_breaks_a_dependence_is_refused(tmp_path: Path) -> None:
-    saved = tmp_path / "schedule.json"
-    generate(tmp_path, KERNELS / "matmul.c", "--save-schedule", saved)
-    document = json.loads(saved.read_text())
-    band = document["schedule"]
-    while "coincident" not in band:
-        band = band["child"]
-    band["coincident"] = [1] * len(band["coincident"])
-    saved.write_text(json.dumps(document))
-    arguments = (KERNELS / "matmul.c", "--gpu", "h200", "-o", tmp_path, "--load-schedule", saved)
-    assert code_of(*arguments) == "EATSS-P013"
-    saved.write_text("{")
-    assert code_of(*arguments) == "EATSS-P010"
-    saved.write_text("[" * 100_000)
-    assert code_of(*arguments) == "EATSS-P010"
-
-
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")
 def test_nvcc_reports_registers_and_refuses_what_cannot_be_launched(tmp_path: Path) -> None:
     done = run(KERNELS / "atax.c", "--gpu", "h200", "-o", tmp_path, "--compile")
@@ -381,8 +334,7 @@ def test_nvcc_reports_registers_and_refuses_what_cannot_be_launched(tmp_path: Pa
         (["--split", "2"], "EATSS-C002"),
         (["--shared-per-block", "much"], "EATSS-C003"),
         (["--selection", "missing.json"], "EATSS-C009"),
-        (["--load-schedule", "missing.json"], "EATSS-C009"),
-        (["--save-schedule", "missing/schedule.json"], "EATSS-C010"),
+        (["--save-recipe", "missing/recipe.json"], "EATSS-C010"),
     ],
 )
 def test_a_wrong_option_is_the_users_error(

@@ -257,7 +257,6 @@ LONG = "x" * 300
         ("select", "@gemm", "--gpu", "h200", "--ppcg-schedule", LONG),
         ("codegen", "@gemm", "--gpu", "h200", "-o", "new", "--recipe", LONG),
         ("codegen", "@gemm", "--gpu", "h200", "-o", "new", "--selection", LONG),
-        ("codegen", "@gemm", "--gpu", "h200", "-o", "new", "--load-schedule", LONG),
         ("space", f"{LONG}.toml", "--gpu", "h200"),
         pytest.param(("report", LONG), marks=pytest.mark.long),
         ("results", "show", LONG),

@@ -15,8 +15,8 @@ from eatss.base.diagnostics import InputError, Severity
 from eatss.frontend import FrontendOptions, SymbolicResult, parse_file, parse_symbolic, type_macros
 from eatss.frontend.parse import parse_bytes
 from eatss.frontend.symbolic import agree
+from eatss.polyhedral.any_size import same_kernels
 from eatss.polyhedral.isl_names import fix_parameters
-from eatss.polyhedral.schedule_file import same_kernels
 from eatss.session.session import Session
 from tests.examples import SLOW_KERNELS, examples, with_long
 

@@ -14,7 +14,6 @@ import eatss
 from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
 from eatss.lower.recipe import CodegenOptions
-from eatss.polyhedral.schedule_file import save_schedules
 from eatss.program import Program
 from eatss.report.inspection import render_inspection
 from eatss.session.session import Session
@@ -178,17 +177,6 @@ def test_a_region_for_its_own_sizes_alone_has_a_copy_or_none_in_both_readings() 
     for region, analysed in zip(symbolic.regions, symbolic.program.scops, strict=True):
         assert region.scheduled.scop.arrays[-1].copy_of == "B"
         assert analysed.scop.arrays[-1].copy_of == "B"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("which", ["a lower triangle", "a guard"])
-def test_a_saved_schedule_gives_the_same_program(which: str) -> None:
-    text = source(*LIKE_TRMM[which])
-    regions = Session(text, code=True).symbolic.regions
-    saved = save_schedules([region.scheduled for region in regions])
-    assert eatss.codegen(text, gpu="h200", schedule=saved).text == (
-        eatss.codegen(text, gpu="h200").text
-    )
 
 
 PIECES = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 import eatss
 from eatss.base.diagnostics import InputError
-from eatss.polyhedral.schedule_file import save_schedules
 from eatss.program import Program
 from eatss.session.session import Session
 from eatss.verify import Verification, verify
@@ -99,30 +97,6 @@ def test_tiles_that_reorder_are_refused_beside_strict_fp() -> None:
     with pytest.raises(InputError, match=r"EATSS-K020") as raised:
         eatss.codegen(text, gpu="h200", strict_fp=True, tiles={"e": 4})
     assert "give e=1" in str(raised.value)
-
-
-@pytest.mark.long
-def test_a_saved_schedule_with_tiled_sums_is_loaded(tmp_path: Path) -> None:
-    text = HEAD + JOINED["from zero"] + TAIL
-    saved = save_schedules([one.scheduled for one in Session(text, code=True).symbolic.regions])
-    tiles = {"i": 4, "j": 8, "e": 3, "f": 4}
-    program, found = made(text, tmp_path, tiles=tiles, schedule=saved)
-    assert (found.status, found.message) == ("ok", "")
-    assert program.text == eatss.codegen(text, gpu="h200", tiles=tiles).text
-
-
-def test_a_band_is_not_permutable_where_partial_sums_are_seen() -> None:
-    text = HEAD + LEFT["seen in between"] + TAIL
-    (region,) = Session(text, code=True).symbolic.regions
-    saved = json.loads(save_schedules([region.scheduled]))
-    band = saved["schedule"]["child"]
-    inner = band["child"]
-    head = band["schedule"].rpartition("]")[0]
-    band["schedule"] = f"{head}, {{{inner['schedule'].partition('[{')[2]}"
-    band["coincident"] = [*band["coincident"], 0]
-    band["child"] = inner.get("child")
-    with pytest.raises(InputError, match=r"EATSS-P013"):
-        eatss.codegen(text, gpu="h200", schedule=json.dumps(saved))
 
 
 def random_sum(seed: int) -> tuple[str, dict[str, int]]:

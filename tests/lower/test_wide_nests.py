@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import time
@@ -23,7 +22,6 @@ from eatss.lower import lanes as digits_module
 from eatss.lower.assumptions import within
 from eatss.lower.lanes import digits
 from eatss.lower.recipe import Block
-from eatss.polyhedral.schedule_file import save_schedules
 from eatss.program import (
     Constant,
     HostIf,
@@ -35,7 +33,6 @@ from eatss.program import (
     evaluate,
     save_program,
 )
-from eatss.session.session import Session
 from eatss.verify import Verification, verify
 from tests.examples import examples
 
@@ -91,22 +88,6 @@ void turned(float B[N][N][N][N], float A[N][N][N][N])
       for (int c = 0; c < N; c++)
         for (int d = 0; d < N; d++)
           B[a][c][d][b] = 2.0f * A[d][c][a][b];
-#pragma endscop
-}
-"""
-
-BEHIND_A_SERIAL_LOOP = """
-#ifndef N
-#define N 40
-#endif
-void behind(double C[N][N][N], double A[N][N], double B[N][N][N])
-{
-#pragma scop
-  for (int a = 0; a < N; a++)
-    for (int b = 0; b < N; b++)
-      for (int c = 0; c < N; c++)
-        for (int p = 0; p < N; p++)
-          C[a][b][c] += A[a][p] * B[b][p][c];
 #pragma endscop
 }
 """
@@ -175,12 +156,9 @@ def verified(
     *,
     tiles: Mapping[str, int] | None = None,
     block: Block = (),
-    schedule: str | None = None,
 ) -> tuple[Program, Verification]:
     """Return the program of a C text, and what the CPU says of it."""
-    program = codegen(
-        text, gpu="h200", output=folder, tiles=tiles, block=block, schedule=schedule, force=True
-    )
+    program = codegen(text, gpu="h200", output=folder, tiles=tiles, block=block, force=True)
     return program, verify(folder, device="cpu", sizes=sizes)
 
 
@@ -349,28 +327,6 @@ def test_the_contiguous_loop_is_along_x_where_it_is_not_the_last(tmp_path: Path)
     text = kernel_of(program)
     assert "const int tb = threadIdx.x;" in text
     assert "const int td = threadIdx.y;" in text
-
-
-@pytest.mark.long
-def test_a_parallel_loop_behind_a_serial_one_is_mapped(tmp_path: Path) -> None:
-    symbolic = Session(BEHIND_A_SERIAL_LOOP).symbolic
-    saved = json.loads(save_schedules([region.scheduled for region in symbolic.regions]))
-    band = saved["schedule"]["child"]
-    head, _, functions = band["schedule"].partition(" -> [")
-    a, b, c, p = re.findall(r"\{[^}]*\}", functions)
-    band["schedule"] = f"{head} -> [{a}, {p}, {b}, {c}]"
-    band["coincident"] = [1, 0, 1, 1]
-    program, found = verified(
-        BEHIND_A_SERIAL_LOOP,
-        tmp_path,
-        [{"N": n} for n in (1, 3, 19)],
-        tiles={"a": 4, "b": 2, "c": 8, "p": 4},
-        schedule=json.dumps(saved),
-    )
-    assert (found.status, found.message) == ("ok", "")
-    text = kernel_of(program)
-    assert "const int tc = threadIdx.x;" in text
-    assert text.index("blockIdx.y") < text.index("for (int p0 =")
 
 
 def test_the_blocks_along_x_shrink_with_a_host_loop(tmp_path: Path) -> None:

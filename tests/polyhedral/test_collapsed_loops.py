@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from eatss.frontend import parse_source
 from eatss.frontend.options import FrontendOptions
-from eatss.polyhedral import schedule_scop
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
-from eatss.polyhedral.schedule_file import load_schedule, save_schedule
 from eatss.polyhedral.scop import Scop, SizeProduct
 from eatss.session.session import Session
 from tests.examples import examples
@@ -224,15 +222,6 @@ def test_a_size_that_is_no_number_gets_a_product() -> None:
                 isl.Val(value, fixed.get_ctx()),
             )
         assert fixed.count_val().to_python() == prod(values)
-
-
-def test_a_saved_schedule_is_of_the_collapsed_loops() -> None:
-    body, arguments, loops = COLLAPSED["two indices are summed over"]
-    scop = region(body, arguments, **SIZES)
-    scheduled = schedule_scop(with_collapsed_loops(scop))
-    loaded = load_schedule(scop, save_schedule(scheduled))
-    assert loops_of(loaded.scop) == loops
-    assert str(loaded.schedule) == str(scheduled.schedule)
 
 
 def test_code_is_for_any_size_and_sizes_for_ppcg_know_the_loops_of_the_source() -> None:

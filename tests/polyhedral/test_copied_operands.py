@@ -14,12 +14,10 @@ from eatss.frontend import parse_source
 from eatss.frontend.options import FrontendOptions
 from eatss.polyhedral import schedule_scop
 from eatss.polyhedral.copied_operands import (
-    copied_places,
     frees_loops,
     operands_to_copy,
     with_copied_operands,
 )
-from eatss.polyhedral.schedule_file import load_schedule, save_schedule
 from eatss.polyhedral.scop import Scop, Statement
 from tests.examples import examples
 
@@ -152,15 +150,6 @@ def test_a_copy_frees_loops_and_costs_none() -> None:
     assert frees_loops(plain, after)
     assert not frees_loops(plain, plain)
     assert [len(kernel.parallel_loops) for kernel in after.kernels] == [2, 2]
-
-
-def test_a_saved_schedule_knows_its_copies() -> None:
-    scop = region(COPIED["upper triangle"][0])
-    places = operands_to_copy(schedule_scop(scop))
-    scheduled = schedule_scop(with_copied_operands(scop, places))
-    loaded = load_schedule(scop, save_schedule(scheduled))
-    assert copied_places(loaded.scop) == places
-    assert loaded.schedule.plain_is_equal(scheduled.schedule)
 
 
 # Beside executing ------------------------------------------------------------------------

@@ -151,7 +151,7 @@ RECURSIVE = """void f(int n, int m, float X[n][m], float Y[n][m], float k) {
 float last, out;
 #pragma scop
 for (int i = 0; i < n; i++) {
-  last = out = 0;
+  last = 0; out = 0;
   for (int j = 0; j < m; j++) { Y[i][j] = k * last + out; last = X[i][j]; out = Y[i][j]; }
 }
 for (int j = 0; j < m; j++) {

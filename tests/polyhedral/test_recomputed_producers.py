@@ -26,7 +26,6 @@ from eatss.polyhedral.recomputed_producers import (
     recomputed_arrays,
     with_recomputed_producers,
 )
-from eatss.polyhedral.schedule_file import load_schedule, save_schedule
 from eatss.polyhedral.scop import Scop, Statement
 from tests.examples import examples
 
@@ -203,14 +202,6 @@ def test_kernels_whose_values_change_have_nothing_to_compute_anew(name: str) -> 
     text = (data_directory("kernels") / f"{name}.c").read_text(encoding="utf-8")
     (scop,) = parse_source(text).scops
     assert recomputable_arrays(scop) == ()
-
-
-def test_a_saved_schedule_knows_what_is_computed_anew() -> None:
-    scop = region(RECOMPUTED["a chain"][0])
-    scheduled = schedule_scop(changed(scop))
-    loaded = load_schedule(scop, save_schedule(scheduled))
-    assert recomputed_arrays(loaded.scop) == ("T", "U")
-    assert loaded.schedule.plain_is_equal(scheduled.schedule)
 
 
 # Beside executing ------------------------------------------------------------------------

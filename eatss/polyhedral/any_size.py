@@ -1,0 +1,113 @@
+"""A region scheduled for the numbers of its source, and the same schedule for any size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import islpy as isl
+
+from eatss.base.diagnostics import EatssError
+from eatss.base.frozen import frozen
+from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.ppcg import Carrier, carried_over
+from eatss.polyhedral.schedule import launching_all, schedule_scop, with_schedule
+from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.tiled_sums import with_tiled_sums
+
+
+@frozen
+class SymbolicRegion:
+    """One region, scheduled over its macro sizes and over their numbers.
+
+    Where ``generic`` holds, both have the same kernels, host loops, loop names and parallel
+    loops. Else ``scheduled`` is ``numeric_scheduled``: code made from it is for the sizes of
+    the source alone.
+    """
+
+    scheduled: ScheduledScop
+    numeric_scheduled: ScheduledScop
+    generic: bool
+
+
+def region_for_any_size(
+    symbolic: Scop, numeric: ScheduledScop, max_operations: int | None
+) -> SymbolicRegion:
+    """Schedule a region for any size as it is for its numbers, where that can be.
+
+    Args:
+        symbolic: the region over its macro sizes, in the isl context of ``numeric``.
+        numeric: the region over their numbers.
+        max_operations: bound on isl's work, as for ``schedule_scop``.
+    """
+    scheduled = numeric
+    if symbolic is not numeric.scop:
+        found = _carried_over(symbolic, numeric, max_operations) or _scheduled_alike(
+            symbolic, numeric, max_operations
+        )
+        if found is None:
+            return SymbolicRegion(scheduled=numeric, numeric_scheduled=numeric, generic=False)
+        scheduled = found
+    return SymbolicRegion(scheduled=scheduled, numeric_scheduled=numeric, generic=True)
+
+
+def same_kernels(one: ScheduledScop, other: ScheduledScop) -> bool:
+    """Tell whether two schedules of one region have the same kernels, up to sizes.
+
+    Compared are the statements on the host and, kernel by kernel, statements, host loops,
+    and the names, order and parallel marks of the loops.
+    """
+    return one.host_statements == other.host_statements and _outline(one) == _outline(other)
+
+
+def _outline(scheduled: ScheduledScop) -> list[tuple[object, ...]]:
+    return [
+        (
+            kernel.name,
+            kernel.statements,
+            kernel.host_loops,
+            kernel.permutable,
+            tuple((loop.name, loop.parallel) for loop in kernel.loops),
+            tuple((loop.name, loop.parallel) for loop in kernel.inner_loops),
+        )
+        for kernel in scheduled.kernels
+    ]
+
+
+def _carried_over(
+    symbolic: Scop, numeric: ScheduledScop, max_operations: int | None
+) -> ScheduledScop | None:
+    """Return the region under the schedule for its numbers, ``None`` where it is not for any size.
+
+    isl's integer programs grow with a size that several loops share: two sweeps of a stencil in
+    four dimensions took minutes.
+    """
+    same = symbolic.domain.universe().identity_union_pw_multi_aff()
+    carrier = Carrier(domain=symbolic.domain, names=same)
+    try:
+        schedule = carried_over(numeric.schedule, carrier)
+        scheduled = with_schedule(symbolic, schedule, max_operations=max_operations)
+        scheduled = scheduled if numeric.host_statements else launching_all(scheduled)
+    except (EatssError, isl.Error):
+        return None
+    return scheduled if same_kernels(scheduled, numeric) else None
+
+
+def _scheduled_alike(
+    symbolic: Scop, numeric: ScheduledScop, max_operations: int | None
+) -> ScheduledScop | None:
+    """Return the region scheduled anew, ``None`` where its kernels are others."""
+    universe = isl.Set.universe(symbolic.context.get_space())
+    contexts = [symbolic.context]
+    if not symbolic.context.is_equal(universe):
+        contexts.append(universe)  # facts may lead the scheduler elsewhere
+    for context in contexts:
+        try:
+            assumed = replace(symbolic, context=context)
+            scheduled = schedule_scop(assumed, max_operations=max_operations)
+        except (EatssError, isl.Error):
+            continue
+        for found in (scheduled, with_tiled_sums(scheduled)):
+            found = found if numeric.host_statements else launching_all(found)  # noqa: PLW2901
+            if same_kernels(found, numeric):
+                return replace(found, scop=symbolic)
+    return None
