@@ -9,18 +9,16 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import typing
 from collections.abc import Iterator
-from typing import Any
 
-import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from eatss.base.schemas import PUBLISHED, schema
 from eatss.cards import list_profiles
-from eatss.cli.typer_app import app
+from eatss.cli.app import said, written
+from eatss.cli.declared import COMMANDS, Command
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -40,7 +38,6 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 def commands() -> str:
     """Return the reference of the command line, made of what ``--help`` is made of."""
-    root = typer.main.get_command(app)
     intro = (
         "# Commands\n\n"
         "This page is made from the program. `eatss COMMAND --help` shows the same on a "
@@ -48,61 +45,24 @@ def commands() -> str:
         "Exit codes: 0 fine, 1 no sizes fit or a program fails, 2 the input is wrong, 3 a "
         "requirement of `eatss compare` is not met, 70 a fault of eatss, 130 Ctrl-C.\n"
     )
-    return "\n".join([intro, *_documented(root, "eatss", level=1)])
+    return "\n".join([intro, *(text for one in COMMANDS.values() for text in _documented(one))])
 
 
-def _documented(command: Any, name: str, *, level: int) -> Iterator[str]:
-    if level > 1:
-        yield f"{'#' * level} {name}\n"
-        yield f"{_escaped(command.help or '')}\n"
-    if children := getattr(command, "commands", None):
-        if level == 1:
-            yield _table(command)
-        for child in children:
-            found = command.get_command(None, child)  # made when it is asked for
-            yield from _documented(found, f"{name} {child}", level=level + 1)
-        return
-    arguments = [one for one in command.params if not hasattr(one, "is_flag")]
-    words = " ".join(_value(command, one) for one in arguments)
+def _documented(command: Command) -> Iterator[str]:
+    name = f"eatss {' '.join(command.path)}"
+    parameters = [one for one in command.parameters() if not one.option.hidden]
+    arguments = [one for one in parameters if one.option.is_argument]
+    words = " ".join(written(one) for one in arguments)
+    yield f"## {name}\n"
+    yield f"{_escaped(inspect.getdoc(command.load()) or '')}\n"
     yield f"```text\n{name} [OPTIONS] {words}\n```\n"
-    if examples := re.findall(r"^    (.+)$", command.epilog or "", re.MULTILINE):
+    if examples := re.findall(r"^    (.+)$", command.examples, re.MULTILINE):
         yield "Examples:\n\n```text\n" + "\n".join(examples) + "\n```\n"
-    yield _table(command)
-
-
-def _table(command: Any) -> str:
-    lines = ["| argument or option | meaning |", "| --- | --- |"]
-    for one in sorted(command.params, key=_panel):
-        if getattr(one, "hidden", False):
-            continue
-        is_option = hasattr(one, "is_flag")
-        names = ", ".join(f"`{name}`" for name in one.opts) if is_option else ""
-        value = "" if getattr(one, "is_flag", False) else f"`{_value(command, one)}`"
-        meaning = _escaped(one.help or "")
-        if one.required:
-            meaning += " **Required.**"
-        elif one.default not in (None, False, (), []) and is_option:
-            meaning += f" Default: `{one.default}`."
-        lines.append(f"| {f'{names} {value}'.strip()} | {meaning} |")
-    return "\n".join([*lines, ""])
-
-
-def _panel(parameter: Any) -> tuple[bool, bool]:
-    """Arguments come first, then the command's own options, then the groups that many share."""
-    return hasattr(parameter, "is_flag"), bool(getattr(parameter, "rich_help_panel", None))
-
-
-def _value(command: Any, parameter: Any) -> str:
-    """Return how a value is written: its name, or the words that it may be."""
-    if parameter.metavar:
-        return str(parameter.metavar)
-    annotation = inspect.signature(command.callback, eval_str=True).parameters[parameter.name]
-    kind = annotation.annotation
-    kinds = typing.get_args(kind)
-    for one in (kind, *kinds, *(inner for each in kinds for inner in typing.get_args(each))):
-        if typing.get_origin(one) is typing.Literal:
-            return "|".join(str(word) for word in typing.get_args(one))
-    return str(parameter.name).upper()
+    yield "| argument or option | meaning |\n| --- | --- |"
+    own = [one for one in parameters if one not in arguments]
+    for one in (*arguments, *sorted(own, key=lambda one: bool(one.option.panel))):
+        yield f"| `{written(one).replace('|', chr(92) + '|')}` | {_escaped(said(one))} |"
+    yield ""
 
 
 def _escaped(text: str) -> str:

@@ -40,7 +40,7 @@ _SELECTING = (
     "pydantic",
     "rich",
     "tomlkit",
-    "typer",
+    "click",
     "z3",
 )
 """Packages that the project needs, and measuring a generated program does not."""

@@ -50,7 +50,7 @@ class Option:
         parser: Makes each value of the word that is typed.
         min: The least number.
         max: The largest.
-        complete: Names of what a shell offers: ``"cards"``, a registry, or words.
+        complete: What names a shell offers: ``"cards"``, ``"kernels"``.
         hidden: Whether the help leaves it out.
         is_argument: Whether it is told by its place.
         show_default: Whether the help shows the default.
@@ -67,7 +67,7 @@ class Option:
     parser: Callable[[str], Any] | None = None
     min: float | None = None
     max: float | None = None
-    complete: str | tuple[str, ...] = ()
+    complete: str = ""
     hidden: bool = False
     is_argument: bool = False
     show_default: bool = True

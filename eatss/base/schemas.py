@@ -64,7 +64,6 @@ PUBLISHED: Mapping[str, Published] = {
     "report": Published("eatss.tune.evaluation:SweepReport", "eatss report --format json"),
     "replay": Published("eatss.tune.replay:Replay", "eatss sweep --replay --format json"),
     "doctor": Published("eatss.report.cards:Examination", "eatss doctor --format json"),
-    "settings": Published("eatss.report.listings:Settings", "eatss settings --format json"),
     "kernels": Published("eatss.base.shipped:ShippedKernels", "eatss kernels --format json"),
     "diagnostics": Published("eatss.report.diagnostics:Findings", "--diagnostics json, on stderr"),
 }

@@ -377,7 +377,7 @@ def _needed_parts() -> tuple[_Part, ...]:
         _package("packaging", "comparing versions"),
         _package("platformdirs", "the folder of the cache"),
         _package("tomlkit", "search spaces"),
-        _package("typer", "the command line"),
+        _package("click", "the command line"),
         _package("rich", "tables and colours"),
         *(
             _Part(

@@ -205,7 +205,6 @@ class SelectKeywords:
         ObjectiveName | None,
         _option(
             metavar="NAME",
-            complete="eatss.objectives",
             help=f"What is to be least in a run as predicted: {told()}; or paper, the "
             "objective of the EATSS paper, or one that a package adds.",
         ),
@@ -231,7 +230,6 @@ class SelectKeywords:
             made=partial(parse_fraction, "--split"),
             metavar="auto|0..1",
             help="Share of L1 + shared memory that is shared.",
-            complete=("auto",),
         ),
     ] = "auto"
     warp_fraction: Annotated[
@@ -241,7 +239,6 @@ class SelectKeywords:
             made=partial(parse_fraction, "--warp-fraction"),
             metavar="auto|0..1",
             help="Sizes are multiples of this fraction of a warp.",
-            complete=("auto",),
         ),
     ] = "auto"
     uniform: Annotated[bool, _option("--uniform", help="One vector of sizes for all kernels.")] = (
@@ -253,7 +250,6 @@ class SelectKeywords:
             kind=str | None,
             made=parse_shared_limit,
             metavar="default|opt-in|BYTES",
-            complete=("default", "opt-in"),
             help="Shared memory a block may have; default: default in the model, opt-in in code "
             "of eatss.",
         ),

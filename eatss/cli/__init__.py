@@ -6,7 +6,6 @@ the user's input, 3 a requirement that is not met, 70 our own fault, 130 Ctrl-C.
 
 from __future__ import annotations
 
-import os
 import sys
 
 _OBJECTS = 100_000
@@ -61,10 +60,6 @@ def command() -> int:
     import gc  # noqa: PLC0415
 
     gc.set_threshold(_OBJECTS)
-    if "_EATSS_COMPLETE" in os.environ:
-        from eatss.cli.completion import rejoin  # noqa: PLC0415
-
-        rejoin(os.environ)
     from eatss.base.compilers import missing_packages_named  # noqa: PLC0415
     from eatss.base.diagnostics import EatssError, ExitCode  # noqa: PLC0415
     from eatss.base.interrupts import ended_as_interrupted  # noqa: PLC0415
@@ -82,7 +77,9 @@ def command() -> int:
         with standard_streams():
             try:
                 with ended_as_interrupted(), missing_packages_named():
-                    _run(sys.argv[1:])
+                    from eatss.cli.app import run  # noqa: PLC0415 - within Ctrl-C's bounds
+
+                    run(sys.argv[1:])
             except EatssError as error:
                 report_error(error, current.get())
                 return error.exit_code
@@ -102,24 +99,3 @@ def command() -> int:
     finally:
         current.reset(before)
     return ExitCode.OK
-
-
-def _run(words: list[str]) -> None:
-    """Run a command: what is plainly right at once, all else through Typer, which loads slowly."""
-    if "_EATSS_COMPLETE" not in os.environ:
-        if words == ["--version"]:
-            from eatss.base.streams import echo  # noqa: PLC0415
-            from eatss.version import __version__  # noqa: PLC0415
-
-            echo(f"eatss {__version__}")
-            return
-        from eatss.cli.words import understood  # noqa: PLC0415
-
-        found = understood(words)
-        if found is not None:
-            asked, given = found
-            asked.run(given)
-            return
-    from eatss.cli.typer_app import app  # noqa: PLC0415
-
-    app(words, prog_name="eatss")

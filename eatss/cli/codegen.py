@@ -131,7 +131,7 @@ def codegen(
     options = SelectOptions(target="cuda", **choosing.fields)
     how, decided = Reading(**reading.fields), recipe or sizes
     named = choices(wanted, options, sizes, how)
-    check_alone(recipe, [given.spelled(name) for name in named if given.is_typed(name)])
+    check_alone(recipe, [given.spelled(name) for name in named if name in given.typed])
     kept = kept_program(caching.made().chosen(), source, how, profile, options, wanted, decided)
     found = kept.get()
     if found is None:

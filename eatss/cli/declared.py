@@ -2,59 +2,29 @@
 
 A parameter is an option or an argument (:class:`~eatss.base.options.Option` in its annotation), a
 noun whose fields are options (:class:`~eatss.base.options.Asked`), what another function makes of
-options (:class:`Group`), or what was typed itself (:class:`Given`). What reads a command line, and
-the help of Typer, are led by the same parameters.
+options (:class:`Group`), or what was typed itself (:class:`Given`).
 """
 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Literal,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from eatss.base.frozen import frozen
 from eatss.base.options import OF_FIELD, Asked, Option, option
-from eatss.cli.talk import (
-    QUIET_HELP,
-    VERBOSE_HELP,
-    FindingsFormat,
-    FromSettings,
-    Talk,
-    chosen,
-    current,
-)
-
-if TYPE_CHECKING:
-    from eatss.cli.settings_file import InForce
+from eatss.cli.talk import QUIET_HELP, VERBOSE_HELP, FindingsFormat, Talk, chosen, current
 
 REQUIRED = inspect.Parameter.empty
-
-_WHOLE = re.compile(r"[+-]?\d{1,18}")
-_NUMBER = re.compile(r"[+-]?(\d{1,18}(\.\d{0,18})?|\.\d{1,18})(e[+-]?\d{1,3})?", re.IGNORECASE)
 
 _UNIONS = (UnionType, Union)
 
 Function = Callable[..., Any]
-Source = Literal["typed", "settings", "default"]
-
-
-class UnclearError(Exception):
-    """What is typed is not plainly right."""
 
 
 @frozen
@@ -84,102 +54,45 @@ class Parameter:
         return tuple(one.partition("/")[0] for one in self.words)
 
     @property
-    def shown(self) -> str:
-        """How people are told of it."""
-        return max(self.spellings, key=len)
-
-    @property
-    def plain_words(self) -> frozenset[str]:
-        """How it is called in a file of settings."""
-        long = frozenset(one[2:] for one in self.spellings if one.startswith("--"))
-        return long or frozenset((self.shown.lstrip("-"),))
-
-    @property
-    def is_settable(self) -> bool:
-        """Whether a file of settings may have it."""
-        return not self.option.is_argument and not self.option.hidden
+    def several(self) -> bool:
+        """Whether it may be given several times."""
+        return get_origin(_without_none(self.kind)) is list
 
     @property
     def type(self) -> Any:
-        """The type of a value where there is one."""
-        inner = [one for one in get_args(self.kind) if one is not type(None)]
-        return inner[0] if get_origin(self.kind) in _UNIONS and len(inner) == 1 else self.kind
+        """The type of each value where there is one."""
+        kind = _without_none(self.kind)
+        return get_args(kind)[0] if self.several else kind
 
-    @property
-    def several(self) -> bool:
-        """Whether it may be given several times."""
-        return get_origin(self.type) is list
 
-    def value(self, word: str) -> Any:
-        """Return the value that a word stands for.
-
-        Raises:
-            UnclearError: none, or it is not plain which.
-        """
-        kind = get_args(self.type)[0] if self.several else self.type
-        if self.option.parser is not None:
-            return self.option.parser(word)
-        if kind in (str, Path):
-            return kind(word)
-        if get_origin(kind) is Literal:
-            if word in get_args(kind):
-                return word
-            raise UnclearError(f"'{word}' is not one of {', '.join(map(repr, get_args(kind)))}")
-        if not (_WHOLE if kind is int else _NUMBER).fullmatch(word):
-            raise UnclearError(f"'{word}' is no {'whole ' if kind is int else ''}number")
-        number, least, most = kind(word), self.option.min, self.option.max
-        if least is not None and number < least:
-            raise UnclearError(f"{word} is less than {least:g}")
-        if most is not None and number > most:
-            raise UnclearError(f"{word} is more than {most:g}")
-        return number
+def _without_none(kind: Any) -> Any:
+    inner = [one for one in get_args(kind) if one is not type(None)]
+    return inner[0] if get_origin(kind) in _UNIONS and len(inner) == 1 else kind
 
 
 @frozen
 class Given:
-    """What was typed: values by parameter, where each comes from, and the settings in force."""
+    """What was given: values by parameter, and the names of those on the command line."""
 
     parameters: tuple[Parameter, ...]
     values: Mapping[str, Any]
-    sources: Mapping[str, Source]
-    settings: InForce | None = None
-    command: tuple[str, ...] = ()
-
-    def is_typed(self, name: str) -> bool:
-        """Return whether an option is on the command line; settings are no reason to refuse."""
-        return self.sources.get(name) == "typed"
+    typed: frozenset[str]
+    settings: Path | None = None
+    """The file that some values are from."""
 
     def spelled(self, name: str) -> str:
         """Return how an option is spelled."""
-        return self._of(name).spellings[0]
+        return next(one for one in self.parameters if one.name == name).spellings[0]
 
     @property
     def typed_options(self) -> tuple[str, ...]:
-        """The options that are on the command line, in each of their spellings."""
+        """The options on the command line, in each of their spellings; settings do not count."""
         return tuple(
             word
             for one in self.parameters
-            if self.is_typed(one.name) and not one.option.is_argument
+            if one.name in self.typed and not one.option.is_argument
             for word in one.spellings
         )
-
-    @property
-    def from_settings(self) -> tuple[FromSettings, ...]:
-        """What a command has from a file and not from its command line."""
-        if self.settings is None:
-            return ()
-        return tuple(
-            FromSettings(
-                file=self.settings.file,
-                option=self._of(one.option).shown,
-                key=one.key,
-            )
-            for one in self.settings.defaults
-            if one.command == self.command and self.sources.get(one.option) == "settings"
-        )
-
-    def _of(self, name: str) -> Parameter:
-        return next(one for one in self.parameters if one.name == name)
 
 
 _QUIETLY_FOUND = ("doctor", "results", "cache", "sweep")
@@ -234,10 +147,6 @@ class Command:
         without |= {"diagnostics"} if self.path[0] in _QUIETLY_FOUND else set()
         return (*own, *(one for one in _TALK if one.name not in without))
 
-    def parameter(self, name: str) -> Parameter:
-        """Return a parameter by its name."""
-        return next(one for one in self.parameters() if one.name == name)
-
     def run(self, given: Given) -> None:
         """Run it; it talks as its options say.
 
@@ -245,14 +154,14 @@ class Command:
             InputError: ``EATSS-C040``, it is to be quiet and verbose.
         """
         values = given.values
-        quiet, verbose = chosen(given.sources, quiet=values["quiet"], verbose=values["verbose"])
+        quiet, verbose = chosen(given.typed, quiet=values["quiet"], verbose=values["verbose"])
         current.set(
             Talk(
                 quiet=quiet,
                 verbose=verbose,
                 as_json=values.get("diagnostics") == "json",
                 debug=bool(values.get("debug")),
-                from_settings=given.from_settings,
+                settings=given.settings,
             )
         )
         self.load()(**_filled(self.load(), given))
@@ -359,7 +268,6 @@ def _commands() -> tuple[Command, ...]:
         (cards, "characterize", "characterize"),
         (cards, "roofline", "cards"),
         (here, "doctor", "installation"),
-        (here, "settings", "settings"),
         (here, "schema", "installation"),
     ]
     groups = [

@@ -51,7 +51,6 @@ def select(
         of_output(
             "--format -f",
             metavar="FORMAT",
-            complete="eatss.formats",
             help="What to print: table, json, ppcg, ppcg-args, or a format of a package.",
         ),
     ] = "table",

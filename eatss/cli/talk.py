@@ -15,10 +15,11 @@ import errno
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from eatss.base.diagnostics import (
@@ -37,19 +38,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from eatss.cards import GpuProfile
-    from eatss.cli.settings_file import SettingsFile
     from eatss.session.session import Session
 
 FindingsFormat: TypeAlias = Literal["text", "json"]
-
-
-@frozen
-class FromSettings:
-    """An option as it is typed that a file of settings gave, and the key that stands there."""
-
-    file: SettingsFile
-    option: str
-    key: tuple[str, ...]
 
 
 @frozen
@@ -57,15 +48,14 @@ class Talk:
     """What is said on stderr besides errors.
 
     ``quiet``: nothing. ``verbose``: each step with its time. ``as_json``: findings are JSON.
-    ``debug``: our own faults have a traceback. ``from_settings`` are the options that a file
-    of settings gave.
+    ``debug``: our own faults have a traceback. ``settings`` is the file that set some options.
     """
 
     quiet: bool = False
     verbose: bool = False
     as_json: bool = False
     debug: bool = False
-    from_settings: tuple[FromSettings, ...] = ()
+    settings: Path | None = None
 
 
 current: ContextVar[Talk] = ContextVar("talk", default=Talk())  # noqa: B039 - it is frozen
@@ -75,19 +65,14 @@ QUIET_HELP = "Say nothing on stderr but errors."
 VERBOSE_HELP = "Say each step and its time on stderr."
 
 
-def chosen(sources: Mapping[str, str], *, quiet: bool, verbose: bool) -> tuple[bool, bool]:
+def chosen(typed: Collection[str], *, quiet: bool, verbose: bool) -> tuple[bool, bool]:
     """Return what holds of ``--quiet`` and ``--verbose``: what is typed outdoes settings.
-
-    Args:
-        sources: where each of the two is from, ``"settings"`` or anything else.
-        quiet: whether one asks for it.
-        verbose: likewise.
 
     Raises:
         InputError: ``EATSS-C040``, both are asked for.
     """
     if quiet and verbose:
-        quiet, verbose = (sources.get(name) != "settings" for name in ("quiet", "verbose"))
+        quiet, verbose = "quiet" in typed, "verbose" in typed
         if quiet == verbose:
             raise input_error(
                 "EATSS-C040",
@@ -279,11 +264,6 @@ def _time(seconds: float) -> str:
     return f"{whole} s" if whole < 60 else f"{whole // 60}:{whole % 60:02}"
 
 
-_TALK = ("--quiet", "--verbose", "--diagnostics", "--debug")
-"""Options that are at fault in no error."""
-
-_UNUSED_MACRO = "EATSS-F095"
-
 _NOT_LET = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO),
     *(errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ESTALE),
@@ -304,12 +284,8 @@ def read(session: Session) -> None:
 def report_warnings(warnings: Sequence[Diagnostic]) -> None:
     """Print warnings on stderr, if there are any and nobody asked for quiet."""
     talk = current.get()
-    if not warnings or talk.quiet:
-        return
-    notes: Sequence[Diagnostic] = ()
-    if any(one.code == _UNUSED_MACRO for one in warnings):  # nobody typed it for this file
-        notes = _set_by_a_file([one for one in talk.from_settings if one.option == "-D"])
-    _print_diagnostics([*warnings, *notes], as_json=talk.as_json)
+    if warnings and not talk.quiet:
+        _print_diagnostics(warnings, as_json=talk.as_json)
 
 
 def warn_while_working(warnings: Sequence[Diagnostic]) -> None:
@@ -327,7 +303,16 @@ def say(text: str, *, nl: bool = True) -> None:
 
 def report_error(error: EatssError, talk: Talk) -> None:
     """Print an error's findings on stderr, and how many there are if several."""
-    _print_diagnostics([*error.diagnostics, *_of_settings(error, talk)], as_json=talk.as_json)
+    notes: tuple[Diagnostic, ...] = ()
+    if talk.settings is not None and error.exit_code is ExitCode.USER_INPUT:
+        note = Diagnostic(
+            code="EATSS-C034",
+            message=f"{talk.settings} sets options of this command",
+            severity=Severity.NOTE,
+            hint="eatss --no-config leaves settings out",
+        )
+        notes = (note,)
+    _print_diagnostics([*error.diagnostics, *notes], as_json=talk.as_json)
     count = sum(one.severity is Severity.ERROR for one in error.diagnostics)
     if not talk.as_json and count > 1:
         print(f"{count} errors.", file=sys.stderr)  # noqa: T201
@@ -361,32 +346,6 @@ def internal_fault(error: Exception, talk: Talk) -> None:
         "eatss --version --verbose",
     )
     _print_diagnostics([diagnostic], as_json=talk.as_json)
-
-
-def _of_settings(error: EatssError, talk: Talk) -> Sequence[Diagnostic]:
-    """Return a note of the options that nobody has typed, where the user's input is at fault.
-
-    All are named: which of them an error is about, it does not know.
-    """
-    if error.exit_code is not ExitCode.USER_INPUT:
-        return ()
-    return _set_by_a_file([one for one in talk.from_settings if one.option not in _TALK])
-
-
-def _set_by_a_file(options: Sequence[FromSettings]) -> Sequence[Diagnostic]:
-    """Return a note that says in which lines of a file options are set, nothing if none is."""
-    if not options:
-        return ()
-    places = ((one.option, one.file.place(*one.key)) for one in options)
-    shown = [f"{name} (line {place.span.line})" if place else name for name, place in places]
-    return (
-        Diagnostic(
-            code="EATSS-C034",
-            message=f"{options[0].file.path} sets {', '.join(shown)}",
-            severity=Severity.NOTE,
-            hint="eatss --no-config leaves settings out",
-        ),
-    )
 
 
 def _print_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> None:

@@ -162,7 +162,6 @@ class CodeOptions:
             kind=Words,
             made=tuple,
             metavar="NAME",
-            complete="eatss.transformations",
             help="Change the code: swizzle (instead of padding), or one that a package adds.",
         ),
     ] = ()
@@ -173,7 +172,6 @@ class CodeOptions:
             kind=Words,
             made=tuple,
             metavar="NAME",
-            complete="eatss.instructions",
             help="Use an instruction wherever it computes what a statement does: fma, or one that "
             "a package adds.",
         ),

@@ -37,7 +37,6 @@ meter_option = partial(
     option,
     "--meter",
     metavar="NAME",
-    complete="eatss.meters",
     help="What energy is read from: auto (the best the card has), counter, power, nvidia-smi, "
     "jetson, none, or a meter that a package adds.",
 )

@@ -140,7 +140,7 @@ _MARKS = {
     None: Text("note", style="yellow"),
 }
 
-_MEASURING = frozenset({"Python", "numpy", "typer", "rich", "NVIDIA driver", "cards", "CuPy"})
+_MEASURING = frozenset({"Python", "numpy", "click", "rich", "NVIDIA driver", "cards", "CuPy"})
 
 
 def checks_parts(found: Examination) -> Iterator[RenderableType]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -13,9 +12,7 @@ from rich.text import Text
 
 from eatss.base.cache import Contents
 from eatss.base.codec import encode
-from eatss.base.frozen import frozen
 from eatss.base.shipped import MARK, ShippedKernels
-from eatss.base.shown import Shown
 from eatss.base.text import bytes_text
 from eatss.report.render import (
     NONE,
@@ -25,7 +22,6 @@ from eatss.report.render import (
     headed,
     listing,
     render,
-    uncut,
 )
 from eatss.tune.points import Point, SpaceCount
 from eatss.verify import Verification
@@ -73,64 +69,6 @@ def schemas_table() -> str:
 
     rows = ((Text(name, style="bold"), one.printed_by) for name, one in PUBLISHED.items())
     return render(listing(("name", "printed by"), rows))
-
-
-Value: TypeAlias = bool | str | tuple[str, ...]
-
-
-@frozen
-class Setting:
-    """A default of one option of one command.
-
-    ``command`` is ``select`` or ``results ls``, ``option`` as it is typed. ``key`` is where the
-    file sets it: ``gpu`` for all commands, ``select.gpu`` for one.
-    """
-
-    command: str
-    option: str
-    value: Value
-    key: str
-
-
-@frozen
-class Settings(Shown):
-    """The defaults of options that are in force in the working folder.
-
-    ``file`` is where they stand, ``None`` where there is no such file.
-    """
-
-    shown_by = "eatss.report.listings:settings_parts"
-
-    file: str | None
-    settings: tuple[Setting, ...]
-
-
-def settings_parts(settings: Settings) -> list[RenderableType]:
-    """Return which file is in force, and what it sets."""
-    if settings.file is None:
-        said = (
-            "No eatss.toml and no [tool.eatss] is in force here: options have their own defaults."
-        )
-        return [uncut(said)]
-    if not settings.settings:
-        return [uncut(f"{settings.file} sets nothing.")]
-    rows = []
-    of_key: dict[str, list[Setting]] = {}
-    for one in settings.settings:
-        of_key.setdefault(one.key, []).append(one)
-    for key, same in of_key.items():
-        option = same[0].option
-        commands = ", ".join(
-            one.command + (f" ({one.option})" if one.option != option else "") for one in same
-        )
-        rows.append((key, _text(same[0].value), f"{option} of {commands}"))
-    return [Text(settings.file, style="bold"), listing(("in the file", "value", "for"), rows)]
-
-
-def _text(value: Value) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value if isinstance(value, str) else ", ".join(value)
 
 
 def render_space(count: SpaceCount, points: Sequence[Point], output: str) -> str:

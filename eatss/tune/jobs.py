@@ -328,7 +328,6 @@ class SweepOptions:
         str,
         option(
             metavar="NAME",
-            complete="eatss.strategies",
             help="Who proposes variants: model (the model's best first), random, exhaustive, "
             "local, optuna:NAME, kernel-tuner:NAME; several with commas for --replay.",
         ),

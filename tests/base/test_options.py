@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 import pytest
 
 import eatss
+from eatss.base.diagnostics import InputError
 from eatss.base.options import Asked, Keywords, Option, argument, changed, option, spelled_out
 from eatss.choose.options import SelectOptions
+from eatss.cli.app import run
 from eatss.cli.declared import COMMANDS, Command, Given, Group, parameters_of
-from eatss.cli.typer_app import app
-from eatss.cli.words import understood
 from eatss.lower.recipe import CodeRequest
 
 
@@ -97,6 +97,7 @@ def seasoning(*, hot: Annotated[bool, option("--hot/--cold")] = True) -> str:
 
 
 def cooked(
+    given: Given,
     *,
     name: Annotated[str, argument(help="What it is called.")],
     taste: Annotated[str, Group(make=seasoning)],
@@ -105,17 +106,19 @@ def cooked(
     size: Literal["small", "large"] = "small",
 ) -> None:
     SERVED.append(f"{name} {taste} {dish.made()} {pan} {size}")
+    SERVED.append(given.typed_options)
 
 
-SERVED: list[str] = []
+SERVED: list[Any] = []
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch) -> Command:
-    found = Command(path=("cook",), home="declared")
+def cook_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Command(path=("cook",), home="cards")
     monkeypatch.setattr(Command, "load", lambda self: cooked)
-    monkeypatch.setattr("eatss.cli.words.COMMANDS", {("cook",): found})
-    return found
+    monkeypatch.setattr(Command, "examples", "")
+    monkeypatch.setattr("eatss.cli.app.COMMANDS", {("cook",): found})
+    SERVED.clear()
 
 
 def test_a_command_has_the_options_of_its_groups_and_nouns_where_they_stand() -> None:
@@ -125,16 +128,19 @@ def test_a_command_has_the_options_of_its_groups_and_nouns_where_they_stand() ->
     assert found["salt"].words == ("--salt",)
 
 
-def test_a_group_and_a_noun_are_made_of_what_is_typed(command: Command) -> None:
+@pytest.mark.usefixtures("cook_command")
+def test_a_group_and_a_noun_are_made_of_what_is_typed() -> None:
     words = ["cook", "soup", "--cold", "--salt=3", "--side", "rice", "--side", "peas", "-pwok"]
-    read = understood([*words, "--size", "large"])
-    assert read is not None
-    SERVED.clear()
-    read[0].run(read[1])
-    assert SERVED == ["soup cold Dish(salt=3, side=('rice', 'peas')) wok large"]
-    assert read[1].typed_options == ("--hot", "--salt", "--side", "--pan", "-p", "--size")
+    run([*words, "--size", "large"])
+    assert SERVED == [
+        "soup cold Dish(salt=3, side=('rice', 'peas')) wok large",
+        ("--hot", "--salt", "--side", "--pan", "-p", "--size"),
+    ]
+    run(["cook", "--", "--salt"])
+    assert SERVED[2:] == ["--salt hot Dish(salt=1, side=()) None small", ()]
 
 
+@pytest.mark.usefixtures("cook_command")
 @pytest.mark.parametrize(
     "words",
     [
@@ -146,52 +152,13 @@ def test_a_group_and_a_noun_are_made_of_what_is_typed(command: Command) -> None:
         ["cook", "soup", "--size", "huge"],
         ["cook", "soup", "--pepper"],
         ["cook", "soup", "--hot=yes"],
-        ["cook", "soup", "--help"],
         ["bake"],
     ],
     ids=" ".join,
 )
-def test_what_is_not_plainly_right_is_left_to_typer(command: Command, words: list[str]) -> None:
-    assert understood(words) is None
-
-
-def test_words_after_two_dashes_are_arguments(command: Command) -> None:
-    read = understood(["cook", "--", "--salt"])
-    assert read is not None
-    assert read[1].values["name"] == "--salt"
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "select @gemm -gh200 -D NI=40 -DNJ=50 --param n=3 --explain --split 0.5 --dtype=half",
-        "codegen kernels/gemm.c --gpu a100 -o out --tile i=32 --tile j=8 --no-cache -f json",
-        "predict @mvt --gpu h200 --target cuda --unroll-gpu-tile --max-shared-memory 4096",
-        "measure build/a build/b --size N=4,M=5 --window 0.5 --target 2% --force -q",
-        "compare @gemm --tiles selected --tiles 32,32 --require energy<=1 --format csv",
-        "meter --gpus 0,1 --repeat 3 --cpu --idle 0 -- ./program --quiet 5",
-        "ppcg -g h200 --no-select -- gemm.c -o build -DN=5",
-        "sweep @gemm --devices 0,1 --budget 30m -o a.db --counters 3 --seed 7",
-        "results show a.db 1f0c --by time --top 3 --where status=ok --every",
-        "verify build/a --device cpu --seed 3 --timeout 1.5 --diagnostics json --debug",
-        "characterize --only stride --only launch --record a.jsonl --fresh",
-        "roofline h200 --program a --program b.json --dtype float",
-        "cache clear --kind cubin",
-    ],
-)
-def test_words_are_read_as_typer_reads_them(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is read without Typer has the values, and their origin, that Typer finds."""
-    found: list[Given] = []
-    monkeypatch.setattr(Command, "run", lambda self, given: found.append(given))
-    read = understood(words.split())
-    assert read is not None
-    app(words.split(), standalone_mode=False)
-    (other,) = found
-    own = read[1]
-    assert own.command == other.command
-    assert own.values == other.values
-    known = {name: source for name, source in other.sources.items() if source != "default"}
-    assert own.sources == known
+def test_a_command_line_that_is_wrong_is_a_finding(words: list[str]) -> None:
+    with pytest.raises(InputError, match="EATSS-C004"):
+        run(words)
 
 
 def test_every_command_is_where_it_is_said_to_be() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import eatss
 
-HEAVY = ("z3", "islpy", "clang", "numpy", "networkx", "pydantic", "rich", "typer")
+HEAVY = ("z3", "islpy", "clang", "numpy", "networkx", "pydantic", "rich", "click")
 
 
 def _modules_after(code: str) -> set[str]:

@@ -7,16 +7,15 @@ import warnings
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import eatss
 from eatss.base.diagnostics import Severity
 from eatss.base.forked import Cause, ForkEndedError
 from eatss.base.targets import Cut
-from eatss.cli.typer_app import app
 from eatss.frontend.options import Reading
 from eatss.polyhedral import scheduling
 from eatss.session.session import Session
+from tests.end_to_end.in_process import eatss as command_line
 
 SQUARE = "int n, double A[n][n], double B[n][n], double x[n], double y[n]"
 LONG = "double x[4000000], double y[4000000]"
@@ -157,7 +156,7 @@ def test_code_and_selection_tell_it(tmp_path: Path) -> None:
     text = "the loop i of S1, S2 runs in one thread because of 'x' (lines 8 and 9)"
     assert sum(text in str(one.message) for one in told) == 1
     assert sum(text in one.message for one in selection.warnings) == 1
-    run = CliRunner().invoke(app, ["codegen", str(path), "-g", "h200", "-f", "json"])
+    run = command_line("codegen", path, "-g", "h200", "-f", "json")
     assert text in " ".join(run.stderr.split())
     (kernel,) = [one for one in json.loads(run.stdout)["kernels"] if "S2" in one["statements"]]
     (note,) = [one for one in kernel["notes"] if "the loop" in one]

@@ -420,7 +420,7 @@ heavy = {"islpy", "z3", "clang", "numpy", "networkx"} & set(sys.modules)
 assert not heavy, heavy
 """
 
-PRINTED_COMMAND = WARM_COMMAND.replace("networkx", 'networkx", "pydantic", "rich", "typer')
+PRINTED_COMMAND = WARM_COMMAND.replace("networkx", 'networkx", "pydantic", "rich')
 
 
 def test_a_hit_loads_neither_isl_nor_a_solver_nor_a_compiler(cache: Cache, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ NEEDED = {
     "pydantic",
     "platformdirs",
     "tomlkit",
-    "typer",
+    "click",
     "rich",
     "GPU profiles",
     "kernels",
@@ -129,7 +129,7 @@ def test_what_is_not_in_order_has_a_remedy() -> None:
         ("scipy", "scipy"),
         ("networkx", "networkx"),
         ("pydantic", "pydantic"),
-        ("typer", "typer"),
+        ("click", "click"),
         ("rich", "rich"),
     ],
 )
