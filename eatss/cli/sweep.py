@@ -43,8 +43,6 @@ Examples:
 
     eatss sweep @gemm --target ppcg --ppcg ~/ppcg/bin/ppcg -o ppcg.db
 
-    eatss sweep @gemm --devices 0,1 --budget 1000 -o gemm.db
-
     eatss sweep @gemm --gpu h200 --budget 300 --prepare variants
 
     eatss sweep variants -o gemm.db
@@ -154,13 +152,6 @@ def sweep(
     ] = None,
     made: Annotated[Made, Group(make=generation_options)],
     searched: Asked[SweepOptions],
-    scheduler: Annotated[
-        str | None,
-        option(
-            metavar="tcp://HOST:PORT",
-            help="A Dask scheduler whose workers make and measure the variants.",
-        ),
-    ] = None,
     prepare: Annotated[
         Path | None,
         of_output(
@@ -199,7 +190,6 @@ def sweep(
     measured = _given(
         ("-o", output),
         ("--counters", options.counters or None),
-        ("--scheduler", scheduler),
     )
     prepares = _given(("--prepare", prepare))
     typed = given.typed_options  # settings are no reason to refuse
@@ -226,14 +216,14 @@ def sweep(
         _refuse("a folder of --prepare", (*made.given, *prepares), typed)
     if prepare is not None:
         _refuse("--prepare", measured, typed)
-        _prepare(source, prepare, options, made.for_card(options.devices[0]))
+        _prepare(source, prepare, options, made.for_card(options.device))
         return
     if output is None:
         raise _missing("the store, -o STORE", f"eatss sweep {source} -o {source.stem}.db")
     generation = made.generation
     if not is_prepared(source):
-        generation = made.for_card(options.devices[0])
-    _sweep(source, output, options, generation, scheduler, card, format_)
+        generation = made.for_card(options.device)
+    _sweep(source, output, options, generation, card, format_)
 
 
 def _sweep(
@@ -241,7 +231,6 @@ def _sweep(
     output: Path,
     options: SweepOptions,
     generation: Generation,
-    scheduler: str | None,
     card: str | None,
     format_: TableOrJson,
 ) -> None:
@@ -258,7 +247,6 @@ def _sweep(
                 generation=generation,
                 progress=progress,
                 card=card,
-                scheduler=scheduler or ("local" if len(options.devices) > 1 else None),
                 warned=warn_while_working,
             )
         except KeyboardInterrupt:

@@ -53,7 +53,7 @@ class Reserve:
     joules: float = 0.0
 
 
-def reserve(options: SweepOptions, choices: int, cards: int, rows: Sequence[Row]) -> Reserve:
+def reserve(options: SweepOptions, choices: int, rows: Sequence[Row]) -> Reserve:
     """Return what the second pass and the last reference are expected to take.
 
     At most the share ``options.second_share`` of the budget; all of the share where hardware
@@ -63,7 +63,6 @@ def reserve(options: SweepOptions, choices: int, cards: int, rows: Sequence[Row]
         options: how many contenders there are, at least one for each size of the program, and the
             budget.
         choices: how many choices are measured beside them.
-        cards: how many cards measure.
         rows: what was measured so far.
     """
     if not options.contenders:
@@ -75,7 +74,7 @@ def reserve(options: SweepOptions, choices: int, cards: int, rows: Sequence[Row]
     again = choices + expected_contenders(rows, options.contenders)
     seconds, joules = _of_one(rows, options.first)
     return Reserve(
-        seconds=min(most_s, seconds * (-(-again // cards) + 1)),
+        seconds=min(most_s, seconds * (again + 1)),
         joules=most_j if joules is None else min(most_j, joules * (again + 1)),
     )
 
@@ -182,7 +181,6 @@ class Campaign:
         self._reference: Made | None = None
         self._in_flight = 0
         self._store: Store | None = None
-        self._known: set[tuple[str, str]] = set()
         self._reference_role: RolePoint | None = None
 
     def run(self) -> None:
@@ -200,7 +198,6 @@ class Campaign:
             known = first.made.variant in {row.variant for row in self._rows}
             self._keep(first, stage="reference" if known else "first")
             self._variants += not known
-            self._adopt()
             self._first_pass()
             self._second_pass()
             self._counters_pass()
@@ -253,17 +250,6 @@ class Campaign:
         self._rows = list(store.rows(measurements=False))
         self._began_s -= max((row.at_s for row in self._rows), default=0.0)
         self._variants = sum(row.stage == "first" for row in self._rows)
-
-    def _adopt(self) -> None:
-        """Wait for what an earlier session left on the way; the store may have some of it."""
-        self._known = {(row.variant, row.stage) for row in self._rows}
-        for work in self._lab.adopted():
-            self._wanted[work.wanted.variant] = work.wanted
-            self._in_flight += 1
-            self._variants += work.care.stage == "first"
-        while self._in_flight:
-            self._wait("first pass")
-        self._known = set()
 
     def _first_pass(self) -> None:
         options = self._plan.options
@@ -378,13 +364,9 @@ class Campaign:
     def _keep(self, done: Done, stage: Stage | None = None) -> Row:
         assert self._store is not None
         row = row_of(done, stage or done.care.stage, self._seconds)
-        if done.is_answer and (row.variant, row.stage) in self._known:
-            self._lab.kept(done)
-            return row
         if done.tried is not None:
             self._store.add_card(done.tried.card)
         self._store.add(row)
-        self._lab.kept(done)
         self._rows.append(replace(row, measurement=None))
         self._let_go(done)
         return row
@@ -400,7 +382,7 @@ class Campaign:
         """Tell whether a pass has had what it may have of the budget."""
         rows = [row for row in self._rows if row.stage == "first"]
         each = self._in_flight / len(rows) if rows else 0.0
-        ahead_s = each * sum(row.card_s for row in rows) / self._lab.cards
+        ahead_s = each * sum(row.card_s for row in rows)
         ahead_j = each * sum(row.card_j or 0.0 for row in rows)
         kept = self._kept_back() if first else Reserve()
         seconds = self._seconds + ahead_s + kept.seconds
@@ -420,7 +402,7 @@ class Campaign:
     def _kept_back(self) -> Reserve:
         """Return what the second pass is expected to take."""
         choices = len(self._plan.roles) + len(self._plan.sized_roles)
-        return reserve(self._plan.options, choices, self._lab.cards, self._rows)
+        return reserve(self._plan.options, choices, self._rows)
 
     def _tell(self, stage: str) -> None:
         if self._progress is None:

@@ -296,11 +296,6 @@ REFERENCE = Care(
 """How the reference is measured, now and then."""
 
 
-def _devices(text: str) -> tuple[int | str, ...]:
-    """Read numbers or UUIDs of cards, with commas between them."""
-    return tuple(map(parse_device, text.split(",")))
-
-
 @shows_types
 @frozen
 class SweepOptions:
@@ -313,7 +308,7 @@ class SweepOptions:
         seed: Of strategies and of the data.
         contenders: Variants that are measured again with care; 0 for none.
         counters: Variants whose hardware counters are read at the end, spread over all of them.
-        devices: Cards, each by its number or UUID.
+        device: The card, by its number or UUID.
         makers: Processes that generate and compile; by default one a processor but one.
         meter: What energy rests on.
         compiler: What compiles.
@@ -355,16 +350,10 @@ class SweepOptions:
             help="Variants, from fast to slow, to read hardware counters of (Nsight Compute).",
         ),
     ] = 0
-    devices: Annotated[
-        tuple[int | str, ...],
-        option(
-            kind=str,
-            default="0",
-            made=_devices,
-            metavar="N,N|UUID",
-            help=f"{DEVICE_HELP} Several with commas: needs eatss[dask].",
-        ),
-    ] = (0,)
+    device: Annotated[
+        int | str,
+        option(kind=str, default="0", made=parse_device, metavar="N|UUID", help=DEVICE_HELP),
+    ] = 0
     makers: Annotated[
         int | None,
         option(metavar="N", min=1, help="Processes that generate; default: by the cores."),

@@ -2,10 +2,8 @@
 
 Where variants come from: a process that makes them, or folders that were made before.
 
-A lab makes variants and measures them, many on the way at once; one machine's, to begin with.
-
-Variants are made in parallel, ahead of the cards. Each card measures one at a time, and measures
-the reference now and then, which says what drift of the card and differences of cards are.
+A lab makes variants in parallel, ahead of the card. The card measures one at a time, and measures
+the reference now and then, which says how it drifts.
 """
 
 from __future__ import annotations
@@ -409,17 +407,32 @@ class Done:
 
 
 class Lab:
-    """Where variants are made and measured.
+    """The card of this machine, and processes that make variants for it.
 
     Args:
-        cards: how many cards measure.
-        limit: how many variants may be on the way.
+        workshop: makes a workshop.
+        count: how many there are to be.
+        bench: the card; without one, variants are made and not measured.
     """
 
-    def __init__(self, cards: int, limit: int) -> None:
-        self.cards = cards
-        self._limit = limit
+    def __init__(
+        self, workshop: Callable[[], Workshop], count: int, bench: BenchJob | None
+    ) -> None:
+        self._limit = AHEAD * count + (2 if bench is not None else 0)
         self._on_the_way = 0
+        self._measures = bench is not None
+        self._to_make: queue.Queue[Work | None] = queue.Queue()
+        self._to_measure: queue.Queue[tuple[Work, Made] | None] = queue.Queue()
+        self._done: queue.Queue[Done | BaseException] = queue.Queue()
+        self._ending = False
+        self._busy: list[Workshop | CardProcess] = []
+        self._threads = [
+            threading.Thread(target=self._make, args=(workshop,), daemon=True) for _ in range(count)
+        ]
+        if bench is not None:
+            self._threads.append(threading.Thread(target=self._measure, args=(bench,), daemon=True))
+        for thread in self._threads:
+            thread.start()
 
     @property
     def room(self) -> int:
@@ -428,14 +441,8 @@ class Lab:
 
     def submit(self, work: Work) -> None:
         """Take a variant on; does not wait."""
-        raise NotImplementedError
-
-    def adopted(self) -> list[Work]:
-        """Take on what an earlier session of the same sweep left on the way; return it."""
-        return []
-
-    def kept(self, done: Done) -> None:
-        """Learn that what was done is in the store."""
+        self._on_the_way += 1
+        self._to_make.put(work)
 
     def done(self, timeout_s: float) -> Done | None:
         """Return what is done next; ``None`` if nothing is within the time.
@@ -443,87 +450,6 @@ class Lab:
         Raises:
             EatssError: the machine cannot make or measure.
         """
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """End everything that is on the way."""
-
-
-class Desk:
-    """A card with its reference: measures variants, and the reference when it is due."""
-
-    def __init__(self, process: CardProcess) -> None:
-        self._process = process
-        self._since: int | None = None
-
-    def close(self) -> None:
-        """Give the card back."""
-        self._process.close()
-
-    def measured(self, work: Work, made: Made) -> list[Done]:
-        """Measure a variant, and the reference before it if it is due.
-
-        Raises:
-            CardGoneError: the card does not answer.
-            InputError: it cannot be used from here.
-        """
-        found: list[Done] = []
-        reference = work.reference
-        due = self._since is None or self._since >= REFERENCE_EVERY
-        if reference is not None and work.reference_care is not None and due:
-            self._since = 0
-            tried = self._tried(work, reference, work.reference_care, "reference")
-            care = work.reference_care
-            found.append(Done(work=work, made=reference, tried=tried, care=care))
-        self._since = (self._since or 0) + 1
-        tried = self._tried(work, made, work.care, work.wanted.role or work.wanted.variant)
-        return [*found, Done(work=work, made=made, tried=tried, care=work.care)]
-
-    def _tried(self, work: Work, made: Made, care: Care, label: str) -> Tried:
-        assert made.folder is not None
-        reference = work.reference
-        return self._process.measure(
-            Order(
-                label=label,
-                folder=made.folder,
-                sizes=made.sizes,
-                care=care,
-                reference=None if reference is None else reference.folder,
-            )
-        )
-
-
-class LocalLab(Lab):
-    """The cards of this machine, and processes that make variants for them.
-
-    Args:
-        workshop: makes a workshop.
-        count: how many there are to be.
-        benches: the cards; without any, variants are made and not measured.
-    """
-
-    def __init__(
-        self, workshop: Callable[[], Workshop], count: int, benches: Sequence[BenchJob]
-    ) -> None:
-        super().__init__(len(benches), AHEAD * count + 2 * len(benches))
-        self._to_make: queue.Queue[Work | None] = queue.Queue()
-        self._to_measure: queue.Queue[tuple[Work, Made] | None] = queue.Queue()
-        self._done: queue.Queue[Done | BaseException] = queue.Queue()
-        self._ending = False
-        self._busy: list[Workshop | CardProcess] = []
-        self._threads = [
-            threading.Thread(target=self._make, args=(workshop,), daemon=True) for _ in range(count)
-        ] + [threading.Thread(target=self._measure, args=(job,), daemon=True) for job in benches]
-        for thread in self._threads:
-            thread.start()
-
-    def submit(self, work: Work) -> None:
-        """Take a variant on."""
-        self._on_the_way += 1
-        self._to_make.put(work)
-
-    def done(self, timeout_s: float) -> Done | None:
-        """Return what is done next; ``None`` if nothing is within the time."""
         try:
             found = self._done.get(timeout=timeout_s)
         except queue.Empty:
@@ -534,7 +460,7 @@ class LocalLab(Lab):
         return found
 
     def close(self) -> None:
-        """End everything."""
+        """End everything that is on the way."""
         self._ending = True
         for one in self._busy:
             one.stop()
@@ -555,7 +481,7 @@ class LocalLab(Lab):
             own.warm()
             while not self._ending and (work := self._to_make.get()) is not None:
                 made = own.make(work.wanted)
-                if made.folder is None or not self.cards:
+                if made.folder is None or not self._measures:
                     self._done.put(Done(work=work, made=made, tried=None, care=work.care))
                 else:
                     self._to_measure.put((work, made))
@@ -565,14 +491,37 @@ class LocalLab(Lab):
             own.close()
 
     def _measure(self, job: BenchJob) -> None:
+        """Measure variants as they are made, and the reference before one where it is due."""
         process = CardProcess(job)
         self._busy.append(process)
-        desk = Desk(process)
+        since = REFERENCE_EVERY
         try:
             while not self._ending and (found := self._to_measure.get()) is not None:
-                for done in desk.measured(*found):
-                    self._done.put(done)
+                work, made = found
+                reference, care = work.reference, work.reference_care
+                if reference is not None and care is not None and since >= REFERENCE_EVERY:
+                    since = 0
+                    tried = _tried(process, work, reference, care, "reference")
+                    self._done.put(Done(work=work, made=reference, tried=tried, care=care))
+                since += 1
+                label = work.wanted.role or work.wanted.variant
+                tried = _tried(process, work, made, work.care, label)
+                self._done.put(Done(work=work, made=made, tried=tried, care=work.care))
         except BaseException as error:
             self._done.put(error)
         finally:
             process.close()
+
+
+def _tried(process: CardProcess, work: Work, made: Made, care: Care, label: str) -> Tried:
+    assert made.folder is not None
+    reference = work.reference
+    return process.measure(
+        Order(
+            label=label,
+            folder=made.folder,
+            sizes=made.sizes,
+            care=care,
+            reference=None if reference is None else reference.folder,
+        )
+    )

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 
-from eatss.base.cache import key_of
 from eatss.base.diagnostics import Diagnostic, Warned, input_error, warn_caller
 from eatss.base.extensions import Origin
-from eatss.base.files import folder_named, is_c_text
+from eatss.base.files import folder_named
 from eatss.base.frozen import frozen
 from eatss.base.shipped import store_of_ones_own
 from eatss.cards.document import profile_to_document
@@ -47,7 +46,7 @@ from eatss.tune.generation import (
 )
 from eatss.tune.jobs import BenchJob, MakerJob, Progress, RolePoint, SweepOptions, Wanted
 from eatss.tune.points import Configuration, Space
-from eatss.tune.processes import Lab, LocalLab, MakerProcess, PreparedVariants, Workshop
+from eatss.tune.processes import Lab, MakerProcess, PreparedVariants, Workshop
 from eatss.tune.rows import Role, Sizes, Sweep
 from eatss.tune.store import Store
 from eatss.tune.strategies import STRATEGIES, WAIT, Distinct, ListedSpace, make
@@ -58,13 +57,9 @@ MOST_MAKERS = 14
 
 @frozen
 class Setting(Plan):
-    """A plan, what makes its variants, and what is to be said of the source.
-
-    ``maker`` is ``None`` where they were made before.
-    """
+    """A plan, what makes its variants, and what is to be said of the source."""
 
     workshop: Callable[[], Workshop]
-    maker: MakerJob | None
     warnings: tuple[Diagnostic, ...] = ()
 
 
@@ -81,7 +76,7 @@ def of_source(
     """Return the plan of a sweep of a source, and what makes its variants."""
     from eatss.tune.outline import outlined  # noqa: PLC0415 - prepared variants need no isl
 
-    profile = load_profile(generation.gpu, options.devices[0])
+    profile = load_profile(generation.gpu, options.device)
     folder = generation.keep
     if folder is None:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="eatss-sweep-"))
@@ -130,7 +125,6 @@ def of_source(
         varied=varied,
         sized_roles=tuple((role, at) for at in outline.sizes for role, _ in outline.roles),
         workshop=lambda: MakerProcess(job),
-        maker=job,
         warnings=outline.warnings,
     )
 
@@ -156,7 +150,7 @@ def of_prepared(prepared: Prepared, path: Path, options: SweepOptions, card: str
     def workshop() -> Workshop:
         if card is not None:
             return PreparedVariants(made=made, capability=0, toolchains=())
-        profile = load_profile(AUTO, options.devices[0])
+        profile = load_profile(AUTO, options.device)
         major, minor = profile.compute_capability
         return PreparedVariants.on(made, 10 * major + minor)
 
@@ -181,60 +175,18 @@ def of_prepared(prepared: Prepared, path: Path, options: SweepOptions, card: str
         sized_roles=tuple(sized_roles),
         proposed_by=proposed_by,
         workshop=workshop,
-        maker=None,
     )
 
 
 @contextmanager
-def opened_lab(
-    setting: Setting,
-    options: SweepOptions,
-    benches: Sequence[BenchJob],
-    scheduler: str | None,
-) -> Iterator[Lab]:
-    """Yield where variants are made and measured.
-
-    Args:
-        setting: the plan, and what makes its variants.
-        options: how the sweep goes.
-        benches: the cards; without any, variants are made and not measured.
-        scheduler: address of a Dask scheduler, ``"local"`` for a cluster here, or ``None``.
-
-    Raises:
-        InputError: ``EATSS-W03x``, there is no such cluster.
-    """
-    makers = options.makers or max(1, min(MOST_MAKERS, (os.cpu_count() or 2) - 1))
-    if scheduler is not None:
-        from eatss.tune.cluster import cluster_lab  # noqa: PLC0415 - Dask is an extra
-
-        name = f"eatss-{key_of(*_what(setting, options))[:16]}"
-        workshop, job = setting.workshop, setting.maker
-        with cluster_lab(workshop, job, name, benches, makers, scheduler) as found:
-            yield found
-        return
-    lab = LocalLab(setting.workshop, makers, benches)
+def opened_lab(setting: Setting, bench: BenchJob | None) -> Iterator[Lab]:
+    """Yield where variants are made and, given a card, measured."""
+    makers = setting.options.makers or max(1, min(MOST_MAKERS, (os.cpu_count() or 2) - 1))
+    lab = Lab(setting.workshop, makers, bench)
     try:
         yield lab
     finally:
         lab.close()
-
-
-def _what(setting: Setting, options: SweepOptions) -> tuple[object, ...]:
-    """Return what tells a sweep from all others, the same in every session of it."""
-    made_of: object = None
-    job = setting.maker
-    if job is not None:
-        text = job.source.source
-        content = text if is_c_text(text) else _source_bytes(text)
-        made_of = (replace(job, folder="", choices=()), content)
-    measured = (options.seed, options.meter, options.timeout_s, options.compares)
-    return (setting.path.absolute(), setting.space_text, made_of, *measured, options.objective)
-
-
-def _source_bytes(source: str) -> bytes:
-    """Return the text of a file that may have a function's name after it."""
-    file, python, _ = source.rpartition(".py:")
-    return Path(file + ".py" if python else source).read_bytes()
 
 
 def sweep(
@@ -245,7 +197,6 @@ def sweep(
     generation: Generation | None = None,
     progress: Callable[[Progress], None] | None = None,
     card: str | None = None,
-    scheduler: str | None = None,
     warned: Warned = warn_caller,
 ) -> Sweep:
     """Measure variants of a program and keep each in a store; go on where a store stopped.
@@ -260,8 +211,6 @@ def sweep(
         generation: Who generates variants; not for a folder that was prepared.
         progress: Is called with how far it is, in this thread.
         card: Import path of what stands in for the card, ``MODULE:NAME``.
-        scheduler: Address of a Dask scheduler (``tcp://head:8786``) whose workers make and measure,
-            or ``"local"`` for a cluster on this machine with one worker a card.
         warned: Is told what is hardly meant so in the source; by default as ``EatssWarning``.
 
     Returns:
@@ -277,7 +226,7 @@ def sweep(
     path = store_of_ones_own(output)
     _check_place(path)
     METERS.get(chosen.meter)
-    _check_options(chosen)
+    STRATEGIES.get(chosen.strategy.partition(":")[0])
     if chosen.counters:
         find_ncu()
     with ExitStack() as stack:
@@ -291,17 +240,16 @@ def sweep(
             setting = of_source(source, path, chosen, made_by, stack, card)
         warned(setting.warnings)
         make(chosen.strategy, setting.job).close()  # before anything is measured
-        benches = [_bench(chosen, device, card) for device in chosen.devices]
-        lab = stack.enter_context(opened_lab(setting, chosen, benches, scheduler))
+        lab = stack.enter_context(opened_lab(setting, _bench(chosen, card)))
         Campaign(setting, lab, progress).run()
     return Store.read(path)
 
 
-def _bench(options: SweepOptions, device: int | str, card: str | None) -> BenchJob:
+def _bench(options: SweepOptions, card: str | None) -> BenchJob:
     origin: Origin | None = METERS.origin(options.meter)
     return BenchJob(
         card=card or CUPY_CARD,
-        device=device,
+        device=options.device,
         compiler=options.compiler,
         nvcc=options.nvcc,
         meter=options.meter,
@@ -310,17 +258,6 @@ def _bench(options: SweepOptions, device: int | str, card: str | None) -> BenchJ
         timeout_s=options.timeout_s,
         compares=options.compares,
     )
-
-
-def _check_options(options: SweepOptions) -> None:
-    """Refuse what would be found out after variants were made.
-
-    Raises:
-        InputError: ``EATSS-X005`` there is no such strategy; ``EATSS-W001`` a card is named twice.
-    """
-    STRATEGIES.get(options.strategy.partition(":")[0])
-    if len(set(options.devices)) < len(options.devices):
-        raise input_error("EATSS-W001", "a card is named twice", hint="name each card once")
 
 
 def _check_place(path: Path) -> None:
@@ -379,7 +316,7 @@ def prepare_sweep(
         setting = of_source(source, folder, chosen, made_by, stack, None, ahead=False)
         warned(setting.warnings)
         wanted = list(_proposed(setting, chosen))
-        lab = stack.enter_context(opened_lab(setting, chosen, [], None))
+        lab = stack.enter_context(opened_lab(setting, None))
         variants = make_all(lab, wanted, chosen.first, lambda made: told(made, len(wanted)))
     text = source_text(source, made_by.reading)
     prepared = Prepared(

@@ -29,7 +29,7 @@ from eatss.tune.jobs import MakerJob, SourceText, Wanted
 from eatss.tune.makers import CudaMaker, default_sizes
 from eatss.tune.outline import Outline, outlined
 from eatss.tune.points import variant_key
-from eatss.tune.processes import LocalLab
+from eatss.tune.processes import Lab
 from eatss.tune.rows import Role
 from tests.examples import with_long
 
@@ -215,7 +215,7 @@ def no_workshop() -> NoReturn:
 
 
 def test_a_lab_that_cannot_make_anything_says_why() -> None:
-    lab = LocalLab(no_workshop, 1, ())
+    lab = Lab(no_workshop, 1, None)
     try:
         with pytest.raises(InputError, match="no card to make variants for"):
             lab.done(10.0)

@@ -25,10 +25,9 @@ SECONDS = {FIRST: 0.95, CAREFUL: 6.5, REFERENCE: 1.38}
 
 
 class TimedLab(Lab):
-    """A lab with one card, which takes the seconds it is told and no time at all."""
+    """A lab whose card takes the seconds it is told and no time at all."""
 
     def __init__(self, seconds: dict[Care, float] | None = None) -> None:
-        super().__init__(cards=1, limit=5)
         self.now_s = 0.0
         self.since = 0
         self.waiting: deque[Work] = deque()
@@ -142,11 +141,11 @@ QUICK: list[Row] = [
 
 
 def test_what_is_not_asked_for_is_not_kept_back() -> None:
-    none = reserve(options("300,355s,20kJ", contenders=0), 3, 1, QUICK)
+    none = reserve(options("300,355s,20kJ", contenders=0), 3, QUICK)
     assert (none.seconds, none.joules) == (0, 0)
-    counted = reserve(options("300,355s,20kJ", contenders=1, counters=9), 3, 1, QUICK)
+    counted = reserve(options("300,355s,20kJ", contenders=1, counters=9), 3, QUICK)
     assert (counted.seconds, counted.joules) == (0.25 * 355, 0.25 * 20e3)
-    unlimited = reserve(options("300"), 3, 1, QUICK)
+    unlimited = reserve(options("300"), 3, QUICK)
     assert (unlimited.seconds, unlimited.joules) == (0, 0)
 
 
@@ -155,26 +154,18 @@ def test_each_size_of_the_program_has_its_contenders(count: int) -> None:
     sizes = [(("N", 500 * n),) for n in (1, 2, 3)]
     rows = [replace(one, sizes=at) for at in sizes for one in QUICK]
     chosen = contenders(rows, "energy", count)
-    kept = reserve(options("300,9000s,9MJ", contenders=count), 3, 1, rows)
+    kept = reserve(options("300,9000s,9MJ", contenders=count), 3, rows)
     (one_s, one_j) = (kept.seconds / (3 + len(chosen) + 1), kept.joules / (3 + len(chosen) + 1))
-    alone = reserve(options("300,9000s,9MJ", contenders=1), 3, 1, QUICK)
+    alone = reserve(options("300,9000s,9MJ", contenders=1), 3, QUICK)
     assert (one_s, one_j) == pytest.approx((alone.seconds / 5, alone.joules / 5))
 
 
-def test_several_cards_share_the_second_pass() -> None:
-    one, two = (
-        reserve(options("300,1000s,9MJ", contenders=5), 3, cards, QUICK) for cards in (1, 2)
-    )
-    assert one.seconds / (8 + 1) == pytest.approx(two.seconds / (4 + 1))
-    assert one.joules == two.joules
-
-
 def test_one_careful_measurement_is_expected_to_take_what_it_took_on_a_card() -> None:
-    found = reserve(options("300,1000s,9MJ", contenders=2), 3, 1, QUICK)
+    found = reserve(options("300,1000s,9MJ", contenders=2), 3, QUICK)
     assert 5.5 < found.seconds / 6 < 7.0
     assert found.joules / 6 == pytest.approx(400 * (found.seconds / 6 - 0.3), rel=0.01)
 
 
 def test_without_energy_the_whole_share_of_joules_is_kept() -> None:
     blind = [replace(one, power_w=None, card_j=None) for one in QUICK]
-    assert reserve(options("9kJ", contenders=2), 3, 1, blind).joules == 0.25 * 9e3
+    assert reserve(options("9kJ", contenders=2), 3, blind).joules == 0.25 * 9e3
