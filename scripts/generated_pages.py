@@ -97,10 +97,9 @@ def schemas() -> str:
         "# JSON Schemas\n\nThis page is made from the program. `eatss schema NAME` prints one. "
         "The [page on JSON](json.md) says how the documents are written.\n"
     ]
-    for name, published in PUBLISHED.items():
+    for name in PUBLISHED:
         text = json.dumps(schema(name), indent=1, ensure_ascii=False)
-        printed = _escaped(published.printed_by)
-        parts.append(f"## {name}\n\nPrinted by: {printed}\n")
+        parts.append(f"## {name}\n")
         indented = "\n".join(f"    {line}" for line in f"```json\n{text}\n```".splitlines())
         parts.append(f'??? note "The schema"\n\n{indented}\n')
     return "\n".join(parts)

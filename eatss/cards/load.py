@@ -186,7 +186,7 @@ def _read_version(path: Path, mtime_ns: int, size: int) -> GpuProfile:
     profile = _parsed(path, text)
     data = json.dumps(encode(profile)).encode()
     if decode(GpuProfile, json.loads(data)) == profile:
-        cache.put(_KIND, key, data, about=f"the profile {profile.name}")
+        cache.put(_KIND, key, data)
     return profile
 
 

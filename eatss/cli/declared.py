@@ -272,7 +272,7 @@ def _commands() -> tuple[Command, ...]:
     ]
     groups = [
         (many, "results", "results", ("ls", "show", "merge", "export", "import", "prune")),
-        (here, "cache", "installation", ("ls", "clear", "path")),
+        (here, "cache", "installation", ("clear", "path")),
     ]
     return (
         *(Command(path=(name,), home=home, panel=panel) for panel, name, home in single),

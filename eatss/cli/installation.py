@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from eatss.base.diagnostics import ExitCode, input_error
+from eatss.base.diagnostics import ExitCode
 from eatss.base.options import argument, option
 from eatss.base.streams import echo
 from eatss.cli.options import (
@@ -54,8 +54,6 @@ Examples:
     "cache": """
 Examples:
 
-    eatss cache ls
-
     eatss cache clear
 
     eatss cache clear --kind cubin
@@ -64,7 +62,7 @@ Examples:
 """,
 }
 
-HELP = {"cache": "Show or clear what select, codegen and measure keep for the next time."}
+HELP = {"cache": "Find or clear what select, codegen and measure keep for the next time."}
 
 
 def print_version(*, in_full: bool) -> None:
@@ -157,42 +155,25 @@ def schema(
         str | None, argument(metavar="NAME", help="A document; default: list them.")
     ] = None,
 ) -> None:
-    """List the JSON documents of eatss, or print the JSON Schema of one."""
+    """List the documents that have a JSON Schema, or print the one of a document."""
     from eatss.base.codec import json_text  # noqa: PLC0415 - keeps --help fast
+    from eatss.base.schemas import PUBLISHED  # noqa: PLC0415
     from eatss.base.schemas import schema as schema_of  # noqa: PLC0415
-    from eatss.report.listings import schemas_table  # noqa: PLC0415
 
-    text = schemas_table() if document is None else json_text(schema_of(document))
-    echo(text, nl=False)
-
-
-def cache_ls(output: Format = "table") -> None:
-    """List what is kept, what was used last first."""
-    from eatss.base.cache import Contents, default_cache  # noqa: PLC0415 - loads slowly
-
-    show(Contents.of(default_cache()), output)
+    echo("\n".join(PUBLISHED) if document is None else json_text(schema_of(document)).rstrip())
 
 
 def cache_clear(
     kind: Annotated[
-        str | None,
-        option(metavar="KIND", help="Only entries of this kind, as ls shows it."),
-    ] = None,
+        str,
+        option(metavar="KIND", help="Only entries of this kind: select, codegen, cubin, ...."),
+    ] = "*",
 ) -> None:
     """Remove what is kept; it is computed anew when it is needed."""
     from eatss.base.cache import default_cache  # noqa: PLC0415 - keeps --help fast
-    from eatss.report.listings import count_text  # noqa: PLC0415
 
     cache = default_cache()
-    kinds = sorted({entry.kind for entry in cache.entries()})
-    if kind is not None and kind not in kinds:
-        raise input_error(
-            "EATSS-C004",
-            f"nothing of the kind '{kind}' is kept",
-            hint=f"there are: {', '.join(kinds)}" if kinds else "the cache is empty",
-        )
-    count, size_bytes = cache.clear(kind)
-    echo(f"removed {count_text(count, size_bytes)} from {cache.folder}")
+    echo(f"removed {cache.clear(kind)} entries from {cache.folder}")
 
 
 def cache_path() -> None:

@@ -220,7 +220,6 @@ def _made(
 ) -> Path:
     """Return a file of this process with what was compiled, now or before."""
     by_nvcc = toolchain.name == "nvcc"
-    target = options[0].removeprefix("-arch=")
     if by_nvcc and kind == "cubin":
         options = ("-cubin", *options)
     kept = Cache(cache) if isinstance(cache, Path) else cache
@@ -239,7 +238,7 @@ def _made(
                 code = made.read_bytes()
             except FileNotFoundError:
                 raise CompileError(f"{toolchain} says that all is well, and made no code") from None
-        kept.put(kind, key, code, about=f"{file} by {toolchain} for {target}")
+        kept.put(kind, key, code)
     path = Path(_of_this_process().name) / f"{key}{'.cubin' if kind == 'cubin' else '.so'}"
     write_whole(path, code)
     return path

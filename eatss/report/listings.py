@@ -1,23 +1,19 @@
-"""What is listed: the cache, kernels, schemas, settings, a space, what ``eatss verify`` found."""
+"""What is listed: kernels, a space, what ``eatss verify`` found."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.base.cache import Contents
 from eatss.base.codec import encode
 from eatss.base.shipped import MARK, ShippedKernels
-from eatss.base.text import bytes_text
 from eatss.report.render import (
     NONE,
     apart,
-    counted,
     equations,
     headed,
     listing,
@@ -29,31 +25,6 @@ from eatss.verify.plain_text import coverage_text, error_text, remarks, size_tex
 from eatss.verify.result import OF_THE_WHOLE, Verifications
 
 
-def contents_parts(contents: Contents) -> list[RenderableType]:
-    """Return what is in a cache."""
-    parts: list[RenderableType] = [Text(contents.folder, style="bold")]
-    if contents.problem is not None:
-        parts.append(Text(f"nothing is kept: {contents.problem}", style="yellow"))
-    if contents.entries:
-        rows = (
-            (
-                one.kind,
-                one.about,
-                bytes_text(one.size_bytes),
-                time.strftime("%Y-%m-%d %H:%M", time.localtime(one.last_used_s)),
-            )
-            for one in contents.entries
-        )
-        parts.append(listing(("kind", "of", ">size", "last used"), rows))
-    limit = bytes_text(contents.limit_bytes)
-    return [*parts, f"{count_text(len(contents.entries), contents.size_bytes)}, limit {limit}"]
-
-
-def count_text(count: int, size_bytes: int) -> str:
-    """Return how many entries there are, and how large they are together."""
-    return f"{counted(count, 'entry', 'entries')}, {bytes_text(size_bytes)}"
-
-
 def kernels_parts(kernels: ShippedKernels) -> list[RenderableType]:
     """Return the kernels that come with eatss."""
     rows = (
@@ -61,14 +32,6 @@ def kernels_parts(kernels: ShippedKernels) -> list[RenderableType]:
         for one in kernels.kernels
     )
     return [listing(("name", "what it computes", "sizes (-D)"), rows)]
-
-
-def schemas_table() -> str:
-    """Return the documents that have a JSON Schema."""
-    from eatss.base.schemas import PUBLISHED  # noqa: PLC0415 - needs pydantic
-
-    rows = ((Text(name, style="bold"), one.printed_by) for name, one in PUBLISHED.items())
-    return render(listing(("name", "printed by"), rows))
 
 
 def render_space(count: SpaceCount, points: Sequence[Point], output: str) -> str:

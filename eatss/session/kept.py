@@ -48,14 +48,13 @@ class Printed:
 class Kept(Generic[Found]):
     """The place of a result in the cache; there is none where ``key`` is ``None``.
 
-    ``again`` makes the key anew, ``about`` says to people what is kept.
+    ``again`` makes the key anew.
     """
 
     cache: Cache | None
     kind: str
     key: str | None
     again: Callable[[], str | None]
-    about: str
 
     def get(self) -> Found | None:
         """Return what was found before."""
@@ -69,15 +68,13 @@ class Kept(Generic[Found]):
         return cast("Found | None", found_of(self.kind, data))
 
     def put(self, found: Found) -> None:
-        """Keep a result, if nothing that decides it has changed and it reads back as it is."""
+        """Keep a result, if nothing that decides it has changed meanwhile."""
         if self.cache is None or self.key is None or not found.lasting:
             return
-        from eatss.session.found import found_bytes, found_of  # noqa: PLC0415
+        from eatss.session.found import found_bytes  # noqa: PLC0415
 
-        data = found_bytes(found)
-        again = found_of(self.kind, data)
-        if again == found and found_bytes(found) == data and self.again() == self.key:
-            self.cache.put(self.kind, self.key, data, about=self.about)
+        if self.again() == self.key:
+            self.cache.put(self.kind, self.key, found_bytes(found))
 
     def found_or(self, find: Callable[[], Found]) -> Found:
         """Return what was found before, or what ``find`` finds, which is kept then."""
@@ -105,7 +102,7 @@ class Kept(Generic[Found]):
         key = self._printed_key(how)
         if key is not None and self.cache is not None:
             data = json.dumps(encode(printed)).encode()
-            self.cache.put("printed", key, data, about=self.about)
+            self.cache.put("printed", key, data)
 
     def _printed_key(self, how: tuple[object, ...]) -> str | None:
         """Return the key of a text; another result under the same key has another text."""
@@ -128,7 +125,7 @@ def kept_selection(
         extensions = _objective(options)
         return _key("select", source, reading, profile, _given(options), extensions)
 
-    return _kept(cache, "select", key, _about(source, profile))
+    return _kept(cache, "select", key)
 
 
 def kept_program(
@@ -152,7 +149,7 @@ def kept_program(
         asked = (_given(options), _given(wanted), decided, sizes)
         return _key("codegen", source, reading, profile, asked, extensions)
 
-    return _kept(cache, "codegen", key, _about(source, profile))
+    return _kept(cache, "codegen", key)
 
 
 def kept_interface(cache: Cache | None, source: Source, reading: Reading) -> Kept[FoundInterface]:
@@ -161,7 +158,7 @@ def kept_interface(cache: Cache | None, source: Source, reading: Reading) -> Kep
     def key() -> str:
         return _key("interface", source, reading, None)
 
-    return _kept(cache, "interface", key, _about(source, None))
+    return _kept(cache, "interface", key)
 
 
 def write_kept(
@@ -187,7 +184,7 @@ def write_kept(
     return write_program(program, originals, folder_named(folder), force=force)
 
 
-def _kept(cache: Cache | None, kind: str, key: Callable[[], str], about: str) -> Kept[Found]:
+def _kept(cache: Cache | None, kind: str, key: Callable[[], str]) -> Kept[Found]:
     def known() -> str | None:
         try:
             return key()
@@ -195,7 +192,7 @@ def _kept(cache: Cache | None, kind: str, key: Callable[[], str], about: str) ->
             return None  # what is wrong is told by who reads it
 
     found = None if cache is None else known()
-    return Kept(cache=cache, kind=kind, key=found, again=known, about=about)
+    return Kept(cache=cache, kind=kind, key=found, again=known)
 
 
 def _key(
@@ -288,7 +285,3 @@ def _in_order(value: object) -> object:
     if isinstance(value, Mapping):
         return {"in order": [(key, _in_order(item)) for key, item in value.items()]}
     return value
-
-
-def _about(source: Source, profile: GpuProfile | None) -> str:
-    return source.called if profile is None else f"{source.called} for {profile.name}"

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from jsonschema import Draft202012Validator
 
 import eatss
 from eatss.base.shipped import data_directory
@@ -95,7 +94,6 @@ def test_json_on_stdout_is_the_launch_plan(tmp_path: Path) -> None:
     plan = json.loads((tmp_path / "plan.json").read_text())
     del plan["checksums"]
     printed = json.loads(done.stdout)
-    assert not list(Draft202012Validator(eatss.schema("codegen")).iter_errors(printed))
     expected = printed.pop("expected")
     assert printed.pop("warnings") == []
     assert printed == plan

@@ -13,9 +13,7 @@ from math import comb, isfinite, sqrt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
-import eatss
 from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import InputError
 from eatss.cli.sweep import replay_command
@@ -306,7 +304,6 @@ def test_a_replay_as_a_table() -> None:
 
 def test_a_replay_as_json() -> None:
     document = json.loads(replay_command(sweep(ROWS), "random", 3, None, "energy", "json"))
-    Draft202012Validator(eatss.schema("replay")).validate(document)
     assert document["best"] == 300.0
     assert [one["strategy"] for one in document["runs"]] == ["random"] * 3
     assert document["summaries"][0]["regrets"][-1]["median"] == 0

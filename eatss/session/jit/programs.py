@@ -197,7 +197,7 @@ def cubin_of(
             hint="'eatss doctor' says what this machine has",
         )
     if cache is not None:
-        cache.put(_KIND, key, made, about=f"{program.name} for sm_{capability}")
+        cache.put(_KIND, key, made)
     return made
 
 

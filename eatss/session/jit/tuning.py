@@ -125,8 +125,7 @@ def tuned(
             raise NotTunedError(f"{seconds:g} s were over before it was measured") from None
     winner = _winner(candidates, comparison, job.choosing.objective or "energy", seconds)
     if cache is not None and key is not None:
-        about = f"{winner.label} of {winner.measured} on {card_name}"
-        cache.put(_KIND, key, json.dumps(encode(winner)).encode(), about=about)
+        cache.put(_KIND, key, json.dumps(encode(winner)).encode())
     return winner
 
 

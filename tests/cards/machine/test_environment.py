@@ -14,11 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import jsonschema
 import pytest
 
 import eatss.cards.environment as environment
-from eatss import schema
 from eatss.cards.driver import DriverFacts
 from eatss.cards.environment import Check, card_checks, examine, requirements
 from eatss.report.cards import Examination
@@ -95,7 +93,6 @@ def test_each_package_that_everybody_needs_is_looked_at() -> None:
 
 def test_what_doctor_prints_has_its_schema() -> None:
     found = json.loads(printed(Examination(checks=examine()), "json"))
-    jsonschema.Draft202012Validator(schema("doctor")).validate(found)
     assert {"name", "ok", "found", "needed_for", "remedy", "command"} <= set(found["checks"][0])
 
 

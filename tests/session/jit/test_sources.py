@@ -73,7 +73,7 @@ def test_headers_of_the_environment_are_no_part_of_a_key(
     first = eatss.inspect(source)
     assert first.scops
     eatss.select(source, gpu="a100", cache=cache)
-    assert not [one for one in cache.entries() if one.kind == "select"]
+    assert not cache.files("select")
 
 
 def test_a_name_of_a_folder_is_a_folder(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.base.cache import Cache, Entry, default_cache
+from eatss.base.cache import Cache, default_cache
 from eatss.base.codec import encode
 from eatss.base.diagnostics import InputError, NoSolutionError
 from eatss.cards import GpuProfile, load_profile
@@ -20,9 +20,9 @@ from eatss.choose.objectives import OBJECTIVES, Objective
 from eatss.session.session import Session
 from eatss.session.source import UnknownFilesError, read_files
 from tests.end_to_end.in_process import eatss as command
-from tests.examples import SLOW_KERNELS, with_long
+from tests.examples import SLOW_KERNELS
 
-KERNELS = sorted((Path(__file__).parents[3] / "kernels").glob("*.c"))
+KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.c"))
 each_kernel = pytest.mark.parametrize(
     "at",
     [
@@ -85,13 +85,13 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return lambda: monkeypatch.setattr(Session, "__init__", fails)
 
 
-def results(cache: Cache) -> tuple[Entry, ...]:
+def results(cache: Cache) -> list[Path]:
     """Return what is kept but for profiles of cards, which are read once, and printed texts."""
-    return tuple(one for one in cache.entries() if one.kind not in ("profile", "printed"))
+    return [one for one in cache.files() if one.parent.name not in ("profile", "printed")]
 
 
 def keys(cache: Cache, kind: str) -> set[str]:
-    return {one.key for one in cache.entries() if one.kind == kind}
+    return {one.stem for one in cache.files(kind)}
 
 
 @pytest.mark.samples(7)
@@ -107,19 +107,6 @@ def test_a_selection_of_before_is_printed_byte_for_byte(
         again = command(*arguments)
         assert (again.stdout, again.stderr) == (first.stdout, first.stderr)
         assert again.returncode == 0
-
-
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("shown", with_long(SHOWN, (*SHOWN[1:5], *SHOWN[6:])))
-def test_all_that_select_prints_is_the_same_again(
-    shown: tuple[str, ...], cache: Cache, idle: Callable[[], None]
-) -> None:
-    adi = next(path for path in KERNELS if path.stem == "adi")  # of which there is a warning
-    first = command("select", adi, "--gpu", "a100", *shown)
-    idle()
-    again = command("select", adi, "--gpu", "a100", *shown)
-    assert (again.stdout, again.stderr, again.returncode) == (first.stdout, first.stderr, 0)
-    assert ("EATSS-P020" in first.stderr) == ("cuda" not in shown)
 
 
 @pytest.mark.samples(2)
@@ -157,14 +144,6 @@ def test_a_selection_of_before_is_equal_in_every_field(
     assert repr(again) == repr(first)  # times too, which take no part in comparison
 
 
-def test_the_command_and_the_library_share_what_they_find(
-    cache: Cache, idle: Callable[[], None]
-) -> None:
-    command("select", GEMM, "--gpu", "h200")
-    idle()
-    assert eatss.select(GEMM, gpu="h200").kernels[0].name == "kernel0"
-
-
 def test_a_program_is_printed_and_saved_the_same_again(
     cache: Cache, tmp_path: Path, idle: Callable[[], None]
 ) -> None:
@@ -189,7 +168,7 @@ def test_no_cache_neither_takes_nor_keeps(cache: Cache, idle: Callable[[], None]
     assert command("select", GEMM, "--gpu", "a100", "--no-cache").returncode == 0
     eatss.select(GEMM, gpu="a100", cache=False)
     eatss.codegen(GEMM, gpu="a100", cache=False)
-    assert results(cache) == ()
+    assert results(cache) == []
     eatss.select(GEMM, gpu="a100")
     idle()
     with pytest.raises(AssertionError, match="computed"):
@@ -199,8 +178,8 @@ def test_no_cache_neither_takes_nor_keeps(cache: Cache, idle: Callable[[], None]
 def test_a_cache_of_ones_own(tmp_path: Path, cache: Cache) -> None:
     own = Cache(tmp_path / "own")
     eatss.select(SMALL, gpu="a100", cache=own)
-    assert [one.about for one in results(own)] == ["<source> for a100-40gb"]
-    assert results(cache) == ()
+    assert len(results(own)) == 1
+    assert results(cache) == []
     wrong: Any = "here"
     with pytest.raises(InputError, match="cache is 'here'"):
         eatss.select(SMALL, gpu="a100", cache=wrong)
@@ -359,7 +338,7 @@ def test_a_source_that_changes_while_it_is_read_is_not_kept(
 
     monkeypatch.setattr(Session, "select", slow)
     eatss.select(project, gpu="a100")
-    assert results(cache) == ()
+    assert results(cache) == []
 
 
 def test_errors_are_not_kept(cache: Cache, tmp_path: Path) -> None:
@@ -369,7 +348,7 @@ def test_errors_are_not_kept(cache: Cache, tmp_path: Path) -> None:
         eatss.select(tmp_path / "none.c", gpu="a100")
     with pytest.raises(NoSolutionError):
         eatss.select(TRANSPOSED, gpu="xavier", split=0.25, warp_fraction=1.0)
-    assert results(cache) == ()
+    assert results(cache) == []
 
 
 @pytest.fixture
@@ -386,7 +365,7 @@ def test_what_a_program_registers_has_no_version_and_is_not_kept(
     cache: Cache, doubled: str
 ) -> None:
     eatss.select(SMALL, gpu="a100", objective=doubled)
-    assert results(cache) == ()
+    assert results(cache) == []
     assert OBJECTIVES.version(doubled) is None
     assert OBJECTIVES.version("energy") == "eatss"
 
@@ -473,8 +452,6 @@ def test_a_folder_that_cannot_be_used_changes_nothing(
     cache.folder.chmod(0o777)
     assert eatss.select(SMALL, gpu="a100").kernels[0].tile_sizes == first.kernels[0].tile_sizes
     assert os.listdir(cache.folder) == []  # noqa: PTH208
-    listed = command("cache", "ls")
-    assert "nothing is kept: others can write to its folder" in listed.stdout
     monkeypatch.setenv("EATSS_CACHE_LIMIT", "much")
     said = command("select", GEMM, "--gpu", "a100")
     assert said.returncode == 2
