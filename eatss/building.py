@@ -9,18 +9,15 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Literal
 
 from eatss.api import found_selection
 from eatss.base.cache import Caching
 from eatss.base.diagnostics import (
     Diagnostic,
     InputError,
-    NoSolutionError,
     Severity,
     Told,
     nobody,
@@ -32,20 +29,12 @@ from eatss.base.options import Keywords, spelled_out
 from eatss.base.shipped import MARK
 from eatss.base.shown import Shown
 from eatss.cards import GpuProfile, load_profile
-from eatss.cards.load import profile_file
 from eatss.choose import Selection
 from eatss.choose.options import SelectKeywords, SelectOptions
-from eatss.choose.selection import SELECTION
-from eatss.cuda.folder import OriginalFiles, headers_of, program_files
+from eatss.cuda.folder import OriginalFiles, program_files
 from eatss.frontend.options import Reading
 from eatss.ppcg_build.host_code import HostRegion, NotUnderstoodError, host_regions
-from eatss.ppcg_build.mismatches import (
-    check_place,
-    dependency_text,
-    mismatches,
-    ppcg_readme,
-    replaced,
-)
+from eatss.ppcg_build.mismatches import mismatches
 from eatss.ppcg_build.program import KernelFile, PpcgCode, kernel_names, program_of, read_kernels
 from eatss.ppcg_build.run import (
     TIMEOUT_S,
@@ -53,9 +42,7 @@ from eatss.ppcg_build.run import (
     PpcgArguments,
     PpcgError,
     cannot_write,
-    cannot_write_file,
     check_timeout,
-    falls_back,
     find_ppcg,
     generated_files,
     is_dump,
@@ -68,8 +55,6 @@ from eatss.ppcg_build.run import (
 )
 from eatss.program import PLAN_FILE, PROGRAM_SUFFIX, Program
 from eatss.session.session import Session
-
-Fallback = Literal["default"]
 
 
 @frozen
@@ -110,10 +95,7 @@ class _Ppcg(Keywords, SelectKeywords, Caching):
     ppcg: str | PathLike[str] | None = None
     arguments: Sequence[str] = ()
     selects: bool = True
-    fallback: Fallback | None = None
     generated: str | PathLike[str] | None = None
-    depfile: str | PathLike[str] | None = None
-    record: str | PathLike[str] | None = None
     dry_run: bool = False
     ppcg_timeout_s: float = TIMEOUT_S
     told: Told = nobody
@@ -134,13 +116,8 @@ def ppcg(asked: _Ppcg) -> PpcgBuild:
         arguments: Further arguments of PPCG: ``("-DN=1000", "-Iinclude")``.
         selects: Whether sizes are selected; otherwise PPCG takes its own, or those among
             ``arguments``: something to compare with.
-        fallback: ``"default"`` lets PPCG take its own sizes where none can be selected, with a
-            warning, so that a build goes on.
         generated: A folder with files that PPCG wrote before; PPCG is not run then, and only the
             folder for measuring is written. ``arguments`` must have the ``-D`` that PPCG had.
-        depfile: A file that gets what the output depends on, as make reads it; with
-            ``generated``, what the launch plan depends on.
-        record: A file that gets the selection as JSON; where there is none, it is removed.
         dry_run: Write nothing; ``commands`` tell how PPCG would be run. With ``generated``,
             ``warnings`` tell what would not be measurable.
         ppcg_timeout_s: Seconds that one run of PPCG may take.
@@ -163,9 +140,6 @@ def ppcg(asked: _Ppcg) -> PpcgBuild:
         raise no_source(given.source)
     check_timeout(asked.ppcg_timeout_s)
     profile = load_profile(asked.gpu)
-    for option, named in (("--selection", asked.record), ("--depfile", asked.depfile)):
-        if named is not None:
-            check_place(option, Path(named), folder)
     run = _Run(given, profile, asked)
     with tempfile.TemporaryDirectory(prefix="eatss-ppcg-") as work:
         before = None if asked.generated is None else Path(asked.generated)
@@ -210,13 +184,7 @@ class _Run:
         said = self._ran((*common, saving, last[-1]))
         if not (work / schedule).is_file():
             self._mapped(said)
-        kept = False
-        try:
-            kept = self._select()
-        except (InputError, NoSolutionError) as error:
-            if self._asked.fallback is None:
-                raise
-            self._warnings.append(falls_back(error))
+        kept = self._select()
         sizes = () if self._selection is None else self._selection.ppcg_arguments
         loading = (f"--load-schedule={schedule}",) if kept else ()
         self._commands.append((*common, *loading, *sizes, *last))
@@ -225,14 +193,7 @@ class _Run:
         """Run PPCG for the last time, and read what it wrote."""
         for name in ("host.cu", "kernel.cu", "kernel.hu"):
             (self._work / f"{self._stem}_{name}").unlink(missing_ok=True)
-        said = self._ran(self._commands.pop())
-        try:
-            return self._mapped(said)
-        except PpcgError as error:
-            if self._selection is not None or not self._warnings:
-                raise
-            self._warnings.append(error.diagnostics[0])
-            return generated_files(self._work, self._stem, said)
+        return self._mapped(self._ran(self._commands.pop()))
 
     def _ran(self, command: tuple[str, ...]) -> str:
         self._commands.append(command)
@@ -344,48 +305,18 @@ class _Run:
         written, home, folders = dict(own), f"{self._stem}{PROGRAM_SUFFIX}", []
         if checked is not None:
             program, originals = checked
-            texts = program_files(program, originals, readme=ppcg_readme(program))
+            texts = program_files(program, originals)
             written |= {f"{home}/{name}": data for name, data in texts.items()}
             folders = [f"{home}/{name}" for name in originals.folders]
         target, last = Path(os.path.realpath(folder)), [*own][-1] if own else ""
-        beside = self._beside(found, folder, [*reversed(own)] or [f"{home}/{PLAN_FILE}"], generated)
         try:
-            with placed_files(target, written, folders=folders, last=last), ExitStack() as undo:
+            with placed_files(target, written, folders=folders, last=last):
                 if checked is None:  # what may be there is of a build before
-                    replaced(target / home / PLAN_FILE, None, undo)
-                for option, path, text in beside:
-                    try:
-                        replaced(Path(path), text, undo)
-                    except OSError as error:
-                        raise cannot_write_file(option, path, error) from None
-                undo.pop_all()
+                    (target / home / PLAN_FILE).unlink(missing_ok=True)
         except OSError as error:
             raise cannot_write(error, folder) from None
         files = tuple(folder / name for name in own)
         return self.build(files, folder / home if checked is not None else None, found.said)
-
-    def _beside(
-        self, found: Generated, folder: Path, made: Sequence[str], generated: Path | None
-    ) -> list[tuple[str, str | PathLike[str], bytes | None]]:
-        """Return options, the files they name and what these hold; ``None`` where one goes."""
-        files: list[tuple[str, str | PathLike[str], bytes | None]] = []
-        if self._asked.record is not None:
-            chosen = self._selection
-            text = None if chosen is None else SELECTION.to_text(chosen).encode()
-            files.append(("--selection", self._asked.record, text))
-        if self._asked.depfile is not None:
-            # all that the output depends on, spelled from where the source is spelled
-            source, profile = self._source, profile_file(self._asked.gpu)
-            headers = headers_of(source, self._given.include_dirs)
-            needed = [str(h) if source.is_absolute() else os.path.relpath(h) for h in headers]
-            if generated is not None:
-                needed += [str(generated / name) for name, _ in found.files]
-            needed += [] if profile is None else [str(profile)]
-            rules = dependency_text([str(folder / name) for name in made], [str(source), *needed])
-            files.append(
-                ("--depfile", self._asked.depfile, rules.encode("utf-8", "surrogateescape"))
-            )
-        return files
 
     def build(self, files: tuple[Path, ...], program: Path | None, said: str = "") -> PpcgBuild:
         """Return what is known now."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from eatss.base.cache import Caching
 from eatss.base.options import Asked, argument
@@ -21,8 +21,6 @@ EXAMPLES = {
 Examples:
 
     eatss ppcg --gpu h200 -- gemm.c -o build -DNI=2000
-
-    eatss ppcg --gpu h200 --depfile build/gemm.d -- gemm.c -o build -Iinclude
 
     eatss ppcg --gpu h200 --no-select -- gemm.c -o build/default
 
@@ -55,13 +53,6 @@ def ppcg(
             "to compare with.",
         ),
     ] = True,
-    fallback: Annotated[
-        Literal["default"] | None,
-        of_source(
-            help="Where no sizes can be selected, warn and let PPCG take its own, "
-            "so that a build goes on.",
-        ),
-    ] = None,
     ppcg_timeout: Annotated[
         float, of_source(metavar="SECONDS", min=0.01, help="Limit of one run of PPCG.")
     ] = 300.0,
@@ -74,13 +65,6 @@ def ppcg(
     ] = None,
     choosing: Asked[SelectKeywords],
     caching: Asked[Caching],
-    depfile: Annotated[
-        Path | None,
-        of_output(metavar="FILE", help="Write what the output depends on, as make reads it."),
-    ] = None,
-    selection: Annotated[
-        Path | None, of_output(metavar="FILE", help="Write the selection as JSON.")
-    ] = None,
     dry_run: Annotated[
         bool, of_output("--dry-run", help="Print how PPCG would be run; write nothing.")
     ] = False,
@@ -103,10 +87,7 @@ def ppcg(
             gpu=given_card(gpu) if is_auto(gpu) else gpu,
             ppcg=program,
             selects=selects,
-            fallback=fallback,
             generated=generated,
-            depfile=depfile,
-            record=selection,
             dry_run=dry_run,
             ppcg_timeout_s=ppcg_timeout,
             told=step.at,

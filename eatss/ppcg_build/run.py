@@ -15,8 +15,6 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from os import PathLike, fspath
 from pathlib import Path
 
 import islpy as isl
@@ -325,17 +323,6 @@ def nothing_mapped(source: Path, said: str) -> PpcgError:
     )
 
 
-def falls_back(error: EatssError) -> Diagnostic:
-    """Return the warning that PPCG takes its own sizes, for the reason of an error."""
-    first = error.diagnostics[0]
-    return replace(
-        first,
-        code="EATSS-R030",
-        severity=Severity.WARNING,
-        message=f"no sizes were selected, PPCG takes its own: {first.message} [{first.code}]",
-    )
-
-
 def not_measurable(reason: str, unchecked: str = "") -> Diagnostic:
     """Return the warning that nothing can be measured of what was generated.
 
@@ -357,13 +344,4 @@ def cannot_write(error: OSError, folder: Path) -> InputError:
         "EATSS-R005",
         f"'{place}' cannot be written: {error.strerror or error}",
         hint="name another folder with -o",
-    )
-
-
-def cannot_write_file(option: str, path: str | PathLike[str], error: OSError) -> InputError:
-    """Return the error of a file that an option names and that cannot be written."""
-    return input_error(
-        "EATSS-R005",
-        f"{option}: '{fspath(path)}' cannot be written: {error.strerror or error}",
-        hint="name a file in a folder that is there",
     )

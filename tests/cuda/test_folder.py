@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -194,7 +193,7 @@ def test_an_edited_file_is_kept_unless_forced(program: Program, tmp_path: Path, 
     else:
         edited = (folder / name).read_bytes() + b"// mine\n"
     (folder / name).write_bytes(edited)
-    assert f"edited files, which would be replaced: '{name}'" in refused(program, folder)
+    assert f"edited since, which would be replaced: '{name}'" in refused(program, folder)
     write_program(program, LATER, folder, force=True)
     assert b"mine" not in (folder / name).read_bytes()
     load_program(folder)
@@ -275,14 +274,3 @@ def test_a_pipe_in_the_place_of_a_file_is_not_read(program: Program, tmp_path: P
             write_program(program, LATER, folder)
         with pytest.raises(InputError, match="no regular file"):
             load_program(folder)
-
-
-def test_the_folder_of_another_program_is_refused(tmp_path: Path, program: Program) -> None:
-    write_program(program, ORIGINALS, tmp_path)
-    entries = tuple(replace(one, function=f"{one.function}_other") for one in program.entries)
-    for other in (replace(program, name="other"), replace(program, entries=entries)):
-        before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-        with pytest.raises(InputError, match="holds another program, '"):
-            write_program(other, ORIGINALS, tmp_path)
-        assert before == {path: path.read_bytes() for path in before}
-    assert write_program(replace(program, name="other"), ORIGINALS, tmp_path, force=True)

@@ -7,9 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -117,22 +115,6 @@ def test_sizes_for_the_same_schedule_are_selected_once(
     assert again.selection == first.selection
 
 
-def test_dependencies_and_the_selection_are_written_beside(recorded: Path, tmp_path: Path) -> None:
-    source = cases.written(tmp_path / "c", "scaled.c", cases.SCALED)
-    depfile, record, out = tmp_path / "out.d", tmp_path / "out.json", tmp_path / "out"
-    made = cases.build(source, out, recorded, depfile=depfile, record=record)
-    assert made.program is not None
-    rule, *others = depfile.read_text().split("\n\n")
-    targets, _, needed = rule.partition(": ")
-    assert set(targets.split()) == {str(path) for path in made.files}
-    assert needed.split()[:2] == [str(source), str(tmp_path / "c/size.h")]
-    assert needed.split()[2].endswith("a100-40gb.toml")
-    assert len(others) == 2
-    assert eatss.Selection.from_dict(json.loads(record.read_text())) == made.selection
-    assert there(made.program) == ["README.md", "plan.json", "scaled.c", "scaled.cu", "size.h"]
-    assert verify(out, device="cpu").status == "ok"
-
-
 def test_several_regions_are_compared_with_the_kernels_that_eatss_expects(
     recorded: Path, tmp_path: Path
 ) -> None:
@@ -153,21 +135,6 @@ def test_kernels_of_ppcg_that_are_for_no_other_size_can_be_verified(
     assert made.warnings == ()
     assert made.program == tmp_path / "out" / "rows.eatss"
     assert verify(tmp_path / "out", device="cpu").status == "ok"
-
-
-@pytest.mark.long
-def test_many_builds_into_one_folder_do_not_meet(recorded: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-
-    def one(name: str) -> eatss.PpcgBuild:
-        source = cases.KERNELS / f"{name}.c"
-        return cases.build(source, out, recorded, arguments=[cases.SMALL])
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(one, (*cases.NAMES, "gemm", "gemm")))
-    assert len(there(out)) == len(cases.NAMES) * 7
-    for name in cases.NAMES:
-        assert verify(out / f"{name}.eatss", device="cpu").status == "ok"
 
 
 def test_files_that_ppcg_wrote_before_are_made_measurable(recorded: Path, tmp_path: Path) -> None:
@@ -368,36 +335,6 @@ def test_what_was_built_before_stays_where_a_build_fails(
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
-UNKNOWN = """\
-double twice(double x);
-void calls(double A[100])
-{
-#pragma scop
-    for (int i = 0; i < 100; i++)
-        A[i] = twice(A[i]);
-#pragma endscop
-}
-"""
-
-
-def test_where_sizes_cannot_be_selected_a_build_may_go_on(
-    script: Callable[[str], Path], recorded: Path, tmp_path: Path
-) -> None:
-    source = cases.written(tmp_path / "c", "calls.c", UNKNOWN)
-    plain = script(
-        f"cp {tmp_path}/gemm_host.cu calls_host.cu; cp {tmp_path}/gemm_kernel.cu calls_kernel.cu;"
-        "echo > calls_kernel.hu"
-    )
-    cases.build(GEMM, tmp_path, recorded, arguments=[cases.SMALL], selects=False)
-    with pytest.raises(eatss.InputError):
-        cases.build(source, tmp_path / "out", plain)
-    assert there(tmp_path / "out") == []
-    made = cases.build(source, tmp_path / "out", plain, fallback="default")
-    assert [warning.code for warning in made.warnings] == ["EATSS-R030", "EATSS-R031"]
-    assert made.selection is None
-    assert there(tmp_path / "out") == ["calls_host.cu", "calls_kernel.cu", "calls_kernel.hu"]
-
-
 @pytest.mark.parametrize("named", ["no-such-ppcg", __file__])
 def test_a_ppcg_that_is_none_is_told(named: str, tmp_path: Path) -> None:
     with pytest.raises(eatss.InputError) as caught:
@@ -427,62 +364,6 @@ def test_a_folder_that_cannot_be_written_is_told(recorded: Path, tmp_path: Path)
     assert caught.value.code == "EATSS-R005"
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("option", ["--depfile", "--selection"])
-def test_a_file_in_no_folder_is_told_before_ppcg_runs(
-    option: str, script: Callable[[str], Path], tmp_path: Path
-) -> None:
-    for name in ("none/file", "."):
-        done = command(
-            "--ppcg", script("touch ../ran; exit 1"), option, name, "--", GEMM, "-o", "out",
-            cwd=tmp_path,
-        )  # fmt: skip
-        assert done.returncode == 2
-        assert f"error: {option}: '{name}' cannot be written: " in done.stderr
-    assert there(tmp_path) == ["scripted-ppcg"]
-
-
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("before", [True, False])
-def test_a_file_that_fails_late_leaves_everything_as_it_was(
-    before: bool, script: Callable[[str], Path], recorded: Path, tmp_path: Path
-) -> None:
-    out, record, depfile = tmp_path / "out", tmp_path / "record.json", tmp_path / "gemm.d"
-    if before:
-        cases.build(GEMM, out, recorded, arguments=[cases.SMALL], selects=False)
-        record.write_text("of a build before")
-    late = script(f'mkdir -p {depfile}; exec {recorded} "$@"')
-    old = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with pytest.raises(eatss.InputError) as caught:
-        cases.build(GEMM, out, late, arguments=[cases.SMALL], record=record, depfile=depfile)
-    assert caught.value.code == "EATSS-R005"
-    assert f"--depfile: '{depfile}' cannot" in caught.value.diagnostics[0].message
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == old
-    assert out.exists() is before
-
-
-def test_the_rule_of_what_was_generated_before_makes_the_plan(
-    recorded: Path, tmp_path: Path
-) -> None:
-    old, out = tmp_path / "old", tmp_path / "out"
-    cases.build(GEMM, old, recorded, arguments=[cases.SMALL], selects=False)
-    words: dict[str, Any] = {"arguments": [cases.SMALL], "generated": old}
-    made = cases.build(GEMM, out, "no-ppcg", **words, dry_run=True, depfile=tmp_path / "d")
-    assert (made.files, made.program, made.warnings) == ((), None, ())
-    assert there(out) == []
-    assert not (tmp_path / "d").exists()
-    cases.build(GEMM, out, "no-ppcg", **words, depfile=tmp_path / "d")
-    target, needed = (tmp_path / "d").read_text().split("\n\n")[0].split(": ")
-    assert target == str(out / "gemm.eatss" / "plan.json")
-    assert {str(old / name) for name in FILES} <= set(needed.split())
-
-
-def test_a_depfile_may_be_in_the_new_folder(recorded: Path, tmp_path: Path) -> None:
-    out = tmp_path / "new" / "out"
-    cases.build(GEMM, out, recorded, arguments=[cases.SMALL], depfile=out / "gemm.d")
-    assert (out / "gemm.d").read_text().startswith(f"{out / FILES[0]} ")
-
-
 # -- the command ------------------------------------------------------------------------------
 
 
@@ -495,13 +376,6 @@ def command(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
         line, capture_output=True, text=True, check=False, cwd=cwd, timeout=120,
         env={**os.environ, "PYTHONPATH": root},
     )  # fmt: skip
-
-
-@pytest.mark.long
-def test_the_command_prints_nothing_where_all_is_well(recorded: Path, tmp_path: Path) -> None:
-    done = command("--ppcg", recorded, "--", GEMM, cases.SMALL, "-o", "out", cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert there(tmp_path / "out")[-3:] == list(FILES)
 
 
 def test_a_dry_run_prints_commands_that_a_shell_takes(recorded: Path, tmp_path: Path) -> None:

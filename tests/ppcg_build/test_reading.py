@@ -21,7 +21,7 @@ from eatss.ppcg_build.host_code import (
     host_regions,
     integer,
 )
-from eatss.ppcg_build.mismatches import dependency_text, mismatches
+from eatss.ppcg_build.mismatches import mismatches
 from eatss.ppcg_build.program import KernelText, SharedArray, read_kernels
 from eatss.ppcg_build.run import UsedSizes, ppcg_arguments, used_sizes
 from eatss.program import Constant, HostIf, HostLoop, Launch, Name, evaluate
@@ -350,8 +350,3 @@ def test_without_selection_sizes_may_be_given() -> None:
     assert found.others == ("--sizes={ }", "-S16")
     with pytest.raises(InputError):
         ppcg_arguments(["gemm.c", "--load-schedule=x"], selecting=False)
-
-
-def test_dependencies_are_escaped_as_make_reads_them() -> None:
-    text = dependency_text(["out/a b.cu"], ["a b.c", "in#c/$x.h"])
-    assert text == "out/a\\ b.cu: a\\ b.c in\\#c/$$x.h\n\nin\\#c/$$x.h:\n"
