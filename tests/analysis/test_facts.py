@@ -11,15 +11,12 @@ import pytest
 
 import eatss
 from eatss.analysis import KernelFacts, Memory
-from eatss.analysis.work import bytes_of_arrays, sizes_of
+from eatss.analysis.work import sizes_of
 from eatss.api import inspect
 from eatss.base.shipped import data_directory
-from eatss.base.shown import ProgramSize, sizes_text
 from eatss.base.targets import TargetName
 from eatss.frontend import parse_source
-from eatss.frontend.options import Reading
 from eatss.report.render import printed
-from eatss.report.selection import selection_table
 from eatss.session.session import Session
 
 KERNELS = data_directory("kernels")
@@ -45,14 +42,6 @@ def test_the_cma_loop_is_the_parallel_loop_that_walks_most_references() -> None:
     assert classes(facts) == {"b[j][i]": Memory.L1, "a[j][i]": Memory.L1, "c[i][j]": Memory.SHARED}
 
 
-def test_equal_counts_are_decided_by_the_arrays_a_loop_indexes_then_by_depth() -> None:
-    by_arrays = facts_of(f"{COPY} b[j][i] = a[i][j] * x[i];",
-                         "double a[100][100], double b[100][100], double x[100]")  # fmt: skip
-    assert by_arrays.cma_loop == "i"
-    by_depth = facts_of(f"{COPY} b[j][i] = a[i][j];", "double a[100][100], double b[100][100]")
-    assert by_depth.loops[-1].name == by_depth.cma_loop
-
-
 def test_an_accumulator_off_the_cma_loop_stays_in_l1() -> None:
     program = inspect(KERNELS / "conv-2d.c")
     (facts,) = program.facts
@@ -62,23 +51,9 @@ def test_an_accumulator_off_the_cma_loop_stays_in_l1() -> None:
     assert memory["Ker[c][kh][kw]"] is Memory.SHARED
 
 
-def test_a_diagonal_is_not_contiguous() -> None:
-    facts = facts_of("for (int i = 0; i < 100; i++) a[i][i] = b[i];",
-                     "double a[100][100], double b[100]")  # fmt: skip
-    assert classes(facts) == {"a[i][i]": Memory.SHARED, "b[i]": Memory.L1}
-
-
 def test_references_of_one_cache_line_count_once() -> None:
     (facts,) = [f for f in inspect(KERNELS / "fdtd-2d.c").facts if len(f.references) >= 6]
     assert facts.distinct_references == 4
-
-
-def test_the_type_override_halves_the_element() -> None:
-    double = facts_of(f"{COPY} b[i][j] = a[i][j];", "double a[100][100], double b[100][100]")
-    single = facts_of(
-        f"{COPY} b[i][j] = a[i][j];", "double a[100][100], double b[100][100]", dtype="float"
-    )
-    assert (double.element_bytes, single.element_bytes) == (8, 4)
 
 
 def test_a_convolution_loads_its_halo_once() -> None:
@@ -101,13 +76,6 @@ void f(double o[100][100], double a[103][103], double w[4][4]) {
     (product,) = inspect(source, volume="product").facts
     (volume,) = [v for v in product.volumes if v.array == "a"]
     assert volume.elements.evaluate(sizes) == 8 * 16 * 4 * 4
-
-
-def test_a_star_stencil_counts_each_element_once() -> None:
-    facts = inspect(KERNELS / "jacobi-2d.c").facts[0]
-    (volume,) = [v for v in facts.volumes if v.array == "A"]
-    assert volume.exact
-    assert volume.elements.evaluate({"i": 8, "j": 16}) == 10 * 18 - 4
 
 
 def test_kernels_of_several_regions_are_numbered_through_the_file() -> None:
@@ -167,17 +135,6 @@ def test_open_sizes_are_said_to_be_assumed_with_units_that_people_read(target: T
     assert {row["sizes"] for row in found.to_rows()} == {said}
 
 
-def test_sizes_that_are_given_are_named_first() -> None:
-    selection = eatss.select(SWEEPS, gpu="h200", target="cuda", cache=False)
-    said = "at N=2000, steps=4096 assumed, --param steps=…"
-    assert said in repr(selection)
-    assert said in selection_table(selection)
-    assert selection.sizes[0] == ProgramSize(name="N", value=2000)
-    given = eatss.select(SWEEPS, gpu="h200", target="cuda", parameters={"steps": 7}, cache=False)
-    assert "at N=2000, steps=7\n" in selection_table(given)
-    assert [(one.value, one.assumed) for one in given.sizes] == [(2000, False), (7, False)]
-
-
 def test_what_is_counted_is_counted_at_the_sizes_that_are_said() -> None:
     first, _ = Session(SWEEPS, cut="eatss").analysed.facts
     assert first.work.launches == 4096
@@ -204,10 +161,6 @@ def test_assumed_sizes_are_what_may_be(known: str, values: list[tuple[str, int, 
     assert [(one.name, one.value, one.assumed) for one in found] == values
 
 
-def test_a_program_without_names_for_its_sizes_says_so() -> None:
-    assert sizes_text(()) == "at the sizes in the source"
-
-
 def test_arrays_that_the_card_has_no_room_for_are_warned_of() -> None:
     with pytest.warns(eatss.EatssWarning, match="arrays take 8 TiB at b=n=m=512") as said:
         found = eatss.predict(COPIES, gpu="h200", parameters=dict.fromkeys("bnm", 512))
@@ -215,22 +168,6 @@ def test_arrays_that_the_card_has_no_room_for_are_warned_of() -> None:
     text = printed(found, "table")
     assert re.search(r"expected [\d.]+ (s|h), [\d.]+ [kM]?J", text)
     assert "e+" not in text
-
-
-POINTER = """
-void scaled(int n, double *x, double y[n]) {
-#pragma scop
-  for (int i = 0; i < n; i++) y[i] = 2 * x[i + 8];
-#pragma endscop
-}
-"""
-
-
-def test_arrays_of_open_length_are_as_long_as_what_is_touched() -> None:
-    (scop,) = parse_source(POINTER).scops
-    assert bytes_of_arrays(scop, {"n": 1000}) == {"x": 8 * 1008, "y": 8000}
-    (fact,) = Session(POINTER, Reading(parameters={"n": 10**6})).analysed.facts
-    assert {one.name: one.elements for one in fact.work.arrays} == {"x": 10**6 + 8, "y": 10**6}
 
 
 @pytest.mark.parametrize(

@@ -117,23 +117,6 @@ def test_sectors_of_one_row_are_counted_exactly_for_every_stride(
     assert found == pieces([lanes], [stride * width], 32)
 
 
-@given(lanes=st.sampled_from([4, 32]), width=widths, stride=st.integers(-40, 40))
-def test_it_does_not_matter_which_way_a_row_is_walked(lanes: int, width: int, stride: int) -> None:
-    back = sectors(columns([lanes]), [float(-stride * width)], width)
-    assert back == sectors(columns([lanes]), [float(stride * width)], width)
-
-
-def test_one_element_for_all_lanes_is_one_sector() -> None:
-    assert sectors(columns([32]), [0.0], 8) == 1
-
-
-@pytest.mark.parametrize("lanes", [4, 16, 32])
-def test_a_row_that_begins_inside_a_sector_touches_one_more(lanes: int) -> None:
-    aligned = sectors(columns([lanes]), [8.0], 8)
-    assert sectors(columns([lanes]), [8.0], 8, 8) == aligned + 1
-    assert sectors(columns([lanes]), [8.0], 8, 64) == aligned
-
-
 @given(lanes=st.just(32), width=widths, stride=st.integers(0, 80))
 def test_each_line_beyond_those_of_the_data_costs_its_cycles(
     lanes: int, width: int, stride: int
@@ -155,36 +138,6 @@ def test_bank_conflicts_are_those_of_the_lanes_one_by_one(
     steps = steps[: len(split)]
     found = bank_wavefronts(columns(split), columns(steps), width)
     assert found[0] == bank_cycles(split, steps, width)
-
-
-@pytest.mark.parametrize(
-    ("width", "step", "cycles"),
-    [
-        (4, 0, 1),
-        (4, 1, 1),
-        (4, 2, 2),
-        (4, 32, 32),
-        (4, 33, 1),
-        (8, 0, 1),
-        (8, 1, 2),
-        (8, 16, 32),
-        (8, 17, 2),
-    ],
-)
-def test_known_strides_conflict_as_known(width: int, step: int, cycles: int) -> None:
-    assert bank_wavefronts(columns([32]), columns([step]), width) == cycles
-
-
-@given(st.lists(st.tuples(full_splits, st.integers(0, 70), st.integers(0, 70)), min_size=1))
-def test_many_candidates_at_once_are_counted_like_each_alone(
-    rows: list[tuple[tuple[int, ...], int, int]],
-) -> None:
-    padded = [((*split, 1, 1)[:3], (x, y, 3)) for split, x, y in rows]
-    lanes = [np.array([float(split[at]) for split, _ in padded]) for at in range(3)]
-    steps = [np.array([float(step[at]) for _, step in padded]) for at in range(3)]
-    together = bank_wavefronts(lanes, steps, 4)
-    alone = [bank_wavefronts(columns(split), columns(step), 4)[0] for split, step in padded]
-    assert together.tolist() == alone
 
 
 CONSTANTS = CodeConstants()
@@ -281,16 +234,6 @@ def test_lanes_of_one_axis(stride: int, element_bytes: int) -> None:
     assert torn((WARP,), steps, element_bytes) == torn_by_counting((WARP,), steps, element_bytes)
 
 
-@given(
-    st.sampled_from([1, 2, 3, 4, 5, 6, 7, 8, 12, 16]), st.integers(1, 8), st.sampled_from([4, 8])
-)
-def test_rows_of_lanes_that_lie_apart(along: int, rows: int, element_bytes: int) -> None:
-    rows = min(rows, WARP // along)
-    steps = (element_bytes, 4096)
-    found = torn((along, rows), steps, element_bytes)
-    assert found == torn_by_counting((along, rows), steps, element_bytes)
-
-
 @given(st.integers(2, 16), st.sampled_from([4, 8]))
 def test_lanes_along_columns_tear_every_sector_but_whole_ones(
     along: int, element_bytes: int
@@ -301,11 +244,6 @@ def test_lanes_along_columns_tear_every_sector_but_whole_ones(
     found = torn((along, rows), steps, element_bytes)
     counted = torn_by_counting((along, rows), steps, element_bytes)
     assert found == counted
-
-
-@pytest.mark.parametrize("offset", [4, 8, 16, 28])
-def test_a_row_that_begins_inside_a_sector_tears_its_ends(offset: int) -> None:
-    assert torn((WARP,), (4,), 4, offset) == 2 == torn_by_counting((WARP,), (4,), 4, offset)
 
 
 def test_stores_count_once_as_bytes_of_l2_and_once_as_torn_ones() -> None:

@@ -11,21 +11,17 @@ Which loops blocks of an SM are in at different times, and how much code of them
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import pytest
 
-import eatss
 from eatss.analysis import structure as banks
 from eatss.analysis.layout import Candidates, mapped_loops
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
-from eatss.choose import ModelOptions
-from eatss.choose.cuda_candidates import candidates_of, every_candidate
+from eatss.choose.cuda_candidates import candidates_of
 from eatss.cost.card import card_of
 from eatss.cost.computes import loops_apart
 from eatss.cost.cuda_model import CudaModel
@@ -36,8 +32,7 @@ from eatss.plan import contract
 from eatss.plan.launch import launch_plan
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
-from eatss.session.steps import select_for
-from tests.choose.cuda_kernels import analysed, generated, laid_out, selected, structures
+from tests.choose.cuda_kernels import structures
 
 SOURCE = """\
 #define N {0}
@@ -83,22 +78,6 @@ def row(layouts: Candidates, stages: int) -> int:
 def test_odd_rows_have_two_boxes_at_most() -> None:
     assert set(predicted(VECTORS)[0].boxes.tolist()) == {1, 2, 3, 4}
     assert set(predicted(ODD)[0].boxes.tolist()) == {1, 2}
-
-
-def test_what_is_on_its_way_has_registers() -> None:
-    """Of 128 x 32 elements of each factor a thread of 256 copies 16, each in a register."""
-    (whole, vectors), (odd, narrow) = predicted(VECTORS), predicted(ODD)
-    assert narrow.registers[row(odd, 1)] == vectors.registers[row(whole, 1)]
-    more = narrow.registers[row(odd, 2)] - vectors.registers[row(whole, 2)]
-    assert more == 2 * 16
-
-
-def test_two_boxes_of_odd_rows_save_waiting() -> None:
-    layouts, demand = predicted(ODD)
-    one, two = row(layouts, 1), row(layouts, 2)
-    assert demand.shared_bytes[two] == 2 * demand.shared_bytes[one]
-    assert demand.chain_cycles[two] < demand.chain_cycles[one] / 2
-    assert demand.instructions[two] <= demand.instructions[one]
 
 
 def test_eight_elements_of_a_lane_are_one_load(
@@ -161,76 +140,6 @@ def test_loads_take_what_lanes_make_of_them(tmp_path: Path) -> None:
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
-CARD = load_profile("h200")
-SYMM = data_directory("kernels") / "symm.c"
-SIZES = {"DATA_TYPE": "float", "NI": "1900", "NJ": "2600"}
-
-
-def test_compilers_are_bound_to_as_many_blocks_as_sums_leave_registers_for() -> None:
-    program = Session(SYMM, Reading(defines=SIZES)).symbolic.program
-    (kernel,) = select_for(program, CARD, ModelOptions(target="cuda")).kernels
-    assert kernel.predicted is not None
-    threads = np.prod([count for _, count in kernel.block])
-    points = np.prod([dict(kernel.tile_sizes)[name] for name, _ in kernel.block]) / threads
-    blocks = kernel.predicted.resident_blocks
-    assert kernel.resident == blocks > 1
-    assert kernel.predicted.registers == points + 72
-    assert CARD.registers_per_sm // (threads * blocks) >= points + 72
-    text = eatss.codegen(SYMM, gpu="h200", defines=SIZES).text
-    assert f"__launch_bounds__({threads}, {blocks})" in text
-
-
-def test_sizes_of_the_user_leave_registers_to_compilers() -> None:
-    made = eatss.codegen(
-        SYMM,
-        gpu="h200",
-        defines=SIZES,
-        tiles={"k": 64, "j": 128, "i": 8},
-        block={"k": 8, "j": 16},
-        stages=2,
-    )
-    assert "__launch_bounds__(128)" in made.text
-
-
-FEW = 2
-LESS = {"threads alone": 1.0, "warps": 0.96}
-"""What code may have of the predicted bytes: of some rows that lanes load it pads less."""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("kernel", "layouts"),
-    [
-        ("symm", FEW),
-        *(pytest.param(one, 16, marks=pytest.mark.long) for one in ("symm", "syr2k", "trmm")),
-    ],
-)
-def test_shared_memory_is_that_of_generated_code(kernel: str, layouts: int) -> None:
-    card, selection = load_profile("h200"), selected(kernel)
-    facts = analysed(kernel).program.facts[-1]
-    model, dice = CudaModel.of(facts, card), Random(3)
-    offered = [
-        own
-        for own in every_candidate(facts, structures(kernel)[facts.name], card)
-        if not own.structure.spreads and own.structure.shared_loop is None
-    ]
-    assert len(offered) == FEW  # threads alone, and warps
-    overlaid = 0
-    for number in range(layouts):
-        own = offered[number % len(offered)]
-        found = model.columns(own)
-        staged = sum(own.staged.values()) >= FEW
-        limit = card.shared_per_block_optin_bytes
-        rows = np.flatnonzero(staged & found.fits & (found.shared_bytes <= limit))
-        row = dice.choice(rows.tolist())
-        kernels = list(selection.kernels)
-        kernels[-1] = laid_out(kernels[-1], own, row)
-        program = generated(kernel, replace(selection, kernels=tuple(kernels)))
-        share = program.kernels[-1].shared_bytes / found.shared_bytes[row]
-        assert LESS["warps" if own.structure.instruction else "threads alone"] <= share <= 1.0
-        overlaid += "EATSS_OVERLAID" in program.text
-    assert (overlaid > 0) == (kernel == "symm")
-
 
 def test_a_launch_knows_in_which_parts_a_box_is_filled() -> None:
     (structure,) = (
@@ -292,13 +201,3 @@ def test_rows_of_a_symmetric_matrix_have_two_loops(
 ) -> None:
     found = apart("symm", steps, threads=threads)
     assert found == (2 * 1.25 * unrolled, again)
-
-
-@pytest.mark.parametrize("kernel", ["gemm", "syrk", "trmm", "covariance"])
-def test_one_loop_is_not_apart(kernel: str) -> None:
-    assert apart(kernel, 8, threads=(8, 16))[0] == 0
-
-
-def test_products_of_warps_have_little_code() -> None:
-    assert apart("symm", 8, threads=(8, 32), dtype="double", warps=True)[0] == 0
-    assert apart("symm", 8, threads=(8, 32), dtype="double")[0] > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -39,11 +38,6 @@ def test_a_command_names_the_packages_and_what_installs_them(words: tuple[str | 
     ]
 
 
-def test_programs_may_read_it_as_json() -> None:
-    done = python(COMMAND, "select", GEMM, "-g", "a100", "--diagnostics", "json")
-    assert "EATSS-C030" in json.dumps(json.loads(done.stderr))
-
-
 def test_python_raises_an_error_of_eatss() -> None:
     assert python(CALL).stdout == "EATSS-C030\n"
 
@@ -58,10 +52,3 @@ def test_a_package_that_the_one_file_leaves_to_the_machine_is_named() -> None:
     error = raised(ModuleNotFoundError("no", name="scipy.stats"))
     assert isinstance(error, InputError)
     assert error.diagnostics[0].hint == "pip install scipy"
-
-
-@pytest.mark.parametrize(
-    "error", [ModuleNotFoundError("no", name="eatss.nowhere"), ImportError("no", name="z3")]
-)
-def test_other_faults_stay_what_they_are(error: ImportError) -> None:
-    assert raised(error) is error

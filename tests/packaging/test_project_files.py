@@ -115,11 +115,6 @@ def test_the_citation_is_of_this_version() -> None:
     ]
 
 
-def test_dependabot_looks_at_actions_and_packages() -> None:
-    updates = read(GITHUB / "dependabot.yml")["updates"]
-    assert {one["package-ecosystem"] for one in updates} == {"github-actions", "pip"}
-
-
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "SECURITY.md", "docs/install.md"])
 def test_pages_name_what_there_is(page: str) -> None:
     text = (ROOT / page).read_text()

@@ -27,8 +27,7 @@ def box_of(layouts: Candidates) -> Candidates:
     return layouts.map(lambda one: Interval([1.0 * one.min()], [1.0 * one.max()]))
 
 
-@pytest.mark.samples(2)
-@pytest.mark.parametrize("kernel", ["gemm", "syr2k", "jacobi-2d", "gramschmidt", "mvt", "symm"])
+@pytest.mark.parametrize("kernel", ["gemm", "symm"])
 def test_no_layout_asks_for_less_than_its_box(kernel: str) -> None:
     dice = np.random.default_rng(11)
     told = dict.fromkeys((field.name for field in fields(Demand)), 0)

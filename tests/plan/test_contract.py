@@ -5,8 +5,6 @@ Those of turns with too many products are not.
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,40 +83,6 @@ def test_steps_of_a_turn_are_unrolled_where_all_are_kept_or_parts_of_them(
     assert unrolled(steps, products, threads) == (few and (whole or in_parts))
 
 
-@given(st.lists(st.tuples(EVEN, PRODUCTS, THREADS), min_size=1, max_size=20))
-def test_columns_say_what_numbers_say(rows: list[tuple[int, int, int]]) -> None:
-    expected = [unrolled(*one) for one in rows]
-    for kind in (np.int64, np.float64):
-        columns = np.array(rows, dtype=kind).T
-        found = unrolled(*columns)
-        assert found.dtype == np.bool_
-        assert found.tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("steps", "products", "threads", "size"),
-    [
-        (16, 64, 256, 0),  # 1024 products
-        (16, 128, 256, 6),  # ten steps are kept: 2 × 6, and 4
-        (32, 64, 256, 14),  # twenty: 2 × 14, and 4
-        (32, 64, 64, 6),  # eight: 5 × 6, and 2
-        (16, 80, 160, 0),
-        (16, 80, 159, 6),  # fifteen: 2 × 6, and 4
-        (4, 320, 256, 0),
-        (4, 321, 256, 0),
-        (6, 320, 256, 2),
-        (6, 321, 256, 0),
-        (2, 640, 256, 0),
-        (2, 641, 256, 0),
-    ],
-)
-def test_sizes_of_parts(steps: int, products: int, threads: int, size: int) -> None:
-    assert steps_of_a_part(steps, products, threads) == size
-    kept = steps * products <= bound(threads)
-    few = steps * products <= MOST_IN_A_TURN
-    assert unrolled(steps, products, threads) == (few and (kept or size > 0))
-
-
 @given(EVEN, PRODUCTS, THREADS)
 def test_steps_stand_in_front_of_parts_where_a_cache_keeps_both(
     steps: int, products: int, threads: int
@@ -144,22 +108,6 @@ def test_steps_stand_in_front_of_parts_where_a_cache_keeps_both(
     assert not any(map(fits, range(first + 2, steps // 4 + 1, 2)))
     count = (steps - first - STEPS_LOADED) // size
     assert steps - first - count * size >= STEPS_LOADED
-
-
-@pytest.mark.parametrize(
-    ("steps", "products", "threads", "found"),
-    [
-        (32, 48, 256, (8, 10)),  # 22 steps are kept, 1056 products
-        (16, 128, 256, (4, 2)),  # ten: 4, 5 × 2, and 2
-        (32, 64, 256, (8, 6)),  # twenty: 8, 3 × 6, and 6
-        (4, 640, 256, (0, 0)),
-        (8, 320, 256, (0, 0)),  # six at least
-    ],
-)
-def test_steps_in_front_of_parts(
-    steps: int, products: int, threads: int, found: tuple[int, int]
-) -> None:
-    assert parts_behind(steps, products, threads) == found
 
 
 def test_turns_have_so_many_products_at_most() -> None:

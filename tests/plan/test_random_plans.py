@@ -101,8 +101,7 @@ def copied(code: Kernel) -> dict[str, list[Copy]]:
     return found
 
 
-@pytest.mark.samples(2)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [0, 11])
 def test_a_plan_counts_what_its_kernel_has(seed: int, tmp_path: Path) -> None:
     dice = Random(seed)
     source = tmp_path / "f.c"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import shlex
 import shutil
 import subprocess
 import sys
@@ -15,10 +14,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from tests.end_to_end.documentation_blocks import blocks
 from tests.packaging.fresh import PYTHONS, Environment, clean_environment, interpreter
-
-pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("--size", "NI=40,NJ=40,NK=40")
@@ -141,24 +137,6 @@ def test_the_light_install_verifies_and_measures_without_what_generates(
     assert "h200" in there.run("eatss", "profiles")
 
 
-def test_the_tutorial_works_where_there_is_nothing_but_the_wheel(
-    built: Path, tmp_path: Path
-) -> None:
-    there = fresh(tmp_path)
-    there.install(f"{one(built, 'eatss-*.whl')}[report]")
-    for block in blocks(ROOT / "docs" / "tutorial.md"):
-        if "not run" in block.marks:
-            continue
-        if block.language == "sh":
-            for command in block.commands:
-                measures = command.startswith(("eatss measure", "eatss compare"))
-                said = there.run(*shlex.split(command), code=2 if measures else 0)
-                assert ("EATSS-E021" in said) == measures, command
-        elif block.language == "python":
-            there.run("python", "-c", block.text)
-    assert (there.work / "gemm.html").stat().st_size > 100_000
-
-
 def test_the_light_install_and_the_whole_stand_beside_each_other(
     built: Path, tmp_path: Path
 ) -> None:
@@ -193,15 +171,3 @@ def test_one_file_measures_where_there_is_only_numpy(built: Path, tmp_path: Path
     eatss.codegen(ROOT / "kernels" / "gemm.c", gpu="h200", output=there.work / "gemm")
     assert "on this CPU: ok" in there.run("python", one_file, "verify", "gemm", *SMALL)
     assert "EATSS-E02" in there.run("python", one_file, "measure", "gemm", code=2)
-
-
-def test_the_tests_of_the_source_distribution_run(built: Path, tmp_path: Path) -> None:
-    with tarfile.open(one(built, "eatss-*.tar.gz")) as archive:
-        archive.extractall(tmp_path, filter="data")
-    (tree,) = tmp_path.glob("eatss-*")
-    there = fresh(tmp_path)
-    there.install(f"{tree}[dev]")
-    quick = ("packaging", "report", "gpu", "machine", "measurement/test_recorded_results.py")
-    said = there.run("pytest", "-q", "-n", "2", "--rootdir", tree, "-c", tree / "pyproject.toml",
-                     *(tree / "tests" / each for each in quick))  # fmt: skip
-    assert " passed" in said
