@@ -24,7 +24,7 @@ from markdown_it import MarkdownIt
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FIRST = ("tutorial.md", "README.md")
-"""Pages whose commands run; on other pages the same ones are left for the long tests."""
+"""Pages that are read first."""
 
 PAGES = sorted(
     [REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 
@@ -48,13 +47,6 @@ def test_a_new_profile_is_of_the_card_that_the_record_names(tmp_path: Path) -> N
         assert f"\n  {heading} " in done.stdout
 
 
-def test_the_calibration_as_json_is_that_of_the_profile() -> None:
-    done = eatss_command("characterize", "--replay", FIRST, "--format", "json")
-    found = json.loads(done.stdout)
-    assert 1000 < found["coefficients"]["fp64_pj"]["value"] < 1300
-    assert len(found["cards"]) == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -82,12 +74,6 @@ def test_too_few_benchmarks_are_not_fitted(tmp_path: Path) -> None:
     done = eatss_command("characterize", "--replay", str(some))
     assert done.returncode == 2
     assert "[EATSS-B020]" in done.stderr
-
-
-def test_a_roofline_takes_no_record_of_another_card() -> None:
-    done = eatss_command("roofline", "a100", "--record", FIRST)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "[EATSS-B007]" in done.stderr
 
 
 def test_a_profile_that_lacks_coefficients_is_uncalibrated(tmp_path: Path) -> None:

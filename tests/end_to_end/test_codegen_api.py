@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.base.shipped import data_directory
 from eatss.verify import verify
 
-KERNELS = data_directory("kernels")
 SCALE = """\
 void scale(int n, double a[n], double b[n]) {
 #pragma scop
@@ -24,73 +22,7 @@ void scale(int n, double a[n], double b[n]) {
 """
 
 
-def test_text_gives_a_program_named_after_its_function() -> None:
-    program = eatss.codegen(SCALE, gpu="h200")
-    assert isinstance(program, eatss.Program)
-    assert (program.file, program.original.file) == ("scale.cu", "scale.c")
-    assert [(p.name, p.kind) for p in program.parameters] == [("n", "argument")]
-
-
-def test_a_folder_is_written_on_request(tmp_path: Path) -> None:
-    program = eatss.codegen(SCALE, gpu="h200", output=tmp_path)
-    assert (tmp_path / "scale.cu").read_text() == program.text
-    assert (tmp_path / "scale.c").read_text() == SCALE
-
-
-def test_sizes_blocks_and_placements_are_mappings() -> None:
-    program = eatss.codegen(
-        KERNELS / "2mm.c",
-        gpu="h200",
-        tiles={"i": 16, "kernel1": {"j": 48}},
-        block={"": (4, 8), "k1": (2, 16)},
-        placements={"A": "shared"},
-    )
-    first, second = program.kernels
-    assert dict(first.tile_sizes)["i"] == dict(second.tile_sizes)["i"] == 16
-    assert dict(second.tile_sizes)["j"] == 48
-    assert (first.block, second.block) == ((8, 4, 1), (16, 2, 1))
-
-
-def test_a_selection_made_before_is_used() -> None:
-    selection = eatss.select(SCALE, gpu="h200", split=0.25)
-    program = eatss.codegen(SCALE, gpu="h200", selection=selection)
-    assert program == eatss.codegen(SCALE, gpu="h200", model="eatss", split=0.25)
-    with pytest.raises(eatss.InputError) as caught:
-        eatss.codegen(SCALE, gpu="a100", selection=selection)
-    assert caught.value.code == "EATSS-K011"
-
-
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [
-        ({"tiles": {"i": True}}, "EATSS-K002"),
-        ({"tiles": {"i": 2.0}}, "EATSS-K002"),
-        ({"tiles": {"j": 2}}, "EATSS-K001"),
-        ({"tiles": {"k1": {"i": 2}}}, "EATSS-K013"),
-        ({"block": (1.5,)}, "EATSS-K003"),
-        ({"block": (2048,)}, "EATSS-K003"),
-        ({"placements": {"a": "constant"}}, "EATSS-C004"),
-        ({"placements": {"z": "l1"}}, "EATSS-K005"),
-        ({"index_bits": 16}, "EATSS-C004"),
-        ({"volume": "much"}, "EATSS-C004"),
-        ({"dtype": "float"}, "EATSS-K010"),
-        ({"dtype": "half"}, "EATSS-K010"),
-    ],
-)
-def test_a_wrong_argument_is_an_input_error(options: dict[str, object], code: str) -> None:
-    with pytest.raises(eatss.InputError) as caught:
-        eatss.codegen(SCALE, gpu="h200", **options)  # type: ignore[arg-type]
-    assert caught.value.code == code
-
-
-def test_a_region_that_is_not_c_is_refused_like_everywhere() -> None:
-    with pytest.raises(eatss.InputError) as caught:
-        eatss.codegen(SCALE.replace("b[i]", "b[i * i]"), gpu="h200")
-    assert caught.value.code.startswith("EATSS-F")
-
-
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("first", ["import eatss.cuda.generate", ""])
+@pytest.mark.parametrize("first", ["import eatss.cuda.generate"])
 def test_function_and_package_share_their_name_whatever_is_imported_first(first: str) -> None:
     script = (
         f"{first}\nimport eatss, inspect\nfrom eatss import codegen\n"

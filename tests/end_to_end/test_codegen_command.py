@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
@@ -18,7 +17,6 @@ from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.program import Program, load_program
 from tests.end_to_end.in_process import eatss as command_line
-from tests.examples import with_long
 from tests.forked_workers import python
 
 pytestmark = pytest.mark.usefixtures("kept", "analysed_once")
@@ -101,28 +99,7 @@ def test_json_on_stdout_is_the_launch_plan(tmp_path: Path) -> None:
     assert expected["sizes"][0] == {"name": "NI", "value": 4000, "assumed": False}
 
 
-def test_the_plan_can_be_printed_without_a_folder() -> None:
-    done = run(KERNELS / "gemm.c", "--gpu", "h200", "--format", "json")
-    assert json.loads(done.stdout)["file"] == "gemm.cu"
-
-
-def test_a_kernel_inside_host_loops_says_so(tmp_path: Path) -> None:
-    done = run(KERNELS / "lu.c", "--gpu", "h200", "-o", tmp_path)
-    assert "inside host loops" in done.stdout
-
-
-def test_help_shows_examples() -> None:
-    done = run("--help")
-    assert done.returncode == 0
-    assert "eatss codegen @gemm --gpu h200" in done.stdout
-
-
 # -- options ------------------------------------------------------------------------------------
-
-
-def test_tile_sizes_given_replace_those_selected(tmp_path: Path) -> None:
-    program = generate(tmp_path, KERNELS / "gemm.c", "--tile", "i=32,j=64", "--tile", "k=16")
-    assert program.kernels[0].tile_sizes == (("i", 32), ("j", 64), ("k", 16))
 
 
 def test_sizes_of_one_kernel_win_over_those_of_all(tmp_path: Path) -> None:
@@ -134,89 +111,6 @@ def test_sizes_of_one_kernel_win_over_those_of_all(tmp_path: Path) -> None:
     assert (first.block, second.block) == ((8, 4, 1), (16, 2, 1))
 
 
-def test_a_size_for_a_loop_of_one_region_does_not_trouble_the_other(tmp_path: Path) -> None:
-    source = tmp_path / "two.c"
-    source.write_text(TWO_REGIONS)
-    first, second = generate(tmp_path / "out", source, "--tile", "i=4,k=8").kernels
-    assert dict(first.tile_sizes)["i"] == 4
-    assert dict(second.tile_sizes)["k"] == 8
-
-
-def test_a_reference_goes_where_the_user_puts_it(tmp_path: Path) -> None:
-    tiles = ("--tile", "i=32,j=32,k=32")
-    shared = generate(tmp_path, KERNELS / "gemm.c", *tiles, "--place", "A=shared").kernels[0]
-    assert shared.shared_bytes >= 32 * 32 * 8
-    places = ("--place", "A[i][k]=l1", "--place", "B=l1")
-    assert generate(tmp_path, KERNELS / "gemm.c", *tiles, *places).kernels[0].shared_bytes == 0
-
-
-def test_blocks_take_equal_shares_where_the_user_says_so(tmp_path: Path) -> None:
-    asked = (KERNELS / "gemm.c", "--tile", "i=32,j=32,k=16")
-    said = "6 blocks take equal shares of the turns over k of all tiles"
-    (kernel,) = generate(tmp_path / "6", *asked, "--stream", "k=6").kernels
-    assert said in kernel.notes
-    (kernel,) = generate(tmp_path / "1", *asked, "--stream", "k=1").kernels
-    assert not any("equal shares" in note for note in kernel.notes)
-
-
-@pytest.mark.parametrize("command", ["codegen", "predict"])
-def test_the_help_tells_of_blocks_that_take_equal_shares(command: str) -> None:
-    shown = command_line(command, "--help").stdout
-    assert "--stream" in shown
-    assert "equal shares" in " ".join(shown.split())
-
-
-def test_shared_memory_of_a_block_is_bounded_by_the_user(tmp_path: Path) -> None:
-    asked = ("--tile", "i=64,j=64,k=64", "--place", "A=shared")
-    free = generate(tmp_path, KERNELS / "gemm.c", *asked).kernels[0]
-    bound = generate(tmp_path, KERNELS / "gemm.c", *asked, "--shared-per-block", "8192").kernels[0]
-    assert free.shared_bytes > 8192 >= bound.shared_bytes
-
-
-def test_strict_order_splits_no_sum(tmp_path: Path) -> None:
-    free = generate(tmp_path, KERNELS / "atax.c")
-    strict = generate(tmp_path, KERNELS / "atax.c", "--strict-fp")
-    assert any(kernel.reassociates for kernel in free.kernels)
-    assert not any(kernel.reassociates for kernel in strict.kernels)
-    assert strict.strict_fp
-    assert "-fmad=false" in strict.flags
-
-
-def test_the_width_of_indices_can_be_chosen(tmp_path: Path) -> None:
-    assert generate(tmp_path, KERNELS / "gemm.c", "--index", "64").index_bits == 64
-    assert generate(tmp_path, KERNELS / "gemm.c", "--index", "32").index_bits == 32
-
-
-def test_line_info_names_the_source(tmp_path: Path) -> None:
-    assert "#line" in generate(tmp_path, KERNELS / "gemm.c", "--line-info").text
-    assert "#line" not in generate(tmp_path, KERNELS / "gemm.c").text
-
-
-def test_the_type_is_that_of_the_macro(tmp_path: Path) -> None:
-    program = generate(tmp_path, KERNELS / "gemm.c", "--dtype", "float")
-    assert program.dtype == "float"
-    assert program.original.defines == ("DATA_TYPE=float",)
-    assert {argument.element_type for argument in program.entries[0].arguments} == {"float"}
-
-
-@pytest.mark.parametrize("target", ["ppcg", "cuda"])
-def test_half_is_what_c_calls_float16(tmp_path: Path, target: Literal["ppcg", "cuda"]) -> None:
-    program = generate(tmp_path, KERNELS / "atax.c", "--dtype", "half")
-    assert program.original.defines == ("DATA_TYPE=_Float16",)
-    assert {argument.element_type for argument in program.entries[0].arguments} == {"_Float16"}
-    half = eatss.select("@atax", gpu="h200", target=target, dtype="half")
-    defines = {"DATA_TYPE": "_Float16"}
-    defined = eatss.select("@atax", gpu="h200", target=target, defines=defines)
-    assert half.dtype == defined.dtype == "_Float16"
-    assert half.kernels == defined.kernels
-
-
-def test_a_size_given_with_d_is_a_number(tmp_path: Path) -> None:
-    program = generate(tmp_path, KERNELS / "gemm.c", "-D", "NK=37")
-    assert [p.name for p in program.parameters] == ["NI", "NJ"]
-    assert program.original.defines == ("NK=37",)
-
-
 def test_a_recipe_makes_the_same_folder_again(tmp_path: Path) -> None:
     saved, first = tmp_path / "recipe.json", tmp_path / "first"
     own = ("--tile", "i=32", "--place", "A=l1", "--index", "64")
@@ -226,35 +120,6 @@ def test_a_recipe_makes_the_same_folder_again(tmp_path: Path) -> None:
         done = run(KERNELS / "gemm.c", "--gpu", "h200", "-o", again, "--recipe", recipe)
         assert done.returncode == 0, done.stderr
         assert files_of(again) == files_of(first)
-
-
-def test_a_recipe_alone_can_be_saved(tmp_path: Path) -> None:
-    saved = tmp_path / "recipe.json"
-    done = run(*QUICK, KERNELS / "gemm.c", "--gpu", "h200", "--save-recipe", saved)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(saved.read_text())["kernels"][0]["tile_sizes"]
-
-
-@pytest.mark.parametrize(
-    "options",
-    with_long(
-        [("--tile", "i=3"), ("--strict-fp",), ("--objective", "time"), QUICK],
-        slow=[("--strict-fp",), ("--objective", "time"), QUICK],
-    ),
-)
-def test_nothing_is_chosen_beside_a_recipe(tmp_path: Path, options: tuple[str, ...]) -> None:
-    saved = tmp_path / "recipe.json"
-    run(*QUICK, KERNELS / "gemm.c", "--gpu", "h200", "--save-recipe", saved)
-    beside: tuple[str | Path, ...] = ("--gpu", "h200", "-o", tmp_path / "o", "--recipe", saved)
-    assert code_of(KERNELS / "gemm.c", *beside, *options) == "EATSS-C015"
-
-
-def test_a_recipe_stands_in_python_too(tmp_path: Path) -> None:
-    first = eatss.codegen(KERNELS / "gemm.c", gpu="h200", tiles={"i": 32}, output=tmp_path / "a")
-    again = eatss.codegen(KERNELS / "gemm.c", gpu="h200", recipe=tmp_path / "a")
-    assert again == first
-    with pytest.raises(eatss.EatssError, match="tiles beside a recipe"):
-        eatss.codegen(KERNELS / "gemm.c", gpu="h200", recipe=tmp_path / "a", tiles={"i": 32})
 
 
 def test_a_saved_selection_takes_the_place_of_solving(tmp_path: Path) -> None:
@@ -296,36 +161,15 @@ def test_nvcc_reports_registers_and_refuses_what_cannot_be_launched(tmp_path: Pa
     ("options", "code"),
     [
         (["--tile", "i"], "EATSS-C005"),
-        (["--tile", "i=3.5"], "EATSS-C005"),
-        (["--tile", "i=8,,j=8"], "EATSS-C005"),
-        (["--tile", ""], "EATSS-C005"),
-        (["--tile", "i=0"], "EATSS-K002"),
         (["--tile", "i=-8"], "EATSS-K002"),
-        (["--tile", "i=1048577"], "EATSS-K002"),
         (["--tile", "q=8"], "EATSS-K001"),
-        (["--tile", "k0:q=8"], "EATSS-K001"),
         (["--tile", "k7:i=8"], "EATSS-K013"),
         (["--block", "a"], "EATSS-C006"),
-        (["--block", "8,,8"], "EATSS-C006"),
         (["--block", "0,8"], "EATSS-K003"),
-        (["--block", "64,64"], "EATSS-K003"),
-        (["--block", "1,2,3,4"], "EATSS-K003"),
         (["--block", "2,2,2"], "EATSS-K004"),
         (["--block", "k7:8"], "EATSS-K013"),
-        (["--place", "A"], "EATSS-C007"),
         (["--place", "A=texture"], "EATSS-C007"),
         (["--place", "Q=shared"], "EATSS-K005"),
-        *(
-            ([option, value], code)
-            for option in ("--share", "--stream")
-            for value, code in (
-                ("k=x", "EATSS-C004"),
-                ("k", "EATSS-C004"),
-                ("k=6,", "EATSS-C004"),
-                ("k=0", "EATSS-C004"),
-                ("q=6", "EATSS-K001"),
-            )
-        ),
         (["--stream", "k=6", "--share", "k=3"], "EATSS-C004"),
         (["--strict-fp", "--stream", "k=6"], "EATSS-K020"),
         (["--split", "2"], "EATSS-C002"),
@@ -340,10 +184,6 @@ def test_a_wrong_option_is_the_users_error(
     monkeypatch.chdir(tmp_path)
     assert code_of(*QUICK, KERNELS / "gemm.c", "--gpu", "h200", "-o", "out", *options) == code
     assert not Path("out").exists()
-
-
-def test_a_folder_is_needed_for_a_table() -> None:
-    assert code_of(KERNELS / "gemm.c", "--gpu", "h200") == "EATSS-C011"
 
 
 def test_a_type_that_is_spelled_out_cannot_be_changed(tmp_path: Path) -> None:
@@ -392,13 +232,6 @@ def test_a_program_of_ours_is_replaced(tmp_path: Path) -> None:
     assert run(*other, "--force").returncode == 0
 
 
-def test_a_file_in_the_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("")
-    arguments = (KERNELS / "gemm.c", "--gpu", "h200", "-o")
-    assert code_of(*arguments, tmp_path / "out") == "EATSS-C008"
-    assert code_of(*arguments, tmp_path / "out" / "below") == "EATSS-C008"
-
-
 @pytest.mark.parametrize("beside", [True, False])
 def test_a_folder_with_its_headers_can_be_moved(beside: bool, tmp_path: Path) -> None:
     home = tmp_path / "src"
@@ -433,52 +266,30 @@ def test_a_folder_with_its_headers_can_be_moved(beside: bool, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
 
 
-def test_a_moved_folder_still_verifies(tmp_path: Path) -> None:
-    generate(tmp_path / "out", KERNELS / "mvt.c", "--dtype", "float", "-D", "NI=60")
-    moved = shutil.move(tmp_path / "out", tmp_path / "moved")
-    done = command_line("verify", moved)
-    assert done.returncode == 0, done.stderr
-
-
 # -- determinism ----------------------------------------------------------------------------------
 
 
 GENERATING = """\
 import sys, eatss
-for kernel in sys.argv[3:]:
-    source = f'{sys.argv[1]}/{kernel}.c'
-    cell = {} if kernel == 'gemm' else {'split': 0, 'warp_fraction': 0.125}
-    eatss.codegen(source, gpu='h200', output=f'{sys.argv[2]}/{kernel}', **cell)
+eatss.codegen(sys.argv[1], gpu='h200', output=sys.argv[2])
 """
 
 
-@pytest.mark.parametrize(
-    "kernels",
-    [
-        ("gemm",),
-        pytest.param(("gemm", "jacobi-2d", "durbin", "gemver"), marks=pytest.mark.long),
-        pytest.param(("gemm", "adi", "durbin", "correlation"), marks=pytest.mark.long),
-    ],
-    ids=" ".join,
-)
 def test_equal_input_gives_equal_bytes_in_every_process(
-    kernels: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EATSS_CACHE_LIMIT", "0")
     seeds = ("1", "271")
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", GENERATING, KERNELS, tmp_path / seed, *kernels],
+            [sys.executable, "-c", GENERATING, KERNELS / "gemm.c", tmp_path / seed],
             env={**os.environ, "PYTHONHASHSEED": seed},
         )
         for seed in seeds
     ]
     assert [process.wait(timeout=120) for process in processes] == [0, 0]
     runs = [files_of(tmp_path / seed) for seed in seeds]
-    assert len(runs[0]) == 4 * len(kernels)
+    assert len(runs[0]) == 4
     assert runs[0] == runs[1]
-    eatss.codegen(KERNELS / "gemm.c", gpu="h200", output=tmp_path / "again" / "gemm")
-    if "durbin" in kernels:
-        generate(tmp_path / "again" / "durbin", KERNELS / "durbin.c")
-    again = files_of(tmp_path / "again")
-    assert again == {name: runs[0][name] for name in again}
+    eatss.codegen(KERNELS / "gemm.c", gpu="h200", output=tmp_path / "again")
+    assert files_of(tmp_path / "again") == runs[0]

@@ -13,7 +13,6 @@ import tomllib
 from contextlib import chdir, closing
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,7 +31,6 @@ from tests.end_to_end.documentation_blocks import (
     difference,
 )
 from tests.end_to_end.in_process import eatss as in_process
-from tests.examples import with_long
 from tests.forked_workers import python
 from tests.ppcg_build.recorded_ppcg import wrapper
 from tests.report.measurements import measured
@@ -49,9 +47,8 @@ card = dict(card={SCRIPTED!r}, reading=eatss.SourceOptions(gpu="h200"))
 eatss.measuring.measure = partial(eatss.measuring.measure, **card)
 eatss.measuring.compare = partial(eatss.measuring.compare, **card)
 """
-SLOW = ("cards.md", "codegen.md", "energy-meter.md", "measure.md", "ppcg.md", "report.md")
-"""Pages whose commands take many seconds: the long tests try them."""
-SLOW_IN_PYTHON = ("jit.md", "measure.md", "report.md", "tutorial.md")
+SWEEPS = "sweep.md"
+"""The page whose sweeps run: each takes seconds."""
 EXTENDING = "extending.md"
 """Its files are those of a package, which test_extending installs."""
 
@@ -61,12 +58,12 @@ def _page(name: str) -> Path:
 
 
 def _shown_before(page: str) -> set[str]:
-    """Return the commands that pages before this one run."""
-    earlier = FIRST[: FIRST.index(page)] if page in FIRST else FIRST
+    """Return the commands of pages before this one: each runs once."""
+    names = [one.name for one in PAGES]
     return {
         command
-        for name in earlier
-        for block in blocks(_page(name))
+        for one in PAGES[: names.index(page)]
+        for block in blocks(one)
         if block.language == "sh" and "not run" not in block.marks
         for command in block.commands
     }
@@ -160,18 +157,9 @@ def _sweeps(command: str) -> bool:
     return command.startswith("eatss sweep") and "--replay" not in command
 
 
-def _takes_seconds(command: str, page: str) -> bool:
-    """Tell what is left for the long tests: sweeps; comparisons, verifications, pages but one."""
-    verifies = re.fullmatch(r"eatss verify \S+", command) is not None
-    compares = command.startswith("eatss compare")
-    draws = re.search(r"eatss report .*\.html", command) is not None
-    again = (verifies or compares) and page != FIRST[0]
-    return _sweeps(command) or again or (draws and page != "report.md")
-
-
 def _with_few_variants(command: str) -> str:
     """Return a sweep of one variant, on a card that stands in where it measures."""
-    small = re.sub(r"--budget \S+", "--budget 1", command)
+    small = re.sub(r" --budget \S+", "", command) + " --budget 1"
     small = re.sub(r"-o (\S+)\.db", r"-o swept-\1.db", small)
     if "--prepare" in small:
         return small
@@ -195,28 +183,19 @@ def _done(command: str, workshop: Path) -> subprocess.CompletedProcess[str]:
     return _run(command, workshop)
 
 
-def _tried() -> list[Any]:
-    """Return the pages with what is tried of each: what is new, all by the long tests."""
-    names = [page.name for page in PAGES if page.name != EXTENDING]
-    new = [pytest.param(name, False, id=f"{name}-new") for name in names if name not in SLOW]
-    long = pytest.mark.long
-    return [*new, *(pytest.param(name, True, marks=long, id=f"{name}-all") for name in names)]
-
-
-@pytest.mark.parametrize(("page", "all_of_them"), _tried())
+@pytest.mark.parametrize("page", [page.name for page in PAGES if page.name != EXTENDING])
 def test_every_command_of_a_page_works_in_its_turn(
-    page: str, all_of_them: bool, workshop: Path, monkeypatch: pytest.MonkeyPatch
+    page: str, workshop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    left_out = set() if all_of_them else _shown_before(page)
+    left_out = _shown_before(page)
     for block in blocks(_page(page)):
         if block.language != "sh" or "not run" in block.marks:
             continue
         done = None
         for command in block.commands:
-            slow = _takes_seconds(command, page)
-            skipped = command in left_out or (slow and not all_of_them)
-            done = None if skipped else _check(block, command, workshop)
+            elsewhere = _sweeps(command) and page != SWEEPS
+            done = None if elsewhere or command in left_out else _check(block, command, workshop)
         if done is not None and block.shown is not None and not _of_another_machine(block.shown):
             printed = done.stderr if "exit code" in block.marks else done.stdout
             assert difference(block.shown, printed) == "", f"{page}: {command}"
@@ -242,7 +221,7 @@ def _python_pages() -> list[str]:
     return sorted({block.page for block in all_blocks("python")} - {EXTENDING})
 
 
-@pytest.mark.parametrize("page", with_long(_python_pages(), SLOW_IN_PYTHON))
+@pytest.mark.parametrize("page", _python_pages())
 def test_python_examples_of_a_page_work(page: str, workshop: Path) -> None:
     before = {
         block.text

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 import shutil
-import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import chdir
@@ -20,9 +19,8 @@ from eatss.base.extensions import Registry
 from eatss.cards import CARDS
 from eatss.choose import OBJECTIVES
 from eatss.lower.instructions import INSTRUCTIONS
-from eatss.lower.kernel.instruction import Values, run
 from eatss.lower.transform import TRANSFORMATIONS
-from eatss.measurement.meters import METERS, choose_meters
+from eatss.measurement.meters import METERS
 from eatss.report.formats import FORMATS
 from eatss.tune.strategies import STRATEGIES
 from tests import offered
@@ -78,7 +76,6 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.usefixtures("package")
-@pytest.mark.long
 def test_every_command_of_the_page_works() -> None:
     printed = {}
     for command in commands():
@@ -99,30 +96,6 @@ def test_every_command_of_the_page_works() -> None:
     assert all(int(each) % 4 == 0 for each in columns)
     shown = printed["eatss select kernels/gemm.c --gpu h200 --format sizes"]
     assert re.fullmatch(r"(kernel\d+ i=\d+ j=\d+ k=\d+\n)+|(kernel\d+ .*\n)+", shown)
-
-
-@pytest.mark.usefixtures("package")
-def test_the_meter_of_the_page_reads() -> None:
-    (meter,) = choose_meters("wall").meters
-    meter.start()
-    time.sleep(0.02)
-    trace = meter.stop()
-    assert (trace.meter, trace.kind) == ("wall socket", "power")
-    assert {sample.value for sample in trace.samples} == {250.0}
-
-
-@pytest.mark.usefixtures("package")
-def test_the_instruction_of_the_page_means_what_it_says() -> None:
-    before: dict[str, Values] = {"d": {(): 2.0}, "a": {(): 3.0}, "b": {(): 5.0}}
-    assert run(INSTRUCTIONS.get("ptx_fma"), before)["d"] == {(): 17.0}
-
-
-@pytest.mark.usefixtures("package")
-def test_the_strategy_of_the_page_begins_with_points_that_share_nothing() -> None:
-    names: dict[str, Any] = {}
-    exec(files()["try_it.py"], names)
-    for name in ("i", "j"):
-        assert sorted(point[name] for point in names["first"]) == [1, 2, 3]
 
 
 def test_the_page_has_a_file_for_each_registry_and_one_that_tries_it() -> None:

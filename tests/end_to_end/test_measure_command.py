@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -15,11 +13,9 @@ from eatss.measurement.measurement import measurement_from_dict
 from eatss.measurement.options import MeasureOptions
 from tests.end_to_end.measuring import KERNELS, eatss, mistake, python
 from tests.end_to_end.scripted_for_any import (
-    AT_ONCE,
     INTERRUPTED,
     MUCH_STACK,
     PATH,
-    WRONG,
     AnyProgram,
 )
 
@@ -66,21 +62,6 @@ def test_a_folder_is_measured_on_a_machine_that_has_no_generator(
     assert done.stderr == ""
 
 
-def test_python_measures_a_folder_without_pydantic_as_well(gemm: Path, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(BLOCKER.replace("'z3'", "'z3', 'pydantic', 'rich'"))
-    code = f"import eatss; print(eatss.measure({str(gemm)!r}, card={PATH!r}).status)"
-    done = python("-c", code, path=tmp_path)
-    assert (done.stdout, done.stderr) == ("ok\n", "")
-
-
-def test_the_table_tells_time_energy_and_how_sure(gemm: Path) -> None:
-    done = eatss("measure", gemm, "--windows", "4", "--seed", "3", card=PATH)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("gemm  ok\nScripted, driver 1, CUDA 13.0, double, NI=4000")
-    assert "4 windows of 2.0 s or more" in done.stdout
-    assert done.stdout.splitlines()[2].split()[-1] == "windows"
-
-
 def test_much_stack_is_warned_of_whether_results_are_right_or_wrong(
     gemm: Path, tmp_path: Path
 ) -> None:
@@ -117,24 +98,6 @@ def test_a_c_file_is_selected_for_generated_and_measured_in_one_go(tmp_path: Pat
     assert (kept / "gemm.cu").is_file()
 
 
-@pytest.mark.long
-def test_several_sources_are_measured_one_after_another(gemm: Path, tmp_path: Path) -> None:
-    sources = (gemm, GEMM, KERNELS / "atax.c")
-    done = eatss("measure", *sources, "-g", "h200", "-o", tmp_path, "--format", "csv", card=PATH)
-    assert done.returncode == 0, done.stderr
-    rows = list(csv.DictReader(StringIO(done.stdout)))
-    assert [row["variant"] for row in rows] == ["gemm", "gemm-2", "atax"]
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["atax", "gemm-2"]
-
-
-def test_a_wrong_program_is_a_failure_with_its_reason(tmp_path: Path) -> None:
-    folder = tmp_path / "selected"
-    package.codegen(GEMM, gpu="h200", output=folder)
-    done = eatss("measure", folder, card=WRONG)
-    assert done.returncode == 1
-    assert "wrong result: C[0][0] is 2, the original gives 1" in done.stdout
-
-
 def test_ctrl_c_keeps_what_was_measured(gemm: Path) -> None:
     done = eatss("measure", gemm, "--windows", "50", "-f", "json", card=INTERRUPTED)
     assert done.returncode == 130
@@ -145,12 +108,6 @@ def test_ctrl_c_keeps_what_was_measured(gemm: Path) -> None:
     assert done.stderr == "interrupted: what was measured until then is kept\n"
 
 
-def test_ctrl_c_before_anything_was_measured_says_so(gemm: Path) -> None:
-    done = eatss("measure", gemm, card=AT_ONCE)
-    assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr == "interrupted: nothing was measured yet\n"
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -159,9 +116,7 @@ def test_ctrl_c_before_anything_was_measured_says_so(gemm: Path) -> None:
         ([str(KERNELS)], "EATSS-V003", "holds no generated program"),
         (["GEMM", "-o", "x"], "EATSS-E047", "nothing is generated"),
         (["GEMM", "--target", "2"], "EATSS-E048", "--target is '2'"),
-        (["GEMM", "--size", "N"], "EATSS-V008", "gives no sizes"),
         (["GEMM", "--size", "QQ=4"], "EATSS-E072", "has no size 'QQ'"),
-        ([str(GEMM), "--gpu", "h201"], "EATSS-G001", "h201"),
     ],
 )
 def test_a_mistake_is_a_sentence_with_a_hint(
@@ -171,14 +126,6 @@ def test_a_mistake_is_a_sentence_with_a_hint(
     said = mistake("measure", *given, card=PATH)
     assert code in said
     assert words in said
-
-
-def test_a_folder_of_another_schema_is_refused(gemm: Path, tmp_path: Path) -> None:
-    old = tmp_path / "old"
-    shutil.copytree(gemm, old)
-    plan = json.loads((old / "plan.json").read_text())
-    (old / "plan.json").write_text(json.dumps({**plan, "schema_version": 0}))
-    assert "schema version 0" in mistake("measure", old, card=PATH)
 
 
 def test_counters_without_nsight_compute_are_refused_before_time_goes_into_measuring(
@@ -193,21 +140,6 @@ def test_counters_without_nsight_compute_are_refused_before_time_goes_into_measu
         package.measure(gemm, options=MeasureOptions(counters=True), card=card)
     assert caught.value.code == "EATSS-E050"
     assert card.log == []
-
-
-def test_python_measures_a_folder(gemm: Path) -> None:
-    found = package.measure(gemm, options=MeasureOptions(sizes={"NI": 64}), card=AnyProgram())
-    assert isinstance(found, package.Measurement)
-    assert found.ok
-    assert dict(found.sizes)["NI"] == 64
-
-
-@pytest.mark.long
-def test_python_measures_c_text() -> None:
-    text = GEMM.read_text()
-    reading = package.SourceOptions(gpu="h200", defines={"NI": 128})
-    found = package.measure(text, reading=reading, card=AnyProgram())
-    assert (found.program, found.variant, found.status) == ("kernel_gemm", "selected", "ok")
 
 
 def test_the_defaults_of_the_command_line_are_those_of_python(gemm: Path) -> None:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
-import os
-import signal
-from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 
@@ -15,12 +11,11 @@ import pytest
 import eatss as package
 from eatss.base.diagnostics import Diagnostic, InputError, NoSolutionError
 from eatss.measurement import api
-from eatss.measurement.options import MeasureOptions, Variant, numbered
-from eatss.program import Program
+from eatss.measurement.options import Variant
 from eatss.session import variants as generating
-from tests.end_to_end.measuring import KERNELS, eatss, mistake
+from tests.end_to_end.measuring import KERNELS, eatss
 from tests.end_to_end.scripted_for_any import PATH, AnyProgram
-from tests.measurement.scripted_card import Script, ScriptedWorkload
+from tests.measurement.scripted_card import Script
 
 pytestmark = pytest.mark.usefixtures("heeded_signals", "kept")
 
@@ -38,7 +33,6 @@ void scale(double A[N])
 """
 H200 = ("--gpu", "h200")
 NOISY = "tests.end_to_end.test_measuring_mistakes:Noisy"
-PROBE = "tests.end_to_end.test_measuring_mistakes:Probe"
 
 
 class Noisy(AnyProgram):
@@ -46,27 +40,6 @@ class Noisy(AnyProgram):
 
     def truth(self, label: str) -> Script:
         return Script(time_s=0.01, noise=0.5)
-
-
-class Probe(AnyProgram):
-    """A card that nothing may be loaded on."""
-
-    def load(
-        self, program: Program, directory: Path, sizes: Mapping[str, int], seed: int
-    ) -> ScriptedWorkload:
-        raise AssertionError("something was measured")
-
-
-class CtrlCBeforeTheBaseline(AnyProgram):
-    """The user presses Ctrl-C in the first window of the second program."""
-
-    windows = 0
-
-    def draw(self, seconds: float, power_w: float) -> None:
-        self.windows += seconds >= 1.9
-        if self.windows == 2:
-            os.kill(os.getpid(), signal.SIGINT)
-        super().draw(seconds, power_w)
 
 
 @pytest.fixture(scope="module")
@@ -77,11 +50,6 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         package.codegen(KERNELS / f"{name}.c", gpu="h200", output=folder / name)
     package.codegen(GEMM, gpu="h200", dtype="float", output=folder / "gemm-float")
     return folder
-
-
-def test_names_that_are_there_twice_are_numbered() -> None:
-    assert numbered(["gemm", "lu", "gemm", "gemm"]) == ("gemm", "lu", "gemm-2", "gemm-3")
-    assert numbered(["gemm", "gemm", "gemm-2"]) == ("gemm", "gemm-3", "gemm-2")
 
 
 def test_two_files_of_one_name_are_two_programs(tmp_path: Path) -> None:
@@ -96,27 +64,6 @@ def test_two_files_of_one_name_are_two_programs(tmp_path: Path) -> None:
     assert [row["variant"] for row in rows] == ["scale", "scale-2"]
     assert ["640" in row["sizes"] for row in rows] == [True, False]
     assert sorted(entry.name for entry in kept.iterdir()) == ["scale", "scale-2"]
-
-
-def test_sizes_that_one_program_lacks_are_refused_before_the_first_is_measured(
-    programs: Path,
-) -> None:
-    sources = (programs / "gemm", programs / "lu")
-    said = mistake("measure", *sources, "--size", "NI=100", card=PROBE)
-    assert "EATSS-E072" in said
-    assert "'lu' has no size 'NI'" in said
-
-
-@pytest.mark.parametrize(("other", "what"), [("lu", "program"), ("gemm-float", "type")])
-def test_what_cannot_be_compared_is_refused_before_it_is_measured(
-    other: str, what: str, programs: Path
-) -> None:
-    said = mistake("compare", programs / "gemm", programs / other, card=PROBE)
-    assert "EATSS-E079" in said
-    assert f"differ in their {what}" in said
-    with pytest.raises(InputError) as caught:
-        package.compare([programs / "gemm", programs / other], card=PROBE)
-    assert caught.value.code == "EATSS-E079"
 
 
 def test_what_was_measured_is_printed_where_a_later_program_fails(
@@ -150,48 +97,9 @@ def test_a_file_that_the_card_is_too_small_for_does_not_stop_the_others(
     assert (rows[1]["variant"], rows[1]["reason"]) == ("lu", "no tile sizes fit")
 
 
-def test_a_requirement_needs_a_variant_besides_the_baseline() -> None:
-    chosen = ("--tiles", "selected", "--require", "energy<=1")
-    said = mistake("compare", GEMM, *H200, *chosen, card=PROBE)
-    assert "EATSS-E044" in said
-    assert "no variant besides the baseline 'selected'" in said
-
-
 def test_an_unstable_program_is_measured_and_right(programs: Path) -> None:
     short = ("--budget", "8", "--target", "0.01%")
     for command in (("measure",), ("compare",)):
         done = eatss(*command, programs / "gemm", *short, card=NOISY)
         assert "unstable" in done.stdout
         assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "code", "words"),
-    [
-        ("--budget", "0", "EATSS-E075", "budget_s (--budget) is 0"),
-        ("--device", "first", "EATSS-E049", "--device is 'first'"),
-    ],
-)
-def test_an_option_that_makes_no_sense_is_named(
-    option: str, value: str, code: str, words: str, programs: Path
-) -> None:
-    said = mistake("measure", programs / "gemm", option, value, card=PROBE)
-    assert code in said
-    assert words in said
-
-
-def test_a_card_may_be_named_by_its_uuid(programs: Path) -> None:
-    done = eatss("measure", programs / "gemm", "--device", "GPU-0-1", "-f", "json", card=PATH)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["measurements"][0]["status"] == "ok"
-
-
-def test_python_hands_over_what_was_measured_before_ctrl_c(programs: Path, tmp_path: Path) -> None:
-    twin = tmp_path / "twin"
-    package.codegen(GEMM, gpu="h200", output=twin)
-    with pytest.raises(KeyboardInterrupt) as caught:
-        package.compare(
-            [programs / "gemm", twin], options=MeasureOptions(), card=CtrlCBeforeTheBaseline()
-        )
-    assert isinstance(caught.value, package.Interrupted)
-    assert [found.variant for found in caught.value.measurements] == ["gemm"]

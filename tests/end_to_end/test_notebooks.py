@@ -33,7 +33,6 @@ def place(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.samples(1)
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(notebook: Path, place: Path) -> None:
     pages = read(notebook)

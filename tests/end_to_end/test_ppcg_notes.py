@@ -36,22 +36,6 @@ void row(int n, double A[n][n], double B[n][n]) {
 """
 
 
-SOLVED = """\
-void solved(int n, double A[n][n], double B[n][n], double X[n][n]) {
-#pragma scop
-  double w;
-  for (int c = 0; c < n; c++)
-    for (int i = 0; i < n; i++) {
-      w = B[c][i];
-      for (int j = 0; j < i; j++)
-        w -= A[i][j] * X[c][j];
-      X[c][i] = w / A[i][i];
-    }
-#pragma endscop
-}
-"""
-
-
 def notes(source: str) -> tuple[eatss.Diagnostic, ...]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -79,13 +63,6 @@ def test_a_sum_in_a_scalar_is_told_with_its_rewrite(value: str, rewrite: str) ->
 
 def test_a_scalar_without_a_loop_of_its_own_is_not_told() -> None:
     assert notes(ROW) == ()
-
-
-@pytest.mark.long
-def test_a_scalar_that_keeps_a_region_on_the_host_is_told() -> None:
-    told = notes(SOLVED)
-    assert told
-    assert "because of 'w' (lines 6, 8 and 9)" in told[0].message
 
 
 def test_a_note_names_one_line_as_one() -> None:

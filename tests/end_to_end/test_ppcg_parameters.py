@@ -43,16 +43,6 @@ void limited(int n, double x[n], double y[n]) {
 #pragma endscop
 }
 """
-BRANCH = """\
-void branch(int n, double x[n], double y[n]) {
-#pragma scop
-  for (int i = 0; i < n - 5000; i++)
-    x[i] = 1;
-  for (int i = 1; i < n; i++)
-    y[i] = y[i - 1] + x[i];
-#pragma endscop
-}
-"""
 
 
 def loops(source: str, **options: object) -> list[list[str]]:
@@ -70,24 +60,11 @@ def test_the_sizes_of_the_kernels_are_the_given_ones() -> None:
     assert [loop.trip_count for loop in fact.loops] == [998, 998]
 
 
-def test_a_given_size_costs_what_the_same_assumed_one_does() -> None:
-    assumed = eatss.predict(PRODUCT, gpu="h200")
-    given = eatss.predict(PRODUCT, gpu="h200", parameters={"n": 4096})
-    assert given.time_s == pytest.approx(assumed.time_s, rel=0.01)
-
-
 def test_a_source_that_only_values_make_affine_is_refused_for_ppcg() -> None:
     with pytest.raises(eatss.InputError) as caught:
         eatss.inspect(PRODUCT_IN_CONDITION, parameters={"n": 65})
     assert caught.value.diagnostics[0].code == "EATSS-P027"
     assert eatss.inspect(PRODUCT_IN_CONDITION, parameters={"n": 65}, cut="eatss").facts
-
-
-def test_a_kernel_of_ppcg_without_work_is_told() -> None:
-    with pytest.raises(eatss.InputError, match="has nothing to do") as caught:
-        eatss.inspect(BRANCH, parameters={"n": 4096})
-    assert caught.value.code == "EATSS-P028"
-    assert len(eatss.inspect(BRANCH, parameters={"n": 6000}).facts) == 1
 
 
 def test_the_schedule_saved_for_ppcg_is_for_any_size(tmp_path: Path) -> None:

@@ -51,11 +51,6 @@ def faults(name: str, document: Any) -> list[str]:
     return [error.message for error in found]
 
 
-def test_alone_it_shows_what_it_can() -> None:
-    done = command("results")
-    assert "prune" in done.stdout + done.stderr
-
-
 def test_ls_says_what_is_there(folder: Path) -> None:
     text = said("ls", "a.db", "b.db")
     assert "rows          4: 2 ok, 1 unstable, 1 compile error" in text
@@ -104,26 +99,6 @@ def test_each_card_has_a_list_and_each_variant_its_most_careful_measurement(fold
     assert every.count("7.000") == 3
 
 
-def test_many_values_stand_below_the_figures(folder: Path) -> None:
-    many = tuple((f"k{kernel}.threads_{loop}", 16) for kernel in range(3) for loop in "ij")
-    rows = (row(values=many), refused(values=many[:1], status="launch error"))
-    Store.write_new("c.db", Sweep(identity=identity(), space=SPACE, cards=(card(),), rows=rows))
-    _, _, *lines = said("show", "c.db").splitlines()
-    assert [line.split()[1] for line in lines[::2]] == ["7.000", "-"]
-    assert lines[2].endswith("launch error")
-    assert lines[1].split() == [f"{name}=16" for name, _ in many]
-    assert lines[3] == "      k0.threads_i=16"
-
-
-def test_show_has_everything_of_a_variant(folder: Path) -> None:
-    text = said("show", "a.db", ROWS[1].variant[:6])
-    assert "5.000 ms" in text
-    assert "registers 64, occupancy 0.5" in text
-    assert "NVML energy counter" in text, "the measurement too"
-    assert "compile error: too many registers" in said("show", "a.db", ROWS[3].variant)
-    assert "EATSS-D013" in refusal("show", "a.db", "zz")
-
-
 def test_merge_export_import(folder: Path) -> None:
     assert "wrote 5 rows of 2 cards to both.db" in said("merge", "a.db", "b.db", "-o", "both.db")
     assert "EATSS-D012" in refusal("merge", "a.db", "b.db", "-o", "both.db")
@@ -158,19 +133,6 @@ def test_prune_says_what_it_removed(folder: Path) -> None:
     assert "removed 0 rows, 3 left" in said("prune", "a.db", "--older-than", "2026-11-01")
     assert "removed 3 rows (3 old), 0 left" in said("prune", "a.db", "--older-than", "2026-11-22")
     assert "rows          0" in said("ls", "a.db")
-
-
-@pytest.mark.parametrize("words", [("ls",), ("show",), ("prune", "--failed")])
-def test_a_store_that_is_not_there_is_told(folder: Path, words: tuple[str, ...]) -> None:
-    first, *options = words
-    assert "there is no store 'c.db' [EATSS-D001]" in refusal(first, "c.db", *options)
-
-
-def test_a_store_that_is_written_is_read_but_not_pruned(folder: Path) -> None:
-    with Store.create_or_resume("a.db", identity(), SPACE) as store:
-        store.add(row(256))
-        assert "tile_i=256" in said("show", "a.db")
-        assert "EATSS-D005" in refusal("prune", "a.db", "--failed")
 
 
 def test_export_never_takes_the_place_of_a_store(folder: Path) -> None:

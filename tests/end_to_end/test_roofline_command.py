@@ -61,15 +61,6 @@ def test_the_table_has_the_balances_of_both_widths() -> None:
     assert "race to halt pays" in done.stdout
 
 
-def test_race_to_halt_is_said_in_a_sentence_where_it_does_not_pay() -> None:
-    machine = roofline_of(load_profile("l40s"), "fp64")
-    assert not machine.race_to_halt
-    done = roofline("l40s", "--dtype", "double")
-    assert row(done.stdout, "race to halt") == ["no"]
-    balance, half = figure(machine.time_balance, 3), figure(machine.half_efficiency_intensity, 3)
-    assert f"between {balance} and {half} flop/byte" in done.stdout
-
-
 def test_an_uncalibrated_card_says_so(tmp_path: Path) -> None:
     done = roofline("a100-80gb")
     assert done.returncode == 0, done.stderr
@@ -95,10 +86,6 @@ def test_json_holds_what_the_machine_says_and_no_infinity() -> None:
     assert one["capped_from"] > 0
     assert one["capped_to"] is None
     assert (found["programs"], found["measured"]) == ([], [])
-
-
-def test_a_dtype_leaves_the_other_one_out() -> None:
-    assert list(document("h200", "--dtype", "float")["rooflines"]) == ["fp32"]
 
 
 def test_a_record_is_set_beside_the_model() -> None:
@@ -132,8 +119,7 @@ def test_a_folder_and_a_measurement_of_one_program_have_one_ceiling(tmp_path: Pa
     assert f"{100 * run['share_of_efficiency']:.1f} %" in done.stdout
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize(("suffix", "begin"), [(".png", b"\x89PNG"), (".svg", b"<?xml")])
+@pytest.mark.parametrize(("suffix", "begin"), [(".png", b"\x89PNG")])
 def test_a_plot_is_written(tmp_path: Path, suffix: str, begin: bytes) -> None:
     plot = tmp_path / f"h200{suffix}"
     arguments = ("--dtype", "double", "--record", RECORD, "--program", GEMM, "--plot", plot)
@@ -142,20 +128,11 @@ def test_a_plot_is_written(tmp_path: Path, suffix: str, begin: bytes) -> None:
     assert plot.read_bytes().startswith(begin)
 
 
-def test_a_profile_of_one_s_own_is_read(tmp_path: Path) -> None:
-    profile = tmp_path / "mine.toml"
-    profile.write_bytes((ROOT / "gpu_profiles" / "h200.toml").read_bytes())
-    assert document(profile)["rooflines"] == document("h200")["rooflines"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
         (("h200", "--program", "nowhere"), "EATSS-B031"),
-        (("h200", "--program", str(RECORD)), "EATSS-B031"),
-        (("h200", "--program", str(RECORD.parent)), "EATSS-V003"),
         (("h200", "--record", "nowhere"), "EATSS-B001"),
-        (("h200", "--record", str(ROOT / "pyproject.toml")), "EATSS-B002"),
         (("h200", "--plot", "plot.jpg"), "EATSS-E053"),
     ],
 )
@@ -165,17 +142,3 @@ def test_a_mistake_has_a_code_and_no_traceback(arguments: tuple[str, ...], code:
     assert code in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
-
-
-def test_a_measurement_without_energy_cannot_be_placed(tmp_path: Path) -> None:
-    path = tmp_path / "measured.json"
-    path.write_text(json.dumps(measurement_to_dict(measured(energy_j=None))), encoding="utf-8")
-    done = roofline("h200", "--program", path)
-    assert done.returncode == 2
-    assert "EATSS-B030" in done.stderr
-
-
-def test_help_has_examples() -> None:
-    done = roofline("--help")
-    assert done.returncode == 0
-    assert "eatss roofline h200" in done.stdout

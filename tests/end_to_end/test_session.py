@@ -40,18 +40,6 @@ def test_a_source_is_analysed_once_for_all_steps(monkeypatch: pytest.MonkeyPatch
     assert len(analysed) == 1
 
 
-def test_two_cards_are_selected_for_from_one_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
-    analysed = counted(monkeypatch, analysis, "analyse")
-    session = Session(ATAX, cut="ppcg")
-    assert {session.select(card).gpu for card in ("h200", "a100")} == {"h200", "a100-40gb"}
-    assert len(analysed) == 1
-
-
 def test_reading_with_symbolic_sizes_reads_the_numbers_once() -> None:
     session = Session(ATAX, Reading(defines={"M": 200}))
     assert session.parsed_symbolic.numeric is session.parsed
-
-
-def test_text_and_files_have_a_name() -> None:
-    assert Session(ATAX).file == str(ATAX)
-    assert Session("int x;\n").file == "<source>"

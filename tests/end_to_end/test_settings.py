@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eatss.cli.declared import COMMANDS
-from eatss.cli.settings import OF_ONE_COMMAND, in_force
+from eatss.cli.settings import in_force
 from tests.end_to_end.in_process import eatss
 
 KERNELS = Path(__file__).parents[2] / "kernels"
@@ -62,16 +59,6 @@ def test_the_nearest_file_counts_alone_up_to_the_root_of_the_repository(
     (inner / "pyproject.toml").unlink()
     (inner / ".git").mkdir()
     assert found("select") == {}
-
-
-def test_a_pyproject_that_is_no_toml_matters_only_where_it_speaks_of_eatss(folder: Path) -> None:
-    (folder / "pyproject.toml").write_text("[tool.other\n")
-    assert eatss("profiles").returncode == 0
-    (folder / "pyproject.toml").write_text("[tool.eatss\n")
-    done = eatss("profiles")
-    assert done.returncode == 2
-    assert "line 1, column 12" in done.stderr
-    assert "EATSS-C031" in done.stderr
 
 
 def test_a_file_is_named_or_left_out(folder: Path) -> None:
@@ -135,46 +122,6 @@ def test_a_path_is_that_of_the_folder_of_the_file(
     assert found("sweep")["keep"] == str(folder / "all")
 
 
-def test_a_forked_command_and_its_json_errors_obey(folder: Path) -> None:
-    sets(folder, 'gpu = "nope"\ndiagnostics = "json"\n')
-    done = subprocess.run(
-        [sys.executable, "-m", "eatss", "select", str(GEMM)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PYTHONPATH": str(KERNELS.parent), "PATH": "/usr/bin:/bin"},
-    )
-    assert done.returncode == 2
-    error, note = json.loads(done.stderr)["diagnostics"]
-    assert error["code"] == "EATSS-G001"
-    assert (note["code"], note["severity"]) == ("EATSS-C034", "note")
-    assert "eatss.toml sets options" in note["message"]
-
-
-def test_help_is_there_whatever_a_file_says(folder: Path) -> None:
-    sets(folder, "nonsense = 1")
-    assert eatss("select", "nope.c").returncode == 2
-    assert eatss("select", "--help").returncode == 0
-
-
-def test_what_nobody_typed_is_no_reason_to_refuse(folder: Path) -> None:
-    file = folder / "add.c"
-    file.write_text(
-        "void add(double A[100]) {\n#pragma scop\n  for (int i = 0; i < 100; i++)\n"
-        "    A[i] = A[i] + 1;\n#pragma endscop\n}\n"
-    )
-    words = ("codegen", file, "--gpu", "h200")
-    made = eatss(*words, "--save-recipe", folder / "recipe.json")
-    assert made.returncode == 0, made.stderr
-    sets(folder, '[codegen]\nobjective = "time"\nformat = "json"\n[sweep]\ncounters = 3\n')
-    done = eatss(*words, "--recipe", folder / "recipe.json")
-    assert done.returncode == 0, done.stderr
-    typed = eatss(*words, "--recipe", folder / "recipe.json", "--objective", "edp")
-    assert "EATSS-C015" in typed.stderr
-    prepared = eatss("sweep", folder / "none.c", "--prepare", folder / "variants")
-    assert "has no use for" not in prepared.stderr
-
-
 # -- mistakes ----------------------------------------------------------------------------
 
 
@@ -206,16 +153,3 @@ def test_an_error_names_the_file_that_the_command_has_options_of(folder: Path) -
     note = f"note: {file} sets options of this command [EATSS-C034]"
     assert note in eatss("select", GEMM).stderr
     assert note not in eatss("select", GEMM, "--gpu", "nope").stderr
-
-
-def test_options_that_differ_among_commands_are_not_for_all() -> None:
-    """Options of one name that take another kind of value somewhere are in the list."""
-    kinds: dict[str, set[tuple[bool, bool]]] = {}
-    for command in COMMANDS.values():
-        for one in command.parameters():
-            if not one.option.is_argument and not one.option.hidden:
-                word = max(one.spellings, key=len).lstrip("-")
-                kinds.setdefault(word, set()).add((one.type is bool, one.several))
-    differing = {word for word, found in kinds.items() if len(found) > 1}
-    assert differing <= OF_ONE_COMMAND
-    assert set(kinds) >= OF_ONE_COMMAND

@@ -70,27 +70,6 @@ def test_output_that_cannot_be_written(
         assert "EATSS-C014" in talk.getvalue()
 
 
-def test_talk_that_cannot_be_written_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch, broken: TextIO | None
-) -> None:
-    out = io.StringIO()
-    assert ended(monkeypatch, WORDS["table"], out, broken) == 0
-    assert "h200" in out.getvalue()
-    assert ended(monkeypatch, WORDS["mistake"], out, broken) == 2
-
-
-def test_nothing_is_added_when_the_process_ends() -> None:
-    for out, code in ((">/dev/full", 2), (">&-", 2), (">&- 2>&- <&-", 2), ("| true", 0)):
-        done = subprocess.run(
-            ["bash", "-c", f'set -o pipefail; "$0" -m eatss --version {out}', sys.executable],
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == code
-        assert done.stderr.count("\n") == (2 if code and "2>" not in out else 0)
-
-
 INTERRUPTED = """
 import sys
 class Finder:
@@ -123,15 +102,3 @@ def test_the_version_loads_nothing_that_is_slow() -> None:
     said, loaded = done.stdout.splitlines()
     assert said == f"eatss {__version__}"
     assert not {"rich", "pydantic", "numpy", "islpy", "z3", "clang"} & set(loaded.split())
-
-
-def test_nothing_is_loaded_before_ctrl_c_is_heeded() -> None:
-    code = (
-        "import sys; before = set(sys.modules); import eatss.cli; print(*set(sys.modules) - before)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True
-    )
-    own = {name for name in done.stdout.split() if name.startswith("eatss")}
-    assert own == {"eatss", "eatss.cli"}
-    assert not {"json", "pathlib", "click"} & set(done.stdout.split())
