@@ -21,17 +21,9 @@ from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.session.steps import generate_for, select_for
 from eatss.verify import Verification, verify
-from tests.examples import SLOW_KERNELS, with_long
-
-KERNELS = tuple(sorted(path.stem for path in data_directory("kernels").glob("*.c")))
 
 Verify: TypeAlias = Callable[[Program, Path, Sequence[Mapping[str, int]]], Verification]
 Generate: TypeAlias = Callable[..., Program]
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "any_kernel" in metafunc.fixturenames:
-        metafunc.parametrize("any_kernel", with_long(KERNELS, SLOW_KERNELS))
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import islpy as isl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from eatss.base.diagnostics import InputError, InternalError
 from eatss.base.shipped import data_directory
 from eatss.lower import thread_builder
 from eatss.lower.index_range import INT_MAX, Range, range_of, widened
-from eatss.polyhedral.isl_names import extremes
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
 from eatss.program.linear import bounds
 
@@ -139,10 +137,3 @@ def test_a_condition_that_is_turned_wrongly_is_found_before_it_is_printed(
     monkeypatch.setattr(thread_builder, "strict", sharper)
     with pytest.raises(InternalError, match="every instance once"):
         codegen(data_directory("kernels") / "gemm.c", gpu="a100")
-
-
-def test_a_quotient_that_is_always_whole_has_a_range() -> None:
-    domain = isl.Set("{ S[i] : exists (e : i = 2e) and 0 <= i < 10 }")
-    assert extremes(domain, [isl.UnionPwAff("{ S[i] -> [(i/2)] }")]) == (0, 8)
-    wide = isl.Set("{ S[i] : exists (e : i = 2e) and -30 <= i < 1 }")
-    assert extremes(wide, [isl.UnionPwAff("{ S[i] -> [(3i/2)] }")]) == (-45, 0)

@@ -12,11 +12,9 @@ from math import prod
 
 import pytest
 
-from eatss.base.shipped import data_directory
 from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
 from eatss.verify import Verification
-from tests.examples import SLOW_KERNELS
 
 GEMM = """\
 void f(int m, int n, int k, double alpha, double beta, const double *A, int lda, const double *B,
@@ -144,7 +142,6 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.samples(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_generated_code_does_what_the_c_does(
     name: str, verify_text: Callable[..., Verification]
@@ -153,11 +150,6 @@ def test_generated_code_does_what_the_c_does(
     small = {size: min(value, 1) for size, value in sizes.items()}
     assert verify_text(text, CodegenOptions(), [sizes, small]).ok
 
-
-KERNELS = tuple(sorted(path.stem for path in data_directory("kernels").glob("*.c")))
-
-QUICK_FLOATS = ("conv-2d", "trmm")
-"""One whose operations keep their order, and one whose sums are split."""
 
 LOOPS_WORK = 4e5
 """Points of the box of the sizes up to which a run takes milliseconds."""
@@ -186,22 +178,11 @@ def points(sizes: dict[str, int]) -> int:
     )
 
 
-@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("kernel", "dtype", "gpu"),
     [
-        *(
-            pytest.param(
-                kernel, "double", "h200", marks=pytest.mark.long if kernel in SLOW_KERNELS else ()
-            )
-            for kernel in KERNELS
-        ),
-        *(
-            pytest.param(
-                kernel, "float", "a100", marks=() if kernel in QUICK_FLOATS else pytest.mark.long
-            )
-            for kernel in KERNELS
-        ),
+        ("trmm", "float", "a100"),
+        *((one, "double", "h200") for one in ("atax", "jacobi-2d", "lu", "seidel-2d")),
     ],
 )
 def test_a_kernel_equals_the_original_where_its_text_was_not_verified_before(

@@ -60,7 +60,6 @@ def boxes_of(program: Program) -> str:
     return " ".join(program.text.partition("_shared {")[2].partition("\n};")[0].split())
 
 
-@pytest.mark.long
 def test_symm_is_right_with_its_boxes_in_the_same_memory(made: Made) -> None:
     folder = made(SYMM, tiles={"k": 32, "j": 32, "i": 8}, **WARPS)
     program = load_program(folder)
@@ -76,7 +75,6 @@ def test_symm_is_right_with_its_boxes_in_the_same_memory(made: Made) -> None:
     assert checked(folder, program.text, {"NI": 45, "NJ": 37}).status == "ok"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("broken", ["no barrier between the loops", "a box of the other loop"])
 def test_what_another_box_holds_is_not_read(broken: str, tmp_path: Path, made: Made) -> None:
     source = tmp_path / "sums.c"

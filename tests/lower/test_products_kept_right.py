@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.base.shipped import data_directory
 from eatss.verify import verify
-from tests.examples import with_long
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -57,14 +55,13 @@ def forced(source: str, **keywords: object) -> eatss.Program:
     )
 
 
-@pytest.mark.parametrize("sums", with_long(["10", "15", "17"], ["10", "17"]))
-def test_boxes_of_short_loops_have_a_place_for_all_that_is_read(sums: str, tmp_path: Path) -> None:
-    source = product("A[i][k] * B[k][j]", bounds=("70", "65", sums))
+def test_boxes_of_short_loops_have_a_place_for_all_that_is_read(tmp_path: Path) -> None:
+    source = product("A[i][k] * B[k][j]", bounds=("70", "65", "15"))
     folder = tmp_path / "program"
     eatss.codegen(source, gpu="h200", output=folder)
     assert verify(folder, device="cpu").ok
     selected = eatss.select(source, gpu="h200", target="cuda").kernels[0]
-    assert selected.warps is None or int(sums) >= dict(selected.tile_sizes)["k"]
+    assert selected.warps is None or int("15") >= dict(selected.tile_sizes)["k"]
 
 
 def test_rows_that_are_fewer_than_a_tile_are_left_to_plain_code() -> None:
@@ -93,10 +90,7 @@ def test_tiles_that_are_never_full_are_not_selected_for_tensor_cores(
     assert eatss.select(source, gpu="h200", target="cuda").kernels[0].warps is None
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize(
-    "scalar", with_long(["mi", "sum_C_r", "block", "stage"], ["block", "sum_C_r"])
-)
+@pytest.mark.parametrize("scalar", ["stage"])
 def test_a_scalar_keeps_its_name(scalar: str) -> None:
     source = product(f"{scalar} * A[i][k] * B[k][j]", scalar=scalar)
     text = kernel_text(forced(source, stages=3))
@@ -105,8 +99,7 @@ def test_a_scalar_keeps_its_name(scalar: str) -> None:
     assert f"double {scalar}[" not in text
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("array", with_long(["rows", "stage", "wide_B"], ["rows"]))
+@pytest.mark.parametrize("array", ["wide_B"])
 def test_an_array_keeps_its_name(array: str) -> None:
     source = product(f"{array}[i][k] * B[k][j]", names=(array, "B"))
     text = kernel_text(
@@ -152,24 +145,3 @@ def test_boxes_beside_wide_copies_begin_where_these_may() -> None:
     ]
     assert len(rows) >= 2
     assert all(row % 2 == 0 for row in rows)
-
-
-def test_a_transformation_of_boxes_has_copies_of_single_elements() -> None:
-    source = data_directory("kernels") / "gemm.c"
-    program = eatss.codegen(source, gpu="h200", transformations=["swizzle"])
-    assert "eatss_copy_wide" not in kernel_text(program)
-
-
-def test_lines_of_the_source_do_not_keep_tensor_cores_away() -> None:
-    source = data_directory("kernels") / "gemm.c"
-    text = kernel_text(eatss.codegen(source, gpu="h200", line_info=True))
-    assert MMA in text
-    assert "#line" in text
-
-
-def test_kernels_without_products_have_the_registers_they_want() -> None:
-    program = eatss.codegen(data_directory("kernels") / "covariance.c", gpu="h200")
-    for text in program.text.split("__global__")[1:]:
-        bounds = text.partition("__launch_bounds__(")[2].partition(")")[0]
-        if MMA not in text.partition("#ifndef")[0]:
-            assert "," not in bounds

@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
@@ -157,7 +156,4 @@ unhurried = settings(
 )
 test_a_random_program_equals_the_original = settings(unhurried, max_examples=examples(2))(
     drawn(equals_the_original)
-)
-test_more_random_programs_equal_the_original = pytest.mark.long(
-    settings(unhurried, max_examples=examples(10))(drawn(equals_the_original))
 )

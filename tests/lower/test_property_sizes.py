@@ -6,7 +6,6 @@ from collections.abc import Callable
 from math import prod
 from typing import Literal
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -103,21 +102,3 @@ unhurried = settings(
 test_every_legal_choice_of_sizes_equals_the_original = settings(
     unhurried, max_examples=examples(2)
 )(drawn(equals_the_original))
-test_more_legal_choices_of_sizes_equal_the_original = pytest.mark.long(
-    settings(unhurried, max_examples=examples(10))(drawn(equals_the_original))
-)
-
-
-@pytest.mark.long
-def test_a_skewed_nest_staged_in_small_tiles_equals_the_original(
-    generate: Callable[..., Program], verify_kernel: Callable[..., Verification]
-) -> None:
-    """Its boxes once took isl more operations than it is given."""
-    chosen = CodegenOptions(
-        tile_sizes=(("kernel0", (("t", 4), ("i", 4))),), placements=(("A", "shared"),)
-    )
-    program = generate("seidel-2d", options=chosen)
-    assert any(kernel.shared_bytes for kernel in program.kernels)
-    sizes = [{"TSTEPS": 5, "N": 23}, {"TSTEPS": 1, "N": 4}, {"TSTEPS": 0, "N": 7}]
-    found = verify_kernel(program, sizes)
-    assert (found.status, found.message) == ("ok", "")

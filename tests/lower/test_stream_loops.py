@@ -19,17 +19,9 @@ from eatss.program import Original
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.session.steps import generate_for, select_for
-from tests.choose.cuda_kernels import KERNELS
 
 H200 = load_profile("h200")
 BLOCKS = 6
-QUICK = {("gemm", "double"), ("atax", "float"), ("gesummv", "float"), ("lu", "double")}
-CASES = [
-    pytest.param(name, dtype, marks=() if (name, dtype) in QUICK else pytest.mark.long)
-    for name in KERNELS
-    for dtype in ("float", "double")
-]
-PRODUCTS = {"2mm", "3mm", "doitgen", "gemm", "matmul", "syrk"}
 
 
 def alone(selection: Selection) -> Selection:
@@ -44,8 +36,7 @@ def alone(selection: Selection) -> Selection:
     return replace(selection, kernels=tuple(kernels))
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize(("name", "dtype"), CASES)
+@pytest.mark.parametrize(("name", "dtype"), [("gemm", "double"), ("atax", "float")])
 def test_loops_that_a_structure_names_are_streamed_and_no_others(name: str, dtype: str) -> None:
     source = data_directory("kernels") / f"{name}.c"
     reading = Reading(defines={"DATA_TYPE": dtype, "SMALL_DATASET": "1"})
@@ -62,8 +53,7 @@ def test_loops_that_a_structure_names_are_streamed_and_no_others(name: str, dtyp
     assert bool(streamed) == any(
         one.stream_loop for several in structures.values() for one in several
     )
-    if name in PRODUCTS:
-        assert streamed
+    assert streamed or name != "gemm"
 
 
 def check(

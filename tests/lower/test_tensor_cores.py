@@ -58,30 +58,11 @@ BROKEN = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_fault_is_seen(name: str, generate: Generate, broken: Check) -> None:
     program = generate("gemm", options=SMALL)
     before, after, *kinds = BROKEN[name]
     assert broken(program, before, after, SIZES).status in kinds
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kernel", ["2mm", "3mm", "syrk", "syr2k", "symm", "doitgen", "covariance"])
-@pytest.mark.parametrize(
-    ("instruction", "gpu"),
-    [("mma_f64_16x8x16", "h200"), ("mma_f64_16x8x4", "h200"), ("mma_f64_8x8x4", "a100")],
-)
-def test_kernels_are_right(
-    kernel: str, instruction: str, gpu: str, generate: Generate, verify_kernel: Check
-) -> None:
-    options = CodegenOptions(instructions=(instruction,), stages=2)
-    program = generate(kernel, gpu=gpu, options=options)
-    assert any(f"{instruction}: computes" in note for one in program.kernels for note in one.notes)
-    names = [one.name for one in program.parameters]
-    sizes = [dict.fromkeys(names, 64), {name: 37 + 9 * at for at, name in enumerate(names)}]
-    found = verify_kernel(program, sizes)
-    assert (found.status, found.message) == ("ok", "")
 
 
 TRIANGLE = """
@@ -121,51 +102,11 @@ def test_factors_that_wait_for_the_sum_are_right_where_there_is_none(
     assert verify_kernel(program, sizes).ok
 
 
-@pytest.mark.long
-def test_without_boxes_of_lanes_nothing_changes() -> None:
-    source = data_directory("kernels") / "gemm.c"
-    tiles = {"i": 30, "j": 32, "k": 16}
-    plain = eatss.codegen(source, gpu="h200", tiles=tiles, block=(15, 8))
-    program = eatss.codegen(
-        source, gpu="h200", tiles=tiles, block=(15, 8), instructions=["mma_f64_16x8x16"]
-    )
-    (kernel,) = program.kernels
-    assert "mma_f64_16x8x16: fits no statement" in kernel.notes
-    body = [one.text.partition("extern")[2].partition("#ifndef")[0] for one in (plain, program)]
-    assert body[0] == body[1]
-
-
 def test_copies_run_ahead_only_where_a_card_can() -> None:
     source = data_directory("kernels") / "gemm.c"
     old, new = (eatss.codegen(source, gpu=gpu, stages=3) for gpu in ("v100", "h200"))
     assert "eatss_copy_ahead(" not in old.text
     assert "eatss_copy_ahead(" in new.text
-
-
-@pytest.mark.long
-def test_stages_of_the_user_stand_above_the_selected_ones() -> None:
-    source = data_directory("kernels") / "gemm.c"
-    selected, plain = (eatss.codegen(source, gpu="h200", stages=own) for own in (None, 1))
-    assert "eatss_copy_ahead(" in selected.text
-    assert "eatss_copy_ahead(" not in plain.text
-    assert "eatss_mma_16x8x4(sum_C_r" in plain.text
-    with pytest.raises(eatss.InputError, match="stages is 0") as raised:
-        eatss.codegen(source, gpu="h200", stages=0)
-    assert raised.value.code == "EATSS-C004"
-
-
-@pytest.mark.long
-def test_fewer_stages_where_shared_memory_ends() -> None:
-    source = data_directory("kernels") / "gemm.c"
-    sizes = {"i": 128, "j": 128, "k": 32}
-    bytes_of = [
-        eatss.codegen(source, gpu="a100", tiles=sizes, block=(16, 16), stages=stages)
-        .kernels[0]
-        .shared_bytes
-        for stages in (1, 2, 3)
-    ]
-    assert bytes_of[1] == 2 * bytes_of[0]
-    assert bytes_of[2] == bytes_of[1] <= eatss.load_profile("a100").shared_per_block_optin_bytes
 
 
 def mapped(name: str, threads: int, order: int) -> MappedLoop:

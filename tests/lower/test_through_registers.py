@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 import eatss
 from eatss.program import Program
 from eatss.verify import verify
-from tests.examples import with_long
 
 PRODUCT = """
 #ifndef N
@@ -54,13 +51,8 @@ LOAD = "eatss_load_wide"
 STORE = re.compile(r"sh\.\w+\[.*\] = \w+_line(_\d+)?\[e\]\[q\];")
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("stages", with_long([2, 3], [2]))
-@pytest.mark.parametrize("value", ["A[i][k] * A[j][k]", "A[i][k] * B[j][k]"])
-def test_loads_stand_in_front_of_products_and_stores_behind(
-    value: str, stages: int, tmp_path: Path
-) -> None:
-    text = made(tmp_path, value, stages=stages).text
+def test_loads_stand_in_front_of_products_and_stores_behind(tmp_path: Path) -> None:
+    text = made(tmp_path, "A[i][k] * A[j][k]", stages=3).text
     turn = text.partition("stage = 0; ")[2]
     load, product = turn.index(LOAD), turn.index("] += ")
     store = STORE.search(turn)
@@ -69,18 +61,3 @@ def test_loads_stand_in_front_of_products_and_stores_behind(
     assert turn.count(LOAD) == len(STORE.findall(turn)) == 2  # of each box, in whole turns only
     before = text.partition("stage = 0; ")[0].partition("__global__")[2]
     assert LOAD not in before  # the first boxes are copied as always
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("value", "options"),
-    [
-        ("A[i][k] * B[k][j]", {}),  # the other box is not turned
-        ("A[i][k] * A[j][k]", {"stages": 1}),
-        ("A[i][k] * A[j][k]", {"tiles": (16, 32)}),  # operands are not loaded ahead
-    ],
-)
-def test_other_boxes_do_not_pass_through_registers(
-    value: str, options: dict[str, int], tmp_path: Path
-) -> None:
-    assert "_line" not in made(tmp_path, value, **options).text  # type: ignore[arg-type]

@@ -6,13 +6,15 @@ import random
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import eatss
 from eatss.base.diagnostics import InputError
 from eatss.program import Program
 from eatss.session.session import Session
 from eatss.verify import Verification, verify
-from tests.examples import with_long
+from tests.examples import examples
 
 HEAD = """
 #ifndef N
@@ -33,21 +35,14 @@ PRODUCT = "A[i][e][f] * B[f][e][j]"  # the other way round in one: two loops sta
 
 JOINED = {
     "added": f"{LOOPS} {SUM} C[i][j] += {PRODUCT};",
-    "subtracted": f"{LOOPS} {SUM} C[i][j] -= {PRODUCT};",
     "greatest": f"{LOOPS} {SUM} C[i][j] = fmax(C[i][j], {PRODUCT});",
-    "from zero": f"{LOOPS} {{ C[i][j] = 0; {SUM} C[i][j] += {PRODUCT}; }}",
-    "scaled after": f"{LOOPS} {{ {SUM} C[i][j] += {PRODUCT}; C[i][j] = 2.0 * C[i][j]; }}",
     "triangular": f"{LOOPS} for (int e = 0; e < M; e++) for (int f = 0; f <= e; f++)"
     f" C[i][j] += {PRODUCT};",
-    "three loops": f"for (int i = 0; i < N; i++) for (int j = 0; j < N; j++) {SUM}"
-    " for (int g = 0; g < 3; g++) C[i][j] += A[i][e][f] * B[e][f][j] * P[i][j][e][g];",
 }
 LEFT = {
     "seen in between": f"{LOOPS} {SUM} {{ C[i][j] += {PRODUCT}; P[i][j][e][f] = C[i][j]; }}",
-    "two to one element": f"{LOOPS} {SUM} {{ C[i][j] += A[i][e][f]; C[i][j] += B[f][e][j]; }}",
     "started anew": f"{LOOPS} for (int e = 0; e < M; e++) {{ C[i][j] = 0;"
     f" for (int f = 0; f < M; f++) C[i][j] += {PRODUCT}; D[i][j] += C[i][j]; }}",
-    "no sum": f"{LOOPS} {SUM} C[i][j] = 0.5 * C[i][j] + {PRODUCT};",
 }
 SIZES = [{"N": 5, "M": 7}, {"N": 18, "M": 9}, {"N": 3, "M": 1}, {"N": 4, "M": 0}]
 
@@ -62,8 +57,7 @@ def loops_of(text: str) -> set[str]:
     return {loop.name for kernel in region.scheduled.kernels for loop in kernel.loops}
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("what", with_long(JOINED, ("subtracted", "added", "three loops")))
+@pytest.mark.parametrize("what", ["greatest", "triangular"])
 def test_sums_over_several_loops_are_tiled(what: str, tmp_path: Path) -> None:
     text = HEAD + JOINED[what] + TAIL
     assert {"e", "f"} <= loops_of(text)
@@ -74,8 +68,7 @@ def test_sums_over_several_loops_are_tiled(what: str, tmp_path: Path) -> None:
     assert not found.bit_equal
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("what", LEFT)
+@pytest.mark.parametrize("what", ["seen in between", "started anew"])
 def test_sums_whose_order_is_seen_keep_it(what: str, tmp_path: Path) -> None:
     text = HEAD + LEFT[what] + TAIL
     assert not {"e", "f"} <= loops_of(text)
@@ -83,10 +76,8 @@ def test_sums_whose_order_is_seen_keep_it(what: str, tmp_path: Path) -> None:
     assert (found.status, found.message) == ("ok", "")
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("what", with_long(["from zero", "added", "triangular"], ["added"]))
-def test_strict_sums_keep_their_order(what: str, tmp_path: Path) -> None:
-    text = HEAD + JOINED[what] + TAIL
+def test_strict_sums_keep_their_order(tmp_path: Path) -> None:
+    text = HEAD + JOINED["triangular"] + TAIL
     program, found = made(text, tmp_path, strict_fp=True)
     assert (found.status, found.bit_equal) == ("ok", True)
     assert {dict(kernel.tile_sizes).get("e", 1) for kernel in program.kernels} == {1}
@@ -123,9 +114,12 @@ def random_sum(seed: int) -> tuple[str, dict[str, int]]:
     return text, tiles
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(40))
-def test_random_sums_are_right_in_any_tiles(seed: int, tmp_path: Path) -> None:
+@settings(max_examples=examples(3), suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 2**32))
+def test_random_sums_are_right_in_any_tiles(
+    seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     text, tiles = random_sum(seed)
-    _, found = made(text, tmp_path, tiles=tiles)
+    tiles = {name: size for name, size in tiles.items() if name in loops_of(text)}
+    _, found = made(text, tmp_path_factory.mktemp("sums"), tiles=tiles)
     assert (found.status, found.message) == ("ok", ""), text

@@ -7,21 +7,18 @@ from collections.abc import Callable
 from itertools import chain, product
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import eatss
-from eatss.base.shipped import data_directory
 from eatss.lower.pieces import NameTable
 from eatss.lower.promotion import CopyLoop, copy_loop
 from eatss.lower.recipe import CodegenOptions
-from eatss.plan.stage import LEAST_IN_A_ROW, MOST_IN_PIECES, Stage, copied_in_rows
+from eatss.plan.stage import LEAST_IN_A_ROW, MOST_IN_PIECES, copied_in_rows
 from eatss.program import Constant, Program, evaluate
-from eatss.verify import Verification, verify
+from eatss.verify import verify
 
 Generate = Callable[..., Program]
-Check = Callable[..., Verification]
 
 OPTIONS = CodegenOptions(
     tile_sizes=(("", (("i", 32), ("j", 32), ("k", 16))),),
@@ -53,20 +50,6 @@ def fills_rows(rows: int, columns: int, threads: int, width: int) -> bool:
     few = rows * (columns // width) <= MOST_IN_PIECES * threads
     pieces = lanes * width in range(LEAST_IN_A_ROW, columns) and few
     return (lanes * width == columns or pieces) and rows * lanes % threads == 0
-
-
-def staged_width(sizes: tuple[int, ...], threads: int, width: int) -> int:
-    """Return the elements of 16 bytes that a thread copies of a padded tile at a time, or 1."""
-    *others, row = sizes
-    stage = Stage(
-        extents=sizes,
-        declared=(*others, row + width),
-        rows=(*(False for _ in others), True),
-        element_bytes=16 // width,
-        threads=threads,
-        aligned=True,
-    )
-    return int(stage.width)
 
 
 def copied(walk: CopyLoop, threads: int) -> list[list[tuple[int, ...]]]:
@@ -142,96 +125,6 @@ def test_neighbouring_threads_copy_what_follows_in_a_row(
             assert others == [(row, column + width * one) for one in range(1, lanes)]
 
 
-@pytest.mark.parametrize(
-    ("sizes", "threads", "width", "lanes", "turns"),
-    [
-        ((16, 192), 256, 4, 16, 3),
-        ((32, 192), 256, 4, 16, 6),
-        ((16, 192), 256, 2, 32, 6),
-        ((32, 96), 256, 4, 8, 3),
-        ((64, 96), 256, 4, 8, 6),
-        ((16, 96), 256, 2, 16, 3),
-        ((32, 192), 64, 4, 16, 24),  # as many as a thread may copy so
-        ((64, 24), 128, 4, 2, 3),  # eight elements: the least
-        ((64, 128), 256, 4, 32, 8),  # whole rows
-        ((256, 4), 256, 4, 1, 1),  # and however short
-    ],
-)
-def test_rows_of_three_times_a_power_of_two_are_copied_in_vectors(
-    sizes: tuple[int, int], threads: int, width: int, lanes: int, turns: int
-) -> None:
-    assert staged_width(sizes, threads, width) == width
-    walk = copy_loop(sizes, threads, "thread", NameTable(), width)
-    assert walk.count == turns
-    first = [own[0] for own in copied(walk, threads)]
-    assert first == [(one // lanes, width * (one % lanes)) for one in range(threads)]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "threads", "width"),
-    [
-        ((8, 192), 256, 4),  # sixteen rows at a time
-        ((24, 192), 256, 4),
-        ((16, 96), 256, 4),  # thirty-two
-        ((256, 12), 256, 4),  # a vector of each row: less than a sector
-        ((128, 12), 256, 2),  # two of two
-        ((64, 14), 64, 2),  # seven of two
-        ((64, 192), 250, 4),
-        ((64, 192), 64, 4),  # forty-eight vectors a thread
-        ((64, 190), 256, 4),  # no whole vectors
-        ((1, 192), 256, 4),
-        ((4, 16, 192), 256, 4),
-        ((16, 192, 1), 256, 4),  # rows that are not along the last dimension
-    ],
-)
-def test_what_threads_do_not_fill_is_not_copied_in_vectors(
-    sizes: tuple[int, ...], threads: int, width: int
-) -> None:
-    assert staged_width(sizes, threads, width) == 1
-
-
-def test_the_least_of_a_row_counts_elements() -> None:
-    assert LEAST_IN_A_ROW == 8
-    rows, threads = 256, 256
-    for columns, width, whole in ((24, 1, True), (12, 1, False), (12, 2, False), (24, 4, True)):
-        lanes = taken_together(columns // width, threads)
-        assert (lanes * width >= LEAST_IN_A_ROW) == whole
-        assert copied_in_rows((rows, columns), threads, width) == whole
-    assert not copy_loop((rows, 12), threads, "thread", NameTable()).unrolled
-    assert copy_loop((rows, 24), threads, "thread", NameTable()).unrolled
-
-
-@pytest.mark.long
-def test_even_and_odd_rows_are_right(generate: Generate, verify_kernel: Check) -> None:
-    program = generate("gemm", options=OPTIONS)
-    assert "const bool wide_A = eatss_is_aligned(A) && NK % 2 == 0;" in program.text
-    assert verify_kernel(program, EVEN + ODD).ok
-
-
-@pytest.mark.long
-def test_a_copy_that_begins_elsewhere_is_seen(generate: Generate, broken: Check) -> None:
-    program = generate("gemm", options=OPTIONS)
-    found = broken(program, "eatss_is_aligned(A) && NK % 2 == 0", "true", ODD)
-    assert not found.ok
-
-
-@pytest.mark.samples(1)
-@pytest.mark.parametrize(("columns", "wide"), [(4000, True), (4001, False)])
-def test_rows_of_known_length_decide_by_themselves(columns: int, wide: bool) -> None:
-    program = eatss.codegen(
-        data_directory("kernels") / "gemm.c",
-        gpu="h200",
-        defines={"NI": 4000, "NJ": columns, "NK": 4000},
-        tiles={"i": 64, "j": 64, "k": 16},
-        block=(16, 8),
-        placements={"A": "shared", "B": "shared"},
-        instructions=["mma_f64_16x8x16"],
-    )
-    kernel = program.text.partition("__global__")[2]
-    assert "wide_A" in kernel
-    assert ("wide_B" in kernel) == wide or "NJ % 2" in kernel
-
-
 def test_rows_of_boxes_are_whole_multiples(generate: Generate) -> None:
     text = generate("gemm", options=OPTIONS).text
     rows = re.findall(r"EATSS_TRACKED\(double\) [AB](?:\[\d+\])*\[(\d+)\];", text)
@@ -261,13 +154,3 @@ def test_the_box_of_a_star_is_loaded_as_a_whole(tmp_path: Path) -> None:
     copy = staged(NEST + f"B[i][j] = {STAR};", "double A[N][N], double B[N][N]", tmp_path)
     assert "if (j0 >= 1 && j0 + 33 <= N && i0 + 33 <= N && i0 >= 1)" in copy
     assert "||" not in copy  # beside the array, each element is tested for the array's own bounds
-
-
-@pytest.mark.long
-def test_an_array_without_end_and_a_box_hardly_read_are_tested_element_by_element(
-    tmp_path: Path,
-) -> None:
-    unknown = staged(NEST + f"B[i][j] = {STAR};", "double A[][N], double B[N][N]", tmp_path)
-    assert "||" in unknown
-    diagonal = "for (int k = 0; k < 8; k++) for (int i = 1; i < N; i++) B[k][i] = A[i][i];"
-    assert "if (x" in staged(diagonal, "double A[N][N], double B[8][N]", tmp_path)

@@ -15,14 +15,7 @@ from eatss.lower.recipe import CodeRequest
 from eatss.program import Program
 from eatss.session.session import Session
 
-LONG = ("correlation", "fdtd-apml", "heat-3d", "seidel-2d", "gramschmidt", "3mm")
-PROGRAMS = (
-    "gemm",
-    "atax",
-    "lu",
-    "doitgen",
-    *(pytest.param(one, marks=pytest.mark.long) for one in LONG),
-)
+PROGRAMS = ("gemm", "atax", "lu")
 
 
 @pytest.fixture(scope="session", params=PROGRAMS)

@@ -10,7 +10,6 @@ from eatss.lower.kernel.barriers import (
     barrier_faults,
     barriers_in,
     needed_barriers_only,
-    passed_on,
     without_barrier,
 )
 from eatss.lower.kernel.nodes import (
@@ -126,11 +125,6 @@ def test_barriers_that_are_not_needed_are_left_out() -> None:
     assert needed_barriers_only((SYNC, SYNC)) == ()
 
 
-def test_what_has_faults_keeps_its_barriers() -> None:
-    body = (fill(S), use(S), SYNC)
-    assert needed_barriers_only(body) == body
-
-
 @pytest.mark.parametrize("at", [0, 1])
 def test_a_barrier_is_taken_out_by_its_number(at: int) -> None:
     body = (loop(SYNC, use(S)), If(conditions=(N,), body=(), orelse=(SYNC,)))
@@ -139,7 +133,6 @@ def test_a_barrier_is_taken_out_by_its_number(at: int) -> None:
     assert (fewer[0] == body[0]) == (at == 1)
 
 
-@pytest.mark.samples(1)
 def test_one_barrier_fewer_fails_in_every_kernel(made: tuple[Program, list[Kernel]]) -> None:
     for kernel in made[1]:
         assert barrier_faults(kernel.body) == ()
@@ -160,10 +153,6 @@ def test_a_vote_reads_its_boxes_and_all_threads_have_to_get_to_it() -> None:
     some = If(conditions=(THREAD,), body=(vote(S),))
     assert "a vote stands" in barrier_faults([fill(S), SYNC, some])[0]
     assert "a vote stands" in barrier_faults([fill(S), SYNC, vote(S, unless=THREAD)])[0]
-
-
-def test_a_vote_is_no_barrier_since_threads_meet_there_only_at_times() -> None:
-    assert "may still read" in barrier_faults([fill(S), SYNC, vote(S), fill(S)])[0]
 
 
 def together(*, number: IntExpr = N, own: IntExpr = ZERO) -> PutTogether:
@@ -252,8 +241,3 @@ def test_phases_meet_in_global_memory(body: tuple[Node, ...], faults: tuple[str,
     mended = with_barriers(body)
     assert barrier_faults(mended) == ()
     assert barriers_in(mended) == (1 if faults or SYNC in body else 0)
-
-
-def test_arrays_that_phases_pass_on_are_known() -> None:
-    body = (phase("1", copied(G, H)), phase("2", copied(A, G), copied(A, A)))
-    assert passed_on(body) == {G.buffer}

@@ -192,7 +192,6 @@ def test_what_the_launch_relies_on_stays() -> None:
         assert said in found
 
 
-@pytest.mark.samples(2)
 def test_every_kernel_is_well_formed(made: tuple[Program, list[Kernel]]) -> None:
     program, kernels = made
     sizes = [parameter.name for parameter in program.parameters]

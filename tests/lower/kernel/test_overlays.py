@@ -8,13 +8,12 @@ from dataclasses import replace
 import pytest
 
 from eatss.cuda.kernel_printer import kernel_text
-from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_barrier
-from eatss.lower.kernel.checks import kernel_faults, overlay_faults, uses_of
+from eatss.lower.kernel.barriers import barrier_faults
+from eatss.lower.kernel.checks import kernel_faults, overlay_faults
 from eatss.lower.kernel.nodes import (
     Argument,
     Barrier,
     Buffer,
-    Commit,
     Copy,
     Element,
     Extents,
@@ -24,9 +23,7 @@ from eatss.lower.kernel.nodes import (
     Let,
     Node,
     Space,
-    Wait,
 )
-from eatss.lower.transform.barriers import with_barriers
 from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
 
@@ -121,17 +118,6 @@ def test_what_boxes_may_lose(body: tuple[Node, ...], faults: tuple[str, ...]) ->
     assert overlay_faults(body, ()) == ()
 
 
-def test_a_group_is_in_use_from_its_first_copy_on() -> None:
-    groups = {"S": 0, "U": 0, "T": 1}
-    ahead = (fill("S", ahead=True), Commit(), fill("U"), loop(use("S")), use("U"))
-    assert uses_of((*ahead, nest("T")), groups) == {0: (0, 4), 1: (5, 5)}
-
-
-def test_a_box_has_one_place() -> None:
-    body = (nest("S"), nest("T"))
-    assert overlay_faults(body, (("S",), ("S", "T"))) == ("S lies in two places",)
-
-
 def made(
     body: Sequence[Node], sizes: dict[str, int], overlaid: tuple[tuple[str, ...], ...]
 ) -> Kernel:
@@ -188,22 +174,3 @@ def test_a_barrier_stands_between_boxes_in_the_same_memory() -> None:
     assert barrier_faults((fill("S"), fill("T")), GROUPS) == (  # equal places, other elements
         "T is written by several threads at a time",
     )
-
-
-def test_a_copy_under_way_is_waited_for_before_another_box_is_there() -> None:
-    sent = (fill("S", ahead=True), Commit())
-    together = ("T is written by several threads at a time",)
-    assert barrier_faults((*sent, SYNC, fill("T")), GROUPS) == together
-    assert barrier_faults((*sent, Wait(pending=0), fill("T")), GROUPS) == together
-    assert barrier_faults((*sent, Wait(pending=0), SYNC, fill("T")), GROUPS) == ()
-    assert barrier_faults((*sent, SYNC, fill("T"))) == ()
-
-
-def test_barriers_are_put_between_nests_and_round_the_loop_over_tiles() -> None:
-    parts = ((fill("S"), use("S")), (fill("T"), use("T")))
-    body = (tiles(*parts[0], *parts[1]),)
-    found = with_barriers(body, GROUPS)
-    assert found == (tiles(fill("S"), SYNC, use("S"), SYNC, fill("T"), SYNC, use("T"), SYNC),)
-    for number in range(barriers_in(found)):
-        assert barrier_faults(without_barrier(found, number), GROUPS)
-    assert barriers_in(with_barriers(body)) < barriers_in(found)

@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eatss.lower.kernel.barriers import (
-    ANY,
-    Stage,
     barrier_faults,
     may_meet,
     stage_of,
@@ -40,7 +38,6 @@ Use: TypeAlias = tuple[str, str]
 
 N, SYNC, COMMIT = Name("n"), Barrier(), Commit()
 READ_EARLY = "S is read before all threads have written their part of it"
-WRITTEN_EARLY = "S is written while other threads may still read it"
 
 
 def box(stages: int) -> Buffer:
@@ -95,24 +92,6 @@ def test_a_pipeline_needs_one_barrier_and_its_wait(stages: int, last: bool) -> N
     assert barrier_faults(pipeline(stages, wait=stages - 2, last=last)) == ()
     assert barrier_faults(pipeline(stages, wait=stages - 1, last=last)) == (READ_EARLY,)
     assert READ_EARLY in barrier_faults(pipeline(stages, wait=stages - 2, last=last, sync=False))
-
-
-def test_a_barrier_does_not_wait_for_copies() -> None:
-    assert barrier_faults([send(2, Constant(0)), SYNC, use(2, Constant(0))]) == (READ_EARLY,)
-    waits: list[Node] = [Wait(pending=0), SYNC, use(2, Constant(0))]
-    assert barrier_faults([send(2, Constant(0)), COMMIT, *waits]) == ()
-    assert barrier_faults([send(2, Constant(0)), *waits]) == (READ_EARLY,)  # no group
-    backwards: list[Node] = [SYNC, Wait(pending=0), use(2, Constant(0))]
-    assert barrier_faults([send(2, Constant(0)), COMMIT, *backwards]) == (READ_EARLY,)
-
-
-def test_stages_of_different_loops_may_be_the_same() -> None:
-    here, other = Stage(3, 1, "k"), Stage(3, 2, "l")
-    assert not may_meet(here, Stage(3, 2, "k"))
-    assert may_meet(here, other)
-    assert may_meet(here, ANY)
-    assert may_meet(here, Stage(3, 2))
-    assert here.behind("k") == ANY
 
 
 @given(st.integers(2, 5), st.integers(0, 9), st.integers(0, 4))

@@ -11,10 +11,10 @@ from itertools import product
 import pytest
 
 from eatss.lower.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
-from eatss.lower.kernel.nodes import Buffer, Copy, Element, Extents, For, If, Kernel, Let, Scope
-from eatss.lower.kernel.uses import Needs, buffers_of, names_of, needs_of, without_unused
+from eatss.lower.kernel.nodes import Buffer, Copy, Element, Extents, For, Kernel, Let, Scope
+from eatss.lower.kernel.uses import needs_of, without_unused
 from eatss.polyhedral.expression import ElementType
-from eatss.program import Apply, Constant, Name, Operator, Program, c_text, evaluate
+from eatss.program import Apply, Constant, Name, Operator, Program, evaluate
 
 N, AT, T = Name("n"), Name("i"), Name("t")
 A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, layout=Extents((N, N)))
@@ -30,13 +30,6 @@ def element(buffer: Buffer, *subscripts: Name | Constant | Apply) -> Element:
 STORE = Copy(target=element(A, AT, T), source=element(R, Constant(2)))
 
 
-def test_names_are_those_of_expressions_and_of_places_in_row_major_order() -> None:
-    assert names_of([STORE]) == {"i", "t", "n"}  # n is the length of a row
-    assert buffers_of([STORE]) == {A, R}
-    loop = For(counter="k", lower=T, condition=AT, step=N, body=(STORE,))
-    assert names_of([If(conditions=(Name("x"),), body=(), orelse=(loop,))]) == {"x", "i", "t", "n"}
-
-
 def test_constants_that_nothing_mentions_are_left_out_wherever_they_stand() -> None:
     used, unused = Let(name="i", value=T), Let(name="j", value=T)
     body = (used, unused, Scope(body=(unused.__class__(name="t", value=N), STORE)))
@@ -46,20 +39,6 @@ def test_constants_that_nothing_mentions_are_left_out_wherever_they_stand() -> N
     assert [type(node) for node in scope.body] == [Let, Copy]
     nested = For(counter="k", lower=T, condition=T, step=T, body=(Let(name="u", value=N),))
     assert without_unused([nested]) == (For(counter="k", lower=T, condition=T, step=T, body=()),)
-
-
-def test_a_constant_that_only_a_constant_mentions_stays() -> None:
-    first, second = Let(name="a", value=N), Let(name="b", value=Name("a"))
-    assert without_unused([first, second]) == (first,)
-
-
-def test_needs_join() -> None:
-    one = Needs(what=frozenset({"dynamic"}), operators=frozenset({Operator.MIN}))
-    used = frozenset({(ATOMIC_ADD, ElementType.FLOAT)})
-    other = Needs(what=frozenset({"static"}), instructions=used)
-    both = one.joined(other)
-    assert both.what == {"static", "dynamic"}
-    assert (both.instructions, both.operators) == (other.instructions, one.operators)
 
 
 # beside the text of real programs
@@ -143,11 +122,6 @@ def test_no_two_elements_lie_in_one_place(one: Extents) -> None:
     assert all(0 <= place < one.elements for place in places)
 
 
-def test_strides_are_those_of_the_allocated_box() -> None:
-    strides = Extents((Name("n"), Name("m"), Constant(8)), padding=1).strides
-    assert [c_text(stride) for stride in strides] == ["9 * m", "9", "1"]
-
-
 @pytest.mark.parametrize("one", [layout(32, 32, padding=1), layout(32, 32, swizzle=32)])
 def test_a_column_lies_in_all_banks(one: Extents) -> None:
     column = [one.address([Constant(row), Constant(5)]) for row in range(32)]
@@ -163,8 +137,3 @@ def test_a_swizzle_that_leaves_the_row_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match="does not fit"):
         layout(*extents, padding=padding, swizzle=swizzle)
-
-
-def test_the_text_of_a_swizzle() -> None:
-    places = layout(16, 16, swizzle=8).place([Name("i"), Name("j")])
-    assert [c_text(place) for place in places] == ["i", "(j ^ (i % 8))"]

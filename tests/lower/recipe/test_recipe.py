@@ -28,7 +28,6 @@ from eatss.choose.selection import Selection
 from eatss.cli.options import read_selection
 from eatss.frontend.options import Reading
 from eatss.lower.recipe import (
-    PLAN,
     CodegenOptions,
     CodeRequest,
     KernelRecipe,
@@ -64,69 +63,28 @@ def decided(kernel: str, limit: int | None = None, **own: Any) -> Recipe:
     return session.recipe(selection, H200, wanted, limit)
 
 
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "as selected": {},
-    "strict": {"strict_fp": True},
-    "own sizes": {"tiles": {"kernel0": {"i": 32}}, "block": {"kernel0": {"i": 4}}},
-    "own places": {"placements": {"A": "l1"}},
-    "wide, with lines": {"index_bits": 64, "line_info": True},
-    "little shared memory": {"limit": 8192},
-}
-
-
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize(
-    "kernel",
-    [
-        "gemm",
-        pytest.param("atax", marks=pytest.mark.long),
-        pytest.param("gramschmidt", marks=pytest.mark.long),
-    ],
+    "options", [{"strict_fp": True}, {"block": {"kernel0": {"i": 4}}, "placements": {"A": "l1"}}]
 )
 def test_a_recipe_that_was_kept_makes_the_same_program(
-    kernel: str, options: Mapping[str, Any], tmp_path: Path
+    options: Mapping[str, Any], tmp_path: Path
 ) -> None:
-    if kernel == "gramschmidt" and "block" in options:
-        options = {"tiles": {"j": 32}}
-    recipe = decided(kernel, **options)
-    program = analysed(kernel).generate(recipe, H200)
+    recipe = decided("gemm", **options)
+    program = analysed("gemm").generate(recipe, H200)
     kept = tmp_path / "recipe.json"
     kept.write_text(recipe_text(recipe))
     save_program(program, tmp_path)
     for path in (kept, tmp_path):
         again = read_recipe(path)
         assert again == recipe
-        assert analysed(kernel).generate(again, H200) == program
+        assert analysed("gemm").generate(again, H200) == program
     assert load_program(tmp_path) == program
     assert program.recipe == recipe_to_dict(recipe)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "source", sorted(data_directory("kernels").glob("*.c")), ids=lambda p: p.stem
-)
-def test_every_kernel_is_made_again_from_its_recipe(source: Path) -> None:
-    recipe = decided(source.stem)
-    program = analysed(source.stem).generate(recipe, H200)
-    assert analysed(source.stem).generate(recipe_from_dict(program.recipe or {}), H200) == program
-
-
-def test_an_edited_recipe_is_carried_out() -> None:
-    recipe = decided("gemm")
-    document = recipe_to_dict(recipe)
-    document["kernels"][0]["tile_sizes"]["k"] = 8
-    edited = recipe_from_dict(document)
-    (kernel,) = analysed("gemm").generate(edited, H200).kernels
-    assert dict(kernel.tile_sizes)["k"] == 8
-    assert dict(analysed("gemm").generate(recipe, H200).kernels[0].tile_sizes)["k"] != 8
-
-
-@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("gpu", "wanted", "boxes"),
-    [("h200", 1, 1), ("h200", 2, 2), ("h200", 3, 2), ("v100", 3, 1)],
-    ids=["one", "as selected", "more than a block can have", "a card that cannot copy ahead"],
+    [("h200", 1, 1), ("v100", 3, 1)],
 )
 def test_what_is_expected_with_boxes_of_the_user_is_the_prediction_of_the_code(
     gpu: str, wanted: int, boxes: int
@@ -192,20 +150,12 @@ def test_a_recipe_is_read_as_it_was_written(recipe: Recipe) -> None:
     assert recipe_from_dict(json.loads(recipe_text(recipe))) == recipe
 
 
-@pytest.mark.samples(4)
 @pytest.mark.parametrize(
     "damage",
     [
         lambda d: d.pop("gpu"),
-        lambda d: d.update(schema_version=99),
-        lambda d: d.update(kernels=3),
         lambda d: d.update(kernels=["k"]),
-        lambda d: d["kernels"][0].update(tile_sizes=[["i", 3]]),
-        lambda d: d["kernels"][0]["tile_sizes"].update(i="wide"),
         lambda d: d["kernels"][0].pop("block"),
-        lambda d: d["options"].update(index_bits=16),
-        lambda d: d["options"].update(index_bits=64.0),
-        lambda d: d["options"].update(strict_pf=True),
         lambda d: d["kernels"][0].update(note="mine"),
     ],
 )
@@ -216,28 +166,7 @@ def test_what_is_no_recipe_is_refused(damage: Any) -> None:
         recipe_from_dict(document)
 
 
-@pytest.mark.parametrize(
-    ("text", "code"), [("{", "EATSS-K017"), ("[1]", "EATSS-K017"), (None, "EATSS-C009")]
-)
-def test_files_that_hold_no_recipe(text: str | None, code: str, tmp_path: Path) -> None:
-    path = tmp_path / "recipe.json"
-    if text is not None:
-        path.write_text(text)
-    with pytest.raises(InputError, match=code):
-        read_recipe(path)
-
-
-def test_a_plan_without_a_recipe_has_none(tmp_path: Path) -> None:
-    (tmp_path / PLAN).write_text("{}")
-    with pytest.raises(InputError, match="EATSS-K017"):
-        read_recipe(tmp_path)
-
-
 # where it does not belong
-
-
-MMA = "mma_f64_16x8x16"
-UNKNOWN = PlacedReference(array="Z", access="Z[i]", statements=("S0",), memory="l1")
 
 
 def wanted(**options: Any) -> Recipe:
@@ -250,30 +179,15 @@ def changed(**changes: Any) -> Recipe:
     return replace(recipe, kernels=(replace(kernel, **changes),))
 
 
-@pytest.mark.samples(7)
 @pytest.mark.parametrize(
     ("recipe", "why"),
     [
         (lambda: replace(decided("gemm"), gpu="a100-40gb"), "it is for a100-40gb"),
-        (lambda: replace(decided("gemm"), dtype="float"), "it is for float"),
-        (lambda: decided("atax"), "it has the kernels kernel0, kernel1"),
         (lambda: changed(statements=("S0",)), "other statements"),
-        (lambda: changed(tile_sizes=(("i", 4), ("j", 4))), "a tile size for each loop"),
-        (lambda: changed(tile_sizes=()), "a tile size for each loop"),
         (lambda: changed(tile_sizes=(("i", 4), ("j", 0), ("k", 4))), "not from 1 to 1048576"),
-        (lambda: changed(tile_sizes=(("i", 4), ("j", 4), ("k", 2**31))), "not from 1 to 1048576"),
-        (lambda: changed(block=(("i", 0),)), "not from 1 to 1024"),
-        (lambda: changed(block=(("i", 10**9),)), "not from 1 to 1024"),
         (lambda: changed(block=(("z", 4),)), "along other loops"),
-        (lambda: changed(host_loop="z"), "another loop on the host"),
-        (lambda: changed(references=(UNKNOWN,)), "other references"),
         (lambda: changed(spread=SplitK(lanes=3, tile=1, chunks=1)), "over 3 threads"),
-        (lambda: changed(spread=SplitK(lanes=64, tile=1, chunks=1)), "over 64 threads"),
-        (lambda: changed(spread=SplitK(lanes=2, tile=1, chunks=10**12)), "no launch has"),
         (lambda: changed(warps=WarpUse(instruction="fma", stages=1)), "no instruction of warps"),
-        (lambda: changed(warps=WarpUse(instruction="x", stages=1)), "no instruction of warps"),
-        (lambda: changed(warps=WarpUse(instruction=MMA, stages=9)), "not 1 to 8"),
-        (lambda: wanted(shared_limit_bytes=10**9), "1000000000 bytes of shared memory"),
         (lambda: wanted(shared_limit_bytes=-5), "-5 bytes of shared memory"),
     ],
 )
@@ -281,23 +195,6 @@ def test_a_recipe_for_another_program_is_refused(recipe: Any, why: str) -> None:
     with pytest.raises(InputError, match=why) as caught:
         analysed("gemm").generate(recipe(), H200)
     assert caught.value.code == "EATSS-K018"
-
-
-@pytest.mark.samples(1)
-@pytest.mark.parametrize(
-    ("recipe", "code"),
-    [
-        (lambda: wanted(tile_sizes=(("", (("z", 4),)),)), "EATSS-K001"),
-        (lambda: wanted(tile_sizes=(("kernel0", (("i", 2**30),)),)), "EATSS-K002"),
-        (lambda: wanted(tile_sizes=(("kernel9", (("i", 4),)),)), "EATSS-K013"),
-        (lambda: wanted(block=(("", (64, 64)),)), "EATSS-K003"),
-        (lambda: wanted(placements=(("Z", "shared"),)), "EATSS-K005"),
-    ],
-)
-def test_what_the_user_wanted_is_checked_as_options_are(recipe: Any, code: str) -> None:
-    with pytest.raises(InputError) as caught:
-        analysed("gemm").generate(recipe(), H200)
-    assert caught.value.code == code
 
 
 def test_nothing_is_chosen_beside_a_recipe() -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,14 +34,12 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import constant_trips, every, with_expressions
 from eatss.lower.transform.register_prefetch import Prefetch, Shares, StepsAhead
-from eatss.plan.contract import FRAGMENT_PLACES, UNROLLED_A_THREAD, parts_behind, steps_of_a_part
+from eatss.plan.contract import UNROLLED_A_THREAD, parts_behind, steps_of_a_part
 from eatss.polyhedral.expression import ElementType, Read
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, substitute, total
+from eatss.program import Apply, Constant, Name, Operator, evaluate, substitute
 
 PLENTY = 255
 MANY = 16
-STEPS = 4
-"""Registers of a step's fragments, in words: two doubles."""
 
 SUMS = Buffer(
     name="sum",
@@ -251,19 +248,6 @@ def test_steps_in_parts_multiply_what_was_loaded_for_them(
     assert machine.events == ["load", "load", *turn_ * turns]
 
 
-@given(STEPS_AND_PHASES, st.integers(1, 6))
-def test_steps_are_in_parts_where_they_are_too_many(steps: tuple[int, int], threads: int) -> None:
-    each, count = steps
-    found = split(each, count, threads)
-    size = steps_of_a_part(count, each, threads)
-    parts = [one for one in every(found.turn(())) if isinstance(one, For) and one.unroll == 1]
-    assert [(one.counter, one.step) for one in parts] == (
-        [("step0_part", Constant(size))] if size else []
-    )
-    if size:
-        assert written(found.turn(())) <= UNROLLED_A_THREAD * threads
-
-
 def written(nodes: Sequence[Node]) -> int:
     """Return how many products code has, of a loop that is unrolled those of all turns."""
     count = 0
@@ -277,50 +261,6 @@ def written(nodes: Sequence[Node]) -> int:
         else:
             count += isinstance(node, Compute)
     return count
-
-
-def test_a_cache_keeps_what_is_in_parts() -> None:
-    assert written(split(1, 8, 1).turn(())) == 8
-    assert written(split(1, 30, 1).turn(())) == 4 + 2  # 7 × 4 steps, and the two behind
-    assert written(split(2, 30, 1).turn(())) == 2 * (2 + 2)
-    assert written(split(2, 30, 2).turn(())) == 2 * (4 + 2)
-
-
-def test_the_counter_of_parts_is_a_free_name() -> None:
-    found = StepsAhead.of([nest(0, 30, by="threads")], PLENTY)
-    assert found is not None
-    taken = {"step0", "step0_part"}
-    counters = [
-        one.counter for one in every(found.in_parts(1, taken).turn(())) if isinstance(one, For)
-    ]
-    assert counters[:2] == ["step0_part_1", "step0"]
-    assert taken == {"step0", "step0_part", "step0_part_1"}
-
-
-def test_where_a_turn_has_no_products_parts_change_nothing() -> None:
-    inside = If(conditions=(Name("some"),), body=(nest(0, 30, by="threads"),), orelse=())
-    found = StepsAhead.of([inside], PLENTY)
-    assert found is not None
-    parts = found.in_parts(1, set())
-    assert parts != found
-    assert (parts.tests, parts.declarations()) == (found.tests, found.declarations())
-    machine = Machine()
-    machine.run(parts.first(), {}, 0)
-    for turn, some in enumerate((1, 0, 1)):
-        machine.run(parts.turn((NEXT_TURN, *parts.first())), {"some": some}, turn)
-    assert machine.done == [(turn, "box0", step) for turn in (0, 2) for step in range(30)]
-
-
-def test_products_of_warps_and_few_steps_are_in_no_parts() -> None:
-    for steps, threads in (
-        (Prefetch(phases=(nest(0, 30),)), 1),
-        (Prefetch(phases=(nest(0, 8, by="threads"),)), 1),
-        (Prefetch(phases=(nest(0, 30, by="threads"),)), 4),
-        (in_phases(4), 1),
-    ):
-        found, taken = StepsAhead(votes=(), tests=(), steps=(steps,), orelse=()), {"step0"}
-        assert found.in_parts(threads, taken) == found
-        assert taken == {"step0"}
 
 
 def copies(count: int) -> tuple[Node, ...]:
@@ -371,28 +311,6 @@ def copying_steps(found: StepsAhead, shares: Shares, copied: int, count: int) ->
     return len(steps)
 
 
-@pytest.mark.parametrize(
-    ("counts", "stages", "most"),
-    [
-        ((8,), 2, 4),
-        ((8,), 3, 7),
-        ((4,), 2, 2),
-        ((4,), 4, 3),
-        ((4, 4), 2, 3),
-        ((4, 4), 3, 3),
-        ((1, 6), 2, 0),
-        ((1, 6), 3, 0),
-    ],
-)
-def test_copies_take_half_of_a_turn_or_all_of_it(
-    counts: tuple[int, ...], stages: int, most: int
-) -> None:
-    found = StepsAhead.of([nest(number, count) for number, count in enumerate(counts)], PLENTY)
-    assert found is not None
-    shares = found.shares(copies(60), stages, PLENTY)
-    assert (0 if shares is None else shares.steps) == most
-
-
 @given(st.integers(2, 30).map(lambda half: 2 * half), st.integers(1, 6), st.integers(1, 60))
 def test_many_copies_stand_among_products_of_threads(count: int, threads: int, copied: int) -> None:
     found = split(1, count, threads)
@@ -408,66 +326,3 @@ def test_many_copies_stand_among_products_of_threads(count: int, threads: int, c
     assert written(nodes) <= UNROLLED_A_THREAD * threads
     steps = [one.step for one in every(nodes) if isinstance(one, For) and one.unroll == 1]
     assert steps == ([Constant(behind)] if size else [])
-
-
-def test_copies_among_products_of_threads_have_registers_of_their_own() -> None:
-    found = split(1, 16, 256)
-    words = 2 * STEPS + 2 * 8 + 2 * FRAGMENT_PLACES  # operands of two steps, sums, places
-    assert found.shares(copies(MANY), 2, words) is not None
-    assert found.shares(copies(MANY), 2, words - 1) is None
-    assert found.shares(copies(MANY - 1), 2, words) is None
-
-
-def test_copies_stand_in_front_of_several_products_of_threads() -> None:
-    assert split(2, 16, 256).shares(copies(60), 2, PLENTY) is None
-
-
-def test_an_odd_number_of_steps_has_no_two_sets() -> None:
-    for count in (1, 3, 5):
-        assert StepsAhead.of([nest(0, count)], PLENTY) is None
-    assert StepsAhead.of([nest(0, 4)], PLENTY) is not None
-
-
-def test_sums_and_two_steps_stay_in_registers() -> None:
-    needed = 2 * 8 + 2 * STEPS + FRAGMENT_PLACES
-    assert StepsAhead.of([nest(0, 2)], needed) is not None
-    assert StepsAhead.of([nest(0, 2)], needed - 1) is None
-
-
-def test_fragments_have_room_for_two_steps() -> None:
-    found = StepsAhead.of([nest(0, 2)], PLENTY)
-    assert found is not None
-    declared = [
-        one.buffer.layout.extents for one in found.declarations() if isinstance(one, Declare)
-    ]
-    assert declared == [(Constant(2), Constant(1))] * 2
-
-
-def test_where_a_turn_has_no_products_the_next_is_loaded_all_the_same() -> None:
-    tests: tuple[IntExpr, ...] = (Name("some"),)
-    inside = If(conditions=tests, body=(nest(0, 2),), orelse=())
-    found = StepsAhead.of([inside], PLENTY)
-    assert found is not None
-    assert found.tests == tests
-    machine = Machine()
-    machine.run(found.first(), {}, 0)
-    machine.run(found.turn((NEXT_TURN, *found.first())), {"some": 0}, 0)
-    machine.run(found.turn((NEXT_TURN, *found.first())), {"some": 1}, 1)
-    assert machine.done == [(1, "box0", 0), (1, "box0", 1)]
-
-
-def test_more_than_steps_of_products_stays() -> None:
-    whole = nest(0, 2)
-    plain = Fill(target=Element(buffer=SUMS, subscripts=(Constant(0),)), value=0)
-    assert StepsAhead.of([whole, plain], PLENTY) is None
-    otherwise = If(conditions=(Name("n"),), body=(whole,), orelse=(nest(1, 2),))
-    assert StepsAhead.of([otherwise], PLENTY) is None
-
-
-def test_counters_of_a_step_are_those_of_the_next_where_it_is_loaded() -> None:
-    found = StepsAhead.of([nest(0, 4)], PLENTY)
-    assert found is not None
-    scopes = [one for one in found.turn(()) if isinstance(one, For)]
-    (loop,) = scopes
-    reads = [read for one in loop.body if isinstance(one, Evaluate) for read in one.reads]
-    assert {read.subscripts for read in reads} == {(total(Name("step0"), Constant(1)),)}

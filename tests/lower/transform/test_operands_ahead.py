@@ -14,7 +14,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from eatss.lower.kernel.barriers import barrier_faults
 from eatss.lower.kernel.nodes import (
     AllFinite,
     Buffer,
@@ -26,17 +25,13 @@ from eatss.lower.kernel.nodes import (
     Fill,
     For,
     If,
-    Kernel,
     Let,
     Node,
     Scope,
     Source,
-    Staging,
-    Way,
 )
 from eatss.lower.kernel.uses import constant_trips, every, inside, with_expressions
 from eatss.lower.transform.operands_ahead import plain_steps
-from eatss.lower.transform.pipeline import pipelined
 from eatss.lower.transform.register_prefetch import StepsAhead
 from eatss.plan.contract import (
     FRAGMENT_PLACES,
@@ -329,41 +324,6 @@ def trips(node: Node, times: int) -> int:
     return sum(trips(one, times) for body in inside(node) for one in body)
 
 
-@pytest.mark.parametrize("number", [1, 2], ids=["steps", "phases"])
-@pytest.mark.parametrize(
-    ("depth", "threads", "size"),
-    [
-        (16, 1024, 0),
-        (16, 32, 0),  # all 256 products of a nest are kept
-        (16, 16, 4),  # eight steps are kept: 3 × 4, and 4
-        (32, 16, 6),  # 5 × 6, and 2
-        (32, 8, 2),  # four steps: 15 × 2, and 2
-    ],
-)
-def test_parts_are_of_as_many_steps_as_are_kept(
-    number: int, depth: int, threads: int, size: int
-) -> None:
-    own = [tile(4, 4, at(SUMS[0], *two)) for two in PLACES[:number]]
-    rest = [steps(depth, *own)]
-    found = in_parts(rest, threads * number)
-    assert found is not None
-    assert [one.step for one in parts_of(found)] == ([Constant(size)] if size else [])
-    assert ahead(found, depth, 3).sums == plainly(rest, depth, 3).sums
-    loads, adds = ["load"] * 8, ["add"] * 16
-    machine = ahead(found, depth, 1)
-    between = (loads + adds) * (depth * number - 1)
-    assert machine.events == loads + between + ["turn", *loads, *adds]
-
-
-def test_parts_have_a_counter_of_their_own() -> None:
-    taken = {*NAMES, "k_step_part"}
-    found = steps_ahead([steps(32, tile(4, 4))], threads=16, taken=taken)
-    assert found is not None
-    (part,) = parts_of(found.in_parts(16, taken))
-    assert part.counter == "k_step_part_1"
-    assert part.counter in taken
-
-
 @given(st.integers(1, 3), st.integers(0, 1))
 def test_operands_of_a_step_are_loaded_in_front_of_the_products_before(
     number: int, more: int
@@ -379,17 +339,6 @@ def test_operands_of_a_step_are_loaded_in_front_of_the_products_before(
 
 
 PLACES = ((Name("r"), Name("c")), (Name("c"), Name("r")), (Name("r"), Name("c")))
-
-
-def test_one_product_has_two_sets_of_operands_and_several_have_one() -> None:
-    one, two = (steps_ahead([steps(4, *[tile(4, 4)] * number)]) for number in (1, 2))
-    assert one is not None
-    assert two is not None
-    extents = [
-        [node.buffer.layout.extents for node in found.declarations() if isinstance(node, Declare)]
-        for found in (one, two)
-    ]
-    assert extents == [[(Constant(2), Constant(4))] * 2, [(Constant(4),)] * 4]
 
 
 def counters(found: StepsAhead | None) -> set[str]:
@@ -409,123 +358,6 @@ def test_rows_of_an_even_number_go_to_and_fro(rows: int, pairs: int) -> None:
     if pairs:
         there[1::2] = [own[::-1] for own in there[1::2]]
     assert order == [place for own in there for place in own]
-
-
-@pytest.mark.parametrize(
-    "target",
-    [(Name("r"),), (Name("c"),), (ZERO, Name("c")), (total(Name("r"), Name("c")),), ()],
-    ids=["row", "column", "one row", "diagonal", "scalar"],
-)
-def test_points_that_share_a_sum_are_taken_in_their_order(target: tuple[IntExpr, ...]) -> None:
-    found = steps_ahead([steps(2, tile(4, 6, at(SUMS[0], *target)))])
-    assert "c_back" not in counters(found)
-
-
-def test_a_sum_that_is_read_at_another_point_keeps_its_order() -> None:
-    own = tile(4, 6)
-    (i, row) = own.body
-    assert isinstance(row, For)
-    other = compute(at(SUMS[1], Name("r"), Name("c")), at(SUMS[0], Name("r"), ZERO))
-    both = replace(own, body=(i, replace(row, body=(*row.body, other))))
-    assert "c_back" not in counters(steps_ahead([steps(2, both)]))
-
-
-def test_names_of_steps_and_operands_are_free() -> None:
-    taken = {"k_step", "A_step", "r_pair", "c_back", "r", "c", "i", "j", "k", "k0", "ti", "tj"}
-    before = set(taken)
-    found = steps_ahead([steps(4, tile(4, 4))], taken=taken)
-    assert found is not None
-    own = counters(found)
-    own |= {one.buffer.name for one in found.declarations() if isinstance(one, Declare)}
-    assert own - before == taken - before
-    assert not own & (before - {"r", "c"})
-
-
-def test_two_reads_of_an_element_are_one_operand() -> None:
-    element = at(BOXES[0], in_turn(K), Name("r"))
-    twice = loop("r", 4, loop("c", 4, compute(at(SUMS[0], Name("r"), Name("c")), element, element)))
-    found = steps_ahead([steps(2, twice)])
-    assert found is not None
-    (declared,) = (one.buffer for one in found.declarations() if isinstance(one, Declare))
-    assert declared.layout.extents == (Constant(2), Constant(4))
-
-
-def test_an_element_at_other_values_of_a_name_is_another_operand() -> None:
-    (element, sum_) = at(BOXES[0], in_turn(K), Name("j")), at(SUMS[0], Name("r"), Name("c"))
-    first, second = (
-        loop(
-            "c", 4, Let(name="j", value=total(Name("c"), Constant(8 * two))), compute(sum_, element)
-        )
-        for two in range(2)
-    )
-    rest = [steps(2, loop("r", 4, first, second))]
-    found = steps_ahead(rest)
-    assert found is not None
-    assert len(found.declarations()) == 2
-    assert ahead(found, 2, 2).sums == plainly(rest, 2, 2).sums
-
-
-def test_values_of_a_scope_are_where_they_are_used() -> None:
-    place = total(Name("i"), Name("c"))
-    own = compute(at(SUMS[0], Name("r"), Name("c")), at(BOXES[0], in_turn(K), place))
-    outside = Let(name="i", value=total(Name("r"), Constant(100)))
-    scope = Scope(body=(Let(name="i", value=Name("r")), TOLD, own))
-    rest = [steps(2, loop("r", 4, outside, loop("c", 4, scope)))]
-    found = steps_ahead(rest)
-    assert found is None  # each product reads an element of its own
-    shared = Scope(
-        body=(
-            Let(name="i", value=Name("r")),
-            TOLD,
-            compute(at(SUMS[0], Name("r"), Name("c")), at(BOXES[0], in_turn(K), Name("i"))),
-        )
-    )
-    rest = [steps(2, loop("r", 4, outside, loop("c", 4, shared)))]
-    found = steps_ahead(rest)
-    assert found is not None
-    assert not any(
-        isinstance(one, Scope) and one.phase == "" and TOLD in one.body
-        for one in every(found.whole_turn(()))
-    )
-    assert ahead(found, 2, 2).sums == plainly(rest, 2, 2).sums
-
-
-def test_what_is_not_in_boxes_of_the_turn_is_read_where_it_was() -> None:
-    own = compute(
-        at(SUMS[0], Name("r"), Name("c")),
-        at(BOXES[0], in_turn(K), Name("r")),
-        at(BOXES[1], in_turn(K), Name("c")),
-    )
-    rest = [steps(2, loop("r", 4, loop("c", 4, own)))]
-    found = steps_ahead(rest, boxes=BOXES[:1], taken=set())
-    assert found is not None
-    nodes = every(found.whole_turn(()))
-    read = {one for node in nodes if isinstance(node, Compute) for one in node.reads}
-    assert {one.buffer.name for one in read} == {"sum0", "A_step", "B"}
-
-
-def test_an_operand_of_the_step_alone_is_one_register() -> None:
-    element = at(BOXES[0], in_turn(K))
-    own = loop("r", 4, loop("c", 4, compute(at(SUMS[0], Name("r"), Name("c")), element)))
-    found = steps_ahead([steps(2, own)])
-    assert found is not None
-    assert [one.buffer.size_bytes for one in found.declarations() if isinstance(one, Declare)] == [
-        2 * 4
-    ]
-
-
-VOTE = AllFinite(name="finite", unless=ZERO, counter="e", thread=ZERO, threads=1, shares=())
-
-
-def test_tests_around_the_steps_and_votes_stay() -> None:
-    inside = If(conditions=(Name("whole"),), body=(steps(2, tile(4, 4)),), orelse=())
-    found = steps_ahead([VOTE, inside])
-    assert found is not None
-    assert (found.votes, found.tests, found.known_tests) == ((VOTE,), (Name("whole"),), ())
-    found = steps_ahead([inside])
-    assert found is not None
-    assert (found.votes, found.tests) == ((), (Name("whole"),))
-    assert found.known_tests == found.tests
 
 
 def refused() -> dict[str, list[Node]]:
@@ -604,85 +436,3 @@ def test_registers_have_room_for_sums_and_two_steps() -> None:
         rest, needed = [steps(2, *own)], 8 * 8 + words + FRAGMENT_PLACES
         assert steps_ahead(rest, needed) is not None
         assert steps_ahead(rest, needed - 1) is None
-
-
-def copying(test: IntExpr, depth: int = 4) -> Kernel:
-    """Return a kernel whose turns fill two boxes, and compute where a test holds."""
-    filled = [
-        Copy(target=at(one, Name("t"), ZERO), source=at(MEMORY, Name("t"))) for one in BOXES[:2]
-    ]
-    stages = [Staging(ways=(Way(elements=(one,)),), ahead=True) for one in filled]
-    inside = If(conditions=(test,), body=(steps(depth, tile(4, 4)),))
-    turns = For(
-        counter="k0",
-        lower=ZERO,
-        condition=Apply(Operator.LT, (Name("k0"), Name("NK"))),
-        step=Constant(depth),
-        body=(*stages, inside),
-    )
-    return Kernel(
-        name="one",
-        threads=32,
-        arguments=(),
-        shared=BOXES[:2],
-        static_shared_bytes=48 << 10,
-        index_bits=32,
-        body=(Let(name="t", value=Name("threadIdx.x")), turns),
-    )
-
-
-def test_operands_of_several_points_lie_in_rows_along_them() -> None:
-    def pays(*places: IntExpr) -> bool:
-        apart = Let(name="a", value=total(Name("ti"), multiplied(Constant(8), Name("r"))))
-        sums, column = at(SUMS[0], Name("r"), Name("c")), at(BOXES[1], in_turn(K), Name("c"))
-        product = compute(sums, at(BOXES[0], *places), column)
-        found = steps_ahead([steps(4, loop("r", 4, apart, loop("c", 16, product)))])
-        return found is not None
-
-    k, r = in_turn(K), Name("r")
-    assert pays(k, total(Name("ti"), r))
-    assert not pays(r, k)  # a vector is of several steps
-    assert not pays(k, Name("a"))  # points are apart
-    assert not pays(r, r)
-    assert pays(k, Name("ti"))  # one for all points
-
-
-def test_all_threads_of_a_block_ask_the_same_where_loads_run_ahead() -> None:
-    for test, steps_run in (("NK", True), ("t", False), ("threadIdx.x", False)):
-        own = copying(Apply(Operator.LT, (Name(test), Constant(8))))
-        found = pipelined(own, 2, 1 << 30, {"t"}, PLENTY)
-        counters = {one.counter for one in every(found.body) if isinstance(one, For)}
-        assert ("k_step" in counters) == steps_run
-        assert not barrier_faults(found.body)
-
-
-@pytest.mark.parametrize(("depth", "in_parts"), [(16, False), (32, True)])
-def test_blocks_of_few_threads_run_many_steps_in_parts(depth: int, in_parts: bool) -> None:
-    own = copying(Apply(Operator.LT, (Name("NK"), Constant(8))), depth)
-    assert own.threads * UNROLLED_A_THREAD == 16 * 16
-    found = pipelined(own, 2, 1 << 30, {"t"}, PLENTY)
-    counters = {one.counter for one in every(found.body) if isinstance(one, For)}
-    assert "k_step" in counters
-    assert ("k_step_part" in counters) == in_parts
-    assert not barrier_faults(found.body)
-
-
-def test_products_in_phases_load_nothing_that_one_of_them_writes() -> None:
-    sums, box = at(SUMS[1], Name("r"), Name("c")), at(BOXES[0], in_turn(K), Name("i"))
-    first = tile(4, 4)
-    for target, kept in ((box, False), (sums, True)):
-        both = steps(4, first, tile(4, 4, target))
-        assert (steps_ahead([both]) is not None) == kept
-    other = at(SUMS[0], Name("r"), Name("c"))  # what the first of them adds to
-    from_box = at(BOXES[1], in_turn(K), Name("c"))
-    reading = loop("r", 4, loop("c", 4, compute(sums, other, from_box)))
-    both = steps(4, first, reading)
-    found = steps_ahead([both])
-    assert found is not None
-    (steps_of_two,) = found.steps
-    assert len(steps_of_two.phases) == 2
-    nodes = list(every(steps_of_two.phases))
-    written_to = {one.target.buffer for one in nodes if isinstance(one, Compute)}
-    read = {one.source.buffer for one in nodes if isinstance(one, Copy)}
-    assert (written_to, read) == ({*SUMS}, {*BOXES[:2]})
-    assert ahead(found, 4, 2).sums == plainly([both], 4, 2).sums

@@ -21,7 +21,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eatss
-from eatss.base.shipped import data_directory
 from eatss.lower.kernel.checks import kernel_faults
 from eatss.lower.kernel.nodes import (
     Argument,
@@ -75,29 +74,18 @@ def parts(producer: str, reader: str) -> list[str]:
     return re.findall(r"(\w+) v\d+;", first)
 
 
-@pytest.mark.samples(3)
 @pytest.mark.parametrize(
     ("producer", "reader", "named"),
     [
         (DIFFERENCE, "T[i][j] * T[i][j]", ["double"]),
-        (DIFFERENCE, "T[i][j] > 0 ? T[i][j] : T[i][j - 1]", ["double"]),
-        (f"({DIFFERENCE}) * ({DIFFERENCE})", "T[i][j] + T[i][j] * T[i][j]", ["double", "double"]),
         ("F[i][j] * F[i][j + 1]", "T[i][j] * T[i][j]", ["double"]),
-        ("sqrt(A[i][j])", "T[i][j] * T[i][j]", ["double"]),
-        (DIFFERENCE, "T[i][j] * T[i][j - 1]", []),  # neither stands there twice
-        ("A[i][j] * i", "T[i][j] * T[i][j]", []),  # values of counters are found by their place
-        ("A[i][j]", "T[i][j] * T[i][j]", []),  # an element has a name
+        ("A[i][j]", "T[i][j] * T[i][j]", []),
     ],
 )
 def test_what_stands_there_several_times_has_a_name(
     producer: str, reader: str, named: list[str]
 ) -> None:
     assert parts(producer, reader) == named
-
-
-def test_other_statements_are_printed_as_they_are_written() -> None:
-    text = SOURCE.format(producer="0", reader=f"({DIFFERENCE}) * ({DIFFERENCE})")
-    assert "v0" not in eatss.codegen(text, gpu="h200").text
 
 
 ZERO, ONE = Constant(0), Constant(1)
@@ -111,7 +99,6 @@ def buffer(name: str, space: Any, *extents: IntExpr | int) -> Buffer:
 
 MEMORY = buffer("C", "global", 8)
 SUMS = buffer("C_r", "register", 4, 16)
-ONE_SUM = buffer("t", "register")
 
 
 def below(counter: str, end: IntExpr) -> IntExpr:
@@ -191,109 +178,6 @@ def defined(*body: Node, taken: set[str] | None = None) -> tuple[Node, ...]:
 DECLARED = Declare(buffer=SUMS)
 
 
-def test_registers_set_behind_a_test_and_read_without_are_zero_behind_their_declaration() -> None:
-    body = (DECLARED, where("a", load()), store())
-    assert defined(*body) == (DECLARED, emptied(SUMS, "s", "s_1"), *body[1:])
-
-
-def test_nodes_between_declaration_and_first_write_stay_behind_the_zeros() -> None:
-    other = Declare(buffer=ONE_SUM)
-    body = (DECLARED, other, load(ONE_SUM), where("a", load()), store())
-    assert defined(*body) == (DECLARED, emptied(SUMS, "s", "s_1"), *body[1:])
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        (where("a", load()), where("a", store())),
-        (where("a", load()), where("ab", store())),
-        (where("a", load()), where("b", where("a", store()))),
-        (where("a", where("b", load())), where("ba", store())),
-        (where("a", load()), where("a", load()), where("a", store())),
-        (load(), store()),
-        (load(), where("a", store())),
-        (load(), where("a", load()), store()),
-        (loop("e", 2, load()), store()),
-        (Scope(body=(load(),)), store()),
-        (If(conditions=(Name("a"),), body=(load(),), orelse=(load(),)), store()),
-        (where("a", load()),),
-        (where("a", load(), store()),),
-        (),
-    ],
-)
-def test_registers_with_values_wherever_they_are_read_stay(body: tuple[Node, ...]) -> None:
-    assert defined(DECLARED, *body) == (DECLARED, *body)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        (where("ab", load()), where("a", store())),
-        (where("a", where("b", load())), where("b", store())),
-        (where("a", loop("e", 2, where("b", load()))), loop("e", 2, where("a", store()))),
-        (Scope(body=(where("a", load()),)), Scope(body=(store(),))),
-        (where("a", load()), where("a", store()), store()),
-        (where("a", load()), If(conditions=(Name("a"),), body=(), orelse=(store(),))),
-        (where("a", load()), where("b", load()), where("b", store())),
-    ],
-)
-def test_each_test_of_a_write_counts(body: tuple[Node, ...]) -> None:
-    assert defined(DECLARED, *body) == (DECLARED, emptied(SUMS, "s", "s_1"), *body)
-
-
-def test_tests_of_each_row_count() -> None:
-    """Loads of a tile that the array cuts: rows and columns have tests of their own."""
-    copy = Copy(
-        target=Element(buffer=SUMS, subscripts=(Name("ri"), Name("rj"))),
-        source=Element(buffer=MEMORY, subscripts=(ZERO,)),
-    )
-    columns = loop("rj", 16, If(conditions=(below("rj", Name("b")),), body=(copy,)))
-    rows = loop("ri", 4, If(conditions=(below("ri", Name("a")),), body=(columns,)))
-    assert defined(DECLARED, rows, store()) == (
-        DECLARED,
-        emptied(SUMS, "s", "s_1"),
-        rows,
-        store(),
-    )
-
-
-@pytest.mark.parametrize(
-    "around",
-    [
-        lambda body: loop("e", 2, *body),
-        lambda body: Scope(body=body),
-        lambda body: where("c", *body),
-        lambda body: If(conditions=(Name("c"),), body=(), orelse=body),
-        lambda body: loop("e", 2, Scope(body=(where("c", *body),))),
-    ],
-    ids=["loop", "scope", "test", "else", "all of them"],
-)
-def test_registers_may_be_declared_anywhere(around: Callable[[tuple[Node, ...]], Node]) -> None:
-    body = (where("a", load()), store())
-    expected = around((DECLARED, emptied(SUMS, "s", "s_1"), *body))
-    assert defined(around((DECLARED, *body))) == (expected,)
-
-
-def test_counters_are_names_that_nothing_has() -> None:
-    taken = {"ri", "rj", "s", "s_2"}
-    body = (DECLARED, where("a", load()), store())
-    assert defined(*body, taken=taken)[1] == emptied(SUMS, "s_1", "s_3")
-    assert taken == {"ri", "rj", "s", "s_1", "s_2", "s_3"}
-
-
-def test_several_registers_have_counters_of_their_own() -> None:
-    other = buffer("D_r", "register", 8, 8)
-    second = Declare(buffer=other)
-    rest = (where("a", load(), load(other)), store(), store(other))
-    assert defined(DECLARED, second, *rest) == (
-        DECLARED,
-        emptied(SUMS, "s", "s_1"),
-        second,
-        emptied(other, "s_2", "s_3"),
-        *rest,
-    )
-
-
 @pytest.mark.parametrize(
     ("extents", "element_type", "many"),
     [
@@ -313,27 +197,6 @@ def test_48_registers_are_many(
     declared, *rest = (Declare(buffer=own), where("a", load(own)), store(own))
     zeros = (emptied(own, *("s", "s_1", "s_2")[: len(extents)]),) if many else ()
     assert defined(declared, *rest) == (declared, *zeros, *rest)
-
-
-def test_registers_are_many_together() -> None:
-    two = [replace(buffer(name, "register", 24), element_type=ElementType.FLOAT) for name in "ab"]
-    declared = [Declare(buffer=one) for one in two]
-    rest = (where("a", *map(load, two)), *map(store, two))
-    assert defined(*declared, *rest) == (
-        declared[0],
-        emptied(two[0], "s"),
-        declared[1],
-        emptied(two[1], "s_1"),
-        *rest,
-    )
-    alone = (declared[0], where("a", load(two[0])), store(two[0]))
-    assert defined(*alone) == alone
-
-
-def test_registers_of_unknown_number_stay() -> None:
-    unknown = buffer("C_r", "register", Name("a"), 128)
-    body = (Declare(buffer=unknown), where("a", load(unknown)), store(unknown))
-    assert defined(*body) == body
 
 
 @dataclass
@@ -405,53 +268,6 @@ def test_nothing_without_a_value_is_read(loads: list[Node], stores: list[Node]) 
         assert (found != body) == (missed(body) > 0)
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize(
-    ("kernel_name", "last_tile", "sums", "first"),
-    [
-        ("gemm", 16, "C_r[4][8]", "C_r[ri][rj] = C["),
-        ("symm", 64, "acc_r[4][8]", "acc_r[rj][rk] = 0;"),
-    ],
-)
-def test_tiles_at_edges_begin_with_zeros_in_front_of_what_is_set(
-    kernel_name: str, last_tile: int, sums: str, first: str, tmp_path: Path
-) -> None:
-    program = eatss.codegen(
-        data_directory("kernels") / f"{kernel_name}.c",
-        gpu="h200",
-        output=tmp_path,
-        tiles={"i": 64, "j": 64, "k": last_tile},
-        block=(16, 8),
-        strict_fp=kernel_name == "gemm",
-    )
-    behind = program.text.partition(f"double {sums};\n")[2]
-    zeros, test, rest = behind.partition("if (")
-    assert test
-    assert first in rest
-    name, _, extents = sums.partition("[")
-    pattern = r"for \(int (\w+) = 0; \1 < (\d+); \+\+\1\) \{"
-    counters, counts = zip(*re.findall(pattern, zeros)[:2], strict=True)
-    assert counts == tuple(extents.removesuffix("]").split("]["))
-    assert f"{name}[{']['.join(counters)}] = 0;" in zeros
-    found = verify(tmp_path, device="cpu", sizes=SIZES[kernel_name])
-    assert (found.status, found.message) == ("ok", "")
-
-
-SIZES = {
-    "gemm": [{"NI": 1, "NJ": 1, "NK": 1}, {"NI": 33, "NJ": 70, "NK": 17}],
-    "symm": [{"NI": 1, "NJ": 1}, {"NI": 33, "NJ": 20}],
-}
-
-
-def test_few_registers_are_zero_beside_many() -> None:
-    few = Declare(buffer=ONE_SUM)
-    own = (few, where("a", load(ONE_SUM)), store(ONE_SUM))
-    many = (DECLARED, where("a", load()), store())
-    assert ONE_SUM.size_bytes < SUMS.size_bytes
-    assert defined(*own) == own
-    assert defined(*many, *own)[len(many) + 1 :] == (few, emptied(ONE_SUM), *own[1:])
-
-
 def triangle(value: str, folder: Path | None = None) -> Program:
     source = f"""
     #ifndef N
@@ -487,17 +303,6 @@ def test_a_row_of_points_is_loaded_once_for_all_rows(tmp_path: Path) -> None:
     assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
 
 
-@pytest.mark.parametrize("value", ["A[k][i] * B[i][j]", "A[k][i] * B[i][k]"])
-def test_what_differs_from_row_to_row_or_not_in_a_row_stays(value: str) -> None:
-    assert "B_row" not in triangle(value).text
-
-
-def test_full_tiles_have_no_tests_and_stay() -> None:
-    text = triangle("A[k][i] * B[k][j]").text
-    full = text.partition("C_r[ri][rj] += ")[0].rpartition("for (int k")[2]
-    assert "B_row" not in full
-
-
 NAMES = ("lane", "warp", "step")
 
 
@@ -523,22 +328,3 @@ def expressions() -> st.SearchStrategy[IntExpr]:
 @given(expressions(), st.fixed_dictionaries({name: st.integers(0, 63) for name in NAMES}))
 def test_values_stay(expression: IntExpr, values: dict[str, int]) -> None:
     assert evaluate(in_order(expression), values) == evaluate(expression, values)
-
-
-@pytest.mark.parametrize("operator", [Operator.QUOTIENT, Operator.REMAINDER])
-@pytest.mark.parametrize("by", [2, 4, 8, 16])
-def test_what_is_too_small_to_matter_leaves_the_division(operator: Operator, by: int) -> None:
-    step, odd = Name("step"), divided(Operator.REMAINDER, Name("lane"), 2)
-    found = in_order(divided(operator, total(multiplied(Constant(2), step), odd), by))
-    quotient = step if by == 2 else divided(Operator.QUOTIENT, step, by // 2)
-    remainder = odd
-    if by > 2:
-        rest = divided(Operator.REMAINDER, step, by // 2)
-        remainder = total(multiplied(Constant(2), rest), odd)
-    assert found == (quotient if operator is Operator.QUOTIENT else remainder)
-
-
-def test_what_may_matter_stays() -> None:
-    step, lane = Name("step"), Name("lane")
-    one = divided(Operator.QUOTIENT, total(multiplied(Constant(2), step), lane), 4)
-    assert in_order(one) == one

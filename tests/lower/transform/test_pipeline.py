@@ -118,15 +118,6 @@ def test_copies_stand_in_front_where_registers_are_few() -> None:
     assert found(least + 31) is None
 
 
-def test_one_step_is_no_loop() -> None:
-    found = copies_among_products([COPY], [steps(1, LOAD)], last=True, registers=255)
-    assert found == (step(0, *WITH_COPY),)
-
-
-def test_without_steps_there_is_no_place() -> None:
-    assert copies_among_products([COPY], (LOAD,), last=True, registers=255) is None
-
-
 WHOLE = below("i", N)
 STAGE = Staging(
     ways=(
@@ -144,14 +135,6 @@ def test_the_first_way_of_all_stages_is_what_needs_no_tests() -> None:
     assert nodes == (COPY, LOAD)
     both = Apply(Operator.AND, (WHOLE, below("k", N)))
     assert all_of((both, Name("wide"), WHOLE)) == (WHOLE, below("k", N), Name("wide"))
-
-
-def test_of_three_ways_two_are_taken() -> None:
-    (first,) = Copying().nodes([STAGE])
-    wide = If(conditions=(Name("wide"),), body=(COPY,), orelse=(OTHER,))
-    assert first == If(conditions=(WHOLE,), body=(wide,), orelse=(LOAD,))
-    (second,) = Copying(steps=True).nodes([STAGE])
-    assert second == If(conditions=(below("k", N),), body=(COPY,), orelse=(LOAD,))
 
 
 ROW = Extents((Constant(64),))
@@ -226,35 +209,6 @@ def test_every_copy_is_made_once_in_shares_of_equal_size(counts: list[int], step
         )
 
 
-def test_tests_stand_only_where_a_share_is_smaller() -> None:
-    shares = Shares.of([loop("A", 8), loop("B", 5), loop("C", 4)], 4)
-    assert shares is not None
-    tests = [one.conditions for one in every(shares.of_step("step")) if isinstance(one, If)]
-    assert tests == [(below_loops("e", 5),)]
-
-
-def test_what_is_no_such_loop_stands_in_the_first_step() -> None:
-    shares = Shares.of([loop("A", 4), loop("B", 4, unrolled=False)], 4)
-    assert shares is not None
-    every_b = [("B", at) for at in range(4)]
-    for step in range(4):
-        found = list(copied(shares.of_step("step"), {"step": step}))
-        assert found == [*(every_b if step == 0 else []), ("A", step)]
-
-
-@pytest.mark.parametrize(
-    ("copies", "steps"),
-    [
-        ([loop("A", 4)], 1),
-        ([loop("A", 4, unrolled=False)], 2),
-        ([copy("A", Constant(0))], 2),
-        ([Declare(buffer=element("A", Constant(0)).buffer), loop("A", 4)], 2),
-    ],
-)
-def test_other_copies_stay_together(copies: list[Node], steps: int) -> None:
-    assert Shares.of(copies, steps) is None
-
-
 HALF = ElementType.HALF
 ARRAY = Buffer(
     name="A", space="global", element_type=HALF, layout=Extents((Name("n"), Constant(33)))
@@ -307,19 +261,3 @@ def test_each_branch_fills_registers_and_one_loop_the_box() -> None:
     (store,) = [one for one in every(found.stores) if isinstance(one, Copy)]
     assert store.target == next(o.target for o in every((both,)) if isinstance(o, Copy))
     assert (store.source, store.condition) == (loads[0].target, None)
-
-
-def test_wider_copies_stay_in_front() -> None:
-    vectors = replace(walk(), body=tuple(
-        replace(one, width=8) if isinstance(one, Copy) else one for one in walk().body
-    ))  # fmt: skip
-    wide = Staging(ways=(Way(elements=(walk(),), wide=(NARROW,), vectors=(vectors,)),))
-    assert parted(wide) is None
-    found = parted(wide, stage(walk()))
-    assert found is not None
-    assert found.loads[0] == wide
-    assert len(found.stores) == 1
-
-
-def test_loops_that_are_not_unrolled_stay() -> None:
-    assert parted(stage(replace(walk(), unroll=None))) is None

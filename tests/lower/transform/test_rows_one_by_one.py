@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eatss.lower.kernel.nodes import (
@@ -94,16 +92,6 @@ def test_equal_tests_that_follow_each_other_are_one() -> None:
         rows("r", OWN, If(conditions=(INSIDE,), body=(STORE,))),
     )
     assert found == (rows("r", OWN, If(conditions=(INSIDE,), body=(LOAD, STORE))),)
-
-
-def test_what_equal_tests_define_both_is_defined_once() -> None:
-    other = replace(OWN, name="j")
-    (loop,) = joined(
-        rows("r", OWN, If(conditions=(INSIDE,), body=(other, LOAD))),
-        rows("r", OWN, If(conditions=(INSIDE,), body=(other, STORE))),
-    )
-    assert isinstance(loop, For)
-    assert loop.body == (OWN, If(conditions=(INSIDE,), body=(other, LOAD, STORE)))
 
 
 def test_a_test_that_all_rows_share_goes_in() -> None:

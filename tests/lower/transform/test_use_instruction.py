@@ -106,17 +106,6 @@ def test_what_reads_the_target_is_left_alone(offer: Offer) -> None:
     assert "own(" not in text("D[i] += D[i] * B[i];", offer("ab", "a * b", adds=True))
 
 
-def test_atomic_and_collective_instructions_are_placed_and_do_not_fit() -> None:
-    assert "eatss_atomic_add" not in text("D[i] += A[i];", "atomic_add")
-    assert "eatss_shuffle_down" not in text("D[i] += A[i];", "shuffle_down_add")
-
-
-def test_numbers_are_those_of_c(offer: Offer) -> None:
-    name = offer("a", "a * 8")
-    assert "own(" in text("D[i] = A[i] * 8.0f;", name)
-    assert "own(" not in text("D[i] = A[i] * 9.0f;", name)
-
-
 def test_rounding_is_kept_where_it_is_asked_for(offer: Offer) -> None:
     with pytest.raises(InputError, match="fma may round otherwise") as raised:
         text("D[i] += A[i] * B[i];", "fma", strict_fp=True)
@@ -124,23 +113,6 @@ def test_rounding_is_kept_where_it_is_asked_for(offer: Offer) -> None:
     assert "fma" not in text("D[i] = A[i];", "fma", strict_fp=True)  # it fits nowhere
     name = offer("ab", "a * b", adds=True, exact=True)
     assert "own(" in text("D[i] += A[i] * B[i];", name, strict_fp=True)
-
-
-def test_definitions_that_instructions_share_stand_once(offer: Offer) -> None:
-    own = offer("ab", "a - b", definitions=INSTRUCTIONS.get("fma").definitions)
-    program = eatss.codegen(
-        C.format(statement="{ D[i] += A[i] * B[i]; C[i] = A[i] - B[i]; }"),
-        gpu="h200",
-        instructions=("fma", own),
-    )
-    assert program.text.count("float eatss_fma(float a, float b, float c)") == 2  # GPU and CPU
-
-
-@pytest.mark.parametrize("given", ["fma", [3]])
-def test_names_come_in_a_list(given: Any) -> None:
-    with pytest.raises(InputError) as raised:
-        eatss.codegen(C.format(statement="D[i] = 0;"), gpu="h200", instructions=given)
-    assert raised.value.code == "EATSS-C004"
 
 
 def test_a_text_with_an_unknown_operand_is_refused() -> None:

@@ -164,12 +164,6 @@ def test_tests_stand_around_all_rows() -> None:
     assert test.conditions[1] == Apply(Operator.EQ, (remainder(Name("j0"), 2), Constant(0)))
 
 
-def test_names_that_are_taken_stay() -> None:
-    (wide, _) = with_wide_rows(kernel_of(stores(4, value_of(8, 2))), {"wide_C"}).body
-    assert isinstance(wide, Aligned)
-    assert wide.name != "wide_C"
-
-
 def loading(points: int) -> For:
     """Return loops that load what they store elsewhere."""
     loop = stores(points, value_of(8, 2))
@@ -203,24 +197,3 @@ OTHERS: dict[str, tuple[Node, ...]] = {
 def test_what_is_no_row_of_vectors_stays(what: str) -> None:
     kernel = kernel_of(*OTHERS[what])
     assert with_wide_rows(kernel, set()) == kernel
-
-
-def test_a_loop_that_is_not_unrolled_has_its_rows_tested_one_by_one() -> None:
-    (_, loop) = with_wide_rows(kernel_of(*OTHERS["a loop that stays one"]), set()).body
-    assert isinstance(loop, For)
-    (_, guarded) = loop.body
-    assert isinstance(guarded, If)
-    (test,) = guarded.body
-    assert isinstance(test, If)
-    assert test.conditions[0] == Name("wide_C")
-
-
-def test_a_triangle_is_tested_at_the_end_that_fails_first() -> None:
-    lower = Apply(Operator.GE, (Name("j"), Name("m")))
-    loop = stores(4, APART, tests=(lower, below(Name("j"), N)))
-    kernel = kernel_of(loop)
-    after = with_wide_rows(kernel, set())
-    assert after != kernel
-    for m in range(40):
-        names = {"i0": 0, "tj": 1, "N": 30, "j0": 0, "wide_C": 1, "m": m}
-        assert sorted(run(after.body, names)) == sorted(run(kernel.body, names))
