@@ -64,7 +64,7 @@ def render_rows(sweep: Sweep, output: str, *, by: Order, top: int | None) -> str
         own = [row for row in sweep.rows if (row.card or "") == card]
         head += render("", headed(f"on {card}" if card else "on no card"))
         head += _list(own, by, top)
-    return head + render("", "eatss report sets the cards on one scale")
+    return head
 
 
 def _list(all_rows: Sequence[Row], by: Order, top: int | None) -> str:
@@ -87,12 +87,10 @@ def sweep_parts(sweep: Sweep) -> list[RenderableType]:
     """Return what is told of a sweep in short: what it is of, and its best variants."""
     rows = ranked(sweep.latest, "energy")
     more = len(rows) - _BEST
-    several = len({row.card for row in rows if row.card}) > 1
     return [
         _head(sweep.identity),
         _table(rows[:_BEST]),
         *([f"  and {more} more"] if more > 0 else []),
-        *(["  eatss report sets the cards on one scale"] if several else []),
     ]
 
 

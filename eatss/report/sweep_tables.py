@@ -73,21 +73,15 @@ def _evaluation_tables(found: SweepEvaluation) -> Iterator[Table]:
     )
     yield table_of(
         "cards",
-        found.cards.cards,
+        found.cards,
         ("card", "", "uuid"),
         ("variants", "", "rows"),
         ("references", "", "references"),
         ("used", "", "used"),
-        ("time factor", "", "time_factor"),
-        ("time 95 %", "", "time_range"),
-        ("energy factor", "", "energy_factor"),
-        ("energy 95 %", "", "energy_range"),
         ("drift of time", "%", "time_drift.change"),
         ("± time", "%", "time_drift.error"),
-        ("drift of energy", "%", "energy_drift.change"),
-        ("± energy", "%", "energy_drift.error"),
         title="Cards",
-        note=_sentence(found.cards.note),
+        note="Rows of one card count: of the one with the most measured variants.",
     )
     yield failures_table(found)
 
@@ -346,10 +340,6 @@ def _spelled(value: Cell) -> Cell:
     return str(value) if isinstance(value, bool | float) else value
 
 
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."
-
-
 def heading(found: SweepEvaluation) -> str:
     """Return what was measured on what, ``gemm, double, cuda, on NVIDIA H200``."""
     one = found.identity
@@ -388,24 +378,15 @@ def sentences(found: SweepEvaluation) -> Iterator[str]:
             "lowers its clocks to stay within the limit: these variants are then slower, and their "
             "energy differs."
         )
-    if len(found.cards.cards) > 1:
-        yield _sentence(found.cards.note)
     yield from _cards(found)
 
 
 def _cards(found: SweepEvaluation) -> Iterator[str]:
-    """Yield what each other card takes over the base card, and how references drifted."""
-    for one in found.cards.cards:
-        named = [
-            f"{ratio:.4f} times the {name} (95 %: {bounds[0]:.4f} to {bounds[1]:.4f})"
-            for name, ratio, bounds in (
-                ("time", one.time_factor, one.time_range),
-                ("energy", one.energy_factor, one.energy_range),
-            )
-            if ratio is not None and bounds is not None
-        ]
-        if named:
-            yield f"Card {one.uuid[:12]} takes {' and '.join(named)}."
+    """Yield which cards are left out, and how references drifted."""
+    left = [one for one in found.cards if not one.used]
+    if left:
+        yield f"{len(left)} other cards, with {sum(one.rows for one in left)} rows, are left out."
+    for one in found.cards:
         drift = one.time_drift
         if drift is not None and abs(drift.change) > drift.error:
             yield (

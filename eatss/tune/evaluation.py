@@ -14,7 +14,7 @@ from scipy import stats
 
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown, in_lines
-from eatss.tune.cards import CardComparison, compare_cards, on_one_scale
+from eatss.tune.cards import CardRows, cards_of, rows_of_one_card
 from eatss.tune.population import (
     FailureCount,
     Floats,
@@ -220,7 +220,7 @@ class SweepEvaluation(Shown):
 
     Attributes:
         identity: What the sweep is of.
-        cards: Its cards, and how their rows are compared.
+        cards: Its cards; the rows of the first count.
         sizes: The problem size that everything but ``size_study`` is of: the one with the most
             measured variants.
         variants: Measured variants of this size.
@@ -250,7 +250,7 @@ class SweepEvaluation(Shown):
     shown_by = "eatss.report.sweep_tables:evaluation_parts"
 
     identity: Identity
-    cards: CardComparison
+    cards: tuple[CardRows, ...]
     sizes: Sizes
     variants: int
     tried: int
@@ -307,7 +307,7 @@ class SweepReport:
 class Evaluated:
     """A sweep with its evaluation and the rows that figures draw.
 
-    ``rows`` are on one scale, of all sizes; ``found`` are the measured ones of the main size.
+    ``rows`` are of one card, of all sizes; ``found`` are the measured ones of the main size.
     """
 
     sweep: Sweep
@@ -317,9 +317,8 @@ class Evaluated:
 
 
 def evaluate(sweep: Sweep) -> Evaluated:
-    """Compute everything of one sweep. Rows of other cards count only where they can be scaled."""
-    cards = compare_cards(sweep)
-    rows = on_one_scale(sweep, cards)
+    """Compute everything of one sweep, of the card with the most rows."""
+    rows = rows_of_one_card(sweep)
     groups = by_sizes(rows)
     sizes = next(iter(groups), ())
     own = groups.get(sizes, ())
@@ -331,7 +330,7 @@ def evaluate(sweep: Sweep) -> Evaluated:
     splits = (mean_split(found, name) for name in telling)
     evaluation = SweepEvaluation(
         identity=sweep.identity,
-        cards=cards,
+        cards=cards_of(sweep),
         sizes=sizes or sweep.identity.sizes,
         variants=len(found),
         tried=len(own),

@@ -33,7 +33,7 @@ under a profiler, they are what it took."""
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Population:
-    """Measured rows, one a variant, of one size and on one scale.
+    """Measured rows, one a variant, of one size and one card.
 
     Arrays have one entry a row; NaN stands for what was not measured. Performance is in GFLOP/s and
     efficiency in GFLOP/J, or, where a row has no count of operations, in runs/s and runs/J: the

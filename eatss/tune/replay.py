@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import ceil, inf, isfinite
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
 from eatss.base.targets import MEASURES, ObjectiveName, SweepTarget
-from eatss.tune.cards import compare_cards, on_one_scale
+from eatss.tune.cards import UNKNOWN, cards_of, rows_of_one_card
 from eatss.tune.points import Value, variant_key
 from eatss.tune.population import by_sizes
 from eatss.tune.rows import BESIDE, Role, Row, Sizes, Sweep
@@ -189,23 +188,14 @@ def recorded(sweep: Sweep, objective: ObjectiveName) -> Recorded:
     Raises:
         InputError: ``EATSS-T007``, no variant has such a cost.
     """
-    groups = by_sizes(on_one_scale(sweep, compare_cards(sweep)))
+    groups = by_sizes(rows_of_one_card(sweep))
     sizes = next(iter(groups), ())
-    own = [row for row in sweep.latest if row.sizes == sizes]
-    cards = Counter(row.card for row in own if row.measured and row.card is not None)
-    uuid = cards.most_common(1)[0][0] if cards else None
-    kept = [
-        one
-        for one in sweep.rows
-        if one.stage not in BESIDE and one.card in (uuid, None) and one.sizes == sizes
-    ]
+    card = next((card.uuid for card in cards_of(sweep)), UNKNOWN)
     first: dict[str, Row] = {}
-    for row in kept:
-        first.setdefault(row.variant, row)
-    rows: dict[str, Row] = {}
-    for row in replace(sweep, rows=tuple(kept)).latest:
-        if row.variant not in rows or row.card is not None:
-            rows[row.variant] = row
+    for row in sweep.rows:
+        if row.stage not in BESIDE and row.card in (card, None) and row.sizes == sizes:
+            first.setdefault(row.variant, row)
+    rows = {row.variant: row for row in groups.get(sizes, ())}
     named = [(tuple(sorted(dict(row.values))), row) for row in rows.values()]
     of_space = Counter(names for names, _ in named).most_common(1)
     offered = [row for names, row in named if names == of_space[0][0]]
@@ -220,7 +210,7 @@ def recorded(sweep: Sweep, objective: ObjectiveName) -> Recorded:
     predicted = [row for row in offered if isfinite(predicted_of(row, objective))]
     predicted.sort(key=lambda row: predicted_of(row, objective))
     return Recorded(
-        uuid=uuid,
+        uuid=None if card == UNKNOWN else card,
         sizes=sizes,
         other_sizes=max(0, len(groups) - 1),
         space=ListedSpace(dict(offered[0].values), (dict(row.values) for row in offered)),

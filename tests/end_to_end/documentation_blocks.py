@@ -34,7 +34,6 @@ PAGES = sorted(
 NOT_RUN: Mapping[str, str] = {
     "installs": "the CI script installs in a fresh environment",
     "needs a card": "no card stands in for a compiled program, Nsight Compute or microbenchmarks",
-    "needs several cards": "stores are put together in tests/tune",
     "needs PPCG": "the recorded PPCG answers only what was recorded; see tests/ppcg_build",
     "needs a terminal": "keys such as TAB are pressed; completion has tests of its own",
     "shows a fragment": "lines that are no program by themselves",
