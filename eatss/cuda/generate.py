@@ -80,6 +80,7 @@ from eatss.lower.row_planning import RowPlanner, rows_in_one
 from eatss.lower.structures import stream_loop
 from eatss.lower.thread_ast import subtree_of
 from eatss.lower.transform.chain import transformed
+from eatss.lower.transform.point_groups import Neighbours
 from eatss.lower.transform.stream_k import Stream
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import (
@@ -381,6 +382,7 @@ class RegionBuilder:
         layout = layout if unit.mapping.warps else replace(layout, warps=None)
         staged = promoted_candidates(unit.storage, decided, self._options, unit.piece, unit.mapping)
         warps, plan = layout.warps, None
+        neighbours: tuple[Neighbours, ...] = ()
         wished = None if unit.mapping.split is not None or not layout.streams else layout.shared_sum
         stages = layout.boxes if self._profile.compute_capability >= CUDA.copies_ahead else 1
         facts = next((one for one in self._facts if one.name == unit.kernel), None)
@@ -390,6 +392,7 @@ class RegionBuilder:
                 unit, facts, planned, staged, self._scheduled, self._profile, self._options
             )
             unit = replace(unit, mapping=with_vectors(unit.mapping, plan))
+            neighbours = neighbours_of(unit.mapping, staged, self._scop, plan)
         context = replace(context, copies_ahead=stages > 1)
         kernel = KernelBuilder(name, unit, staged, context).build()
         selected = () if warps is None else (warps.instruction,)
@@ -403,7 +406,7 @@ class RegionBuilder:
             instructions=instructions,
             sizes=self._scop.sizes,
             strict_fp=self._options.strict_fp,
-            neighbours=neighbours_of(unit.mapping, staged, self._scop),
+            neighbours=neighbours,
             stages=stages,
             most_shared_bytes=context.shared_limit_bytes,
             registers=self._most_registers(replace(kernel.kernel, resident=resident)),

@@ -22,7 +22,7 @@ from eatss.lower.products import WarpProducts, described
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.storage import Candidate
 from eatss.lower.structures import launch_facts, references_at
-from eatss.plan.launch import LaunchPlan, launch_plan
+from eatss.plan.launch import Compute, LaunchPlan, launch_plan
 from eatss.plan.numbers import Number
 from eatss.polyhedral.kernel import ScheduledScop
 
@@ -50,8 +50,10 @@ def launch_plan_of(
         options: what the user wants of the code.
     """
     cut, instruction, mapping = launch_facts(unit, facts, scheduled), None, unit.mapping
-    if mapping.warps and layout.warps is not None:
-        (rows, columns), row = mapping.warps, INSTRUCTIONS.get(layout.warps.instruction)
+    asked = (one for one in options.instructions if INSTRUCTIONS.get(one).lanes)
+    name = layout.instruction or next(asked, None)
+    if mapping.warps and name is not None:
+        (rows, columns), row = mapping.warps, INSTRUCTIONS.get(name)
         instruction = described(row)
         found = WarpProducts(
             piece=unit.piece,
@@ -97,19 +99,14 @@ def left_out(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
 
     Sizes that a model selects leave nothing out; tests hold it. Sizes that a user gives may.
     """
-    performed = {node.instruction.name for node in every_of(kernel.body, Perform)}
     if _one(plan.block_threads) != kernel.threads:
         yield f"{_one(plan.block_threads):.0f} threads are planned, it has {kernel.threads}"
     if _one(plan.shared_bytes) != kernel.shared_bytes:
         shared = f"{_one(plan.shared_bytes):.0f} bytes of shared memory"
         yield f"{shared} are planned, it has {kernel.shared_bytes}"
-    for own in plan.contracts.values():
-        if own.instruction.name not in performed:
-            yield f"{own.instruction.name} is planned, and computes nothing"
-        elif (own.instruction.factor_words < 1) != bool(_MATRIX_LOADS & performed):
-            yield "its factors are not loaded as planned, as matrices or one by one"
-    if plan.contracts and _one(plan.turns) != kernel.warps[-1].turns:
-        yield f"{_one(plan.turns):.0f} matrices are to take turns, {kernel.warps[-1].turns} do"
+    yield from _computed_otherwise(plan, kernel)
+    if not kernel.regroups and any(map(_leaves_factors, plan.computes)):
+        yield "factors that a sum shares are not multiplied at its end"
     yield from _copied_otherwise(plan, kernel)
     if kernel.streamed is None:
         cycles = [loop.cycle for loop in every_of(kernel.body, For) if loop.cycle is not None]
@@ -120,6 +117,25 @@ def left_out(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
         ahead = any(map(_one, (plan.loads_ahead, *(one.ahead for one in plan.computes))))
         if cycles and ahead != any(one.prefetches for one in cycles):
             yield f"a register prefetch is{'' if ahead else ' not'} planned"
+
+
+def _computed_otherwise(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
+    """Yield what the instruction of a plan does not compute, or not as planned."""
+    performed = {node.instruction.name for node in every_of(kernel.body, Perform)}
+    for own in plan.contracts.values():
+        if own.instruction.name not in performed:
+            yield f"{own.instruction.name} is planned, and computes nothing"
+        elif (own.instruction.factor_words < 1) != bool(_MATRIX_LOADS & performed):
+            yield "its factors are not loaded as planned, as matrices or one by one"
+    if plan.contracts and _one(plan.turns) != kernel.warps[-1].turns:
+        yield f"{_one(plan.turns):.0f} matrices are to take turns, {kernel.warps[-1].turns} do"
+
+
+def _leaves_factors(one: Compute) -> bool:
+    """Tell whether threads add up a statement without the factors that its whole sum has."""
+    sums = one.serial and any(use.held and use.writes for use in one.uses)
+    own = sums and not one.plan.structure.in_order and one.contract is None
+    return bool(own) and one.facts.in_sum is not None
 
 
 def _copied_otherwise(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:

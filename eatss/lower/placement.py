@@ -145,14 +145,16 @@ def with_vectors(mapping: Mapping, plan: LaunchPlan) -> Mapping:
 
 
 def neighbours_of(
-    mapping: Mapping, staged: Collection[Candidate], scop: Scop
+    mapping: Mapping, staged: Collection[Candidate], scop: Scop, plan: LaunchPlan
 ) -> tuple[Neighbours, ...]:
-    """Return the loops of which threads have several vectors of points.
+    """Return the loops of which threads have several vectors of points that lie apart, as planned.
 
     All rows of shared memory that are read along one have vectors as long.
     """
     found = []
     for loop in mapping.mapped:
+        if not plan.in_groups(loop.source_name):
+            continue
         widths = {
             vector(scop.array(candidate.array).element_type.size_bytes)
             for candidate in staged

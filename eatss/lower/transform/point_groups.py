@@ -36,6 +36,7 @@ from eatss.analysis.structure import ROWS_TOGETHER
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.base.trees import free_name
+from eatss.lower.kernel.checks import not_carried_out
 from eatss.lower.kernel.instruction import Instruction
 from eatss.lower.kernel.nodes import (
     Buffer,
@@ -89,18 +90,23 @@ class Neighbours:
 
 
 def with_vectors_apart(kernel: Kernel, of: Neighbours) -> Kernel:
-    """Return a kernel whose threads have vectors of points that lie apart.
+    """Return a kernel whose threads have vectors of points that lie apart, if they have several.
 
-    It stays as it is where a thread has one vector only, or where something besides the value of
-    the loop depends on which points a thread has.
+    Raises:
+        InternalError: ``EATSS-K905``, loops over points do not run as often as planned, or
+            something besides the value of the loop depends on which points a thread has.
     """
 
     def threads(own: int, apart: int) -> int:
         return of.threads * ((own, apart) == (of.points, 1))
 
-    several = of.points > of.vector and _trips(kernel, of.point) <= {of.points}
-    found = _in_groups(kernel, of.thread, of.point, threads, of.vector) if several else None
-    return found or kernel
+    if of.points <= of.vector:
+        return kernel
+    counted = _trips(kernel, of.point) <= {of.points}
+    found = _in_groups(kernel, of.thread, of.point, threads, of.vector) if counted else None
+    if found is None:
+        raise not_carried_out(kernel, f"{of.points} points of {of.thread} do not lie in vectors")
+    return found
 
 
 def with_matrices_in_turn(kernel: Kernel, instruction: Instruction) -> Kernel:
