@@ -18,9 +18,9 @@ from eatss.cost.access import (
 )
 from eatss.cost.card import REGISTER_STEP, Card, CodeConstants, CudaConstants
 from eatss.cost.demand import DemandBuilder
-from eatss.plan.contract import ROOM_BESIDE_SUMS, STEPS_LOADED
+from eatss.plan.contract import ROOM_BESIDE_SUMS, STEPS_LOADED, registers_of_a_thread
 from eatss.plan.launch import Compute, LaunchPlan
-from eatss.plan.numbers import Number, any_of, largest, no, nowhere
+from eatss.plan.numbers import Flag, Number, any_of, largest, no, nowhere
 from eatss.plan.shares import UniformSet
 from eatss.plan.stage import element_words, vector
 
@@ -56,9 +56,8 @@ class CudaCode(DemandBuilder):
         Sums and addresses it needs, and of what it multiplies one operand of all points, and a
         vector of the others. Operands of all points are under way together, those of several steps
         where they are loaded together or ahead, without a serial loop half of those of one. Halves
-        on their way to buffers have registers of their own. Factors that are loaded ahead need
-        room, as blocks that run at a time leave a thread so few. A compiler may be told how many
-        are to.
+        on their way to buffers have registers of their own. A compiler may be told how many blocks
+        are to run at a time.
         """
         plan, card, code = self.plan, self.card, self.code
         plain = [one for one in plan.computes if not one.contract]
@@ -66,8 +65,6 @@ class CudaCode(DemandBuilder):
         most = largest([self._fragment_words, *map(self.operand_words, plain)])
         held = code.base_registers + plan.held_words + plan.line_words
         wanted, needed = held + most, held + least
-        if plan.contracts:
-            wanted = np.maximum(wanted, plan.loads_ahead * plan.words_ahead)
         room = np.floor(card.registers_per_block / np.maximum(card.warp, plan.block_threads))
         whole = np.floor(room / REGISTER_STEP) * REGISTER_STEP
         cap = np.minimum(card.registers_per_thread, whole)
@@ -143,6 +140,15 @@ class CudaCode(DemandBuilder):
         resident = card.resident_blocks(threads, self.registers, self.shared_bytes, limit)
         streams = np.ceil(self.plan.stream.blocks / card.sms)
         return np.where((streams > 0) & (streams <= resident), streams, resident)
+
+    @cached_property
+    def loads_ahead(self) -> Flag:
+        """Where factors are loaded ahead while as many blocks run as fit an SM."""
+        plan = self.plan
+        if not plan.contracts:
+            return False
+        threads = plan.block_threads * np.maximum(1.0, self.resident)
+        return plan.loads_ahead & (plan.words_ahead <= registers_of_a_thread(self.card, threads))
 
     @cached_property
     def present(self) -> Number:
