@@ -22,7 +22,7 @@ from eatss.base.diagnostics import (
     Told,
     nobody,
 )
-from eatss.base.files import folder_named, placed_files
+from eatss.base.files import folder_named, place_files
 from eatss.base.forked import in_bounds
 from eatss.base.frozen import frozen
 from eatss.base.options import Keywords, spelled_out
@@ -297,7 +297,7 @@ class _Run:
         folder: Path,
         generated: Path | None,
     ) -> PpcgBuild:
-        """Write what PPCG generated, all or nothing.
+        """Write what PPCG generated.
 
         Files that were in the folder ``generated`` before are not written again.
         """
@@ -310,9 +310,9 @@ class _Run:
             folders = [f"{home}/{name}" for name in originals.folders]
         target, last = Path(os.path.realpath(folder)), [*own][-1] if own else ""
         try:
-            with placed_files(target, written, folders=folders, last=last):
-                if checked is None:  # what may be there is of a build before
-                    (target / home / PLAN_FILE).unlink(missing_ok=True)
+            place_files(target, written, folders=folders, last=last)
+            if checked is None:  # what may be there is of a build before
+                (target / home / PLAN_FILE).unlink(missing_ok=True)
         except OSError as error:
             raise cannot_write(error, folder) from None
         files = tuple(folder / name for name in own)

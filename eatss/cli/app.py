@@ -6,6 +6,7 @@ A command is loaded when it is asked for, and all of them for the help of the wh
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -46,9 +47,15 @@ def run(words: Sequence[str]) -> None:
     Raises:
         InputError: ``EATSS-C004``, no such command, option or value.
     """
+    eatss = Commands(())
+    if "_EATSS_COMPLETE" in os.environ:
+        eatss.main(prog_name="eatss")
     context: Any = {"help_option_names": ["-h", "--help"], "max_content_width": page_width()}
     try:
-        code = Commands(()).main(list(words), prog_name="eatss", standalone_mode=False, **context)
+        with eatss.make_context("eatss", list(words), **context) as made:
+            eatss.invoke(made)
+    except click.exceptions.Exit as end:
+        sys.exit(end.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(InputError.exit_code)
@@ -57,8 +64,6 @@ def run(words: Sequence[str]) -> None:
         raise input_error(
             "EATSS-C004", error.format_message().rstrip("."), hint=f"{path} --help"
         ) from None
-    if isinstance(code, int) and code:
-        sys.exit(code)
 
 
 class _WithExamples(click.Command):

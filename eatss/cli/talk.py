@@ -12,13 +12,13 @@ step that runs. ``--quiet`` says nothing at all.
 from __future__ import annotations
 
 import errno
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -35,8 +35,6 @@ from eatss.base.streams import echo
 from eatss.base.text import printable
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from eatss.cards import GpuProfile
     from eatss.session.session import Session
 
@@ -154,15 +152,14 @@ def working(what: str) -> Iterator[Step]:
         Where to say how far it is.
     """
     talk, step = current.get(), Step(what)
-    shows = sys.stderr.isatty() and not talk.quiet
-    if not shows and not talk.verbose:
+    draws = sys.stderr.isatty() and not talk.quiet
+    if not draws and not talk.verbose:
         yield step
         return
     ended = threading.Event()
-    # what draws is loaded here: a process that is forked while a thread loads a module may wait
-    # for that module for good
-    draw = partial(_shown, _bar()) if shows else _told
-    teller = threading.Thread(target=draw, args=(step, ended), name="progress", daemon=True)
+    teller = threading.Thread(
+        target=_tell, args=(step, ended), kwargs={"draws": draws}, name="progress", daemon=True
+    )
     teller.start()
     try:
         yield step
@@ -174,82 +171,24 @@ def working(what: str) -> Iterator[Step]:
 
 
 def cleared() -> None:
-    """Wipe the line of a process that was killed while it drew, and show the cursor again."""
+    """Wipe the line of a step."""
     if sys.stderr.isatty():
-        print("\r\x1b[2K\x1b[?25h", end="", file=sys.stderr, flush=True)  # noqa: T201
+        print("\r\x1b[2K", end="", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def _told(step: Step, ended: threading.Event) -> None:
-    """Say now and then where a step is."""
-    while not ended.wait(TOLD_EVERY_S):
-        _say(f"{step.state}, {_time(step.elapsed_s)} so far")
-
-
-def _shown(bar: Progress, step: Step, ended: threading.Event) -> None:
-    """Draw a step from its third second until it ends."""
-    if ended.wait(SHOWN_AFTER_S):
-        return
-    task = bar.add_task(printable(step.state.what), total=None)
-    bar.tasks[0].start_time = step.began
-
-    def update() -> None:
-        state = step.state
-        bar.update(
-            task,
-            description=printable(state.what),
-            completed=state.done,
-            total=state.total,
-            note=printable(state.note),
-        )
-
-    update()
-    with bar:
-        while not ended.wait(_REFRESH_S):
-            update()
-            bar.refresh()
-        update()
-
-
-def _bar() -> Progress:
-    """Return one line: the step, how far it is, and its time; it goes when it ends."""
-    from rich.console import Console  # noqa: PLC0415 - keeps --help fast
-    from rich.progress import Progress, ProgressColumn, Task  # noqa: PLC0415
-    from rich.progress_bar import ProgressBar  # noqa: PLC0415
-    from rich.table import Column  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    class Bar(ProgressColumn):
-        def render(self, task: Task) -> ProgressBar | Text:
-            if task.total is None:
-                return Text("")
-            return ProgressBar(total=max(task.total, 1e-9), completed=task.completed, width=12)
-
-    class Words(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            count = "" if task.total is None else f"{task.completed:g}/{task.total:g}"
-            return Text("  ".join(filter(None, (count, task.fields.get("note", "")))))
-
-    class What(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(task.description, overflow="ellipsis", no_wrap=True)
-
-    class Elapsed(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(_time(task.elapsed or 0.0), style="dim")
-
-    return Progress(
-        What(Column(no_wrap=True, overflow="ellipsis", ratio=1)),
-        Bar(Column(no_wrap=True)),
-        Words(Column(no_wrap=True, overflow="ellipsis")),
-        Elapsed(Column(no_wrap=True)),
-        console=Console(stderr=True),
-        transient=True,
-        auto_refresh=False,
-        redirect_stdout=False,
-        redirect_stderr=False,
-        get_time=time.monotonic,
-        expand=True,
-    )
+def _tell(step: Step, ended: threading.Event, *, draws: bool) -> None:
+    """Say where a step is until it ends: drawn in one line that goes, or a line now and then."""
+    wait_s = SHOWN_AFTER_S if draws else TOLD_EVERY_S
+    while not ended.wait(wait_s):
+        line = f"{step.state}, {_time(step.elapsed_s)}"
+        if draws:
+            wait_s = _REFRESH_S
+            line = printable(line)[: shutil.get_terminal_size().columns - 1]
+            print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)  # noqa: T201
+        else:
+            _say(f"{line} so far")
+    if draws and wait_s == _REFRESH_S:
+        cleared()
 
 
 def _say(line: str) -> None:

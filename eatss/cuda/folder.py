@@ -242,13 +242,13 @@ def write_program(
 
     Raises:
         InputError: ``EATSS-C008``: the folder cannot be written, or holds other files than
-            eatss's under the names needed; then nothing was written.
+            eatss's under the names needed.
     """
     contents = program_files(program, originals)
     target = Path(os.path.realpath(directory))
     try:
         if not target.exists():
-            place_files(target, contents, folders=originals.folders)
+            place_files(target, contents, folders=originals.folders, last=_PLAN)
         else:
             check_places(target, [*contents, *(f"{folder}/" for folder in originals.folders)])
             changed = {n: data for n, data in contents.items() if _digest(target / n) != _sha(data)}

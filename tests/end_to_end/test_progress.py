@@ -58,12 +58,11 @@ def test_a_step_is_drawn_after_a_while_with_its_time_and_goes_when_it_ends() -> 
     drawn, printed, code = on_terminal(["-c", STEP, "1", "{}"])
     assert (printed, code) == ("data\n", 0)
     lines = [line for line in plain(drawn) if line]
-    assert re.fullmatch(r"solving k\d.* \d/10  3 s left 0\.\d s", lines[0])
+    assert re.fullmatch(r"solving k\d.* \d of 10, 3 s left, 0\.\d s", lines[0])
     assert all(len(line) <= 80 for line in lines)
     assert "\\x1b[7m" in drawn  # names cannot steer the terminal
     assert "\x1b[7m" not in drawn
     assert drawn.rstrip().endswith("\x1b[2K")  # nothing is left of it
-    assert drawn.count("\x1b[?25h") == drawn.count("\x1b[?25l") == 1
 
 
 def test_what_is_nearer_to_the_command_wins_and_both_at_once_is_a_mistake() -> None:

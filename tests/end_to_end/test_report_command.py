@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import eatss as package
 from eatss.report import sweep_figures, sweep_page
 from eatss.tune.rows import Sweep
 from eatss.tune.store import Store
