@@ -12,12 +12,10 @@ import gc
 import math
 import os
 import pickle
-import selectors
+import select
 import signal
-import struct
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,12 +25,11 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from traceback import format_exception
-from typing import NoReturn, ParamSpec, TypeVar
+from typing import Any, BinaryIO, NoReturn, ParamSpec, TypeVar
 
 from eatss.base.compilers import missing_packages_named
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.frozen import frozen
-from eatss.base.interrupts import ENDING, HeldSignals
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -42,13 +39,6 @@ REGION_S = 9.8
 
 READING_S = REGION_S
 """Seconds of the processor for reading a program, before its regions are known."""
-
-_CHUNK = 1 << 16
-_LENGTH = struct.Struct("<Q")
-_LONGEST_S = 1e7
-_LOOK_S = 20.0
-_MOST_IDLE = 3
-"""Looks at a process that does nothing after which it counts as one that never will."""
 
 _NEEDED = (
     "analysis",
@@ -72,41 +62,20 @@ _NO_MEMORY = 3
 _PR_SET_PDEATHSIG = 1
 
 
-class _Forks:
-    """What this process knows of forking: one thread at a time, so that no other child has a pipe.
+class _Forked:
+    """What a process knows of the bounds that it was forked with.
 
-    ``pipe`` is where the answer of this process goes if it is itself one that was forked here, and
-    ``seconds`` what it and those that it forks may take of the processor, beyond those ``before``.
+    It and those that it forks may take ``seconds`` of the processor, beyond those ``before``.
     """
 
-    def __init__(self) -> None:
-        self.pipe: int | None = None
-        self.seconds = math.inf
-        self.before = 0.0
-        self.lock = threading.Lock()
+    is_bounded = False
+    seconds = math.inf
+    before = 0.0
 
-    def fork(self) -> tuple[int, int]:
-        """Fork, and return the child and the pipe it answers through; it gets 0 and its end."""
-        with self.lock:
-            read, write = _pipe()
-            try:
-                child = _fork()
-            except OSError:
-                os.close(read)
-                os.close(write)
-                raise
-            if child:
-                os.close(write)
-                return child, read
-        os.close(read)
-        if self.pipe is not None:
-            os.close(self.pipe)
-        self.pipe = write
-        return 0, write
 
-    def renew(self) -> None:
-        """Forget who held the lock where this process was forked."""
-        self.lock = threading.Lock()
+_here = _Forked()
+_forking = threading.Lock()
+"""One thread forks at a time, so that no other child has its pipe."""
 
 
 def _pipe() -> tuple[int, int]:
@@ -126,11 +95,6 @@ def _fork() -> int:
     with warnings.catch_warnings():  # of threads, which NumPy has: none is used there
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
-
-
-_forks = _Forks()
-if sys.platform == "linux":
-    os.register_at_fork(after_in_child=_forks.renew)
 
 
 class Cause(Enum):
@@ -153,14 +117,12 @@ class ForkEndedError(Exception):
 class Limits:
     """What work may take.
 
-    ``seconds`` are those of the processor, ``clock_s`` those on the clock (``None``: any number);
-    who is ``watched`` may not do nothing for a minute, as on a lock that nobody holds any more.
+    ``seconds`` are those of the processor, ``clock_s`` those on the clock (``None``: any number).
     ``memory_bytes`` come on top of what the process has at its start.
     """
 
     seconds: float
     clock_s: float | None = None
-    watched: bool = True
     memory_bytes: int = 1 << 30
 
 
@@ -181,82 +143,71 @@ def run_forked(work: Callable[[], T], limits: Limits) -> T:
     if sys.platform != "linux":
         return work()
     parent = os.getpid()
-    held = HeldSignals()
-    try:
-        held.hold()
-        child, pipe = _forks.fork()
-    except BaseException as error:
-        held.let_go()
-        if isinstance(error, OSError):  # the system has no room for one
-            return work()
-        raise
-    if child == 0:
-        _work_and_end(work, limits, pipe, parent)
-    answer = _waited_for(child, pipe, limits, held)
-    try:
-        good, result = pickle.loads(answer)  # noqa: S301 - our own fork's
-    except Exception as error:
-        raise ForkEndedError(Cause.CRASH, f"its answer cannot be read: {error}") from None
+    with _forking:
+        read, write = _pipe()
+        try:
+            child = _fork()
+        except OSError:  # the system has no room for one
+            child = -1
+        if child == 0:
+            os.close(read)
+            _work_and_end(work, limits, write, parent)
+        os.close(write)
+    if child < 0:
+        os.close(read)
+        return work()
+    with os.fdopen(read, "rb") as pipe:
+        good, result = _waited_for(child, pipe, limits)
     if good:
         return result  # type: ignore[no-any-return]
     raise result
 
 
-def _waited_for(child: int, pipe: int, limits: Limits, held: HeldSignals) -> bytes:
-    """Return the answer of a process that has ended; end it where this one is interrupted.
-
-    Signals that were ``held`` since before the fork come now.
-    """
-    code: int | None = None
+def _waited_for(child: int, pipe: BinaryIO, limits: Limits) -> tuple[bool, Any]:
+    """Return the answer of a process when it has ended; end it where this one is interrupted."""
+    code = 0
     try:
-        held.let_go()
-        clock_s = math.inf if limits.clock_s is None else limits.clock_s
-        answer, ended = _read(pipe, child if limits.watched else None, time.monotonic() + clock_s)
-        if ended:
-            code = _exit_code(child)
-            if _forks.pipe is not None:
+        late = not select.select([pipe], [], [], limits.clock_s)[0]
+        answer = b"" if late else pipe.read()
+        if not late:
+            with suppress(ChildProcessError):  # the kernel waits for those of who ignores SIGCHLD
+                code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            child = 0
+            if _here.is_bounded:
                 _set_timer()
     finally:
-        try:
-            os.close(pipe)
-        finally:
-            if code is None:
-                _end(child)
-    if code is None:
+        if child:
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+    if late:
         raise ForkEndedError(Cause.TIME, "it waits for nothing that comes")
-    if answer is not None:
-        return answer
     if code == -signal.SIGPROF:
         raise ForkEndedError(Cause.TIME, "more processor time than is allowed")
     if code == _NO_MEMORY:
         raise ForkEndedError(Cause.MEMORY, f"over {limits.memory_bytes >> 20} MiB of memory")
-    raise ForkEndedError(Cause.CRASH, f"its process ended with code {code}")
-
-
-def _exit_code(child: int) -> int:
-    """Wait for a process; 0 where others have, as the kernel does for who ignores SIGCHLD."""
     try:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    except ChildProcessError:
-        return 0
+        found: tuple[bool, Any] = pickle.loads(answer)  # noqa: S301 - our own fork's
+    except Exception:
+        raise ForkEndedError(Cause.CRASH, f"its process ended with code {code}") from None
+    return found
 
 
-def bounded(work: Callable[[], T], *, watched: bool = True) -> T:
+def bounded(work: Callable[[], T]) -> T:
     """Return what ``work`` returns, from a process of its own that has ``READING_S`` at first.
 
     As the work goes on it is allowed more. In a process that is bounded already it runs as it is.
 
     Args:
         work: as for :func:`run_forked`.
-        watched: as in :class:`Limits`.
 
     Raises:
         InputError: ``EATSS-P001``, the process took too long, too much, or died.
     """
-    if _forks.pipe is not None:
+    if _here.is_bounded:
         return work()
     try:
-        return run_forked(work, Limits(seconds=READING_S, watched=watched))
+        return run_forked(work, Limits(seconds=READING_S))
     except ForkEndedError as error:
         raise input_error(
             "EATSS-P001",
@@ -274,7 +225,7 @@ def in_bounds(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def run(*arguments: P.args, **options: P.kwargs) -> T:
-        if _forks.pipe is None:
+        if not _here.is_bounded:
             _load()
         return bounded(lambda: function(*arguments, **options))
 
@@ -299,7 +250,7 @@ def _load() -> None:
 
 def release() -> None:
     """Lift the bounds of the process of its own that this runs in: isl's work is done."""
-    if _forks.pipe is not None:
+    if _here.is_bounded:
         import resource  # noqa: PLC0415 - only some systems have it
 
         allow(math.inf)
@@ -320,7 +271,7 @@ def outside_bounds(work: Callable[[], T], clock_s: float) -> T:
     Raises:
         ForkEndedError: as :func:`run_forked`.
     """
-    if _forks.pipe is None:
+    if not _here.is_bounded:
         return work()
 
     def released() -> T:
@@ -329,7 +280,7 @@ def outside_bounds(work: Callable[[], T], clock_s: float) -> T:
 
     before = left_s()
     try:
-        return run_forked(released, Limits(seconds=clock_s, clock_s=clock_s, watched=False))
+        return run_forked(released, Limits(seconds=clock_s, clock_s=clock_s))
     finally:
         allow_more(before - left_s())
 
@@ -340,26 +291,26 @@ def allow(seconds: float) -> None:
     Those that it has taken count, and those of processes that it has forked and waited for, since
     :func:`anew` if that was called. In any other process nothing happens.
     """
-    if _forks.pipe is not None:
-        _forks.seconds = seconds
+    if _here.is_bounded:
+        _here.seconds = seconds
         _set_timer()
 
 
 def allow_more(seconds: float) -> None:
     """Add seconds to those of :func:`allow`."""
-    allow(_forks.seconds + seconds)
+    allow(_here.seconds + seconds)
 
 
 def anew() -> None:
     """Count the seconds of :func:`allow` from now on: another try of the same work begins."""
-    if _forks.pipe is not None:
-        _forks.before = _taken_s()
+    if _here.is_bounded:
+        _here.before = _taken_s()
         _set_timer()
 
 
 def left_s() -> float:
     """Return how many seconds of the processor are left of those of :func:`allow`."""
-    return math.inf if _forks.pipe is None else _forks.seconds - (_taken_s() - _forks.before)
+    return math.inf if not _here.is_bounded else _here.seconds - (_taken_s() - _here.before)
 
 
 def room_for(seconds: float) -> bool:
@@ -367,12 +318,12 @@ def room_for(seconds: float) -> bool:
 
     What counts is all that the process of its own that this runs in has taken, :func:`anew` or not.
     """
-    return _forks.pipe is None or _taken_s() + seconds <= 0.75 * _forks.seconds
+    return not _here.is_bounded or _taken_s() + seconds <= 0.75 * _here.seconds
 
 
 def taken_s() -> float:
     """Return the seconds that the process of its own has taken that this runs in, 0 in others."""
-    return 0.0 if _forks.pipe is None else _taken_s()
+    return 0.0 if not _here.is_bounded else _taken_s()
 
 
 def _taken_s() -> float:
@@ -384,84 +335,21 @@ def _set_timer() -> None:
     left = left_s()
     if left <= 0:
         os.kill(os.getpid(), signal.SIGPROF)
-    signal.setitimer(signal.ITIMER_PROF, min(left, _LONGEST_S))
-
-
-def _end(child: int) -> None:
-    """Wait for a process that was asked to end, as by Ctrl-C, or ask it; kill it at last.
-
-    Interrupted again, it is killed at once.
-    """
-    try:
-        _ask_to_end(child)
-    except BaseException:
-        with suppress(ProcessLookupError, ChildProcessError):
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-        raise
-
-
-def _ask_to_end(child: int) -> None:
-    for number, seconds in ((None, 0.2), (signal.SIGTERM, 1.0), (signal.SIGKILL, math.inf)):
-        if number is not None:
-            os.kill(child, number)
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            try:
-                if os.waitpid(child, os.WNOHANG)[0]:
-                    return
-            except ChildProcessError:
-                return
-            time.sleep(0.005)
-
-
-def _read(descriptor: int, child: int | None, end: float) -> tuple[bytes | None, bool]:
-    """Read an answer, ``None`` where there is none; tell too whether the process ends itself."""
-    data = b""
-    idle, before = 0, -1.0
-    with selectors.DefaultSelector() as selector:
-        selector.register(descriptor, selectors.EVENT_READ)
-        while True:
-            if selector.select(max(0.0, min(_LOOK_S, end - time.monotonic()))):
-                part = os.read(descriptor, _CHUNK)
-                data += part
-                size = _LENGTH.unpack(data[: _LENGTH.size])[0] if len(data) >= _LENGTH.size else -1
-                if len(data) == _LENGTH.size + size:
-                    return data[_LENGTH.size :], True
-                if not part:
-                    return None, True
-                continue
-            if time.monotonic() > end:
-                return None, False
-            if child is None:
-                continue
-            spent = _spent_s(child)
-            if spent is None:
-                return None, True
-            idle, before = (idle + 1 if spent == before else 0), spent
-            if idle >= _MOST_IDLE:
-                return None, False
-
-
-def _spent_s(child: int) -> float | None:
-    """Return what a process and those it waited for took; ``None`` if it has ended."""
-    try:
-        state = Path(f"/proc/{child}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if state[0] in "ZX" else sum(float(ticks) for ticks in state[11:15])
+    signal.setitimer(signal.ITIMER_PROF, min(left, 1e7))
 
 
 def _work_and_end(work: Callable[[], object], limits: Limits, pipe: int, parent: int) -> NoReturn:
     """Work in the forked process, and end it: nothing of the other one's may run here after."""
+    global _forking  # noqa: PLW0603 - it is held here for good
     code = 1
     gc.freeze()  # what the other process no longer needs is its own to finalise
     try:
+        _forking = threading.Lock()
+        _here.is_bounded = True
         _bound(limits)
         _end_with(parent)
-        data = _pickled(_answer(work))
         with open(pipe, "wb") as stream:
-            stream.write(_LENGTH.pack(len(data)) + data)
+            stream.write(_pickled(_answer(work)))
         code = 0
     except MemoryError:
         code = _NO_MEMORY
@@ -503,7 +391,7 @@ def _bound(limits: Limits) -> None:
     import resource  # noqa: PLC0415 - only some systems have it
 
     faulthandler.disable()
-    for number in ENDING:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, usual)
@@ -514,5 +402,5 @@ def _bound(limits: Limits) -> None:
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     if hard == resource.RLIM_INFINITY or most < hard:
         resource.setrlimit(resource.RLIMIT_AS, (most, hard))
-    _forks.before = 0.0
+    _here.before = 0.0
     allow(limits.seconds)

@@ -1,13 +1,16 @@
-"""Standard output and error that may be closed, full, or a pipe that nobody reads any more."""
+"""Standard output and error that may be closed, full, or unread; signals that ask to end."""
 
 from __future__ import annotations
 
 import io
 import os
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from types import FrameType
 from typing import Any, NoReturn, TextIO
 
 from eatss.base.diagnostics import ExitCode, input_error
@@ -124,3 +127,28 @@ def _refuse(error: OSError) -> NoReturn:
         f"standard output cannot be written: {error.strerror or error}",
         hint="write it to a file on a disk with room, or into a pipe",
     )
+
+
+@contextmanager
+def ended_as_interrupted() -> Iterator[None]:
+    """Raise ``KeyboardInterrupt`` in the block on SIGTERM and SIGHUP.
+
+    Only in the main thread, and only for signals that nobody handles or ignores (as ``nohup``
+    does).
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    wanted = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+    taken = [s for s in wanted if s is not None and signal.getsignal(s) is signal.SIG_DFL]
+    for each in taken:
+        signal.signal(each, _interrupt)
+    try:
+        yield
+    finally:
+        for each in taken:
+            signal.signal(each, signal.SIG_DFL)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

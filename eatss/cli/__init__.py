@@ -42,11 +42,11 @@ def _command_word() -> str:
 def _bounded_command() -> int:
     from eatss.base.diagnostics import InputError  # noqa: PLC0415
     from eatss.base.forked import bounded  # noqa: PLC0415
-    from eatss.base.interrupts import ended_as_interrupted  # noqa: PLC0415
+    from eatss.base.streams import ended_as_interrupted  # noqa: PLC0415
 
     try:
         with ended_as_interrupted():
-            return bounded(command, watched=False)  # it may wait for nvcc
+            return bounded(command)
     except InputError as error:  # it took too long: other errors are told where they occur
         from eatss.cli.talk import cleared, report_error, talk_of_words  # noqa: PLC0415
 
@@ -62,8 +62,7 @@ def command() -> int:
     gc.set_threshold(_OBJECTS)
     from eatss.base.compilers import missing_packages_named  # noqa: PLC0415
     from eatss.base.diagnostics import EatssError, ExitCode  # noqa: PLC0415
-    from eatss.base.interrupts import ended_as_interrupted  # noqa: PLC0415
-    from eatss.base.streams import standard_streams  # noqa: PLC0415
+    from eatss.base.streams import ended_as_interrupted, standard_streams  # noqa: PLC0415
     from eatss.cli.talk import (  # noqa: PLC0415
         current,
         internal_fault,

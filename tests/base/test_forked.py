@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -133,11 +132,6 @@ def test_any_number_of_seconds_may_be_allowed() -> None:
     run_forked(lambda: allow(float("inf")), Limits(seconds=1e300))
 
 
-def test_a_process_that_waits_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LOOK_S", 0.1)
-    assert cause_of(lambda: time.sleep(60), AMPLE) is Cause.TIME
-
-
 def test_a_first_call_in_many_threads_ends() -> None:
     """Seen: a process forked while a thread loaded modules waited for them for ever."""
     text = (
@@ -181,19 +175,6 @@ def test_without_room_for_another_process_it_runs_in_this_one(
 
 
 @pytest.mark.long
-def test_threads_get_their_own_results() -> None:
-    def one(number: int) -> int:
-        def work() -> int:
-            time.sleep(0.01)
-            return number
-
-        return run_forked(work, AMPLE)
-
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(one, range(40)))
-    assert found == list(range(40))
-
-
 def test_ctrl_c_here_ends_it_there(tmp_path: Path) -> None:
     note = tmp_path / "pid"
 
@@ -210,56 +191,6 @@ def test_ctrl_c_here_ends_it_there(tmp_path: Path) -> None:
     usual = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         thread = threading.Thread(target=interrupt)
-        thread.start()
-        with pytest.raises(KeyboardInterrupt):
-            run_forked(work, AMPLE)
-        thread.join()
-    finally:
-        signal.signal(signal.SIGINT, usual)
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(note.read_text()), 0)
-
-
-def test_ctrl_c_in_the_instant_of_the_fork_ends_it_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    children = []
-
-    def fork_and_interrupt() -> int:
-        child = os.fork()
-        if child:
-            children.append(child)
-            os.kill(os.getpid(), signal.SIGINT)
-        return child
-
-    monkeypatch.setattr(module, "_fork", fork_and_interrupt)
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            run_forked(spin, AMPLE)
-    finally:
-        signal.signal(signal.SIGINT, usual)
-    with pytest.raises(ProcessLookupError):
-        os.kill(children[0], 0)
-    assert signal.getsignal(signal.SIGINT) is usual
-
-
-def test_a_second_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
-    note = tmp_path / "pid"
-
-    def work() -> None:
-        note.write_text(str(os.getpid()))
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        spin()
-
-    def interrupt_twice() -> None:
-        while not (note.exists() and note.read_text()):
-            time.sleep(0.01)
-        for _ in range(2):
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.1)
-
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        thread = threading.Thread(target=interrupt_twice)
         thread.start()
         with pytest.raises(KeyboardInterrupt):
             run_forked(work, AMPLE)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from eatss.base.guard import NOT_STARTED, guarded
-from eatss.base.interrupts import ended_as_interrupted
+from eatss.base.streams import ended_as_interrupted
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's word"),
