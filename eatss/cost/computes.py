@@ -129,7 +129,7 @@ def _group_cycles(of: CudaCode, own: Contract) -> Number:
     rate = of.card.tensor_rate(instruction.format) / SCHEDULERS
     issue = own.matrices * (instruction.multiply_adds * instruction.products) / rate
     wait = of.card.shared_cycles + own.loads * min(1.0, instruction.factor_words)
-    return own.terms * np.where(of.loads_ahead, np.maximum(wait, issue), wait + issue)
+    return own.terms * np.where(of.plan.loads_ahead, np.maximum(wait, issue), wait + issue)
 
 
 def product_cycles(of: CudaCode) -> Number:

@@ -18,9 +18,9 @@ from eatss.cost.access import (
 )
 from eatss.cost.card import REGISTER_STEP, Card, CodeConstants, CudaConstants
 from eatss.cost.demand import DemandBuilder
-from eatss.plan.contract import ROOM_BESIDE_SUMS, STEPS_LOADED, registers_of_a_thread
+from eatss.plan.contract import ROOM_BESIDE_SUMS, STEPS_LOADED
 from eatss.plan.launch import Compute, LaunchPlan
-from eatss.plan.numbers import Flag, Number, any_of, largest, no, nowhere
+from eatss.plan.numbers import Number, any_of, largest, no, nowhere
 from eatss.plan.shares import UniformSet
 from eatss.plan.stage import element_words, vector
 
@@ -140,15 +140,6 @@ class CudaCode(DemandBuilder):
         resident = card.resident_blocks(threads, self.registers, self.shared_bytes, limit)
         streams = np.ceil(self.plan.stream.blocks / card.sms)
         return np.where((streams > 0) & (streams <= resident), streams, resident)
-
-    @cached_property
-    def loads_ahead(self) -> Flag:
-        """Where factors are loaded ahead while as many blocks run as fit an SM."""
-        plan = self.plan
-        if not plan.contracts:
-            return False
-        threads = plan.block_threads * np.maximum(1.0, self.resident)
-        return plan.loads_ahead & (plan.words_ahead <= registers_of_a_thread(self.card, threads))
 
     @cached_property
     def present(self) -> Number:

@@ -106,7 +106,7 @@ def _behind_cycles(of: CudaCode, bytes_a_turn: Number, tile: Number) -> Number:
     parts = sum(1 for part in plan.cut.parts if part.serial) or 1
     warps = np.ceil(plan.block_threads / card.warp) / SCHEDULERS
     turn = tile / parts * np.maximum(1.0, warps * of.present)
-    late = turn * of.loads_ahead * np.where(plan.boxes == FEWEST_AHEAD, 0.5, 1.0)
+    late = turn * plan.loads_ahead * np.where(plan.boxes == FEWEST_AHEAD, 0.5, 1.0)
     if any(stage.narrow for stage in plan.stages):  # they start in front
         late = 0.0
     arrive = (
