@@ -51,7 +51,7 @@ def launch_plan_of(
     """
     cut, instruction, mapping = launch_facts(unit, facts, scheduled), None, unit.mapping
     asked = (one for one in options.instructions if INSTRUCTIONS.get(one).lanes)
-    name = layout.instruction or next(asked, None)
+    name = next(asked, layout.instruction)
     if mapping.warps and name is not None:
         (rows, columns), row = mapping.warps, INSTRUCTIONS.get(name)
         instruction = described(row)
