@@ -7,10 +7,10 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from eatss.base.diagnostics import Told, Warned, input_error, nobody, warn_caller
+from eatss.base.diagnostics import Told, input_error, nobody
 from eatss.base.files import write_whole
 from eatss.base.shipped import located_sweep
-from eatss.tune.faults import check_no_store
+from eatss.tune.store import check_no_store
 
 if TYPE_CHECKING:
     from eatss.tune.evaluation import Evaluated, SweepReport
@@ -46,7 +46,7 @@ def sweep_report(
         The numbers of each sweep, and geometric means over all.
 
     Raises:
-        InputError: a store cannot be read (``EATSS-D001`` to ``D007``); the page needs a
+        InputError: a store cannot be read (``EATSS-D001`` to ``D005``); the page needs a
             package that is not installed (``EATSS-E052``); a file cannot be written
             (``EATSS-E053``); ``output`` is what is read, or a store (``EATSS-D012``).
     """
@@ -68,11 +68,8 @@ def sweep_report(
 def evaluated(
     sweeps: Sequence[str | PathLike[str] | Sweep],
     told: Told = nobody,
-    warned: Warned = warn_caller,
 ) -> tuple[Evaluated, ...]:
     """Read and evaluate sweeps, one that is given twice once; ``told`` is told of each.
-
-    ``warned`` is told of damaged rows, which are left out.
 
     Raises:
         InputError: a store cannot be read, or there is none (``EATSS-D001``).
@@ -87,7 +84,7 @@ def evaluated(
     for number, one in enumerate(several):
         named = isinstance(one, str | PathLike)
         told(f"evaluating {fspath(one) if named else 'a sweep'}", number, len(several))  # type: ignore[arg-type]
-        read = read_sweep(one, measurements=False, warned=warned) if named else one  # type: ignore[arg-type]
+        read = read_sweep(one, measurements=False) if named else one  # type: ignore[arg-type]
         found.append(evaluate(read))  # type: ignore[arg-type]
     return tuple(found)
 

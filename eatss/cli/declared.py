@@ -271,7 +271,7 @@ def _commands() -> tuple[Command, ...]:
         (here, "schema", "installation"),
     ]
     groups = [
-        (many, "results", "results", ("ls", "show", "merge", "export", "import", "prune")),
+        (many, "results", "results", ("ls", "show", "merge", "export")),
         (here, "cache", "installation", ("clear", "path")),
     ]
     return (

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from eatss.base.diagnostics import input_error
 from eatss.base.streams import echo
 from eatss.cli.options import STORE_HELP, of_output, store_argument
-from eatss.cli.talk import warn_while_working, working
+from eatss.cli.talk import working
 
 EXAMPLES = {
     "report": """
@@ -52,7 +52,7 @@ def report(
     """Report sweeps: the best by time and energy, trade-offs, ranks, correlations. Needs no GPU.
 
     A page is one file that needs nothing else: figures, tables that sort by a click, data as CSV.
-    Cards of one kind are set beside each other only by references that both measured. Prints the
+    Of a store with several cards the rows of one count. Prints the
     names of the files that it writes: to stderr where the report goes to stdout.
     """
     from eatss.reporting import (  # noqa: PLC0415 - keeps --help fast
@@ -62,7 +62,7 @@ def report(
         write_figures,
         write_report,
     )
-    from eatss.tune.faults import check_no_store  # noqa: PLC0415
+    from eatss.tune.store import check_no_store  # noqa: PLC0415
 
     if figures_as is not None and figures is None:
         raise input_error(
@@ -80,7 +80,7 @@ def report(
         check_page()
     wants_text = output is not None or figures is None or output_format is not None
     with working("evaluating") as step:
-        found = evaluated(stores, step.at, warn_while_working)
+        found = evaluated(stores, step.at)
     with working("writing the report"):
         text = rendered(found, chosen) if wants_text else ""
     if output is None:

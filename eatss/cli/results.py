@@ -1,4 +1,4 @@
-"""``eatss results``: what sweeps measured, listed, shown, merged, exported, imported, pruned."""
+"""``eatss results``: what sweeps measured, listed, shown, merged and exported."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from eatss.base.diagnostics import input_error
 from eatss.base.options import argument, option
 from eatss.base.shipped import store_of_ones_own
 from eatss.base.streams import echo
 from eatss.base.targets import Order, meant
 from eatss.cli.options import STORE_HELP, Format, show, store_argument
-from eatss.cli.talk import Step, say, warn_while_working, working
+from eatss.cli.talk import Step, say, working
 
 if TYPE_CHECKING:
     from eatss.tune.rows import Sweep
@@ -35,7 +34,7 @@ Examples:
 """
 }
 
-ExportChoice: TypeAlias = Literal["csv", "parquet", "json"]
+ExportChoice: TypeAlias = Literal["csv", "json"]
 
 StoreFile = Annotated[str, store_argument(help=f"File {STORE_HELP}")]
 StoreFiles = Annotated[list[str], store_argument(help=f"Files {STORE_HELP}")]
@@ -50,7 +49,7 @@ NewStore = Annotated[
     ),
 ]
 
-HELP = {"results": "List, show, merge, export, import and prune what sweeps measured."}
+HELP = {"results": "List, show, merge and export what sweeps measured."}
 
 
 def results_ls(stores: StoreFiles, output: Format = "table") -> None:
@@ -68,7 +67,7 @@ def _read(stores: Sequence[str], step: Step, *, measurements: bool) -> Iterator[
 
     for number, path in enumerate(stores):
         step.at(f"reading {path}", number, len(stores))
-        yield path, read_sweep(path, measurements=measurements, warned=warn_while_working)
+        yield path, read_sweep(path, measurements=measurements)
 
 
 def results_show(
@@ -79,10 +78,6 @@ def results_show(
     ] = None,
     by: By = "energy",
     top: Annotated[int, option(metavar="N", min=1, help="How many rows to show.")] = 20,
-    where: Annotated[
-        list[str] | None,
-        option(metavar="CONDITION", help="Only rows with tile_i>=32, status=ok, role=ours."),
-    ] = None,
     every: Annotated[
         bool,
         option("--every", help="Each measurement: repeated ones and references, too."),
@@ -96,18 +91,13 @@ def results_show(
     from dataclasses import replace  # noqa: PLC0415 - keeps --help fast
 
     from eatss.report.results import render_rows, render_variant  # noqa: PLC0415
-    from eatss.tune.rows import chosen_rows, latest_of, rows_of_variant, with_counters  # noqa: PLC0415
+    from eatss.tune.rows import latest_of, rows_of_variant, with_counters  # noqa: PLC0415
     from eatss.tune.store import read_sweep  # noqa: PLC0415
 
     with working(f"reading {store}"):
-        sweep = read_sweep(
-            store,
-            measurements=key is not None or output == "json",
-            warned=warn_while_working,
-        )
+        sweep = read_sweep(store, measurements=key is not None or output == "json")
     if key is None:
         sweep = replace(sweep, rows=with_counters(sweep.rows) if every else latest_of(sweep.rows))
-    sweep = replace(sweep, rows=chosen_rows(sweep, where or ()))
     if key is None:
         text = render_rows(sweep, output, by=by, top=top)
     else:
@@ -144,16 +134,11 @@ def results_export(
         ExportChoice | None,
         option("--format -f", help="What to write; default: as the file's name ends."),
     ] = None,
-    card: Annotated[
-        str | None,
-        option(metavar="UUID", help="Only rows of this card, as ls names it."),
-    ] = None,
 ) -> None:
     """Write a store as a table with a line a measurement, or as JSON."""
     from eatss.cli.options import check_writable, write_bytes  # noqa: PLC0415
-    from eatss.tune.exchange import exported, format_of, of_card  # noqa: PLC0415
-    from eatss.tune.faults import check_no_store  # noqa: PLC0415
-    from eatss.tune.store import read_sweep  # noqa: PLC0415
+    from eatss.tune.exchange import EXPORTS, format_of  # noqa: PLC0415
+    from eatss.tune.store import check_no_store, read_sweep  # noqa: PLC0415
 
     to_stdout = str(output) == "-"
     chosen = form or ("csv" if to_stdout else format_of(output))
@@ -161,80 +146,13 @@ def results_export(
         check_no_store(output, [store])
         check_writable("-o", output)
     with working(f"exporting {store}"):
-        read = read_sweep(store, measurements=chosen == "json", warned=warn_while_working)
-        sweep = of_card(read, card)
-        data = exported(sweep, chosen)
+        sweep = read_sweep(store, measurements=chosen == "json")
+        text = EXPORTS[chosen](sweep)
     if to_stdout:
-        echo(data if chosen == "parquet" else data.decode(), nl=False)
+        echo(text, nl=False)
         return
-    write_bytes("-o", output, data)
+    write_bytes("-o", output, text.encode("utf-8", "backslashreplace"))
     say(f"wrote {_rows(len(sweep.rows))} to {output}")
-
-
-def results_import(
-    file: Annotated[
-        Path,
-        argument(metavar="FILE", help="What export wrote as JSON."),
-    ],
-    output: NewStore,
-) -> None:
-    """Make a store of exported JSON."""
-    from eatss.tune.store import Store, read_exported  # noqa: PLC0415 - keeps --help fast
-
-    with working(f"importing {file}"):
-        sweep = read_exported(file)
-        Store.write_new(output, sweep)
-    echo(f"wrote {_rows(len(sweep.rows))} to {output}")
-
-
-def results_prune(
-    store: Annotated[
-        Path,
-        argument(metavar="STORE", parser=store_of_ones_own, help="File of eatss sweep."),
-    ],
-    failed: Annotated[
-        bool, option("--failed", help="Rows without a time: refused, wrong, too slow.")
-    ] = False,
-    keep_best: Annotated[
-        int | None,
-        option(metavar="N", min=1, help="Measured variants but the N best, see --by."),
-    ] = None,
-    by: By = "energy",
-    damaged: Annotated[bool, option("--damaged", help="Rows that cannot be read.")] = False,
-    older_than: Annotated[
-        str | None,
-        option(metavar="AGE|DATE", help="Rows older than 12h, 30d, 4w, or 2026-11-01."),
-    ] = None,
-) -> None:
-    """Remove rows, at once and for good. A sweep that goes on measures them again.
-
-    Defaults, the paper's choices, ours and references stay with --keep-best.
-    """
-    from datetime import UTC, datetime  # noqa: PLC0415 - keeps --help fast
-
-    from eatss.base.text import bytes_text  # noqa: PLC0415
-    from eatss.tune.rows import Unwanted, moment_before  # noqa: PLC0415
-    from eatss.tune.store import Store  # noqa: PLC0415
-
-    if not (failed or damaged) and keep_best is None and older_than is None:
-        raise input_error(
-            "EATSS-D013",
-            "nothing is said of what to remove",
-            hint="add --failed, --keep-best N, --older-than AGE or --damaged",
-        )
-    moment = None if older_than is None else moment_before(older_than, datetime.now(UTC))
-    before = store.stat().st_size if store.exists() else 0
-    unwanted = Unwanted(failed=failed, keep_best=keep_best, by=by, older_than=moment)
-    with working(f"pruning {store}"), Store.reopen(store) as opened:
-        unreadable = opened.remove_damaged() if damaged else 0
-        gone = opened.prune(unwanted)
-        left = len(opened.rows(measurements=False))
-    counts = (len(gone.failed), len(gone.worse), len(gone.old), unreadable)
-    words = ("failed", "worse", "old", "damaged")
-    why = [f"{count} {word}" for count, word in zip(counts, words, strict=True) if count]
-    removed = _rows(sum(counts)) + (f" ({', '.join(why)})" if why else "")
-    sizes = f"{bytes_text(before)} to {bytes_text(store.stat().st_size)}"
-    echo(f"removed {removed}, {left} left; {sizes}")
 
 
 def _rows(count: int) -> str:

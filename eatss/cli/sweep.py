@@ -204,7 +204,7 @@ def sweep(
             if options.objective == "pareto":
                 message = "--replay needs one number a variant, and --objective pareto has two"
                 raise input_error("EATSS-W005", message, hint=f"take {either()}")
-            recorded = read_sweep(replay, measurements=False, warned=warn_while_working)
+            recorded = read_sweep(replay, measurements=False)
             text = replay_command(
                 recorded, options.strategy, seeds, budget, options.objective, format_
             )

@@ -1,6 +1,6 @@
-"""``Store``: measurements in a file of SQLite, each there as soon as :meth:`Store.add` returns.
+"""``Store``: the rows of a sweep in a file of SQLite, each on the disk as soon as it is added.
 
-Stores of the same thing are merged; of different things each field that differs is told.
+Locks are SQLite's own: a row is a transaction, and others read between two of them.
 """
 
 from __future__ import annotations
@@ -11,54 +11,421 @@ import re
 import secrets
 import sqlite3
 import tomllib
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
-from threading import RLock
 from types import TracebackType
+from typing import Any, TypeVar
 
-from eatss.base.codec import Document, encode
-from eatss.base.diagnostics import (
-    Diagnostic,
-    InputError,
-    InternalError,
-    Severity,
-    Warned,
-    input_error,
-    warn_caller,
-)
+from eatss.base.codec import Document, MisfitError, decode, encode
+from eatss.base.diagnostics import Diagnostic, InputError, Severity, input_error
 from eatss.base.files import read_regular
-from eatss.base.frozen import frozen
 from eatss.base.shipped import located_sweep
-from eatss.tune.faults import WriterLock, faults_told, lock_for_writing, shown
-from eatss.tune.rows import (
-    CardSeen,
-    Identity,
-    Pruned,
-    Row,
-    Rows,
-    Sweep,
-    Unwanted,
-    as_result,
-    pruned,
-)
-from eatss.tune.tables import (
-    INSERT_CARD,
-    INSERT_ROW,
-    no_folder,
-    opened_to_read,
-    opened_to_write,
-    read_cards,
-    read_identity,
-    read_rows,
-    read_space,
-    real_path,
-    stored_card,
-    stored_row,
-    transaction,
-)
+from eatss.tune.rows import CardSeen, Identity, Row, Rows, Sweep
+
+T = TypeVar("T")
+
+APPLICATION_ID = 0x65617473
+"""``eats``: what tells a store from other databases of SQLite (``file`` shows it)."""
+
+VERSION = 2
+_WAITS_S = 60.0
+
+TABLES = """
+CREATE TABLE identity (
+    field TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE space (
+    text TEXT NOT NULL
+);
+CREATE TABLE cards (
+    uuid TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    host TEXT NOT NULL,
+    compute_capability INTEGER,
+    driver TEXT,
+    power_limit_w REAL,
+    idle_power_w REAL
+);
+CREATE TABLE rows (
+    id INTEGER PRIMARY KEY,
+    variant TEXT NOT NULL,
+    point TEXT NOT NULL,
+    status TEXT NOT NULL,
+    role TEXT NOT NULL,
+    stage TEXT NOT NULL,
+    card TEXT,
+    reason TEXT NOT NULL,
+    sizes TEXT NOT NULL,
+    time_s REAL,
+    energy_j REAL,
+    power_w REAL,
+    time_error REAL,
+    energy_error REAL,
+    flops INTEGER,
+    metrics TEXT NOT NULL,
+    decided TEXT NOT NULL,
+    made_s REAL NOT NULL,
+    card_s REAL NOT NULL,
+    card_j REAL,
+    at_s REAL NOT NULL,
+    strategy TEXT NOT NULL,
+    created TEXT NOT NULL,
+    measurement BLOB
+);
+CREATE INDEX rows_of_a_variant ON rows (variant);
+"""
+"""``value`` of ``identity``, ``point``, ``sizes`` and ``metrics`` are JSON; ``measurement`` is JSON
+that zlib has packed (5 to 1), or nothing. Stores of before may have a column ``checksum``."""
+
+_JSON = ("values", "sizes", "metrics")
+_COLUMNS = {one.name: "point" if one.name == "values" else one.name for one in fields(Row)}
+"""Columns by fields; ``values`` is a word of SQL."""
+
+_CARD_FIELDS = tuple(one.name for one in fields(CardSeen))
+
+
+def _insert(table: str, columns: Sequence[str]) -> str:
+    values = ", ".join("?" * len(columns))
+    return f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({values})"  # noqa: S608 - our names
+
+
+_INSERT_ROW = _insert("rows", [*_COLUMNS.values()])
+_INSERT_CARD = _insert("cards", _CARD_FIELDS)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as SQLite takes it: text that is no Unicode is spelled out."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    return value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _stored(row: Row) -> tuple[Any, ...]:
+    """Return a row as it stands in the columns of its table."""
+    plain = encode(row)
+    for name in _JSON:
+        plain[name] = _json(plain[name])
+    if plain["measurement"] is not None:
+        plain["measurement"] = zlib.compress(_json(plain["measurement"]).encode())
+    return tuple(_plain(plain[name]) for name in _COLUMNS)
+
+
+def _field_of(name: str, value: Any) -> Any:
+    """Return the value of a field of a row that stands in its column."""
+    if name in _JSON:
+        return json.loads(value)
+    if name == "measurement" and value is not None:
+        return json.loads(zlib.decompress(value))
+    return value
+
+
+def _decoded(path: Path, what: str, kind: type[T], plain: Callable[[], Mapping[str, Any]]) -> T:
+    try:
+        return decode(kind, plain())
+    except (MisfitError, ValueError, TypeError, zlib.error, RecursionError) as error:
+        raise _damaged(path, f"{what}: {error}") from None
+
+
+def _damaged(path: Path, why: str) -> InputError:
+    return input_error(
+        "EATSS-D003",
+        f"the store '{path}' is damaged: {why}",
+        hint="sqlite3 OLD.db .recover | sqlite3 NEW.db saves what can be saved",
+    )
+
+
+def _no_store(path: Path, why: str) -> InputError:
+    return input_error(
+        "EATSS-D002",
+        f"'{path}' is no store of eatss: {why}",
+        hint="name a file that 'eatss sweep -o' made, or a new one to write to",
+    )
+
+
+@contextmanager
+def _faults(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and of the system into those of a user."""
+    try:
+        yield
+    except (sqlite3.Error, OSError, OverflowError) as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
+        if code == sqlite3.SQLITE_NOTADB:
+            raise _no_store(path, "it is no database of SQLite") from None
+        text = "Could not decode" in str(error)
+        if text or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):
+            raise _damaged(path, str(error)) from None
+        raise input_error(
+            "EATSS-D005",
+            f"the store '{path}' cannot be used: {error}",
+            hint="see that there is room, that you may write to its folder, and that no other "
+            "program holds it; all rows of before are kept",
+        ) from None
+
+
+def store_place(path: str | os.PathLike[str]) -> Path:
+    """Return where a store is, or can be made.
+
+    Raises:
+        InputError: ``EATSS-D001``, there is no such folder; ``EATSS-D002``, it is no file.
+    """
+    place = Path(path)
+    if not place.parent.is_dir():
+        raise input_error(
+            "EATSS-D001",
+            f"there is no folder '{place.parent}' for the store",
+            hint="make it first, or name another file with -o",
+        )
+    if place.exists() and not place.is_file():
+        raise _no_store(place, "it is no regular file")
+    return place
+
+
+def _connected(path: Path, how: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?{how}", uri=True, timeout=_WAITS_S, isolation_level=None
+    )
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    found: int = connection.execute(f"PRAGMA {pragma}").fetchone()[0]
+    return found
+
+
+def _check_version(path: Path, connection: sqlite3.Connection) -> None:
+    if _number(connection, "application_id") != APPLICATION_ID:
+        raise _no_store(path, "it is a database of something else, or empty")
+    found = _number(connection, "user_version")
+    if found > VERSION:
+        raise _no_store(path, f"it has version {found}, this eatss reads those up to {VERSION}")
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """Give a connection that sees the store as it is now, whoever writes to it meanwhile.
+
+    In a folder that may not be written to, SQLite cannot make the index of a log that older stores
+    have: the file is read as one that nobody changes.
+    """
+    if not path.exists():
+        raise input_error(
+            "EATSS-D001", f"there is no store '{path}'", hint="'eatss sweep -o' makes one"
+        )
+    with _faults(path):
+        connection = _connected(path, "mode=rw")
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if error.sqlite_errorcode & 0xFF not in (
+                sqlite3.SQLITE_CANTOPEN,
+                sqlite3.SQLITE_READONLY,
+            ):
+                raise
+            connection = _connected(path, "immutable=1")
+        with closing(connection):
+            _check_version(path, connection)
+            connection.execute("BEGIN")
+            yield connection
+
+
+def _made(connection: sqlite3.Connection, identity: Identity, space: str) -> None:
+    """Make the tables, if nothing was ever made in a database."""
+    if _number(connection, "application_id") or _number(connection, "schema_version"):
+        return
+    for statement in TABLES.split(";"):
+        connection.execute(statement)
+    values = [(name, _json(value)) for name, value in encode(identity).items()]
+    connection.executemany("INSERT INTO identity VALUES (?, ?)", values)
+    connection.execute("INSERT INTO space VALUES (?)", (space,))
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _identity(path: Path, connection: sqlite3.Connection) -> Identity:
+    found = connection.execute("SELECT field, value FROM identity").fetchall()
+    return _decoded(
+        path, "its identity", Identity, lambda: {name: json.loads(text) for name, text in found}
+    )
+
+
+def _space(path: Path, connection: sqlite3.Connection) -> str:
+    found = connection.execute("SELECT text FROM space").fetchone()
+    if found is None or not isinstance(found[0], str):
+        raise _damaged(path, "it has no space")
+    return found[0]
+
+
+def _rows(path: Path, connection: sqlite3.Connection, *, measurements: bool) -> Rows:
+    """Return the rows in their order; without ``measurements``, which take longest, if need be."""
+    names = [name for name in _COLUMNS if measurements or name != "measurement"]
+    chosen = ", ".join(_COLUMNS[name] for name in names)
+    found = connection.execute(f"SELECT id, {chosen} FROM rows ORDER BY id").fetchall()  # noqa: S608 - our names
+    return tuple(
+        _decoded(
+            path,
+            f"row {number}",
+            Row,
+            lambda values=values: {  # type: ignore[misc]
+                name: _field_of(name, value) for name, value in zip(names, values, strict=True)
+            },
+        )
+        for number, *values in found
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Store:
+    """A store that is open to be written.
+
+        with Store.create_or_resume("2mm.db", identity, space_text) as store:
+            known = store.rows()
+            store.add(row)
+
+    ``path`` is its file.
+    """
+
+    path: Path
+    _connection: sqlite3.Connection
+
+    @classmethod
+    def create_or_resume(
+        cls, path: str | os.PathLike[str], identity: Identity, space: str
+    ) -> Store:
+        """Open a store to add to it; make it if it is not there.
+
+        ``space`` takes the place of the text that is kept, if its variables have the same names:
+        a space may grow from session to session, and rows outside of it stay.
+
+        Raises:
+            InputError: there is no folder (``EATSS-D001``); the file is no store or of a newer
+                eatss (``D002``), damaged (``D003``) or cannot be used (``D005``); it is of
+                something else, or of a space of other variables (``D010``).
+        """
+        place = store_place(path)
+        with _faults(place):
+            connection = _connected(place, "mode=rwc")
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                with connection:
+                    _made(connection, identity, space)
+                    _check_version(place, connection)
+                    check_identity(place, _identity(place, connection), identity)
+                    check_space(place, _space(place, connection), space)
+                    connection.execute("UPDATE space SET text = ?", (space,))
+            except BaseException:
+                connection.close()
+                raise
+        return cls(path=place, _connection=connection)
+
+    @classmethod
+    def write_new(cls, path: str | os.PathLike[str], sweep: Sweep) -> None:
+        """Write a sweep to a store that is not there yet: all of it, or nothing.
+
+        Raises:
+            InputError: ``EATSS-D012``, the file is there already; else as of
+                :meth:`create_or_resume`.
+        """
+        place = store_place(path)
+        if place.exists():
+            raise input_error(
+                "EATSS-D012",
+                f"'{place}' is there already",
+                hint="name another file with -o, or remove that one first",
+            )
+        beside = place.with_name(f".eatss-{secrets.token_hex(6)}-{place.name}")
+        try:
+            with cls.create_or_resume(beside, sweep.identity, sweep.space) as store:
+                connection = store._connection
+                with _faults(place), connection:
+                    connection.execute("BEGIN IMMEDIATE")
+                    for card in sweep.cards:
+                        store.add_card(card)
+                    connection.executemany(_INSERT_ROW, map(_stored, sweep.rows))
+            with _faults(place):
+                beside.rename(place)
+        finally:
+            beside.unlink(missing_ok=True)
+
+    @staticmethod
+    def read(path: str | os.PathLike[str], *, measurements: bool = True) -> Sweep:
+        """Return all of a store as it is now; another process may be writing to it.
+
+        Without ``measurements`` rows are read in a tenth of the time, and have none.
+
+        Raises:
+            InputError: ``EATSS-D001`` to ``EATSS-D005``, as of :meth:`create_or_resume`.
+        """
+        place = store_place(path)
+        with _reading(place) as connection:
+            chosen = ", ".join(_CARD_FIELDS)
+            cards = connection.execute(f"SELECT {chosen} FROM cards ORDER BY rowid")  # noqa: S608 - our names
+            return Sweep(
+                identity=_identity(place, connection),
+                space=_space(place, connection),
+                cards=tuple(
+                    _decoded(
+                        place,
+                        "a card",
+                        CardSeen,
+                        lambda card=card: dict(zip(_CARD_FIELDS, card, strict=True)),  # type: ignore[misc]
+                    )
+                    for card in cards.fetchall()
+                ),
+                rows=_rows(place, connection, measurements=measurements),
+            )
+
+    def rows(self, *, measurements: bool = True) -> Rows:
+        """Return the rows in the order in which they were added.
+
+        Raises:
+            InputError: ``EATSS-D003``, one is damaged.
+        """
+        with _faults(self.path):
+            return _rows(self.path, self._connection, measurements=measurements)
+
+    def add(self, row: Row) -> None:
+        """Keep a row: it is on the disk when this returns, whatever comes then.
+
+        Raises:
+            InputError: ``EATSS-D005``, it is not kept; all others still are, and the store may be
+                used on.
+        """
+        with _faults(self.path):
+            self._connection.execute(_INSERT_ROW, _stored(row))
+
+    def add_card(self, card: CardSeen) -> None:
+        """Keep a card; what was known of the same one, by its ``uuid``, is replaced.
+
+        Raises:
+            InputError: ``EATSS-D005``, it is not kept.
+        """
+        plain = encode(card)
+        with _faults(self.path):
+            self._connection.execute(_INSERT_CARD, [_plain(plain[name]) for name in _CARD_FIELDS])
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
 
 _HASH = re.compile(r"[0-9a-f]{32,}")
 _NAMES = {"source_hash": "source", "defines": "defines and headers"}
@@ -71,7 +438,7 @@ def check_identity(path: Path, stored: Identity, wanted: Identity) -> None:
         InputError: ``EATSS-D010``, with a note a field that differs.
     """
     _check_alike(
-        f"'{shown(path)}' holds a sweep of something else",
+        f"'{path}' holds a sweep of something else",
         ("there", stored),
         ("now", wanted),
         hint="write to another file with -o, or measure with what this one was made with",
@@ -83,21 +450,27 @@ def _check_alike(
 ) -> None:
     """Refuse two identities that differ: a note a field, with both values."""
     one, other = encode(first[1]), encode(second[1])
-    differing = [name for name in one if one[name] != other[name]]
-    if not differing:
-        return
-    raise InputError(
-        Diagnostic(code="EATSS-D010", message=message, hint=hint),
-        *(
-            Diagnostic(
-                code="EATSS-D010",
-                message=f"{_NAMES.get(name, name)}: {first[0]} {_text(one[name])}, "
-                f"{second[0]} {_text(other[name])}",
-                severity=Severity.NOTE,
-            )
-            for name in differing
-        ),
-    )
+    notes = [
+        Diagnostic(
+            code="EATSS-D010",
+            message=f"{_NAMES.get(name, name)}: {first[0]} {_text(one[name])}, "
+            f"{second[0]} {_text(other[name])}",
+            severity=Severity.NOTE,
+        )
+        for name in one
+        if one[name] != other[name]
+    ]
+    if notes:
+        raise InputError(Diagnostic(code="EATSS-D010", message=message, hint=hint), *notes)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dict):
+        value = ", ".join(f"{name}={one}" for name, one in value.items())
+    elif isinstance(value, list):
+        value = " ".join(map(str, value))
+    text = str(value) or "none"
+    return text[:12] if _HASH.fullmatch(text) else text
 
 
 def check_space(path: Path, stored: str, wanted: str) -> None:
@@ -106,72 +479,35 @@ def check_space(path: Path, stored: str, wanted: str) -> None:
     Raises:
         InputError: ``EATSS-D010``.
     """
-    there, here = variables(stored), variables(wanted)
-    if stored == wanted or (there is not None and there == here):
-        return
-    raise input_error(
-        "EATSS-D010",
-        f"'{shown(path)}' holds a sweep of another space: its variables are "
-        f"{_listed(there)}, now {_listed(here)}",
-        hint="write to another file with -o; a space of the same variables may have other values",
-    )
+    there, here = (", ".join(sorted(_variables(text))) or "none" for text in (stored, wanted))
+    if there != here:
+        raise input_error(
+            "EATSS-D010",
+            f"'{path}' holds a sweep of another space: its variables are {there}, now {here}",
+            hint="write to another file with -o; a space of the same variables may have other "
+            "values",
+        )
 
 
-def variables(space: str) -> set[str] | None:
-    """Return the names of the iterators; ``None`` where the text is no space in TOML."""
+def _variables(space: str) -> list[str]:
     try:
-        found = tomllib.loads(space).get("iterators")
+        return [*tomllib.loads(space).get("iterators", {})]
     except tomllib.TOMLDecodeError:
-        return None
-    return set(found) if isinstance(found, dict) else None
-
-
-def _listed(names: set[str] | None) -> str:
-    return "not known" if names is None else ", ".join(sorted(names)) or "none"
-
-
-def _text(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name}={one}" for name, one in value.items()) or "none"
-    if isinstance(value, list):
-        return " ".join(map(str, value)) or "none"
-    text = str(value)
-    return text[:12] if _HASH.fullmatch(text) else text or "none"
-
-
-@frozen
-class _Part:
-    """The rows that a sweep adds; ``start_s`` is the ``at_s`` of the last one known before."""
-
-    rows: Rows
-    start_s: float = 0.0
-
-    @property
-    def cards(self) -> set[str | None]:
-        """The cards of the rows; of refused rows only, that of none."""
-        found: set[str | None] = {row.card for row in self.rows if row.card is not None}
-        return found or {row.card for row in self.rows}
-
-    @property
-    def created(self) -> str:
-        """When the first row was done; what is not known comes last."""
-        return min((row.created for row in self.rows if row.created), default="~")
+        return []
 
 
 def merged(sweeps: Sequence[tuple[str, Sweep]]) -> Sweep:
     """Return sweeps, each with its name, as one: the first with what the others have besides.
 
     Rows tell their card by its ``uuid``, so those of several cards stay apart. The same row in two
-    sweeps, to its last digit, is one measurement. The space is that of the first. Where sweeps were
-    on one card, ``at_s`` of a later one, by ``created``, goes on where the earlier one ended.
+    sweeps, to its last digit, is one measurement. The space is that of the first.
 
     Raises:
         InputError: ``EATSS-D010``, they are of different things, or of spaces with
             other variables.
     """
     (first, start), *others = sweeps
-    rows = list(start.rows)
-    parts = [_Part(rows=start.rows)]
+    rows = {_stored(row): row for row in start.rows}
     cards = {card.uuid: card for card in start.cards}
     for name, sweep in others:
         _check_alike(
@@ -182,53 +518,14 @@ def merged(sweeps: Sequence[tuple[str, Sweep]]) -> Sweep:
         )
         check_space(Path(first), start.space, sweep.space)
         cards = {card.uuid: card for card in sweep.cards} | cards
-        new = _not_in(rows, sweep.rows)
-        known = Counter(map(id, sweep.rows)) - Counter(map(id, new))
-        start_s = max((row.at_s for row in sweep.rows if id(row) in known), default=0.0)
-        parts.append(_Part(rows=tuple(new), start_s=start_s))
-        rows += new
+        for row in sweep.rows:
+            rows.setdefault(_stored(row), row)
     return Sweep(
         identity=start.identity,
         space=start.space,
         cards=tuple(cards.values()),
-        rows=tuple(row for part in _one_after_another(parts) for row in part),
+        rows=tuple(rows.values()),
     )
-
-
-def _one_after_another(parts: Sequence[_Part]) -> list[Rows]:
-    """Return rows with times (``at_s``) that lie behind those of earlier sweeps on a card."""
-    ends: dict[str | None, float] = {}
-    placed = {}
-    for number in sorted(range(len(parts)), key=lambda one: parts[one].created):
-        part = parts[number]
-        known = [ends[card] for card in part.cards if card in ends]
-        overlaps = bool(known) and min(row.at_s for row in part.rows) < max(known)
-        shift_s = max(0.0, max(known) - part.start_s) if overlaps else 0.0
-        moved = tuple(
-            replace(row, at_s=row.at_s + shift_s) if shift_s else row for row in part.rows
-        )
-        placed[number] = moved
-        last = max((row.at_s for row in moved), default=0.0)
-        ends |= {card: max(last, ends.get(card, 0.0)) for card in part.cards}
-    return [placed[number] for number in range(len(parts))]
-
-
-def _not_in(known: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that are not known, in their order; equal ones are known as often."""
-    left = Counter(map(_sign, known))
-    new = []
-    for row in rows:
-        key = _sign(row)
-        if left[key] > 0:
-            left[key] -= 1
-        else:
-            new.append(row)
-    return new
-
-
-def _sign(row: Row) -> tuple[object, ...]:
-    """Return what a row is told by; ``at_s`` may have been shifted, unless nothing says when."""
-    return tuple(stored_row(replace(row, at_s=0.0) if row.created else row))
 
 
 SWEEP = Document(
@@ -243,9 +540,7 @@ MOST_BYTES = 1 << 30
 """Of a file of JSON that is read."""
 
 
-def read_sweep(
-    path: str | os.PathLike[str], *, measurements: bool = True, warned: Warned = warn_caller
-) -> Sweep:
+def read_sweep(path: str | os.PathLike[str], *, measurements: bool = True) -> Sweep:
     """Return a sweep that ``eatss sweep`` keeps, or one that was exported as JSON (``.json``).
 
         sweep = eatss.read_sweep("2mm.db")
@@ -258,49 +553,16 @@ def read_sweep(
             comes with eatss (``"@gemm"``).
         measurements: Whether rows of a store have their measurements; without them they are read in
             a tenth of the time.
-        warned: Is told of damaged rows of a store, which are left out; by default as
-            ``EatssWarning``.
 
     Raises:
-        InputError: ``EATSS-D001`` to ``EATSS-D007``, the store cannot be read; ``EATSS-D001``, no
-            sweep of this name comes with eatss; ``EATSS-D020``, the JSON is of
-            another version or damaged.
+        InputError: ``EATSS-D001`` to ``EATSS-D005``, the store cannot be read; ``EATSS-D001``, no
+            sweep of this name comes with eatss; ``EATSS-D020``, the JSON is of another version or
+            damaged.
     """
     if not os.fspath(path).endswith(".json"):
-        left_out: list[InputError] = []
-        found = Store.read(
-            located_sweep(path),
-            measurements=measurements,
-            left_out=lambda _, error: left_out.append(error),
-        )
-        if left_out:
-            warned([_of_damaged(path, left_out)])
-        return found
-    return read_exported(path)
-
-
-def _of_damaged(path: str | os.PathLike[str], left_out: Sequence[InputError]) -> Diagnostic:
-    """Return the warning of rows that are left out: how many, and the first one's damage."""
-    rows = "1 damaged row is" if len(left_out) == 1 else f"{len(left_out)} damaged rows are"
-    first = left_out[0].diagnostics[0]
-    return Diagnostic(
-        code="EATSS-D009",
-        severity=Severity.WARNING,
-        message=f"{rows} left out: {first.message}",
-        hint=f"take a copy; 'eatss results prune {os.fspath(path)} --damaged' removes such rows, "
-        "and a sweep that goes on measures them again",
-    )
-
-
-def read_exported(path: str | os.PathLike[str]) -> Sweep:
-    """Return the sweep of a JSON file of ``eatss results export``.
-
-    Raises:
-        InputError: ``EATSS-D001``, it cannot be read; ``EATSS-D020``, it is of another version,
-            damaged, or no JSON.
-    """
+        return Store.read(located_sweep(path), measurements=measurements)
     try:
-        found = SWEEP.from_dict(json.loads(read_regular(path, MOST_BYTES)))
+        return SWEEP.from_dict(json.loads(read_regular(path, MOST_BYTES)))
     except OSError as error:
         raise input_error(
             "EATSS-D001",
@@ -308,237 +570,22 @@ def read_exported(path: str | os.PathLike[str]) -> Sweep:
             hint="check the path",
         ) from None
     except (ValueError, RecursionError) as error:
-        raise input_error(
-            "EATSS-D020", f"'{os.fspath(path)}' is no JSON: {error}", hint="check the file"
-        ) from None
-    return replace(found, rows=tuple(map(as_result, found.rows)))
+        raise SWEEP.damage(f"'{os.fspath(path)}' is no JSON: {error}") from None
 
 
-@dataclass(slots=True, kw_only=True)
-class Store:
-    """A store that is open to be written, by this process alone.
+def check_no_store(output: Path, inputs: Sequence[str | os.PathLike[str]]) -> None:
+    """Refuse to write to a file that is read, or that is a database of SQLite.
 
-        with Store.create_or_resume("2mm.db", identity, space_text) as store:
-            known = store.rows()
-            store.add(row)
-
-    Threads may share it. A process that is forked off may not use it.
-
-    Attributes:
-        path: The file, links followed.
-        identity: What all its rows are of.
-        space: The text of its space.
+    Raises:
+        InputError: ``EATSS-D012``.
     """
-
-    path: Path
-    identity: Identity
-    space: str
-    _connection: sqlite3.Connection
-    _lock: WriterLock
-    _process: int = field(default_factory=os.getpid)
-    _turn: RLock = field(default_factory=RLock)
-
-    @classmethod
-    def create_or_resume(
-        cls, path: str | os.PathLike[str], identity: Identity, space: str
-    ) -> Store:
-        """Open a store to add to it; make it if it is not there.
-
-        ``space`` takes the place of the text that is kept, if its variables have the same names:
-        a space may grow from session to session, and rows outside of it stay.
-
-        Raises:
-            InputError: there is no folder (``EATSS-D001``); the file is no store
-                or of a newer eatss (``D002``), damaged (``D003``), written by another process
-                (``D005``) or cannot be opened (``D006``); there is no room (``D007``); it is of
-                something else, or of a space of other variables (``D010``).
-        """
-        place = real_path(path)
-        if not place.parent.is_dir():
-            raise no_folder(place)
-        with ExitStack() as undone:
-            lock = lock_for_writing(place)
-            undone.callback(lock.release)
-            connection = undone.enter_context(closing(opened_to_write(place, identity, space)))
-            with faults_told(place):
-                check_identity(place, read_identity(place, connection), identity)
-                known = read_space(place, connection)
-                if known != space:
-                    check_space(place, known, space)
-                    connection.execute("UPDATE space SET text = ?", (space,))
-            undone.pop_all()
-        return cls(path=place, identity=identity, space=space, _connection=connection, _lock=lock)
-
-    @classmethod
-    def reopen(cls, path: str | os.PathLike[str]) -> Store:
-        """Open a store that is there to change it, whatever it is of.
-
-        Raises:
-            InputError: ``EATSS-D001`` to ``EATSS-D007``, as of :meth:`create_or_resume`.
-        """
-        place = real_path(path)
-        with opened_to_read(place) as connection:
-            identity, space = read_identity(place, connection), read_space(place, connection)
-        return cls.create_or_resume(path, identity, space)
-
-    @classmethod
-    def write_new(cls, path: str | os.PathLike[str], sweep: Sweep) -> None:
-        """Write a sweep to a store that is not there yet: all of it, or nothing.
-
-        Raises:
-            InputError: ``EATSS-D012``, the file is there already; else as of
-                :meth:`create_or_resume`.
-        """
-        place = real_path(path)
-        if place.exists():
-            raise input_error(
-                "EATSS-D012",
-                f"'{os.fspath(path)}' is there already",
-                hint="name another file with -o, or remove that one first",
-            )
-        beside = place.with_name(f".eatss-{secrets.token_hex(6)}-{place.name}")
-        try:
-            with cls.create_or_resume(beside, sweep.identity, sweep.space) as store:
-                store._add_all(sweep)
-            with faults_told(place):
-                for ending in ("-wal", "-shm"):  # of one of that name whose file was removed
-                    place.with_name(place.name + ending).unlink(missing_ok=True)
-                beside.rename(place)
-        except BaseException:
-            for ending in ("", "-wal", "-shm"):
-                beside.with_name(beside.name + ending).unlink(missing_ok=True)
-            raise
-
-    @classmethod
-    def read(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        measurements: bool = True,
-        left_out: Callable[[int, InputError], None] | None = None,
-    ) -> Sweep:
-        """Return all of a store as it is now; another process may be writing to it.
-
-        Without ``measurements`` rows are read in a tenth of the time, and have none. ``left_out``
-        is told of the numbers of damaged rows, and how they are; without it they are an error.
-
-        Raises:
-            InputError: ``EATSS-D001`` to ``EATSS-D007``, as of :meth:`create_or_resume`.
-        """
-        place = real_path(path)
-        with opened_to_read(place) as connection:
-            rows = read_rows(place, connection, measurements=measurements, left_out=left_out)
-            return Sweep(
-                identity=read_identity(place, connection),
-                space=read_space(place, connection),
-                cards=read_cards(place, connection),
-                rows=tuple(rows),
-            )
-
-    def rows(self, *, measurements: bool = True) -> Rows:
-        """Return the rows in the order in which they were added.
-
-        Raises:
-            InputError: ``EATSS-D003``, one is damaged.
-        """
-        with self._using() as connection:
-            return tuple(read_rows(self.path, connection, measurements=measurements))
-
-    def cards(self) -> tuple[CardSeen, ...]:
-        """Return the cards that rows were measured on, in the order in which they came.
-
-        Raises:
-            InputError: ``EATSS-D003``, one is damaged.
-        """
-        with self._using() as connection:
-            return read_cards(self.path, connection)
-
-    def add(self, row: Row) -> None:
-        """Keep a row: it is on the disk when this returns, whatever comes then.
-
-        Raises:
-            InputError: ``EATSS-D006`` or ``EATSS-D007``, it is not kept; all others still are, and
-                the store may be used on.
-        """
-        stored = stored_row(row)
-        with self._using() as connection:
-            connection.execute(INSERT_ROW, stored)
-
-    def add_card(self, card: CardSeen) -> None:
-        """Keep a card; what was known of the same one, by its ``uuid``, is replaced.
-
-        Raises:
-            InputError: ``EATSS-D006`` or ``EATSS-D007``, it is not kept.
-        """
-        with self._using() as connection:
-            connection.execute(INSERT_CARD, stored_card(card))
-
-    def prune(self, unwanted: Unwanted) -> Pruned:
-        """Remove rows that are not wanted any more, and give their room back.
-
-        Raises:
-            InputError: ``EATSS-D003``, a row is damaged; ``EATSS-D006`` or ``EATSS-D007``, it
-                cannot be written: none is removed.
-        """
-        found = pruned(self.rows(measurements=False), unwanted)
-        with self._using() as connection:
-            numbers = connection.execute("SELECT id FROM rows ORDER BY id").fetchall()
-            _remove(connection, [numbers[place][0] for place in found.rows])
-            connection.execute("VACUUM")
-        return found
-
-    def remove_damaged(self) -> int:
-        """Remove the rows that cannot be read, and return how many.
-
-        Raises:
-            InputError: ``EATSS-D006`` or ``EATSS-D007``, it cannot be written: none is removed.
-        """
-        numbers: list[int] = []
-        with self._using() as connection:
-            list(read_rows(self.path, connection, left_out=lambda at, _: numbers.append(at)))
-            _remove(connection, numbers)
-        return len(numbers)
-
-    def _add_all(self, sweep: Sweep) -> None:
-        with self._using() as connection, transaction(connection):
-            connection.executemany(INSERT_CARD, map(stored_card, sweep.cards))
-            connection.executemany(INSERT_ROW, map(stored_row, sweep.rows))
-
-    def close(self) -> None:
-        """Let others write; closing again does nothing."""
-        if self._process == os.getpid():
-            with self._turn:
-                self._connection.close()
-                self._lock.release()
-
-    @contextmanager
-    def _using(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection to one thread at a time.
-
-        Raises:
-            InternalError: ``EATSS-D900``, a process that was forked off would use it.
-            InputError: ``EATSS-D003`` to ``EATSS-D007``.
-        """
-        if self._process != os.getpid():
-            raise InternalError(
-                Diagnostic(code="EATSS-D900", message="a forked process uses its parent's store")
-            )
-        with self._turn, faults_told(self.path):
-            yield self._connection
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-def _remove(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
-    """Remove rows by their numbers: all or none."""
-    with transaction(connection):
-        connection.executemany("DELETE FROM rows WHERE id = ?", [(at,) for at in numbers])
+    if not output.is_file():
+        return
+    with output.open("rb") as file:
+        is_database = file.read(16) == b"SQLite format 3\0"
+    if is_database or output.resolve() in [Path(one).resolve() for one in inputs]:
+        raise input_error(
+            "EATSS-D012",
+            f"'{output}' is a store, or what is read, and would be lost",
+            hint="name another file with -o",
+        )

@@ -35,7 +35,6 @@ from eatss.tune.campaign import (
     write_prepared,
 )
 from eatss.tune.document import read_space, space_text
-from eatss.tune.faults import lock_for_writing
 from eatss.tune.generation import (
     Generation,
     generator_of,
@@ -48,9 +47,8 @@ from eatss.tune.jobs import BenchJob, MakerJob, Progress, RolePoint, SweepOption
 from eatss.tune.points import Configuration, Space
 from eatss.tune.processes import Lab, MakerProcess, PreparedVariants, Workshop
 from eatss.tune.rows import Role, Sizes, Sweep
-from eatss.tune.store import Store
+from eatss.tune.store import Store, store_place
 from eatss.tune.strategies import STRATEGIES, WAIT, Distinct, ListedSpace, make
-from eatss.tune.tables import no_folder, real_path
 
 MOST_MAKERS = 14
 
@@ -266,12 +264,13 @@ def _check_place(path: Path) -> None:
     Raises:
         InputError: ``EATSS-D0xx``.
     """
-    place = real_path(path)
-    if not place.parent.is_dir():
-        raise no_folder(place)
-    lock_for_writing(place).release()
+    place = store_place(path)
     if place.exists():
         Store.read(place, measurements=False)
+    if not os.access(place if place.exists() else place.parent, os.W_OK):
+        raise input_error(
+            "EATSS-D005", f"the store '{place}' may not be written", hint="name another file"
+        )
 
 
 PREPARES = ("exhaustive", "random", "model")

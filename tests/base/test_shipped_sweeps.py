@@ -77,9 +77,7 @@ def test_a_misspelt_name_is_told_with_the_nearest_and_all(name: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("results", "prune", "@gemm", "--failed"),
         ("results", "merge", "@gemm", "-o", "@gemm"),
-        ("results", "import", "cache.json", "-o", "@gemm"),
         ("sweep", "@gemm", "--gpu", "h200", "-o", "@gemm"),
     ],
     ids=lambda words: " ".join(words[:2]),
@@ -111,13 +109,6 @@ def test_a_copy_is_advised_of_what_there_is(name: str, *, copies: bool) -> None:
     assert (f"eatss results merge {name} -o copy.db" in hint) == copies
     assert hint.count("merge") == copies
     assert hint.endswith(f"a file of that name is ./{name}")
-
-
-def test_a_copy_may_be_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert command("results", "merge", "@gemm", "-o", "copy.db").returncode == 0
-    assert command("results", "prune", "copy.db", "--keep-best", "1").returncode == 0
-    assert len(eatss.read_sweep("copy.db").rows) < len(eatss.read_sweep("@gemm").rows)
 
 
 def test_a_file_whose_name_begins_with_the_mark_is_reached_by_its_path(

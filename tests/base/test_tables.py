@@ -14,7 +14,7 @@ import pytest
 import eatss
 from eatss.base.shown import Tabular
 from eatss.report.measurement import render_comparison
-from eatss.tune.exchange import csv_bytes
+from eatss.tune.exchange import csv_text
 from tests.base.test_shown import expected, metered, selected, selected_for_ppcg
 from tests.report.measurements import comparison
 from tests.report.measurements import measured as measurement
@@ -64,7 +64,7 @@ def test_the_columns_are_those_of_csv() -> None:
     assert head == list(table.to_rows()[0])
     assert len(lines) == len(table.to_rows())
     kept = sweep(variants=10)
-    assert next(csv.reader(io.StringIO(csv_bytes(kept).decode()))) == list(kept.to_rows()[0])
+    assert next(csv.reader(io.StringIO(csv_text(kept)))) == list(kept.to_rows()[0])
 
 
 def test_energy_has_a_row_a_source_and_a_row_a_window() -> None:
