@@ -90,7 +90,6 @@ def on_card(report: Report, calls: int) -> None:
     results(report, cupy)
     overhead(report, cupy)
     graphs(report, cupy)
-    specialised(report, cupy)
     classes(report, cupy)
     for threads in (1, THREADS):
         service(report, cupy, calls, name, threads)
@@ -331,27 +330,6 @@ def _on_card_ms(cupy: Any, way: Callable[[], object]) -> float:
 
 
 # -- sizes as constants or not ----------------------------------------------------------------
-
-
-def specialised(report: Report, cupy: Any) -> None:
-    """Time machine code for one size beside machine code for all sizes of a class."""
-    rng = cupy.random.default_rng(4)
-    report.say()
-    report.say("sizes compiled in, and machine code for all sizes (least of 7 by turns)")
-    found = {}
-    for kernel, n in (("gemm", 4000), ("syrk", 2000), ("atax", 8000), ("jacobi-2d", 4000)):
-        both = {flag: eatss.jit(KERNELS / f"{kernel}.c", specialize=flag) for flag in (True, False)}
-        values = arguments(both[True], rng, dict.fromkeys(("N", "NI", "NJ", "NK", "NX", "NY"), n))
-        times: dict[bool, list[float]] = {True: [], False: []}
-        for _ in range(8):
-            for flag, function in both.items():
-                times[flag].append(_on_card_ms(cupy, partial(function, **values)))
-        exact, generic = min(times[True][1:]), min(times[False][1:])
-        found[kernel] = {"exact_ms": exact, "class_ms": generic}
-        report.say(
-            f"  {kernel:10s} n={n}  {exact:8.3f} ms  {generic:8.3f} ms  ratio {generic / exact:.3f}"
-        )
-    report.data["specialised"] = found
 
 
 def classes(report: Report, cupy: Any) -> None:

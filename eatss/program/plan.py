@@ -343,22 +343,20 @@ class Program(Shown):
             [repr(kernel)[len("<KernelCode ") : -1] for kernel in self.kernels],
         )
 
-    def compile(self, *, specialize: bool = True, cache: Any = None) -> Any:
+    def compile(self, *, cache: Any = None) -> Any:
         """Return the program as a function of arrays, as :func:`eatss.jit` does.
 
             gemm = eatss.codegen("gemm.c", gpu="h200").compile()
             gemm(alpha=1.5, beta=1.2, C=C, A=A, B=B)
 
         Args:
-            specialize: Compile the sizes into the machine code: fastest, and compiled again for
-                other sizes.
             cache: Where what is compiled is kept: by default in the user's cache, in an
                 ``eatss.base.cache.Cache``, or with ``False`` not at all.
 
         Returns:
             An :class:`eatss.JitFunction`.
         """
-        return resolve_name(_COMPILED)(self, specialize=specialize, cache=cache)
+        return resolve_name(_COMPILED)(self, cache=cache)
 
     @property
     def macros(self) -> tuple[Parameter, ...]:

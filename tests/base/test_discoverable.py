@@ -90,7 +90,7 @@ def test_types_stand_without_their_options() -> None:
 
 def test_a_program_and_a_callable_tell_their_arguments() -> None:
     assert list(inspect.signature(eatss.Program.compile).parameters) == [
-        "self", "specialize", "cache",
+        "self", "cache",
     ]  # fmt: skip
     assert "maker" in inspect.signature(eatss.JitFunction).parameters
     missing = eatss.jit("no-such-file.c")

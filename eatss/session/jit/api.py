@@ -32,7 +32,6 @@ CARD_WITHOUT_CARD = "h200"
 class _Jit(Keywords, CodeRequest, SelectKeywords, ReadingKeywords, Caching):
     source: str | PathLike[str] | Any = field(kw_only=False)
     gpu: str | PathLike[str] | GpuProfile = AUTO
-    specialize: bool = True
     exact_sizes: bool = False
     tune: str | float | None = None
 
@@ -51,8 +50,6 @@ def jit(asked: _Jit) -> JitFunction:
             several lines or the body of a function), or what :func:`eatss.scop` made.
         gpu: The card selected for: ``"auto"`` is the one that the arrays are on. Name of a shipped
             profile, path of a TOML profile, or a profile.
-        specialize: Compile the sizes into the machine code: fastest, and compiled again for other
-            sizes. ``False`` compiles once for a class of sizes.
         exact_sizes: Select for the very sizes of a call. By default sizes that are near, within an
             eighth, share what is selected for them.
         tune: Time to measure the model's best candidates in, ``"30s"``, on the first call on a card
@@ -87,13 +84,10 @@ def jit(asked: _Jit) -> JitFunction:
     return JitFunction(maker, _profiles(asked.gpu), options, kept)
 
 
-def compiled(
-    program: Program, *, specialize: bool = True, cache: Cache | bool | None = None
-) -> JitFunction:
+def compiled(program: Program, *, cache: Cache | bool | None = None) -> JitFunction:
     """Make a function of a program that exists; arguments are those of :func:`jit`."""
     kept = Caching(cache=cache).chosen()
-    options = CallOptions(specialize=specialize)
-    return JitFunction(ProgramMaker(program=program), lambda _: None, options, kept)
+    return JitFunction(ProgramMaker(program=program), lambda _: None, CallOptions(), kept)
 
 
 def _placed(source: object) -> tuple[Any, str]:

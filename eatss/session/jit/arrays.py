@@ -30,9 +30,8 @@ class ArrayView:
     """An array as a kernel sees it.
 
     ``pointer`` is the address of the first element, ``device`` the number of the card as CUDA
-    counts, ``None`` for the memory of the host. ``contiguous`` is C order without gaps. ``stream``
-    is one that wrote it, as ``__cuda_array_interface__`` says, ``None`` where nothing is to be
-    waited for. ``owner`` keeps the memory alive.
+    counts, ``None`` for the memory of the host. ``contiguous`` is C order without gaps. ``owner``
+    keeps the memory alive.
     """
 
     pointer: int
@@ -41,8 +40,6 @@ class ArrayView:
     contiguous: bool
     device: int | None
     writable: bool
-    library: str
-    stream: int | None = None
     owner: Any = None
 
     @property
@@ -76,10 +73,16 @@ def view_of(name: str, value: Any) -> ArrayView:
             return _torch_view(name, value)
         if library == "cupy":
             return _cupy_view(value)
-        if getattr(value, "__cuda_array_interface__", None) is not None:
-            return _interface_view(name, value)
+        interface = getattr(value, "__cuda_array_interface__", None)
+        if interface is not None:
+            if interface.get("mask") is not None:
+                raise TypeError("it has a mask; give its data")
+            found, read_only = cupy_for(name).asarray(value), interface["data"][1]
+            return _foreign_view(name, value, found, writable=not read_only)
         if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
-            return _dlpack_view(name, value)
+            if int(value.__dlpack_device__()[0]) == _DLPACK_CPU:
+                return _numpy_view(np.from_dlpack(value))
+            return _foreign_view(name, value, cupy_for(name).from_dlpack(value), writable=True)
     except (TypeError, ValueError, KeyError, IndexError, OverflowError, RuntimeError) as error:
         why = f"is {kind}, which cannot be read as an array: {one_line(error)}"
         raise _refused(name, why, "give a dense array of numbers") from None
@@ -108,8 +111,6 @@ def reader_of(value: Any) -> Reader | None:
         return _read_cupy
     if library == "torch" and value.is_cuda:
         return _read_torch
-    if not library and hasattr(value, "__cuda_array_interface__"):
-        return _read_interface
     return None
 
 
@@ -121,21 +122,6 @@ def _read_cupy(array: Any) -> Print:
 def _read_torch(tensor: Any) -> Print:
     seen = (tensor.shape, tensor.dtype, tensor.is_contiguous(), tensor.get_device())
     return tensor.data_ptr(), (seen, tensor.is_neg())
-
-
-def _read_interface(value: Any) -> Print:
-    """Read version 3 of the CUDA array interface.
-
-    Raises:
-        KeyError: it is masked, which the slow way refuses.
-    """
-    found = value.__cuda_array_interface__
-    if found.get("mask") is not None:
-        raise KeyError("mask")
-    pointer, read_only = found["data"]
-    place = sys.modules["cupy"].cuda.runtime.pointerGetAttributes(pointer) if pointer else None
-    seen = (found["shape"], found["typestr"], found.get("strides"), read_only, found.get("stream"))
-    return pointer, (seen, None if place is None else place.device)
 
 
 def note_written(values: Mapping[str, Any], names: Sequence[str]) -> None:
@@ -151,7 +137,7 @@ def note_written(values: Mapping[str, Any], names: Sequence[str]) -> None:
             note(value)
 
 
-def _numpy_view(array: np.ndarray[Any, Any], library: str = "numpy") -> ArrayView:
+def _numpy_view(array: np.ndarray[Any, Any]) -> ArrayView:
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError("it has a mask; give its data")
     return ArrayView(
@@ -161,7 +147,6 @@ def _numpy_view(array: np.ndarray[Any, Any], library: str = "numpy") -> ArrayVie
         contiguous=array.flags.c_contiguous,
         device=None,
         writable=array.flags.writeable,
-        library=library,
         owner=array,
     )
 
@@ -174,7 +159,6 @@ def _cupy_view(array: Any) -> ArrayView:
         contiguous=array.flags.c_contiguous,
         device=array.data.device_id,
         writable=True,
-        library="cupy",
         owner=array,
     )
 
@@ -191,7 +175,7 @@ def _torch_view(name: str, tensor: Any) -> ArrayView:
         what = f"is on the device '{tensor.device}'"
         raise _refused(name, what, "bring it to a card, or to the CPU")
     if not tensor.is_cuda:
-        return _numpy_view(tensor.detach().numpy(), "torch")
+        return _numpy_view(tensor.detach().numpy())
     return ArrayView(
         pointer=tensor.data_ptr(),
         shape=tuple(tensor.shape),
@@ -199,53 +183,17 @@ def _torch_view(name: str, tensor: Any) -> ArrayView:
         contiguous=tensor.is_contiguous(),
         device=tensor.get_device(),
         writable=True,
-        library="torch",
         owner=tensor,
     )
 
 
-def _interface_view(name: str, value: Any) -> ArrayView:
-    """Read version 3 of the CUDA array interface."""
-    interface, cupy = value.__cuda_array_interface__, cupy_for(name)
-    pointer, read_only = interface["data"]
-    dtype, shape = np.dtype(interface["typestr"]), tuple(interface["shape"])
-    strides = interface.get("strides")
-    if interface.get("mask") is not None:
-        raise _refused(name, "is masked", "give its data without a mask")
-    attributes = cupy.cuda.runtime.pointerGetAttributes(pointer) if pointer else None
-    return ArrayView(
-        pointer=int(pointer),
-        shape=shape,
-        dtype=dtype,
-        contiguous=strides is None or _is_packed(shape, strides, dtype.itemsize),
-        device=0 if attributes is None else int(attributes.device),
-        writable=not read_only,
-        library=type(value).__module__.partition(".")[0],
-        stream=interface.get("stream"),
-        owner=value,
-    )
+def _foreign_view(name: str, value: Any, found: Any, *, writable: bool) -> ArrayView:
+    """Return an array of another library that CuPy has made its own without copying it.
 
-
-def _dlpack_view(name: str, value: Any) -> ArrayView:
-    kind, _ = value.__dlpack_device__()
-    library = type(value).__module__.partition(".")[0]
-    if int(kind) == _DLPACK_CPU:
-        return _numpy_view(np.from_dlpack(value), library)
-    cupy = cupy_for(name)
-    view = _cupy_view(cupy.from_dlpack(value))
-    # the stream on which CuPy has its maker's work waited for
-    stream = int(cupy.cuda.get_current_stream(view.device).ptr)
-    return replace(view, library=library, stream=stream)
-
-
-def _is_packed(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
-    """Tell whether elements follow one another in C order; the stride of one element is free."""
-    step = itemsize
-    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if extent != 1 and stride != step:
-            return 0 in shape
-        step *= extent
-    return True
+    CuPy waits on its current stream for who wrote it; this waits for that.
+    """
+    cupy_for(name).cuda.get_current_stream().synchronize()
+    return replace(_cupy_view(found), writable=writable, owner=value)
 
 
 def cupy_for(name: str) -> Any:

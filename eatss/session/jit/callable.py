@@ -45,11 +45,9 @@ from eatss.session.jit.card import (
     CardPlan,
     check_scalar,
     stream_of_call,
-    wait_for_others,
-    written_on,
 )
 from eatss.session.jit.options import CallOptions, Once
-from eatss.session.jit.programs import Maker, Sizes, cubin_of, size_constant
+from eatss.session.jit.programs import Maker, Sizes, cubin_of
 from eatss.session.jit.signature import (
     CallSignature,
     infer_sizes,
@@ -70,12 +68,10 @@ class _Bound:
     """What is known of calls with arguments of some shapes and types.
 
     ``spans`` are pairs of arrays by their places that must not overlap, with their bytes.
-    ``written_on`` are streams of other libraries that are to be waited for.
     """
 
     plan: CardPlan
     spans: tuple[tuple[int, int, int, int], ...]
-    written_on: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +142,6 @@ class KnownCalls:
         device = bound.plan.device
         given = None if KEYWORD in names.known else values.get(KEYWORD)
         stream = stream_of_call(given, values, names.arrays, device)
-        if bound.written_on:
-            wait_for_others(bound.written_on, stream, device)
         bound.plan.launch(pointers, scalars, stream)
         note_written(values, names.written)
         return True
@@ -167,24 +161,15 @@ class KnownCalls:
             reader = readers[type(values[name])]
             if reader is None:
                 return
-            try:
-                key.append(reader(values[name])[1])
-            except KeyError:  # it has a mask
-                return
+            key.append(reader(values[name])[1])
         key.extend(map(values.get, names.sizes))
-        bound = _Bound(plan, tuple(_spans(signature, views)), written_on(views.values()))
+        bound = _Bound(plan, tuple(_spans(signature, views)))
         with self._lock:
             if len(self._seen) >= _MOST_SEEN:
                 self._seen.clear()
             self._readers.update({kind: one for kind, one in readers.items() if one is not None})
             self._seen[tuple(key)] = bound
             self._names = names
-
-    def forget(self, plan: CardPlan) -> None:
-        """Forget the calls that a plan is for."""
-        with self._lock:
-            for key in [key for key, bound in self._seen.items() if bound.plan is plan]:
-                del self._seen[key]
 
     def clear(self) -> None:
         """Forget all."""
@@ -215,8 +200,6 @@ _DTYPES: dict[str, DtypeName] = {
     "float32": "float",
     "float64": "double",
 }
-_MOST_PLANS = 256
-_MOST_CUBINS = 16
 
 
 @frozen
@@ -282,15 +265,13 @@ class JitFunction(Shown):
         self._profile_of = profile_of
         self._options = options
         self._cache = cache
-        self._signatures: Once[CallSignature] = Once(4)
-        self._programs: Once[Program] = Once(_MOST_PLANS)
-        self._plans: Once[CardPlan] = Once(_MOST_PLANS, self._dropped)
-        self._hosts: Once[HostProgram] = Once(_MOST_PLANS)
-        self._cubins: Once[bytes] = Once(_MOST_CUBINS)
+        self._signatures: Once[CallSignature] = Once()
+        self._programs: Once[Program] = Once()
+        self._plans: Once[CardPlan] = Once()
+        self._hosts: Once[HostProgram] = Once()
+        self._cubins: Once[bytes] = Once()
         self._known = KnownCalls()
-        self._captured: list[CardPlan] = []
         self._files: str | None = None
-        self._lock = threading.Lock()
         self.__name__ = maker.name
 
     shown_by = "eatss.report.selection:jit_parts"
@@ -396,9 +377,7 @@ class JitFunction(Shown):
         CUDA graphs of yours that calls were captured in must not be replayed any more.
         """
         self._known.clear()
-        with self._lock:
-            self._captured.clear()
-            self._files = None
+        self._files = None
         self._plans.clear()
         self._hosts.clear()
         self._cubins.clear()
@@ -427,7 +406,6 @@ class JitFunction(Shown):
         order = [one.name for one in signature.of_role("array", "cell")]
         self._known.note(signature, plan, values, call.views)
         where = stream_of_call(given, values, order, call.device)
-        wait_for_others(written_on(call.views.values()), where, call.device)
         plan.launch([call.views[name].pointer for name in order], scalars, where)
         note_written(values, signature.written)
 
@@ -488,9 +466,9 @@ class JitFunction(Shown):
             InputError: ``EATSS-J022``.
         """
         files = self._maker.files()
-        with self._lock:
-            known = self._files = files if self._files is None else self._files
-        if files != known:
+        if self._files is None:
+            self._files = files
+        if files != self._files:
             raise input_error(
                 "EATSS-J022",
                 f"'{self._maker.name}' has changed since it was called first",
@@ -550,30 +528,21 @@ class JitFunction(Shown):
         device = call.device
         assert device is not None
         program = self._program(call)
-        specialize = self._options.specialize
         sizes = tuple(sorted(call.sizes.items()))
         return self._plans.get(
             (program.text, program.flags, sizes, device),
-            lambda: self._loaded(program, call, device, specialize=specialize),
+            lambda: self._loaded(program, call, device),
         )
 
-    def _loaded(self, program: Program, call: _Call, device: int, *, specialize: bool) -> CardPlan:
+    def _loaded(self, program: Program, call: _Call, device: int) -> CardPlan:
         cupy = cupy_for(next(iter(call.views)))
         with cupy.cuda.Device(device) as card:
             capability = int(card.compute_capability)
-            compiled_for = tuple(sorted(call.sizes.items())) if specialize else ()
             cubin = self._cubins.get(
-                (program.text, program.flags, compiled_for, capability),
-                lambda: cubin_of(
-                    program, call.sizes, capability, cupy, self._cache, specialize=specialize
-                ),
+                (program.text, program.flags, tuple(sorted(call.sizes.items())), capability),
+                lambda: cubin_of(program, call.sizes, capability, cupy, self._cache),
             )
-            constants = {
-                size_constant(one.name): call.sizes[one.name]
-                for one in program.parameters
-                if one.kind == "macro" and not specialize
-            }
-            return CardPlan(cupy, program, call.signature, call.sizes, cubin, device, constants)
+            return CardPlan(cupy, program, call.signature, call.sizes, cubin, device)
 
     def _hosts_program(self, call: _Call) -> HostProgram:
         from eatss.session.jit.programs import HostProgram  # noqa: PLC0415 - arrays on a card need no compiler
@@ -582,13 +551,6 @@ class JitFunction(Shown):
         return self._hosts.get(
             (program.text, call.dtype), lambda: HostProgram(program, call.signature)
         )
-
-    def _dropped(self, plan: CardPlan) -> None:
-        """Let go of a plan that was not called for long, but for one that the user captured."""
-        self._known.forget(plan)
-        with self._lock:
-            if plan.captured:
-                self._captured.append(plan)
 
     # -- words --------------------------------------------------------------------------------
 

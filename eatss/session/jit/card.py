@@ -3,7 +3,7 @@
 What changes from call to call, addresses and scalars, has a slot of eight bytes each; what a
 launch takes is a list of addresses of slots, in the order of the kernel's parameters.
 
-Streams of CUDA: the one that a call goes to, and those that it has to wait for.
+Streams of CUDA: the one that a call goes to.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import struct
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from math import prod
@@ -25,7 +25,7 @@ from eatss.base.diagnostics import input_error, warn_caller
 from eatss.measurement.arguments import MOST_LAUNCHES, ResolvedLaunch, launches, temporaries_of
 from eatss.program import KernelCode, Program
 from eatss.program.plan import stack_warnings
-from eatss.session.jit.arrays import ArrayView, cupy_for
+from eatss.session.jit.arrays import cupy_for
 from eatss.session.jit.signature import CallSignature
 
 MOST_LAUNCHES_OF_A_CALL = 1_000_000
@@ -162,9 +162,6 @@ class Slots:
 KEYWORD = "stream"
 """The argument of a call that names its stream, where the program has none of that name."""
 
-_LEGACY = 0
-"""The default stream as CUDA's driver counts; the array interface calls it 1."""
-
 
 def stream_of_call(
     given: Any, values: Mapping[str, Any], arrays: Sequence[str], device: int
@@ -222,25 +219,6 @@ def stream_address(stream: Any) -> int:
     )
 
 
-def written_on(views: Iterable[ArrayView]) -> tuple[int, ...]:
-    """Return the streams on which arrays of other libraries are written."""
-    found = {view.stream for view in views} - {None}
-    return tuple(sorted(_LEGACY if one == 1 else one for one in found if one is not None))
-
-
-def wait_for_others(streams: Sequence[int], stream: int, device: int) -> None:
-    """Have a stream wait for others."""
-    others = [one for one in streams if one != stream]
-    if not others:
-        return
-    cupy = cupy_for("stream")
-    with cupy.cuda.Device(device):
-        for other in others:
-            written = cupy.cuda.Event(disable_timing=True)
-            written.record(stream_at(cupy, other))
-            stream_at(cupy, stream).wait_event(written)
-
-
 class _Address:
     """A stream by its address, as CUDA's protocol for streams wants it."""
 
@@ -276,9 +254,6 @@ _MOST_STREAMS = 8
 _PER_THREAD = 2
 """``cudaStreamPerThread``: another stream in each thread."""
 
-_TO_DEVICE = 1
-"""``cudaMemcpyHostToDevice``."""
-
 _MOST_THREADS, _LOCAL_BYTES, _DYNAMIC_SHARED = 0, 3, 8
 """``CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK``, ``_LOCAL_SIZE_BYTES``,
 ``_MAX_DYNAMIC_SHARED_SIZE_BYTES``."""
@@ -297,7 +272,6 @@ class CardPlan:
         sizes: the sizes of the problem.
         cubin: its machine code.
         device: number of the card, which has to be the current one.
-        constants: sizes that the machine code reads from memory of its own.
 
     Raises:
         InputError: ``EATSS-J016``, the card cannot run it.
@@ -314,7 +288,6 @@ class CardPlan:
         sizes: Mapping[str, int],
         cubin: bytes,
         device: int,
-        constants: Mapping[str, int],
     ) -> None:
         self._cupy = cupy
         self._driver = cupy.cuda.driver
@@ -323,8 +296,6 @@ class CardPlan:
         self.program = program
         self._module = cupy.cuda.function.Module()
         self._module.load(cubin)
-        for name, value in constants.items():
-            self._set_constant(name, value)
         kernels = {code.name: self._function(code) for code in program.kernels}
         attribute = self._driver.funcGetAttribute
         stacks = ((name, int(attribute(_LOCAL_BYTES, one.ptr))) for name, one in kernels.items())
@@ -341,7 +312,6 @@ class CardPlan:
         self._spare: list[_Memory] = []
         self._kept: list[_Memory] = []
         self._launched = False
-        self.captured = False
         self._replays = GRAPH_FROM <= len(launches) <= MOST_LAUNCHES
         self._graphs: OrderedDict[bytes, _Graph | None] = OrderedDict()
         self._streams: dict[int, Any] = {}
@@ -402,7 +372,6 @@ class CardPlan:
             with self._lock:
                 self._launched = True
                 if not self._replays and not self._workspace:
-                    self.captured = self.captured or self._capturing(stream)
                     self._slots.fill((*pointers, *scalars))
                     self._launch_all(stream)
                 else:
@@ -430,7 +399,6 @@ class CardPlan:
 
     def _replayed(self, pointers: Sequence[int], scalars: Sequence[Any], stream: int) -> None:
         capturing = self._capturing(stream)
-        self.captured = self.captured or capturing
         graph = None
         if self._replays and not capturing:
             graph = self._graph(pointers, scalars)
@@ -509,16 +477,6 @@ class CardPlan:
                 self._streams.clear()
             self._streams[stream] = stream_at(self._cupy, stream)
         return self._streams[stream]
-
-    def _set_constant(self, name: str, value: int) -> None:
-        try:
-            pointer = self._module.get_global_var(name)
-        except self._driver.CUDADriverError:  # no kernel reads it
-            return
-        held = np.array([value], np.int32)
-        self._runtime.memcpy(
-            int(getattr(pointer, "ptr", pointer)), held.ctypes.data, held.nbytes, _TO_DEVICE
-        )
 
     def _function(self, code: KernelCode) -> Any:
         function = self._module.get_function(code.name)

@@ -6,7 +6,6 @@ Things that are made once, however many threads ask for them at the same time.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -23,23 +22,18 @@ class CallOptions:
     """How a callable is compiled and kept.
 
     Attributes:
-        specialize: Compile sizes into the machine code: fastest, and compiled again for other
-            sizes. ``False`` compiles once for all sizes of a class.
         exact_sizes: Select for the very sizes of a call, not for their class.
         tune: Time to measure the model's best candidates in, on the first call with a class of
             sizes: ``"30s"``, ``"2m"`` or seconds. The winner is kept on disk.
     """
 
-    specialize: bool = True
     tune: str | float | None = None
-
     exact_sizes: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("specialize", "exact_sizes"):
-            value = getattr(self, name)
-            if not isinstance(value, bool):
-                raise input_error("EATSS-C004", f"{name} is {value!r}", hint="give True or False")
+        if not isinstance(self.exact_sizes, bool):
+            message = f"exact_sizes is {self.exact_sizes!r}"
+            raise input_error("EATSS-C004", message, hint="give True or False")
         self.tune_s()
 
     def tune_s(self) -> float | None:
@@ -68,17 +62,10 @@ T = TypeVar("T")
 
 
 class Once(Generic[T]):
-    """Things by key: who asks first makes one, others wait for it; what fails is tried again.
+    """Things by key: who asks first makes one, others wait for it; what fails is tried again."""
 
-    Args:
-        most: how many are kept; those not asked for longest go.
-        dropped: called with each that goes.
-    """
-
-    def __init__(self, most: int, dropped: Callable[[T], None] | None = None) -> None:
-        self._most = most
-        self._dropped = dropped
-        self._things: OrderedDict[Hashable, T] = OrderedDict()
+    def __init__(self) -> None:
+        self._things: dict[Hashable, T] = {}
         self._making: dict[Hashable, threading.Lock] = {}
         self._lock = threading.Lock()
 
@@ -92,44 +79,17 @@ class Once(Generic[T]):
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the thing of a key, made if need be."""
-        found = self._known(key)
-        if found is not None:
-            return found[0]
         with self._lock:
             making = self._making.setdefault(key, threading.Lock())
         with making:
-            found = self._known(key)
-            if found is not None:
-                return found[0]
-            try:
+            thing = self._things.get(key)
+            if thing is None:
                 thing = make()
-            except BaseException:
                 with self._lock:
-                    self._making.pop(key, None)
-                raise
-            gone: list[T] = []
-            with self._lock:
-                self._things[key] = thing
-                self._making.pop(key, None)
-                while len(self._things) > self._most:
-                    gone.append(self._things.popitem(last=False)[1])
-        if self._dropped is not None:
-            for one in gone:
-                self._dropped(one)
-        return thing
+                    self._things[key] = thing
+            return thing
 
     def clear(self) -> None:
         """Forget all."""
         with self._lock:
-            gone = tuple(self._things.values())
             self._things.clear()
-        if self._dropped is not None:
-            for one in gone:
-                self._dropped(one)
-
-    def _known(self, key: Hashable) -> tuple[T] | None:
-        with self._lock:
-            if key not in self._things:
-                return None
-            self._things.move_to_end(key)
-            return (self._things[key],)

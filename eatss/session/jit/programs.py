@@ -17,7 +17,6 @@ import threading
 import weakref
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -145,12 +144,6 @@ def _fault(entry: Entry, what: str) -> InternalError:
 
 _KIND = "cubin-jit"
 _STANDARD = "--std=c++17"
-_PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
-
-
-def size_constant(name: str) -> str:
-    """Return what the machine code for all sizes calls the memory of a size."""
-    return f"eatss_size_{name}"
 
 
 def cubin_of(
@@ -159,10 +152,10 @@ def cubin_of(
     capability: int,
     cupy: Any,
     cache: Cache | None,
-    *,
-    specialize: bool,
 ) -> bytes:
-    """Return the machine code of a program.
+    """Return the machine code of a program for some sizes.
+
+    Macros are compiled in, of arguments the compiler is told.
 
     Args:
         program: what to compile.
@@ -170,20 +163,20 @@ def cubin_of(
         capability: of the card, as in 90 for 9.0.
         cupy: the module, which knows where NVRTC is.
         cache: what was compiled before.
-        specialize: whether the code is for these sizes alone: macros are compiled in, of
-            arguments the compiler is told. Else macros are read from constants of the module, and
-            the code is for all sizes.
 
     Raises:
         InputError: ``EATSS-J018``, NVRTC refuses the text or is not there.
     """
-    wanted = _Request.of(program, sizes, specialize=specialize)
-    options = (f"-arch=sm_{capability}", _STANDARD, *program.flags, *wanted.options)
-    key = key_of("cubin", program.file, program.text, wanted, options, toolkit(cupy), versions())
+    known = {one.name: sizes[one.name] for one in program.parameters if one.kind != "macro"}
+    defined = (f"-D{one.macro}={_number(sizes[one.name])}" for one in program.macros)
+    options = (f"-arch=sm_{capability}", _STANDARD, *program.flags, *defined)
+    text = _with_known(program, known)
+    runtime = cupy.cuda.runtime.runtimeGetVersion()
+    compiler = (cupy.__version__, runtime, cupy.cuda.nvrtc.getVersion(), sys.platform)
+    key = key_of("cubin", program.file, text, options, compiler, versions())
     kept = None if cache is None else cache.get(_KIND, key)
     if kept is not None:
         return kept
-    text = wanted.text(program)
     try:
         made, log = nvrtc.compile_text(
             nvrtc.Request(text=text, name=program.file, options=options, target="")
@@ -201,48 +194,6 @@ def cubin_of(
     return made
 
 
-@frozen
-class _Request:
-    """What is told to the compiler besides the text.
-
-    ``defined`` are macros with what they stand for, ``declared`` sizes in constant memory,
-    ``known`` sizes that kernels are passed, whose value it may count on.
-    """
-
-    defined: tuple[tuple[str, str], ...]
-    declared: tuple[str, ...]
-    known: tuple[tuple[str, int], ...]
-
-    @classmethod
-    def of(cls, program: Program, sizes: Mapping[str, int], *, specialize: bool) -> _Request:
-        macros = program.macros
-        if not specialize:
-            return cls(
-                defined=tuple((one.macro, size_constant(one.name)) for one in macros),
-                declared=tuple(size_constant(one.name) for one in macros),
-                known=(),
-            )
-        return cls(
-            defined=tuple((one.macro, _number(sizes[one.name])) for one in macros),
-            declared=(),
-            known=tuple(
-                (one.name, sizes[one.name]) for one in program.parameters if one.kind != "macro"
-            ),
-        )
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The options of the compiler."""
-        return tuple(f"-D{name}={value}" for name, value in self.defined)
-
-    def text(self, program: Program) -> str:
-        """Return the text of a program with declarations, and with what is known of sizes."""
-        # in braces: without, extern "C" declares what another unit would have to define
-        lines = [f'extern "C" {{ __constant__ int {name}; }}\n' for name in self.declared]
-        head = "".join([*lines, f'#line 1 "{program.file}"\n'] if lines else lines)
-        return head + _with_known(program, dict(self.known))
-
-
 def _with_known(program: Program, sizes: Mapping[str, int]) -> str:
     """Return a text whose kernels say what sizes they are passed: as fast as if compiled in."""
     text = program.text
@@ -256,23 +207,6 @@ def _with_known(program: Program, sizes: Mapping[str, int]) -> str:
         place = text.rindex("{", 0, function.body[0].start) + 1
         text = text[:place] + said + text[place:]
     return text
-
-
-def toolkit(cupy: Any) -> tuple[str, ...]:
-    """Return what tells versions of the compiler apart.
-
-    A package says its version without being loaded; NVRTC of another origin has to be asked.
-    """
-    found = [f"runtime {cupy.cuda.runtime.runtimeGetVersion()}", f"cupy {cupy.__version__}"]
-    known = len(found)
-    for package in _PACKAGES:
-        try:
-            found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
-    if len(found) == known:
-        found.append(f"nvrtc {cupy.cuda.nvrtc.getVersion()}")
-    return (*found, sys.platform)
 
 
 def _number(value: int) -> str:

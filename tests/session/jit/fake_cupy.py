@@ -243,6 +243,8 @@ class FakeCupy(ModuleType):
     def from_dlpack(self, value: Any) -> FakeArray:
         return FakeArray(value.host)
 
+    asarray = from_dlpack
+
     def device(self) -> int:
         return int(getattr(self.here, "device", 0))
 

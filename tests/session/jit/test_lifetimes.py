@@ -5,25 +5,9 @@ from __future__ import annotations
 import gc
 import threading
 
-import pytest
-
 import eatss
-from eatss.session.jit.options import Once
 from tests.session.jit.fake_cupy import FakeCupy
 from tests.session.jit.sources import STEPS, random
-
-
-def test_what_fails_leaves_nothing_behind() -> None:
-    things: Once[int] = Once(4)
-
-    def fail() -> int:
-        raise ValueError
-
-    for key in range(100):
-        with pytest.raises(ValueError):  # noqa: PT011 - any will do
-            things.get(key, fail)
-    assert not things._making
-    assert things.get(3, lambda: 7) == 7
 
 
 def test_a_callable_that_goes_waits_for_its_calls(cupy: FakeCupy) -> None:
@@ -50,25 +34,6 @@ def test_threads_do_not_share_the_memory_of_their_own_default_streams(cupy: Fake
     for one in threads:
         one.join()
     assert len(cupy.allocated) == before + 2
-
-
-def test_a_captured_call_keeps_its_code_and_memory_when_others_push_it_out(
-    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("eatss.session.jit.callable._MOST_PLANS", 1)
-    steps = eatss.jit(STEPS, gpu="h200")
-    given = cupy.array(random(20))
-    steps.prepare(A=given, COUNT=2)
-    spare = len(cupy.allocated)
-    stream = cupy.cuda.Stream()
-    stream.begin_capture()
-    steps(A=given, COUNT=2, stream=stream)
-    stream.end_capture()
-    assert len(cupy.allocated) == spare  # the memory that prepare() put aside
-    steps(A=cupy.array(random(30)), COUNT=2)
-    assert len(steps._captured) == 1
-    steps.clear()
-    assert not steps._captured
 
 
 def test_info_is_told_while_graphs_come_and_go(cupy: FakeCupy) -> None:

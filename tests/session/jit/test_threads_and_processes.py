@@ -62,7 +62,7 @@ def test_threads_get_their_results_and_each_program_is_made_once(
 
 
 def test_what_fails_once_is_tried_again() -> None:
-    things: Once[str] = Once(2)
+    things: Once[str] = Once()
 
     def fails() -> str:
         raise OSError("busy")
@@ -71,18 +71,6 @@ def test_what_fails_once_is_tried_again() -> None:
         things.get("a", fails)
     assert things.get("a", lambda: "made") == "made"
     assert things.get("a", fails) == "made"
-
-
-def test_things_not_asked_for_longest_go() -> None:
-    gone: list[str] = []
-    things = Once[str](2, gone.append)
-    for key in "abacb":
-        things.get(key, lambda key=key: key)  # type: ignore[misc]
-    assert gone == ["b", "a"]
-    assert set(things.values()) == {"c", "b"}
-    things.clear()
-    assert gone == ["b", "a", "c", "b"]
-    assert len(things) == 0
 
 
 CHILD = """
@@ -153,7 +141,6 @@ def test_options_that_differ_share_nothing(cupy: FakeCupy, tmp_path: Path) -> No
         {"objective": "time"},
         {"index_bits": 64},
         {"strict_fp": True},
-        {"specialize": False},
         {"source": SCALED.replace("factor *", "2 * factor *")},
     ]
     entries = 0
