@@ -15,25 +15,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import fsum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rich.console import RenderableType
+from rich.table import Table
 
+from benchmarks.card_figures import block_figure, fitted_figure, memory_figure
 from benchmarks.recorded import RESULTS
 from eatss.cards import load_profile
+from eatss.cards.profile import COEFFICIENTS, Calibration
 from eatss.measurement.characterize.benchmark import read_record
-from eatss.measurement.characterize.fit import EnergyFit, calibrated
+from eatss.measurement.characterize.fit import calibrated
 from eatss.measurement.characterize.roofline_points import WIDTHS
-from eatss.report.card_plots import (
-    block_figure,
-    memory_figure,
-    predicted_against_measured,
-    roofline_figure,
-)
+from eatss.report.card_plots import roofline_figure
 from eatss.report.characterization import (
     CardRoofline,
     arithmetic_rows,
@@ -42,13 +40,10 @@ from eatss.report.characterization import (
     latency_table,
     memory_rows,
     rows_table,
-    runs_table,
+    scaled,
 )
-from eatss.report.plots import new_figure, save_figure
-from eatss.report.render import render
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from eatss.report.plots import save_figure
+from eatss.report.render import figure, listing, percent, render
 
 RUNS = ("run 1, card A", "run 2, card A", "run 3, card B")
 FILES = ("characterize-1.jsonl", "characterize-2.jsonl", "characterize-3.jsonl")
@@ -103,22 +98,61 @@ def draw(results: Path, folder: Path) -> None:
         "roofline": roofline_figure(card.roofs(), f"{name}: rooflines in time, energy and power"),
         "memory": memory_figure(first, f"{name}: what an access costs"),
         "blocks": block_figure(first, f"{name}: access patterns over sizes of blocks"),
-        "fit": _fit_figure(fit, name),
+        "fit": fitted_figure(
+            [(one.fitted_j, one.energy_j) for one in fit.residuals],
+            f"{len(fit.residuals)} benchmarks",
+            f"{name}: energy of a repeat, fitted and measured",
+        ),
     }
-    for suffix, figure in figures.items():
-        save_figure(figure, folder / f"characterize-{suffix}.png")
+    for suffix, drawn in figures.items():
+        save_figure(drawn, folder / f"characterize-{suffix}.png")
 
 
-def _fit_figure(fit: EnergyFit, name: str) -> Figure:
-    figure = new_figure(6.0, 6.4)
-    predicted_against_measured(
-        [(one.fitted_j, one.energy_j) for one in fit.residuals],
-        "J",
-        label=f"{len(fit.residuals)} benchmarks",
-        axes=figure.subplots(),
-    )
-    figure.suptitle(f"{name}: energy of a repeat, fitted and measured")
-    return figure
+def runs_table(runs: Mapping[str, Calibration]) -> Table:
+    """Return the coefficients of several runs side by side, and how far they are apart.
+
+    ``runs`` differ by the range over the mean between runs of one card, ``cards`` by that between
+    the cards' means; ``-`` where there is only one.
+    """
+    rows = []
+    for name, (unit, _) in COEFFICIENTS.items():
+        values = [one.value(name) for one in runs.values()]
+        if any(value is not None for value in values):
+            factor, shown_unit = scaled(unit)
+            between = differences(name, tuple(runs.values()))
+            rows.append(
+                (
+                    name,
+                    *(figure(value, factor=factor) for value in values),
+                    shown_unit,
+                    *(percent(share, ".2f") for share in between),
+                )
+            )
+    titles = ("coefficient", *(f">{one}" for one in runs), "unit", ">runs", ">cards")
+    return listing(titles, rows)
+
+
+def differences(
+    name: str, calibrations: Sequence[Calibration]
+) -> tuple[float | None, float | None]:
+    """Return how far a coefficient is apart between runs of one card and between cards.
+
+    Shares of the mean: the range of runs of one card, the largest of any card; the range of the
+    cards' means. ``None`` where there is only one run of each card, or one card.
+    """
+    cards: dict[tuple[str, ...], list[float]] = {}
+    for one in calibrations:
+        value = one.value(name)
+        if value is not None:
+            cards.setdefault(one.cards, []).append(value)
+    repeated = [_spread(values) for values in cards.values() if len(values) > 1]
+    means = [fsum(values) / len(values) for values in cards.values()]
+    return max(repeated, default=None), _spread(means) if len(means) > 1 else None
+
+
+def _spread(values: Sequence[float]) -> float:
+    mean = fsum(values) / len(values)
+    return (max(values) - min(values)) / mean if mean else 0.0
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from math import fsum, isnan, nan
+from math import isnan, nan
 from typing import Any
 
 from rich.console import RenderableType
@@ -22,7 +22,7 @@ from eatss.cards.profile import COEFFICIENTS, Calibration, GpuProfile
 from eatss.measurement.characterize.arithmetic import peak_per_cycle
 from eatss.measurement.characterize.benchmark import Record, Result
 from eatss.measurement.characterize.energy_roofline import EnergyRoofline
-from eatss.measurement.characterize.fit import EnergyFit, Residual
+from eatss.measurement.characterize.fit import EnergyFit
 from eatss.measurement.characterize.roofline_points import (
     RooflinePoint,
     Width,
@@ -152,7 +152,7 @@ def coefficients_table(calibration: Calibration) -> Table:
     rows = []
     for name, one in calibration.coefficients:
         unit, what = COEFFICIENTS[name]
-        factor, shown_unit = _factor(unit)
+        factor, shown_unit = scaled(unit)
         low, value, high = (
             figure(number, factor=factor) for number in (one.low, one.value, one.high)
         )
@@ -163,56 +163,9 @@ def coefficients_table(calibration: Calibration) -> Table:
     return listing(titles, rows)
 
 
-def runs_table(runs: Mapping[str, Calibration]) -> Table:
-    """Return the coefficients of several runs side by side, and how far they are apart.
-
-    ``runs`` differ by the range over the mean between runs of one card, ``cards`` by that between
-    the cards' means; ``-`` where there is only one.
-    """
-    rows = []
-    for name, (unit, _) in COEFFICIENTS.items():
-        values = [one.value(name) for one in runs.values()]
-        if any(value is not None for value in values):
-            factor, shown_unit = _factor(unit)
-            between = differences(name, tuple(runs.values()))
-            rows.append(
-                (
-                    name,
-                    *(figure(value, factor=factor) for value in values),
-                    shown_unit,
-                    *(percent(share, ".2f") for share in between),
-                )
-            )
-    titles = ("coefficient", *(f">{one}" for one in runs), "unit", ">runs", ">cards")
-    return listing(titles, rows)
-
-
-def differences(
-    name: str, calibrations: Sequence[Calibration]
-) -> tuple[float | None, float | None]:
-    """Return how far a coefficient is apart between runs of one card and between cards.
-
-    Shares of the mean: the range of runs of one card, the largest of any card; the range of the
-    cards' means. ``None`` where there is only one run of each card, or one card.
-    """
-    cards: dict[tuple[str, ...], list[float]] = {}
-    for one in calibrations:
-        value = one.value(name)
-        if value is not None:
-            cards.setdefault(one.cards, []).append(value)
-    repeated = [_spread(values) for values in cards.values() if len(values) > 1]
-    means = [fsum(values) / len(values) for values in cards.values()]
-    return max(repeated, default=None), _spread(means) if len(means) > 1 else None
-
-
-def _spread(values: Sequence[float]) -> float:
-    mean = fsum(values) / len(values)
-    return (max(values) - min(values)) / mean if mean else 0.0
-
-
 def fit_table(fit: EnergyFit) -> list[RenderableType]:
     """Return how well the fit explains the energies, and the largest residuals."""
-    worst = largest_residuals(fit)
+    worst = sorted(fit.residuals, key=lambda one: -abs(one.share))[:LARGEST]
     lines = (
         f"R² {fit.r_squared:.5f} over {len(fit.residuals)} benchmarks; "
         f"median residual {percent(fit.median_residual, '.2g')}, "
@@ -231,12 +184,7 @@ def fit_table(fit: EnergyFit) -> list[RenderableType]:
     return [lines, listing(titles, rows)]
 
 
-def largest_residuals(fit: EnergyFit, count: int = LARGEST) -> tuple[Residual, ...]:
-    """Return the benchmarks that the fit misses by most, the worst first."""
-    return tuple(sorted(fit.residuals, key=lambda one: -abs(one.share))[:count])
-
-
-def _factor(unit: str) -> tuple[float, str]:
+def scaled(unit: str) -> tuple[float, str]:
     """Return what seconds are multiplied with to be read as microseconds."""
     return (1e6, "µs") if unit == "s" else (1.0, unit)
 

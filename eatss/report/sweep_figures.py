@@ -1,4 +1,4 @@
-"""Figures of a sweep, each with what it shows in words and its data.
+"""Figures of a sweep, each with what it shows in words.
 
 ``P`` is the default (as PPCG's in the paper), ``E`` the paper's choice, ``U`` ours [EATSS, Fig. 7].
 Every function draws into ``axes``, or into a figure of its own, and returns the axes.
@@ -14,7 +14,6 @@ import numpy as np
 
 from eatss.base.frozen import frozen
 from eatss.report import plots
-from eatss.report.card_plots import predicted_against_measured
 from eatss.report.measurement import counter_words
 from eatss.report.plots import (
     BLACK,
@@ -28,16 +27,7 @@ from eatss.report.plots import (
     new_figure,
     plain_numbers,
 )
-from eatss.report.render import Table
 from eatss.report.render import figure as digits
-from eatss.report.sweep_tables import (
-    correlations_table,
-    frontier_table,
-    sizes_table,
-    splits_table,
-    variants_table,
-    weighted_table,
-)
 from eatss.tune.evaluation import (
     TARGETS,
     Correlation,
@@ -58,10 +48,9 @@ from eatss.tune.population import (
     pareto_front,
     thriftiest,
     varies,
-    weighted_winners,
 )
 from eatss.tune.rows import Role
-from eatss.tune.standing import ChoiceName, Objective, SizePoint, SplitBar, predicted
+from eatss.tune.standing import ChoiceName, SizePoint, SplitBar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,18 +93,12 @@ _Place = tuple[Role, float, float]
 
 @frozen
 class SweepFigure:
-    """One figure: ``name`` for files, what it shows, the axes it is drawn on, and its data."""
+    """One figure: ``name`` for files, what it shows, and the axes it is drawn on."""
 
     name: str
     caption: str
     axes: Callable[[], Axes]
-    data: Table
     wide: bool = False
-
-    @property
-    def csv(self) -> str:
-        """Its data as CSV."""
-        return self.data.csv
 
     def draw(self) -> Figure:
         """Return the figure, drawn."""
@@ -134,26 +117,22 @@ def sweep_figures(found: Evaluated) -> tuple[SweepFigure, ...]:
 def _distributions(one: Evaluated) -> Iterator[SweepFigure]:
     found, evaluation = one.found, one.evaluation
     thrifty, trade = found.with_energy(), evaluation.trade_off
-    variants = variants_table(one, most=None)
     yield SweepFigure(
         name="sorted-by-performance",
         caption="All variants sorted by performance. Where energy does not fall as performance "
         "rises, speed alone is a poor guide.",
         axes=partial(sorted_distribution, found),
-        data=variants,
     )
     if len(thrifty) > 1:
         yield SweepFigure(
             name="energy-over-performance",
             caption="Energy over performance: the best variants are low and to the right.",
             axes=partial(performance_energy_scatter, thrifty),
-            data=variants,
         )
     yield SweepFigure(
         name="spectrum",
         caption="Where the default, the paper's choice and ours stand among all variants.",
         axes=partial(spectrum, found),
-        data=variants,
     )
     if trade is not None and len(thrifty) > 2:
         yield SweepFigure(
@@ -161,14 +140,6 @@ def _distributions(one: Evaluated) -> Iterator[SweepFigure]:
             caption="Variants right of the vertical line are faster than the one of least energy, "
             "those above the horizontal line are thriftier than the fastest.",
             axes=partial(hull_figure, thrifty),
-            data=frontier_table(one),
-        )
-    if trade is not None and len(trade.weighted) > 1:
-        yield SweepFigure(
-            name="weights",
-            caption="What the best variant for each weight of time loses in time and in energy.",
-            axes=partial(weighted_choice, thrifty),
-            data=weighted_table(one),
         )
 
 
@@ -182,16 +153,13 @@ def _metrics(one: Evaluated) -> Iterator[SweepFigure]:
                 caption="Pearson's coefficients with 95 % intervals; dots are Spearman's. Metrics "
                 "that correlate otherwise with efficiency than with performance are bold.",
                 axes=partial(correlation_bars, related, target=target, movers=evaluation.movers),
-                data=correlations_table(evaluation),
             )
-    rates = {found.performance_unit: found.performance, found.efficiency_unit: found.efficiency}
     for name in most_telling(related, SPLITS) if found.has_energy else ():
         side = counter_words(name) if is_text(name) else f"{counter_words(name)} above its mean"
         yield SweepFigure(
             name=f"split-at-mean-of-{_file_name(name)}",
             caption=f"Variants with {side} beside the others.",
             axes=lambda name=name: metric_split(found, name)[0],  # type: ignore[misc]
-            data=_beside({name: found.column(name), **rates}),
             wide=True,
         )
     explained = _power_metric(one)
@@ -200,19 +168,17 @@ def _metrics(one: Evaluated) -> Iterator[SweepFigure]:
             name=f"power-over-{_file_name(explained)}",
             caption=f"Mean power over {counter_words(explained)}, with the line of least squares.",
             axes=partial(power_over_metric, found, explained),
-            data=_beside({explained: found.column(explained), "power_w": found.power_w}),
         )
 
 
 def _studies(one: Evaluated) -> Iterator[SweepFigure]:
-    found, evaluation = one.found, one.evaluation
+    evaluation = one.evaluation
     if evaluation.split_study:
         yield SweepFigure(
             name="splits",
             caption="The fastest variant at each split of shared memory and warp fraction, over "
             "the default.",
             axes=partial(split_bars, evaluation.split_study),
-            data=splits_table(evaluation),
             wide=len(evaluation.split_study) > _NARROW,
         )
     if points := evaluation.size_study:
@@ -221,15 +187,6 @@ def _studies(one: Evaluated) -> Iterator[SweepFigure]:
             caption=f"Choices over problem sizes; numbers beside points are "
             f"{points[0].efficiency_unit}.",
             axes=partial(size_figure, points),
-            data=sizes_table(evaluation),
-        )
-    for check in evaluation.predictions:
-        model, measured = predicted(found, check.objective)
-        yield SweepFigure(
-            name=f"predicted-{check.objective}",
-            caption=f"Predicted over measured {check.objective}: on the line both are the same.",
-            axes=partial(prediction_figure, found, objective=check.objective),
-            data=_beside({"predicted": model, "measured": measured}),
         )
 
 
@@ -244,20 +201,6 @@ def _power_metric(one: Evaluated) -> str | None:
     sectors = [c for c in measured if "sector" in c.metric and "read" in c.metric]
     best = sectors or measured
     return max(best, key=lambda c: abs(c.pearson)).metric if best else None
-
-
-def _beside(columns: Mapping[str, Floats]) -> Table:
-    """Return columns beside each other; NaN is empty."""
-    return Table(
-        name="",
-        title="",
-        note="",
-        columns=tuple(columns),
-        rows=tuple(
-            tuple(float(value) if np.isfinite(value) else None for value in row)
-            for row in zip(*columns.values(), strict=True)
-        ),
-    )
 
 
 def _file_name(name: str) -> str:
@@ -378,33 +321,6 @@ def hull_figure(found: Population, axes: Axes | None = None) -> Axes:
     return _with_choices(axes, found, x, y, "Efficiency over performance", *labels, legend=3)
 
 
-def weighted_choice(found: Population, axes: Axes | None = None) -> Axes:
-    """Draw what is lost in time and in energy by the best variant for each weight of time.
-
-    The weighted objective is ``α·t/t* + (1 − α)·e/e*`` [BEAST, eq. 2].
-    """
-    axes = axes or new_axes()
-    ranges = weighted_winners(found.time_s, found.energy_j)
-    borders = [one.low for one in ranges] + [1.0]
-    for name, values, colour, style in (
-        ("time", found.time_s, BLUE, "-"),
-        ("energy", found.energy_j, VERMILION, "--"),
-    ):
-        least = float(values[np.isfinite(found.energy_j)].min())
-        lost = [100 * (float(values[one.point]) / least - 1) for one in ranges]
-        axes.step(
-            borders, [*lost, lost[-1]], where="post", color=colour, linestyle=style, linewidth=1.8,
-            label=f"{name} lost",
-        )  # fmt: skip
-    axes.set_xlim(0, 1)
-    if len(ranges) == 1:
-        axes.set_ylim(top=1.0)  # nothing is lost
-    axes.set_ylim(bottom=-0.02 * axes.get_ylim()[1])
-    labels = "weight α of time (0: energy alone, 1: time alone)", "above the least, in %"
-    title = f"The best variant for each weight: {len(ranges)} in turn"
-    return finished(axes, title, *labels, legend=3)
-
-
 def correlation_bars(
     found: Sequence[Correlation],
     axes: Axes | None = None,
@@ -497,26 +413,6 @@ def power_over_metric(found: Population, metric: str, axes: Axes | None = None) 
         axes.plot(ends, slope * ends + offset, color=BLACK, linewidth=1)
         title += f", r = {one.pearson:.2f} [{one.low:.2f}, {one.high:.2f}]"
     return _with_choices(axes, found, x, y, title, words, "mean power in W")
-
-
-def prediction_figure(
-    found: Population, axes: Axes | None = None, *, objective: Objective = "time"
-) -> Axes:
-    """Draw what the model predicted over what was measured, with the diagonal."""
-    axes = axes or new_axes(height_in=5.0)
-    model, measured = predicted(found, objective)
-    both = np.isfinite(model) & np.isfinite(measured) & (model > 0)
-    factor, unit = (1e3, "ms") if objective == "time" else joules(found)
-    x, y = measured * factor, model * factor
-    pairs = list(zip(y[both].tolist(), x[both].tolist(), strict=True))
-    predicted_against_measured(pairs, unit, quantity=objective, label="variants", axes=axes)
-    for points in axes.collections:
-        points.set_rasterized(len(pairs) > _MANY)
-    _logarithmic(axes, "x")
-    _logarithmic(axes, "y")
-    labels = str(axes.get_xlabel()), str(axes.get_ylabel())
-    title = f"Predicted and measured {objective}"
-    return _with_choices(axes, found, x, y, title, *labels, legend=1)
 
 
 def split_bars(bars: Sequence[SplitBar], axes: Axes | None = None) -> Axes:

@@ -1,6 +1,6 @@
 """One HTML page of one or several sweeps: nothing outside of the file is needed to read it.
 
-Figures are images in the page; their data, and those of tables, are links that hold them.
+Figures are images in the page; the data of tables are links that hold them.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from eatss.tune.evaluation import Evaluated, SweepReport
 from eatss.tune.population import size_words
 from eatss.version import __version__
 
-PNG_DPI = 160
-_COLOURS = 128
+PNG_DPI = 130
 SCREEN_DPI = 96
 
 
@@ -141,22 +140,15 @@ def _csv_link(text: str) -> str:
 
 
 def _image(figure: SweepFigure) -> dict[str, Any]:
-    """Return what the template shows of a figure: as PNG of few colours, a third of the bytes."""
-    from PIL import Image  # noqa: PLC0415 - comes with matplotlib
-
-    figure_drawn = figure.draw()
-    drawn, small = BytesIO(), BytesIO()
-    figure_drawn.savefig(drawn, format="png", dpi=PNG_DPI)
-    with Image.open(drawn) as picture:
-        few = picture.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
-        few.save(small, format="png", optimize=True)
-    width, height = figure_drawn.get_size_inches() * SCREEN_DPI
+    """Return what the template shows of a figure."""
+    drawn, image = figure.draw(), BytesIO()
+    drawn.savefig(image, format="png", dpi=PNG_DPI)
+    width, height = drawn.get_size_inches() * SCREEN_DPI
     return {
         "name": figure.name,
         "caption": figure.caption,
-        "source": f"data:image/png;base64,{base64.b64encode(small.getvalue()).decode()}",
+        "source": f"data:image/png;base64,{base64.b64encode(image.getvalue()).decode()}",
         "width": round(width),
         "height": round(height),
-        "csv_link": _csv_link(figure.csv),
         "wide": figure.wide,
     }

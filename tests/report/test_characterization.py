@@ -13,9 +13,8 @@ from matplotlib.lines import Line2D
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.cards.profile import Calibration
-from eatss.measurement.characterize.benchmark import Group, Record, read_record
+from eatss.measurement.characterize.benchmark import Record, read_record
 from eatss.measurement.characterize.fit import EnergyFit, calibrated
-from eatss.measurement.characterize.latency import PATTERNS
 from eatss.measurement.characterize.roofline_points import (
     RooflinePoint,
     power_limited_roofline_of,
@@ -23,14 +22,10 @@ from eatss.measurement.characterize.roofline_points import (
 )
 from eatss.report.card_plots import (
     Roofs,
-    block_size,
-    memory_curve,
-    predicted_against_measured,
     roofline_panel,
 )
 from eatss.report.characterization import (
     arithmetic_rows,
-    differences,
     latency_table,
     memory_rows,
     rows_table,
@@ -97,19 +92,6 @@ def test_what_was_not_measured_is_a_dash(fit: EnergyFit) -> None:
     assert launch.split()[-2] == "-"
 
 
-def test_differences_tell_runs_of_one_card_from_cards(
-    fitted: list[tuple[Calibration, EnergyFit]],
-) -> None:
-    b, c, a = (one for one, _ in fitted)
-    x, y, z = (one.value("constant_w") or 0 for one in (a, b, c))
-    runs, cards = differences("constant_w", (a, b, c))
-    assert runs == pytest.approx(abs(y - z) / ((y + z) / 2))
-    mean = (y + z) / 2
-    assert cards == pytest.approx(abs(x - mean) / ((x + mean) / 2))
-    assert differences("constant_w", (a,)) == (None, None)
-    assert differences("constant_w", (b, c))[1] is None
-
-
 def test_the_committed_tables_are_what_the_benchmark_prints(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -156,12 +138,6 @@ def point(axes: Axes, label: str) -> tuple[float, float]:
     return float(x), float(y)
 
 
-def legend(axes: Axes) -> list[str]:
-    found = axes.get_legend()
-    assert found is not None
-    return [text.get_text() for text in found.get_texts()]
-
-
 def test_the_roofline_is_that_of_the_machine_and_has_its_corner() -> None:
     axes = roofline_panel(ROOFS, "time")
     x, y = data(axes, "roofline (time)")
@@ -192,50 +168,6 @@ def test_a_program_has_its_ceiling_and_what_it_reached() -> None:
     axes = roofline_panel(ROOFS, "energy")
     assert point(axes, "stencil: ceiling") == (4.0, PLACED.efficiency_ceiling_flops_j / 1e9)
     assert point(axes, "stencil: measured") == (4.0, 16.0)
-
-
-@pytest.mark.parametrize(
-    ("group", "count"),
-    [("coalescing", 6), ("access size", 5), ("bank conflicts", 32), ("stride", 19)],
-)
-def test_curves_are_ratios_to_the_fastest_which_the_legend_gives_with_units(
-    group: Group, count: int
-) -> None:
-    results = [one for one in RECORD.results if one.group == group]
-    axes = memory_curve(results, group)
-    throughput, power, energy = (
-        data(axes, name)[1] for name in ("throughput", "power", "energy of a useful byte")
-    )
-    assert len(throughput) == len(power) == len(energy) == count
-    assert throughput.max() == 1
-    assert energy == pytest.approx(power / throughput, rel=1e-6)
-    best = max(one.useful_bytes / one.time_s / 1e9 for one in results)
-    assert [text.split()[-1] for text in legend(axes)] == ["GB/s", "W", "pJ"]
-    assert float(legend(axes)[0].split()[-2]) == pytest.approx(best, rel=1e-3)
-
-
-def test_block_sizes_of_a_pattern_have_bandwidth_power_and_occupancy() -> None:
-    pattern = PATTERNS[0].name
-    axes = block_size(RECORD.of("block size"), pattern)
-    threads, bandwidth = data(axes, "bandwidth")
-    assert list(threads) == list(range(32, 1025, 32))
-    assert bandwidth.max() == 1
-    _, theoretical = data(axes, "theoretical occupancy")
-    _, achieved = data(axes, "achieved occupancy")
-    assert (achieved <= theoretical + 0.01).all()
-    assert [text.split()[-1] for text in legend(axes)[2:]] == ["GB/s", "W"]
-
-
-def test_predictions_stand_against_measurements_with_the_diagonal() -> None:
-    axes = predicted_against_measured([(1.0, 2.0), (30.0, 10.0)], "J", label="fitted")
-    assert axes.collections[0].get_offsets().tolist() == [[2.0, 1.0], [10.0, 30.0]]  # type: ignore[union-attr]
-    predicted_against_measured([(100.0, 100.0)], "J", label="held out", axes=axes)
-    x, y = data(axes, "as measured")
-    assert (x.min(), x.max()) == (1.0, 100.0)
-    assert (x == y).all()
-    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert axes.get_xlabel() == "measured energy in J"
-    assert [text.split(",")[0] for text in legend(axes)] == ["fitted", "held out", "as measured"]
 
 
 @pytest.mark.samples(1)
