@@ -11,7 +11,7 @@ import ast
 import inspect
 import os
 import tokenize
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -30,24 +30,13 @@ from eatss.frontend.python_expressions import (
     TYPES,
     Argument,
     Local,
-    Value,
     one_type,
     types_of,
 )
-from eatss.frontend.python_statements import (
-    Declarations,
-    StatementReader,
-    assigned_name,
-    assignments,
-    reads_without_value,
-)
+from eatss.frontend.python_statements import StatementReader, assigned_name, declaring
 from eatss.frontend.python_types import (
-    DOUBLE,
-    FLOAT,
-    INT,
     MACROS,
     CLine,
-    NumberType,
     PythonText,
     Resolve,
     by_values,
@@ -56,7 +45,6 @@ from eatss.frontend.python_types import (
     python_span,
 )
 from eatss.frontend.source import Findings, RefusedError
-from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.scop import Scop, Statement
 
 if TYPE_CHECKING:
@@ -95,11 +83,12 @@ def _c_function(
 ) -> tuple[tuple[CLine, ...], tuple[Argument, ...]]:
     head = _head(node)
     given = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
-    assigned = dict.fromkeys(str(assigned_name(one)) for one in assignments(node.body))
-    own = [name for name in assigned if name not in given]
+    assigned = map(assigned_name, (one for one in ast.walk(node) if isinstance(one, ast.stmt)))
+    own = [name for name in dict.fromkeys(assigned) if name is not None and name not in given]
+    declared_by: set[int] = set()
     reader = StatementReader(
         text=text, findings=findings, arguments={}, resolve=resolve, locals={}, refused=set(),
-        assigned=frozenset({*own, *given}), mixes=False,
+        assigned=frozenset({*own, *given}), declaring=declared_by,
     )  # fmt: skip
     with suppress(RefusedError):
         reader.check_name(node.name, head)
@@ -114,7 +103,7 @@ def _c_function(
             reader.refuse(returned, "the function returns something", _RESULTS, code=HEAD)
     declared = reader.parameters(node.args)
     for name in own:
-        for place in reads_without_value(name, node.body):
+        for place in declaring(name, node.body, declared_by):
             with suppress(RefusedError):
                 reader.refuse(
                     place, f"'{name}' may have no value here",
@@ -124,7 +113,7 @@ def _c_function(
     if not any(isinstance(one, ast.Assign | ast.AugAssign) for one in ast.walk(node)):
         with suppress(RefusedError):
             reader.refuse(head, "the function assigns nothing", _RESULTS, code=HEAD)
-    reader = _read(node, reader, own)
+    reader = _read(node, reader)
     findings.raise_errors()
     span = text.span(head)
     before = (
@@ -157,23 +146,12 @@ def _head(node: ast.FunctionDef) -> ast.expr:
     )  # fmt: skip
 
 
-def _read(node: ast.FunctionDef, head: StatementReader, own: Sequence[str]) -> StatementReader:
+def _read(node: ast.FunctionDef, head: StatementReader) -> StatementReader:
     """Read the statements again and again, until the types of all locals are known."""
-    short = ("numpy.float32", "numpy.float16")
-    mixes = any(
-        one.element_type in (ElementType.FLOAT, ElementType.HALF) for one in head.arguments.values()
-    ) or any(
-        head.resolve(one) in short
-        for one in ast.walk(node)
-        if isinstance(one, ast.Name | ast.Attribute)
-    )
-    declared = Declarations()
-    for name in own:
-        declared.place(name, node.body)
     known = head.locals
     reader_of = partial(
         StatementReader, text=head.text, arguments=head.arguments, resolve=head.resolve,
-        assigned=head.assigned, mixes=mixes, locals=known, refused=head.refused, declared=declared,
+        assigned=head.assigned, locals=known, refused=head.refused, declaring=head.declaring,
     )  # fmt: skip
     for _ in range(_MOST_ROUNDS):
         reader = reader_of(findings=Findings(head.text))
@@ -181,8 +159,7 @@ def _read(node: ast.FunctionDef, head: StatementReader, own: Sequence[str]) -> S
         before = dict(known)
         for name, seen in reader.seen.items():
             values = [value for value, _ in seen]
-            kind = one_type(values, mixes=mixes) or values[0].type
-            known[name] = Local(type=kind, weak=_weak(values, kind))
+            known[name] = Local(type=one_type(values) or values[0].type)
         if known == before:
             break
     for name in [name for name, local in known.items() if local.extents]:
@@ -191,27 +168,13 @@ def _read(node: ast.FunctionDef, head: StatementReader, own: Sequence[str]) -> S
     reader.read(node.body)
     for name, seen in reader.seen.items():
         values = [value for value, _ in seen]
-        if one_type(values, mixes=mixes) is None:
+        if one_type(values) is None:
             with suppress(RefusedError):
                 reader.refuse(
                     seen[-1][1], f"local '{name}' is of types {types_of(values)}", CONVERT,
                     code=TYPES,
                 )  # fmt: skip
     return reader
-
-
-def _weak(values: Sequence[Value], kind: NumberType) -> NumberType | None:
-    """Return the type of the literals among what a local is assigned, if it is not the local's.
-
-    Sums of floating-point numbers begin with one, which has their type where anything is added: of
-    those only an integer for a double counts, which is one beside an integer.
-    """
-    found = [one.weak or (None if one.number is None else one.type) for one in values]
-    if kind in (FLOAT, DOUBLE):
-        return INT if INT in found else None
-    if kind.is_weak or kind.is_floating:
-        return None
-    return next((one for one in found if one and one.is_weak), None)
 
 
 # -- python scop -------------------------------------------------------------------------------

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import ast
 import math
-import operator as operator_functions
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, NoReturn
@@ -20,6 +19,7 @@ from eatss.frontend.python_types import (
     DOUBLE,
     ELEMENTS,
     FLOAT,
+    FLOATS,
     INT,
     MATH,
     MATH_OF_TWO,
@@ -30,11 +30,10 @@ from eatss.frontend.python_types import (
     NumberType,
     PythonText,
     Resolve,
+    TypeClashError,
     common_type,
     marked,
-    promoted,
     unmarked,
-    usual_type,
 )
 from eatss.frontend.source import Findings, RefusedError
 from eatss.polyhedral.expression import ElementType, as_single, single_text
@@ -48,16 +47,10 @@ CONVERT = "convert it, for example with numpy.float64(…) or numpy.int64(…)"
 
 PRIMARY, UNARY, LEAST = 16, 14, 0
 PRECEDENCE = {
-    "*": 13, "/": 13, "%": 13, "+": 12, "-": 12, "<<": 11, ">>": 11, "<": 10, "<=": 10, ">": 10,
-    ">=": 10, "==": 9, "!=": 9, "&": 8, "^": 7, "|": 6, "&&": 5, "||": 4, "?": 3,
+    "*": 13, "/": 13, "%": 13, "+": 12, "-": 12, "<": 10, "<=": 10, ">": 10, ">=": 10, "==": 9,
+    "!=": 9, "&": 8, "^": 7, "|": 6, "&&": 5, "||": 4, "?": 3,
 }  # fmt: skip
 _LOGICAL = {PRECEDENCE["&&"], PRECEDENCE["||"]}
-_LIKE_PYTHON = (ElementType.INT32, ElementType.INT64, ElementType.DOUBLE)
-"""Types in which NumPy gives what Python gives, as far as numbers fit."""
-
-
-class TypeClashError(Exception):
-    """Types of numbers do not go together, or a number does not fit its type; says why."""
 
 
 @frozen
@@ -65,8 +58,6 @@ class Value:
     """An expression: its C text, its type in Python, and its number where it is a literal.
 
     The C expression has the C type of ``type``. ``precedence`` is that of its outermost operator.
-    ``weak`` is the type of a literal that it may be instead, in an arm of a choice: a number of
-    Python, though in C it has the type of the other arm. ``is_zero`` says that it is 0 then.
     ``right`` is the right operand of an operation whose left one is used as it is.
     """
 
@@ -74,8 +65,6 @@ class Value:
     type: NumberType
     precedence: int = PRIMARY
     number: int | float | None = None
-    weak: NumberType | None = None
-    is_zero: bool = False
     right: str | None = None
 
 
@@ -90,31 +79,25 @@ def literal(number: float) -> Value:
             raise TypeClashError(f"{number} is no finite number")
         text, kind = repr(number), FLOAT
     else:
-        low, high = ElementType.INT64.bounds
-        if not low < number <= high:
-            raise TypeClashError(f"{number} is too large for 64 bits")
-        least, most = ElementType.INT32.bounds
-        text, kind = str(number) if least < number <= most else f"{number}L", INT
-        if number == least:
-            text = f"({least + 1} - 1)"  # C has no int of the number without its sign
+        if abs(number) > INT.element.bounds[1]:
+            raise TypeClashError(
+                f"{number} does not fit into the 32 bits that integers of Python have in C"
+            )
+        text, kind = str(number), INT
     precedence = UNARY if text.startswith("-") else PRIMARY
     return Value(text=text, type=kind, precedence=precedence, number=number)
 
 
-def one_type(values: Sequence[Value], *, mixes: bool) -> NumberType | None:
+def one_type(values: Sequence[Value]) -> NumberType | None:
     """Return the one type for a variable or a choice between values; ``None`` if there is none.
 
-    Args:
-        values: what is chosen from; a literal takes any type that holds it.
-        mixes: whether the function has floating-point numbers of 32 or 16 bits. Then a double of
-            Python is not the same as one of NumPy: the first gives way to these, the second does
-            not.
+    A literal takes any type that holds it.
     """
     firm = {one.type for one in values if one.number is None}
     free = {one.type for one in values if one.number is not None}
     if not firm or firm <= {INT, FLOAT}:
         return FLOAT if FLOAT in firm | free else INT
-    if firm == {FLOAT, DOUBLE} and not mixes:
+    if firm == {FLOAT, DOUBLE}:
         return DOUBLE
     if len(firm) > 1:
         return None
@@ -148,12 +131,6 @@ def fixed(value: Value, wanted: NumberType) -> Value:
     return replace(made, number=None)
 
 
-def is_wide(value: Value) -> bool:
-    """Tell whether a value is an integer of Python that C's ``int`` does not hold."""
-    low, high = INT.element.bounds
-    return value.type == INT and value.number is not None and not low <= value.number <= high
-
-
 def cast(value: Value, wanted: NumberType) -> Value:
     """Return a value with a cast before it."""
     text = f"({wanted.element.value}) {inside(value, UNARY)}"
@@ -169,72 +146,22 @@ def inside(value: Value, precedence: int, *, right: bool = False) -> str:
     )  # fmt: skip
 
 
-def chosen(values: Sequence[Value]) -> tuple[NumberType | None, bool]:
-    """Return ``weak`` and ``is_zero`` of a choice between values of one type."""
-    found = [
-        (one.weak, one.is_zero)
-        if one.number is None
-        else (FLOAT if isinstance(one.number, float) else INT, one.number == 0)
-        for one in values
-    ]
-    literals = [one for one in found if one[0] not in (None, values[0].type)]
-    if not literals:
-        return None, False
-    weak = INT if any(one == INT for one, _ in literals) else FLOAT
-    return weak, all(zero for _, zero in literals)
-
-
-def settle(value: Value, beside: NumberType | None = None) -> None:
-    """See that an operation is the same for the literal that a value may be.
-
-    Args:
-        value: the value.
-        beside: the type of the other operand, if there is one.
-
-    Raises:
-        TypeClashError: Python reckons in another type then.
-    """
-    if value.weak is None:
-        return
-    if beside is None or beside.is_weak:
-        same = value.type.element in _LIKE_PYTHON
-    else:
-        same = common_type(value.type, beside) == common_type(value.weak, beside)
-    if not same:
-        raise TypeClashError(
-            f"a literal that may be chosen here stays {value.weak} in Python, and is no "
-            f"{value.type}"
-        )
-
-
 def arithmetic(left: Value, operator: str, right: Value) -> Value:
     """Return a sum, difference, product or quotient, or a bitwise operation on integers.
 
     Raises:
         TypeClashError: NumPy has no type for both, or C does not reckon in it.
     """
-    is_zero = (left.is_zero and operator in ("*", "/")) or (right.is_zero and operator == "*")
-    if not is_zero:
-        settle(left, right.type)
-        settle(right, left.type)
-        if left.weak is not None and right.weak is not None:
-            settle(left)
-            settle(right)
     common = common_type(left.type, right.type)
     if operator == "/" and not common.is_floating:
         common = FLOAT if common == INT else DOUBLE
     if operator in ("&", "|", "^") and common.is_floating:
         raise TypeClashError(f"'{operator}' is for integers")
-    first, second, usual = _operands(left, right, common)
+    first, second = _operands(left, right, common)
     level = PRECEDENCE[operator]
     text = f"{inside(first, level)} {operator} {inside(second, level, right=True)}"
-    result = Value(text=text, type=common, precedence=level)
-    if usual is not common.element:
-        result = cast(result, common)
-    weak = left.weak or right.weak
-    if weak is not None and all(one.type.is_weak or one.weak for one in (left, right)):
-        result = replace(result, weak=weak, is_zero=is_zero)
-    return replace(result, right=second.text if first.text == left.text else None)
+    kept = second.text if first.text == left.text else None
+    return Value(text=text, type=common, precedence=level, right=kept)
 
 
 def compared(left: Value, operator: str, right: Value) -> str:
@@ -243,34 +170,19 @@ def compared(left: Value, operator: str, right: Value) -> str:
     Raises:
         TypeClashError: no type of C holds the numbers of both.
     """
-    if left.type.is_floating or right.type.is_floating:
-        settle(left, right.type)
-        settle(right, left.type)
-    common = common_type(left.type, right.type)
-    if common == DOUBLE and not left.type.is_floating and not right.type.is_floating:
-        raise TypeClashError("numbers with and without a sign cannot be compared in 64 bits")
-    if common.element.is_unsigned and any(
-        one.type == INT and one.number is None for one in (left, right)
-    ):
-        raise TypeClashError(
-            "a Python integer, which may be negative, is compared with one without a sign"
-        )
-    first, second, _ = _operands(left, right, common)
+    first, second = _operands(left, right, common_type(left.type, right.type))
     level = PRECEDENCE[operator]
     return f"{inside(first, level + 1)} {operator} {inside(second, level, right=True)}"
 
 
-def _operands(left: Value, right: Value, common: NumberType) -> tuple[Value, Value, ElementType]:
-    """Return operands as C takes them to reckon in a type, and the type in which it does.
-
-    What C converts itself is left to C.
-    """
+def _operands(left: Value, right: Value, common: NumberType) -> tuple[Value, Value]:
+    """Return operands as C takes them to reckon in a type; what C converts itself is left to C."""
     first, second = (_operand(value, common) for value in (left, right))
-    usual = usual_type(first.type.element, second.type.element)
-    if usual is not common.element and promoted(common.element) is not usual:
+    types = (first.type.element, second.type.element)
+    # beside a short floating-point number C makes an integer one of these, NumPy a double
+    if common.is_floating and common.element not in types:
         first = cast(first, common)
-        usual = usual_type(common.element, second.type.element)
-    return first, second, usual
+    return first, second
 
 
 def _operand(value: Value, common: NumberType) -> Value:
@@ -285,14 +197,8 @@ def negated(value: Value) -> Value:
     """Return ``-value``."""
     if value.number is not None:
         return literal(-value.number)
-    return narrowed(replace(value, text=f"-{inside(value, UNARY)}", precedence=UNARY))
-
-
-def narrowed(value: Value) -> Value:
-    """Cast what C has promoted back to the small integer that NumPy has."""
-    element = value.type.element
-    made = value if promoted(element) is element else cast(value, value.type)
-    return replace(made, weak=value.weak, is_zero=value.is_zero)
+    kind = common_type(value.type)
+    return Value(text=f"-{inside(value, UNARY)}", type=kind, precedence=UNARY)
 
 
 def _literal_as(value: Value, number: float, wanted: NumberType) -> Value:
@@ -310,10 +216,7 @@ def _literal_as(value: Value, number: float, wanted: NumberType) -> Value:
         low, high = element.bounds
         if not low <= number <= high:
             raise TypeClashError(f"{number} does not fit into {element.value}")
-        suffix = {"UINT32": "u", "INT64": "L", "UINT64": "UL"}.get(element.name, "")
-        if not suffix or (abs(number) <= ElementType.INT32.bounds[1] and suffix == "L"):
-            return replace(value, type=wanted)  # C converts it
-        text = f"{number}{suffix}"
+        return replace(value, type=wanted)  # C converts it
     precedence = UNARY if text.startswith(("-", "(")) else PRIMARY
     text = value.text.replace(unmarked(value.text), text)
     return replace(value, text=text, type=wanted, precedence=precedence)
@@ -334,15 +237,10 @@ def _rounded(number: float, bits: int) -> str:
 
 # -- reader ------------------------------------------------------------------------------------
 
-_MOST_POWER, _MOST_BITS = 8, 64
+_MOST_POWER = 8
 OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|",
     ast.BitXor: "^",
-}  # fmt: skip
-_FOLDED: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator_functions.add, ast.Sub: operator_functions.sub,
-    ast.Mult: operator_functions.mul, ast.BitAnd: operator_functions.and_,
-    ast.BitOr: operator_functions.or_, ast.BitXor: operator_functions.xor,
 }  # fmt: skip
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -356,18 +254,14 @@ _FUNCTIONS = {
     ("numpy", 1): NUMPY,
     ("numpy", 2): NUMPY_OF_TWO,
 }
-_OF_INTEGERS = ("ceil", "floor", "trunc", "fmax", "fmin", "fmod", "power")
-"""Functions that leave integers integers in NumPy."""
-
-_IN_FLOAT = (ElementType.FLOAT, ElementType.HALF)
+_IN_FLOAT = FLOATS[:2]
 """Types for which functions are those of C for ``float``."""
 
 _ARITHMETIC = (
-    "use numbers, elements of arrays, + - * /, // % << >> ** by constants, functions of math and "
-    "numpy, min, max, abs, numpy.float64(…), and a if condition else b"
+    "use numbers, elements of arrays, + - * /, // % ** by constants, functions of math and numpy, "
+    "min, max, abs, numpy.float64(…), and a if condition else b"
 )
 _ELEMENTS = "give every subscript, from 0 on: A[i, n - 1]"
-IN_64_BITS = "write numpy.int64(…) to reckon in 64 bits"
 
 
 @frozen
@@ -391,14 +285,10 @@ class Argument:
 
 @frozen
 class Local:
-    """What a name that the function assigns holds: a number, or an array with ``extents``.
-
-    ``weak`` is the type of a literal that is assigned as well, and is a number of Python there.
-    """
+    """What a name that the function assigns holds: a number, or an array with ``extents``."""
 
     type: NumberType
     extents: tuple[str, ...] = ()
-    weak: NumberType | None = None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -407,14 +297,13 @@ class ExpressionReader:
 
     ``locals`` are known as far as their types are; ``counters`` are those of the loops around,
     ``past`` those of loops that have ended; ``refused`` are names of which a finding tells already.
-    ``mixes`` says that there are floating-point numbers of 32 bits, ``spans`` what marks stand for.
+    ``spans`` is what marks stand for.
     """
 
     text: PythonText
     arguments: dict[str, Argument]
     resolve: Resolve
     assigned: frozenset[str]
-    mixes: bool
     findings: Findings
     locals: dict[str, Local]
     refused: set[str]
@@ -435,12 +324,12 @@ class ExpressionReader:
         raise RefusedError
 
     @contextmanager
-    def fitting(self, node: Node, hint: str = CONVERT) -> Iterator[None]:
+    def fitting(self, node: Node) -> Iterator[None]:
         """Refuse a node where types of its numbers do not go together."""
         try:
             yield
         except TypeClashError as error:
-            self.refuse(node, str(error), hint, code=TYPES)
+            self.refuse(node, str(error), CONVERT, code=TYPES)
 
     def at(self, text: str, node: Node) -> str:
         """Return C text that stands for a node."""
@@ -491,8 +380,8 @@ class ExpressionReader:
             case ast.BinOp(left, operator, right):
                 first, second = self.values([left, right])
                 return self.binary(node, first, second, operator)
-            case ast.UnaryOp(ast.USub() | ast.UAdd() | ast.Invert()):
-                return self._unary(node, self.value(node.operand))
+            case ast.UnaryOp(ast.USub(), operand):
+                return negated(self.value(operand))
             case ast.IfExp():
                 return self._choice(node)
             case ast.Call():
@@ -523,8 +412,7 @@ class ExpressionReader:
             )  # fmt: skip
         if variable.extents:
             self.refuse(node, f"'{name}' is an array, not an element of it", _ELEMENTS)
-        weak = variable.weak if isinstance(variable, Local) else None
-        return Value(text=name, type=variable.type, weak=weak)
+        return Value(text=name, type=variable.type)
 
     def element(self, node: ast.Subscript) -> Value:
         """Read ``A[i, j]`` or ``A[i][j]``.
@@ -547,11 +435,6 @@ class ExpressionReader:
                 base, f"'{ast.unparse(base)}' is no array",
                 f'annotate it: {name or "A"}: eatss.f64["n"]',
             )  # fmt: skip
-        for index in indices:
-            if isinstance(index, ast.Slice | ast.Starred) or (
-                isinstance(index, ast.Constant) and index.value in (None, ...)
-            ):
-                self.refuse(index, "a part of an array, not an element of it", _ELEMENTS)
         values = self.values(indices)
         for index, value in zip(indices, values, strict=True):
             self.whole(index, value, "subscript")
@@ -575,21 +458,6 @@ class ExpressionReader:
 
     # -- operations -------------------------------------------------------------------
 
-    def _unary(self, node: ast.UnaryOp, value: Value) -> Value:
-        if isinstance(node.op, ast.UAdd):
-            return value
-        is_inverted = isinstance(node.op, ast.Invert)
-        if is_inverted and value.type.is_floating:
-            raise TypeClashError("'~' is for integers")
-        if is_inverted and isinstance(value.number, int):
-            return literal(~value.number)
-        if is_inverted or value.type.element.is_unsigned:
-            settle(value)
-        if is_inverted:
-            text = f"~{inside(value, UNARY)}"
-            return narrowed(replace(value, text=text, precedence=UNARY))
-        return negated(value)
-
     def binary(self, node: Node, left: Value, right: Value, operator: ast.operator) -> Value:
         """Read an operation on two numbers.
 
@@ -597,92 +465,38 @@ class ExpressionReader:
             RefusedError: C has no such operation on them.
             TypeClashError: a number does not fit.
         """
-        kind = type(operator)
-        special = {
-            ast.FloorDiv: self._quotient, ast.Mod: self._quotient, ast.Pow: self._power,
-            ast.LShift: self._shift, ast.RShift: self._shift,
-        }.get(kind)  # fmt: skip
-        if special is not None:
-            settle(left)  # the right operand is a constant
-            return replace(special(node, left, right, operator), weak=left.weak, right=None)
-        if kind in _FOLDED and isinstance(left.number, int) and isinstance(right.number, int):
-            return literal(_FOLDED[kind](left.number, right.number))
-        if kind not in OPERATORS:
-            self.refuse(node, "a product of matrices", "write it as loops")
-        if kind is not ast.Div:
-            _refuse_wide(left, right)
-        return arithmetic(left, OPERATORS[kind], right)
+        if isinstance(operator, ast.FloorDiv | ast.Mod):
+            return self._quotient(node, left, right, operator)
+        if isinstance(operator, ast.Pow):
+            return self._power(node, left, right)
+        if type(operator) not in OPERATORS:
+            self.refuse(node, "operation outside the subset")
+        return arithmetic(left, OPERATORS[type(operator)], right)
 
     def _quotient(self, node: Node, left: Value, right: Value, operator: ast.operator) -> Value:
         """Read ``//`` or ``%``, which round down in Python and towards zero in C."""
-        is_quotient = isinstance(operator, ast.FloorDiv)
-        divisor, kind = right.number, left.type
-        if (
-            kind.is_floating
-            or not isinstance(divisor, int)
-            or divisor == 0
-            or (divisor < 0 and kind.element.is_unsigned)
-        ):
+        divisor, kind = right.number, common_type(left.type)
+        if kind.is_floating or not isinstance(divisor, int) or divisor <= 0:
             self.refuse(
-                node, "'//' and '%' are of an integer by a constant other than zero",
+                node, "'//' and '%' are of an integer by a constant greater than zero",
                 "write numpy.floor(x / y), or numpy.fmod(x, y), which rounds towards zero",
             )  # fmt: skip
-        if isinstance(left.number, int):
-            return literal(left.number // divisor if is_quotient else left.number % divisor)
-        _refuse_wide(left, right)
-        if kind.is_weak:
-            macro = "floordiv" if is_quotient else "floormod"
-            self.macros.add(macro)
-            top = left if divisor > 0 else negated(left)
-            result = Value(text=f"{macro}({top.text}, {abs(divisor)})", type=kind)
-            return negated(result) if divisor < 0 and not is_quotient else result
-        by = converted(literal(divisor), kind)
-        if kind.element.is_unsigned:
-            level = PRECEDENCE["/"]
-            text = f"{inside(left, level)} {'/' if is_quotient else '%'} {by.text}"
-            return narrowed(Value(text=text, type=kind, precedence=level))
-        if divisor == -1:  # C has no quotient of the least number by -1, nor its remainder
-            return negated(left) if is_quotient else fixed(literal(0), kind)
-        macro = "floor_quotient" if is_quotient else "floor_remainder"
-        macro += "_negative" if divisor < 0 else ""
+        names = ("floordiv", "floormod") if kind.is_weak else ("floor_quotient", "floor_remainder")
+        macro = names[isinstance(operator, ast.Mod)]
         self.macros.add(macro)
-        return narrowed(Value(text=f"{macro}({left.text}, {by.text})", type=kind))
+        return Value(text=f"{macro}({left.text}, {converted(right, kind).text})", type=kind)
 
-    def _power(self, node: Node, left: Value, right: Value, _operator: ast.operator) -> Value:
+    def _power(self, node: Node, left: Value, right: Value) -> Value:
         exponent = right.number
-        if not isinstance(exponent, int) or not 0 <= exponent <= _MOST_POWER:
+        if not isinstance(exponent, int) or not 1 <= exponent <= _MOST_POWER:
             self.refuse(
-                node, f"'**' by what is no whole number from 0 to {_MOST_POWER}",
+                node, f"'**' by what is no whole number from 1 to {_MOST_POWER}",
                 "write math.pow(x, y), or math.sqrt(x) for x ** 0.5",
             )  # fmt: skip
-        if left.number is not None:
-            try:
-                return literal(left.number**exponent)
-            except OverflowError:
-                raise TypeClashError("a power is too large for 64 bits") from None
-        if exponent == 0:
-            return fixed(literal(1.0 if left.type.is_floating else 1), left.type)
         result = left
         for _ in range(exponent - 1):
             result = arithmetic(result, "*", left)
-        return result
-
-    def _shift(self, node: Node, left: Value, right: Value, operator: ast.operator) -> Value:
-        sign = "<<" if isinstance(operator, ast.LShift) else ">>"
-        amount, element = right.number, left.type.element
-        if isinstance(left.number, int) and isinstance(amount, int) and 0 <= amount < _MOST_BITS:
-            return literal(left.number << amount if sign == "<<" else left.number >> amount)
-        narrow = promoted(element) is not element
-        if element.is_floating or narrow or not isinstance(amount, int) or not (
-            0 <= amount < 8 * element.size_bytes
-        ):  # fmt: skip
-            self.refuse(
-                node, f"'{sign}' of what is no integer of 32 or 64 bits, or by what is no constant "
-                "of as many bits", "write a product or a quotient: x * 4, x // 4",
-            )  # fmt: skip
-        level = PRECEDENCE[sign]
-        text = f"{inside(left, level)} {sign} {amount}"
-        return Value(text=text, type=left.type, precedence=level)
+        return replace(result, right=None)
 
     # -- calls ------------------------------------------------------------------------
 
@@ -713,8 +527,7 @@ class ExpressionReader:
         text = values[0].text
         for value in values[1:]:
             text = f"{name}({text}, {value.text})"
-        weak, is_zero = chosen(values)
-        return Value(text=text, type=values[0].type, weak=weak, is_zero=is_zero)
+        return Value(text=text, type=values[0].type)
 
     def _function(self, node: ast.Call, full: str, function: str) -> Value:
         """Read a function of floating-point numbers.
@@ -722,7 +535,12 @@ class ExpressionReader:
         Those of ``math`` take and give doubles; NumPy's keep 32 bits, and round to 16 at the end.
         """
         values = self.values(node.args)
-        kind = _numpy_type(full, values) if full.startswith("numpy.") else FLOAT
+        kind = FLOAT
+        if full.startswith("numpy."):
+            kind = common_type(*(value.type for value in values))
+            kind = DOUBLE if kind == FLOAT else kind
+            if not kind.is_floating:
+                raise TypeClashError(f"'{full}' of integers")
         is_short = kind.element in _IN_FLOAT
         arguments = ", ".join(
             (converted(value, kind) if is_short or value.number is not None else value).text
@@ -741,13 +559,11 @@ class ExpressionReader:
         if not condition:
             raise RefusedError
         text = f"{condition} ? {inside(yes, 4)} : {inside(no, 3)}"
-        weak, is_zero = chosen((yes, no))
-        level = PRECEDENCE["?"]
-        return Value(text=text, type=yes.type, precedence=level, weak=weak, is_zero=is_zero)
+        return Value(text=text, type=yes.type, precedence=PRECEDENCE["?"])
 
     def _unified(self, values: list[Value]) -> list[Value]:
         """Return values as values of one type, which a choice between them has."""
-        kind = one_type(values, mixes=self.mixes)
+        kind = one_type(values)
         if kind is None:
             raise TypeClashError(f"what is chosen from is of types {types_of(values)}")
         return [converted(value, kind) for value in values]
@@ -780,48 +596,21 @@ class ExpressionReader:
                 pairs = zip(values, signs, values[1:], strict=False)
                 texts = [compared(left, sign, right) for left, sign, right in pairs]
                 return " && ".join(texts), PRECEDENCE["&&" if len(texts) > 1 else signs[0]]
-        always = isinstance(node, ast.Constant) and isinstance(node.value, bool)
-        value = None if always or isinstance(node, ast.Compare) else self.value(node)
+        value = None if isinstance(node, ast.Compare) else self.value(node)
         if value is None or value.type.is_floating:
             self.refuse(node, "condition that compares no numbers", "compare numbers: x != 0.0")
         level = PRECEDENCE["!="]
         return f"{inside(value, level + 1)} != 0", level
 
 
-def _refuse_wide(*values: Value) -> None:
-    """Refuse an operation on integers of Python with a number that C's ``int`` does not hold."""
-    wide = [one.number for one in values if is_wide(one)]
-    if wide and all(one.type == INT for one in values):
-        raise TypeClashError(
-            f"{wide[0]} does not fit into the 32 bits that integers of Python have in C"
-        )
-
-
 def _absolute(value: Value) -> Value:
-    element = value.type.element
     if value.number is not None:
         return literal(abs(value.number))
-    if element.is_unsigned:
-        return value
-    function = "labs" if element is ElementType.INT64 else "abs"
-    if element.is_floating:
-        function = "fabsf" if element in _IN_FLOAT else "fabs"
-    text = f"{function}({value.text})"
-    result = Value(text=text, type=value.type, weak=value.weak, is_zero=value.is_zero)
-    return cast(result, value.type) if element.size_bytes < 4 else result
-
-
-def _numpy_type(full: str, values: Sequence[Value]) -> NumberType:
-    """Return the type in which a function of NumPy reckons."""
-    kind = values[0].type
-    for value in values[1:]:
-        kind = common_type(kind, value.type)
-    for value in values:
-        settle(value)
-    if kind.element in _IN_FLOAT:
-        return kind
-    if not kind.is_floating and (
-        full.removeprefix("numpy.") in _OF_INTEGERS or promoted(kind.element) is not kind.element
-    ):
-        raise TypeClashError(f"'{full}' of integers is no double in NumPy, and one in C")
-    return DOUBLE
+    kind = common_type(value.type)
+    function = "fabs" if kind.is_floating else "abs"
+    if kind.element is ElementType.INT64:
+        function = "labs"
+    elif kind.element in _IN_FLOAT:
+        function = "fabsf"
+    result = Value(text=f"{function}({value.text})", type=kind)
+    return cast(result, kind) if kind.element is ElementType.HALF else result

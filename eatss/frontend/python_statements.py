@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
@@ -12,18 +12,15 @@ from eatss.base.diagnostics import SourceSpan
 from eatss.frontend.python_expressions import (
     FORMS,
     HEAD,
-    IN_64_BITS,
     NAMES,
     OPERATORS,
     PRECEDENCE,
-    TYPES,
     Argument,
     ExpressionReader,
     Local,
     Value,
     converted,
     inside,
-    is_wide,
 )
 from eatss.frontend.python_types import (
     DOUBLE,
@@ -42,11 +39,6 @@ _ANNOTATE = (
     'write n: eatss.Param, x: eatss.f64 or A: eatss.f64["n", "n"] by position, without a default; '
     f"the types are {', '.join(ELEMENTS)}"
 )
-_SIGNS: dict[type[ast.operator], tuple[str, int]] = {
-    ast.Add: ("+", 1), ast.Sub: ("-", 1), ast.Mult: ("*", 2), ast.FloorDiv: ("/", 2),
-}  # fmt: skip
-"""Operators of sizes: in C, and how tightly they bind."""
-
 _RANGE = "write for i in range(start, end) or range(start, end, step) with a constant step"
 _SUBSET = "write loops over range(…), if and elif, and assignments to elements of arrays and locals"
 _NEW_NAME = "choose another name"
@@ -54,34 +46,6 @@ _NEW_NAME = "choose another name"
 Block = Sequence[ast.stmt]
 
 # -- where locals live -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Declarations:
-    """Where locals are declared, by the ``id`` of statements: in the innermost block they allow.
-
-    ``with_value`` are the assignments that declare what they assign; ``before`` are the names
-    declared without a value before a statement.
-    """
-
-    with_value: set[int] = field(default_factory=set)
-    before: dict[int, list[str]] = field(default_factory=dict)
-
-    def place(self, name: str, body: Block) -> None:
-        """Find where a local is declared that is used in a block only."""
-        using = [statement for statement in body if _mentions(name, statement)]
-        if not using:
-            return
-        first = using[0]
-        if assigned_name(first) == name and not isinstance(first, ast.AugAssign):
-            self.with_value.add(id(first))
-            return
-        blocks = [block for statement in using for block in _own_blocks(name, statement)]
-        if blocks and all(not reads_without_value(name, block) for block in blocks):
-            for block in blocks:
-                self.place(name, block)
-        else:
-            self.before.setdefault(id(first), []).append(name)
 
 
 def assigned_name(statement: ast.stmt) -> str | None:
@@ -92,63 +56,36 @@ def assigned_name(statement: ast.stmt) -> str | None:
     return None
 
 
-def assignments(body: Block) -> Iterator[ast.stmt]:
-    """Yield the statements that assign a name, in the order of the source."""
-    for statement in body:
-        if assigned_name(statement) is not None:
-            yield statement
-        elif isinstance(statement, ast.For | ast.If):
-            yield from assignments(statement.body)
-            yield from assignments(statement.orelse)
+def declaring(name: str, body: Block, found: set[int]) -> list[ast.Name]:
+    """Find the assignments that declare a local: the first ones in the innermost blocks that do.
+
+    Args:
+        name: the local.
+        body: a block.
+        found: gets the ``id`` of each of these statements.
+
+    Returns:
+        The places where the local may have no value yet.
+    """
+    using = [statement for statement in body if _uses(name, statement)]
+    first = using[0] if using else None
+    if isinstance(first, ast.Assign) and assigned_name(first) == name:
+        if not (reads := _uses(name, first.value)):
+            found.add(id(first))
+        return reads
+    blocks: list[Block] = []
+    for statement in using:
+        if not isinstance(statement, ast.For | ast.If):
+            return _uses(name, statement)[:1]
+        head = statement.iter if isinstance(statement, ast.For) else statement.test
+        if reads := _uses(name, head):
+            return reads
+        blocks += [statement.body, statement.orelse]
+    return [place for block in blocks for place in declaring(name, block, found)]
 
 
-def reads_without_value(name: str, body: Block) -> list[ast.Name]:
-    """Return the places that read a local where it may have no value yet."""
-    found: list[ast.Name] = []
-
-    def follow(block: Block, has_value: bool) -> bool:
-        """Follow whether it has a value; return whether it surely has one in the end."""
-        for statement in block:
-            is_set = assigned_name(statement) == name
-            if not has_value:
-                found.extend(
-                    one
-                    for one in ast.walk(_head_of(statement))
-                    if isinstance(one, ast.Name) and one.id == name
-                    if isinstance(one.ctx, ast.Load) or isinstance(statement, ast.AugAssign)
-                )
-            if isinstance(statement, ast.For):
-                follow(statement.body, has_value)
-            elif isinstance(statement, ast.If):
-                arms = [follow(arm, has_value) for arm in (statement.body, statement.orelse)]
-                has_value = all(arms)
-            else:
-                has_value = has_value or is_set
-        return has_value
-
-    follow(body, False)
-    return found
-
-
-def _head_of(statement: ast.stmt) -> ast.AST:
-    """Return a statement without the blocks in it."""
-    if isinstance(statement, ast.For):
-        return statement.iter
-    return statement.test if isinstance(statement, ast.If) else statement
-
-
-def _own_blocks(name: str, statement: ast.stmt) -> Iterator[Block]:
-    """Yield the blocks of a statement; all of it where something else of it uses the name."""
-    if not isinstance(statement, ast.For | ast.If) or _mentions(name, _head_of(statement)):
-        yield [ast.Expr(ast.Name(name, ast.Load()))]  # so that it counts as one that needs a value
-        return
-    yield statement.body
-    if isinstance(statement, ast.If):
-        yield statement.orelse
-
-
-def _mentions(name: str, node: ast.AST) -> bool:
-    return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))
+def _uses(name: str, node: ast.AST) -> list[ast.Name]:
+    return [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == name]
 
 
 # -- reader ------------------------------------------------------------------------------------
@@ -158,10 +95,11 @@ def _mentions(name: str, node: ast.AST) -> bool:
 class StatementReader(ExpressionReader):
     """Reads the parameters and statements of one function.
 
-    ``lines`` is the C, ``seen`` what each local is assigned, in order, with the statement.
+    ``declaring`` are the statements, by ``id``, that declare the local that they assign; ``lines``
+    is the C, ``seen`` what each local is assigned, in order, with the statement.
     """
 
-    declared: Declarations = field(default_factory=Declarations)
+    declaring: set[int] = field(default_factory=set)
     depth: int = 1
     lines: list[CLine] = field(default_factory=list)
     seen: dict[str, list[tuple[Value, ast.stmt]]] = field(default_factory=dict)
@@ -201,39 +139,28 @@ class StatementReader(ExpressionReader):
             )  # fmt: skip
         if not isinstance(annotation, ast.Subscript):
             return Argument(name=node.arg, kind="scalar", element_type=ELEMENTS[kind]), ""
-        read = [self._size(one) for one in _items(annotation.slice)]
-        argument = Argument(
-            name=node.arg, kind="array", element_type=ELEMENTS[kind],
-            extents=tuple(text for text, _ in read),
-        )  # fmt: skip
-        return argument, "".join(f"[{c_text}]" for _, c_text in read)
+        sizes = tuple(self._size(one) for one in _items(annotation.slice))
+        argument = Argument(name=node.arg, kind="array", element_type=ELEMENTS[kind], extents=sizes)
+        return argument, "".join(f"[{size}]" for size in sizes)
 
-    def _size(self, node: ast.expr) -> tuple[str, str]:
-        """Return a size of an array, affine over parameters before it, in Python and in C."""
+    def _size(self, node: ast.expr) -> str:
+        """Return a size of an array, affine over parameters before it; C spells it alike."""
         inner = _unquoted(node)
-        is_text = isinstance(inner, ast.Constant) and isinstance(inner.value, str)
-        is_small = isinstance(inner, ast.Constant) and type(inner.value) is int and inner.value < 1
-        if (inner is node and is_text) or is_small or isinstance(inner, ast.UnaryOp):
-            self._refuse_size(inner)
-
-        def c_text(one: ast.expr, least: int = 0) -> str:
+        for one in ast.walk(inner):
             match one:
-                case ast.Constant(int(number)) if not isinstance(number, bool):
-                    return str(number)
-                case ast.Name(name) if name in self.arguments and (
-                    self.arguments[name].kind == "param"
+                case ast.Constant(int(number)) if number is not True and (
+                    number or one is not inner
                 ):
-                    return name
-                case ast.BinOp(left, operator, right) if type(operator) in _SIGNS:
-                    sign, level = _SIGNS[type(operator)]
-                    divisor = right.value if isinstance(right, ast.Constant) else None
-                    is_fine = sign != "/" or (isinstance(divisor, int) and divisor > 0)
-                    if is_fine and not (sign == "*" and _has_names(left) and _has_names(right)):
-                        text = f"{c_text(left, level)} {sign} {c_text(right, level + 1)}"
-                        return f"({text})" if level < least else text
-            return self._refuse_size(one)
-
-        return ast.unparse(inner), c_text(inner)
+                    continue
+                case ast.Name(name) if name in self.arguments:
+                    if self.arguments[name].kind == "param":
+                        continue
+                case ast.BinOp(left, ast.Mult(), right) if _has_names(left) and _has_names(right):
+                    self._refuse_size(one)
+                case ast.BinOp() | ast.Add() | ast.Sub() | ast.Mult() | ast.Load():
+                    continue
+            self._refuse_size(one if isinstance(one, ast.expr) else inner)
+        return ast.unparse(inner)
 
     def _refuse_size(self, node: ast.expr) -> NoReturn:
         self.refuse(
@@ -256,10 +183,6 @@ class StatementReader(ExpressionReader):
     def read(self, body: Block) -> None:
         """Read statements that follow one another; what is wrong is recorded."""
         for statement in body:
-            for name in self.declared.before.get(id(statement), ()):
-                local = self.locals.get(name)
-                if local is not None:
-                    self._add(statement, f"{local.type.element.value} {name};")
             with suppress(RefusedError):
                 self._statement(statement)
 
@@ -347,8 +270,6 @@ class StatementReader(ExpressionReader):
         values = self.values(call.args)
         for argument, value in zip(call.args, values, strict=True):
             self.whole(argument, value, "bound of a loop")
-            if is_wide(value):
-                self._refuse_wide(argument, value)
         step = values[2].number if len(values) == 3 else 1
         if not isinstance(step, int) or step == 0:
             self.refuse(call.args[2], "step is no constant other than zero", _RANGE)
@@ -365,7 +286,7 @@ class StatementReader(ExpressionReader):
             head = f"{word} ({self.condition(node.test)})"
         self._block(node, head, node.body)
         match node.orelse:
-            case [ast.If() as inner] if not self.declared.before.get(id(inner)):
+            case [ast.If() as inner]:
                 self._if(inner, "} else if")
                 return
             case [_, *_]:
@@ -386,7 +307,7 @@ class StatementReader(ExpressionReader):
         value = self.value(made)
         if name:
             self.seen.setdefault(name, []).append((value, node))
-        kind = f"{written.type.element.value} " if id(node) in self.declared.with_value else ""
+        kind = f"{written.type.element.value} " if id(node) in self.declaring else ""
         self._add(node, f"{kind}{written.text} = {self._stored(made, value, written)};")
 
     def _update(self, node: ast.AugAssign) -> None:
@@ -407,12 +328,7 @@ class StatementReader(ExpressionReader):
         if number is None or (isinstance(number, float) and not written.type.is_floating):
             return value.text
         with self.fitting(node):
-            if is_wide(value) and written.type == INT:
-                self._refuse_wide(node, value)
             return converted(value, written.type).text
-
-    def _refuse_wide(self, node: ast.expr | ast.stmt, value: Value) -> NoReturn:
-        self.refuse(node, f"{value.number} does not fit into 32 bits", IN_64_BITS, code=TYPES)
 
     def _target(self, node: ast.expr) -> Value:
         if isinstance(node, ast.Subscript):
@@ -428,7 +344,7 @@ class StatementReader(ExpressionReader):
                 node, f"'{name}' is assigned, which is a parameter, a counter or an array",
                 f"assign elements, {name}[i] = …, or a local of another name", code=NAMES,
             )  # fmt: skip
-        return Value(text=self.at(name, node), type=local.type, weak=local.weak)
+        return Value(text=self.at(name, node), type=local.type)
 
     def _array(self, node: ast.Assign, name: str, call: ast.Call) -> None:
         """Read ``T = numpy.empty((n, m), dtype=numpy.float32)``."""
@@ -449,7 +365,7 @@ class StatementReader(ExpressionReader):
                 "and its type", "write numpy.empty((n, m), dtype=numpy.float32)",
             )  # fmt: skip
         kind = NumberType(ELEMENTS[NUMPY_TYPES[named[0]]]) if named else DOUBLE
-        texts = tuple(self._size(one)[1] for one in _items(call.args[0]))
+        texts = tuple(self._size(one) for one in _items(call.args[0]))
         self.locals[name] = Local(type=kind, extents=texts)
         self.arrays.add(name)
         sizes = "".join(f"[{text}]" for text in texts)

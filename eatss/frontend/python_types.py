@@ -6,7 +6,7 @@ import ast
 import builtins
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FunctionType, ModuleType
 
@@ -18,6 +18,7 @@ from eatss.polyhedral.expression import ElementType
 # Types of numbers by the rules of Python and NumPy, and what C makes of the same. Python's own
 # numbers are weak (NEP 50): beside a NumPy number they take its type.
 
+FLOATS = (ElementType.HALF, ElementType.FLOAT, ElementType.DOUBLE)
 ELEMENTS = {
     "f16": ElementType.HALF,
     "f32": ElementType.FLOAT,
@@ -34,10 +35,12 @@ ELEMENTS = {
 """Element types by their name in ``eatss``."""
 
 SHORT_NAMES = {element: name for name, element in ELEMENTS.items()}
-_NUMPY = {element: f"{name[0]}{element.size_bytes}" for name, element in ELEMENTS.items()}
-_ELEMENTS = {name: element for element, name in _NUMPY.items()}
-_FLOATING = (ElementType.HALF, ElementType.FLOAT, ElementType.DOUBLE)
-_RANKS = (ElementType.INT32, ElementType.UINT32, ElementType.INT64, ElementType.UINT64)
+_COMPUTED = {ElementType.INT32, ElementType.INT64, *FLOATS}
+"""Types of operands; numbers of others are stored, and converted."""
+
+
+class TypeClashError(Exception):
+    """Types of numbers do not go together, or a number does not fit its type; says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +67,22 @@ INT, FLOAT = NumberType(ElementType.INT32, True), NumberType(ElementType.DOUBLE,
 DOUBLE = NumberType(ElementType.DOUBLE)
 
 
-def common_type(left: NumberType, right: NumberType) -> NumberType:
-    """Return the type in which NumPy does arithmetic with both."""
-    if left.is_weak and right.is_weak:
-        return FLOAT if FLOAT in (left, right) else INT
-    if left.is_weak:
-        left, right = right, left
-    if right.is_weak:
-        return DOUBLE if right == FLOAT and not left.is_floating else left
-    import numpy as np  # noqa: PLC0415 - only where types are mixed
+def common_type(*types: NumberType) -> NumberType:
+    """Return the type in which NumPy does arithmetic with numbers of some types.
 
-    kind = np.promote_types(_NUMPY[left.element], _NUMPY[right.element])
-    return NumberType(_ELEMENTS[f"{kind.kind}{kind.itemsize}"])
-
-
-def usual_type(left: ElementType, right: ElementType) -> ElementType:
-    """Return the type in which C does arithmetic with both (LP64)."""
-    if left.is_floating or right.is_floating:
-        return max((one for one in (left, right) if one.is_floating), key=_FLOATING.index)
-    return max(promoted(left), promoted(right), key=_RANKS.index)
-
-
-def promoted(element: ElementType) -> ElementType:
-    """Return the type after C's promotion of small integers."""
-    return element if element.is_floating or element.size_bytes >= 4 else ElementType.INT32
+    Raises:
+        TypeClashError: some are only stored, and converted.
+    """
+    for one in types:
+        if one.element not in _COMPUTED:
+            raise TypeClashError(f"arithmetic with {one}, which is a type of what is stored")
+    firm = [one for one in types if not one.is_weak]
+    if not firm:
+        return FLOAT if FLOAT in types else INT
+    widest = max(firm, key=lambda one: one.element.size_bytes)
+    is_mixed = len({one.is_floating for one in firm}) > 1
+    is_lifted = FLOAT in types and not widest.is_floating
+    return DOUBLE if is_mixed or is_lifted else widest
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,15 +304,8 @@ MACROS = {
     "floormod": "#define floormod(a, b) ((a) - (b) * (int) floor((double) (a) / (b)))",
     "floor_quotient": "#define floor_quotient(a, b) ((a) / (b) - ((a) % (b) < 0))",
     "floor_remainder": "#define floor_remainder(a, b) ((a) % (b) + (b) * ((a) % (b) < 0))",
-    "floor_quotient_negative":
-        "#define floor_quotient_negative(a, b) ((a) / (b) - ((a) % (b) > 0))",
-    "floor_remainder_negative":
-        "#define floor_remainder_negative(a, b) ((a) % (b) + (b) * ((a) % (b) > 0))",
 }  # fmt: skip
-"""The macros of the C text, each written only where it is used.
-
-Divisors are positive; those of the last two are less than -1.
-"""
+"""The macros of the C text, each written only where it is used; divisors are positive."""
 
 
 def _same(names: str) -> dict[str, str]:
@@ -370,10 +358,6 @@ _C_FUNCTIONS = frozenset(
     {*MATH.values(), *MATH_OF_TWO.values(), *NUMPY.values(), *NUMPY_OF_TWO.values()}
 )
 
-_SCOPES = (
-    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp,
-    ast.DictComp, ast.GeneratorExp,
-)  # fmt: skip
 _NAMED = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs,
     ast.MatchStar,
@@ -392,48 +376,21 @@ def c_name_is_free(name: str) -> bool:
 def functions_of(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, Resolve]]:
     """Yield the functions of a file, each with what names mean around it.
 
-    A name means what it is imported as, or a builtin, unless something else may give it a value.
+    A name means what it is imported as, or a builtin, unless something else in the file, wherever
+    it stands, gives it a value.
     """
-    known = {name: f"builtins.{name}" for name in _BUILTIN}
-    changed = {
-        name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Global | ast.Nonlocal)
-        for name in node.names
-    }
-    yield from _functions_of(tree, known, changed)
-
-
-def _functions_of(
-    scope: ast.AST, around: Mapping[str, str], changed: Set[str]
-) -> Iterator[tuple[ast.FunctionDef, Resolve]]:
-    inner: list[ast.AST] = []
     meanings: dict[str, set[str | None]] = {}
-    for node in _own_nodes(scope):
-        if isinstance(node, _SCOPES):
-            inner.append(node)
+    for node in ast.walk(tree):
         for name, full in _bound(node):
             meanings.setdefault(name, set()).add(full)
-    known = {} if meanings.pop("*", None) else {**around}
+    known = {} if "*" in meanings else {name: f"builtins.{name}" for name in _BUILTIN}
     for name, found in meanings.items():
         known.pop(name, None)
         (full, *others) = found
         if full is not None and not others:
             known[name] = full
-    for name in changed:
-        known.pop(name, None)
-    for node in inner:
-        if isinstance(node, ast.FunctionDef):
-            yield node, _resolver(known)
-        yield from _functions_of(node, known, changed)
-
-
-def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yield what is in a scope, inner scopes as a whole, in the order of the source."""
-    for node in ast.iter_child_nodes(scope):
-        yield node
-        if not isinstance(node, _SCOPES):
-            yield from _own_nodes(node)
+    resolve = _resolver(known)
+    yield from ((one, resolve) for one in ast.walk(tree) if isinstance(one, ast.FunctionDef))
 
 
 def _bound(node: ast.AST) -> Iterator[tuple[str, str | None]]:
