@@ -110,7 +110,6 @@ class StatementReader(RegionReader):
                 )
             self._too_deep = True
         elif node.kind == "compound":
-            self.ppcg.wholes += [self._quoted(node)] * node.is_inlined
             with self.ppcg.block():
                 self.read_all(node.children, frame)
         elif node.kind != "empty":

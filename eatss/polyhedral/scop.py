@@ -88,8 +88,7 @@ class Statement:
     ``accesses[0]`` is the write; reads follow in the order of the source.
     ``value`` is the value stored: for ``A[i] += e`` the tree ``A[i] + e``.
     ``text`` is the source text in one line, macros not expanded. ``ppcg_name`` is what
-    PPCG calls it (empty: the region was not read from C); the statements that ``a = b = c`` is read
-    as share one name. ``written_in`` is the name of the file of ``span`` where that is not the C.
+    PPCG calls it (empty: the region was not read from C). ``written_in`` is the name of the file of ``span`` where that is not the C.
     ``recomputed`` are the reads of the source whose values the statement computes anew instead.
     """
 
@@ -164,8 +163,8 @@ class Scop:
     each of ``parameters`` is in C. ``ppcg_counters`` are counters whose last values PPCG takes for
     results of the region, because the function names them again after it. ``ppcg_steps`` are the
     statements by which PPCG has counters set, each with its name and how many loops are around it.
-    ``ppcg_wholes`` is the text of conditions and calls that PPCG takes for one statement, with all
-    that is below them.
+    ``ppcg_wholes`` is the text of conditions that PPCG takes for one statement, with all that is
+    below them.
     ``products`` are those of ``parameters`` that callers do not pass: products of others.
     ``written`` is the region of the source where statements compute anew what they read there
     (``None``: this is it). ``conditions`` are part of ``context``: what runs the region's code has
