@@ -52,13 +52,10 @@ from eatss.polyhedral.tree import (
 class PpcgRegion:
     """A region under PPCG's names.
 
-    ``scop`` has one statement for each of PPCG's. ``members`` are the names of ours that each
-    stands for, in the order in which they run: several where ``a = b = c`` was read as two.
     ``names`` maps instances of ours to PPCG's; ``calls`` are the statements that call a function.
     """
 
     scop: Scop
-    members: tuple[tuple[str, ...], ...]
     names: isl.UnionPwMultiAff
     calls: frozenset[str]
 
@@ -66,20 +63,15 @@ class PpcgRegion:
 def ppcg_region(scop: Scop) -> PpcgRegion:
     """Return ``scop`` under PPCG's names; one that was not read from C is numbered in order."""
     named = [(s.ppcg_name or f"S_{k}", s) for k, s in enumerate(scop.statements)]
-    groups = {
-        name: [statement for _, statement in group]
-        for name, group in groupby(named, lambda pair: pair[0])
-    }
     return PpcgRegion(
-        scop=replace(scop, statements=tuple(_joined(g, name) for name, g in groups.items())),
-        members=tuple(tuple(s.name for s in group) for group in groups.values()),
+        scop=replace(
+            scop, statements=tuple(_renamed(statement, name) for name, statement in named)
+        ),
         names=renaming([(s.domain, name) for name, s in named]),
         calls=frozenset(
             name
-            for name, group in groups.items()
-            if any(
-                isinstance(node, Call) for s in group for node in preorder_of_expression(s.value)
-            )
+            for name, statement in named
+            if any(isinstance(node, Call) for node in preorder_of_expression(statement.value))
         ),
     )
 
@@ -108,16 +100,16 @@ def restricted(scop: Scop, live: isl.UnionSet) -> Scop:
     return replace(scop, statements=tuple(kept))
 
 
-def _joined(group: Sequence[Statement], name: str) -> Statement:
-    """Return one statement that writes what all of them write, with the first one's reads."""
-    first = group[0]
-    accesses = (*(s.write for s in group), *first.reads)
+def _renamed(statement: Statement, name: str) -> Statement:
     return replace(
-        first,
+        statement,
         name=name,
-        domain=first.domain.set_tuple_name(name),
-        schedule=first.schedule.set_tuple_name(IN, name),
-        accesses=tuple(replace(a, relation=a.relation.set_tuple_name(IN, name)) for a in accesses),
+        domain=statement.domain.set_tuple_name(name),
+        schedule=statement.schedule.set_tuple_name(IN, name),
+        accesses=tuple(
+            replace(one, relation=one.relation.set_tuple_name(IN, name))
+            for one in statement.accesses
+        ),
     )
 
 

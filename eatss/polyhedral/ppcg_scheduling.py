@@ -11,7 +11,7 @@ import islpy as isl
 from eatss.base.diagnostics import Diagnostic, InputError, InternalError, Severity, input_error
 from eatss.base.forked import anew
 from eatss.polyhedral.dependences import bounded_work, ran_out, refuse_too_hard
-from eatss.polyhedral.isl_names import maps_of, parameter_names, renaming, set_names, universes
+from eatss.polyhedral.isl_names import maps_of, parameter_names, renaming, set_names
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.ppcg import (
     Carrier,
@@ -192,11 +192,12 @@ def _schedule(scop: Scop, region: PpcgRegion) -> tuple[Scop, isl.Schedule, bool]
     if _size(constraints) > _MAX_SIZE:
         return "it has too many dependences for isl with numbers as sizes"
     live = restricted(scop, _ours(region, found.live))
-    computed = _computed(region, constraints, grouping, found)
+    computed = _computed(scop, region, constraints, grouping, found)
     return "isl takes too long for PPCG's constraints" if computed is None else (live, *computed)
 
 
 def _computed(
+    scop: Scop,
     region: PpcgRegion,
     constraints: isl.ScheduleConstraints,
     grouping: Grouping | None,
@@ -216,19 +217,15 @@ def _computed(
         theirs = forked_schedule(constraints, _OPERATIONS, seconds=_SECONDS)
     if theirs is None:
         return None
-    names, members = region.names, region.members
-    above = names
+    above, members = region.names, ()
     if grouping is not None:
-        above = grouping.contraction.pullback_union_pw_multi_aff(names)
-        of_group = dict(grouping.members)
-        grouped = {name for inside in of_group.values() for name in inside}
-        ours = dict(zip((s.name for s in region.scop.statements), members, strict=True))
-        members = tuple(
-            tuple(m for name in inside for m in ours[name]) for inside in of_group.values()
-        ) + tuple(group for name, group in ours.items() if name not in grouped)
-    carrier = Carrier(
-        domain=_ours(region, found.live), names=above, members=members, in_sequence=True
-    )
+        above = grouping.contraction.pullback_union_pw_multi_aff(above)
+        ours = {
+            a.name: b.name for a, b in zip(region.scop.statements, scop.statements, strict=True)
+        }
+        members = tuple(tuple(map(ours.__getitem__, names)) for _, names in grouping.members)
+    live = _ours(region, found.live)
+    carrier = Carrier(domain=live, names=above, members=members, in_sequence=True)
     return carried_over(theirs, carrier), not may_mix(theirs.get_root().get_child(0))
 
 
@@ -305,7 +302,7 @@ def load_ppcg_schedule(
         known = _expanded_domain(theirs)
         _check_domain(scop, region, known)
         live = known.preimage_union_pw_multi_aff(names)
-        carrier = Carrier(domain=live, names=names, members=region.members)
+        carrier = Carrier(domain=live, names=names)
         try:
             schedule = carried_over(theirs, carrier)
         except UnknownNodeError:
@@ -347,11 +344,8 @@ def save_ppcg_schedule(scheduled: ScheduledScop, whole: Scop) -> str:
         raise _error(
             "EATSS-P021", "PPCG schedules instances that this schedule lacks", _AGAIN, whole
         )
-    firsts = {inside[0] for inside in region.members}
     back = isl.UnionMap.from_union_pw_multi_aff(region.names).reverse()
-    own = (one.domain for one in whole.statements if one.name in firsts)
-    chosen = universes(whole.no_points, own)
-    to_ours = isl.UnionPwMultiAff.from_union_map(back.intersect_range(chosen))
+    to_ours = isl.UnionPwMultiAff.from_union_map(back)
     schedule = carried_over(scheduled.schedule, Carrier(domain=live, names=to_ours))
     printer = isl.Printer.to_str(whole.isl_context)
     return str(printer.print_schedule(schedule).get_str()) + "\n"
