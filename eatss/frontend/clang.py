@@ -46,7 +46,6 @@ _UNARY_OPERATORS = (
 
 _HEADERS = Path(__file__).parent / "include"
 _PRELUDE = str(_HEADERS / "eatss_prelude.h")  # exists only in the memory of clang
-_RECORD_MACROS = 0x1
 _KEEP_GOING = 0x200
 _EVALUATED_INT = 1
 _CONTINUE = 1
@@ -301,21 +300,6 @@ class Unit:
                     yield cursor.spelling.removeprefix(prefix), spelling, value
 
     @property
-    def used_macros(self) -> frozenset[str]:
-        """Macros that are used with their definition of the command line, or with one of clang's.
-
-        Used is what the text expands, or tests by ``#if`` or ``#ifdef``; what is expanded within
-        other macros only is not recorded. Macros have to have been recorded.
-        """
-        used = set()
-        for cursor in self._unit.cursor.get_children():
-            if cursor.kind is CursorKind.MACRO_INSTANTIATION:
-                definition = cursor.referenced
-                if definition is not None and definition.location.file is None:
-                    used.add(str(cursor.spelling))
-        return frozenset(used)
-
-    @property
     def messages(self) -> tuple[ClangMessage, ...]:
         """What clang has to say about the file."""
         return tuple(
@@ -346,14 +330,12 @@ def parse_unit(
     include_dirs: tuple[str, ...],
     defines: tuple[str, ...],
     prelude: str = "",
-    macros: bool = False,
 ) -> Unit:
     """Parse C text, after the declarations in ``prelude``, which take no line of the file.
 
     Only the warning about unknown pragmas is switched on: that is how
     clang itself tells where ``#pragma scop`` stands, after macros, ``_Pragma``,
     comments and conditional compilation. Our own headers come after the user's.
-    Where ``macros`` says so, clang records which macros are defined and used.
 
     Raises:
         cindex.TranslationUnitLoadError: If clang gives up.
@@ -380,9 +362,8 @@ def parse_unit(
         arguments += ["-include", _PRELUDE]
         files.append((_PRELUDE, prelude))
     index: Any = cindex.Index
-    options = _KEEP_GOING | (_RECORD_MACROS if macros else 0)
     try:
-        unit = index.create().parse(file, args=arguments, unsaved_files=files, options=options)
+        unit = index.create().parse(file, args=arguments, unsaved_files=files, options=_KEEP_GOING)
     except UnicodeEncodeError:
         raise input_error(
             "EATSS-F001",

@@ -26,7 +26,6 @@ from eatss.frontend.refusals import NotAffineError, Reporter
 from eatss.frontend.regions import (
     PlacedRegion,
     Region,
-    check_cycles,
     check_messages,
     find_pragmas,
     pair_pragmas,
@@ -407,7 +406,6 @@ def _read(source: SourceText, run: _Run, findings: Findings) -> FrontendResult:
     options = run.options
     _check_options(options, findings)
     findings.raise_errors()
-    looks_at_macros = bool(options.defines) and not run.symbols
 
     unit = parse_unit(
         source.file,
@@ -415,14 +413,11 @@ def _read(source: SourceText, run: _Run, findings: Findings) -> FrontendResult:
         include_dirs=options.include_dirs,
         defines=(*options.defines, *(f"{name}={name}" for name in run.symbols)),
         prelude="".join(f"extern const {type_} {one};\n" for one, type_ in run.symbols.items()),
-        macros=looks_at_macros,
     )
-    check_cycles(unit, source, findings)
-    findings.raise_errors()
-    regions = pair_pragmas(find_pragmas(unit, source, findings), source, findings)
+    regions = pair_pragmas(find_pragmas(unit, source), source, findings)
     check_messages(unit, source, regions, findings)
     findings.raise_errors()
-    if looks_at_macros:
+    if options.defines and not run.symbols:
         warn_of_unused(options.defines, unit, source, findings)
     placed = _select(regions, unit, source, options, findings)
     scops = []

@@ -20,11 +20,7 @@ from eatss.frontend.source import Findings, RefusedError, SourceText
 
 
 UNKNOWN_PRAGMAS = "-Wunknown-pragmas"
-_WORD = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*")
-_PRAGMA_OPERATOR = re.compile(rb'_Pragma\s*\(\s*L?"\s*(\w*)')
-_ARGUMENT = re.compile(rb"\w+\s*\(\s*(scop|endscop)\s*\)")
-_AFTER_PRAGMA = re.compile(rb"pragma[ \t]*(?:/\*.*?\*/[ \t]*)*\Z", re.DOTALL)
-_SPLICE = re.compile(rb"\\\r?\n")
+_PRAGMA = re.compile(rb'(?:_Pragma\s*\(\s*L?")?\s*((?:end)?scop)\b(?:\s*"\s*\))?')
 
 
 @frozen
@@ -61,79 +57,19 @@ class PlacedRegion:
     later: tuple[Any, ...]
 
 
-def find_pragmas(unit: Unit, source: SourceText, findings: Findings) -> tuple[Pragma, ...]:
+def find_pragmas(unit: Unit, source: SourceText) -> tuple[Pragma, ...]:
     """Return the scop pragmas that are in force, in source order.
 
-    clang reports every unknown pragma it meets, so comments, strings, line splices,
-    inactive branches, ``_Pragma`` and macros are all its business.
+    clang reports every unknown pragma it meets, so comments, strings, line splices, inactive
+    branches and ``_Pragma`` are all its business.
     """
-    found = []
-    for message in unit.messages:
-        if message.option != UNKNOWN_PRAGMAS or message.file != source.file:
-            continue
-        word, length = _pragma_word(source.data, message.offset)
-        if word is None:
-            findings.warn(
-                "EATSS-F010",
-                "the pragma of a macro that a header defines is not looked into",
-                span=source.span(message.offset, message.offset + length),
-                hint="define macros for #pragma scop in the file itself",
-            )
-        if word in (b"scop", b"endscop"):
-            found.append(
-                Pragma(
-                    opens=word == b"scop",
-                    start=message.offset,
-                    end=message.offset + length,
-                )
-            )
-    starts = [pragma.start for pragma in found]
-    for pragma in found:
-        if starts.count(pragma.start) > 1:
-            findings.add(
-                "EATSS-F010",
-                "a macro holds more than one pragma of a region",
-                span=source.span(pragma.start, pragma.end),
-                hint="write #pragma scop and #pragma endscop outside the macro",
-            )
-    findings.raise_errors()
+    places = (
+        _PRAGMA.match(source.data, message.offset)
+        for message in unit.messages
+        if message.option == UNKNOWN_PRAGMAS and message.file == source.file
+    )
+    found = (Pragma(opens=p[1] == b"scop", start=p.start(), end=p.end()) for p in places if p)
     return tuple(sorted(found, key=lambda pragma: pragma.start))
-
-
-def _pragma_word(data: bytes, offset: int) -> tuple[bytes | None, int]:
-    """Return the first word of the pragma at an offset, and the length of what stands there.
-
-    The word is ``None`` where a macro stands whose definition is not in the file.
-    """
-    here = _SPLICE.sub(b"", data[offset : offset + 200])
-    match = _WORD.match(here)
-    if match is None:
-        return b"", 0
-    word = match[0]
-    if word == b"_Pragma":
-        operator = _PRAGMA_OPERATOR.match(here)
-        closing = here.find(b")")
-        length = closing + 1 if closing >= 0 else match.end()
-        return (operator[1] if operator else b""), length
-    if word in (b"scop", b"endscop"):
-        return word, match.end()
-    if _AFTER_PRAGMA.search(_SPLICE.sub(b"", data[max(0, offset - 200) : offset])):
-        return word, match.end()
-    argument = _ARGUMENT.match(here)
-    if argument is not None:
-        return argument[1], argument.end()
-    return _word_of_macro(data, word, offset), match.end()
-
-
-def _word_of_macro(data: bytes, name: bytes, offset: int) -> bytes | None:
-    """Return the pragma word a macro of the same file expands to, ``None`` if unknown."""
-    define = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+" + name + rb"\b(.*)$", re.MULTILINE)
-    before = _SPLICE.sub(b"", data[:offset])
-    definitions = define.findall(before)
-    if not definitions:
-        return None
-    operator = re.search(_PRAGMA_OPERATOR, definitions[-1])
-    return operator[1] if operator else b""
 
 
 def pair_pragmas(
@@ -192,11 +128,6 @@ def _placed(region: Region, unit: Unit, source: SourceText, findings: Findings) 
         first, last = child.extent.start.offset, child.extent.end.offset
         if not unit.holds(child):
             following += [child] if inside or following else []
-        elif first in (start, end):
-            refuse(
-                "a macro holds the pragma together with statements",
-                "give the pragma a line or a macro of its own",
-            )
         elif first >= end:
             following.append(child)
         elif first > start and last <= end:
@@ -288,13 +219,6 @@ _DIRECTIVES = "Lexical or Preprocessor Issue"
 _OWN_WORDS = "User-Defined Issue"
 
 
-def check_cycles(unit: Unit, source: SourceText, findings: Findings) -> None:
-    """Record that headers include one another without end, or are nested beyond clang's limit."""
-    for message in [m for m in unit.messages if m.message == "#include nested too deeply"][:1]:
-        hint = "write #pragma once into the header, or guard it with #ifndef"
-        findings.add("EATSS-F009", message.message, span=span_of(message, source), hint=hint)
-
-
 def check_messages(
     unit: Unit, source: SourceText, regions: tuple[Region, ...], findings: Findings
 ) -> None:
@@ -327,20 +251,11 @@ def _matters(
 def _record(
     message: ClangMessage, source: SourceText, missing: list[ClangMessage], findings: Findings
 ) -> None:
-    undeclared = "undeclared" in message.message or "unknown type" in message.message
-    hint = None
+    hint = "declare it, or pass -I or -D"
     if missing:  # a macro that is missing shows as a syntax error
         names = ", ".join(m.message.split("'")[1] for m in missing)
         hint = f"headers that were not found: {names}; pass their folder with -I"
-    elif undeclared:
-        hint = "declare it, or pass -I or -D"
-    text = message.message
-    if message.category == _OWN_WORDS:
-        text = f"#error {text}"
-    elif message.file == source.file and source.data[message.offset : message.offset + 1] == b"#":
-        text = "'#' within a line, where no directive begins"
-        hint = 'give the directive a line of its own, or write _Pragma("scop")'
-    findings.add("EATSS-F007", text, span=span_of(message, source), hint=hint)
+    findings.add("EATSS-F007", message.message, span=span_of(message, source), hint=hint)
 
 
 def span_of(found: Found, source: SourceText, length: int = 1) -> SourceSpan:
@@ -365,10 +280,6 @@ def _warn_of_header(message: ClangMessage, source: SourceText, findings: Finding
 # What a macro is worth is clang's business; this file only finds the names. It reads directives
 # line by line and keeps the open conditions, since real headers guard several macros at once
 # (``#if !defined(NI) && !defined(NJ)``).
-#
-# A macro given with ``-D`` is used where clang records that it is expanded, or tested by ``#if`` or
-# ``#ifdef``, with the definition of the command line. What is expanded within other macros only is
-# not recorded, so what their bodies name counts as used.
 
 
 _SPLICED = re.compile(r"\\\r?\n")
@@ -385,13 +296,13 @@ class MacroNames:
 
     ``guarded`` are the object-like macros defined only where they are not yet, each with its
     bodies; ``tested`` are those that decide which code there is (``#if N > 100``), ``conditions``
-    all names in conditions, ``#ifdef`` and ``defined`` too, ``named`` those in bodies of macros.
+    all names in conditions, ``#ifdef`` and ``defined`` too, ``always`` those defined under none.
     """
 
     guarded: tuple[tuple[str, tuple[str, ...]], ...]
     tested: frozenset[str]
     conditions: frozenset[str] = frozenset()
-    named: frozenset[str] = frozenset()
+    always: frozenset[str] = frozenset()
 
 
 def macro_names(texts: Iterable[str]) -> MacroNames:
@@ -400,6 +311,7 @@ def macro_names(texts: Iterable[str]) -> MacroNames:
     bodies: dict[str, set[str]] = {}
     tested: set[str] = set()
     asked: set[str] = set()
+    always: set[str] = set()
     for text in texts:
         conditions: list[frozenset[str]] = []
         for word, rest in _directives(text):
@@ -416,13 +328,14 @@ def macro_names(texts: Iterable[str]) -> MacroNames:
             elif word == "define" and (match := _DEFINE.match(rest)) is not None:
                 name, parenthesis, body = match[1], match[2], match[3].strip()
                 bodies.setdefault(name, set()).update(_MACRO_WORD.findall(body))
+                always |= set() if conditions else {name}
                 if not parenthesis and any(name in absent for absent in conditions):
                     guarded.setdefault(name, []).append(body)
     return MacroNames(
         guarded=tuple((name, tuple(found)) for name, found in guarded.items()),
         tested=_closure(tested, bodies),
-        conditions=frozenset(asked - {"defined"}),
-        named=frozenset().union(*bodies.values()),
+        conditions=frozenset(asked),
+        always=frozenset(always),
     )
 
 
@@ -453,40 +366,34 @@ def _closure(names: set[str], bodies: dict[str, set[str]]) -> frozenset[str]:
     return frozenset(closed)
 
 
-def macro_name(define: str) -> str:
-    """Return the name that ``NAME``, ``NAME=VALUE`` or ``NAME(A)=VALUE`` defines."""
-    match = _MACRO_WORD.match(define)
-    assert match is not None
-    return match[0]
-
-
 def warn_of_unused(
     defines: Sequence[str], unit: Unit, source: SourceText, findings: Findings
 ) -> None:
     """Add a warning for each macro of the command line that surely changes nothing.
 
+    No text names it, or the first to do so defines it anew whatever it was.
+
     Args:
         defines: macros as for a compiler: ``NAME``, ``NAME=VALUE``, ``NAME(A)=VALUE``.
-        unit: what was parsed with them, macros recorded.
+        unit: what was parsed with them.
         source: the main file.
         findings: gets the warnings.
     """
-    unrecorded = {macro_name(define) for define in defines} - unit.used_macros
-    if not unrecorded:
-        return
     texts = [source.data.decode("utf-8", "replace")]
     texts += [Path(one).read_text("utf-8", "replace") for one in unit.user_files[1:]]
-    if any("##" in text for text in texts):
-        return
     found = macro_names(texts)
-    given = set(_MACRO_WORD.findall(" ".join(one.partition("=")[2] for one in defines)))
-    guarded = [name for name, bodies in found.guarded if any(bodies)]
-    spelled = {one.lower(): one for one in (*sorted(found.conditions), *guarded)}
-    for name in sorted(unrecorded - found.named - given):
-        close = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=0.6)
+    values = " ".join(one.partition("=")[2] for one in defines)
+    for name in sorted({_MACRO_WORD.findall(one)[0] for one in defines}):
+        use = re.compile(rf"(?P<define>^[ \t]*#[ \t]*define[ \t]+)?\b{name}\b|##", re.MULTILINE)
+        uses = [match for text in (values, *texts) if (match := use.search(text))]
+        is_replaced = name in found.always and all(match["define"] for match in uses)
+        if name in found.conditions or not (is_replaced or not uses):
+            continue
+        others = {one.lower(): one for one in sorted(found.conditions)}
+        close = difflib.get_close_matches(name.lower(), others, n=1)
         hint = f"write #ifndef {name} before its #define and #endif after it"
-        if close and spelled[close[0]] != name:
-            hint = f"did you mean {spelled[close[0]]}?"
+        if close and not uses:
+            hint = f"did you mean {others[close[0]]}?"
         findings.warn(
             "EATSS-F095",
             f"-D {name} changes nothing: nothing that is compiled in '{source.file}' uses it as it "

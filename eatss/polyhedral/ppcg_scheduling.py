@@ -217,7 +217,8 @@ def _computed(
         theirs = forked_schedule(constraints, _OPERATIONS, seconds=_SECONDS)
     if theirs is None:
         return None
-    above, members = region.names, ()
+    above = region.names
+    members: tuple[tuple[str, ...], ...] = ()
     if grouping is not None:
         above = grouping.contraction.pullback_union_pw_multi_aff(above)
         ours = {

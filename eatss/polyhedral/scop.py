@@ -87,8 +87,9 @@ class Statement:
 
     ``accesses[0]`` is the write; reads follow in the order of the source.
     ``value`` is the value stored: for ``A[i] += e`` the tree ``A[i] + e``.
-    ``text`` is the source text in one line, macros not expanded. ``ppcg_name`` is what
-    PPCG calls it (empty: the region was not read from C). ``written_in`` is the name of the file of ``span`` where that is not the C.
+    ``text`` is the source text in one line, macros not expanded. ``ppcg_name`` is what PPCG calls
+    it (empty: the region was not read from C). ``written_in`` is the name of the file of ``span``
+    where that is not the C.
     ``recomputed`` are the reads of the source whose values the statement computes anew instead.
     """
 
