@@ -43,10 +43,10 @@ from eatss.frontend.signature import (
 )
 from eatss.frontend.source import (
     Findings,
-    Guard,
     SourceText,
     check_bytes,
     check_includes,
+    needs_large_stack,
     path_for_clang,
     read_bytes,
 )
@@ -386,7 +386,7 @@ def parse_bytes(
     findings.raise_errors()
     check_includes(source, options.include_dirs, findings)
     findings.raise_errors()
-    deep = Guard(source, findings).needs_large_stack()
+    deep = needs_large_stack(source, findings)
     findings.raise_errors()
     try:
         if deep:

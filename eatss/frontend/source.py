@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Protocol
@@ -227,186 +226,53 @@ def _find(name: str, folders: tuple[Path, ...]) -> Path | None:
 # Looks through a text before libclang does: bad bytes in code, and nesting it could not bear.
 #
 # libclang recurses over expressions and statements and ends the process when its stack does. So
-# the depth a statement can reach is estimated from its tokens, macros of the file expanded in
-# numbers only. Ordinary texts are parsed as they are, deep ones on a large stack, absurd ones
-# not at all.
+# the depth a statement can reach is estimated from its text. Ordinary texts are parsed as they are,
+# deep ones on a large stack, absurd ones not at all.
 
 
 MAX_BRACKETS = 250
 MAX_OPERATORS = 100_000
-MAX_EXPANDED = 2_000_000
 _ORDINARY_OPERATORS = 1_500
 _ORDINARY_BRANCHES = 500
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-_TOKEN = re.compile(
+_TEXTUAL = re.compile(
     rb"//(?:\\\r?\n|[^\n])*"
     rb"|/\*.*?(?:\*/|\Z)"
     rb'|"(?:[^"\\\n]|\\.)*"'
-    rb"|'(?:[^'\\\n]|\\.)*'"
-    rb"|[A-Za-z_]\w*"
-    rb"|[(\[{}\]);,]"
-    rb"|[-+!~*&/%|^<>=?:]",
+    rb"|'(?:[^'\\\n]|\\.)*'",
     re.DOTALL,
 )
-_DEFINE = re.compile(
-    rb"^[ \t]*#[ \t]*define[ \t]+(\w+)(\([^)\n]*\))?((?:\\\r?\n|[^\n])*)", re.MULTILINE
-)
-_WORD = re.compile(rb"[A-Za-z_]\w*")
-_ANY_TOKEN = re.compile(rb"\w+|[^\s\w]")
-_OPERATOR = re.compile(rb"[-+!~*&/%|^<>=?:(]")
-_OPENING = (b"(", b"[", b"{")
-_CLOSING = (b")", b"]", b"}")
-_NESTING_WORDS = frozenset({b"for", b"if", b"while", b"do", b"switch", b"sizeof"})
+_BRACKET = re.compile(rb"[(\[{}\])]")
+_OPERATOR = re.compile(rb"[-+!~*&/%|^<>=?:(\[]")
 
 
-@dataclass(frozen=True, slots=True)
-class _Macro:
-    """How much a macro adds: operators and tokens, and how often it repeats an argument."""
+def needs_large_stack(source: SourceText, findings: Findings) -> bool:
+    """Look through a text; return whether libclang needs a large stack for it.
 
-    operators: int
-    tokens: int
-    repeats: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Bracket:
-    """An open bracket; ``factor`` counts how often macros repeat what is inside."""
-
-    token: bytes
-    factor: int
-    is_list: bool
-
-
-class Guard:
-    """One look through a text."""
-
-    def __init__(self, source: SourceText, findings: Findings) -> None:
-        self._source = source
-        self._findings = findings
-        self._macros = _macros(source.data)
-        self._brackets = [_Bracket(b"{", 1, False)]  # around all
-        self._previous = b""
-        self._repeats = 1
-        self._operators = 0
-        self._most = 0
-        self._branches = 0
-        self._expanded = 0
-
-    def needs_large_stack(self) -> bool:
-        """Look through the text; return whether libclang needs a large stack for it.
-
-        Records findings for bytes that are not UTF-8 outside comments and strings, and for
-        nesting beyond all bounds.
-        """
-        data = self._source.data
-        code_start = len(_BYTE_ORDER_MARK) if data.startswith(_BYTE_ORDER_MARK) else 0
-        has_foreign_bytes = not data.isascii()
-        for match in _TOKEN.finditer(data):
-            token = match[0]
-            if token[:2] in (b"//", b"/*") or token[:1] in (b'"', b"'"):
-                if has_foreign_bytes:
-                    self._check_code(code_start, match.start())
-                    code_start = match.end()
-                continue
-            if not self._count(token):
-                self._findings.add(
-                    "EATSS-F009",
-                    f"brackets are nested more than {MAX_BRACKETS} deep, or one statement has more "
-                    f"than {MAX_OPERATORS} operators, or macros expand to more than "
-                    f"{MAX_EXPANDED} words",
-                    span=self._source.span(match.start(), match.end()),
-                    hint="split the expression or the block",
-                )
-                return False
-        if has_foreign_bytes:
-            self._check_code(code_start, len(data))
-        return self._most > _ORDINARY_OPERATORS or self._branches > _ORDINARY_BRANCHES
-
-    def _count(self, token: bytes) -> bool:
-        """Count a token; return whether all is still within bounds."""
-        factor = self._brackets[-1].factor
-        if token in _OPENING:
-            self._open(token, factor)
-        elif token in _CLOSING:
-            self._close(token)
-        elif token == b"else":
-            self._branches += 1
-        elif self._separates(token):
-            self._operators = 0
-        elif token in _NESTING_WORDS or not _WORD.match(token):
-            self._add(factor)
-        macro = self._macros.get(token)
-        self._repeats = macro.repeats if macro is not None else 1
-        if macro is not None:
-            self._add(factor * macro.operators)
-        self._expanded += factor * (macro.tokens if macro is not None else 0)
-        if factor > 1:
-            self._expanded += factor
-        self._previous = token
-        return (
-            len(self._brackets) <= MAX_BRACKETS + 1
-            and self._operators <= MAX_OPERATORS
-            and self._expanded <= MAX_EXPANDED
-        )
-
-    def _open(self, token: bytes, factor: int) -> None:
-        if token == b"{":
-            is_list = self._previous == b"=" or self._brackets[-1].is_list
-            self._brackets.append(_Bracket(token, 1, is_list))
-            self._operators = 0
-        else:
-            self._brackets.append(_Bracket(token, factor * self._repeats, False))
-            self._add(factor)
-
-    def _close(self, token: bytes) -> None:
-        if len(self._brackets) > 1:
-            self._brackets.pop()
-        if token == b"}":
-            self._operators = 0
-
-    def _separates(self, token: bytes) -> bool:
-        """Return whether what follows a token does not nest in what was before it."""
-        inside = self._brackets[-1]
-        return inside.token == b"{" if token == b";" else token == b"," and inside.is_list
-
-    def _add(self, operators: int) -> None:
-        self._operators += operators
-        self._most = max(self._most, self._operators)
-
-    def _check_code(self, start: int, end: int) -> None:
-        try:
-            self._source.data[start:end].decode("utf-8")
-        except UnicodeDecodeError as error:
-            at = start + error.start
-            self._findings.add(
-                "EATSS-F001",
-                f"byte 0x{self._source.data[at]:02x} is not UTF-8",
-                span=self._source.span(at, at + 1),
-                hint="save the file as UTF-8",
+    Records findings for bytes that are not UTF-8 outside comments and strings, and for nesting
+    beyond all bounds.
+    """
+    code = _TEXTUAL.sub(lambda match: b" " * len(match[0]), source.data)
+    try:
+        code.decode("utf-8")
+    except UnicodeDecodeError as error:
+        at, hint = error.start, "save the file as UTF-8"
+        message = f"byte 0x{code[at]:02x} is not UTF-8"
+        findings.add("EATSS-F001", message, span=source.span(at, at + 1), hint=hint)
+    depth = 0
+    for match in _BRACKET.finditer(code):
+        depth += 1 if match[0] in b"([{" else -1
+        if depth > MAX_BRACKETS:
+            findings.add(
+                "EATSS-F009",
+                f"brackets are nested more than {MAX_BRACKETS} deep",
+                span=source.span(*match.span()),
+                hint="split the expression or the block",
             )
-
-
-def _macros(data: bytes) -> dict[bytes, _Macro]:
-    """Return what the macros of a text expand to, in numbers; the innermost first, no recursion."""
-    bodies = {match[1]: (match[2] or b"", match[3]) for match in _DEFINE.finditer(data)}
-    known: dict[bytes, _Macro] = {}
-    seen: set[bytes] = set()
-    todo = [(name, False) for name in reversed(bodies)]
-    while todo:
-        name, uses_are_known = todo.pop()
-        parameters, body = bodies[name]
-        words = _WORD.findall(body)
-        if uses_are_known:
-            used = [known[word] for word in words if word in known]
-            operators = len(_OPERATOR.findall(body)) + sum(one.operators for one in used)
-            tokens = len(_ANY_TOKEN.findall(body)) + sum(one.tokens for one in used)
-            repeats = max(map(words.count, _WORD.findall(parameters)), default=1)
-            known[name] = _Macro(
-                min(operators, 10 * MAX_OPERATORS), min(tokens, 10 * MAX_EXPANDED), max(repeats, 1)
-            )
-        elif name not in seen:
-            seen.add(name)
-            todo.append((name, True))
-            todo += [(word, False) for word in words if word in bodies and word not in seen]
-    return known
+            return False
+    # the lists of constants are no expressions
+    operators = max(len(_OPERATOR.findall(one)) for one in re.split(rb"[;{}]", code))
+    if operators > MAX_OPERATORS:
+        message = f"a statement has more than {MAX_OPERATORS} operators"
+        findings.add("EATSS-F009", message, hint="split the statement")
+    return operators > _ORDINARY_OPERATORS or code.count(b"else") > _ORDINARY_BRANCHES

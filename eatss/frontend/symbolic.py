@@ -22,10 +22,10 @@ from eatss.frontend.parse import on_large_stack, parse_bytes
 from eatss.frontend.regions import MacroNames, macro_names
 from eatss.frontend.source import (
     Findings,
-    Guard,
     SourceText,
     check_bytes,
     check_includes,
+    needs_large_stack,
     path_for_clang,
     read_bytes,
 )
@@ -300,7 +300,7 @@ def _unit(program: _Program, data: bytes) -> Unit | None:
     """Parse a text as the program's; ``None`` if clang gives up."""
     source = SourceText.of(program.file, program.data)
     findings = Findings(source)
-    deep = Guard(source, findings).needs_large_stack()
+    deep = needs_large_stack(source, findings)
     findings.raise_errors()
 
     def parsed() -> Unit:
