@@ -120,19 +120,6 @@ class ModelOptions:
                 raise input_error(
                     "EATSS-M001", f"{name} is {getattr(self, name)!r}", hint=f"give {wanted}"
                 )
-        predicts = self.model == "prediction"
-        for what, given, other in (
-            ("one vector for all kernels", predicts and self.uniform, "paper"),
-            ("a warp fraction", predicts and self.warp_fraction is not None, "paper"),
-            ("a split factor", predicts and self.split is not None, "paper"),
-            ("tf32", not predicts and self.tf32 != "off", "energy"),
-        ):
-            if given:
-                raise input_error(
-                    "EATSS-M001",
-                    f"the objective {self.objective} has no place for {what}",
-                    hint=f"leave it out, or take --objective {other}",
-                )
 
     def shared_per_block(self, profile: GpuProfile) -> int:
         """Return the bytes of shared memory one block may have on ``profile``.
@@ -291,6 +278,8 @@ class SelectOptions(SelectKeywords):
         one_of("tf32", self.tf32, get_args(Tf32))
         if self.tf32 != "off":
             check_target(self.target, ppcg={}, cuda={"tf32": True})
+            if self.resolved()[0] in PUBLISHED:
+                raise wrong("tf32", self.tf32, "off: the paper's objective has no place for it")
 
     def resolved(self) -> tuple[ModelName, ObjectiveName]:
         """Return how the objective is computed, and the objective."""

@@ -116,9 +116,8 @@ class Solution:
 class Conflict:
     """A problem without a solution.
 
-    ``constraints`` are the names of constraints that exclude each other or the variables'
-    bounds, none of them superfluous; ``message`` says the same in the user's
-    terms. ``excess`` is by what factor the smallest tile exceeds the tightest of them.
+    ``constraints`` names the one that the smallest tile exceeds most, by the factor ``excess``, or
+    all where none does alone; ``message`` says it in the user's terms.
     """
 
     constraints: tuple[str, ...]
@@ -229,16 +228,18 @@ def _highest(variable: Variable, constraints: Sequence[Constraint], lower: dict[
     return values[max(count, 1) - 1]
 
 
-def conflict_message(problem: Problem, core: tuple[Constraint, ...]) -> str:
-    """Say why the constraints of ``core`` exclude every vector."""
-    return "; ".join(_sentence(problem, constraint) for constraint in core)
-
-
-def excess(problem: Problem, core: tuple[Constraint, ...]) -> float:
-    """Return by what factor the smallest tile exceeds the constraints of ``core``."""
+def conflict(problem: Problem, solver_calls: int, solve_time_s: float) -> Conflict:
+    """Say what excludes every vector: the limit that the smallest tile exceeds most."""
     sizes = smallest(problem)
-    return max(
-        (c.expression.evaluate(sizes) / c.limit if c.limit > 0 else inf for c in core), default=inf
+    needs = ((c.expression.evaluate(sizes), c) for c in monotone_constraints(problem))
+    broken = [(need / c.limit if c.limit > 0 else inf, c) for need, c in needs if need > c.limit]
+    factor, worst = max(broken, key=lambda one: one[0], default=(inf, None))
+    return Conflict(
+        constraints=tuple(c.name for c in ([worst] if worst else problem.constraints)),
+        message=_sentence(worst, sizes) if worst else "its limits exclude each other",
+        excess=factor,
+        solver_calls=solver_calls,
+        solve_time_s=solve_time_s,
     )
 
 
@@ -249,14 +250,11 @@ def amount_text(constraint: Constraint, amount: int) -> str:
     return f"{amount} {constraint.unit}"
 
 
-def _sentence(problem: Problem, constraint: Constraint) -> str:
+def _sentence(constraint: Constraint, sizes: Mapping[str, int]) -> str:
     verb = "needs" if constraint.subject.startswith(("1 ", "the ")) else "need"
-    sizes = smallest(problem)
-    if is_monotone(constraint.expression, sizes):
-        need = f"at least {amount_text(constraint, constraint.expression.evaluate(sizes))}"
-    else:
-        need = "more than there is"
-    return f"{constraint.title}: {constraint.subject} {verb} {need}, {constraint.detail}"
+    least = amount_text(constraint, constraint.expression.evaluate(sizes))
+    need = f"{constraint.subject} {verb} at least {least}"
+    return f"{constraint.title}: {need}, {constraint.detail}"
 
 
 MAX_BLOCK_LOOPS = 3

@@ -249,8 +249,7 @@ class _Published:
             start = enumerate_best(problem)
             left_s = max(0.0, deadline - time.perf_counter())
             try:
-                sizes = dict(start.values) if start else None
-                answer = solve(problem, start=sizes, timeout_s=left_s)
+                answer = solve(problem, start=start, timeout_s=left_s)
             except NoSolutionError as error:  # time ran out with nothing found
                 dropped.append((inf, _dropped(cell, (), error.diagnostics[0].message)))
                 continue

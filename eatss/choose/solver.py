@@ -26,7 +26,6 @@ import numpy as np
 import z3 as z3_module
 
 from eatss.base.diagnostics import Diagnostic, InternalError, NoSolutionError
-from eatss.base.frozen import frozen
 from eatss.base.polynomial import Polynomial
 from eatss.choose.options import DEFAULT_TIMEOUT_S
 from eatss.choose.problem import (
@@ -36,8 +35,7 @@ from eatss.choose.problem import (
     Solution,
     TableProblem,
     Variable,
-    conflict_message,
-    excess,
+    conflict,
     fits,
     is_monotone,
     monotone_constraints,
@@ -79,7 +77,7 @@ def solve(
     if best is None:
         answer, best = search.ask()
         if answer is Answer.REFUTED:
-            return _conflict(search, began)
+            return conflict(problem, search.calls, time.perf_counter() - began)
         if best is None:
             message = f"time ran out before any tile sizes of {problem.kernel} were found"
             hint = "give the solver more time"
@@ -110,27 +108,6 @@ def _climb(search: Search, best: dict[str, int]) -> tuple[dict[str, int], bool]:
                 raise InternalError(Diagnostic(code="EATSS-M900", message=message))
             best = found
     return best, True
-
-
-def _conflict(search: Search, began: float) -> Conflict:
-    core = tuple(search.problem.constraints[at] for at in _minimal_core(search))
-    return Conflict(
-        constraints=tuple(constraint.name for constraint in core),
-        message=conflict_message(search.problem, core),
-        excess=excess(search.problem, core),
-        solver_calls=search.calls,
-        solve_time_s=time.perf_counter() - began,
-    )
-
-
-def _minimal_core(search: Search) -> tuple[int, ...]:
-    """Return positions of constraints that cannot hold together, none superfluous."""
-    core = search.unsat_core()
-    for at in core:
-        rest = tuple(other for other in core if other != at)
-        if rest and search.refutes(rest):
-            core = rest
-    return core
 
 
 _EFFORT = 100_000
@@ -189,26 +166,16 @@ class Search:
             earlier = z3.Or(better, z3.And(count == value, earlier))
         return [self._objective == self.problem.objective.evaluate(best), earlier]
 
-    def ask(
-        self, demands: Sequence[Any] = (), positions: Sequence[int] | None = None
-    ) -> tuple[Answer, dict[str, int] | None]:
-        """Ask for sizes that keep the constraints and meet ``demands``.
-
-        ``positions`` restricts the constraints to some of them.
-        """
-        everything = positions is None
-        chosen = range(len(self._limits)) if positions is None else positions
-        limits = [self._limits[at] for at in chosen]
+    def ask(self, demands: Sequence[Any] = ()) -> tuple[Answer, dict[str, int] | None]:
+        """Ask for sizes that keep the constraints and meet ``demands``."""
         boxes = [self._free]
         while boxes:
-            box = boxes.pop()
-            if everything:
-                box = self._tightened(box)
+            box = self._tightened(boxes.pop())
             one_vector = all(v.lower == v.upper for v in box)
             solver = self._solver(0 if one_vector else _EFFORT)
             if solver is None:
                 return Answer.TIME_OVER, None
-            solver.add(*self._bounds(box), *limits, *demands)
+            solver.add(*self._bounds(box), *self._limits, *demands)
             self.calls += 1
             answer = solver.check()
             if answer == z3.sat:
@@ -219,32 +186,6 @@ class Search:
                     return Answer.TIME_OVER, None
                 boxes += halves
         return Answer.REFUTED, None
-
-    def refutes(self, positions: Sequence[int]) -> bool:
-        """Whether the constraints at ``positions`` alone have no solution."""
-        return self.ask(positions=positions)[0] is Answer.REFUTED
-
-    def unsat_core(self) -> tuple[int, ...]:
-        """Return positions of constraints that Z3 needs to refute the problem.
-
-        All of them where Z3 gives up on the problem as a whole.
-        """
-        every = tuple(range(len(self._limits)))
-        solver = self._solver(_EFFORT)
-        if solver is None:
-            return every
-        self.calls += 1
-        solver.add(*self._bounds(self._free))
-        names = {f"limit:{at}": at for at in every}
-        for name, at in names.items():
-            solver.assert_and_track(self._limits[at], z3.Bool(name, self._context))
-        answer = solver.check()
-        if answer == z3.sat:
-            message = f"the solver takes back that {self.problem.kernel} has no solution"
-            raise InternalError(Diagnostic(code="EATSS-M900", message=message))
-        if answer == z3.unknown:
-            return every
-        return tuple(sorted(names[bare.decl().name()] for bare in solver.unsat_core()))
 
     def _solver(self, effort: int) -> Any | None:
         """Return a fresh solver of so many resource units (0: any), ``None`` where time is up.
@@ -389,29 +330,16 @@ _CHUNK = 1 << 16
 _SAFE = 1 << 62
 
 
-@frozen
-class Enumeration:
-    """The best vector seen; ``exact`` where no vector of the problem is better."""
+def enumerate_best(problem: Problem, *, cap: int = DEFAULT_CAP) -> dict[str, int] | None:
+    """Return the best vector seen of ``problem``, ``None`` where none was found.
 
-    values: tuple[tuple[str, int], ...]
-    exact: bool
-
-
-def enumerate_best(problem: Problem, *, cap: int = DEFAULT_CAP) -> Enumeration | None:
-    """Return the best vector of ``problem``, ``None`` where none was found.
-
-    Looks at no more than about ``cap`` vectors; above that the answer is the best of
-    those seen and of a greedy search, and ``exact`` is false. Without a vector
+    Looks at no more than about ``cap`` vectors; within them it is the best of all. Without a vector
     the problem may still have a solution, unless it is monotone.
     """
     scan = _Scan(_reduced(problem), cap)
-    exact = _largest_value(scan.problem) < _SAFE
-    if exact:
+    if _largest_value(scan.problem) < _SAFE:
         scan.expand({}, 1)
-    if scan.best is None:
-        return None
-    values = tuple((v.name, scan.best[v.name]) for v in problem.variables)
-    return Enumeration(values=values, exact=exact and scan.left >= 0)
+    return scan.best
 
 
 def _reduced(problem: Problem) -> Problem:
