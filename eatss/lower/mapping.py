@@ -296,9 +296,9 @@ def layout(
         names: where C names come from.
 
     Raises:
-        InputError: ``EATSS-K001`` to ``EATSS-K004``: sizes given by the user name no loop, are
-            not positive or exceed the card; ``EATSS-K020``: they take sums in another order
-            where that is to be kept.
+        InputError: ``EATSS-K003``, ``EATSS-K004``: threads given by the user exceed the card, or
+            are along other loops; ``EATSS-K020``: tiles take sums in another order where that is to
+            be kept.
     """
     tiles, block = sizes_of(facts, selection, profile, options, piece.statements[0].span)
     order = [name for name, _ in block]  # the last one along x
@@ -354,16 +354,9 @@ class _Wanted:
         asked: set[str] = set()
         for kernel, sizes in self.options.tile_sizes:
             for name, size in sizes if kernel in ("", self.facts.name) else ():
-                if size < 1:
-                    self._refuse(
-                        "EATSS-K002", f"the tile size of loop '{name}' is {size}",
-                        "tile sizes are 1 or more",
-                    )  # fmt: skip
                 if name in tiles:
                     tiles[name] = size
                     asked.add(name)
-                elif kernel:
-                    self._refuse_loop(name)
         # loops whose tiles would take sums in another order are cut into single iterations
         for name in reordering_loops(self.facts) if self.options.strict_fp else ():
             if name in asked and tiles[name] > 1:
@@ -376,17 +369,6 @@ class _Wanted:
             if name in tiles:
                 tiles[name] = 1
         return tiles
-
-    def _refuse_loop(self, name: str) -> NoReturn:
-        """Refuse a tile size of a loop that is not tiled."""
-        facts = self.facts
-        tiled = ", ".join(loop.name for loop in facts.loops) or "none"
-        inner = {loop.name for loop in facts.inner_loops}
-        why = "it runs inside a tile, as a whole" if name in inner else "there is no such loop"
-        self._refuse(
-            "EATSS-K001", f"kernel {facts.name} has no tile loop '{name}': {why}",
-            f"its tile loops: {tiled}",
-        )  # fmt: skip
 
     def block(self, tiles: dict[str, int]) -> tuple[tuple[str, int], ...]:
         """Return the threads along each mapped loop, the one along x last."""

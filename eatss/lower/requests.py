@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
-from eatss.analysis.layout import Layout, SharedSum, WarpUse
+from eatss.analysis.layout import Layout, SharedSum
 from eatss.analysis.structure import MAX_STAGES
 from eatss.base.diagnostics import input_error
 from eatss.base.options import changed
@@ -101,20 +101,26 @@ def blocks_of(
     }
 
 
-def check_selection(
-    selection: Selection, facts: Sequence[KernelFacts], profile: GpuProfile, dtype: str
+def check_decided(
+    made: Selection | Recipe,
+    facts: Sequence[KernelFacts],
+    scops: Sequence[Scop],
+    profile: GpuProfile,
+    dtype: str,
 ) -> None:
-    """Refuse a selection that was made for other kernels, another card or another type.
+    """Refuse a selection or recipe of other kernels, another card or type, or of no launch.
 
     Raises:
-        InputError: ``EATSS-K011``.
+        InputError: ``EATSS-K011``; as :func:`checked_options` for what the user asked for.
     """
-    for why in _misfits(selection, facts, profile, dtype):
+    for why in _misfits(made, facts, profile, dtype):
         raise input_error(
             "EATSS-K011",
-            f"the selection does not belong to this program: {why}",
-            hint="select again with: eatss select FILE.c --gpu NAME --format json",
+            f"what was decided does not belong to this program: {why}",
+            hint="select again (eatss select --format json), or write a recipe (--save-recipe)",
         )
+    if isinstance(made, Recipe):
+        _check_options(made.options, facts, scops)
 
 
 def choices(
@@ -151,27 +157,6 @@ def check_alone(recipe: Recipe | None, given: Sequence[str]) -> None:
         )
 
 
-def check_recipe(
-    recipe: Recipe,
-    facts: Sequence[KernelFacts],
-    scops: Sequence[Scop],
-    profile: GpuProfile,
-    dtype: str,
-) -> None:
-    """Refuse a recipe that was written for other kernels, another card or another type.
-
-    Raises:
-        InputError: ``EATSS-K018``; as :func:`checked_options` for what the user asked for.
-    """
-    for why in _misfits(recipe, facts, profile, dtype):
-        raise input_error(
-            "EATSS-K018",
-            f"the recipe does not belong to this program: {why}",
-            hint="write one for it with --save-recipe",
-        )
-    _check_options(recipe.options, facts, scops)
-
-
 def _misfits(
     made: Selection | Recipe, facts: Sequence[KernelFacts], profile: GpuProfile, dtype: str
 ) -> Iterator[str]:
@@ -186,84 +171,62 @@ def _misfits(
         ours, theirs = (", ".join(found) or "none" for found in (here, there))
         yield f"it has the kernels {theirs}, and the source has {ours}"
     for at, (kernel, decided) in enumerate(zip(facts, kernels, strict=True)):
-        whys = (_kernel_misfits(kernel, decided), _row_misfits(decided, here[at:], profile))
-        yield from (f"its {kernel.name} {why}" for own in whys for why in own)
+        yield from (f"its {kernel.name} {why}" for why in _of_kernel(kernel, decided))
+        if not _has_rows(decided, here[at:], profile):
+            yield f"its {kernel.name} takes rows through other kernels, or in blocks of no launch"
     limit = made.options.shared_limit_bytes if isinstance(made, Recipe) else None
     most = profile.shared_per_block_optin_bytes
     if limit is not None and not 0 <= limit <= most:
         yield f"it allows {limit} bytes of shared memory, and a block may have {most}"
 
 
-def _kernel_misfits(kernel: KernelFacts, decided: KernelSelection | KernelRecipe) -> Iterator[str]:
+def _of_kernel(kernel: KernelFacts, decided: KernelSelection | KernelRecipe) -> Iterator[str]:
     """Yield why what was decided cannot be of a kernel."""
-    loops = tuple(loop.name for loop in kernel.loops)
-    parallel = tuple(loop.name for loop in kernel.parallel_loops)
-    sizes = dict(decided.tile_sizes)
-    texts = {(one.array, one.access) for one in kernel.references}
-    if not isinstance(decided, KernelRecipe):
-        own = (decided.statements, decided.host_loops, decided.loops, decided.parallel)
-        if own != (kernel.statements, kernel.host_loops, loops, parallel):
-            yield "has other statements or loops than the source"
-    elif kernel.statements != decided.statements:
-        yield "has other statements than the source"
-    if tuple(sizes) != loops and (sizes or parallel):
-        yield "does not have a tile size for each loop"
-    if not all(1 <= size <= MAX_TILE for size in sizes.values()):
-        yield f"has a tile size that is not from 1 to {MAX_TILE}"
-    if not all(1 <= threads <= _MOST_THREADS for _, threads in decided.block):
-        yield f"has threads along a loop that are not from 1 to {_MOST_THREADS}"
-    if not {name for name, _ in decided.block} <= set(loops):
-        yield "has threads along other loops than the source"
-    if decided.host_loop not in (None, *loops):
-        yield "runs another loop on the host than the source has"
-    if not {(one.array, one.access) for one in decided.references} <= texts:
-        yield "has other references than the source"
-    yield from _cut_misfits(decided)
-
-
-def _cut_misfits(decided: Layout) -> Iterator[str]:
-    spread = decided.spread
-    if spread is not None and spread.lanes not in _LANES:
-        yield f"spreads sums over {spread.lanes} threads, not over 1, 2, 4, 8, 16 or 32"
-    if spread is not None and not (
-        1 <= spread.tile <= MAX_TILE and 1 <= spread.chunks <= CUDA.most_blocks["y"]
-    ):
-        yield "spreads sums in steps or over blocks that no launch has"
-    shared = decided.shared_sum
-    if shared is not None and shared.loop not in dict(decided.tile_sizes):
-        yield "has blocks that share a sum over another loop than the source has"
-    if shared is not None and not 1 <= shared.blocks <= CUDA.most_blocks["y"]:
-        yield f"has {shared.blocks} blocks that share a sum, not 1 to {CUDA.most_blocks['y']}"
-    if shared is not None and spread is not None:
-        yield "spreads a sum that blocks share"
-    yield from _stage_misfits(decided.warps, decided.stages)
-
-
-def _row_misfits(decided: Layout, following: Sequence[str], profile: GpuProfile) -> Iterator[str]:
-    """Yield why a kernel cannot become one with those behind it; ``following`` begins with it."""
-    block = decided.row_block
-    if block is None:
-        return
-    if not block.kernels or block.kernels != tuple(following[: len(block.kernels)]):
-        yield "becomes one with other kernels than those behind it"
-    lanes = {1 << power for power in range(_MOST_THREADS.bit_length())}
-    if block.lanes not in lanes or not 1 <= block.rows * block.lanes <= profile.threads_per_block:
-        yield f"has blocks of {block.rows} rows of {block.lanes} threads, which no launch has"
-    if block.loops < 1 or not (1 <= block.tile <= MAX_TILE and block.tile % block.lanes == 0):
-        yield "takes rows in steps that its threads do not have"
-
-
-def _stage_misfits(warps: WarpUse | None, stages: int) -> Iterator[str]:
-    """Yield why no launch can use an instruction or have boxes so."""
     from eatss.lower.instructions import INSTRUCTIONS  # noqa: PLC0415 - what is kept needs none
 
-    if warps is not None and not (
-        warps.instruction in INSTRUCTIONS.names() and INSTRUCTIONS.get(warps.instruction).lanes
+    loops = tuple(loop.name for loop in kernel.loops)
+    parallel = tuple(loop.name for loop in kernel.parallel_loops)
+    sizes, threads = dict(decided.tile_sizes), dict(decided.block)
+    texts = {(one.array, one.access) for one in kernel.references}
+    warps, spread, shared = decided.warps, decided.spread, decided.shared_sum
+    own = decided.statements == kernel.statements
+    if not isinstance(decided, KernelRecipe):
+        there = decided.host_loops, decided.loops, decided.parallel
+        own = own and there == (kernel.host_loops, loops, parallel)
+    if not own or not {(one.array, one.access) for one in decided.references} <= texts:
+        yield "has other statements, loops or references than the source"
+    if (tuple(sizes) != loops and (sizes or parallel)) or not {*threads} <= {*loops}:
+        yield "does not have a tile size for each loop, or has threads along others"
+    if decided.host_loop not in (None, *loops) or (shared and shared.loop not in sizes):
+        yield "runs another loop on the host, or shares a sum over another, than the source has"
+    tiles = [*sizes.values(), *([spread.tile] if spread else ())]
+    chunks = [*([spread.chunks] if spread else ()), *([shared.blocks] if shared else ())]
+    for what, numbers, most in (
+        ("tiles", tiles, MAX_TILE),
+        ("threads", [*threads.values()], _MOST_THREADS),
+        ("blocks that share a sum", chunks, CUDA.most_blocks["y"]),
+        ("buffers", [decided.stages, *([warps.stages] if warps else ())], MAX_STAGES),
     ):
-        yield f"computes products by {warps.instruction}, which is no instruction of warps"
-    for number in (stages, *(() if warps is None else (warps.stages,))):
-        if not 1 <= number <= MAX_STAGES:
-            yield f"has {number} boxes of shared memory in use at once, not 1 to {MAX_STAGES}"
+        if not all(1 <= number <= most for number in numbers):
+            yield f"has {what} that are not from 1 to {most}"
+    if spread and (spread.lanes not in _LANES or shared):
+        yield f"spreads sums over {spread.lanes} threads that do not go with a launch"
+    name = warps and warps.instruction
+    if name and not (name in INSTRUCTIONS.names() and INSTRUCTIONS.get(name).lanes):
+        yield f"computes products by {name}, which is no instruction of warps"
+
+
+def _has_rows(decided: Layout, following: Sequence[str], profile: GpuProfile) -> bool:
+    """Tell whether a kernel may become one with those behind it; ``following`` begins with it."""
+    block = decided.row_block
+    return block is None or (
+        len(block.kernels) > 0
+        and block.kernels == tuple(following[: len(block.kernels)])
+        and 1 <= block.rows * block.lanes <= profile.threads_per_block
+        and block.lanes & (block.lanes - 1) == 0 < min(block.lanes, block.loops)
+        and 1 <= block.tile <= MAX_TILE
+        and block.tile % block.lanes == 0
+    )
 
 
 def _check_options(

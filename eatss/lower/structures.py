@@ -61,30 +61,6 @@ def with_own_sizes(
     return replace(selection, kernels=kernels)
 
 
-def places_without_effect(
-    facts: Sequence[KernelFacts],
-    structures: Mapping[str, tuple[Structure, ...]],
-    options: CodegenOptions,
-) -> tuple[str, ...]:
-    """Return what the user wants in shared memory and no kernel can stage.
-
-    Points keep it in registers, or its tile has no shape that could be copied.
-    """
-    reached = {
-        name
-        for own in facts
-        for structure in structures.get(own.name, ())
-        for launch in structure.launches
-        for group in launch.stageable
-        for name in _names_of(group, own)
-    }
-    return tuple(
-        name
-        for name, memory in options.placements
-        if memory == "shared" and "".join(name.split()) not in reached
-    )
-
-
 def _with_own(
     kernel: KernelSelection,
     facts: KernelFacts,

@@ -394,12 +394,12 @@ class Session:
             InputError: ``EATSS-K0xx``, they do not fit the program.
         """
         from eatss.lower.recipe import recipe_of  # noqa: PLC0415 - select needs none
-        from eatss.lower.requests import check_selection, checked_options  # noqa: PLC0415
+        from eatss.lower.requests import check_decided, checked_options  # noqa: PLC0415
 
         if selection.recomputed != self.recomputed:
             return self.of(selection).recipe(selection, profile, wanted, shared_limit_bytes)
         program = self.analysed
-        check_selection(selection, program.facts, profile, program.dtype)
+        check_decided(selection, program.facts, self.scops, profile, program.dtype)
         options = checked_options(program.facts, self.scops, wanted, shared_limit_bytes)
         if selection.options.model in PUBLISHED and not wanted.strict_fp:
             selection = self._with_cuts(selection, profile)
@@ -460,14 +460,14 @@ class Session:
         """Generate CUDA: what a recipe says; kernels have the notes of a selection, too.
 
         Raises:
-            InputError: ``EATSS-K018``, the recipe is for another program; ``EATSS-K0xx``, sizes or
+            InputError: ``EATSS-K011``, the recipe is for another program; ``EATSS-K0xx``, sizes or
                 placements that cannot be.
         """
-        from eatss.lower.requests import check_recipe  # noqa: PLC0415 - select needs none
+        from eatss.lower.requests import check_decided  # noqa: PLC0415 - select needs none
 
         if recipe.recomputed != self.recomputed:
             return self.of(recipe).generate(recipe, profile, selection)
-        check_recipe(recipe, self.analysed.facts, self.scops, profile, self.analysed.dtype)
+        check_decided(recipe, self.analysed.facts, self.scops, profile, self.analysed.dtype)
         program = generate_for(
             self.symbolic,
             recipe,

@@ -276,7 +276,6 @@ def expect_code(
     """
     from eatss.choose.expectation import expect_cuda  # noqa: PLC0415
     from eatss.lower.structures import (  # noqa: PLC0415 - PPCG's target needs none
-        places_without_effect,
         structures_for,
         with_own_sizes,
     )
@@ -285,43 +284,7 @@ def expect_code(
     structures = structures_for(program, profile, strict_fp=options.strict_fp, tf32=tf32)
     own = with_own_sizes(selection, program.facts, structures, profile, options)
     found = expect_cuda(program.facts, structures, profile, selection, own)
-    tiled = {(name, loop) for name, sizes in options.tile_sizes for loop, _ in sizes}
-    vain = [
-        (
-            f"{name} is not staged in shared memory: no tile of it can be",
-            "codegen says why: it lives in registers, or its tile has no fixed shape",
-        )
-        for name in places_without_effect(program.facts, structures, options)
-    ]
-    vain += [
-        (
-            f"the loop {one.host_loop} of {one.name} runs on the host: its tile size has no effect",
-            "give tile sizes of its other loops",
-        )
-        for one in own.kernels
-        if (one.name, one.host_loop) in tiled
-    ]
-    for kernel in own.kernels:
-        for name, wish in options.shared_sums:
-            if name == kernel.name and wish.blocks > 1 and kernel.shared_sum != wish:
-                what, hint = _SHARED[wish.streamed]
-                where = f"{what} of {kernel.name} over {wish.loop}"
-                vain += [(f"blocks cannot {where}: what is told is without", hint)]
-    warnings = tuple(
-        Diagnostic(code="EATSS-M017", severity=Severity.WARNING, message=message, hint=hint)
-        for message, hint in vain
-    )
-    return _expectation(program, profile, found, "cuda", warnings=warnings, tf32=tf32 != "off")
-
-
-_SHARED = {
-    False: ("share a sum", "it has to be a serial loop of a sum, of 64 iterations or more"),
-    True: (
-        "take equal shares of the turns",
-        "it has to be the only serial loop of a sum, with as many turns in each tile",
-    ),
-}
-"""What blocks are to do, and when they can; by whether the sum is streamed."""
+    return _expectation(program, profile, found, "cuda", tf32=tf32 != "off")
 
 
 def _expectation(
@@ -331,7 +294,6 @@ def _expectation(
     target: TargetName,
     options: PpcgOptions | None = None,
     *,
-    warnings: tuple[Diagnostic, ...] = (),
     tf32: bool = False,
 ) -> ProgramExpectation:
     from eatss.choose.expectation import ProgramExpectation  # noqa: PLC0415 - select needs none
@@ -345,7 +307,7 @@ def _expectation(
         options=options,
         kernels=kernels,
         target=target,
-        warnings=(*program.doubts, *warnings),
+        warnings=program.doubts,
         host_statements=program.host_statements if TARGETS[target].on_host else (),
         **_of_run(program, profile, target, tf32=tf32),
     )

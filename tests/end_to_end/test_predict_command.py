@@ -120,7 +120,7 @@ def test_what_does_not_fit_the_card_has_no_prediction() -> None:
     ("arguments", "code"),
     [
         (["--tile", "x=3"], "EATSS-K001"),
-        (["--block", "8"], "EATSS-M014"),
+        (["--block", "8"], "EATSS-K004"),
         (["--gpu", "voodoo2"], "EATSS-G"),
     ],
 )

@@ -189,4 +189,4 @@ def test_a_recipe_keeps_rows_and_is_refused_where_they_are_none() -> None:
         broken["kernels"][0]["row_block"][field] = value
         with pytest.raises(eatss.InputError) as caught:
             eatss.codegen(SOFTMAX, gpu="h200", recipe=recipe_from_dict(broken))
-        assert caught.value.diagnostics[0].code == "EATSS-K018"
+        assert caught.value.diagnostics[0].code == "EATSS-K011"
