@@ -253,7 +253,7 @@ def write_program(
             check_places(target, [*contents, *(f"{folder}/" for folder in originals.folders)])
             changed = {n: data for n, data in contents.items() if _digest(target / n) != _sha(data)}
             if not force:
-                _refuse_foreign(directory, target, changed)
+                _refuse_foreign(directory, target, program.name, changed)
             if changed or not all((target / folder).is_dir() for folder in originals.folders):
                 place_files(target, changed, folders=originals.folders, last=_PLAN)
     except OSError as error:
@@ -296,28 +296,30 @@ def _digest(path: Path) -> str | None:
         return None
 
 
-def _refuse_foreign(directory: Path, target: Path, changed: Mapping[str, bytes]) -> None:
-    """Refuse to replace files that are not as eatss wrote them."""
+def _refuse_foreign(
+    directory: Path, target: Path, program: str, changed: Mapping[str, bytes]
+) -> None:
+    """Refuse to replace files that are not as eatss wrote them for a program."""
     taken = [name for name in changed if os.path.lexists(target / name)]
-    whole = {name for name, same in _written(target) if same} if taken else set()
+    whole = {name for name, same in _written(target, program) if same} if taken else set()
     foreign = [f"'{name}'" for name in taken if name not in whole]
     if foreign:
         raise input_error(
             "EATSS-C008",
-            f"'{directory}' holds files that eatss did not write, or that were edited since, which "
+            f"'{directory}' holds files that are of no program '{program}', or were edited, which "
             f"would be replaced: {', '.join(foreign)}",
             hint="name another folder with -o, or replace them with --force",
         )
 
 
-def _written(target: Path) -> Iterator[tuple[str, bool]]:
-    """Yield the files that eatss wrote into a folder, and whether each is still the same."""
+def _written(target: Path, program: str) -> Iterator[tuple[str, bool]]:
+    """Yield the files of a program in a folder, and whether each is still as it was written."""
     try:
         plan = json.loads(read_regular(target / _PLAN, _MOST_BYTES))
         checksums = dict(plan.pop(_CHECKSUMS))
     except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
         return
-    for name, checksum in checksums.items():
+    for name, checksum in checksums.items() if plan.get("name") == program else ():
         of_plan = name == _PLAN and not (target / _PLAN).is_symlink()
         found = _sha(_json(plan)) if of_plan else _digest(target / name)
         yield name, found == checksum
