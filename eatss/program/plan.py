@@ -1,16 +1,11 @@
-"""A generated program: what its text defines and how it is launched.
-
-The stack of a kernel's threads, local memory, and a warning where it is much.
-
-The launch plan as JSON, checked when it is read, and a program as a folder of files.
-"""
+"""A generated program: what its text defines, how it is launched; as JSON and as a folder."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
-from pathlib import Path, PurePath, PurePosixPath
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
+from pathlib import Path, PurePosixPath
 from pkgutil import resolve_name
 from typing import Any, Literal, TypeAlias
 
@@ -20,8 +15,7 @@ from eatss.base.files import read_regular
 from eatss.base.frozen import called, frozen
 from eatss.base.shown import ExpectedRun, Shown, in_lines, pairs_text
 from eatss.base.trees import Parts
-from eatss.program.expression import Apply, Constant, IntExpr, Name, Operator
-from eatss.program.tokens import tokens
+from eatss.program.expression import Apply, Constant, IntExpr, Name
 
 _COMPILED = "eatss.session.jit.api:compiled"
 """What runs programs; found by its name when it is asked for, because it needs this noun."""
@@ -427,91 +421,6 @@ def stack_warnings(stacks: Iterable[tuple[str, int]], *, of: str = "") -> tuple[
     )
 
 
-_DIVISIONS = (Operator.FLOORDIV, Operator.MOD, Operator.QUOTIENT, Operator.REMAINDER)
-_OF_TWO = (*_DIVISIONS, Operator.EQ, Operator.LE, Operator.LT, Operator.GE, Operator.GT)
-
-
-def check_program(program: Program) -> None:
-    """Check that names are defined, expressions well formed and files inside the folder.
-
-    Raises:
-        ValueError: something does not belong together.
-    """
-    for place in (program.original.file, *program.original.include_dirs):
-        path = PurePosixPath(place)
-        if not place or path.is_absolute() or ".." in path.parts or "\0" in place:
-            raise ValueError(f"{place!r} is no place in its folder")
-    for parameter in program.parameters:
-        _check_identifier("size", parameter.name)
-        _check_identifier("macro", parameter.macro)
-    words = frozenset(token.text for token in tokens(program.text) if token.kind == "word")
-    for kernel in program.kernels:
-        _check_defined("kernel", kernel.name, words)
-        if min(kernel.block) < 1 or min(kernel.shared_bytes, kernel.registers) < 0:
-            raise ValueError(f"kernel '{kernel.name}' has a count that is none")
-    for entry in program.entries:
-        _check_defined("function", entry.launcher, words)
-        _check_identifier("function", entry.function)
-        _check_entry(entry, program)
-
-
-def _check_identifier(what: str, name: str) -> None:
-    if not (name.isascii() and name.isidentifier()):
-        raise ValueError(f"the {what} {name!r} has a name that C does not allow")
-
-
-def _check_defined(what: str, name: str, words: frozenset[str]) -> None:
-    _check_identifier(what, name)
-    if name not in words:
-        raise ValueError(f"the text has no {what} '{name}'")
-
-
-def _check_entry(entry: Entry, program: Program) -> None:
-    sizes = frozenset(parameter.name for parameter in program.parameters)
-    arrays: tuple[Argument | Temporary, ...] = (*entry.arguments, *entry.temporaries)
-    works = () if entry.work is None else (entry.work,)
-    for noun in (*arrays, *entry.assumptions, *works):
-        _check_expressions(noun, sizes)
-    for step, around in every_step(entry.body):
-        counters = sizes.union(loop.counter for loop in around)
-        _check_expressions(step if isinstance(step, Launch) else replace(step, body=()), counters)
-        if isinstance(step, HostLoop) and step.step < 1:
-            raise ValueError(f"the loop of '{step.counter}' has the step {step.step}")
-        if isinstance(step, Launch):
-            values = counters.union(array.name for array in arrays)
-            _check_launch(step, values, program.kernels)
-
-
-def _check_launch(launch: Launch, values: frozenset[str], kernels: Sequence[KernelCode]) -> None:
-    kernel = next((kernel for kernel in kernels if kernel.name == launch.kernel), None)
-    if kernel is None:
-        raise ValueError(f"there is no kernel '{launch.kernel}'")
-    for name in kernel.arguments:
-        if name not in values:
-            raise ValueError(f"nothing is called '{name}', which '{launch.kernel}' takes")
-
-
-def _check_expressions(noun: object, names: frozenset[str]) -> None:
-    for one in INTEGERS.of(noun):
-        _check_expression(one, names)
-
-
-def _check_expression(expression: IntExpr, names: frozenset[str]) -> None:
-    match expression:
-        case Name(name):
-            if name not in names:
-                raise ValueError(f"nothing is called {name!r} in an expression")
-        case Apply(operator, operands):
-            wanted = 3 if operator is Operator.SELECT else 2 if operator in _OF_TWO else None
-            if not operands or wanted not in (None, len(operands)):
-                raise ValueError(f"'{operator}' is given {len(operands)} operands")
-            divisor = operands[-1] if operator in _DIVISIONS else None
-            if isinstance(divisor, Constant) and divisor.value < 1:
-                raise ValueError(f"'{operator}' is by {divisor.value}")
-            for operand in operands:
-                _check_expression(operand, names)
-
-
 PLAN_FILE = "plan.json"
 PROGRAM_SUFFIX = ".eatss"
 """Of folders with a program that stand beside what a compiler of others wrote."""
@@ -572,7 +481,8 @@ def load_program(directory: Path) -> Program:
     path = directory / PLAN_FILE
     try:
         document = json.loads(read_regular(path, _MOST_BYTES))
-        text = read_regular(directory / _file_name(document), _MOST_BYTES).decode()
+        _check_place(document["file"])
+        text = read_regular(directory / document["file"], _MOST_BYTES).decode()
     except FileNotFoundError as error:
         raise input_error(
             "EATSS-V003",
@@ -585,13 +495,12 @@ def load_program(directory: Path) -> Program:
         raise input_error(
             "EATSS-V002",
             f"'{place}' cannot be read: {reason}",
-            hint="name the folder that 'eatss codegen -o' wrote"
-            if isinstance(error, OSError)
-            else "generate the program again",
+            hint="name the folder that 'eatss codegen -o' wrote, or generate the program again",
         ) from None
     program = program_from_dict(document, text)
     try:
-        check_program(program)
+        for place in (program.original.file, *program.original.include_dirs):
+            _check_place(place)
     except ValueError as error:
         raise PLAN.damage(str(error)) from None
     return program
@@ -605,9 +514,8 @@ def _how_to_make(directory: Path) -> str:
     return "make one with: eatss codegen FILE.c --gpu NAME -o DIR"
 
 
-def _file_name(document: Any) -> str:
-    """Return what the text's file is called, which is in the folder of the plan."""
-    name = document["file"]
-    if not isinstance(name, str) or PurePath(name).name != name:
-        raise ValueError(f"{name!r} is no name of a file beside it")
-    return name
+def _check_place(place: str) -> None:
+    """Refuse a file or folder that is not in the folder of the plan."""
+    path = PurePosixPath(place)
+    if not place or path.is_absolute() or ".." in path.parts or "\0" in place:
+        raise ValueError(f"{place!r} is no place in its folder")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import os
 from pathlib import Path
 from typing import Any
 
@@ -159,42 +159,12 @@ def document_of_a_plan() -> dict[str, Any]:
     return program_to_dict(plan("p", "// text\n", parameters=(size,)))
 
 
-def test_a_field_with_a_default_may_be_absent() -> None:
-    document = document_of_a_plan()
-    del document["parameters"][0]["tile"]
-    assert program_from_dict(document, "").parameters[0].tile == 0
-
-
-def test_a_plan_from_before_work_was_counted_loads_without_it() -> None:
-    work = Work(operations=(), read_bytes=Name("N"), written_bytes=None, notes=("why",))
-    entry = Entry(
-        launcher="f_cuda",
-        function="f",
-        region=0,
-        whole_function=True,
-        arguments=(),
-        temporaries=(),
-        assumptions=(),
-        body=(),
-        work=work,
-    )
-    document = program_to_dict(replace(plan("p"), entries=(entry,)))
-    assert program_from_dict(document, "").entries[0].work == work
-    del document["entries"][0]["work"]
-    assert program_from_dict(document, "").entries[0].work is None
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [
         ("name", 3),
         ("index_bits", 16),
-        ("compute_capability", "90"),
-        ("compute_capability", True),
-        ("strict_fp", 1),
-        ("flags", "-O3"),
         ("parameters", [{"name": "N"}]),
-        ("parameters", 5),
         ("entries", [3]),
     ],
 )
@@ -224,3 +194,62 @@ def test_a_folder_without_a_program_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load_program(tmp_path)
     assert caught.value.code == "EATSS-V002"
+
+
+GEMM = Path(__file__).resolve().parents[1] / "measurement" / "programs" / "gemm"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("gemm.cu", "gemm.c", "plan.json"):
+        (tmp_path / name).write_bytes((GEMM / name).read_bytes())
+    return tmp_path
+
+
+@pytest.mark.parametrize("place", ["../gemm.cu", "/etc/passwd", "gemm.c\0", ""])
+@pytest.mark.parametrize("of", ["file", "original"])
+def test_a_file_elsewhere_is_no_part_of_a_program(folder: Path, of: str, place: str) -> None:
+    plan = json.loads((folder / "plan.json").read_text())
+    (plan["original"] if of == "original" else plan)["file"] = place
+    (folder / "plan.json").write_text(json.dumps(plan))
+    with pytest.raises(InputError, match="is no place in its folder"):
+        load_program(folder)
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"file": "gemm.cu"}', '{"a":' * 100_000])
+def test_what_is_no_plan_at_all(folder: Path, text: str) -> None:
+    (folder / "plan.json").write_text(text)
+    with pytest.raises(InputError, match=r"EATSS-V00[12]"):
+        load_program(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_not_waited_for(folder: Path) -> None:
+    (folder / "plan.json").unlink()
+    os.mkfifo(folder / "plan.json")
+    with pytest.raises(InputError, match="no regular file"):
+        load_program(folder)
+
+
+@pytest.mark.samples(4)
+@pytest.mark.parametrize("value", [None, -1, 10**30, 1.5, "", "q", [], {}, True, ["+"]], ids=repr)
+def test_any_part_replaced_by_anything_loads_or_is_refused(folder: Path, value: object) -> None:
+    plan = json.loads((folder / "plan.json").read_text())
+    places: list[tuple[Any, Any]] = []
+    todo: list[Any] = [plan]
+    while todo:
+        at = todo.pop()
+        for key in list(at) if isinstance(at, dict) else range(len(at)):
+            places.append((at, key))
+            todo += [at[key]] if isinstance(at[key], dict | list) else []
+    loaded = 0
+    for at, key in places[::31]:
+        kept, at[key] = at[key], value
+        (folder / "plan.json").write_text(json.dumps(plan))
+        at[key] = kept
+        try:
+            load_program(folder)
+        except InputError:
+            continue
+        loaded += 1
+    assert loaded < len(places[::31])
