@@ -39,17 +39,6 @@ def all_tables(found: Evaluated) -> tuple[Table, ...]:
 
 def _evaluation_tables(found: SweepEvaluation) -> Iterator[Table]:
     yield choices_table(found)
-    yield table_of(
-        "influences",
-        found.influences,
-        ("value", "", "value"),
-        ("levels", "", "levels"),
-        ("of time", "%", "time"),
-        ("of energy", "%", "energy"),
-        title="What decides",
-        note="Share of the variance of log time and log energy that a value explains alone, less "
-        "what as many levels explain by chance (ε²).",
-    )
     yield correlations_table(found)
     yield splits_table(found)
     yield sizes_table(found)

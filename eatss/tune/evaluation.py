@@ -34,7 +34,6 @@ from eatss.tune.population import (
 from eatss.tune.rows import Identity, Row, Sizes, Sweep
 from eatss.tune.standing import (
     Choice,
-    Influence,
     MeanRatios,
     PredictionCheck,
     SizePoint,
@@ -42,7 +41,6 @@ from eatss.tune.standing import (
     check_prediction,
     choices,
     geometric_means,
-    influences,
     size_study,
     split_study,
 )
@@ -90,20 +88,6 @@ class Mover:
     rank_by_performance: int
     rank_by_efficiency: int
     clear: bool
-
-
-@frozen
-class MeanSplit:
-    """Variants with a metric above its mean beside the others: counts and means of each side."""
-
-    metric: str
-    mean: float
-    above: int
-    below: int
-    performance_above: float
-    performance_below: float
-    efficiency_above: float | None
-    efficiency_below: float | None
 
 
 def correlation(metric: str, x: Floats, target: Target, y: Floats) -> Correlation | None:
@@ -177,25 +161,6 @@ def movers(found: tuple[Correlation, ...]) -> tuple[Mover, ...]:
     )
 
 
-def mean_split(found: Population, metric: str) -> MeanSplit | None:
-    """Return both sides of a metric's mean; ``None`` where it is constant or not there."""
-    x = found.column(metric)
-    if not varies(x):
-        return None
-    mean = float(np.nanmean(x))
-    above, below = x > mean, x <= mean
-    return MeanSplit(
-        metric=metric,
-        mean=mean,
-        above=int(above.sum()),
-        below=int(below.sum()),
-        performance_above=float(found.performance[above].mean()),
-        performance_below=float(found.performance[below].mean()),
-        efficiency_above=_mean(found.efficiency[above]),
-        efficiency_below=_mean(found.efficiency[below]),
-    )
-
-
 def most_telling(found: tuple[Correlation, ...], count: int) -> tuple[str, ...]:
     """Return the metrics that go most with performance or efficiency, either way."""
     strength: dict[str, float] = {}
@@ -203,15 +168,6 @@ def most_telling(found: tuple[Correlation, ...], count: int) -> tuple[str, ...]:
         if one.target in ("performance", "efficiency"):
             strength[one.metric] = max(strength.get(one.metric, 0.0), abs(one.pearson))
     return tuple(sorted(strength, key=lambda name: (-strength[name], name))[:count])
-
-
-def _mean(values: Floats) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if known.size else None
-
-
-SPLITS_SHOWN = 5
-"""So many metrics are split at their mean, as in Fig. 9 of BEAST."""
 
 
 @frozen
@@ -237,8 +193,6 @@ class SweepEvaluation(Shown):
         correlations: Metrics and values with performance, efficiency, product and power, each from
             -1 to +1.
         movers: Metrics that go otherwise with efficiency than with performance.
-        mean_splits: The most telling metrics, split at their means.
-        influences: How much each value of the space explains.
         split_study: Splits of shared memory and warp fractions against the default.
         size_study: Choices over problem sizes.
         predictions: The model against the measurement, in time and in energy.
@@ -264,8 +218,6 @@ class SweepEvaluation(Shown):
     trade_off: TradeOff | None
     correlations: tuple[Correlation, ...]
     movers: tuple[Mover, ...]
-    mean_splits: tuple[MeanSplit, ...]
-    influences: tuple[Influence, ...]
     split_study: tuple[SplitBar, ...]
     size_study: tuple[SizePoint, ...]
     predictions: tuple[PredictionCheck, ...]
@@ -324,10 +276,8 @@ def evaluate(sweep: Sweep) -> Evaluated:
     own = groups.get(sizes, ())
     found = population(own)
     related = correlations(found)
-    telling = most_telling(related, SPLITS_SHOWN)
     joules = [row.card_j for row in sweep.rows if row.card_j is not None]
     checks = (check_prediction(found, "time"), check_prediction(found, "energy"))
-    splits = (mean_split(found, name) for name in telling)
     evaluation = SweepEvaluation(
         identity=sweep.identity,
         cards=cards_of(sweep),
@@ -344,8 +294,6 @@ def evaluate(sweep: Sweep) -> Evaluated:
         trade_off=trade_off(found),
         correlations=related,
         movers=movers(related),
-        mean_splits=tuple(one for one in splits if one is not None),
-        influences=influences(found),
         split_study=split_study(found),
         size_study=size_study(rows),
         predictions=tuple(one for one in checks if one is not None),

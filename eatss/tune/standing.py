@@ -20,7 +20,6 @@ from eatss.tune.population import (
     by_sizes,
     fastest,
     figures_of,
-    is_choice,
     known,
     of_role,
     population,
@@ -256,16 +255,6 @@ STUDIED_APART = ("split", "warp_fraction")
 
 
 @frozen
-class Influence:
-    """How much of the variance of log time, and of log energy, a value alone explains (ε²)."""
-
-    value: str
-    levels: int
-    time: float
-    energy: float | None
-
-
-@frozen
 class SplitBar:
     """The fastest variant at one split of shared memory and one warp fraction.
 
@@ -304,28 +293,6 @@ def value_names(rows: Iterable[Row]) -> tuple[str, ...]:
         for name, value in row.values:
             seen.setdefault(name, set()).add(value)
     return tuple(name for name, values in seen.items() if len(values) > 1)
-
-
-def influences(found: Population) -> tuple[Influence, ...]:
-    """Return the values of the space, the one that explains most of the time first.
-
-    ε² is 1 less the mean square within a value's levels over that of all: η², adjusted for what
-    many levels explain by chance; 0 where it would be less. Only values with two variants a level
-    on average are listed. Rows that have a role and no point are left out.
-    """
-    points = population(row for row in found.rows if not is_choice(row.values))
-    listed = []
-    for name in value_names(points.rows):
-        levels = [dict(row.values).get(name) for row in points.rows]
-        kinds = len(set(levels))
-        if kinds * 2 > len(points):
-            continue
-        time = _explained(levels, np.log(points.time_s))
-        energy = _explained(levels, np.log(points.energy_j))
-        if time is None:
-            continue
-        listed.append(Influence(value=name, levels=kinds, time=time, energy=energy))
-    return tuple(sorted(listed, key=lambda one: -one.time))
 
 
 def split_study(found: Population) -> tuple[SplitBar, ...]:
@@ -418,24 +385,6 @@ def _size_point(found: Population, place: int, scale: float, choice: ChoiceName)
         performance_unit=found.performance_unit,
         efficiency_unit=found.efficiency_unit,
     )
-
-
-def _explained(levels: Sequence[Value | None], values: Floats) -> float | None:
-    """Return ε² of levels; 0 where nothing varies, ``None`` with a value a level or fewer."""
-    is_known = np.isfinite(values)
-    known_values = values[is_known]
-    groups: dict[Value | None, list[float]] = {}
-    for level, value, there in zip(levels, values, is_known, strict=True):
-        if there:
-            groups.setdefault(level, []).append(float(value))
-    free = known_values.size - len(groups)
-    if free < 1:
-        return None
-    total = float(((known_values - known_values.mean()) ** 2).sum())
-    if not total:
-        return 0.0
-    within = sum(float(((np.array(one) - np.mean(one)) ** 2).sum()) for one in groups.values())
-    return max(0.0, 1 - within / free / (total / (known_values.size - 1)))
 
 
 def _sortable(pair: tuple[Value | None, Value | None]) -> tuple[object, ...]:
