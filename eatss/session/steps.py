@@ -195,10 +195,6 @@ def select_for(
     of_run = _of_run(program, profile, options.target, tf32=options.tf32 != "off")
     selection = replace(selection, warnings=program.doubts, **of_run)
     notes = _amount_notes(program, selection, profile)
-    if not TARGETS[options.target].own and options.model == "prediction":
-        from eatss.session.notes import ppcg_notes  # noqa: PLC0415 - code of eatss needs none
-
-        notes += ppcg_notes(program, selection, profile)
     return replace(selection, warnings=selection.warnings + notes)
 
 
