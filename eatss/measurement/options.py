@@ -101,7 +101,7 @@ def _sizes(words: Sequence[str]) -> dict[str, int]:
     Raises:
         InputError: ``EATSS-V008``.
     """
-    from eatss.verify.plain_text import parse_sizes  # noqa: PLC0415 - few measurements name sizes
+    from eatss.verify.sizes import parse_sizes  # noqa: PLC0415 - few measurements name sizes
 
     return {name: value for part in parse_sizes(words) or () for name, value in part.items()}
 

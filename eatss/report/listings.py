@@ -14,15 +14,22 @@ from eatss.base.shipped import MARK, ShippedKernels
 from eatss.report.render import (
     NONE,
     apart,
+    counted,
     equations,
     headed,
     listing,
     render,
 )
 from eatss.tune.points import Point, SpaceCount
-from eatss.verify import Verification
-from eatss.verify.plain_text import coverage_text, error_text, remarks, size_text, verdict
-from eatss.verify.result import OF_THE_WHOLE, Verifications
+from eatss.verify.result import (
+    OF_THE_WHOLE,
+    Coverage,
+    SizeResult,
+    Verification,
+    Verifications,
+)
+
+_MOST_UNTAKEN = 12
 
 
 def kernels_parts(kernels: ShippedKernels) -> list[RenderableType]:
@@ -99,24 +106,81 @@ def verification_parts(verification: Verification) -> list[RenderableType]:
         (
             (
                 one.launcher,
-                size_text(one),
+                _size_text(one),
                 f"{one.compared:,}" if one.compared else NONE,
-                error_text(one),
-                Text(verdict(one), style="red" if one.failed else "green"),
+                _error_text(one),
+                Text(
+                    "refused, as it has to be" if one.refused else one.status,
+                    style="red" if one.failed else "green",
+                ),
             )
             for one in results
         ),
     )
     notes = [
-        Text(f"  {one.launcher} at {size_text(one)}: {note}")
+        Text(f"  {one.launcher} at {_size_text(one)}: {note}")
         for one in results
-        if (note := remarks(one))
+        if (note := _remarks(one))
     ]
     rule = "every bit equal" if verification.bit_equal else "equal within the bound of rounding"
     covered = verification.coverage
     lines = [
-        *(() if covered is None else coverage_text(covered, results)),
+        *(() if covered is None else _coverage(covered, results)),
         f"demanded: {rule}; {verification.compile_time_s:.2f} s compiling, "
         f"{verification.run_time_s:.2f} s running",
     ]
     return [head, table, *notes, *(Text(f"  {line}", style="dim") for line in lines)]
+
+
+def _size_text(result: SizeResult) -> str:
+    """Return the sizes of a run, ``N=37 M=5``, and what is special of its data."""
+    sizes = " ".join(f"{name}={value}" for name, value in result.sizes) or "fixed"
+    return ", ".join(filter(None, (sizes, result.data)))
+
+
+def _error_text(result: SizeResult) -> str:
+    """Return the largest error and what is allowed."""
+    if result.compared == 0 or result.worst_error == 0.0:
+        return "0" if result.compared else NONE
+    return f"{result.worst_error:.2g} of {result.bound:.2g}"
+
+
+def _remarks(result: SizeResult) -> str:
+    """Return what a reader should know of a run besides its verdict."""
+    found = [result.message] if result.message else []
+    if result.not_finite:
+        found.append(f"{result.not_finite:,} of {result.compared:,} elements are not finite")
+    if result.loose:
+        found.append(
+            f"{result.loose:,} of {result.compared:,} elements within a bound above their size"
+        )
+    return "; ".join(found)
+
+
+def _coverage(coverage: Coverage, results: Sequence[SizeResult]) -> list[str]:
+    """Return lines that say what was covered, by runs that ``results`` lists and others."""
+    unlisted = coverage.runs - sum(result.compared > 0 for result in results)
+    lines = [
+        f"compared: {coverage.elements:,} elements in {counted(coverage.runs, 'run')}"
+        + (f" ({unlisted:,} of them not listed)" if unlisted else "")
+        + f", {coverage.changed:,} of them changed by the original; "
+        f"{counted(coverage.refusals, 'refusal')}, "
+        f"{counted(coverage.accepted, 'empty size')} accepted"
+    ]
+    if coverage.kernels is None:
+        return [*lines, "tiles and branches: not counted"]
+    for kernel in coverage.kernels:
+        tiles = f"{kernel.full_tiles:,} full, {kernel.partial_tiles:,} partial"
+        lines.append(f"tiles of {kernel.kernel}: {'never ran' if kernel.idle else tiles}")
+    untaken = coverage.untaken
+    lines.append(
+        f"branches: {coverage.branches}, of which {len(untaken) or 'none'} "
+        f"{'is' if len(untaken) == 1 else 'are'} one-sided or never reached"
+    )
+    lines += [
+        f"  line {each.line} of {each.function}: ({each.condition}) was never {each.never}"
+        for each in untaken[:_MOST_UNTAKEN]
+    ]
+    if len(untaken) > _MOST_UNTAKEN:
+        lines.append(f"  and {len(untaken) - _MOST_UNTAKEN} more; --format json lists all")
+    return lines

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 from eatss.base.lazy_names import loading_names
 
 if TYPE_CHECKING:
-    from eatss.verify.plain_text import parse_sizes, verification_text
     from eatss.verify.result import Device, Difference, SizeResult, Status, Verification
     from eatss.verify.run import verify
-    from eatss.verify.sizes import choose_sizes, estimated_work, refused_sizes
+    from eatss.verify.sizes import choose_sizes, estimated_work, parse_sizes, refused_sizes
 
 _HOME = {
     "Device": "result",
@@ -28,9 +27,8 @@ _HOME = {
     "Verification": "result",
     "choose_sizes": "sizes",
     "estimated_work": "sizes",
-    "parse_sizes": "plain_text",
+    "parse_sizes": "sizes",
     "refused_sizes": "sizes",
-    "verification_text": "plain_text",
     "verify": "run",
 }
 
@@ -44,7 +42,6 @@ __all__ = [
     "estimated_work",
     "parse_sizes",
     "refused_sizes",
-    "verification_text",
     "verify",
 ]
 

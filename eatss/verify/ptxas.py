@@ -13,21 +13,11 @@ from eatss.base.compilers import find_nvcc
 from eatss.base.diagnostics import Diagnostic, InputError, Severity, input_error
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
-from eatss.program import KernelCode, Program, load_program
+from eatss.program import KernelCode, Program
 from eatss.program.plan import stack_warnings
 
-REGISTERS_PER_BLOCK = 65536
-THREADS_PER_BLOCK = 1024
 _REGISTER_UNIT = 256
 """Registers are given to a warp in units of this many (compute capability 3.0 to 12.1)."""
-
-_SHARED_BYTES_PER_BLOCK = {
-    70: 98304, 72: 98304, 75: 65536, 80: 166912, 86: 101376, 87: 166912, 89: 101376, 90: 232448,
-    100: 232448, 103: 232448, 110: 232448, 120: 101376, 121: 101376,
-}  # fmt: skip
-"""Shared memory one block may have after opting in, by compute capability."""
-
-_DEFAULT_SHARED_BYTES = 49152
 
 
 @frozen
@@ -46,15 +36,12 @@ class KernelResources:
     static_shared_bytes: int
 
 
-def compile_report(
-    program: Program | Path, *, nvcc: str | None = None, defines: Sequence[str] = ()
-) -> tuple[KernelResources, ...]:
+def compile_report(program: Program, *, nvcc: str | None = None) -> tuple[KernelResources, ...]:
     """Compile the kernels of a program for its card and read what they need.
 
     Args:
-        program: The program, or the folder it is in.
+        program: The program.
         nvcc: The CUDA compiler, a command or a path; by default that of this machine.
-        defines: Macros as ``N=1000``.
 
     Returns:
         The resources of every kernel, in the order of ``program.kernels``.
@@ -63,9 +50,7 @@ def compile_report(
         InputError: There is no such compiler (EATSS-V040), it refuses the text (V041), or a
             kernel has more static shared memory than any card (V043).
     """
-    if not isinstance(program, Program):
-        program = load_program(program)
-    found = {resources.kernel: resources for resources in _parse(_compile(program, nvcc, defines))}
+    found = {resources.kernel: resources for resources in _parse(_compile(program, nvcc))}
     missing = [kernel.name for kernel in program.kernels if kernel.name not in found]
     if missing:
         several = f"kernel{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
@@ -82,9 +67,9 @@ def check_launchable(
     program: Program,
     resources: Sequence[KernelResources],
     *,
-    registers_per_block: int = REGISTERS_PER_BLOCK,
-    threads_per_block: int = THREADS_PER_BLOCK,
-    shared_bytes_per_block: int | None = None,
+    registers_per_block: int,
+    threads_per_block: int,
+    shared_bytes_per_block: int,
 ) -> tuple[Diagnostic, ...]:
     """Check that a block of every kernel fits an SM.
 
@@ -93,8 +78,7 @@ def check_launchable(
         resources: What its kernels need, as :func:`compile_report` returns it.
         registers_per_block: The card's limit.
         threads_per_block: The card's limit.
-        shared_bytes_per_block: The card's limit after opting in; by default that of the
-            program's compute capability.
+        shared_bytes_per_block: The card's limit after opting in.
 
     Returns:
         A warning for every kernel that spills registers, and for every one with much stack.
@@ -103,10 +87,6 @@ def check_launchable(
         InputError: With a finding for every limit a kernel exceeds: registers (EATSS-V042),
             shared memory (V043), threads (V044).
     """
-    if shared_bytes_per_block is None:
-        shared_bytes_per_block = _SHARED_BYTES_PER_BLOCK.get(
-            program.compute_capability, _DEFAULT_SHARED_BYTES
-        )
     errors: list[Diagnostic] = []
     warnings: list[Diagnostic] = []
     for needed in resources:
@@ -141,14 +121,14 @@ def registers_of_block(registers: int, threads: int) -> int:
 # -- the compiler ------------------------------------------------------------------------
 
 
-def _compile(program: Program, nvcc: str | None, defines: Sequence[str]) -> str:
+def _compile(program: Program, nvcc: str | None) -> str:
     """Return what the compiler says when it compiles the kernels."""
     command = find_nvcc(nvcc).path
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "kernels.cu").write_text(program.text, encoding="utf-8")
         arguments = ["-O3", f"-arch=sm_{program.compute_capability}", "-Xptxas", "-v"]
-        arguments += [*program.flags, *(f"-D{define}" for define in defines)]
+        arguments += program.flags
         done = subprocess.run(  # noqa: S603
             [command, *arguments, "-cubin", "-o", "kernels.cubin", "kernels.cu"],
             cwd=folder,

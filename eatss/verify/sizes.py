@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import TypeAlias
 
+from eatss.base.diagnostics import input_error
 from eatss.program import (
     Apply,
     Constant,
@@ -74,6 +75,29 @@ OwnSizes: TypeAlias = dict[str, int]
 
 Probe: TypeAlias = tuple[Entry, int, Sizes]
 """An entry, the code its launcher has to return, and sizes."""
+
+
+def parse_sizes(texts: Sequence[str]) -> tuple[dict[str, int], ...] | None:
+    """Turn ``N=37,M=5`` strings into one mapping each; ``None`` if there are none.
+
+    Raises:
+        InputError: a text is no list of names with integers.
+    """
+    found: list[dict[str, int]] = []
+    for text in texts:
+        sizes: dict[str, int] = {}
+        for part in filter(None, text.split(",")):
+            name, _, value = part.partition("=")
+            try:
+                sizes[name.strip()] = int(value)
+            except ValueError:
+                raise input_error(
+                    "EATSS-V008",
+                    f"'{text}' gives no sizes",
+                    hint="write names and integers, like --size N=37,M=5",
+                ) from None
+        found.append(sizes)
+    return tuple(found) or None
 
 
 @lru_cache(maxsize=4)
