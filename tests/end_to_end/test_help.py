@@ -1,11 +1,17 @@
-"""``--help`` of each command, as it looks in a window of 80 columns."""
+"""``--help``, ``--version`` and what a shell is offered on TAB."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
+from click.shell_completion import ShellComplete
 
+from eatss import __version__
+from eatss.base.shipped import kernel_names, sweep_names
+from eatss.cards import list_profiles
+from eatss.cards.environment import requirements
+from eatss.cli.app import Commands
 from eatss.cli.declared import COMMANDS
 from tests.end_to_end.in_process import eatss
 
@@ -41,3 +47,65 @@ def test_main_commands_come_first() -> None:
         text.index(f"\n  {name} ") for name in ("select", "codegen", "verify", "sweep", "doctor")
     ]
     assert order == sorted(order)
+
+
+def test_the_version_is_all_of_the_only_line() -> None:
+    done = eatss("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"eatss {__version__}\n", "")
+
+
+@pytest.mark.parametrize("words", [("--version", "--verbose"), ("-v", "--version")])
+def test_in_full_it_has_what_a_report_needs(words: tuple[str, str]) -> None:
+    done = eatss(*words)
+    first, *lines = done.stdout.splitlines()
+    assert (done.returncode, first, done.stderr) == (0, f"eatss {__version__}", "")
+    names = [line.split("  ")[0] for line in lines]
+    assert names[:3] == ["installed", "Python", "platform"]
+    needed = [one.name for one in requirements() if not one.extra]
+    assert {"z3-solver", "islpy", "libclang", "numpy"} <= set(needed)
+    assert names[3:-5] == needed
+    assert names[-5:] == ["nvidia-ml-py", "CuPy", "NVIDIA driver", "cards", "nvcc"]
+
+
+def test_our_own_fault_points_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> str:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("eatss.report.cards.render_profiles", broken)
+    done = eatss("profiles")
+    assert done.returncode == 70
+    assert "eatss --version --verbose" in done.stderr
+
+
+def offered(words: str) -> list[str]:
+    """Return what is offered for the last word, which is empty after a space."""
+    *before, begun = words.split(" ")[1:]
+    shell = ShellComplete(Commands(()), {}, "eatss", "_EATSS_COMPLETE")
+    found = shell.get_completions(before, begun)
+    return [str(one.value) for one in found if one.type == "plain"]
+
+
+@pytest.mark.parametrize("before", ["select k.c --gpu", "sweep -g", "roofline", "profiles"])
+def test_cards_are_offered(before: str) -> None:
+    assert offered(f"eatss {before} h2") == ["h200", "h200-sxm", "h200-sxm5"]
+    names = {name for one in list_profiles() for name in (one.name, *one.aliases)}
+    assert set(offered(f"eatss {before} ")) == {"auto", *names}
+
+
+def test_kernels_and_recorded_sweeps_are_offered() -> None:
+    assert offered("eatss select @") == [f"@{name}" for name in kernel_names()]
+    assert offered("eatss kernels ge") == ["gemm", "gemver", "gesummv"]
+    assert offered("eatss report @") == [f"@{name}" for name in sweep_names()]
+    assert offered("eatss select ge") == []  # files are left to the shell
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("eatss select --target ", ["ppcg", "cuda"]),
+        ("eatss sel", ["select"]),
+        ("eatss select --dty", ["--dtype"]),
+    ],
+)
+def test_words_that_are_chosen_from_are_offered(words: str, found: list[str]) -> None:
+    assert offered(words) == found

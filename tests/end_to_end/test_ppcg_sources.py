@@ -1,0 +1,153 @@
+"""What PPCG cannot tile is told, with its rewrite; values of parameters leave its code alone."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+import eatss
+from eatss.analysis.analyse import SlowLoop
+from eatss.base.diagnostics import Severity, SourceSpan
+from tests.end_to_end.in_process import eatss as command
+
+PRODUCT = """\
+void product(int n, double alpha, double A[n][n], double B[n][n], double C[n][n]) {
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) {
+      double sum = 0;
+      for (int k = 0; k < n; k++)
+        sum += A[i][k] * B[k][j];
+      C[i][j] = VALUE;
+    }
+#pragma endscop
+}
+"""
+ROW = """\
+void row(int n, double A[n][n], double B[n][n]) {
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 1; j < n - 1; j++) {
+      double sum = A[i][j - 1] + A[i][j + 1];
+      B[i][j] = sum * 0.5;
+    }
+#pragma endscop
+}
+"""
+
+
+def notes(source: str) -> tuple[eatss.Diagnostic, ...]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return eatss.select(source, gpu="h200").warnings
+
+
+@pytest.mark.parametrize(
+    ("value", "rewrite"),
+    [
+        ("sum", "add up in C[i][j] itself, without 'sum': "),
+        ("alpha * sum", "make 'sum' an array that has an element for each, sum[i][j]: "),
+    ],
+)
+def test_a_sum_in_a_scalar_is_told_with_its_rewrite(value: str, rewrite: str) -> None:
+    (note,) = notes(PRODUCT.replace("VALUE", value))
+    assert (note.code, note.severity) == ("EATSS-A010", Severity.NOTE)
+    assert note.message == (
+        "the loop k of kernel0 is not tiled because of 'sum' (lines 5, 7 and 8): "
+        "each iteration of i and j sets it anew"
+    )
+    assert note.span is not None
+    assert note.span.line == 5
+    assert (note.hint or "").startswith(rewrite)
+
+
+def test_a_scalar_without_a_loop_of_its_own_is_not_told() -> None:
+    assert notes(ROW) == ()
+
+
+def test_a_note_names_one_line_as_one() -> None:
+    place = SourceSpan(file="f.c", line=3, column=1, end_line=3, end_column=9)
+    loop = SlowLoop(
+        kernel="k0",
+        loop="i",
+        effect="runs in one thread",
+        array="x",
+        dependence="iteration i needs i - 1",
+        spans=(place, place),
+        rewrite="double the array",
+    )
+    assert loop.note().text() == (
+        "f.c:3:1: note: the loop i of k0 runs in one thread because of 'x' (line 3): "
+        "iteration i needs i - 1 [EATSS-A010]\n  hint: double the array"
+    )
+
+
+PARAMETERS_PRODUCT = """\
+void product(int n, double A[n][n], double B[n][n], double C[n][n]) {
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) {
+      double sum = 0;
+      for (int k = 0; k < n; k++)
+        sum += A[i][k] * B[k][j];
+      C[i][j] = sum;
+    }
+#pragma endscop
+}
+"""
+SWEEP = """\
+void sweep(int n, double A[n][n], double B[n][n]) {
+#pragma scop
+  for (int i = 1; i < n - 1; i++)
+    for (int j = 1; j < n - 1; j++) {
+      double sum = A[i - 1][j] + A[i + 1][j];
+      sum += A[i][j - 1] + A[i][j + 1];
+      B[i][j] = 0.25 * sum;
+    }
+#pragma endscop
+}
+"""
+PRODUCT_IN_CONDITION = """\
+void limited(int n, double x[n], double y[n]) {
+#pragma scop
+  for (int i = 0; i < n; i++)
+    if (n * i < 5000)
+      y[i] = x[i];
+#pragma endscop
+}
+"""
+
+
+def loops(source: str, **options: object) -> list[list[str]]:
+    program = eatss.inspect(source, **options)  # type: ignore[arg-type]
+    return [[loop.name for loop in fact.loops] for fact in program.facts]
+
+
+@pytest.mark.parametrize(("source", "n"), [(PARAMETERS_PRODUCT, 4096), (SWEEP, 100)])
+def test_values_of_parameters_leave_the_kernels_of_ppcg(source: str, n: int) -> None:
+    assert loops(source, parameters={"n": n}) == [["i", "j"]]
+
+
+def test_the_sizes_of_the_kernels_are_the_given_ones() -> None:
+    (fact,) = eatss.inspect(SWEEP, parameters={"n": 1000}).facts
+    assert [loop.trip_count for loop in fact.loops] == [998, 998]
+
+
+def test_a_source_that_only_values_make_affine_is_refused_for_ppcg() -> None:
+    with pytest.raises(eatss.InputError) as caught:
+        eatss.inspect(PRODUCT_IN_CONDITION, parameters={"n": 65})
+    assert caught.value.diagnostics[0].code == "EATSS-P027"
+    assert eatss.inspect(PRODUCT_IN_CONDITION, parameters={"n": 65}, cut="eatss").facts
+
+
+def test_the_schedule_saved_for_ppcg_is_for_any_size(tmp_path: Path) -> None:
+    source = tmp_path / "product.c"
+    source.write_text(PARAMETERS_PRODUCT)
+    saved = tmp_path / "saved.schedule"
+    options = ("--gpu", "h200", "--objective", "paper", "--param", "n=4096")
+    done = command("select", str(source), *options, "--save-ppcg-schedule", str(saved))
+    assert done.returncode == 0, done.stderr
+    assert "[n] ->" in saved.read_text()
+    assert "4096" not in saved.read_text()
