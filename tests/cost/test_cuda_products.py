@@ -9,35 +9,26 @@ What blocks that take shares are predicted to have is what the code gives them.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
-from itertools import islice, product
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import eatss
-from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates, mapped_loops
+from eatss.analysis.layout import Candidates
 from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.profile import Tf32
-from eatss.choose import KernelSelection, ModelOptions, Selection
+from eatss.choose import ModelOptions
 from eatss.choose.cuda import candidate_of, structure_of
 from eatss.choose.cuda_candidates import MOST_PRODUCT_WORDS, candidates_of, sharing_candidates
-from eatss.cost.card import card_of
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
 from eatss.frontend.options import Reading
-from eatss.lower.recipe import CodegenOptions, recipe_of
 from eatss.lower.structures import structures_for
-from eatss.plan.launch import Compute, plan
+from eatss.plan.launch import Compute
 from eatss.plan.shares import Stream, stream_of
-from eatss.program import Original
-from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
-from eatss.session.steps import generate_for, select_for
+from eatss.session.steps import select_for
 
 NI, NJ, NK = 768, 1536, 512
 """Multiples of every tile that is offered."""
@@ -226,116 +217,24 @@ def test_tiles_that_a_triangle_cuts_run_whole_where_other_points_add_zeros() -> 
     assert cut / whole == pytest.approx(0.5 + (64 + 16) / 2 / 2048, rel=0.05)
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """A layout: points and threads along the mapped loops, tiles of the others, stages."""
-
-    points: tuple[int, int]
-    threads: tuple[int, int]
-    steps: tuple[int, ...]
-    stages: int
-
-
-POINTS = [(16, 8), (8, 16), (8, 12), (12, 8), (8, 8), (4, 4), (5, 4)]
-THREADS = [(16, 16), (8, 16), (4, 8)]
-STEPS = [(8,), (16,), (4,), (32,), (6,), (5,)]
-
-
-def layouts() -> Iterator[Chosen]:
-    """Yield all layouts, neighbours of them unlike each other."""
-    every = list(product(POINTS, THREADS, STEPS, (2, 3, 1)))
-    return (Chosen(*every[at * 101 % len(every)]) for at in range(len(every)))
-
-
-@cache
-def analysed(kernel: str, gpu: str) -> tuple[SymbolicProgram, GpuProfile, Selection]:
-    card = load_profile(gpu)
-    source = data_directory("kernels") / f"{kernel}.c"
+def test_operands_ahead_take_the_registers_of_two_steps_and_hide_their_loads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    card = load_profile("h200")
+    source = data_directory("kernels") / "gemm.c"
     symbolic = Session(source, Reading(defines={"DATA_TYPE": "float"})).symbolic
-    chosen = select_for(symbolic.program, card, ModelOptions(target="cuda"))
-    return symbolic, card, chosen
-
-
-def laid_out(kernel: KernelSelection, facts: KernelFacts, chosen: Chosen) -> KernelSelection:
-    """Return a kernel as a layout says, everything that can be in boxes, no tensor cores."""
-    mapped = [loop.name for loop in mapped_loops(facts)]
-    others = [name for name, _ in kernel.tile_sizes if name not in mapped]
-    sizes = zip(mapped, chosen.points, chosen.threads, strict=True)
-    tiles = {name: points * threads for name, points, threads in sizes}
-    tiles |= dict(zip(others, chosen.steps, strict=False))  # an elementwise kernel has none
-    return replace(
+    (kernel,) = select_for(symbolic.program, card, ModelOptions(target="cuda")).kernels
+    (facts,) = symbolic.program.facts
+    own = replace(
         kernel,
         warps=None,
         spread=None,
         shared_sum=None,
-        host_loop=None,
-        sum_loops=(),
-        tile_sizes=tuple((name, tiles[name]) for name, _ in kernel.tile_sizes),
-        block=tuple(zip(mapped, chosen.threads, strict=True)),
-        stages=chosen.stages,
+        tile_sizes=(("i", 256), ("j", 128), ("k", 8)),
+        block=(("i", 16), ("j", 16)),
+        stages=2,
         references=tuple(replace(one, placement="shared") for one in kernel.references),
     )
-
-
-Expected = Mapping[str, tuple[bool, bool]]
-
-
-def predicted(name: str, gpu: str, chosen: Chosen) -> tuple[Selection, Expected] | None:
-    """Return a selection, and of which statements operands are loaded ahead, and boxes turned so.
-
-    There is none of boxes that do not fit the card.
-    """
-    symbolic, card, selection = analysed(name, gpu)
-    structures = structures_for(symbolic.program, card)
-    kernels, found = list(selection.kernels), dict[str, tuple[bool, bool]]()
-    for at, facts in enumerate(symbolic.program.facts):
-        kernels[at] = laid_out(kernels[at], facts, chosen)
-        structure = structure_of(structures[facts.name], kernels[at])
-        assert structure is not None
-        for of in plan(facts, candidate_of(facts, structure, kernels[at]), card_of(card)):
-            if of.shared_bytes > card.shared_per_block_optin_bytes:
-                return None
-            lines = bool(of.turned_in_registers)
-            found |= {one.facts.name: (bool(one.ahead), lines) for one in of.computes}
-    return replace(selection, kernels=tuple(kernels)), found
-
-
-def compared(name: str, count: int) -> tuple[set[bool], set[bool], list[str]]:
-    """Return what is predicted for layouts, and where generated code is otherwise."""
-    symbolic, card, _ = analysed(name, "h200")
-    original = Original(file=f"{name}.c", defines=(), include_dirs=())
-    every_ahead, every_line, wrong = set(), set(), []
-    for chosen in islice(layouts(), count):
-        own = predicted(name, "h200", chosen)
-        if own is None:
-            continue
-        selection, expected = own
-        recipe = recipe_of(selection, CodegenOptions())
-        program = generate_for(symbolic, recipe, card, name=name, original=original)
-        for kernel in program.kernels:
-            text = program.text.partition(f"{kernel.name}(")[2].partition("\n}\n")[0]
-            there = tuple(re.search(rf"\b\w+_{what}(_\d+)?\[", text) for what in ("step", "line"))
-            ahead, lines = zip(*(expected[one] for one in kernel.statements), strict=True)
-            every_ahead.add(any(ahead))
-            every_line.add(any(lines))
-            if tuple(map(bool, there)) != (any(ahead), any(lines)):
-                wrong.append(f"{kernel.name} {chosen}: predicted {any(ahead)}, {any(lines)}")
-    return every_ahead, every_line, wrong
-
-
-def test_code_loads_operands_ahead_where_it_is_predicted() -> None:
-    ahead, lines, wrong = compared("syr2k", 8)
-    assert not wrong
-    assert ahead == {True, False}
-    assert lines == {True, False}
-
-
-def test_operands_ahead_take_the_registers_of_two_steps_and_hide_their_loads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    symbolic, card, selection = analysed("gemm", "h200")
-    (facts,), (kernel,) = symbolic.program.facts, selection.kernels
-    own = laid_out(kernel, facts, Chosen((16, 8), (16, 16), (8,), 2))
     structure = structure_of(structures_for(symbolic.program, card)[facts.name], own)
     assert structure is not None
 

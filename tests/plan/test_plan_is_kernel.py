@@ -1,14 +1,15 @@
-"""What the plan of a launch says is what the tree of its kernel has, for layouts drawn at random.
+"""What the plan of a launch says is what its kernel has, for random programs and layouts.
 
-Tiles in shared memory, how they are copied, which loops threads have neighbouring points along,
-lanes, buffers in turn, barriers of a turn and launches.
+Threads, lanes, tiles in shared memory and how they are copied, sums in registers, instructions of
+each kind, operands loaded ahead, barriers of a turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 import numpy as np
@@ -21,95 +22,92 @@ from eatss.choose import ModelOptions
 from eatss.choose.cuda_candidates import candidates_of
 from eatss.cost.card import card_of
 from eatss.cost.cuda_model import CudaModel
-from eatss.cuda import generate as region
-from eatss.lower.kernel.nodes import Barrier, Buffer, Copy, For, Kernel, Let, Node
-from eatss.lower.kernel.uses import every, inside
+from eatss.cuda import generate
+from eatss.cuda.generate import Made, RegionBuilder, RegionInput
+from eatss.lower.kernel.nodes import (
+    Barrier,
+    Buffer,
+    Compute,
+    Copy,
+    Declare,
+    For,
+    If,
+    Kernel,
+    Let,
+    Node,
+    Perform,
+    Scope,
+)
+from eatss.lower.kernel.uses import constant_trips, every, inside
 from eatss.lower.launch_plans import left_out
 from eatss.lower.recipe import CodegenOptions, recipe_of
 from eatss.lower.structures import structures_for
-from eatss.lower.transform.chain import transformed
 from eatss.plan.launch import LaunchPlan, launch_plan
 from eatss.plan.numbers import Number
-from eatss.program import Constant, Original
+from eatss.program import Apply, Constant
 from eatss.session.session import Session
-from eatss.session.steps import generate_for, select_for
+from eatss.session.steps import select_for
 from tests.choose.cuda_kernels import laid_out
 
-PRODUCT = """
-#ifndef ROWS
-#define ROWS 512
-#endif
-#ifndef COLUMNS
-#define COLUMNS 768
-#endif
-#ifndef DEPTH
-#define DEPTH 384
-#endif
-void f(TYPE C[ROWS][COLUMNS], TYPE A[ROWS][DEPTH], TYPE B[DEPTH][COLUMNS])
-{
-#pragma scop
-  for (int i = 0; i < ROWS; i++)
-    for (int j = 0; j < COLUMNS; j++)
-      for (int k = 0; k < DEPTH; k++)
-        C[i][j] += A[i][k] * B[k][j];
-#pragma endscop
-}
-"""
 CARD = load_profile("h200")
+ROWS, COLUMNS, DEPTH = 512, 768, 384
 
 
-def trees_of(
-    source: Path, rows: int, monkeypatch: pytest.MonkeyPatch
-) -> list[tuple[LaunchPlan, int, Kernel]]:
-    """Return layouts of a product drawn at random, a row of a launch each, with their kernels."""
-    symbolic = Session(source).symbolic
-    program = symbolic.program
-    (facts,) = program.facts
-    layouts = next(
-        one
-        for one in candidates_of(facts, structures_for(program, CARD)[facts.name], CARD)
-        if not one.structure.spreads and one.structure.shared_loop is None
+def program(dice: Random, kind: str) -> str:
+    """Return a program of products: operands transposed or not, scaled or not, one or two terms."""
+    first, a = dice.choice([("A[i][k]", f"A[{ROWS}][{DEPTH}]"), ("A[k][i]", f"A[{DEPTH}][{ROWS}]")])
+    second, b = dice.choice(
+        [("B[k][j]", f"B[{DEPTH}][{COLUMNS}]"), ("B[j][k]", f"B[{COLUMNS}][{DEPTH}]")]
     )
-    (cut,) = layouts.structure.launches
-    of = launch_plan(facts, cut, layouts, card_of(CARD))
-    selection = select_for(program, CARD, ModelOptions(target="cuda"))
-    (kernel,) = selection.kernels
-    trees: list[Kernel] = []
-
-    def kept(*arguments: Kernel, **options: object) -> Kernel:
-        trees.append(transformed(*arguments, **options))  # type: ignore[arg-type]
-        return trees[-1]
-
-    monkeypatch.setattr(region, "transformed", kept)
-    drawn = drawn_rows(of, rows)
-    for row in drawn:
-        own = (laid_out(kernel, layouts, row),)
-        generate_for(
-            symbolic,
-            recipe_of(replace(selection, kernels=own), CodegenOptions()),
-            CARD,
-            name="f",
-            original=Original(file="f.c", defines=(), include_dirs=()),
-        )
-    assert len(trees) == len(drawn)  # one launch each
-    return [(of, row, tree) for row, tree in zip(drawn, trees, strict=True)]
+    factor, begin = dice.choice(["", "alpha * "]), dice.choice(["", "C[i][j] *= beta;"])
+    return f"""
+void f({kind} alpha, {kind} beta, {kind} C[{ROWS}][{COLUMNS}], {kind} {a}, {kind} {b})
+{{
+#pragma scop
+  for (int i = 0; i < {ROWS}; i++)
+    for (int j = 0; j < {COLUMNS}; j++) {{
+      {begin}
+      for (int k = 0; k < {DEPTH}; k++)
+        C[i][j] += {factor}{first} * {second};
+    }}
+#pragma endscop
+}}
+"""
 
 
-def drawn_rows(of: LaunchPlan, count: int) -> list[int]:
-    """Return layouts of each kind: lanes interleaved, neighbouring points, neither."""
+def launches(source: Path, dice: np.random.Generator) -> Iterator[tuple[LaunchPlan, int, Kernel]]:
+    """Yield launches of layouts drawn at random: the plan, the layout's row, the kernel."""
+    symbolic = Session(source).symbolic
+    (scop,), (region,) = symbolic.program.scops, symbolic.regions
+    (facts,) = scop.facts
+    selection = select_for(symbolic.program, CARD, ModelOptions(target="cuda"))
+    (selected,) = selection.kernels
+    own = RegionInput(scheduled=region.scheduled, facts=scop.facts, generic=region.generic)
+    for layouts in candidates_of(facts, structures_for(symbolic.program, CARD)[facts.name], CARD):
+        if layouts.structure.spreads or layouts.structure.shared_loop is not None:
+            continue
+        (cut,) = layouts.structure.launches
+        of = launch_plan(facts, cut, layouts, card_of(CARD))
+        for row in drawn_rows(of, dice):
+            chosen = laid_out(selected, layouts, row)
+            chosen = replace(chosen, shared_sum=None, row_block=None)
+            recipe = recipe_of(replace(selection, kernels=(chosen,)), CodegenOptions())
+            made = Made()
+            values = dict(symbolic.values)
+            RegionBuilder(own, recipe, CARD, 32, made).build(single=True, macros=values)
+            (code,) = made.code
+            yield of, row, code
+
+
+def drawn_rows(of: LaunchPlan, dice: np.random.Generator) -> list[int]:
+    """Return a layout of each kind: lanes interleaved, neighbouring points, neither."""
     found = CudaModel.of(of.facts, CARD).columns(of.layout)
     fine = found.fits & (found.shared_bytes <= CARD.shared_per_block_optin_bytes)
     fine &= np.logical_or.reduce([of.staged(at) > 0 for at in range(len(of.staging))])
     near = np.logical_or.reduce([of.neighbours(name) for name in of.cut.mapped])
     lanes = np.logical_or.reduce([near & False, *of.interleaved.values()])
-    dice = np.random.default_rng(7)
     kinds = [np.flatnonzero(fine & kind) for kind in (lanes, near & ~lanes, ~near)]
-    return [int(one) for kind in kinds if len(kind) for one in dice.choice(kind, count)]
-
-
-def tile_of(tree: Kernel, array: str) -> Buffer | None:
-    """Return the buffer of shared memory in which a kernel has a tile of an array."""
-    return next((one for one in tree.shared if one.name == array), None)
+    return [int(dice.choice(kind)) for kind in kinds if len(kind)]
 
 
 def numbers(buffer: Buffer) -> list[int]:
@@ -117,61 +115,126 @@ def numbers(buffer: Buffer) -> list[int]:
     return [one.value for one in buffer.layout.allocated if isinstance(one, Constant)]
 
 
-def barriers_of_a_turn(tree: Kernel, counter: str) -> int:
-    """Return the barriers that a turn of a loop passes: of branches the one with most."""
-
-    def passed(nodes: Sequence[Node]) -> int:
-        ways = ([passed(own) for own in inside(one)] for one in nodes)
-        return sum(isinstance(one, Barrier) for one in nodes) + sum(
-            max(way, default=0) for way in ways
-        )
-
-    (loop,) = (one for one in every(tree.body) if isinstance(one, For) and one.counter == counter)
-    return passed(loop.body)
+def barriers(nodes: Sequence[Node]) -> int:
+    """Return the barriers that nodes pass: of branches those of the one with most."""
+    found = 0
+    for node in nodes:
+        ways = [barriers(own) for own in inside(node)]
+        both = isinstance(node, If)
+        found += isinstance(node, Barrier) + (max(ways, default=0) if both else sum(ways))
+    return found
 
 
-@pytest.mark.parametrize("dtype", ["float", "double"])
-def test_the_plan_is_what_the_kernel_does(
-    dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def adds(node: Node) -> bool:
+    """Tell whether a node adds to a sum in registers something that it reads."""
+    if isinstance(node, Compute):
+        return node.target.buffer.space == "register" and node.target in node.reads
+    return isinstance(node, Perform) and node.instruction.adds and not node.instruction.atomic
+
+
+def trips(loop: For) -> int:
+    """Return how often a loop runs, once if nobody knows."""
+    end = loop.condition.operands[1] if isinstance(loop.condition, Apply) else None
+    known = (loop.lower, end, loop.step)
+    values = [one.value for one in known if isinstance(one, Constant)]
+    return constant_trips(loop) or (len(range(*values)) if len(values) == len(known) else 1)
+
+
+def in_a_turn(nodes: Sequence[Node], name: str) -> int:
+    """Return how often a turn adds, by an instruction or plainly, in the branch with most."""
+    found = 0
+    for node in nodes:
+        if isinstance(node, For):
+            found += trips(node) * in_a_turn(node.body, name)
+        elif isinstance(node, If):
+            found += max(in_a_turn(node.body, name), in_a_turn(node.orelse, name))
+        elif isinstance(node, Scope):
+            found += in_a_turn(node.body, name)
+        elif adds(node):
+            found += name == (node.instruction.name if isinstance(node, Perform) else "")
+    return found
+
+
+def turns(nodes: Sequence[Node]) -> Iterator[For]:
+    """Yield the loops over turns that add something; those over tiles are around them."""
+    for node in nodes:
+        counted = isinstance(node, For) and constant_trips(node) is not None
+        if isinstance(node, For) and not counted and isinstance(node.step, Constant):
+            if any(map(adds, every(node.body))):
+                yield node
+        elif isinstance(node, For | If | Scope):
+            yield from turns(node.body)
+
+
+def sums(loop: For) -> set[Buffer]:
+    """Return the registers that a turn adds to."""
+    targets = (one.target for one in every([loop]) if isinstance(one, Compute) and adds(one))
+    performed = (one for one in every([loop]) if isinstance(one, Perform) and adds(one))
+    written = (each for one in performed for each in one.named(one.instruction.written))
+    return {one.buffer for own in (targets, written) for one in own}
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+@pytest.mark.parametrize("seed", [0, 11])
+def test_the_plan_is_what_the_kernel_does(seed: int, kind: str, tmp_path: Path) -> None:
     source = tmp_path / "f.c"
-    source.write_text(PRODUCT.replace("TYPE", dtype), encoding="utf-8")
-    for of, row, tree in trees_of(source, 2, monkeypatch):
+    source.write_text(program(Random(seed), kind), encoding="utf-8")
+    for of, row, code in launches(source, np.random.default_rng(seed)):
 
         def at(number: Number, of: LaunchPlan = of, row: int = row) -> Number:
             return np.broadcast_to(number, len(of))[row]
 
-        lines = at(of.turned_in_registers)
-        assert tree.shared_bytes == at(of.shared_bytes)
-        assert tree.threads == at(of.block_threads)
-        names = {one.name for one in every(tree.body) if isinstance(one, Let)}
+        assert code.threads == at(of.block_threads)
+        assert code.shared_bytes == at(of.shared_bytes)
+        names = {one.name for one in every(code.body) if isinstance(one, Let)}
         assert ("lane" in names) == any(on[row] for on in of.interleaved.values())
-        turns = set[int]()
-        for number, stage in enumerate(of.stages):
+        tiles = {one.name: one for one in code.shared}
+        staged = [(number, stage) for number, stage in enumerate(of.stages) if at(stage.on)]
+        assert len(tiles) == len(staged)
+        in_registers = bool(at(of.turned_in_registers))
+        buffered = 0
+        for number, stage in staged:
             (array,) = {one.access.array for one in of.readers(number)}
-            tile = tile_of(tree, array)
-            assert (tile is not None) == bool(at(stage.on))
-            if tile is None:
-                continue
             first, second = (int(at(size)) for size in stage.declared)
             extents = [second, first] if at(stage.transposed) else [first, second]
-            buffers = int(at(stage.buffers))
-            turns.add(buffers)
-            assert numbers(tile) == ([buffers, *extents] if buffers > 1 else extents)
-            copies = [
-                one
-                for one in every(tree.body)
-                if isinstance(one, Copy) and one.target.buffer == tile
-            ]
-            width = int(at(stage.width))
-            assert {one.width for one in copies} == ({1, width} if not lines else {1})
-            assert any(one.source.buffer.space == "register" for one in copies) == lines
+            buffers, width = int(at(stage.buffers)), int(at(stage.width))
+            assert numbers(tiles[array]) == ([buffers, *extents] if buffers > 1 else extents)
+            nodes = (one for one in every(code.body) if isinstance(one, Copy))
+            copies = [one for one in nodes if one.target.buffer == tiles[array]]
+            assert {one.width for one in copies} == ({1} if in_registers else {1, width})
+            through = any(one.source.buffer.space == "register" for one in copies)
+            assert through == in_registers
             assert any(one.ahead for one in copies) == (buffers > 1)
-        assert barriers_of_a_turn(tree, "k0") == (1 if max(turns) > 1 else 2)
+            buffered = max(buffered, buffers)
+        adding = list(turns(code.body))
+        assert adding
+        for loop in adding:
+            assert sum(one.size_bytes // 4 for one in sums(loop)) == at(of.held_words)
+            assert barriers(loop.body) == (0 if not staged else 1 if buffered > 1 else 2)
+            check_operations(of, loop, code, at)
+
+
+def check_operations(
+    of: LaunchPlan, loop: For, code: Kernel, at: Callable[[Number], Number]
+) -> None:
+    """Compare instructions, products of threads and operands ahead of a turn with the plan."""
+    for own in of.contracts.values():
+        steps = of.tile[own.product.sum_loop] / own.instruction.steps
+        count = at(own.terms * own.matrices * steps)
+        assert in_a_turn(loop.body, own.instruction.name) == count
+    plain = [one for one in of.computes if one.serial and not one.contract]
+    assert in_a_turn(loop.body, "") == sum(at(one.points * of.tile["k"]) for one in plain)
+    declared = [one.buffer for one in every(code.body) if isinstance(one, Declare)]
+    if of.contracts:
+        fragments = [one.layout.extents for one in declared if one.name.startswith("fragment")]
+        assert all((len(one) == 3) == bool(at(of.loads_ahead)) for one in fragments)
+    else:
+        ahead = bool(at(plain[0].ahead))
+        assert any("_step" in one.name for one in declared) == ahead
 
 
 @pytest.mark.parametrize("dtype", ["double", "half"])
-@pytest.mark.parametrize("name", ["atax", "gemm", "mvt", "syrk"])
+@pytest.mark.parametrize("name", ["atax", "syrk"])
 def test_selected_layouts_leave_nothing_of_their_plan_out(
     name: str, dtype: Literal["double", "half"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,7 +245,7 @@ def test_selected_layouts_leave_nothing_of_their_plan_out(
         found.append(list(left_out(plan, kernel)))
         return found[-1]
 
-    monkeypatch.setattr(region, "left_out", kept)
+    monkeypatch.setattr(generate, "left_out", kept)
     eatss.codegen(data_directory("kernels") / f"{name}.c", gpu="h200", dtype=dtype, cache=False)
     assert found
     assert not any(found)
