@@ -1,6 +1,7 @@
-"""Steps of plain products add what the loop added, in its order, of operands that are there.
+"""Steps add what the loop added, in its order, of operands that were loaded a step before.
 
-What is computed is followed by a small machine: a sum is the list of what was added to it.
+What threads and warps compute is followed by a small machine: a sum is the list of what was added
+to it. Copies that are spread stand between loads and products.
 """
 
 from __future__ import annotations
@@ -14,35 +15,39 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from eatss.lower.instructions.products import MMA_F64_16X8X4
 from eatss.lower.kernel.nodes import (
     AllFinite,
     Buffer,
+    Commit,
     Compute,
     Copy,
     Declare,
     Element,
+    Evaluate,
     Extents,
     Fill,
     For,
     If,
     Let,
     Node,
+    Perform,
     Scope,
     Source,
+    Steps,
 )
 from eatss.lower.kernel.uses import constant_trips, every, inside, with_expressions
 from eatss.lower.transform.operands_ahead import plain_steps
-from eatss.lower.transform.register_prefetch import StepsAhead
+from eatss.lower.transform.register_prefetch import Prefetch, Shares, StepsAhead
 from eatss.plan.contract import (
     FRAGMENT_PLACES,
     MOST_IN_A_TURN,
     MOST_UNROLLED,
-    OPERAND_REUSE,
     UNROLLED_A_THREAD,
+    parts_behind,
     steps_of_a_part,
-    unrolled,
 )
-from eatss.polyhedral.expression import ElementType
+from eatss.polyhedral.expression import ElementType, Read
 from eatss.program import (
     Apply,
     Constant,
@@ -57,7 +62,7 @@ from eatss.program import (
 from tests.examples import examples
 
 THREADS = 256
-PLENTY = 10_000
+PLENTY, MANY = 10_000, 16
 TOLD = Source(line=1, text="C[i][j] += A[i][k] * B[k][j];")
 Value = tuple[Any, ...]
 Place = tuple[str, tuple[int, ...]]
@@ -131,6 +136,7 @@ class Machine:
     held: dict[Place, Value] = field(default_factory=dict)
     sums: dict[Place, list[Value]] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
+    copied: list[int] = field(default_factory=list)
 
     def run(self, nodes: Sequence[Node], names: Mapping[str, int], turn: int) -> None:
         """Run nodes of which those behind a :class:`Fill` are of the next turn."""
@@ -152,22 +158,43 @@ class Machine:
                 case Fill():
                     turn += 1
                     self.events.append("turn")
-                case Copy():
-                    assert node.source.buffer in BOXES
-                    self.held[self._place(node.target, names)] = self._read(
-                        node.source, names, turn
-                    )
-                    self.events.append("load")
-                case Compute():
-                    values = tuple(self._read(one, names, turn) for one in node.reads[1:])
-                    self.sums.setdefault(self._place(node.target, names), []).append(values)
-                    self.events.append("add")
                 case _:
-                    assert isinstance(node, Declare | Source | AllFinite)
+                    self._do(node, names, turn)
+
+    def _do(self, node: Node, names: Mapping[str, int], turn: int) -> None:
+        match node:
+            case Copy() if node.ahead:
+                self.copied.append(evaluate(node.target.subscripts[0], names))
+                self.events.append("copy")
+            case Copy():
+                self._load(node.target, node.source, names, turn)
+            case Evaluate():
+                self._load(node.target, node.reads[0], names, turn)
+            case Compute():
+                self._add(node.target, node.reads[1:], names, turn)
+            case Perform():
+                factors = [one for name, own in node.operands if name != "d" for one in own]
+                self._add(node.named("d")[0], factors, names, turn)
+            case Commit():
+                self.events.append("commit")
+            case _:
+                assert isinstance(node, Declare | Source | AllFinite)
+
+    def _load(self, to: Element, of: Element, names: Mapping[str, int], turn: int) -> None:
+        assert of.buffer.space == "shared"
+        self.held[self._place(to, names)] = self._read(of, names, turn)
+        self.events.append("load")
+
+    def _add(
+        self, to: Element, reads: Sequence[Element], names: Mapping[str, int], turn: int
+    ) -> None:
+        values = tuple(self._read(one, names, turn) for one in reads)
+        self.sums.setdefault(self._place(to, names), []).append(values)
+        self.events.append("add")
 
     def _read(self, one: Element, names: Mapping[str, int], turn: int) -> Value:
         place = self._place(one, names)
-        if one.buffer in BOXES:
+        if one.buffer.space == "shared":
             return (*place, turn)
         if one.buffer in SUMS:
             return (*place, len(self.sums.get(place, ())))
@@ -400,32 +427,6 @@ def test_what_is_refused(case: str) -> None:
     assert steps_ahead(refused()[case]) is None
 
 
-def test_bounds_are_as_they_are_told() -> None:
-    enough = MOST_UNROLLED // UNROLLED_A_THREAD
-    assert enough * UNROLLED_A_THREAD == MOST_UNROLLED
-    assert enough <= THREADS
-    for products, threads in (
-        (MOST_UNROLLED, enough),
-        (MOST_UNROLLED, THREADS),
-        (MOST_UNROLLED, 1024),
-        (512, 64),
-    ):
-        assert unrolled(2, products // 2, threads)
-        assert not unrolled(2, products // 2 + 1, threads)
-        assert unrolled(products, 1, threads)
-        assert unrolled(6, products // 4, threads)  # four steps are kept: two, and two behind
-        assert not unrolled(6, products // 4 + 1, threads)
-    assert not unrolled(2, MOST_UNROLLED // 2, enough - 1)
-    for count, most in (
-        (2, MOST_UNROLLED // 2),
-        (6, MOST_UNROLLED // 4),
-        (32, MOST_IN_A_TURN // 32),
-    ):
-        assert steps_ahead([steps(count, tile(4, most // 4))]) is not None
-        assert steps_ahead([steps(count, tile(4, most // 4 + 1))]) is None
-    assert OPERAND_REUSE * (4 + 4) == 4 * 4
-
-
 def test_registers_have_room_for_sums_and_two_steps() -> None:
     for own, words in (
         ([tile(4, 4)], 2 * (4 + 4)),
@@ -436,3 +437,124 @@ def test_registers_have_room_for_sums_and_two_steps() -> None:
         rest, needed = [steps(2, *own)], 8 * 8 + words + FRAGMENT_PLACES
         assert steps_ahead(rest, needed) is not None
         assert steps_ahead(rest, needed - 1) is None
+
+
+def nest(number: int, count: int, *, threads: bool = False) -> Steps:
+    """Return steps of products of warps or threads: both factors are elements of a box."""
+    counter, box = f"step{number}", buffer(f"box{number}", "shared", 64)
+    fragments = [at(buffer(f"{name}{number}", "register", 1), ZERO) for name in "ab"]
+    loads = [
+        Evaluate(
+            statement=cast("Any", None),
+            part=Read(access=0),
+            target=one,
+            reads=(at(box, Name(counter)),),
+            types={},
+        )
+        for one in fragments
+    ]
+    own, (a, b) = at(SUMS[0], ZERO), fragments
+    operands = (("d", (own,)), ("a", (a,)), ("b", (b,)))
+    by_warps = Perform(instruction=MMA_F64_16X8X4, operands=operands)
+    declared = [Declare(buffer=one.buffer) for one in fragments]
+    products = (TOLD, compute(own, a, b) if threads else by_warps)
+    return Steps(counter=counter, count=count, loads=(*declared, *loads), products=products)
+
+
+COUNTS = st.one_of(
+    st.integers(1, 4).map(lambda half: [2 * half]),
+    st.lists(st.integers(1, 5), min_size=2, max_size=3),
+)
+
+
+@given(COUNTS, st.integers(1, 3))
+def test_each_step_multiplies_what_was_loaded_for_it(counts: list[int], turns: int) -> None:
+    found = StepsAhead.of([nest(number, count) for number, count in enumerate(counts)], PLENTY)
+    assert found is not None
+    machine = Machine()
+    machine.run(found.first(), {}, 0)
+    for turn in range(turns):
+        machine.run(found.turn((NEXT_TURN, *found.first())), {}, turn)
+    assert [*machine.sums.values()] == [
+        [
+            ((f"box{number}", (step,), turn),) * 2
+            for turn in range(turns)
+            for number, count in enumerate(counts)
+            for step in range(count)
+        ]
+    ]
+    assert machine.events[:4] == ["load", "load"] * 2  # two steps are loaded before the first
+
+
+def written(nodes: Sequence[Node]) -> int:
+    """Return how many products code has, of a loop that is unrolled those of all turns."""
+    count = 0
+    for node in nodes:
+        if isinstance(node, For):
+            whole = constant_trips(node) if node.unroll == "whole" else 1
+            assert whole is not None
+            count += whole * written(node.body)
+        elif isinstance(node, Scope):
+            count += written(node.body)
+        else:
+            count += isinstance(node, Compute)
+    return count
+
+
+def copies(count: int) -> tuple[Node, ...]:
+    """Return the copies of a turn: so many elements of a box."""
+    to = at(buffer("box", "shared", 64), Name("e"))
+    return (loop("e", count, Copy(target=to, source=to, ahead=True)),)
+
+
+@given(COUNTS, st.integers(1, 17), st.integers(2, 4))
+def test_copies_stand_between_loads_and_products(
+    counts: list[int], copied: int, stages: int
+) -> None:
+    found = StepsAhead.of([nest(number, count) for number, count in enumerate(counts)], PLENTY)
+    assert found is not None
+    shares = found.shares(copies(copied), stages, PLENTY)
+    if shares is None:
+        assert counts[0] <= 2 or (stages == 2 and sum(counts) // 2 < 2)
+        return
+    assert found.shares(copies(copied), stages, 0) == shares  # loads of copies are in no registers
+    steps = copying_steps(found, shares, copied, sum(counts))
+    assert steps <= (sum(counts) / 2 if stages == 2 else counts[0] - 1)
+
+
+def copying_steps(found: StepsAhead, shares: Shares, copied: int, count: int) -> int:
+    """Return how many steps copy; they are the first, and copy between loads and products."""
+    machine = Machine()
+    machine.run(found.first(), {}, 0)
+    machine.run(found.whole_turn((NEXT_TURN, *found.first()), shares), {}, 0)
+    (added,) = machine.sums.values()
+    assert len(added) == count
+    assert machine.copied == list(range(copied))
+    events = " ".join(machine.events)
+    assert events.count("commit") == 1
+    in_front, _, behind = events.partition(" commit ")
+    assert "copy" not in behind
+    assert "turn" in behind
+    steps = in_front.removeprefix("load load ").split(" add")
+    assert steps.pop() == ""
+    assert all(one.strip().startswith("load load copy") for one in steps)
+    return len(steps)
+
+
+@given(st.integers(2, 30).map(lambda half: 2 * half), st.integers(1, 6), st.integers(1, 60))
+def test_many_copies_stand_among_products_of_threads(count: int, threads: int, copied: int) -> None:
+    alone = Prefetch(phases=(nest(0, count, threads=True),))
+    whole = StepsAhead(votes=(), tests=(), steps=(alone,), orelse=())
+    found = whole.in_parts(threads, set())
+    shares = found.shares(copies(copied), 2, PLENTY)
+    size = steps_of_a_part(count, 1, threads)
+    first, behind = parts_behind(count, 1, threads) if size else (count // 2, 0)
+    if copied < MANY or first < 2:
+        assert shares is None
+        return
+    assert shares is not None
+    assert copying_steps(found, shares, copied, count) <= first
+    nodes = found.whole_turn((), shares)
+    assert written(nodes) <= UNROLLED_A_THREAD * threads
+    steps = [one.step for one in every(nodes) if isinstance(one, For) and one.unroll == 1]
+    assert steps == ([Constant(behind)] if size else [])
