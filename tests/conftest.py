@@ -50,7 +50,7 @@ _FOR_OTHER_TESTS = ("jinja2", "nbclient", "nbformat", "pandas", "scipy")
 
 # a machine that only measures has tests of what measures; these folders share what needs the rest
 if any(importlib.util.find_spec(name) is None for name in _SELECTING):
-    collect_ignore = ["frontend", "kernel", "kernels", "lower", "model", "polyhedral"]
+    collect_ignore = ["choose", "frontend", "kernels", "lower", "polyhedral"]
 
 
 class _Module(pytest.Module):

@@ -1,4 +1,4 @@
-"""Which sums of products warps compute: what is offered is what the generator then does."""
+"""Which sums of products warps compute, and what they must not take."""
 
 from __future__ import annotations
 
@@ -7,21 +7,27 @@ from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import numpy as np
 import pytest
 
 import eatss
+from eatss.analysis.layout import Candidates, WarpUse
 from eatss.analysis.structure import Structure
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose.cuda import structure_of
+from eatss.cost.cuda_model import CudaModel
 from eatss.lower.structures import structures_for
 from eatss.program import Program
+from eatss.session.session import Session
+from eatss.verify import verify
+from tests.lower.test_stream_k import MMA, checked
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
 H200 = load_profile("h200")
-MMA = "mma_f64_16x8x4"
 KERNELS = sorted(data_directory("kernels").glob("*.c"))
 PROGRAMS = sorted((Path(__file__).parents[2] / "benchmarks" / "programs").glob("*.c"))
 
@@ -169,3 +175,243 @@ void f(double C[N][N], double A[N][N], double B[N][N], double d[N]) {{
 )
 def test_only_sums_of_products_are_offered(statement: str, found: bool) -> None:
     assert bool(offered(ELSEWHERE.format(statement=statement), "h200")) == found
+
+
+OTHERS_MMA = "eatss_mma_16x8x4("
+
+
+def product(
+    value: str,
+    *,
+    bounds: tuple[str, str, str] = ("N", "N", "N"),
+    steps: tuple[str, str, str] = ("i++", "j++", "k++"),
+    scalar: str = "alpha",
+    names: tuple[str, str] = ("A", "B"),
+) -> str:
+    """Return a program that adds a value to ``C[i][j]``, over three loops."""
+    (rows, columns, sums), (first, second) = bounds, names
+    along_i, along_j, along_k = steps
+    return f"""
+#define N 1000
+void f(double {scalar}, double x[N], double C[N][N], double {first}[N][N], double {second}[N][N])
+{{
+#pragma scop
+    for (int i = 0; i < {rows}; {along_i})
+        for (int j = 0; j < {columns}; {along_j})
+            for (int k = 0; k < {sums}; {along_k})
+                C[i][j] += {value};
+#pragma endscop
+}}
+"""
+
+
+def kernel_text(program: eatss.Program) -> str:
+    return program.text.partition("__global__")[2].partition("#ifndef")[0]
+
+
+def forced(source: str, **keywords: object) -> eatss.Program:
+    """Return a program whose layout is one for tensor cores, whatever would be selected."""
+    given = {"tiles": {"i": 64, "j": 64, "k": 16}, "block": (16, 8), **keywords}
+    return eatss.codegen(
+        source,
+        gpu="h200",
+        placements={"A": "shared", "B": "shared"},
+        instructions=["mma_f64_16x8x4"],
+        **given,  # type: ignore[arg-type]
+    )
+
+
+def test_boxes_of_short_loops_have_a_place_for_all_that_is_read(tmp_path: Path) -> None:
+    source = product("A[i][k] * B[k][j]", bounds=("70", "65", "15"))
+    folder = tmp_path / "program"
+    eatss.codegen(source, gpu="h200", output=folder)
+    assert verify(folder, device="cpu").ok
+    selected = eatss.select(source, gpu="h200", target="cuda").kernels[0]
+    assert selected.warps is None or int("15") >= dict(selected.tile_sizes)["k"]
+
+
+def test_rows_that_are_fewer_than_a_tile_are_left_to_plain_code() -> None:
+    source = product("A[i][k] * B[k][j]", bounds=("20", "20", "32"))
+    assert OTHERS_MMA not in kernel_text(forced(source))
+
+
+@pytest.mark.parametrize("value", ["i * A[i][k] * B[k][j]", "N * A[i][k] * B[k][j]"])
+def test_a_counter_is_no_factor_of_a_matrix(value: str) -> None:
+    source = product(value.replace("N *", "(i + N) *"))
+    assert eatss.select(source, gpu="h200", target="cuda").kernels[0].warps is None
+    assert OTHERS_MMA not in kernel_text(forced(source))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "steps"),
+    [
+        (("N", "N", "N"), ("i += 2", "j++", "k += 3")),
+        (("100", "100 - i", "100 - i - j"), ("i++", "j++", "k++")),
+    ],
+)
+def test_tiles_that_are_never_full_are_not_selected_for_tensor_cores(
+    bounds: tuple[str, str, str], steps: tuple[str, str, str]
+) -> None:
+    source = product("A[i][k] * B[k][j]", bounds=bounds, steps=steps)
+    assert eatss.select(source, gpu="h200", target="cuda").kernels[0].warps is None
+
+
+@pytest.mark.parametrize("scalar", ["stage"])
+def test_a_scalar_keeps_its_name(scalar: str) -> None:
+    source = product(f"{scalar} * A[i][k] * B[k][j]", scalar=scalar)
+    text = kernel_text(forced(source, stages=3))
+    assert OTHERS_MMA in text
+    assert f"int {scalar} =" not in text
+    assert f"double {scalar}[" not in text
+
+
+@pytest.mark.parametrize("array", ["wide_B"])
+def test_an_array_keeps_its_name(array: str) -> None:
+    source = product(f"{array}[i][k] * B[k][j]", names=(array, "B"))
+    text = kernel_text(
+        eatss.codegen(
+            source,
+            gpu="h200",
+            tiles={"i": 64, "j": 64, "k": 16},
+            block=(16, 8),
+            placements={array: "shared", "B": "shared"},
+            instructions=["mma_f64_16x8x4"],
+            stages=3,
+        )
+    )
+    assert OTHERS_MMA in text
+    assert not any(f"{kind} {array} =" in text for kind in ("int", "bool", "const int"))
+    assert f"double {array}[" not in text.partition("{")[2]
+
+
+def test_boxes_beside_wide_copies_begin_where_these_may() -> None:
+    """A box of one row and one more element would put the next one eight bytes off."""
+    source = product("x[j] * A[i][k] * B[k][j]").replace(
+        "C[i][j] +=", "C[i][j] += x[j + 1] * A[i][k] * B[k][j]; C[i][j] +="
+    )
+    source = source.replace("k++)", "k++) {").replace(
+        "x[j] * A[i][k] * B[k][j];", "x[j] * A[i][k] * B[k][j]; }"
+    )
+    source = source.replace("j < N;", "j < N - 1;")
+    placements = {"A": "shared", "B": "shared", "x": "shared"}
+    program = eatss.codegen(
+        source,
+        gpu="h200",
+        tiles={"i": 64, "j": 64, "k": 16},
+        block=(16, 8),
+        placements=placements,
+        instructions=["mma_f64_16x8x4"],
+        stages=2,
+    )
+    struct = program.text.partition("_shared {")[2].partition("};")[0]
+    rows = [
+        int(line.rpartition("[")[2].partition("]")[0])
+        for line in struct.splitlines()
+        if "[" in line
+    ]
+    assert len(rows) >= 2
+    assert all(row % 2 == 0 for row in rows)
+
+
+CARD = load_profile("h200")
+SOURCE = """
+#ifndef NI
+#define NI 1000
+#endif
+#ifndef NJ
+#define NJ 1200
+#endif
+#ifndef NK
+#define NK 900
+#endif
+void products(double alpha, double C[NI][NJ], double D[NI][NJ], double A[NI][NK], double B[NK][NJ],
+              double E[NI][NK], double F[NK][NJ])
+{
+#pragma scop
+  for (int i = 0; i < NI; i++)
+    for (int j = 0; j < NJ; j++)
+      for (int k = 0; k < NK; k++) {
+        STATEMENT
+      }
+#pragma endscop
+}
+"""
+IN_TILES: dict[str, Any] = {"tiles": {"i": 32, "j": 32, "k": 16}, "block": {"i": 16, "j": 8}}
+SIZES = [
+    {"NI": 41, "NJ": 38, "NK": 45},  # tiles at edges, whole but for zeros
+    {"NI": 64, "NJ": 32, "NK": 48},
+    {"NI": 5, "NJ": 3, "NK": 1},
+    {"NI": 33, "NJ": 34, "NK": 0},
+]
+FORMS = {
+    "subtracted": "C[i][j] -= A[i][k] * B[k][j] + alpha * E[i][k] * F[k][j];",
+    "of complex numbers": """
+        C[i][j] += A[i][k] * B[k][j] - E[i][k] * F[k][j];
+        D[i][j] += A[i][k] * F[k][j] + E[i][k] * B[k][j];""",
+}
+
+
+def source_of(form: str) -> str:
+    return SOURCE.replace("STATEMENT", form)
+
+
+@pytest.mark.parametrize("name", ["subtracted", "of complex numbers"])
+def test_each_product_is_right_at_all_sizes(name: str, tmp_path: Path) -> None:
+    stages = Random(name).choice([1, 2, 3])
+    source = source_of(FORMS[name])
+    program = checked(source, tmp_path, SIZES, instructions=[MMA], stages=stages, **IN_TILES)
+    statements = {"S0", "S1"} if "D[i][j]" in FORMS[name] else {"S0"}
+    assert computed(program, MMA) == statements
+    assert all(kernel.regroups for kernel in program.kernels)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "C[i][j] += A[i][k] * B[k][j] + E[i][k];",  # the second is no product of two matrices
+        "C[i][j] += A[i][k] * B[k][j] + E[i][k] * F[i][j];",
+        "C[i][j] += (A[i][k] * B[k][j] + 1) * F[k][j];",
+        "C[i][j] = A[i][k] * B[k][j] - C[i][j];",
+    ],
+)
+def test_what_adds_something_else_has_no_products(statement: str) -> None:
+    source = source_of(statement).replace("F[NK][NJ]", "F[NK > NI ? NK : NI][NJ]")
+    program = eatss.inspect(source, cut="eatss")
+    found = structures_for(program, CARD)
+    assert all(one.instruction is None for own in found.values() for one in own)
+
+
+def expected_of(statements: str) -> tuple[float, float]:
+    """Return time and energy that are expected of one layout in which warps multiply."""
+    program = Session(source_of(statements)).symbolic.program
+    (facts,) = program.facts
+    structure = next(
+        one
+        for one in structures_for(program, CARD)[facts.name]
+        if one.instruction is not None and one.shared_loop is None
+    )
+
+    layout = Candidates(
+        structure=structure,
+        tile_sizes=(("i", 128), ("j", 96), ("k", 16)),
+        block=(("i", 32), ("j", 8)),
+        staged={one: 1 for cut in structure.launches for one in cut.stageable},
+        warps=WarpUse(instruction=MMA, stages=3),
+    )
+    found = CudaModel.of(facts, CARD).columns(layout.map(lambda one: np.array([one]))).total
+    return float(found.time_s[0]), float(found.energy_j[0])
+
+
+def test_they_are_expected_to_take_what_two_statements_take() -> None:
+    apart = "C[i][j] += A[i][k] * B[k][j]; C[i][j] += E[i][k] * F[k][j];"
+    one = expected_of("C[i][j] += A[i][k] * B[k][j];")
+    together = expected_of("C[i][j] += A[i][k] * B[k][j] + E[i][k] * F[k][j];")
+    assert together == pytest.approx(expected_of(apart), rel=0.005)
+    assert together[0] > 1.8 * one[0]
+
+
+def test_their_order_is_kept_where_that_is_asked_for(tmp_path: Path) -> None:
+    source = source_of(FORMS["subtracted"])
+    program = checked(source, tmp_path, SIZES[:2], strict_fp=True, **IN_TILES)
+    assert program.kernels[0].bit_exact
+    assert "C_r[ri][rj] -= sh.A" in program.text

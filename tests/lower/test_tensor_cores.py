@@ -1,20 +1,46 @@
-"""Products by tensor cores, and copies that run ahead: right at every size, and faults are seen."""
+"""Products by tensor cores: right at every size, in TF32 within a bound, also of differences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import eatss
 from eatss.base.shipped import data_directory
 from eatss.base.targets import CUDA
+from eatss.cards import load_profile
+from eatss.cards.profile import Tf32
+from eatss.lower.instructions.products import MMAS_OF_BYTES
 from eatss.lower.mapping import MappedLoop, Mapping, in_warps
 from eatss.lower.pieces import NameTable
+from eatss.lower.products import warp_instructions
 from eatss.lower.recipe import CodegenOptions
-from eatss.program import Program
+from eatss.lower.structures import structures_for
+from eatss.polyhedral.expression import (
+    Binary,
+    Cast,
+    ElementType,
+    Expression,
+    Literal,
+    Read,
+    Unary,
+    added_to,
+)
+from eatss.program import KernelCode, Program
 from eatss.verify import Verification
+from tests.lower.test_products import computed
+from tests.lower.test_stream_k import MMA, checked
+from tests.lower.test_stream_k import product as product_text
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
 
 Generate = Callable[..., Program]
 Check = Callable[..., Verification]
@@ -143,3 +169,278 @@ def test_threads_in_boxes_of_lanes_are_all_threads(rows: int, columns: int) -> N
 def test_threads_that_do_not_fill_boxes_stay_as_they_are(rows: int, columns: int) -> None:
     mapping = Mapping(mapped=(mapped("i", rows, 0), mapped("j", columns, 1)), serial=())
     assert in_warps(mapping, (8, 4), NameTable()) == mapping
+
+
+GEMM = data_directory("kernels") / "gemm.c"
+INSTRUCTIONS: dict[Tf32, str] = {"on": "mma_tf32_16x8x8", "split": "mma_3xtf32_16x8x8"}
+TF32_SIZES = [{"NI": 37, "NJ": 70, "NK": 21}, {"NI": 64, "NJ": 64, "NK": 48}]
+FEW_STEPS = [{"NI": 64, "NJ": 64, "NK": 16}]
+
+
+def small(choice: Tf32, generate: Generate) -> Program:
+    options = CodegenOptions(
+        tile_sizes=(("", (("i", 32), ("j", 64), ("k", 16))),),
+        block=(("", (16, 8)),),
+        placements=(("A", "shared"), ("B", "shared")),
+        instructions=(INSTRUCTIONS[choice],),
+        stages=3,
+    )
+    return generate("gemm", dtype="float", options=options)
+
+
+def only(program: Program) -> KernelCode:
+    (kernel,) = program.kernels
+    return kernel
+
+
+@pytest.mark.parametrize("choice", INSTRUCTIONS)
+def test_a_product_is_within_its_bound(
+    choice: Tf32, generate: Generate, verify_kernel: Check
+) -> None:
+    program = small(choice, generate)
+    assert f"{INSTRUCTIONS[choice]}: computes S1" in only(program).notes
+    found = verify_kernel(program, TF32_SIZES)
+    assert (found.status, found.message) == ("ok", "")
+    assert not found.bit_equal
+    (bound,) = only(program).rounded_sums
+    assert str(bound) in only(program).notes
+    assert (bound.statements, bound.element_type) == (("S1",), "float")
+
+
+TF32_BROKEN: dict[str, tuple[Tf32, str, str, list[dict[str, int]]]] = {
+    "factors of eight bits": (
+        "on", "value), 0xffffe000u)", "value), 0xffff0000u)", TF32_SIZES,
+    ),
+    "what is left of the first factor is dropped": (
+        "split", "part == 0 ? eatss_tf32_rest(a)", "part == 0 ? 0", FEW_STEPS,
+    ),
+    "what is left of the second factor is dropped": (
+        "split", "part == 1 ? eatss_tf32_rest(b)", "part == 1 ? 0", FEW_STEPS,
+    ),
+    "the other half of the steps": ("on", "k % 2) + slot / 2", "1 - k % 2) + slot / 2", TF32_SIZES),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["factors of eight bits", "the other half of the steps"])
+def test_a_fault_is_beyond_the_bound(name: str, generate: Generate, broken: Check) -> None:
+    choice, before, after, sizes = TF32_BROKEN[name]
+    assert broken(small(choice, generate), before, after, sizes).status == "wrong result"
+
+
+def test_a_plan_that_says_nothing_of_rounding_does_not_pass(
+    generate: Generate, verify_kernel: Check
+) -> None:
+    program = small("on", generate)
+    silent = replace(only(program), rounded_sums=())
+    text = program.text.replace("*/", " */", 1) + "\n"  # it is verified apart from the other one
+    found = verify_kernel(replace(program, kernels=(silent,), text=text), FEW_STEPS)
+    assert found.status == "wrong result"
+
+
+def test_only_a_request_makes_tensor_cores_multiply_floats() -> None:
+    card = load_profile("h200")
+    bytes_ = [one.name for one in MMAS_OF_BYTES]
+    names = {
+        choice: [one.name for one in warp_instructions(card, choice) if one.name not in bytes_]
+        for choice in ("off", "on", "split")
+    }
+    assert names == {
+        "off": ["mma_f64_16x8x4", "mma_f16_16x8x16"],
+        "on": ["mma_f64_16x8x4", "mma_tf32_16x8x8", "mma_f16_16x8x16"],
+        "split": ["mma_f64_16x8x4", "mma_3xtf32_16x8x8", "mma_f16_16x8x16"],
+    }
+    # FP32 units of this card are as fast as its tensor cores are with floats
+    halves, *others = (one.name for one in warp_instructions(load_profile("rtx4090"), "on"))
+    assert (halves, others) == ("mma_f16_16x8x16", bytes_)
+
+
+@pytest.mark.parametrize("choice", ["on"])
+def test_the_model_chooses_sizes_for_it(choice: Tf32) -> None:
+    defines: dict[str, str | int] = {"DATA_TYPE": "float", "NI": 2000, "NJ": 2000, "NK": 2000}
+    (kernel,) = eatss.select(GEMM, gpu="h200", target="cuda", defines=defines, tf32=choice).kernels
+    (plain,) = eatss.select(GEMM, gpu="h200", target="cuda", defines=defines).kernels
+    assert plain.warps is None
+    assert kernel.warps is not None
+    assert kernel.warps.instruction == INSTRUCTIONS[choice]
+    assert kernel.predicted is not None
+    assert plain.predicted is not None
+    assert kernel.predicted.energy_j < plain.predicted.energy_j
+    program = eatss.codegen(GEMM, gpu="h200", defines=defines, tf32=choice)
+    assert f"{INSTRUCTIONS[choice]}: computes S1" in only(program).notes
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"gpu": "h200", "tf32": "on", "strict_fp": True}, "EATSS-K019"),
+        ({"gpu": "h200", "tf32": "split", "strict_fp": True}, "EATSS-K019"),
+        ({"gpu": "v100", "tf32": "on"}, "EATSS-M001"),
+        ({"gpu": "h200", "tf32": "yes"}, "EATSS-C004"),
+        ({"gpu": "h200", "tf32": "on", "objective": "paper"}, "EATSS-M001"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options: dict[str, object], code: str) -> None:
+    with pytest.raises(eatss.InputError) as raised:
+        eatss.codegen(GEMM, defines={"DATA_TYPE": "float"}, **options)  # type: ignore[arg-type]
+    assert raised.value.code == code
+
+
+TYPES = [ElementType.DOUBLE, ElementType.FLOAT, ElementType.INT32, ElementType.UINT32]
+TARGET = 0
+
+
+def minus(value: Expression) -> Expression:
+    return Binary(operator="-", left=Read(access=TARGET), right=value)
+
+
+def times(*parts: Expression) -> Expression:
+    first, *others = parts
+    for one in others:
+        first = Binary(operator="*", left=first, right=one)
+    return first
+
+
+def added(value: Expression, types: Sequence[ElementType]) -> Expression | None:
+    return added_to(value, lambda one: one == Read(access=TARGET), lambda access: types[access])
+
+
+def value_of(value: Expression, numbers: Sequence[float]) -> float:
+    if isinstance(value, Read):
+        return numbers[value.access]
+    if isinstance(value, Unary):
+        return -value_of(value.operand, numbers)
+    assert isinstance(value, Binary)
+    left, right = value_of(value.left, numbers), value_of(value.right, numbers)
+    return {"*": left * right, "-": left - right, "+": left + right}[value.operator]
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=5), st.booleans())
+def test_what_is_added_is_what_was_subtracted_in_every_bit(
+    numbers: list[float], turned: bool
+) -> None:
+    reads = [Read(access=at) for at in range(1, len(numbers))]
+    subtracted = times(*reads)
+    if turned:  # a * (b * c)
+        subtracted = reads[-1]
+        for one in reads[:-1]:
+            subtracted = Binary(operator="*", left=one, right=subtracted)
+    found = added(minus(subtracted), [ElementType.DOUBLE] * len(numbers))
+    assert found is not None
+    wanted = value_of(minus(subtracted), numbers)
+    got = numbers[TARGET] + value_of(found, numbers)
+    if math.isnan(wanted):
+        assert math.isnan(got)
+    else:
+        assert (got, math.copysign(1.0, got)) == (wanted, math.copysign(1.0, wanted))
+
+
+@pytest.mark.parametrize(
+    ("factors", "found"),
+    [
+        ([Read(access=1), Read(access=1)], True),
+        ([Read(access=2), Read(access=1)], True),  # an int times a float
+        ([Read(access=1), Read(access=2)], False),
+        ([Read(access=3)], False),  # its negation is another number
+        ([Cast(element_type=ElementType.FLOAT, operand=Read(access=3))], True),
+        ([Literal(text="2.0f", element_type=ElementType.FLOAT)], True),
+    ],
+)
+def test_only_floating_point_numbers_are_negated(factors: list[Expression], found: bool) -> None:
+    assert (added(minus(times(*factors)), TYPES) is not None) == found
+    turned = Binary(operator="-", left=times(*factors), right=Read(access=TARGET))
+    assert added(turned, TYPES) is None
+
+
+IN_TILES: dict[str, Any] = {
+    "tiles": {"i": 32, "j": 32, "k": 16},
+    "block": {"i": 16, "j": 8},
+    "placements": {"A": "shared", "B": "shared"},
+}
+SUBTRACTED_SIZES = [
+    {"NI": 41, "NJ": 38, "NK": 45},
+    {"NI": 64, "NJ": 32, "NK": 48},
+    {"NI": 5, "NJ": 3, "NK": 1},
+]
+
+
+@pytest.mark.parametrize("value", ["A[i][k] * B[k][j]"])
+def test_tensor_cores_compute_them(value: str, tmp_path: Path) -> None:
+    source = product_text(f"C[i][j] -= {value};").replace("DATA_TYPE", "double")
+    program = checked(source, tmp_path, SUBTRACTED_SIZES, instructions=[MMA], stages=3, **IN_TILES)
+    (kernel,) = program.kernels
+    assert f"{MMA}: computes S0" in kernel.notes
+    signed = "alpha" if value.endswith("alpha") else "sh.B["
+    assert f"= -{signed}" in program.text or f"+= -{signed}" in program.text
+    assert ("alpha * sum_C_r" in program.text) == ("alpha" in value)  # once, behind the sum
+
+
+@pytest.mark.parametrize("value", ["A[i][k] * B[k][j] * A[i][k]"])
+def test_integers_are_subtracted_as_they_are(value: str, tmp_path: Path) -> None:
+    source = product_text(f"C[i][j] -= {value};").replace("DATA_TYPE C", "double C")
+    source = source.replace("DATA_TYPE", "unsigned int")
+    program = checked(source, tmp_path, SUBTRACTED_SIZES, **IN_TILES)
+    assert " -= " in program.text.partition("__global__")[2]
+
+
+CARD = load_profile("h200")
+SCATTER = """
+#ifndef NI
+#define NI 1000
+#endif
+#ifndef NK
+#define NK 1100
+#endif
+void scatter(DATA_TYPE S[NI][NI], DATA_TYPE X[NK][NI], DATA_TYPE m[NI])
+{
+#pragma scop
+  for (int i = 0; i < NI; i++)
+    for (int j = 0; j < NI; j++)
+      for (int k = 0; k < NK; k++)
+        S[i][j] += VALUE;
+#pragma endscop
+}
+"""
+CENTRED = "(X[k][i] - m[i]) * (X[k][j] - m[j])"
+DIFFERENCES_IN_TILES: dict[str, Any] = {
+    "tiles": {"i": 32, "j": 32, "k": 16},
+    "block": {"i": 16, "j": 8},
+}
+DIFFERENCES_SIZES = [
+    {"NI": 41, "NK": 45},  # tiles that all bounds cut
+    {"NI": 64, "NK": 32},
+    {"NI": 5, "NK": 1},
+    {"NI": 38, "NK": 0},
+]
+
+
+def source_of(value: str, dtype: str) -> str:
+    return SCATTER.replace("VALUE", value).replace("DATA_TYPE", dtype)
+
+
+@pytest.mark.parametrize(("dtype", "instructions"), [("double", [MMA])])
+def test_products_of_them_are_right(dtype: str, instructions: list[str], tmp_path: Path) -> None:
+    source = source_of(CENTRED.replace("2.0", "2.0" if dtype == "double" else "2.0f"), dtype)
+    options = {"instructions": instructions, "stages": 1}
+    program = checked(source, tmp_path, DIFFERENCES_SIZES, **options, **DIFFERENCES_IN_TILES)
+    assert computed(program, MMA) == ({"S0"} if instructions else set())
+
+
+def test_the_prediction_knows_the_last_turn() -> None:
+    for value, whole in ((CENTRED, False), ("(X[k][i] - m[i]) * X[k][j]", True)):
+        program = eatss.inspect(source_of(value, "double"), cut="eatss")
+        (found,) = structures_for(program, CARD).values()
+        products = [own for one in found for own in one.products]
+        assert products
+        assert all(own.ends_whole == whole for own in products)
+
+
+def test_what_is_selected_is_generated() -> None:
+    """Boxes that are filled once for a tile leave no turns that blocks could share."""
+    source = source_of(CENTRED, "float")
+    defines = {"NI": 1750, "NK": 2350}
+    selection = eatss.select(source, gpu="h200", target="cuda", defines=defines)
+    program = eatss.codegen(source, gpu="h200", defines=defines, selection=selection)
+    for chosen, made in zip(selection.kernels, program.kernels, strict=True):
+        streamed = chosen.shared_sum is not None and chosen.shared_sum.streamed
+        assert any("take equal shares" in note for note in made.notes) == streamed
+        assert not any("cannot take equal shares" in note for note in made.notes)

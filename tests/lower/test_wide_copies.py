@@ -1,4 +1,4 @@
-"""Several elements are copied at a time where rows begin at multiples of them, and nowhere else."""
+"""Copies of several elements at a time, in shares of a turn, and tiles at the edges of arrays."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import chain, product
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +17,9 @@ from eatss.lower.promotion import CopyLoop, copy_loop
 from eatss.lower.recipe import CodegenOptions
 from eatss.plan.stage import LEAST_IN_A_ROW, MOST_IN_PIECES, copied_in_rows
 from eatss.program import Constant, Program, evaluate
-from eatss.verify import verify
+from eatss.verify import Verification, verify
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
 
 Generate = Callable[..., Program]
 
@@ -154,3 +157,249 @@ def test_the_box_of_a_star_is_loaded_as_a_whole(tmp_path: Path) -> None:
     copy = staged(NEST + f"B[i][j] = {STAR};", "double A[N][N], double B[N][N]", tmp_path)
     assert "if (j0 >= 1 && j0 + 33 <= N && i0 + 33 <= N && i0 >= 1)" in copy
     assert "||" not in copy  # beside the array, each element is tested for the array's own bounds
+
+
+PRODUCT = """
+#ifndef N
+#define N 512
+#endif
+#ifndef M
+#define M 512
+#endif
+void f(TYPE C[N][M], TYPE A[N + 2][M + ROW], TYPE B[M + 2][M + ROW])
+{
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = FIRST; j < M - LAST; j++)
+      for (int k = 0; k < M; k++)
+        C[i][j] += VALUE;
+#pragma endscop
+}
+"""
+SIZES = [{"N": n, "M": m} for n, m in ((64, 64), (33, 48), (70, 100), (1, 4), (65, 31))]
+"""Some fit tiles; edges cut others in rows and columns, and one is of vectors cut in two."""
+
+
+def made(
+    folder: Path,
+    value: str = "A[i][k] * B[k][j]",
+    *,
+    dtype: str = "float",
+    row: int = 0,
+    first: int = 0,
+    last: int = 0,
+    stages: int = 2,
+) -> Program:
+    text = PRODUCT.replace("TYPE", dtype).replace("ROW", str(row)).replace("VALUE", value)
+    text = text.replace("FIRST", str(first)).replace("LAST", str(last))
+    program = eatss.codegen(
+        text,
+        gpu="h200" if dtype == "float" else "rtx4090",
+        output=folder,
+        tiles={"i": 128 if dtype == "float" else 64, "j": 128, "k": 8},
+        block={"i": 8, "j": 16},
+        share={"k": 1},
+        placements={name: "shared" for name in "AB" if f"{name}[" in value},
+        stages=stages,
+    )
+    found = verify(folder, device="cpu", sizes=SIZES)
+    assert (found.status, found.message) == ("ok", "")
+    return program
+
+
+def asked(program: Program) -> str:
+    """Return what a whole turn asks, in front of the loop and in the turn."""
+    front = re.search(r"const int plain = (.*);", program.text)
+    (test,) = re.findall(r"if \((.*k0 \+ 8 < M.*)\) \{\n", program.text)[:1]
+    return f"{front.group(1) if front else ''} && {test}"
+
+
+def test_the_edges_of_a_block_are_no_test_of_a_turn(tmp_path: Path) -> None:
+    program = made(tmp_path, stages=2)
+    assert not re.search(r"\b[ij]0 \+", asked(program))
+    assert "], x0 < N);" in program.text
+
+
+def test_vectors_that_are_there_as_a_whole_or_not_at_all_are_one_copy(tmp_path: Path) -> None:
+    text = made(tmp_path, dtype="float", row=0).text
+    assert re.search(r"eatss_copy_wide_ahead_or_clear\(&sh\.B\[.*, x1(_1)? < M\);", text)
+
+
+def test_vectors_that_an_edge_may_cut_are_copied_in_whole_tiles_only(tmp_path: Path) -> None:
+    program = made(tmp_path, first=0, last=1)
+    assert "_or_clear(&sh.B" not in program.text
+    assert "eatss_copy_wide_ahead(&sh.B" in program.text  # of tiles that are whole
+    assert "j0 + " in asked(program)
+
+
+def test_boxes_that_begin_elsewhere_are_right(tmp_path: Path) -> None:
+    made(tmp_path, "A[i + 1][k] * B[k][j]", row=4)
+
+
+Check = Callable[..., Verification]
+
+SHARES_SIZES = [
+    {"NI": 320, "NJ": 64, "NK": 192},
+    {"NI": 170, "NJ": 70, "NK": 138},
+    {"NI": 97, "NJ": 65, "NK": 131},
+    {"NI": 160, "NJ": 32, "NK": 32},
+    {"NI": 5, "NJ": 3, "NK": 1},
+    {"NI": 50, "NJ": 34, "NK": 0},
+]
+
+
+def options(rows: int, depth: int, stages: int) -> CodegenOptions:
+    return CodegenOptions(
+        tile_sizes=(("", (("i", rows), ("j", 32), ("k", depth))),),
+        block=(("", (16, 8)),),
+        instructions=("mma_f64_16x8x4",),
+        stages=stages,
+    )
+
+
+ONE, TWO, THREE, FIVE = (
+    "e = k_step",
+    "e = 2 * k_step; e < 2 * k_step + 2",
+    "e = 3 * k_step; e < 3 * k_step + 3",
+    "e = 5 * k_step; e < 5 * k_step + 5",
+)
+SPREAD = {  # rows, depth, stages: how many steps copy, of how many, and what of A and of B
+    (32, 32, 2): (4, 8, ONE, ONE),
+    (96, 16, 2): (2, 4, THREE, ONE),
+    (96, 32, 2): (4, 8, THREE, ONE),
+    (160, 16, 2): (2, 4, FIVE, ONE),
+    (96, 16, 3): (3, 4, TWO, f"{ONE}; if e < 2"),
+    (96, 16, 4): (3, 4, TWO, f"{ONE}; if e < 2"),
+}
+
+
+def plain_branch(program: Program) -> str:
+    """Return what a turn does where no copy needs tests."""
+    kernel = program.text.partition("__global__")[2]
+    return kernel.partition("for (int k0 =")[2].partition("if (plain")[2].partition("} else {")[0]
+
+
+def copying(step: str) -> list[str]:
+    """Return by which numbers a step copies, a text for each box."""
+    found = re.findall(
+        r"(?:for \(int|const int) (e = .*?);(?: \+\+e\) \{)?\n(?:\s*if \((e < \d+)\) \{)?", step
+    )
+    return [f"{numbers}; if {test}" if test else numbers for numbers, test in found]
+
+
+@pytest.mark.parametrize("chosen", [(96, 32, 2)])
+def test_the_first_steps_of_a_turn_copy_and_the_last_one_waits(
+    chosen: tuple[int, int, int], generate: Generate
+) -> None:
+    turn = plain_branch(generate("gemm", options=options(*chosen)))
+    steps, all_, *boxes = SPREAD[chosen]
+    spread, _, behind = turn.partition("eatss_commit_copies();")
+    assert copying(spread) == boxes
+    assert f"for (int k_step = 0; k_step < {steps}; ++k_step) {{" in spread
+    places = [spread.index(one) for one in ("fragment_b", "eatss_copy_wide_ahead", "eatss_mma")]
+    assert places == sorted(places)
+    assert turn.count("eatss_copy_wide_ahead") == len(boxes)
+    assert turn.count("eatss_commit_copies") == turn.count("eatss_wait_for_copies") == 1
+    last = behind.partition(f"const int k_step = {all_ - 1};")[2]
+    assert f"eatss_wait_for_copies<{chosen[2] - 2}>" in last
+
+
+@pytest.mark.parametrize("chosen", [(96, 32, 2), (32, 32, 3)])
+def test_products_are_right_at_sizes_that_fit_and_at_others(
+    chosen: tuple[int, int, int], generate: Generate, verify_kernel: Check
+) -> None:
+    found = verify_kernel(generate("gemm", options=options(*chosen)), SHARES_SIZES)
+    assert (found.status, found.message) == ("ok", "")
+
+
+ROWS_PRODUCT = """
+#ifndef N
+#define N 512
+#endif
+void f(TYPE C[N][N], TYPE A[N][N], TYPE B[N][N + 1], TYPE v[N])
+{
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++)
+      for (int k = 0; k < N; k++)
+        C[i][j] += VALUE;
+#pragma endscop
+}
+"""
+ROWS_SIZES = [{"N": 1}, {"N": 31}, {"N": 64}, {"N": 77}]
+
+
+def with_rows(
+    folder: Path, value: str, *, dtype: str = "float", threads: int = 8, shared: str = "AB"
+) -> Program:
+    text = ROWS_PRODUCT.replace("TYPE", dtype).replace("VALUE", value)
+    program = eatss.codegen(
+        text,
+        gpu="rtx4090",
+        output=folder,
+        tiles={"i": 16, "j": 32, "k": 8},
+        block={"i": 8, "j": threads},
+        share={"k": 1},
+        placements={n: "shared" if n in shared else "l1" for n in "ABv" if f"{n}[" in value},
+    )
+    found = verify(folder, device="cpu", sizes=ROWS_SIZES)
+    exact = program.kernels[0].bit_exact
+    assert (found.status, found.message, found.bit_equal) == ("ok", "", exact)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("dtype", "threads", "rows"),
+    [("float", 8, (12, 36))],
+)
+def test_points_are_in_rows_of_vectors(
+    dtype: str, threads: int, rows: tuple[int, int], tmp_path: Path
+) -> None:
+    program = with_rows(tmp_path, "A[i][k] * B[k][j]", dtype=dtype, threads=threads)
+    values = {"float": "j0 + 4 * tj + rj", "double": "j0 + 2 * tj + 16 * (rj / 2) + rj % 2"}
+    assert values[dtype] in program.text
+    assert f"{dtype}) A[16][{rows[0]}];" in program.text
+    assert f"{dtype}) B[8][{rows[1]}];" in program.text
+    assert "__shared__ __align__(16)" in program.text
+
+
+def wide(folder: Path, stages: int, sizes: list[dict[str, int]], dtype: str = "float") -> str:
+    """Return the text of a product whose threads have several vectors, its results checked."""
+    text = ROWS_PRODUCT.replace("TYPE", dtype).replace("VALUE", "A[i][k] * B[k][j]")
+    program = eatss.codegen(
+        text.replace("N + 1", "N + 4"),
+        gpu="h200" if dtype == "float" else "v100",  # that has no tensor cores for doubles
+        output=folder,
+        tiles={"i": 16, "j": 64, "k": 16},
+        block={"i": 8, "j": 8},
+        share={"k": 1},
+        placements={"A": "shared", "B": "shared"},
+        stages=stages,
+    )
+    found = verify(folder, device="cpu", sizes=sizes)
+    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
+    return program.text
+
+
+def test_vectors_of_a_thread_lie_apart(tmp_path: Path) -> None:
+    assert "j0 + 4 * tj + 32 * (rj / 4) + rj % 4" in wide(
+        tmp_path, 1, [{"N": 1}, {"N": 65}, {"N": 96}], "float"
+    )
+
+
+@pytest.mark.parametrize("stages", [1])
+def test_rows_are_copied_16_bytes_at_a_time(stages: int, tmp_path: Path) -> None:
+    """It is done where rows begin at multiples of them: sizes that are, and others."""
+    text = wide(tmp_path, stages, [{"N": 63}, {"N": 64}, {"N": 66}, {"N": 68}])
+    assert ("eatss_copy_wide_ahead(&sh" if stages > 1 else "eatss_copy_wide(&sh") in text
+    ahead = f"(k0 + {16 * (stages - 1)})" if stages > 1 else "k0"
+    assert f"wide_A && {ahead} % 4 == 0" in text
+
+
+def test_rows_and_columns_beside_the_array_run_without_tests(tmp_path: Path) -> None:
+    """What is computed there is never stored; no step of the sum is added that is not there."""
+    program = with_rows(tmp_path, "A[i][k] * B[k][j]")
+    sums = program.text[program.text.index("for (int k = k0;") :]
+    sums = sums[: sums.index("__syncthreads")]
+    assert "eatss_min(k0 + 8, N)" in sums
+    assert "if (" not in sums

@@ -1,0 +1,415 @@
+"""Boxes in shared memory: transposed, through registers, in the same memory; lanes that read."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eatss
+from eatss.analysis.structure import ALONG_X, ALONG_Y
+from eatss.base.diagnostics import InternalError, SourceSpan
+from eatss.base.shipped import data_directory
+from eatss.lower.lanes import interleaved_places, lane_and_warp
+from eatss.lower.pieces import NameTable
+from eatss.lower.promotion import turned_copy_loop
+from eatss.plan.stage import (
+    PIECE_BYTES,
+    TRANSPOSED_MULTIPLE,
+    LoopTile,
+    StagedReads,
+    Tiling,
+    copied_in_pieces,
+    padded_rows,
+)
+from eatss.program import Constant, Name, Program, evaluate, load_program
+from eatss.verify import Verification, verify
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
+PRODUCT = """
+#ifndef N
+#define N 512
+#endif
+void f(TYPE C[N][N], TYPE A[N][ROW], TYPE B[N][ROW])
+{
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++)
+      for (int k = FIRST; k < N; k++)
+        C[i][j] += VALUE;
+#pragma endscop
+}
+"""
+BANKS = 32
+BANK_BYTES = 4
+
+ODD, EVEN = 1001, 1024
+"""Elements of rows of an array that are no whole vectors, and that are."""
+
+
+def source(value: str, *, dtype: str = "float", first: str = "0", row: int = ODD) -> str:
+    text = PRODUCT.replace("TYPE", dtype).replace("VALUE", value)
+    return text.replace("FIRST", first).replace("ROW", str(row))
+
+
+def made(
+    folder: Path,
+    value: str,
+    *,
+    tiles: tuple[int, int, int] = (32, 32, 16),
+    block: tuple[int, int] = (8, 8),
+    stages: int = 1,
+    dtype: str = "float",
+    first: str = "0",
+    row: int = ODD,
+) -> Program:
+    return eatss.codegen(
+        source(value, dtype=dtype, first=first, row=row),
+        gpu="h200" if dtype == "float" else "rtx4090",
+        output=folder,
+        tiles=dict(zip("ijk", tiles, strict=True)),
+        block=dict(zip("ij", block, strict=True)),
+        share={"k": 1},
+        placements={name: "shared" for name in "AB" if f"{name}[" in value},
+        stages=stages,
+    )
+
+
+def turned(program: Program) -> list[str]:
+    """Return the references whose boxes are turned."""
+    return [one.partition(":")[0] for one in program.kernels[0].notes if one.endswith(", turned")]
+
+
+@given(
+    st.sampled_from([8, 16, 32, 64, 128, 6]),
+    st.sampled_from([4, 8, 16, 32, 12]),
+    st.sampled_from([32, 64, 128, 256, 96]),
+    st.sampled_from([4, 8]),
+)
+def test_every_element_is_copied_once_and_no_bank_is_met_twice(
+    rows: int, columns: int, threads: int, element_bytes: int
+) -> None:
+    piece = PIECE_BYTES // element_bytes
+    if not copied_in_pieces(rows, columns, threads, piece):
+        return
+    walk = turned_copy_loop((rows, columns), 0, threads, "thread", NameTable(), piece)
+    assert walk.lower == Constant(0)
+    tiling = Tiling(
+        mapped=(LoopTile(name="i", tile=rows),),
+        serial={"k": columns},
+        threads=threads,
+        neighbours={"i": True},
+    )
+    reads = StagedReads(
+        along=("i", "k"), moving="ik", across="i", element_bytes=element_bytes, aligned=False
+    )
+    declared, kept = padded_rows(tiling, reads, (rows, columns))
+    assert kept == columns
+    together = BANKS * BANK_BYTES // element_bytes
+    found = []
+    for turn in range(walk.count):
+        lanes = []
+        for thread in range(threads):
+            known = {"thread": thread, walk.counter: turn}
+            row, column = (evaluate(place, known) for place in walk.places)
+            lanes.append((row, column))
+        for at in range(0, threads, piece):  # whole sectors of memory
+            (row, column), *others = lanes[at : at + piece]
+            assert column % piece == 0
+            assert others == [(row, column + one) for one in range(1, piece)]
+        for at in range(0, threads, together):
+            places = [column * declared + row for row, column in lanes[at : at + together]]
+            banks = Counter(place * element_bytes // BANK_BYTES % BANKS for place in places)
+            assert max(banks.values()) == 1 or rows < TRANSPOSED_MULTIPLE * 2
+        found += lanes
+    assert sorted(found) == list(product(range(rows), range(columns)))
+
+
+def test_factors_that_lie_along_the_sum_are_turned(tmp_path: Path) -> None:
+    program = made(tmp_path, "A[i][k] * B[k][j]", stages=2)
+    assert sorted(turned(program)) == ["A[i][k]"]
+    assert "i0 + 4 * ti + ri" in program.text
+    found = verify(tmp_path, device="cpu", sizes=[{"N": 33}, {"N": 64}])
+    one_by_one = (
+        " + " in "A[i][k] * B[k][j]"
+    )  # products are added to the sum in turn, and round otherwise
+    assert (found.status, found.message, found.bit_equal) == ("ok", "", not one_by_one)
+
+
+def test_factors_stay_as_they_are_where_it_does_not_pay(tmp_path: Path) -> None:
+    program = made(tmp_path, "A[i][k] * B[k][j]", tiles=(16, 32, 16), block=(8, 8), row=ODD)
+    assert turned(program) == []
+
+
+def test_factors_are_turned_where_sums_leave_few_registers(tmp_path: Path) -> None:
+    tiles, block = (64, 128, 16), (8, 8)
+    program = made(tmp_path, "A[i][k] * B[k][j]", tiles=tiles, block=block, row=EVEN)
+    assert turned(program) == ["A[i][k]"]
+    assert "wide_B" in program.text
+    assert "wide_A" not in program.text
+
+
+def test_doubles_and_triangles_are_turned_too(tmp_path: Path) -> None:
+    program = made(tmp_path, "A[i][k] * A[j][k]", dtype="double", first="0", stages=3)
+    assert turned(program) == ["A[i][k]", "A[j][k]"]
+    found = verify(tmp_path, device="cpu", sizes=[{"N": 1}, {"N": 50}])
+    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
+
+
+REGISTERS_PRODUCT = """
+#ifndef N
+#define N 512
+#endif
+#ifndef K
+#define K 512
+#endif
+void f(float C[N][N], float A[N][K + ROW], float B[N][K + ROW])
+{
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++)
+      for (int k = 0; k < K; k++)
+        C[i][j] += VALUE;
+#pragma endscop
+}
+"""
+SIZES = [{"N": n, "K": k} for n, k in ((64, 64), (70, 32), (33, 50), (1, 4), (65, 17))]
+
+
+def through_registers(
+    folder: Path, value: str, *, row: int = 0, stages: int = 2, tiles: tuple[int, int] = (128, 128)
+) -> Program:
+    program = eatss.codegen(
+        REGISTERS_PRODUCT.replace("VALUE", value).replace("ROW", str(row)),
+        gpu="h200",
+        output=folder,
+        tiles={"i": tiles[0], "j": tiles[1], "k": 8},
+        block={"i": 8, "j": 16},
+        share={"k": 1},
+        placements={name: "shared" for name in "AB" if f"{name}[" in value},
+        stages=stages,
+    )
+    found = verify(folder, device="cpu", sizes=SIZES)
+    assert (found.status, found.message) == ("ok", "")
+    return program
+
+
+LOAD = "eatss_load_wide"
+STORE = re.compile(r"sh\.\w+\[.*\] = \w+_line(_\d+)?\[e\]\[q\];")
+
+
+def test_loads_stand_in_front_of_products_and_stores_behind(tmp_path: Path) -> None:
+    text = through_registers(tmp_path, "A[i][k] * A[j][k]", stages=3).text
+    turn = text.partition("stage = 0; ")[2]
+    load, product = turn.index(LOAD), turn.index("] += ")
+    store = STORE.search(turn)
+    assert store is not None
+    assert load < product < store.start() < turn.index("__syncthreads();", store.start())
+    assert turn.count(LOAD) == len(STORE.findall(turn)) == 2  # of each box, in whole turns only
+    before = text.partition("stage = 0; ")[0].partition("__global__")[2]
+    assert LOAD not in before  # the first boxes are copied as always
+
+
+SPAN = SourceSpan(file="f.c", line=1, column=1, end_line=1, end_column=2)
+WARP = 32
+
+LANES_PRODUCT = """
+#ifndef N
+#define N 512
+#endif
+void f(TYPE C[N][N], TYPE A[N][N], TYPE B[N][N], TYPE v[N])
+{
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < N; j++)
+      for (int k = 0; k < N; k++)
+        C[i][j] += VALUE;
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.parametrize("others", [()])
+def test_every_place_has_one_thread(others: tuple[int, ...]) -> None:
+    """And warps are boxes of 8 x 4 places."""
+    pairs = product(range(ALONG_X, 129, ALONG_X), range(ALONG_Y, 129, ALONG_Y))
+    for pair in pairs:
+        threads = (*pair, *others)
+        if prod(threads) > 1024:
+            continue
+        found = []
+        places = interleaved_places("lane", "warp", threads, SPAN)
+        for thread in range(prod(threads)):
+            lane, warp = (evaluate(one, {"n": thread}) for one in lane_and_warp(Name("n")))
+            known = {"lane": lane, "warp": warp}
+            found.append(tuple(evaluate(place, known) for place in places))
+        assert sorted(found) == list(product(*map(range, threads)))
+        for first in range(0, len(found), WARP):
+            warp_places = found[first : first + WARP]
+            extents = [len(set(along)) for along in zip(*warp_places, strict=True)]
+            assert extents == [ALONG_X, ALONG_Y, *[1] * len(others)]
+
+
+def test_places_without_a_thread_are_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eatss.lower.lanes.ALONG_Y", 2)
+    with pytest.raises(InternalError) as caught:
+        interleaved_places("lane", "warp", (16, 16), SPAN)
+    assert caught.value.diagnostics[0].code == "EATSS-K901"
+
+
+def with_lanes(
+    folder: Path,
+    value: str = "A[k][i] * B[k][j]",
+    *,
+    tiles: tuple[int, int, int] = (32, 32, 8),
+    block: tuple[int, int] = (8, 8),
+    placed: str = "AB",
+    dtype: str = "float",
+    stages: int = 1,
+) -> Program:
+    return eatss.codegen(
+        LANES_PRODUCT.replace("TYPE", dtype).replace("VALUE", value),
+        gpu="h200" if dtype == "float" else "rtx4090",
+        output=folder,
+        tiles=dict(zip("ijk", tiles, strict=True)),
+        block=dict(zip("ij", block, strict=True)),
+        share={"k": 1},
+        placements={n: "shared" if n in placed else "l1" for n in "ABv" if f"{n}[" in value},
+        stages=stages,
+    )
+
+
+def places(program: Program) -> list[str]:
+    """Return how a kernel says where its threads are."""
+    lines = [line.strip() for line in program.text.splitlines()]
+    names = ("thread", "lane", "warp", "ti", "tj", "tb")
+    return [one for one in lines if one.startswith(tuple(f"const int {name} " for name in names))]
+
+
+@pytest.mark.parametrize(
+    ("tiles", "block", "along_i", "along_j"),
+    [((32, 32, 8), (8, 8), "lane / 2 % 4 + 4 * warp", "lane % 2 + 2 * (lane / 8)")],
+)
+def test_the_text_says_where_lanes_are(
+    tiles: tuple[int, int, int],
+    block: tuple[int, int],
+    along_i: str,
+    along_j: str,
+    tmp_path: Path,
+) -> None:
+    program = with_lanes(tmp_path, tiles=tiles, block=block, stages=2)
+    assert places(program) == [
+        f"const int thread = threadIdx.x + {block[1]} * threadIdx.y;",
+        "const int lane = thread % 32;",
+        "const int warp = thread / 32;",
+        f"const int ti = {along_i};",
+        f"const int tj = {along_j};",
+    ]
+    found = verify(tmp_path, device="cpu", sizes=[{"N": 1}, {"N": 33}, {"N": 77}, {"N": 128}])
+    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
+
+
+def test_names_of_the_source_stay_its_own(tmp_path: Path) -> None:
+    text = LANES_PRODUCT.replace("TYPE", "float").replace("VALUE", "A[k][i] * B[k][j]")
+    text = text.replace("int i = 0; i < N; i++", "int lane = 0; lane < N; lane++")
+    text = text.replace("[i]", "[lane]").replace("A[N]", "warp[N]").replace("A[k]", "warp[k]")
+    eatss.codegen(
+        text,
+        gpu="h200",
+        output=tmp_path,
+        tiles={"lane": 32, "j": 32, "k": 8},
+        block={"lane": 8, "j": 8},
+        share={"k": 1},
+        placements={"warp": "shared", "B": "shared"},
+    )
+    assert "const int lane_1 = thread % 32;" in next(tmp_path.glob("*.cu")).read_text()
+    found = verify(tmp_path, device="cpu", sizes=[{"N": 33}])
+    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
+
+
+TWO_SUMS = """
+#ifndef N
+#define N 40
+#endif
+void sums(double C[N][N], double A[N][N], double B[N][N], double D[N][N], double E[N][N])
+{
+#pragma scop
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) {
+            for (int k = 0; k < N; k++)
+                C[i][j] += A[i][k] * B[k][j];
+            for (int k = 0; k < N; k++)
+                C[i][j] += D[i][k] * E[k][j];
+        }
+#pragma endscop
+}
+"""
+SYMM = data_directory("kernels") / "symm.c"
+IN_BOXES = dict.fromkeys("ABDE", "shared")
+WARPS: dict[str, Any] = {"instructions": ["mma_f64_16x8x4"], "stages": 2}
+
+Made = Callable[..., Path]
+
+
+@pytest.fixture
+def overlaid(tmp_path: Path) -> Made:
+    """Return what writes the code of a file, and returns the folder."""
+
+    def run(source: Path, **options: Any) -> Path:
+        folder = tmp_path / "made"
+        eatss.codegen(source, gpu="h200", output=folder, force=True, block=(8, 8), **options)
+        return folder
+
+    return run
+
+
+def checked(folder: Path, text: str, sizes: dict[str, int]) -> Verification:
+    program = load_program(folder)
+    (folder / f"{program.name}.cu").write_text(text, encoding="utf-8")
+    return verify(folder, device="cpu", sizes=[sizes])
+
+
+def boxes_of(program: Program) -> str:
+    """Return the structure of shared memory, in one line."""
+    return " ".join(program.text.partition("_shared {")[2].partition("\n};")[0].split())
+
+
+def test_symm_is_right_with_its_boxes_in_the_same_memory(overlaid: Made) -> None:
+    folder = overlaid(SYMM, tiles={"k": 32, "j": 32, "i": 8}, **WARPS)
+    program = load_program(folder)
+    assert boxes_of(program) == (
+        "union { struct { EATSS_OVERLAID(double, 1) A[2][32][8]; "
+        "EATSS_OVERLAID(double, 1) B[2][8][36]; }; "
+        "struct { EATSS_OVERLAID(double, 2) A_1[2][8][34]; "
+        "EATSS_OVERLAID(double, 2) B_1[2][8][36]; }; };"
+    )
+    assert program.kernels[0].shared_bytes == 2 * (8 * 34 + 8 * 36) * 8
+    assert program.text.count("double C_r[") == 1
+    assert program.text.index("double C_r[") > program.text.rindex("eatss_mma_16x8x4(acc_r[")
+    assert checked(folder, program.text, {"NI": 45, "NJ": 37}).status == "ok"
+
+
+@pytest.mark.parametrize("broken", ["no barrier between the loops", "a box of the other loop"])
+def test_what_another_box_holds_is_not_read(broken: str, tmp_path: Path, overlaid: Made) -> None:
+    source = tmp_path / "sums.c"
+    source.write_text(TWO_SUMS, encoding="utf-8")
+    folder = overlaid(source, tiles={"i": 16, "j": 16, "k": 4}, placements=IN_BOXES, stages=2)
+    program = load_program(folder)
+    assert boxes_of(program).startswith("union { struct { EATSS_OVERLAID(double, 1) A[2]")
+    front, _, rest = program.text.partition("(&sh.D[")
+    first, between, last = front.rpartition("        __syncthreads();\n")
+    told = "writes where another one used another box since the last barrier"
+    if broken == "a box of the other loop":
+        last = between + last
+        rest, told = rest.replace("= sh.D[", "= sh.A["), "that another box has overwritten"
+    found = checked(folder, f"{first}{last}(&sh.D[{rest}", {"N": 19})  # five turns
+    assert (found.status, told in found.message) == ("shared memory", True), found.message

@@ -1,0 +1,412 @@
+"""Products of bytes and halves: what tensor cores multiply, how fragments are loaded, odd rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eatss
+from eatss.cards import load_profile
+from eatss.lower.recipe import CodegenOptions
+from eatss.program import Program
+from eatss.verify import Verification, verify
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
+MMA = "mma_f16_16x8x16"
+
+GEMM = """\
+void gemm(int n, int m, int p, float alpha, float C[n][m], TYPE A[n][p], TYPE B[p][m])
+{
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < m; j++)
+      for (int k = 0; k < p; k++)
+        C[i][j] += VALUE;
+#pragma endscop
+}
+"""
+PRODUCT = "(float) A[i][k] * (float) B[k][j]"
+ON_WARPS = CodegenOptions(
+    tile_sizes=(("", (("i", 16), ("j", 16), ("k", 32))),),
+    block=(("", (8, 4)),),
+    placements=(("A", "shared"), ("B", "shared")),
+    instructions=(MMA,),
+    stages=2,
+)
+ALONE = CodegenOptions(
+    tile_sizes=(("", (("i", 16), ("j", 32), ("k", 8))),),
+    block=(("", (16, 8)),),
+    placements=(("A", "shared"), ("B", "shared")),
+    stages=2,
+)
+
+OPERATIONS = """\
+void f(int n, _Float16 s, _Float16 x[n], _Float16 y[n], float f[n], double d[n], int q[n])
+{
+#pragma scop
+  for (int i = 0; i < n; i++) {
+    _Float16 t = x[i] * y[i] + s;
+    y[i] -= t / (x[i] + 1);
+    x[i] = x[i] < y[i] ? t : (_Float16) 0.1f;
+    x[i] += f[i];
+    f[i] = d[i] > 0.5 ? x[i] * y[i] : y[i];
+    d[i] = -x[i] * d[i];
+    y[i] += d[i];
+    y[i]++;
+    q[i] = y[i] * 100;
+    y[i] = y[i] && x[i] ? q[i] : x[i];
+    q[i] += x[i];
+  }
+#pragma endscop
+}
+"""
+
+SUMS = """\
+void f(int n, _Float16 A[n][n], _Float16 x[n], _Float16 y[n])
+{
+#pragma scop
+  for (int i = 0; i < n; i++) {
+    y[i] = 0;
+    for (int j = 0; j < n; j++)
+      y[i] += A[i][j] * x[j];
+  }
+#pragma endscop
+}
+"""
+
+
+def gemm(value: str = PRODUCT, element: str = "_Float16") -> str:
+    return GEMM.replace("VALUE", value).replace("TYPE", element)
+
+
+def computed(program: Program) -> bool:
+    """Tell whether tensor cores compute a sum."""
+    return any(f"{MMA}: computes S0" in kernel.notes for kernel in program.kernels)
+
+
+def test_sums_of_products_are_those_of_floats(verify_text: Callable[..., Verification]) -> None:
+    sizes = [{"n": 21, "m": 24, "p": 67}, {"n": 16, "m": 16, "p": 64}]
+    found = verify_text(gemm(), ON_WARPS, sizes)
+    assert (found.status, found.message) == ("ok", "")
+
+
+def test_elements_of_boxes_are_converted_to_halves(
+    verify_text: Callable[..., Verification],
+) -> None:
+    value = "(float) (_Float16) A[i][k] * (float) B[k][j]"
+    found = verify_text(gemm(value, "double"), ALONE, [{"n": 17, "m": 33, "p": 9}])
+    assert (found.status, found.message) == ("ok", "")
+
+
+def test_all_operations_are_those_of_c_in_every_bit(
+    verify_text: Callable[..., Verification],
+) -> None:
+    found = verify_text(OPERATIONS, CodegenOptions(), [{"n": 131}])
+    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
+
+
+def test_sums_in_halves_stay_in_their_order(tmp_path: Path) -> None:
+    program = eatss.codegen(SUMS, gpu="h200", output=tmp_path)
+    assert not any(kernel.reassociates for kernel in program.kernels)
+    found = verify(tmp_path, device="cpu", sizes=[{"n": 35}])
+    assert (found.status, found.bit_equal) == ("ok", True)
+
+
+def test_tensor_cores_multiply_halves_alone() -> None:
+    source = gemm("alpha * A[i][k] * B[k][j]", "_Float16")
+    selection = eatss.select(source, gpu="a100", target="cuda")
+    assert selection.kernels[0].warps is not None
+    program = eatss.codegen(source, gpu="a100", selection=selection)
+    assert computed(program)
+
+
+def test_they_do_not_where_the_order_of_sums_is_kept() -> None:
+    assert not computed(eatss.codegen(gemm(), gpu="h200", strict_fp=True))
+
+
+def test_arrays_of_numpy_are_computed_with() -> None:
+    call = eatss.jit(gemm())
+    draw = np.random.default_rng(0)
+    a, b = (draw.random(shape).astype(np.float16) for shape in ((20, 30), (30, 10)))
+    c = np.zeros((20, 10), np.float32)
+    call(alpha=1.0, A=a, B=b, C=c)
+    assert np.allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-5)
+    with pytest.raises(eatss.InputError) as raised:
+        call(alpha=1.0, A=a.astype(np.float32), B=b, C=c)
+    assert raised.value.code == "EATSS-J004"
+
+
+def test_a_macro_for_the_type_follows_arrays_of_halves() -> None:
+    source = (
+        "#ifndef DATA_TYPE\n#define DATA_TYPE double\n#endif\n"
+        "void f(int n, DATA_TYPE s, DATA_TYPE x[n], DATA_TYPE y[n])\n{\n#pragma scop\n"
+        "for (int i = 0; i < n; i++) y[i] += s * x[i];\n#pragma endscop\n}\n"
+    )
+    x = np.linspace(0, 1, 50).astype(np.float16)
+    y = np.ones_like(x)
+    eatss.jit(source)(s=0.1, x=x, y=y)
+    assert (y == np.ones_like(x) + np.float16(0.1) * x).all()
+
+
+SOURCE = """\
+#include <stdint.h>
+void product(int n, int m, int p, SUM C[n][m], FIRST A[ROWS], SECOND B[COLUMNS])
+{
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < m; j++)
+      for (int k = 0; k < p; k++)
+        C[i][j] += VALUE;
+#pragma endscop
+}
+"""
+A = {"rows": ("A[i][k]", "n][p"), "turned": ("A[k][i]", "p][n")}
+B = {"rows": ("B[k][j]", "p][m"), "turned": ("B[j][k]", "m][p")}
+PLACES = {"A": "shared", "B": "shared"}
+NAMES = {"int8_t": "s8", "uint8_t": "u8", "signed char": "s8", "unsigned char": "u8", "char": "s8"}
+
+
+def source(
+    first: str = "rows", second: str = "rows", types: tuple[str, str] = ("int8_t", "int8_t"),
+    sums: str = "int", value: str = "",
+) -> str:  # fmt: skip
+    """Return a product of two factors, as they lie."""
+    changes = {
+        "VALUE": value or f"{A[first][0]} * {B[second][0]}",
+        "ROWS": A[first][1], "COLUMNS": B[second][1], "SUM": sums,
+        "FIRST": types[0], "SECOND": types[1],
+    }  # fmt: skip
+    text = SOURCE
+    for name, own in changes.items():
+        text = text.replace(name, own)
+    return text
+
+
+def options(columns: int = 32, stages: int = 2, instruction: str = "mma_s8_s8_16x8x32") -> Any:
+    """Return how two by two warps multiply tiles of 32 rows, loops of 64 steps."""
+    return {
+        "tiles": {"i": 32, "j": columns, "k": 64},
+        "block": (8, 4 if columns == 24 else 8),
+        "placements": PLACES,
+        "instructions": [instruction],
+        "stages": stages,
+    }
+
+
+def instructions_of(program: Program) -> list[str]:
+    """Return the instructions of tensor cores that compute the sum."""
+    notes = (one for kernel in program.kernels for one in kernel.notes)
+    return [one.split(":")[0] for one in notes if one.startswith("mma_") and ": computes S0" in one]
+
+
+def loads_in(program: Program) -> dict[str, str]:
+    """Return how fragments are loaded, by array."""
+    found = re.findall(r" eatss_load_(\w+)\(fragment.*&sh\.(\w)", program.text)
+    return {array: how for how, array in found}
+
+
+def check(folder: Path, *sizes: dict[str, int]) -> None:
+    found = verify(folder, device="cpu", sizes=sizes)
+    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
+
+
+@pytest.mark.parametrize(("first", "second"), [("rows", "rows"), ("turned", "turned")])
+def test_boxes_of_bytes_are_read_as_they_lie(first: str, second: str, tmp_path: Path) -> None:
+    program = eatss.codegen(source(first, second), gpu="h200", output=tmp_path, **options(32, 2))
+    assert instructions_of(program) == ["mma_s8_s8_16x8x32"]
+    ways = {"A": "matrices" if first == "rows" else "turned_bytes"}
+    ways |= {"B": "matrices" if second == "turned" else "turned_bytes"}
+    assert loads_in(program) == ways
+    check(tmp_path, {"n": 32, "m": 32, "p": 192}, {"n": 33, "m": 7, "p": 71})
+
+
+def test_sums_of_all_values_are_right_and_wrap() -> None:
+    types = ("unsigned char", "int8_t")
+    call = eatss.jit(source(types=types, sums="unsigned"))
+    draw = np.random.default_rng(0)
+    a, b = (
+        draw.integers(*limits, shape, kind, endpoint=True)
+        for own, shape in zip(types, ((40, 70), (70, 24)), strict=True)
+        for kind in [np.uint8 if own[0] == "u" else np.int8]
+        for limits in [(np.iinfo(kind).min, np.iinfo(kind).max)]
+    )
+    c = np.full((40, 24), 2**32 - 5, np.uint32)
+    call(A=a, B=b, C=c)
+    exact = a.astype(np.int64) @ b.astype(np.int64) - 5
+    assert (c == exact % 2**32).all()
+
+
+@pytest.mark.parametrize(("types", "fits"), [(("int8_t", "int8_t"), True), (("int", "int"), False)])
+def test_tensor_cores_multiply_bytes_into_words(types: tuple[str, str], fits: bool) -> None:
+    selection = eatss.select(source(types=types, sums="int", value=""), gpu="a100", target="cuda")
+    warps = selection.kernels[0].warps
+    wanted = f"mma_{NAMES.get(types[0])}_{NAMES.get(types[1])}_16x8x32" if fits else None
+    assert (warps and warps.instruction) == wanted
+
+
+def test_cards_without_them_have_plain_operations_that_take_their_time() -> None:
+    (kernel,) = eatss.select(source(), gpu="t4", target="cuda").kernels
+    assert kernel.warps is None
+    card = load_profile("t4")
+    assert kernel.predicted is not None
+    assert card.boost_clock_mhz is not None
+    assert kernel.predicted.time_s >= 4096**3 / (64 * card.sm_count * 1e6 * card.boost_clock_mhz)
+
+
+MATRICES_GEMM = """\
+void gemm(int n, int m, int p, float C[n][m], _Float16 A[ROWS], _Float16 B[COLUMNS])
+{
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < m; j++)
+      for (int k = 0; k < p; k++)
+        C[i][j] += (float) FIRST * (float) SECOND;
+#pragma endscop
+}
+"""
+TRMM = """\
+void trmm(int n, int m, float C[n][m], _Float16 A[n][n], _Float16 B[n][m])
+{
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < m; j++)
+      for (int k = 0; k < i; k++)
+        C[i][j] += (float) A[i][k] * (float) B[k][j];
+#pragma endscop
+}
+"""
+PAIRED = {"": 4, "turned_": 4}
+
+
+def product_of_halves(first: tuple[str, str], second: tuple[str, str]) -> str:
+    """Return a product of two factors, each with the extents of its array."""
+    text = MATRICES_GEMM.replace("ROWS", first[1]).replace("COLUMNS", second[1])
+    return text.replace("FIRST", first[0]).replace("SECOND", second[0])
+
+
+def options_of_halves(
+    columns: int = 32, stages: int = 2, places: Mapping[str, str] = PLACES
+) -> Any:
+    """Return how two by two warps multiply tiles of 32 rows, loops of 32 steps."""
+    tiles = {"i": 32, "j": columns, "k": 32}
+    own = {"tiles": tiles, "block": (8, 8 if columns == 32 else 4), "placements": dict(places)}
+    return {**own, "instructions": [MMA], "stages": stages}
+
+
+def matrices_loaded(program: eatss.Program) -> dict[str, int]:
+    """Return how many matrices loads take at a time, by whether they are turned."""
+    calls = re.findall(r" eatss_load_(\w*)matrices\((fragment.*), &sh", program.text)
+    return {turned: words.count("fragment") for turned, words in calls}
+
+
+def check_halves(folder: Path, sizes: Sequence[Mapping[str, int]]) -> None:
+    found = verify(folder, device="cpu", sizes=sizes)
+    assert (found.status, found.message) == ("ok", "")
+
+
+@pytest.mark.parametrize(("first", "second"), [("rows", "rows"), ("turned", "turned")])
+def test_boxes_of_halves_are_read_as_they_lie(first: str, second: str, tmp_path: Path) -> None:
+    program = eatss.codegen(
+        product_of_halves(A[first], B[second]),
+        gpu="h200",
+        output=tmp_path,
+        **options_of_halves(32, 2),
+    )
+    loads = matrices_loaded(program)
+    wanted = {"" if first == "rows" else "turned_", "turned_" if second == "rows" else ""}
+    assert set(loads) == wanted
+    assert "= sh.A" not in program.text
+    assert "= sh.B" not in program.text
+    whole = {"n": 64, "m": 64, "p": 64}
+    check_halves(tmp_path, [whole, {"n": 33, "m": 47, "p": 71}])
+
+
+def test_selected_tiles_are_loaded_so() -> None:
+    assert (
+        matrices_loaded(eatss.codegen(product_of_halves(A["rows"], B["rows"]), gpu="h200"))
+        == PAIRED
+    )
+
+
+def test_they_are_not_where_a_conversion_may_make_a_factor_infinite() -> None:
+    narrowed = TRMM.replace("_Float16", "double")
+    assert "eatss_is_finite" not in eatss.codegen(narrowed, gpu="h200").text
+    widened = narrowed.replace("float", "double").replace("double A", "float A")
+    tiles: Any = {"tiles": {"i": 32, "j": 32, "k": 32}, "block": (8, 8), "placements": PLACES}
+    program = eatss.codegen(widened, gpu="h200", instructions=["mma_f64_16x8x4"], stages=2, **tiles)
+    assert "eatss_is_finite" in program.text
+
+
+LINES_SOURCE = """\
+#define N {0}
+#define M {1}
+#define P {2}
+void product(float C[N][M], _Float16 A{3}, _Float16 B{4})
+{{
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < M; j++)
+      for (int k = 0; k < P; k++)
+        C[i][j] += (float) A{5} * (float) B{6};
+#pragma endscop
+}}
+"""
+FACTORS = {
+    "as they are": ("[N][P]", "[P][M]", "[i][k]", "[k][j]"),
+    "both turned": ("[P][N]", "[M][P]", "[k][i]", "[j][k]"),
+}
+
+
+def product(sizes: tuple[int, int, int], factors: str = "as they are") -> str:
+    return LINES_SOURCE.format(*sizes, *FACTORS[factors])
+
+
+def options_of_lines(rows: int = 32, steps: int = 32, stages: int = 2) -> Any:
+    return {
+        "tiles": {"i": rows, "j": 32, "k": steps},
+        "block": (8, 8),
+        "placements": {"A": "shared", "B": "shared"},
+        "instructions": ["mma_f16_16x8x16"],
+        "stages": stages,
+    }
+
+
+def lines_in(program: eatss.Program) -> set[str]:
+    """Return the arrays whose elements come through registers."""
+    return set(re.findall(r"eatss_half (\w+)_line\[\d+\];", program.text))
+
+
+@pytest.mark.parametrize("factors", ["as they are", "both turned"])
+def test_products_of_odd_sizes_are_right(factors: str, tmp_path: Path) -> None:
+    program = eatss.codegen(
+        product((71, 33, 135), factors), gpu="h200", output=tmp_path, **options_of_lines()
+    )
+    assert lines_in(program) == {"A", "B"}
+    assert re.search(r"sh.A\[\(stage == 0 \? 1 : stage - 1\)\].* = A_line\[e\];", program.text)
+    assert "eatss_wait_for_copies" not in program.text
+    found = verify(tmp_path, device="cpu")
+    assert (found.status, found.message) == ("ok", "")
+
+
+def test_loads_stand_in_front_of_a_turns_products_and_stores_behind() -> None:
+    text = eatss.codegen(product((71, 33, 135)), gpu="h200", **options_of_lines()).text
+    loop = text[text.index("for (int k0") :]
+    places = [loop.index(one) for one in ("A_line[e] = ", "eatss_mma", "= A_line[e]")]
+    assert places == sorted(places)
+    # both branches of the test for the last steps have filled them: they need no zeros before
+    assert not re.search(r"A_line\[s\w*\]", text)
+
+
+def test_two_boxes_are_selected_for_odd_sizes() -> None:
+    selection = eatss.select(product((1111, 1111, 1111)), gpu="h200", target="cuda")
+    (kernel,) = selection.kernels
+    assert kernel.warps is not None
+    assert kernel.warps.stages == 2
+    program = eatss.codegen(product((1111, 1111, 1111)), gpu="h200", selection=selection)
+    assert lines_in(program) == {"A", "B"}

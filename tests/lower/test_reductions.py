@@ -1,0 +1,367 @@
+"""Reductions spread over lanes and blocks or over tiles of several loops: right, or left alone."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import eatss
+from eatss.analysis.layout import SplitK
+from eatss.base.diagnostics import InputError
+from eatss.base.shipped import data_directory
+from eatss.program import Program, save_program
+from eatss.session.session import Session
+from eatss.verify import Verification, verify
+from tests.examples import examples
+from tests.lower.spreading import made, spread_and_verified, spread_as
+
+FLOATING, INTEGERS = ("float", "double"), ("int", "unsigned", "long", "unsigned long")
+UPDATES = {
+    "sum": "{t} += {e};",
+    "difference": "{t} -= {e};",
+    "product": "{t} *= {e};",
+    "larger": "{t} = {e} > {t} ? {e} : {t};",
+    "smaller": "{t} = {t} >= {e} ? {e} : {t};",
+}
+OF_INTEGERS = {
+    "common": "{t} &= {e};",
+    "some": "{t} |= {e};",
+    "parity": "{t} ^= {e};",
+    "kept": "{t} = {t} > {e} ? {t} : {e};",
+}
+OF_FLOATING = {"greatest": "{t} = fmax{f}({t}, {e});", "least": "{t} = fmin{f}({e}, {t});"}
+SHAPES = {
+    "rectangle": "for (int j = 0; j < m; j++)",
+    "triangle": "for (int j = 0; j < m - 7 * i; j++)",  # rows behind m / 7 have no term
+}
+ONE_BLOCK = SplitK(lanes=32, tile=64, chunks=1)
+SPREADS = (
+    ONE_BLOCK,
+    SplitK(lanes=32, tile=64, chunks=3),
+    SplitK(lanes=8, tile=24, chunks=5),
+    SplitK(lanes=1, tile=16, chunks=4),
+)
+SIZES = ({"n": 37, "m": 200}, {"n": 3, "m": 1}, {"n": 5, "m": 0})
+
+
+def updates_of(kind: str) -> dict[str, str]:
+    """Return the updates that a type has, by what they come to."""
+    more = OF_FLOATING if kind in FLOATING else OF_INTEGERS
+    suffix = "f" if kind == "float" else ""
+    return {
+        name: update.replace("{f}", suffix).format(t=f"{name}[i]", e="a[i][j]")
+        for name, update in (UPDATES | more).items()
+    }
+
+
+def rows(kind: str, shape: str) -> str:
+    """Return a program that reduces the rows of a matrix by every operator."""
+    updates = updates_of(kind)
+    targets = ", ".join(f"{kind} {name}[n]" for name in updates)
+    loops = "\n".join(
+        f"    for (int i = 0; i < n; i++)\n        {SHAPES[shape]}\n            {update}"
+        for update in updates.values()
+    )
+    declared = "double fmax(double, double);\ndouble fmin(double, double);\n"
+    declared += "float fmaxf(float, float);\nfloat fminf(float, float);\n"
+    return (
+        f"{declared}void f(int n, int m, {kind} a[n][m], {targets})\n{{\n"
+        f"#pragma scop\n{loops}\n#pragma endscop\n}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "spread"),
+    [("double", "triangle", SPREADS[1]), ("int", "rectangle", SPREADS[2])],
+)
+def test_every_operator_equals_the_original(
+    kind: str, shape: str, spread: SplitK, tmp_path: Path
+) -> None:
+    program, found = spread_and_verified(
+        rows(kind, shape), tmp_path / "out", spread, *SIZES, threads=4
+    )
+    assert (found.status, found.message) == ("ok", "")
+    split = [code for code in program.kernels if any("is split over" in n for n in code.notes)]
+    reduced = {name for code in split for name in code.statements}
+    assert len(reduced) == len(updates_of(kind))
+    assert any(code.reassociates for code in split) == (kind in FLOATING)
+    assert ("eatss_atomic" in program.text) == (spread.chunks > 1)
+
+
+SCALARS = """
+double fmax(double, double);
+long f(int n, double a[n], double most[1], int b[n], unsigned long c[n], unsigned long all[1])
+{
+  long least = 9;
+#pragma scop
+  for (int i = 0; i < n; i++)
+    most[0] = fmax(most[0], a[i]);
+  for (int i = 0; i < n; i++)
+    least = b[i] < least ? b[i] : least;
+  for (int i = 0; i < n; i++)
+    all[0] *= c[i];
+#pragma endscop
+  return least;
+}
+"""
+
+
+def test_scalars_without_a_parallel_loop_are_reduced_by_many_threads(tmp_path: Path) -> None:
+    sizes = ({"n": 0}, {"n": 1}, {"n": 300})
+    program, found = spread_and_verified(SCALARS, tmp_path / "out", ONE_BLOCK, *sizes)
+    assert (found.status, found.message) == ("ok", "")
+    said = " ".join(note for code in program.kernels for note in code.notes)
+    assert all(f"the {what} over" in said for what in ("maximum", "minimum", "product"))
+
+
+@pytest.fixture(scope="module")
+def reduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a program that is right, its sums spread over lanes and blocks."""
+    folder = tmp_path_factory.mktemp("reduced")
+    source = folder / "program.c"
+    source.write_text(rows("double", "rectangle"), encoding="utf-8")
+    symbolic = Session(source).symbolic
+    save_program(made(symbolic, spread_as(symbolic, SPREADS[1], threads=4), source), folder)
+    return folder
+
+
+TROPICAL = """
+void tropical(float C[NI][NJ], float A[NI][NK], float B[NK][NJ])
+{
+#pragma scop
+  for (int i = 0; i < NI; i++)
+    for (int j = 0; j < NJ; j++)
+      for (int k = 0; k < NK; k++)
+        C[i][j] = A[i][k] + B[k][j] < C[i][j] ? A[i][k] + B[k][j] : C[i][j];
+#pragma endscop
+}
+"""
+
+
+def test_blocks_share_a_minimum(tmp_path: Path) -> None:
+    sizes = {"NI": 37, "NJ": 35, "NK": 101}
+    source = "".join(f"#ifndef {n}\n#define {n} {size}\n#endif\n" for n, size in sizes.items())
+    program = eatss.codegen(
+        source + TROPICAL, gpu="h200", output=tmp_path, share={"k": 3},
+        tiles={"i": 16, "j": 32, "k": 8}, block={"i": 8, "j": 8},
+        placements={"A": "shared", "B": "shared"},
+    )  # fmt: skip
+    (kernel,) = program.kernels
+    assert "the minimum over k is shared by up to 3 blocks" in kernel.notes
+    assert "eatss_atomic_min" in program.text
+    found = verify(tmp_path, device="cpu", sizes=[sizes, {"NI": 5, "NJ": 3, "NK": 7}])
+    assert (found.status, found.message) == ("ok", "")
+
+
+TESTS = Path(__file__).parent.parent
+
+SUMS_SIZES = {
+    "atax": [{"NX": 37, "NY": 70}, {"NX": 1, "NY": 300}],
+    "forward_substitution": [{"NI": 1}, {"NI": 75}],
+}
+
+
+CASES = [
+    ("atax", SplitK(lanes=32, tile=64, chunks=1), 4),
+    ("atax", SplitK(lanes=32, tile=64, chunks=2), 128),  # the points go to 32 of them
+    ("forward_substitution", SplitK(lanes=1, tile=7, chunks=3), 64),
+    ("forward_substitution", SplitK(lanes=8, tile=24, chunks=5), 16),
+]
+
+
+@pytest.mark.parametrize(("name", "spread", "threads"), CASES)
+def test_spread_sums_equal_the_original(
+    name: str, spread: SplitK, threads: int, tmp_path: Path
+) -> None:
+    folder = TESTS if name == "forward_substitution" else data_directory("kernels")
+    text = (folder / f"{name}.c").read_text(encoding="utf-8")
+    program, found = spread_and_verified(
+        text, tmp_path / "out", spread, *SUMS_SIZES[name], threads=threads
+    )
+    assert (found.status, found.message) == ("ok", "")
+    split = [code for code in program.kernels if code.reassociates]
+    assert split
+    for code in split:
+        x, y, z = code.block
+        assert x * y * z <= 1024
+        if spread.lanes > 1:
+            assert x == spread.lanes
+
+
+def test_one_lane_and_one_block_spread_nothing(tmp_path: Path) -> None:
+    text = (data_directory("kernels") / "atax.c").read_text(encoding="utf-8")
+    nothing = SplitK(lanes=1, tile=64, chunks=1)
+    program, found = spread_and_verified(text, tmp_path / "out", nothing, *SUMS_SIZES["atax"])
+    assert found.status == "ok"
+    assert not any(code.reassociates for code in program.kernels)
+
+
+DECLARED = (
+    "double fmax(double, double);\ndouble fmin(double, double);\n"
+    "float fmaxf(float, float);\nfloat fminf(float, float);\n"
+)
+BOUNDS = ("0; {c} < M", "1; {c} < N", "{o}; {c} < M", "0; {c} <= {o}", "0; {c} < M - 2 * {o}")
+LANES = [(32, 64), (32, 32), (8, 24), (1, 16)]
+
+
+@st.composite
+def nests(draw: st.DrawFn) -> str:
+    """Return a program of nests, each of which begins and updates a target that stays in it."""
+    kind = draw(st.sampled_from((*FLOATING, *INTEGERS)))
+    updates = list({**UPDATES, **(OF_FLOATING if kind in FLOATING else OF_INTEGERS)}.values())
+    lines: list[str] = []
+    for number in range(draw(st.integers(1, 3))):
+        outer = [f"i{number}", f"h{number}"][: draw(st.integers(0, 2))]
+        inner = [f"j{number}", f"k{number}"][: draw(st.integers(1, 2))]
+        target = f"T{number}[{outer[0]}][{outer[-1]}]" if outer else f"T{number}[3][0]"
+        known, indent = ["2"], "    "
+        for counter in (*outer, *inner):
+            if counter == inner[0] and draw(st.booleans()):
+                lines.append(f"{indent}{target} = A[{known[-1]}][1];")
+            bounds = draw(st.sampled_from(BOUNDS)).format(c=counter, o=draw(st.sampled_from(known)))
+            opens = " {" if counter in outer else ""
+            lines.append(f"{indent}for (int {counter} = {bounds}; {counter}++){opens}")
+            known.append(counter)
+            indent += "    "
+        term = f"A[{draw(st.sampled_from(known))}][{inner[-1]}]"
+        term = f"({term} - B[{inner[0]}])" if draw(st.booleans()) else term
+        update = draw(st.sampled_from(updates)).replace("{f}", "f" * (kind == "float"))
+        lines.append(indent + update.format(t=target, e=term))
+        lines.append("    " + "}" * len(outer))
+    targets = ", ".join(f"{kind} T{number}[M + N + 4][M + N + 4]" for number in range(3))
+    body = "\n".join(lines)
+    return (
+        f"{DECLARED}void f(int N, int M, {kind} A[M + N + 4][M + N + 4], {kind} B[M + N + 4], "
+        f"{targets})\n{{\n#pragma scop\n{body}\n#pragma endscop\n}}\n"
+    )
+
+
+@settings(max_examples=examples(3), deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    text=nests(),
+    lanes=st.sampled_from(LANES),
+    chunks=st.sampled_from([1, 2, 5]),
+    threads=st.sampled_from([None, 4]),
+)
+def test_random_reductions_equal_the_original(
+    text: str, lanes: tuple[int, int], chunks: int, threads: int | None
+) -> None:
+    spread = SplitK(lanes=lanes[0], tile=lanes[1], chunks=chunks)
+    sizes = ({"N": 9, "M": 70}, {"N": 21, "M": 13}, {"N": 1, "M": 0})
+    with TemporaryDirectory() as folder:
+        _, found = spread_and_verified(text, Path(folder), spread, *sizes, threads=threads)
+    assert (found.status, found.message) == ("ok", ""), text
+
+
+HEAD = """
+#ifndef N
+#define N 40
+#endif
+#ifndef M
+#define M 24
+#endif
+double fmax(double, double);
+void f(double C[N][N], double D[N][N], double A[N][M][M], double B[M][M][N], double P[N][N][M][M])
+{
+#pragma scop
+"""
+TAIL = "\n#pragma endscop\n}\n"
+LOOPS = "for (int i = 0; i < N; i++) for (int j = 0; j < N; j++)"
+SUM = "for (int e = 0; e < M; e++) for (int f = 0; f < M; f++)"
+PRODUCT = "A[i][e][f] * B[f][e][j]"  # the other way round in one: two loops stay two
+
+JOINED = {
+    "added": f"{LOOPS} {SUM} C[i][j] += {PRODUCT};",
+    "greatest": f"{LOOPS} {SUM} C[i][j] = fmax(C[i][j], {PRODUCT});",
+    "triangular": f"{LOOPS} for (int e = 0; e < M; e++) for (int f = 0; f <= e; f++)"
+    f" C[i][j] += {PRODUCT};",
+}
+LEFT = {
+    "seen in between": f"{LOOPS} {SUM} {{ C[i][j] += {PRODUCT}; P[i][j][e][f] = C[i][j]; }}",
+    "started anew": f"{LOOPS} for (int e = 0; e < M; e++) {{ C[i][j] = 0;"
+    f" for (int f = 0; f < M; f++) C[i][j] += {PRODUCT}; D[i][j] += C[i][j]; }}",
+}
+TILES_SIZES = [{"N": 5, "M": 7}, {"N": 18, "M": 9}, {"N": 3, "M": 1}, {"N": 4, "M": 0}]
+
+
+def in_tiles(text: str, folder: Path, **options: object) -> tuple[Program, Verification]:
+    program = eatss.codegen(text, gpu="h200", output=folder, force=True, **options)  # type: ignore[arg-type]
+    return program, verify(folder, device="cpu", sizes=TILES_SIZES)
+
+
+def loops_of(text: str) -> set[str]:
+    (region,) = Session(text, code=True).symbolic.regions
+    return {loop.name for kernel in region.scheduled.kernels for loop in kernel.loops}
+
+
+@pytest.mark.parametrize("what", ["greatest", "triangular"])
+def test_sums_over_several_loops_are_tiled(what: str, tmp_path: Path) -> None:
+    text = HEAD + JOINED[what] + TAIL
+    assert {"e", "f"} <= loops_of(text)
+    tiles = {"i": 4, "j": 8, "e": 3, "f": 4}
+    program, found = in_tiles(text, tmp_path, tiles=tiles)
+    assert (found.status, found.message) == ("ok", "")
+    assert any(kernel.reassociates for kernel in program.kernels)
+    assert not found.bit_equal
+
+
+@pytest.mark.parametrize("what", ["seen in between", "started anew"])
+def test_sums_whose_order_is_seen_keep_it(what: str, tmp_path: Path) -> None:
+    text = HEAD + LEFT[what] + TAIL
+    assert not {"e", "f"} <= loops_of(text)
+    _, found = in_tiles(text, tmp_path)
+    assert (found.status, found.message) == ("ok", "")
+
+
+def test_strict_sums_keep_their_order(tmp_path: Path) -> None:
+    text = HEAD + JOINED["triangular"] + TAIL
+    program, found = in_tiles(text, tmp_path, strict_fp=True)
+    assert (found.status, found.bit_equal) == ("ok", True)
+    assert {dict(kernel.tile_sizes).get("e", 1) for kernel in program.kernels} == {1}
+
+
+def test_tiles_that_reorder_are_refused_beside_strict_fp() -> None:
+    text = HEAD + JOINED["added"] + TAIL
+    with pytest.raises(InputError, match=r"EATSS-K020") as raised:
+        eatss.codegen(text, gpu="h200", strict_fp=True, tiles={"e": 4})
+    assert "give e=1" in str(raised.value)
+
+
+def random_sum(seed: int) -> tuple[str, dict[str, int]]:
+    """Return a program with a sum over two or three loops somewhere in it, and tiles."""
+    dice = random.Random(seed)
+    loops = ["e", "f", "g"][: dice.choice([2, 2, 3])]
+    bounds = {"e": "M", "f": dice.choice(["M", "e + 1", "M - 1"]), "g": dice.choice(["3", "M"])}
+    nest = " ".join(f"for (int {n} = 0; {n} < {bounds[n]}; {n}++)" for n in loops)
+    last = loops[-1]
+    value = dice.choice(
+        [
+            f"A[i][e][{last}] * B[e][f][j]",
+            f"A[i][f][e] * B[{last}][e][j] * P[i][j][e][f]",
+            f"P[i][j][e][f] - A[i][{last}][f]",
+            f"A[i][e][f] * D[i][j] * B[f][{last}][j]",
+        ]
+    )
+    update = dice.choice(["C[i][j] += {};", "C[i][j] -= {};", "C[i][j] = fmax({}, C[i][j]);"])
+    body = f"{nest} {update.format(value)}"
+    before = dice.choice(["", "C[i][j] = D[i][j];", "C[i][j] = 0.5 * C[i][j];"])
+    after = dice.choice(["", "D[i][j] = C[i][j];", "C[i][j] = C[i][j] + D[j][i];"])
+    text = f"{HEAD}{LOOPS} {{ {before} {body} {after} }}{TAIL}"
+    tiles = {name: dice.choice([1, 2, 3, 8]) for name in ("i", "j", *loops)}
+    return text, tiles
+
+
+@settings(max_examples=examples(3), suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 2**32))
+def test_random_sums_are_right_in_any_tiles(
+    seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    text, tiles = random_sum(seed)
+    tiles = {name: size for name, size in tiles.items() if name in loops_of(text)}
+    _, found = in_tiles(text, tmp_path_factory.mktemp("sums"), tiles=tiles)
+    assert (found.status, found.message) == ("ok", ""), text

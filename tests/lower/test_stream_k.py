@@ -1,0 +1,522 @@
+"""Sums that blocks share: grid split-K and stream-K are right at every size, faults are seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import eatss
+from eatss.analysis.layout import SharedSum
+from eatss.analysis.structure import Structure
+from eatss.base.shipped import data_directory
+from eatss.cards import load_profile
+from eatss.choose import ModelOptions, Selection
+from eatss.choose.cuda import structure_of
+from eatss.frontend.options import Reading
+from eatss.lower.recipe import CodegenOptions, recipe_of
+from eatss.lower.structures import structures_for
+from eatss.program import Constant, KernelCode, Launch, Original, Program, evaluate
+from eatss.session.analysis import SymbolicProgram
+from eatss.session.session import Session
+from eatss.session.steps import generate_for, select_for
+from eatss.verify import Verification, verify
+from eatss.verify.build import Builder
+from eatss.verify.data import make_buffers
+from eatss.verify.device import CpuMachine
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
+MMA = "mma_f64_16x8x4"
+MTTKRP = data_directory("kernels") / "mttkrp.c"
+TALL = """
+#ifndef NI
+#define NI 128
+#endif
+#ifndef NJ
+#define NJ 128
+#endif
+#ifndef NK
+#define NK 1000000
+#endif
+void tall(DATA_TYPE alpha, DATA_TYPE beta, DATA_TYPE C[NI][NJ], DATA_TYPE A[NI][NK],
+          DATA_TYPE B[NK][NJ])
+{
+#pragma scop
+  for (int i = 0; i < NI; i++) {
+    for (int j = 0; j < NJ; j++)
+      C[i][j] *= beta;
+    for (int k = 0; k < NK; k++)
+      for (int j = 0; j < NJ; j++)
+        C[i][j] += alpha * A[i][k] * B[k][j];
+  }
+#pragma endscop
+}
+"""
+TRIANGLE = """
+#ifndef N
+#define N 500
+#endif
+#ifndef M
+#define M 500
+#endif
+void triangle(double C[N][M], double A[N][N], double B[N][M])
+{
+#pragma scop
+  for (int i = 0; i < N; i++)
+    for (int j = 0; j < M; j++)
+      for (int k = 0; k <= i; k++)
+        C[i][j] += A[i][k] * B[k][j];
+#pragma endscop
+}
+"""
+IN_WARPS = {"tiles": {"i": 32, "j": 32, "k": 16}, "block": {"i": 8, "j": 4}, "instructions": [MMA]}
+STAGED = {"A": "shared", "B": "shared"}
+TALL_SIZES = [
+    {"NI": 37, "NJ": 35, "NK": 101},  # no multiple of tiles or of chunks
+    {"NI": 5, "NJ": 3, "NK": 7},  # less than a tile
+    {"NI": 33, "NJ": 32, "NK": 32},  # fewer tiles than blocks
+    {"NI": 8, "NJ": 8, "NK": 0},
+]
+
+
+def checked(
+    source: str | Path, folder: Path, sizes: Sequence[Mapping[str, int]], **wanted: object
+) -> eatss.Program:
+    program = eatss.codegen(source, gpu="h200", output=folder, **wanted)  # type: ignore[arg-type]
+    found: Verification = verify(folder, device="cpu", sizes=sizes)
+    assert (found.status, found.message) == ("ok", "")
+    return program
+
+
+def test_plain_code_shares_sums_with_what_it_stages(tmp_path: Path) -> None:
+    program = checked(
+        TALL.replace("DATA_TYPE", "float"), tmp_path, TALL_SIZES,
+        tiles={"i": 16, "j": 32, "k": 8}, block={"i": 8, "j": 8}, share={"k": 3},
+        placements=STAGED, stages=2,
+    )  # fmt: skip
+    assert "eatss_commit_copies" in program.text
+    notes = program.kernels[1].notes
+    assert {note[0] for note in notes if "shared memory" in note} == {*"AB"}
+
+
+def test_a_fault_is_seen(tmp_path: Path) -> None:
+    source = TALL.replace("DATA_TYPE", "double")
+    faults = (
+        ("k0 = 16 * (int)blockIdx.z", "k0 = 16 * (int)blockIdx.z * 2"),
+        ("k0 += 16 * (int)gridDim.z", "k0 += 16"),
+        ("k0 + 32 * (int)gridDim.z", "k0 + 32"),
+    )
+    program = checked(
+        source, tmp_path, TALL_SIZES, **IN_WARPS, placements=STAGED, stages=3, share={"k": 3}
+    )
+    (text,) = tmp_path.glob("*.cu")
+    for before, after in faults:
+        assert before in program.text
+        text.write_text(program.text.replace(before, after), encoding="utf-8")
+        assert verify(tmp_path, device="cpu", sizes=TALL_SIZES).status != "ok"
+
+
+def test_the_order_of_a_sum_is_kept_where_that_is_asked_for() -> None:
+    source = TALL.replace("DATA_TYPE", "float")
+    with pytest.raises(eatss.InputError, match="EATSS-K020"):
+        eatss.codegen(source, gpu="h200", strict_fp=True, share={"k": 2})
+    program = eatss.codegen(source, gpu="h200", strict_fp=True)
+    assert not any("shared by" in note for kernel in program.kernels for note in kernel.notes)
+
+
+def test_what_is_no_sum_is_not_shared() -> None:
+    source = """
+    void f(float C[100], float A[100][900]) {
+    #pragma scop
+      for (int i = 0; i < 100; i++)
+        for (int k = 0; k < 900; k++)
+          C[i] = C[i] * 0.5f + A[i][k];
+    #pragma endscop
+    }
+    """
+    (kernel,) = eatss.codegen(source, gpu="h200", share={"k": 4}).kernels
+    assert "blocks cannot share the sum over k" in kernel.notes
+    with pytest.raises(eatss.InputError, match="EATSS-K001"):
+        eatss.codegen(source, gpu="h200", share={"q": 4})
+    with pytest.raises(eatss.InputError, match="EATSS-C004"):
+        eatss.codegen(source, gpu="h200", share={"k": 0})
+
+
+def test_few_tiles_and_long_sums_are_shared_as_predicted() -> None:
+    source = MTTKRP.read_text(encoding="utf-8")
+    sizes = {"NI": 512, "NJ": 512, "NK": 512, "NR": 64}
+    defines: dict[str, str | int] = {"DATA_TYPE": "double", **sizes}
+    selection = eatss.select(source, gpu="h200", target="cuda", defines=defines)
+    chosen = selection.kernels[-1]
+    assert chosen.shared_sum is not None
+    assert chosen.warps is not None
+    assert chosen.predicted is not None
+    program = eatss.codegen(source, gpu="h200", defines=defines)
+    kernel = program.kernels[-1]
+    assert f"shared by up to {chosen.shared_sum.blocks} blocks" in " ".join(kernel.notes)
+    assert kernel.shared_bytes == chosen.predicted.shared_bytes
+    launch = program.entries[0].body[-1]
+    assert isinstance(launch, Launch)
+    grid = [evaluate(extent, sizes) for extent in launch.grid]
+    assert grid[2] == chosen.shared_sum.blocks
+    assert grid[0] * grid[1] * grid[2] == chosen.predicted.blocks
+
+
+def test_many_tiles_are_not_shared() -> None:
+    for size in (1111, 4000):
+        source = data_directory("kernels") / "gemm.c"
+        defines = dict.fromkeys(("NI", "NJ", "NK"), size)
+        (kernel,) = eatss.select(source, gpu="h200", target="cuda", defines=defines).kernels
+        assert kernel.shared_sum is None
+
+
+def test_two_loops_to_share_are_refused() -> None:
+    with pytest.raises(eatss.InputError, match="over 'j' and 'k'"):
+        eatss.codegen(MTTKRP, gpu="h200", share={"j": 3, "k": 5})
+
+
+SHAPES = """
+#ifndef NI
+#define NI 1111
+#endif
+#ifndef NJ
+#define NJ 1111
+#endif
+#ifndef NK
+#define NK 1111
+#endif
+"""
+
+
+def product(statement: str, first: str = "NI][NK", second: str = "NK][NJ", before: str = "") -> str:
+    """Return C with a product of two matrices, and a statement before its sum."""
+    return f"""{SHAPES}
+    void product(DATA_TYPE alpha, DATA_TYPE beta, DATA_TYPE C[NI][NJ], DATA_TYPE A[{first}],
+                 DATA_TYPE B[{second}])
+    {{
+    #pragma scop
+      for (int i = 0; i < NI; i++)
+        for (int j = 0; j < NJ; j++) {{
+          {before}
+          for (int k = 0; k < NK; k++)
+            {statement}
+        }}
+    #pragma endscop
+    }}
+    """
+
+
+ADDED = product("C[i][j] += A[i][k] * B[k][j];")
+FROM_ZERO = product("C[i][j] += A[i][k] * B[k][j];", before="C[i][j] = 0;")
+SUBTRACTED = product("C[i][j] -= alpha * A[i][k] * B[k][j];")
+BATCHED = f"""{SHAPES}
+#ifndef NB
+#define NB 8
+#endif
+void batched(DATA_TYPE C[NB][NI][NJ], DATA_TYPE A[NB][NI][NK], DATA_TYPE B[NB][NK][NJ])
+{{
+#pragma scop
+  for (int b = 0; b < NB; b++)
+    for (int i = 0; i < NI; i++)
+      for (int j = 0; j < NJ; j++) {{
+        C[b][i][j] = 0;
+        for (int k = 0; k < NK; k++)
+          C[b][i][j] += A[b][i][k] * B[b][k][j];
+      }}
+#pragma endscop
+}}
+"""
+PLAIN: dict[str, Any] = {
+    "tiles": {"i": 8, "j": 16, "k": 8}, "block": {"i": 4, "j": 8}, "instructions": [],
+}  # fmt: skip
+SIZES = [
+    {"NI": 37, "NJ": 35, "NK": 101},  # many tiles, of which a part are whole ones
+    {"NI": 25, "NJ": 16, "NK": 17},  # fewer tiles than blocks, or some more
+    {"NI": 5, "NJ": 3, "NK": 97},  # one tile, which many blocks have parts of
+    {"NI": 5, "NJ": 3, "NK": 7},  # one step
+    {"NI": 9, "NJ": 9, "NK": 0},
+]
+
+
+def streamed(program: Program, blocks: int, loop: str = "k") -> KernelCode:
+    """Return the kernel whose blocks take shares, after a look at what is said and launched."""
+    note = f"{blocks} blocks take equal shares of the turns over {loop} of all tiles"
+    (kernel,) = (one for one in program.kernels if note in one.notes)
+    (entry,) = program.entries
+    parts, arrived = entry.temporaries
+    assert (parts.name, arrived.name) == (f"{kernel.name}_parts", f"{kernel.name}_arrived")
+    assert (parts.zeroed, arrived.zeroed) == (False, True)
+    assert parts.shape[0] == Constant(2 * blocks)
+    (launch,) = (one for one in _launches(entry.body) if one.kernel == kernel.name)
+    assert launch.grid[1:] == (Constant(1), Constant(1))
+    tiles = dict(kernel.tile_sizes)
+    for sizes in SIZES:
+        named = {"NB": 3, **sizes}
+        turns = {one: -(-named[f"N{one.upper()}"] // tile) for one, tile in tiles.items()}
+        turns[loop] = max(1, turns[loop])
+        assert evaluate(launch.grid[0], named) == min(prod(turns.values()), blocks)
+    return kernel
+
+
+def _launches(steps: Any) -> Iterator[Launch]:
+    for step in steps:
+        if isinstance(step, Launch):
+            yield step
+        else:
+            yield from _launches(step.body)
+
+
+def test_blocks_take_shares_whatever_is_copied_ahead(tmp_path: Path) -> None:
+    program = checked(
+        TALL.replace("DATA_TYPE", "float"), tmp_path, SIZES, **PLAIN,
+        placements=STAGED, stages=2, stream={"k": 6},
+    )  # fmt: skip
+    kernel = streamed(program, 6)
+    assert kernel.regroups
+    assert kernel.grid_strides == ("x",)
+    assert "eatss_wait_for_copies" in program.text
+
+
+@pytest.mark.parametrize("source", [SUBTRACTED, BATCHED], ids=["subtracted", "batched"])
+def test_blocks_take_shares_of_products_of_all_kinds(source: str, tmp_path: Path) -> None:
+    sizes = [{**one, **({"NB": 3} if source is BATCHED else {})} for one in SIZES]
+    wanted = {**PLAIN, "tiles": {**PLAIN["tiles"], "b": 1}} if source is BATCHED else PLAIN
+    program = checked(
+        source.replace("DATA_TYPE", "float"), tmp_path, sizes, **wanted,
+        placements=STAGED, stages=2, stream={"k": 7},
+    )  # fmt: skip
+    streamed(program, 7)
+
+
+def results(
+    program: Program, folder: Path, text: str, sizes: Mapping[str, int], *, times: int = 1
+) -> bytes:
+    """Return what the program makes of an array, with another text of it.
+
+    Parts of sums have NaN wherever no block leaves some.
+    """
+    folder.mkdir()
+    other = replace(program, text=text)
+    builder = Builder(other, folder, folder, "cpu", None)
+    machine = CpuMachine(builder.load(builder.generated(sizes), sizes))
+    (entry,) = other.entries
+    buffers = make_buffers(entry, sizes, "uniform", 0)
+    for _ in range(times):
+        launched = machine.launch(entry, buffers, backward=False)
+        assert (launched.code, launched.status, launched.observed) == (0, "ok", None)
+    (result,) = (one for one in buffers if one.argument.writes)
+    assert result.first_stray_write() is None
+    return bytes(result.array.tobytes())
+
+
+def test_results_are_the_same_in_whatever_order_blocks_come(tmp_path: Path) -> None:
+    """One tile has ten steps: its last block is the first one, the second, one between or last."""
+    source = product("C[i][j] += A[i][k] * B[k][j];").replace("DATA_TYPE", "float")
+    program = eatss.codegen(
+        source, gpu="h200", **PLAIN, placements=STAGED, stages=2, stream={"k": 5}
+    )
+    streamed(program, 5)
+    sizes = {"NI": 6, "NJ": 20, "NK": 77}
+    here = "(long)blockIdx.x" if "(long)blockIdx.x" in program.text else "(int)blockIdx.x"
+    assert program.text.count("blockIdx.x") == program.text.count(here)
+    orders = ("{0} * 2 % 5", "4 - {0}")
+    found = {results(program, tmp_path / "plain", program.text, sizes)}
+    for number, order in enumerate(orders):
+        text = program.text.replace(here, f"({order.format(here)})")
+        found.add(results(program, tmp_path / str(number), text, sizes))
+    assert len(found) == 1
+
+
+def test_a_fault_in_a_stream_is_seen(tmp_path: Path) -> None:
+    faults = (
+        ("_parts[((2 * (owner + own) + eatss_min(own, 1))", "_parts[((2 * (owner + own))"),
+        ("part != own || own > 1", "true"),
+        ("turns = waves + (", "turns = waves - 1 + ("),
+        ("eatss_min(NK, 8 * end)", "NK"),
+    )
+    program = checked(
+        TALL.replace("DATA_TYPE", "float"), tmp_path, SIZES, **PLAIN,
+        placements=STAGED, stages=1, stream={"k": 6},
+    )  # fmt: skip
+    (text,) = tmp_path.glob("*.cu")
+    for before, after in faults:
+        assert before in program.text, before
+        text.write_text(program.text.replace(before, after), encoding="utf-8")
+        assert verify(tmp_path, device="cpu", sizes=SIZES).status != "ok", after
+
+
+def test_other_loops_stay_as_they_are_and_say_so() -> None:
+    program = eatss.codegen(TRIANGLE, gpu="h200", stream={"k": 6})
+    said = "blocks cannot take equal shares of the turns over k"
+    notes = [note for kernel in program.kernels for note in kernel.notes]
+    assert said in notes
+    assert not any("take equal shares of the turns over" in one for one in notes if one != said)
+    assert not any(one.name.endswith("_parts") for e in program.entries for one in e.temporaries)
+    assert "eatss_comes_last" not in program.text
+
+
+def test_the_order_of_a_stream_is_kept_where_that_is_asked_for() -> None:
+    source = FROM_ZERO.replace("DATA_TYPE", "float")
+    with pytest.raises(eatss.InputError, match="EATSS-K020") as raised:
+        eatss.codegen(source, gpu="h200", strict_fp=True, stream={"k": 2})
+    assert "--stream" in str(raised.value.diagnostics[0].hint)
+    for wanted in (None, {"k": 1}):
+        program = eatss.codegen(source, gpu="h200", strict_fp=True, stream=wanted)
+        assert "eatss_comes_last" not in program.text
+
+
+def test_no_number_of_blocks_is_refused() -> None:
+    with pytest.raises(eatss.InputError, match="EATSS-C004"):
+        eatss.codegen(ADDED.replace("DATA_TYPE", "float"), gpu="h200", stream={"k": 0})
+
+
+def test_a_loop_that_is_not_there_is_refused() -> None:
+    source = ADDED.replace("DATA_TYPE", "float")
+    with pytest.raises(eatss.InputError, match="EATSS-K001"):
+        eatss.codegen(source, gpu="h200", stream={"q": 6})
+    with pytest.raises(eatss.InputError, match="EATSS-C004"):
+        eatss.codegen(source, gpu="h200", stream={"k": 6}, share={"k": 3})
+
+
+SUMMED = """
+void f(int n, int m, int p, float C[n][m], float D[n][m], float A[n][p], float B[p][m])
+{
+#pragma scop
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < m; j++) {
+      C[i][j] = 0;
+      for (int k = 0; k < p; k++)
+        C[i][j] += A[i][k] * B[k][j];
+      D[i][j] += C[i][j];
+      C[i][j] = 2 * D[i][j];
+    }
+#pragma endscop
+}
+"""
+WAITS = "eatss_wait_for_parts(&f_k1_arrived[2 * streamed], number);"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of a kernel that loads D before the loop, and stores it behind."""
+    place = tmp_path_factory.mktemp("streamed")
+    program = eatss.codegen(
+        SUMMED, gpu="h200", output=place, stream={"k": 7},
+        tiles={"i": 16, "j": 16, "k": 8}, block={"i": 8, "j": 4},
+    )  # fmt: skip
+    shares = "7 blocks take equal shares of the turns over k of all tiles"
+    assert shares in program.kernels[-1].notes
+    return place
+
+
+ORDER_SIZES = [{"n": 33, "m": 30, "p": 50}]
+
+
+def test_what_is_read_before_the_loop_may_be_written_behind_it(folder: Path) -> None:
+    found = verify(folder, device="cpu", sizes=ORDER_SIZES)
+    assert (found.status, found.message) == ("ok", "")
+
+
+def test_parts_that_nobody_waits_for_are_a_race(folder: Path, tmp_path: Path) -> None:
+    for one in folder.iterdir():
+        text = one.read_text()
+        if one.suffix == ".cu":
+            assert WAITS in text
+            text = text.replace(WAITS, "f_k1_arrived[0] = 0;")
+        (tmp_path / one.name).write_text(text)
+    found = verify(tmp_path, device="cpu", sizes=ORDER_SIZES)
+    assert found.status == "race"
+    assert "reads what another thread writes without an order, element of" in found.message
+
+
+def test_indices_of_parts_fit() -> None:
+    text = re.sub(r"\b[nmp]\b", "4096", SUMMED.replace("int n, int m, int p, ", ""))
+    program = eatss.codegen(
+        text, gpu="h200", stream={"k": 100},
+        tiles={"i": 128, "j": 256, "k": 16}, block={"i": 16, "j": 16},
+    )  # fmt: skip
+    assert program.index_bits == 32
+
+
+@pytest.mark.parametrize("added", ["A[i][k] * s + B[k][j]"])
+def test_what_is_added_does_not_depend_on_the_sum(added: str, tmp_path: Path) -> None:
+    text = SUMMED.replace("C[i][j] = 0;", "float s = 0;", 1)
+    text = text.replace("C[i][j] += A[i][k] * B[k][j];", f"s += {added};")
+    text = text.replace("D[i][j] += C[i][j];", "D[i][j] = s;").replace("C[i][j] = 2 * D[i][j];", "")
+    program = eatss.codegen(
+        text, gpu="h200", output=tmp_path, stream={"k": 7},
+        tiles={"i": 16, "j": 16, "k": 8}, block={"i": 8, "j": 4},
+    )  # fmt: skip
+    assert "blocks cannot take equal shares of the turns over k" in program.kernels[-1].notes
+    found = verify(tmp_path, device="cpu", sizes=ORDER_SIZES)
+    assert (found.status, found.message) == ("ok", "")
+
+
+H200 = load_profile("h200")
+BLOCKS = 6
+
+
+def alone(selection: Selection) -> Selection:
+    """Return a selection whose blocks and threads share nothing."""
+    kernels = (
+        replace(
+            kernel, spread=None, sum_loops=(), host_loop=None, warps=None, shared_sum=None,
+            row_block=None,
+        )
+        for kernel in selection.kernels
+    )  # fmt: skip
+    return replace(selection, kernels=tuple(kernels))
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("gemm", "double"), ("atax", "float")])
+def test_loops_that_a_structure_names_are_streamed_and_no_others(name: str, dtype: str) -> None:
+    source = data_directory("kernels") / f"{name}.c"
+    reading = Reading(defines={"DATA_TYPE": dtype, "SMALL_DATASET": "1"})
+    analysed = Session(source, reading).symbolic
+    structures = structures_for(analysed.program, H200)
+    selection = select_for(analysed.program, H200, ModelOptions(target="cuda"))
+    loops = dict.fromkeys(one.name for own in analysed.program.facts for one in own.loops)
+    streamed = {
+        loop
+        for loop in loops
+        for one in (selection, alone(selection))
+        if check(name, analysed, structures, one, loop)
+    }
+    assert bool(streamed) == any(
+        one.stream_loop for several in structures.values() for one in several
+    )
+    assert streamed or name != "gemm"
+
+
+def check(
+    name: str,
+    analysed: SymbolicProgram,
+    structures: dict[str, tuple[Structure, ...]],
+    selection: Selection,
+    loop: str,
+) -> bool:
+    """Make code whose blocks are to share a loop's turns; return whether some do."""
+    wished = SharedSum(loop=loop, blocks=BLOCKS, streamed=True)
+    facts = {own.name: own for own in analysed.program.facts}
+    having = [one for one, own in facts.items() if loop in {each.name for each in own.loops}]
+    options = CodegenOptions(shared_sums=tuple((one, wished) for one in having))
+    program = generate_for(
+        analysed, recipe_of(selection, options), H200, name=name,
+        original=Original(file=f"{name}.c", defines=(), include_dirs=()),
+    )  # fmt: skip
+    said = f"{BLOCKS} blocks take equal shares of the turns over {loop} of all tiles"
+    found = False
+    for kernel in (one for one in selection.kernels if one.name in having):
+        structure = structure_of(structures[kernel.name], replace(kernel, shared_sum=wished))
+        wanted = structure is not None and structure.stream_loop == loop
+        statements = {*facts[kernel.name].statements}
+        notes = [n for one in program.kernels if statements & {*one.statements} for n in one.notes]
+        assert (said in notes) == wanted, (kernel.name, loop)
+        found = found or wanted
+    return found
