@@ -6,38 +6,49 @@ Of decisions whose values are names, such as ``model``, a value that nobody know
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import TypeAlias, get_args
 
 import numpy as np
 
-from eatss.base.diagnostics import Diagnostic, InputError, did_you_mean, input_error
+from eatss.base.diagnostics import (
+    Diagnostic,
+    InputError,
+    NoSolutionError,
+    did_you_mean,
+    input_error,
+)
 from eatss.cards.document import finding
 from eatss.choose.options import ModelName, VolumeName
-from eatss.tune.counting import Progress, counted, drawn_ranks, emptiness, every_block, points_at
-from eatss.tune.dimensions import Block, Dimension, Levels, ListedDimension, Test, root
-from eatss.tune.document import ParsedSpace, parsed_space
+from eatss.tune.counting import ROOT, Test, Walk, drawn_ranks
+from eatss.tune.document import ParsedSpace, origin_of, parsed_space
 from eatss.tune.expressions import (
     LARGEST,
     Expression,
-    ExpressionFault,
-    Place,
-    constant_of,
-    evaluate,
+    column_of,
     evaluate_one,
-    expression_finding,
-    noted,
-    origin_of,
-    placed,
+    parse_expression,
     truth,
 )
-from eatss.tune.points import Configuration, Point, Space, SpaceCount, Value, is_decision
+from eatss.tune.points import (
+    Configuration,
+    FilterCount,
+    Point,
+    Space,
+    SpaceCount,
+    Value,
+    is_decision,
+)
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told how many filters are counted, and of how many."""
 
 
 def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
-    """Work out the constants of a space and check all of its expressions.
+    """Work out the constants of a space and check the names in all of its expressions.
 
     Args:
         space: the space.
@@ -52,27 +63,17 @@ def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
     values = {name: value for name, value in constants.items() if name not in parsed.constants}
     position = {dimension.name: at for at, dimension in enumerate(parsed.dimensions)}
     everything = {*values, *parsed.constants, *position}
-
+    for expression in (*parsed.constants.values(), *parsed.expressions()):
+        for name in expression.names:
+            if name not in everything:
+                findings += _unknown(expression, name, everything).diagnostics
+                break
     for name, expression in parsed.constants.items():
-        with noted(space, findings):
-            _check_known(expression, everything)
-            if all(used in values for used in expression.names):
+        if all(used in values for used in expression.names):
+            try:
                 values[name] = evaluate_one(expression, values)
-    columns = {name: constant_of(value) for name, value in values.items()}
-    empty = np.empty(0, dtype=np.int64)
-    of_no_rows = columns | {one.name: one.decoded(empty) for one in parsed.dimensions}
-    if not findings:  # kinds of values are found out on no rows at all
-        conditions = {id(condition) for _, condition in parsed.filters}
-        for expression in parsed.expressions():
-            with noted(space, findings):
-                _check_known(expression, everything)
-                found = evaluate(expression, of_no_rows, 0)
-                if id(expression) in conditions:
-                    truth(expression, found)
-    if not findings:
-        for dimension in parsed.dimensions:
-            with noted(space, findings):
-                dimension.below(of_no_rows, 0)
+            except InputError as error:
+                findings += error.diagnostics
     findings += (
         finding("EATSS-S014", f"{name} = {value} is over 2^53", ("constants",), origin_of(space))
         for name, value in values.items()
@@ -80,15 +81,10 @@ def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
     )
     if findings:
         raise InputError(*findings)
-    used = {n for one in parsed.expressions() for n in one.names} - position.keys()
     return BoundSpace(
         space=space,
         constants=values,
-        levels=Levels(
-            constants={name: columns[name] for name in used},
-            dimensions=parsed.dimensions,
-            tests=_tests(parsed, position),
-        ),
+        walk=Walk(constants=values, dimensions=parsed.dimensions, tests=_tests(parsed, position)),
         variant=parsed.variant,
         parameters=frozenset(name for name in constants if not name.startswith("card.")),
     )
@@ -104,14 +100,14 @@ class BoundSpace:
     Attributes:
         space: What was bound.
         constants: The values of all constants.
-        levels: The steps of the walk.
+        walk: Goes through its points.
         variant: What a variant decides, as expressions.
         parameters: Names of the program that an iterator may vary.
     """
 
     space: Space
     constants: Mapping[str, Value]
-    levels: Levels = field(repr=False)
+    walk: Walk = field(repr=False)
     variant: Mapping[str, Expression] = field(repr=False)
     parameters: frozenset[str] = frozenset()
     _count: SpaceCount | None = field(default=None, repr=False, compare=False)
@@ -119,20 +115,36 @@ class BoundSpace:
     @property
     def names(self) -> tuple[str, ...]:
         """The iterators, in order."""
-        return tuple(dimension.name for dimension in self.levels.dimensions)
+        return tuple(dimension.name for dimension in self.walk.dimensions)
 
     def count(self, progress: Progress | None = None) -> SpaceCount:
         """Return how many points there are and what each filter removes; exact, counted once.
 
-        Args:
-            progress: told how many of the raw points are done, and of how many.
+        A filter removes what meets those that are tried before it and does not meet it: the
+        difference of two counts.
 
         Raises:
             InputError: an expression cannot be computed for some values.
         """
         if self._count is None:
-            with placed(self.space):
-                self._count = counted(self.space, self.levels, progress)
+            began = time.perf_counter()
+            tests = self.walk.tests
+            left = []
+            for tried in range(len(tests) + 1):
+                left.append(self.walk.count(tests[:tried]))
+                if progress is not None:
+                    progress(tried, len(tests))
+            removed = {test.name: left[at] - left[at + 1] for at, test in enumerate(tests)}
+            self._count = SpaceCount(
+                name=self.space.name,
+                raw=left[0],
+                kept=left[-1],
+                filters=tuple(
+                    FilterCount(name=one.name, condition=one.condition, removed=removed[one.name])
+                    for one in self.space.filters
+                ),
+                seconds=time.perf_counter() - began,
+            )
         return self._count
 
     def __len__(self) -> int:
@@ -143,31 +155,40 @@ class BoundSpace:
         """Return the count.
 
         Raises:
-            NoSolutionError: ``EATSS-S016``, an iterator has no values, or ``EATSS-S016``, filters
-                leave no point: it names the one that removed the last.
+            NoSolutionError: ``EATSS-S016``, an iterator has no values, or filters leave no point:
+                it names the one that removed the last.
         """
         count = self.count(progress)
-        error = emptiness(self.space, self.levels, count)
-        if error is not None:
-            raise error
-        return count
+        if count.kept:
+            return count
+        if count.raw:
+            removed = {one.name: one.removed for one in count.filters}
+            last = [test.name for test in self.walk.tests if removed[test.name]][-1]
+            message = f'no point is left: "{last}" removes the last {removed[last]} of {count.raw}'
+            path, hint = ("filters", last), "eatss space counts what each filter removes"
+        else:
+            steps = self.walk.steps
+            counts = (self.walk.below(steps[: step + 1], (), ROOT)[0] for step in steps)
+            path = ("iterators", self.names[[bool(own) for own in counts].index(False)])
+            hint = None
+            message = f"{path[1]} has no values"
+        raise NoSolutionError(finding("EATSS-S016", message, path, origin_of(self.space), hint))
 
     def points(self) -> Iterator[Configuration]:
         """Yield all kept points: the last iterator changes fastest, each in its own order.
 
         They are made by blocks of some ten thousand, when they are asked for.
         """
-        with placed(self.space):
-            first = self.levels.passed(-1, root())
-            for block in every_block(self.levels, iter([first] if first.rows else []), -1):
-                yield from self._points_of(block)
+        for block in self.walk.points():
+            columns = [block.columns[name].tolist() for name in self.names]
+            yield from map(self._named, zip(*columns, strict=True))
 
     def sample(self, count: int, seed: int) -> list[Configuration]:
         """Return distinct points, drawn: each set of ``count`` kept points is equally likely.
 
         That is exact, whatever the size of the space: places in the order of the points are drawn
-        and their points found by counting below prefixes. It takes as long as a few counts. The
-        same seed gives the same points. Where fewer are kept, all of them come, in drawn order.
+        and their points found by counting below prefixes. The same seed gives the same points.
+        Where fewer are kept, all of them come, in drawn order.
 
         Args:
             count: how many, from 1 on.
@@ -180,35 +201,31 @@ class BoundSpace:
         if count < 1:
             message = f"a sample of {count} points is none"
             raise input_error("EATSS-S018", message, hint="ask for 1 or more")
-        kept = self.require_points().kept
-        with placed(self.space):
-            found = points_at(self.levels, drawn_ranks(kept, count, seed))
-        return [self._named(numbers) for numbers in found]
+        ranks = drawn_ranks(self.require_points().kept, count, seed)
+        return list(map(self._named, self.walk.at(ranks)))
 
     def allows(self, point: Point) -> str | None:
         """Return ``None`` for a point of the space, else why it is none.
 
         That is the name of a filter that it does not meet, or what is wrong with its values.
         """
-        names = self.names
-        wrong = [name for name in point if name not in names]
+        wrong = [name for name in point if name not in self.names]
         if wrong:
             return f"{wrong[0]} is no iterator of the space"
-        missing = [name for name in names if name not in point]
+        missing = [name for name in self.names if name not in point]
         if missing:
             return f"{missing[0]} has no value"
-        numbers = self._numbers(point)
-        strange = next((name for name, number in numbers.items() if number is None), None)
-        columns = {name: np.array([number or 0]) for name, number in numbers.items()}
-        block = Block(columns=columns, weights=np.ones(1, dtype=np.int64))
-        with placed(self.space):
-            for step, name in enumerate(numbers):
-                if strange is None and not self.levels.below(step, block).has(columns[name])[0]:
-                    strange = name
-            if strange is not None:
-                return f"{strange} = {point[strange]!r} is not among its values"
-            tests = self.levels.tests
-            return next((one.name for one in tests if not self.levels.met(one, block)[0]), None)
+        known = dict(self.constants)
+        for name, values in zip(self.names, self._values_along(point), strict=True):
+            value = _plain(point[name])
+            if _place_in(values, value) is None:
+                return f"{name} = {value!r} is not among its values"
+            known[name] = value
+        for test in self.walk.tests:
+            found = column_of([evaluate_one(test.condition, known)])
+            if not truth(test.condition, found)[0]:
+                return test.name
+        return None
 
     def neighbours(self, point: Point) -> list[Configuration]:
         """Return the kept points that differ in one value, the nearest values first.
@@ -222,10 +239,19 @@ class BoundSpace:
         reason = self.allows(point)
         if reason is not None:
             raise input_error("EATSS-S018", f"that is no point of the space: {reason}")
-        numbers = {name: int(number or 0) for name, number in self._numbers(point).items()}
-        with placed(self.space):
-            found = [one for step in range(len(numbers)) for one in self._along(step, numbers)]
-        return [self._named(own) for *_, own in sorted(found)]
+        own = {name: _plain(point[name]) for name in self.names}
+        found = []
+        for step, values in enumerate(self._values_along(own)):
+            name = self.names[step]
+            here = _place_in(values, own[name])
+            assert here is not None
+            found += [
+                (abs(at - here), step, at, {**own, name: value})
+                for at, value in enumerate(values)
+                if at != here
+            ]
+        found.sort(key=lambda one: one[:3])
+        return [other for *_, other in found if self.allows(other) is None]
 
     def decisions(self, point: Point) -> Configuration:
         """Return what the variant of a point decides.
@@ -243,69 +269,44 @@ class BoundSpace:
             )
         values = {**self.constants, **{name: _plain(point[name]) for name in self.names}}
         own = {n: values[n] for n in self.names if is_decision(n) or n in self.parameters}
-        with placed(self.space):
-            said = {name: evaluate_one(one, values) for name, one in self.variant.items()}
-        return {**own, **said}
+        return {**own, **{name: evaluate_one(one, values) for name, one in self.variant.items()}}
 
-    def _numbers(self, point: Point) -> dict[str, int | None]:
-        """Return what stands for the values of a point in columns."""
-        every = self.levels.dimensions
-        return {one.name: one.number(_plain(point[one.name])) for one in every}
-
-    def _along(
-        self, step: int, numbers: Mapping[str, int]
-    ) -> Iterator[tuple[int, int, int, tuple[int, ...]]]:
-        """Yield the points with another value of one iterator, with how far that is."""
-        levels, name = self.levels, self.names[step]
-        one = {own: np.array([number], dtype=np.int64) for own, number in numbers.items()}
-        start = Block(
-            columns={own: one[own] for own in self.names[:step]},
-            weights=np.ones(1, dtype=np.int64),
-        )
-        values = np.concatenate([grown.columns[name] for grown in levels.expanded(step, start)])
-        here = int(np.flatnonzero(values == numbers[name])[0])
-        columns = {own: np.full(len(values), number) for own, number in numbers.items()}
-        block = Block(columns=columns | {name: values}, weights=values).numbered()
-        block = block.some(block.weights != here)
-        for later, own in list(enumerate(self.names))[step:]:
-            if later > step and block.rows:
-                block = block.some(levels.below(later, block).has(block.columns[own]))
-            block = levels.passed(later, block)
-        points = zip(*(block.columns[own].tolist() for own in self.names), strict=True)
-        for offset, point in zip(block.weights.tolist(), points, strict=True):
-            yield abs(offset - here), step, offset, point
-
-    def _points_of(self, block: Block) -> Iterator[Configuration]:
-        columns = [block.columns[name].tolist() for name in self.names]
-        for numbers in zip(*columns, strict=True):
-            yield self._named(numbers)
+    def _values_along(self, point: Point) -> Iterator[Sequence[Value]]:
+        """Yield the values of each iterator below those that a point has before it."""
+        known = {**self.constants, **{name: _plain(point[name]) for name in self.names}}
+        for dimension in self.walk.dimensions:
+            yield dimension.values(known)
 
     def _named(self, numbers: tuple[int, ...]) -> Configuration:
         return {
             dimension.name: dimension.value(number)
-            for dimension, number in zip(self.levels.dimensions, numbers, strict=True)
+            for dimension, number in zip(self.walk.dimensions, numbers, strict=True)
         }
 
 
 def _tests(parsed: ParsedSpace, position: Mapping[str, int]) -> tuple[Test, ...]:
-    """Return the filters, each after the last iterator that it names."""
-    places = [
-        [position[used] for used in condition.names if used in position]
-        for _, condition in parsed.filters
-    ]
-    return tuple(
-        Test(name=name, condition=condition, step=max(own, default=-1))
-        for (name, condition), own in zip(parsed.filters, places, strict=True)
-    )
+    """Return the filters, each after the last iterator that it names, in that order."""
+    found = []
+    for name, condition in parsed.filters:
+        places = [position[used] for used in condition.names if used in position]
+        found.append(Test(name=name, condition=condition, step=max(places, default=-1)))
+    return tuple(sorted(found, key=lambda test: test.step))
 
 
-def _check_known(expression: Expression, known: set[str]) -> None:
-    for name in expression.names:
-        if name not in known:
-            fault = expression.unknown(name, known)
-            if name.startswith("card.") and not any(one.startswith("card.") for one in known):
-                fault.hint = "figures of a card are known once one is named: --gpu CARD"
-            raise fault
+def _unknown(expression: Expression, name: str, known: set[str]) -> InputError:
+    if name.startswith("card.") and not any(one.startswith("card.") for one in known):
+        hint = "figures of a card are known once one is named: --gpu CARD"
+        message = f"nothing is called {name}"
+        return expression.error("EATSS-S007", message, expression.node(name), hint=hint)
+    return expression.unknown(name, known)
+
+
+def _place_in(values: Sequence[Value], value: Value) -> int | None:
+    """Return the place of a value; 1, 1.0 and true are three values."""
+    if isinstance(values, range):
+        return values.index(value) if type(value) is int and value in values else None
+    same = (at for at, own in enumerate(values) if type(own) is type(value) and own == value)
+    return next(same, None)
 
 
 def _plain(value: Value) -> Value:
@@ -326,65 +327,32 @@ def check_known_values(bound: BoundSpace) -> None:
     Raises:
         InputError: ``EATSS-S018``, a finding for each such value, with its place.
     """
-    faults = tuple(_faults(parsed_space(bound.space), bound.constants))
-    if faults:
-        raise InputError(*(expression_finding(one, origin_of(bound.space)) for one in faults))
-
-
-def _faults(parsed: ParsedSpace, constants: Mapping[str, Value]) -> Iterator[ExpressionFault]:
-    from eatss.choose.objectives import OBJECTIVES  # noqa: PLC0415 - what packages add is looked up
+    from eatss.choose.objectives import OBJECTIVES  # noqa: PLC0415 - where a name is looked up
 
     every: Mapping[str, Sequence[str]] = {
         "model": get_args(ModelName),
         "objective": OBJECTIVES.names(),
         "volume": get_args(VolumeName),
     }
-    iterators = {one.name: one for one in parsed.dimensions}
-    for name, one in iterators.items():
-        if name in every and name not in parsed.variant:
-            yield from _listed(one, every[name])
+    iterators = {one.name: one for one in bound.walk.dimensions}
+    findings = []
     for name, known in every.items():
-        if name in parsed.variant:
-            yield from _mapped(name, parsed.variant[name], known, iterators, constants)
-
-
-def _listed(dimension: Dimension, known: Sequence[str]) -> Iterator[ExpressionFault]:
-    path = ("iterators", dimension.name)
-    if not isinstance(dimension, ListedDimension):
-        yield _fault("a number", known, path)
-        return
-    for value in dimension.values:
-        if value not in known:
-            yield _fault(repr(value), known, path, f'"{value}"' if isinstance(value, str) else "")
-
-
-def _mapped(
-    name: str,
-    expression: Expression,
-    known: Sequence[str],
-    iterators: Mapping[str, Dimension],
-    constants: Mapping[str, Value],
-) -> Iterator[ExpressionFault]:
-    points: list[Mapping[str, Value]] = [{}]
-    over = [iterators[one] for one in expression.names if one in iterators]
-    if over:
-        (first, *others) = over
-        if others or not isinstance(first, ListedDimension):
-            return  # a point of the space tells
-        points = [{first.name: value} for value in first.values]
-    for point in points:
-        with suppress(ExpressionFault):  # a filter may leave the point out
-            value = evaluate_one(expression, {**constants, **point})
-            if value not in known:
-                yield _fault(repr(value), known, ("variant", name), expression.text)
-
-
-def _fault(value: str, known: Sequence[str], path: Place, text: str = "") -> ExpressionFault:
-    return ExpressionFault(
-        "EATSS-S018",
-        f"{path[-1]} is {value}, which it cannot be",
-        end=len(text),
-        hint=did_you_mean(value.strip("'"), known, "choose one of"),
-        text=text,
-        path=path,
-    )
+        said = bound.variant.get(name)
+        expression = said or parse_expression(name)
+        over = [iterators[used] for used in expression.names if used in iterators]
+        if len(over) > 1 or not (said or over):
+            continue  # a point of the space tells
+        points: list[Configuration] = [{one.name: v} for one in over for v in one.listed] or [{}]
+        if said is None and not over[0].listed:
+            points = [{name: 0}]  # any number
+        for point in points:
+            with suppress(InputError):  # a filter may leave the point out
+                value = evaluate_one(expression, {**bound.constants, **point})
+                if value not in known:
+                    message = f"{name} is {value!r}, which it cannot be"
+                    hint = did_you_mean(str(value), known, "choose one of")
+                    path = ("iterators" if said is None else "variant", name)
+                    origin = origin_of(bound.space)
+                    findings.append(finding("EATSS-S018", message, path, origin, hint))
+    if findings:
+        raise InputError(*findings)

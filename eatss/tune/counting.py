@@ -1,226 +1,258 @@
-"""How many points a space has, and what each filter removes: exact.
+"""How many points a space has below prefixes, and which: exact, by enumeration in blocks.
 
-How many points of the iterators alone, whatever filters say, begin with a prefix.
-
-Iterators that do not depend on each other multiply, and only the values of names that others depend
-on are enumerated: the number of ``blk_m`` and ``blk_n`` below ``dim_m, dim_n`` is that of the one
-times that of the other, and each is found once for each ``dim_m`` and once for each ``dim_n``.
-
-How many points are kept below a prefix.
-
-Prefixes that nothing later tells apart have the same points below them: those are counted once.
+Iterators that no expression ties together multiply. Of those that are tied, the values of the first
+one are enumerated below all prefixes at once, and the others are counted below these; prefixes that
+nothing later tells apart are counted once. Without filters that gives the raw points, with all of
+them those that are kept, and with the first few what each of them removes.
 """
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from random import Random
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import networkx as nx  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 
-from eatss.base.diagnostics import Diagnostic, NoSolutionError
-from eatss.cards.document import finding
-from eatss.tune.dimensions import (
-    Block,
-    Integers,
-    Levels,
-    Test,
-    Weights,
-    added,
-    distinct,
-    repeated,
-    root,
-    summed,
-    total,
-    tuples,
-)
-from eatss.tune.expressions import origin_of
-from eatss.tune.points import FilterCount, Space, SpaceCount
+from eatss.base.frozen import frozen
+from eatss.tune.expressions import Column, Expression, evaluate, truth
+from eatss.tune.iterators import Dimension, Integers
+from eatss.tune.points import Value
 
+CHUNK = 1 << 17
+"""Rows that are looked at together: columns of them stay in the cache of a processor."""
+
+Weights: TypeAlias = npt.NDArray[Any]
+"""Numbers of points: ``int64``, or Python's integers where they are larger."""
+
+_SAFE = float(1 << 62)
+_MOST_ROWS = 1 << 13
 _MOST_KNOWN = 1 << 18
+"""Prefixes of a block, and of all, whose numbers are kept; larger blocks repeat little."""
+
+
+@frozen
+class Block:
+    """Prefixes, a row each: columns by the names of iterators."""
+
+    columns: Mapping[str, Integers]
+    rows: int
+
+    def some(self, chosen: npt.NDArray[np.bool_] | Integers) -> Block:
+        """Return some of the rows."""
+        columns = {name: column[chosen] for name, column in self.columns.items()}
+        rows = int(chosen.sum()) if chosen.dtype == np.bool_ else len(chosen)
+        return Block(columns=columns, rows=rows)
+
+
+ROOT = Block(columns={}, rows=1)
+"""The prefix that has no values yet."""
+
+
+@frozen
+class Test:
+    """A filter, and the step after which all that it names is known: -1 before the first."""
+
+    name: str
+    condition: Expression
+    step: int
+
 
 Steps: TypeAlias = tuple[int, ...]
+Tests: TypeAlias = tuple[Test, ...]
 
 
-class _Known:
-    """Numbers of points below prefixes; what was counted is kept, up to a size."""
+@dataclass(frozen=True, kw_only=True)
+class Walk:
+    """Goes through the points of a space, and counts them.
 
-    def __init__(self) -> None:
-        self._of: dict[object, dict[tuple[int, ...], int]] = {}
-
-    def of(self, key: object, block: Block, counted: Callable[[Block], Weights]) -> Weights:
-        """Return the numbers of prefixes, of which those that are alike are counted once."""
-        firsts, kinds = distinct(block.columns, block.rows)
-        own = block.some(firsts)
-        if own.rows > _MOST_KNOWN:
-            return np.asarray(counted(own)[kinds])
-        known = self._of.setdefault(key, {})
-        if len(known) > _MOST_KNOWN:
-            known.clear()
-        names = tuples(own.columns, own.rows)
-        missing = [at for at, name in enumerate(names) if name not in known]
-        if missing:
-            found = counted(own.some(np.array(missing, dtype=np.int64)))
-            known.update(zip((names[at] for at in missing), found.tolist(), strict=True))
-        counts = [known[name] for name in names]
-        small = max(counts, default=0) < 1 << 62
-        return np.array(counts, dtype=np.int64 if small else object)[kinds]
-
-
-@dataclass(slots=True)
-class Completions:
-    """Counts what begins with prefixes; what was counted once is kept."""
-
-    levels: Levels
-    known: _Known = field(default_factory=_Known)
-    parts: dict[Steps, list[Steps]] = field(default_factory=dict)
-
-    def after(self, step: int, block: Block) -> Weights:
-        """Return for each prefix how many ways there are to go on after a step."""
-        return self._ways(tuple(range(step + 1, len(self.levels.dimensions))), block)
-
-    def _ways(self, steps: Steps, block: Block) -> Weights:
-        """Return for each row the number of values of some iterators together."""
-        ways: Weights = np.ones(block.rows, dtype=np.int64)
-        for first, *others in self._independent(steps):
-            if not others:
-                ways = repeated(ways, self.levels.below(first, block).sizes)
-                continue
-            part = (first, *others)
-            own = {name for step in part for name in self.levels.dimensions[step].names}
-            enumerated = partial(self._enumerated, first, tuple(others))
-            ways = repeated(ways, self.known.of(part, block.only(sorted(own)), enumerated))
-        return ways
-
-    def _enumerated(self, step: int, others: Steps, block: Block) -> Weights:
-        """Return the sum over the values of one iterator of the ways of others."""
-        sums: Weights = np.zeros(block.rows, dtype=np.int64)
-        for grown in self.levels.expanded(step, block.numbered()):
-            sums = added(sums, summed(self._ways(others, grown), grown.weights, block.rows))
-        return sums
-
-    def _independent(self, steps: Steps) -> list[Steps]:
-        """Return the iterators in parts of which none depends on another."""
-        if steps not in self.parts:
-            graph: nx.Graph = nx.Graph()
-            graph.add_nodes_from(steps)
-            position = self.levels.position
-            for step in steps:
-                used = (position.get(name) for name in self.levels.dimensions[step].names)
-                graph.add_edges_from((step, other) for other in used if other in steps)
-            parts = [tuple(sorted(part)) for part in nx.connected_components(graph)]
-            self.parts[steps] = sorted(parts)
-        return self.parts[steps]
-
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Told how many of the raw points are done, and of how many."""
-
-
-def counted(space: Space, levels: Levels, progress: Progress | None = None) -> SpaceCount:
-    """Count a space, prefix by prefix.
-
-    A filter removes prefixes as soon as all that it names is known; prefixes that nothing later
-    tells apart are counted together, and iterators that nothing names are not enumerated.
+    Attributes:
+        constants: Values by name.
+        dimensions: The iterators in order.
+        tests: The filters in the order in which they are tried.
     """
-    began = time.perf_counter()
-    completions = Completions(levels)
-    start = root()
-    raw = total(completions.after(-1, start))
-    removed: Counter[str] = Counter()
 
-    def note(test: Test, block: Block) -> None:
-        ways = completions.after(test.step, block)
-        removed[test.name] += total(repeated(block.weights, ways))
-        if progress is not None:
-            progress(removed.total(), raw)
-
-    first = levels.passed(-1, start, note)
-    blocks = iter([first] if first.rows else [])
-    for step in range(len(levels.dimensions)):
-        blocks = levels.walked(blocks, step, removed=note)
-    kept = 0
-    for block in blocks:
-        kept += total(block.weights)
-        if progress is not None:
-            progress(removed.total() + kept, raw)
-    return SpaceCount(
-        name=space.name,
-        raw=raw,
-        kept=kept,
-        filters=tuple(
-            FilterCount(name=one.name, condition=one.condition, removed=removed[one.name])
-            for one in space.filters
-        ),
-        seconds=time.perf_counter() - began,
+    constants: Mapping[str, Value]
+    dimensions: tuple[Dimension, ...]
+    tests: Tests
+    position: dict[str, int] = field(init=False, repr=False)
+    _known: dict[object, dict[tuple[int, ...], int]] = field(default_factory=dict, repr=False)
+    _parts: dict[object, list[tuple[Steps, Tests, list[str]]]] = field(
+        default_factory=dict, repr=False
     )
 
+    def __post_init__(self) -> None:
+        position = {dimension.name: at for at, dimension in enumerate(self.dimensions)}
+        object.__setattr__(self, "position", position)
 
-def emptiness(space: Space, levels: Levels, count: SpaceCount) -> NoSolutionError | None:
-    """Return why a space has no points, ``None`` if it has some."""
-    if count.kept:
-        return None
-    if not count.raw:
-        return NoSolutionError(_without_values(space, levels))
-    removed = {one.name: one.removed for one in count.filters}
-    tried = sorted(levels.tests, key=lambda test: test.step)
-    last = [test.name for test in tried if removed[test.name]][-1]
-    message = f'no point is left: "{last}" removes the last {removed[last]} of {count.raw}'
-    hint = "eatss space counts what each filter removes"
-    found = finding("EATSS-S016", message, ("filters", last), origin_of(space), hint)
-    return NoSolutionError(found)
+    @property
+    def steps(self) -> Steps:
+        """All steps."""
+        return tuple(range(len(self.dimensions)))
 
+    # -- walking ------------------------------------------------------------------------------
 
-def _without_values(space: Space, levels: Levels) -> Diagnostic:
-    """Return which iterator has no values below any prefix of the ones before it."""
-    names = [dimension.name for dimension in levels.dimensions]
-    for step in range(len(names)):
-        first = Levels(
-            constants=levels.constants, dimensions=levels.dimensions[: step + 1], tests=()
-        )
-        if not total(Completions(first).after(-1, root())):
-            break
-    message = f"{names[step]} has no values"
-    return finding("EATSS-S016", message, ("iterators", names[step]), origin_of(space))
+    def seen(self, names: Iterable[str], block: Block) -> dict[str, Column | Value]:
+        """Return what expressions see of some names."""
+        return {
+            name: self.constants[name]
+            if (at := self.position.get(name)) is None
+            else self.dimensions[at].decoded(block.columns[name])
+            for name in names
+        }
 
+    def met(self, tests: Iterable[Test], block: Block) -> npt.NDArray[np.bool_]:
+        """Return which rows meet filters; each is tried where those before it are met."""
+        found = np.ones(block.rows, dtype=np.bool_)
+        for test in tests:
+            own = block if found.all() else block.some(found)
+            if own.rows:
+                columns = self.seen(test.condition.names, own)
+                found[found] = truth(test.condition, evaluate(test.condition, columns, own.rows))
+        return found
 
-@dataclass(slots=True)
-class Remaining:
-    """Counts the kept points below prefixes."""
+    def grown(
+        self, step: int, tests: Sequence[Test], block: Block
+    ) -> Iterator[tuple[Integers, Block]]:
+        """Yield the prefixes with one more iterator that meet filters, about ``CHUNK`` at a time.
 
-    levels: Levels
-    known: _Known = field(default_factory=_Known)
+        They come in order, each block with the rows that its prefixes are below.
+        """
+        dimension = self.dimensions[step]
+        below = dimension.below(self.seen(dimension.names, block), block.rows)
+        for parents, offsets in pieces(below.sizes):
+            longer = {**block.some(parents).columns, dimension.name: below.at(parents, offsets)}
+            found = Block(columns=longer, rows=len(parents))
+            met = self.met(tests, found)
+            if met.any():
+                yield parents[met], found.some(met)
 
-    def after(self, step: int, block: Block) -> Weights:
-        """Return for each prefix, which has met all filters up to a step, the points below it."""
-        if step + 1 == len(self.levels.dimensions):
-            return np.ones(block.rows, dtype=np.int64)
-        own = block.only(self.levels.live[step])
-        return self.known.of(step, own, partial(self._enumerated, step + 1))
+    def points(self, step: int = 0, block: Block = ROOT) -> Iterator[Block]:
+        """Yield all points, the last iterator changes fastest."""
+        if step == 0 and not self.met(self.of_step(-1), block).all():
+            return
+        if step == len(self.dimensions):
+            yield block
+            return
+        for _, grown in self.grown(step, self.of_step(step), block):
+            yield from self.points(step + 1, grown)
 
-    def _enumerated(self, step: int, block: Block) -> Weights:
-        """Return the points below prefixes by going through the values of one more iterator."""
-        levels = self.levels
-        if not levels.is_told_apart(step):
-            return repeated(levels.below(step, block).sizes, self.after(step, block))
-        sums: Weights = np.zeros(block.rows, dtype=np.int64)
-        for grown in levels.expanded(step, block.numbered()):
-            passed = levels.passed(step, grown)
-            if passed.rows:
-                ways = summed(self.after(step, passed), passed.weights, block.rows)
-                sums = added(sums, ways)
-        return sums
+    def of_step(self, step: int) -> Tests:
+        """Return the filters that are tried after a step."""
+        return tuple(test for test in self.tests if test.step == step)
 
+    # -- counting -----------------------------------------------------------------------------
 
-ENUMERATED = 1 << 20
-"""So few points below prefixes are looked at one by one."""
+    def count(self, tests: Tests) -> int:
+        """Return how many points meet filters."""
+        first = tuple(test for test in tests if test.step < 0)
+        if not self.met(first, ROOT).all():
+            return 0
+        return int(self.below(self.steps, tests[len(first) :], ROOT)[0])
+
+    def below(self, steps: Steps, tests: Tests, block: Block) -> Weights:
+        """Return how many values some iterators have together below each row."""
+        counts: Weights = np.ones(block.rows, dtype=np.int64)
+        for part, own, names in self._independent(steps, tests):
+            counts = times(counts, self._of_part(part, own, names, block))
+        return counts
+
+    def _independent(self, steps: Steps, tests: Tests) -> list[tuple[Steps, Tests, list[str]]]:
+        """Return iterators in parts that nothing ties together, with what each needs to know."""
+        key = (steps, tuple(map(id, tests)))
+        if key not in self._parts:
+            graph: nx.Graph = nx.Graph()
+            graph.add_nodes_from(steps)
+            ties = [(step, *self._used(self.dimensions[step].names)) for step in steps]
+            ties += [self._used(test.condition.names) for test in tests]
+            for tie in ties:
+                nx.add_path(graph, [step for step in tie if step in steps])
+            found = []
+            for part in sorted(tuple(sorted(part)) for part in nx.connected_components(graph)):
+                own = tuple(x for x in tests if {*self._used(x.condition.names)} & {*part})
+                used = {*(n for x in own for n in x.condition.names)}
+                used |= {name for step in part for name in self.dimensions[step].names}
+                needed = sorted({*self._used(used)} - {*part})
+                found.append((part, own, [self.dimensions[step].name for step in needed]))
+            self._parts[key] = found
+        return self._parts[key]
+
+    def _used(self, names: Iterable[str]) -> Steps:
+        return tuple(self.position[name] for name in names if name in self.position)
+
+    def _of_part(self, part: Steps, tests: Tests, names: list[str], block: Block) -> Weights:
+        """Return the numbers below prefixes, of which those that are alike are counted once."""
+        first, *rest = part
+        firsts, kinds = distinct([block.columns[name] for name in names], block.rows)
+        own = Block(columns={name: block.columns[name][firsts] for name in names}, rows=len(firsts))
+        if not rest and not tests:
+            dimension = self.dimensions[first]
+            sizes = dimension.below(self.seen(dimension.names, own), own.rows).sizes
+            return np.asarray(sizes[kinds])
+        if own.rows > _MOST_ROWS:
+            return self._enumerated(part, tests, own)[kinds]
+        known = self._known.setdefault((part, tuple(map(id, tests))), {})
+        if len(known) > _MOST_KNOWN:
+            known.clear()
+        rows = list(zip(*(column.tolist() for column in own.columns.values()), strict=True))
+        rows = rows or [()] * own.rows
+        missing = [at for at, row in enumerate(rows) if row not in known]
+        if missing:
+            found = self._enumerated(part, tests, own.some(np.array(missing, dtype=np.int64)))
+            known.update(zip((rows[at] for at in missing), found.tolist(), strict=True))
+        return narrow(np.array([known[row] for row in rows], dtype=object))[kinds]
+
+    def _enumerated(self, part: Steps, tests: Tests, block: Block) -> Weights:
+        """Return the numbers by going through the values of the first iterator of a part."""
+        first, rest = part[0], part[1:]
+        now = tuple(x for x in tests if not {*self._used(x.condition.names)} & {*rest})
+        later = tuple(test for test in tests if test not in now)
+        sums = np.zeros(block.rows, dtype=object)
+        for parents, grown in self.grown(first, now, block):
+            low, high = int(parents[0]), int(parents[-1]) + 1
+            ways = self.below(rest, later, grown)
+            sums[low:high] += summed(ways, parents - low, high - low)
+        return narrow(sums)
+
+    # -- drawing ------------------------------------------------------------------------------
+
+    def at(self, ranks: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return the points of ranks, a number for each iterator, in the order of the ranks.
+
+        Step by step it is counted how many points are left below each value of one more iterator,
+        and only those prefixes are followed that a rank falls on.
+        """
+        order = sorted(range(len(ranks)), key=ranks.__getitem__)
+        left = [ranks[at] for at in order]
+        block, rows = ROOT, [0] * len(left)
+        for step in self.steps:
+            name = self.dimensions[step].name
+            grown = list(self.grown(step, self.of_step(step), block))
+            parents = np.concatenate([own for own, _ in grown])
+            children = Block(
+                columns={
+                    own: np.concatenate([one.columns[own] for _, one in grown])
+                    for own in (*block.columns, name)
+                },
+                rows=len(parents),
+            )
+            later = tuple(test for test in self.tests if test.step > step)
+            counts = self.below(self.steps[step + 1 :], later, children).astype(object)
+            ends = np.concatenate([np.zeros(1, dtype=object), np.cumsum(counts)])
+            starts = np.searchsorted(parents, np.arange(block.rows + 1))
+            targets = [ends[starts[row]] + rank for row, rank in zip(rows, left, strict=True)]
+            hits = [int(np.searchsorted(ends, target, side="right")) - 1 for target in targets]
+            left = [int(target - ends[at]) for target, at in zip(targets, hits, strict=True)]
+            wanted, which = np.unique(np.array(hits, dtype=np.int64), return_inverse=True)
+            block, rows = children.some(wanted), which.reshape(-1).tolist()
+        columns = [block.columns[one.name].tolist() for one in self.dimensions]
+        found = {
+            at: tuple(own[row] for own in columns) for at, row in zip(order, rows, strict=True)
+        }
+        return [found[at] for at in range(len(ranks))]
 
 
 def drawn_ranks(kept: int, count: int, seed: int) -> list[int]:
@@ -234,72 +266,55 @@ def drawn_ranks(kept: int, count: int, seed: int) -> list[int]:
     return list(drawn)
 
 
-def points_at(levels: Levels, ranks: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return the points of ranks, numbers of their iterators each, in the order of the ranks.
+def pieces(sizes: Integers) -> Iterator[tuple[Integers, Integers]]:
+    """Yield rows, each as often as its size, and offsets, about ``CHUNK`` at a time."""
+    first = 0
+    while first < len(sizes):
+        ends = np.cumsum(np.minimum(sizes[first : first + CHUNK], CHUNK))
+        last = first + max(1, int(np.searchsorted(ends, CHUNK, side="right")))
+        for start in range(0, int(sizes[first:last].max()), CHUNK):  # only one row may have more
+            own = np.clip(sizes[first:last] - start, 0, CHUNK)
+            parents = np.repeat(np.arange(first, last, dtype=np.int64), own)
+            starts = np.cumsum(own) - own
+            offsets = np.arange(len(parents), dtype=np.int64) - np.repeat(starts, own) + start
+            if len(parents):
+                yield parents, offsets
+        first = last
 
-    Step by step it is counted how many points are left below each value of one more iterator, and
-    only those prefixes are followed that a rank falls on.
-    """
-    order = sorted(range(len(ranks)), key=ranks.__getitem__)
-    left = [ranks[at] for at in order]
-    remaining = Remaining(levels)
-    names = [dimension.name for dimension in levels.dimensions]
-    block = levels.passed(-1, root())
-    rows = [0] * len(left)
-    for step, name in enumerate(names):
-        grown = [levels.passed(step, one) for one in levels.expanded(step, block.numbered())]
-        columns = {
-            own: np.concatenate([one.columns[own] for one in grown])
-            for own in (*block.columns, name)
-        }
-        parents = np.concatenate([one.weights for one in grown])
-        children = Block(columns=columns, weights=parents)
-        counts = remaining.after(step, children).astype(object)
-        hits, left = _hits(parents, counts, rows, left)
-        wanted, which = np.unique(np.array(hits, dtype=np.int64), return_inverse=True)
-        block, rows = children.some(wanted), which.reshape(-1).tolist()
-        if step + 1 < len(names) and total(counts[wanted]) <= ENUMERATED:
-            found = _enumerated(levels, step, block, rows, left)
-            break
+
+def times(first: Weights, second: Weights) -> Weights:
+    """Return the products, row by row."""
+    if object not in (first.dtype, second.dtype) and (
+        float(first.max(initial=0)) * float(second.max(initial=0)) < _SAFE
+    ):
+        return first * second
+    return np.asarray(first.astype(object) * second.astype(object))
+
+
+def summed(weights: Weights, group: Integers, groups: int) -> Weights:
+    """Return the sum of the weights of each group; ``group`` says which each is in."""
+    safe = weights.dtype != object and float(weights.sum(dtype=np.float64)) < _SAFE
+    sums = np.zeros(groups, dtype=np.int64 if safe else object)
+    np.add.at(sums, group, weights if safe else weights.astype(object))
+    return sums
+
+
+def narrow(weights: Weights) -> Weights:
+    """Return Python's integers as 64-bit ones, where these hold them."""
+    return weights.astype(np.int64) if max(weights, default=0) < _SAFE else weights
+
+
+def distinct(columns: Sequence[Integers], rows: int) -> tuple[Integers, Integers]:
+    """Return one row of each kind, and the kind of each row."""
+    if not columns or not rows:
+        return np.zeros(min(rows, 1), dtype=np.int64), np.zeros(rows, dtype=np.int64)
+    spans = [(int(own.min()), int(own.max()) - int(own.min()) + 1) for own in columns]
+    key: Any = 0
+    if np.prod([float(span) for _, span in spans]) < _SAFE:  # one number tells a row
+        for own, (least, span) in zip(columns, spans, strict=True):
+            key = key * span + (own - least)
+        _, firsts, kinds = np.unique(key, return_index=True, return_inverse=True)
     else:
-        found = [tuple(int(block.columns[name][row]) for name in names) for row in rows]
-    points = dict(zip(order, found, strict=True))
-    return [points[at] for at in range(len(ranks))]
-
-
-def every_block(levels: Levels, blocks: Iterator[Block], after: int) -> Iterator[Block]:
-    """Yield all points below prefixes, in order, by blocks with all columns."""
-    for step in range(after + 1, len(levels.dimensions)):
-        blocks = levels.walked(blocks, step, group=False)
-    return blocks
-
-
-def _hits(
-    parents: Integers, counts: npt.NDArray[np.object_], rows: list[int], left: list[int]
-) -> tuple[list[int], list[int]]:
-    """Return the prefixes that ranks fall on, and where in it each falls.
-
-    ``rows`` and ``left`` say the same of the prefixes before: they are in order.
-    """
-    starts = np.searchsorted(parents, np.arange(max(rows) + 2))
-    ends = np.concatenate([np.zeros(1, dtype=object), np.cumsum(counts)])
-    targets = [ends[starts[row]] + rank for row, rank in zip(rows, left, strict=True)]
-    hits = [int(np.searchsorted(ends, target, side="right")) - 1 for target in targets]
-    return hits, [int(target - ends[at]) for target, at in zip(targets, hits, strict=True)]
-
-
-def _enumerated(
-    levels: Levels, step: int, block: Block, rows: list[int], left: list[int]
-) -> list[tuple[int, ...]]:
-    """Return the points of ranks below prefixes by looking at all of them."""
-    wanted = list(zip(rows, left, strict=True))
-    every = set(wanted)
-    found: dict[tuple[int, int], tuple[int, ...]] = {}
-    seen: Counter[int] = Counter()
-    for one in every_block(levels, iter([block.numbered()]), step):
-        columns = [one.columns[dimension.name].tolist() for dimension in levels.dimensions]
-        for row, *point in zip(one.weights.tolist(), *columns, strict=True):
-            if (row, seen[row]) in every:
-                found[row, seen[row]] = tuple(point)
-            seen[row] += 1
-    return [found[key] for key in wanted]
+        table = np.stack(columns, axis=1)
+        _, firsts, kinds = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    return firsts.astype(np.int64), kinds.reshape(-1).astype(np.int64)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Iterator as Iterating
-from dataclasses import dataclass, field
-from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from eatss.base.diagnostics import Diagnostic, InputError, did_you_mean, input_error
@@ -18,24 +17,8 @@ from eatss.base.files import read_regular
 from eatss.base.frozen import frozen
 from eatss.cards.document import Origin, finding, place_at
 from eatss.cards.load import LONG_KEY, MAX_KEY_PARTS, SYNTAX_PLACE
-from eatss.tune.dimensions import (
-    GENERATORS,
-    Dimension,
-    GeneratedDimension,
-    ListedDimension,
-    RangeDimension,
-)
-from eatss.tune.expressions import (
-    LARGEST,
-    Expression,
-    Place,
-    column_of,
-    expression_finding,
-    name_fault,
-    noted,
-    origin_of,
-    parse_expression,
-)
+from eatss.tune.expressions import LARGEST, Expression, Place, name_fault, parse_expression
+from eatss.tune.iterators import GENERATORS, Dimension
 from eatss.tune.points import RANGE, Filter, Generated, Iterator, Listed, Range, Space, Value
 
 
@@ -56,180 +39,151 @@ class ParsedSpace:
         yield from self.variant.values()
 
 
+def origin_of(space: Space) -> Origin:
+    """Return what the messages about a space name, and its text where it came from a file."""
+    return Origin(label=space.source or f"the space {space.name}", text=space.text or None)
+
+
+class _Findings:
+    """What was found wrong with a document so far."""
+
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+        self.found: list[Diagnostic] = []
+
+    def wrong(self, code: str, message: str, path: Place, hint: str | None = None) -> None:
+        """Note a finding."""
+        self.found.append(finding(code, message, path, self.origin, hint))
+
+    def parsed(self, texts: Iterable[tuple[str, Place]]) -> list[Expression]:
+        """Return expressions; note why one is none."""
+        found = []
+        for text, path in texts:
+            try:
+                found.append(parse_expression(text, path, self.origin))
+            except InputError as error:
+                self.found += error.diagnostics
+        return found
+
+    def tell(self) -> None:
+        """Raise what was found.
+
+        Raises:
+            InputError: something was.
+        """
+        if self.found:
+            raise InputError(*self.found)
+
+
 def parsed_space(space: Space) -> ParsedSpace:
     """Parse a space and check its names.
 
     Raises:
-        InputError: ``EATSS-S004`` to ``S011``, all findings.
+        InputError: ``EATSS-S004`` to ``S016``, all findings.
     """
-    reading = _Reading(space)
-    reading.check_names()
-    constants = reading.named("constants", space.constants)
-    dimensions = [found for one in space.iterators if (found := reading.dimension(one))]
-    filters = reading.named("filters", ((one.name, one.condition) for one in space.filters))
-    variant = reading.named("variant", space.variant)
-    reading.check_order(constants, dimensions)
-    ordered = reading.in_order(constants)
-    if reading.findings:
-        raise InputError(*reading.findings)
+    findings = _Findings(origin_of(space))
+    _check_names(space, findings)
+
+    def named(table: str, texts: Iterable[tuple[str, str]]) -> dict[str, Expression]:
+        found = findings.parsed((text, (table, name)) for name, text in texts)
+        return {one.path[1]: one for one in found}
+
+    constants = named("constants", space.constants)
+    dimensions = [found for one in space.iterators if (found := _dimension(one, findings))]
+    filters = named("filters", ((one.name, one.condition) for one in space.filters))
+    variant = named("variant", space.variant)
+    order = [one.name for one in space.iterators]
+    uses = [(name, one, order) for name, one in constants.items()]
+    uses += [
+        (own.name, one, order[order.index(own.name) :])
+        for own in dimensions
+        for one in own.expressions
+    ]
+    for name, expression, later in uses:
+        for used in (used for used in expression.names if used in later):
+            findings.found += expression.error(
+                "EATSS-S011",
+                f"{name} uses {used}, which is not known there",
+                expression.node(used),
+                hint="iterators use those before them, constants none: filters use all",
+            ).diagnostics
+    graph = {name: [n for n in one.names if n in constants] for name, one in constants.items()}
+    ordered: list[str] = []
+    try:
+        ordered = list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        circle = error.args[1]
+        message = f"constants depend on each other: {' → '.join(circle)}"
+        findings.wrong("EATSS-S004", message, ("constants", circle[0]))
+    findings.tell()
     return ParsedSpace(
-        constants=ordered,
+        constants={name: constants[name] for name in ordered},
         dimensions=tuple(dimensions),
         filters=tuple(filters.items()),
         variant=variant,
     )
 
 
-@dataclass(slots=True)
-class _Reading:
-    """A space that is read, and what was found wrong so far."""
+def _check_names(space: Space, findings: _Findings) -> None:
+    """Check that each name can be one and stands for one thing."""
+    seen: dict[str, str] = {}
+    places = (
+        *(("constants", "a constant", name) for name, _ in space.constants),
+        *(("iterators", "an iterator", one.name) for one in space.iterators),
+        *(("variant", "a decision", name) for name, _ in space.variant),
+    )
+    for table, words, name in places:
+        fault = name_fault(name)
+        if fault is None and name in seen:
+            fault = f"it is {seen[name]} and {words}"
+        if fault is not None:
+            findings.wrong("EATSS-S004", f'nothing can be called "{name}": {fault}', (table, name))
+        seen.setdefault(name, words)
+    names = [one.name for one in space.filters]
+    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+        findings.wrong("EATSS-S004", f'two filters are called "{name}"', ("filters", name))
+    if not space.iterators:
+        hint = "write [iterators] with a line like tile_i = [8, 16, 32]"
+        findings.wrong("EATSS-S004", "the space has no iterators", ("iterators",), hint)
 
-    space: Space
-    findings: list[Diagnostic] = field(default_factory=list)
 
-    def wrong(self, code: str, message: str, path: Place, hint: str | None = None) -> None:
-        """Note a finding."""
-        self.findings.append(finding(code, message, path, origin_of(self.space), hint))
-
-    def expressions(self, texts: Iterable[tuple[str, tuple[str, ...]]]) -> list[Expression]:
-        """Return expressions; note why one is none."""
-        found = []
-        for text, path in texts:
-            with noted(self.space, self.findings):
-                found.append(parse_expression(text, path))
-        return found
-
-    def named(self, table: str, texts: Iterable[tuple[str, str]]) -> dict[str, Expression]:
-        """Return the expressions of a table by name, without those that are none."""
-        found = self.expressions((text, (table, name)) for name, text in texts)
-        return {one.path[1]: one for one in found}
-
-    def check_names(self) -> None:
-        """Check that each name can be one and stands for one thing."""
-        space = self.space
-        seen: dict[str, str] = {}
-        places = (
-            *(("constants", "a constant", name) for name, _ in space.constants),
-            *(("iterators", "an iterator", one.name) for one in space.iterators),
-            *(("variant", "a decision", name) for name, _ in space.variant),
-        )
-        for table, words, name in places:
-            fault = name_fault(name)
+def _dimension(one: Iterator, findings: _Findings) -> Dimension | None:
+    """Return an iterator with its values' expressions parsed."""
+    path: Place = ("iterators", one.name)
+    match one.over:
+        case Listed(values=values):
+            fault = next((f for at, v in enumerate(values) if (f := _fault(v, values[:at]))), None)
+            if not values:
+                fault = "EATSS-S016", f"{one.name} has no values"
             if fault is not None:
-                self.wrong("EATSS-S004", f'nothing can be called "{name}": {fault}', (table, name))
-            elif name in seen:
-                message = f"{name} is {seen[name]} and {words}"
-                self.wrong("EATSS-S004", message, (table, name), "give each a name of its own")
-            seen.setdefault(name, words)
-        filters = [one.name for one in space.filters]
-        for name in dict.fromkeys(name for name in filters if filters.count(name) > 1):
-            self.wrong("EATSS-S004", f'two filters are called "{name}"', ("filters", name))
-        if not space.iterators:
-            hint = "write [iterators] with a line like tile_i = [8, 16, 32]"
-            self.wrong("EATSS-S004", "the space has no iterators", ("iterators",), hint)
-
-    def dimension(self, one: Iterator) -> Dimension | None:
-        """Return an iterator with its values' expressions parsed."""
-        path: Place = ("iterators", one.name)
-        match one.over:
-            case Listed(values=values):
-                return self._listed(one.name, values, path)
-            case Range():
-                texts = [
-                    (getattr(one.over, key), (*path, key)) for key in ("start", "stop", "step")
-                ]
-                made: Callable[..., Dimension] = RangeDimension
-            case Generated(generator=name, arguments=arguments):
-                path = (*path, name)
-                if not self._can_generate(name, len(arguments), path):
-                    return None
-                texts = [(text, path) for text in arguments]
-                made = partial(GeneratedDimension, generator=name)
-        parsed = tuple(self.expressions(texts))
-        return made(name=one.name, expressions=parsed) if len(parsed) == len(texts) else None
-
-    def _can_generate(self, name: str, given: int, path: Place) -> bool:
-        """Note why a generator takes no such arguments, if it does not."""
-        known = GENERATORS.get(name)
-        if known is None:
-            message, hint = f"there is no generator {name}", f"known: {', '.join(GENERATORS)}"
-        elif given == len(known.arguments):
-            return True
-        else:
-            message = f"{name} takes {len(known.arguments)}, not {given}"
-            hint = f"{name} = [{', '.join(known.arguments)}]"
-        self.wrong("EATSS-S007", message, path, hint)
-        return False
-
-    def _listed(self, name: str, values: tuple[Value, ...], path: Place) -> Dimension | None:
-        if not values:
-            self.wrong("EATSS-S016", f"{name} has no values", path, "list at least one")
-            return None
-        for at, value in enumerate(values):
-            fault = _value_fault(value)
-            if fault is None and value in values[:at]:
-                fault = "EATSS-S004", f"{name} has the value {value!r} twice"
-            if fault is not None:
-                self.wrong(*fault, path)
+                findings.wrong(*fault, path)
                 return None
-        return ListedDimension(name=name, values=values, column=column_of(values))
-
-    def check_order(self, constants: Mapping[str, Expression], dimensions: list[Dimension]) -> None:
-        """Check that iterators use earlier ones only, and constants none."""
-        order = [one.name for one in self.space.iterators]
-        for name, expression in constants.items():
-            for used in expression.names:
-                if used in order:
-                    message = f"the constant {name} uses the iterator {used}"
-                    hint = "constants are the same for all points: write it in a filter"
-                    self._misplaced(expression, used, message, hint)
-        for dimension in dimensions:
-            name = dimension.name
-            for expression in dimension.expressions:
-                for used in expression.names:
-                    if used == name:
-                        message = f"the values of {name} depend on {name} itself"
-                        self._misplaced(expression, used, message, None)
-                    elif used in order[order.index(name) :]:
-                        message = f"{name} uses {used}, which comes after it"
-                        self._misplaced(expression, used, message, f"write {used} before {name}")
-
-    def _misplaced(self, expression: Expression, used: str, message: str, hint: str | None) -> None:
-        fault = expression.unknown(used, ())
-        fault.code, fault.message, fault.hint = "EATSS-S011", message, hint
-        self.findings.append(expression_finding(fault, origin_of(self.space)))
-
-    def in_order(self, constants: Mapping[str, Expression]) -> dict[str, Expression]:
-        """Return constants so that each comes after those that it uses."""
-        ordered: dict[str, Expression] = {}
-        for first in constants:
-            trail = {first: None}
-            while trail:
-                name = next(reversed(trail))
-                waiting = [n for n in constants[name].names if n in constants and n not in ordered]
-                if not waiting:
-                    ordered.setdefault(name, constants[name])
-                    trail.popitem()
-                elif waiting[0] in trail:
-                    names = list(trail)
-                    circle = [*names[names.index(waiting[0]) :], waiting[0]]
-                    message = f"constants depend on each other: {' → '.join(circle)}"
-                    self.wrong("EATSS-S004", message, ("constants", waiting[0]))
-                    return ordered
-                else:
-                    trail[waiting[0]] = None
-        return ordered
+            return Dimension.of(one.name, values, "", ())
+        case Range() as own:
+            over, texts = "range", [(getattr(own, key), (*path, key)) for key in RANGE]
+        case Generated(generator=over, arguments=arguments):
+            wanted = GENERATORS[over].arguments if over in GENERATORS else ()
+            if len(arguments) != len(wanted):
+                forms = ", ".join(
+                    f"{name} = [{', '.join(known.arguments)}]" for name, known in GENERATORS.items()
+                )
+                message = f"{over} takes {len(wanted)}, not {len(arguments)}"
+                findings.wrong("EATSS-S007", message, (*path, over), f"known: {forms}")
+                return None
+            texts = [(text, (*path, over)) for text in arguments]
+    parsed = findings.parsed(texts)
+    return Dimension.of(one.name, (), over, parsed) if len(parsed) == len(texts) else None
 
 
-def _value_fault(value: object) -> tuple[str, str] | None:
+def _fault(value: object, before: Sequence[Value]) -> tuple[str, str] | None:
     """Return why something is no value of an iterator."""
-    if isinstance(value, str):
-        return None if value.isprintable() else ("EATSS-S004", f"{value!r} is not printable")
-    if not isinstance(value, bool | int | float):
+    if not isinstance(value, bool | int | float | str) or (
+        isinstance(value, str) and not value.isprintable()
+    ):
         return "EATSS-S004", f"{value!r} is neither a number, nor a text, nor true or false"
-    if not abs(value) <= LARGEST:
+    if not isinstance(value, str) and not abs(value) <= LARGEST:
         return "EATSS-S014", f"the value {value} is over 2^53"
-    return None
+    return ("EATSS-S004", f"the value {value!r} twice") if value in before else None
 
 
 MAX_FILE_BYTES = 1 << 20
@@ -308,8 +262,7 @@ def space_from_document(document: Mapping[str, Any], source: str = "", *, text: 
         source=source,
         text=text,
     )
-    if reading.findings:
-        raise InputError(*reading.findings)
+    reading.tell()
     parsed_space(space)
     return space
 
@@ -329,28 +282,16 @@ def space_text(space: Space) -> str:
     return "\n".join(lines) + "\n"
 
 
-class _Document:
+class _Document(_Findings):
     """A document that is read, and what was found wrong so far."""
 
     def __init__(self, document: Mapping[str, Any], origin: Origin) -> None:
-        self.findings: list[Diagnostic] = []
-        self.origin = origin
-        self.document = document
-        if not isinstance(document, Mapping):
-            self.wrong("EATSS-S004", f"a space is a table, not {document!r}", ())
-            self.document = {}
+        super().__init__(origin)
+        self.document = document if isinstance(document, Mapping) else {}
         for key in self.document:
             if key not in _KEYS:
-                self.wrong(
-                    "EATSS-S004",
-                    f"unknown key {key}",
-                    (str(key),),
-                    did_you_mean(str(key), _KEYS, "known here"),
-                )
-
-    def wrong(self, code: str, message: str, path: Place, hint: str | None = None) -> None:
-        """Note a finding."""
-        self.findings.append(finding(code, message, path, self.origin, hint))
+                hint = did_you_mean(str(key), _KEYS, "known here")
+                self.wrong("EATSS-S004", f"unknown key {key}", (str(key),), hint)
 
     def name(self) -> str:
         """Return what the space is called."""
@@ -370,33 +311,24 @@ class _Document:
         return {}
 
     def expressions(self, key: str) -> tuple[tuple[str, str], ...]:
-        """Return expressions by name."""
-        table = self.table(key)
-        found = {str(name): self.expression(table[name], (key, str(name))) for name in table}
-        return tuple((name, text) for name, text in found.items() if text is not None)
+        """Return expressions by name: texts, or numbers."""
+        found = {
+            str(name): self.texts([one], (key, str(name))) for name, one in self.table(key).items()
+        }
+        return tuple((name, texts[0]) for name, texts in found.items() if texts)
 
-    def expression(self, value: object, path: Place) -> str | None:
-        """Return the text of an expression: a text, or a number."""
-        if isinstance(value, str):
-            return value
-        if isinstance(value, bool | int | float):
-            return repr(value)
+    def texts(self, values: Iterable[object], path: Place) -> tuple[str, ...]:
+        """Return the texts of expressions, or none where one is none."""
+        found = tuple(one if isinstance(one, str) else repr(one) for one in values)
+        if all(isinstance(one, bool | int | float | str) for one in values):
+            return found
+        hint = 'a name with a dot stands between quotes: "k0.threads_i" = …'
         message = f"{'.'.join(path)} is neither an expression nor a number"
-        hint = _dotted(path, value) if isinstance(value, Mapping) else None
         self.wrong("EATSS-S004", message, path, hint)
-        return None
-
-    def all_of(self, values: Iterable[tuple[object, tuple[str, ...]]]) -> tuple[str, ...] | None:
-        """Return the texts of several expressions, if all are some."""
-        texts = [self.expression(value, path) for value, path in values]
-        found = tuple(text for text in texts if text is not None)
-        return found if len(found) == len(texts) else None
+        return ()
 
     def iterators(self) -> tuple[Iterator, ...]:
         """Return the iterators in order."""
-        if "iterators" not in self.document:
-            hint = "write [iterators] with a line like tile_i = [8, 16, 32]"
-            self.wrong("EATSS-S004", "[iterators] is missing", ("iterators",), hint)
         found = {str(name): self._over(str(name), v) for name, v in self.table("iterators").items()}
         return tuple(
             Iterator(name=name, over=over) for name, over in found.items() if over is not None
@@ -404,53 +336,22 @@ class _Document:
 
     def _over(self, name: str, value: object) -> Range | Listed | Generated | None:
         path = ("iterators", name)
-        if isinstance(value, list | tuple):
-            strange = [one for one in value if not isinstance(one, bool | int | float | str)]
-            if not strange:
-                return Listed(values=tuple(value))
-            message = f"{name} lists {_shown(strange[0])}, which is no value"
-            self.wrong("EATSS-S004", message, path, "list numbers, texts, true or false")
-            return None
-        if not isinstance(value, Mapping):
-            message = f"{name} = {_shown(value)} is no list of values, no range and no generator"
-            self.wrong("EATSS-S004", message, path, f"write {_FORMS}")
-            return None
-        generators = [key for key in value if key in GENERATORS]
-        if generators and len(value) == 1:
-            (key, given), *_ = value.items()
-            arguments = given if isinstance(given, list | tuple) else [given]
-            texts = self.all_of((one, (*path, key)) for one in arguments)
-            return None if texts is None else Generated(generator=key, arguments=texts)
-        if not self._is_range(value, generators, path):
-            return None
-        texts = self.all_of((value.get(key, 1), (*path, key)) for key in RANGE)
-        return None if texts is None else Range(**dict(zip(RANGE, texts, strict=True)))
-
-    def _is_range(self, value: Mapping[str, Any], generators: Sequence[str], path: Place) -> bool:
-        """Note what keys a range has that it cannot have, or which it lacks, if any."""
-        name = path[-1]
-        strange = [key for key in value if key not in (generators or RANGE)]
-        for key in strange:
-            hint = did_you_mean(str(key), generators or (*RANGE, *GENERATORS), "known here")
-            if isinstance(value[key], Mapping) and not {*value} & {*RANGE}:
-                hint = _dotted(path, value)
-            self.wrong("EATSS-S004", f"unknown key {name}.{key}", (*path, str(key)), hint)
-        missing = [key for key in RANGE[:2] if key not in value]
-        if missing and not strange:
-            self.wrong("EATSS-S004", f"{name} has no {missing[0]}", path, f"write {_FORMS}")
-        return not strange and not missing
-
-
-def _dotted(path: Place, value: Mapping[str, Any]) -> str:
-    """Return the hint of a table that stands where a value belongs."""
-    inner = next(iter(value), "…")
-    name = ".".join((*path[1:], str(inner)))
-    return f'a name with a dot stands between quotes: "{name}" = …'
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+        if isinstance(value, list | tuple) and not any(isinstance(v, list | dict) for v in value):
+            return Listed(values=tuple(value))
+        if isinstance(value, Mapping):
+            keys = {*value}
+            if len(keys) == 1 and keys <= {*GENERATORS}:
+                ((key, given),) = value.items()
+                texts = self.texts(
+                    given if isinstance(given, list | tuple) else [given], (*path, key)
+                )
+                return Generated(generator=key, arguments=texts) if texts else None
+            if {*RANGE[:2]} <= keys <= {*RANGE}:
+                texts = self.texts([value.get(key, 1) for key in RANGE], path)
+                return Range(**dict(zip(RANGE, texts, strict=True))) if texts else None
+        message = f"{name} is no list of values, no range and no generator"
+        self.wrong("EATSS-S004", message, path, f"write {_FORMS}")
+        return None
 
 
 def _quoted(text: str) -> str:
