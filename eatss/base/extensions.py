@@ -10,7 +10,8 @@ its users write nothing::
     [project.entry-points."eatss.meters"]
     watts = "my_package.meters:open_watts"
 
-Entry points are read when a name is asked for that is not built in, or all names are.
+Entry points are read when a name is asked for that is not built in, or all names are. Without
+either, ``my_package.meters:open_watts`` is a name itself, also where another process needs it.
 """
 
 from __future__ import annotations
@@ -19,47 +20,15 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from eatss.base.diagnostics import InputError, did_you_mean, input_error
-from eatss.base.frozen import frozen
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
-
-
-@frozen
-class Origin:
-    """Where another process finds a thing: ``module:name``, and the folder the module is in."""
-
-    path: str
-    folder: str
-
-    @classmethod
-    def of(cls, thing: object) -> Origin | None:
-        """Return that of a thing; ``None`` if another process cannot import it."""
-        module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
-        home = sys.modules.get(str(module).partition(".")[0])
-        if home is None or module == "__main__" or "<" in name:
-            return None
-        path = f"{module}:{name}"
-        try:
-            if resolve_name(path) is not thing:
-                return None
-        except (AttributeError, ImportError, ValueError):
-            return None
-        files = [*getattr(home, "__path__", ()), getattr(home, "__file__", None) or ""]
-        return cls(path=path, folder=str(Path(files[0]).absolute().parent))
-
-    def load(self) -> Any:
-        """Import the thing."""
-        if self.folder not in sys.path:
-            sys.path.append(self.folder)
-        return resolve_name(self.path)
 
 
 class Registry(Generic[T]):
@@ -99,37 +68,6 @@ class Registry(Generic[T]):
         self._things[name] = self._checked(name, thing, "this program")
         self._registered.add(name)
 
-    def origin(self, name: str) -> Origin | None:
-        """Return what another process needs to know to have a thing, which it may already.
-
-        Returns:
-            Where it finds what :meth:`register` added; ``None`` for what it has without that.
-
-        Raises:
-            InputError: ``EATSS-X005`` there is no such thing, ``EATSS-X009`` it was registered, and
-                another process cannot import it.
-        """
-        thing = self.get(name)
-        if name not in self._registered:
-            return None
-        found = Origin.of(thing)
-        if found is None:
-            raise input_error(
-                "EATSS-X009",
-                f"the {self.kind} '{name}' is needed in another process, which cannot import it",
-                hint="define it at the top of a module of its own, not in a function or the script "
-                "that is run, and register it from there",
-            )
-        return found
-
-    def register_from(self, name: str, origin: Origin) -> None:
-        """Add what another process registered; see :meth:`origin`.
-
-        Raises:
-            InputError: as :meth:`register`; ``EATSS-X004`` it cannot be loaded.
-        """
-        self.register(name, self._loaded(name, origin.path, origin.load))
-
     def remove(self, name: str) -> None:
         """Forget a thing that :meth:`register` added; nothing happens where there is none."""
         self._things.pop(name, None)
@@ -141,16 +79,20 @@ class Registry(Generic[T]):
         return tuple(dict.fromkeys((*self._things, *sorted(installed))))
 
     def get(self, name: str) -> T:
-        """Return the thing of a name.
+        """Return the thing of a name, or of ``module:name``, which any process can import.
 
         Raises:
             InputError: ``EATSS-X005`` there is none, ``EATSS-X004`` a package's cannot be loaded.
         """
         if name not in self._things:
             entry = next((one for one in _offered(self.group) if one.name == name), None)
-            if entry is None:
+            if entry is not None:
+                self._things[name] = self._loaded(name, entry.value, entry.load)
+            elif ":" in name:
+                self._things[name] = self._loaded(name, name, lambda: resolve_name(name))
+                self._registered.add(name)
+            else:
                 raise self._unknown(name)
-            self._things[name] = self._loaded(name, entry.value, entry.load)
         return self._things[name]
 
     def provider(self, name: str) -> str:

@@ -276,10 +276,8 @@ def _line(noun: object) -> bytes:
 
 
 def child_environment(added: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment in which a child finds the same eatss."""
-    root = str(Path(__file__).resolve().parents[2])
-    known = os.environ.get("PYTHONPATH")
-    paths = root if not known else f"{root}{os.pathsep}{known}"
+    """Return an environment in which a child finds the same modules."""
+    paths = os.pathsep.join([str(Path(__file__).resolve().parents[2]), *filter(None, sys.path)])
     return {**os.environ, **added, "PYTHONPATH": paths}
 
 

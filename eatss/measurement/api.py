@@ -189,12 +189,10 @@ def _measure_in_workers(records: Records, card: str, progress: OnProgress) -> No
     """Measure what is left of all variants; their records hold what was found.
 
     Raises:
-        InputError: the machine cannot measure, as the first worker found; or a worker has no way to
-            import the meter (``EATSS-X009``).
+        InputError: the machine cannot measure, as the first worker found.
         KeyboardInterrupt: the user interrupted; the worker has been ended.
     """
     begin_s = time.monotonic()
-    meter_origin = METERS.origin(records.options.meter)
     fruitless = 0
     while (tasks := records.left()) and fruitless < FRUITLESS_WORKERS:
         job = Job(
@@ -204,7 +202,6 @@ def _measure_in_workers(records: Records, card: str, progress: OnProgress) -> No
             elapsed_s=time.monotonic() - begin_s,
             meter=records.meter,
             idle_known=records.idle_asked,
-            meter_origin=meter_origin,
         )
         windows = records.windows
         reason = _run_worker(job, records, progress)

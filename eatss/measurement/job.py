@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from eatss.base.extensions import Origin
 from eatss.base.frozen import frozen
 from eatss.base.supervisor import Refused
 from eatss.measurement.measurement import (
@@ -90,8 +89,7 @@ class Job:
     """Variants measured by turns. ``card`` is the import path of what makes the card,
     ``package.module:name``. Of earlier workers: ``elapsed_s`` is how long ago the measurement
     began, ``meter`` what their windows rest on, ``idle_known`` whether the cold card was read.
-    ``meter_origin`` is where the worker finds a meter that was registered. ``looks_around`` says
-    whether idle power and other processes on the card are looked for.
+    ``looks_around`` says whether idle power and other processes on the card are looked for.
     """  # noqa: D205
 
     card: str
@@ -100,7 +98,6 @@ class Job:
     elapsed_s: float = 0.0
     meter: str | None = None
     idle_known: bool = False
-    meter_origin: Origin | None = None
     looks_around: bool = True
 
 

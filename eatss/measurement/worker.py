@@ -14,7 +14,6 @@ from eatss.base.diagnostics import EatssError
 from eatss.base.supervisor import Refused, connect, end_at_sigterm
 from eatss.measurement.card import LaunchError, open_card
 from eatss.measurement.job import Broken, CardLost, Emit, Job
-from eatss.measurement.meters.choose import METERS
 from eatss.measurement.trials import run_trials
 
 
@@ -24,8 +23,6 @@ def main() -> None:
     job, emit = connect(Job)
     with faults_told(emit):
         try:
-            if job.meter_origin is not None:
-                METERS.register_from(job.options.meter, job.meter_origin)
             options = job.options
             card = open_card(
                 job.card, device=options.device, compiler=options.compiler, nvcc=options.nvcc

@@ -13,7 +13,6 @@ from eatss.base.supervisor import Refused, end_at_sigterm, serving
 from eatss.measurement.card import Card, LaunchError, open_card
 from eatss.measurement.job import CardLost, Emit, Entered, Job, Task
 from eatss.measurement.metering import Metering
-from eatss.measurement.meters.choose import METERS
 from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.options import MeasureOptions
 from eatss.measurement.trials import IDLE_LIMIT_S, Known, idle_read, run_on
@@ -33,8 +32,6 @@ def main() -> None:
 
 def _serve(job: BenchJob, orders: Iterator[Order], emit: Emit) -> None:
     try:
-        if job.meter_origin is not None:
-            METERS.register_from(job.meter, job.meter_origin)
         card = open_card(job.card, device=job.device, compiler=job.compiler, nvcc=job.nvcc)
         metering = Metering(card, job.meter, keep=job.keeps_meter)
     except MeterError as error:

@@ -8,7 +8,6 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from eatss.base.codec import BY_NAME
 from eatss.base.diagnostics import input_error
-from eatss.base.extensions import Origin
 from eatss.base.frozen import frozen
 from eatss.base.options import option, shows_types
 from eatss.base.targets import Goal, SweepTarget, measure_of
@@ -149,7 +148,6 @@ class BenchJob:
     compiler: CompilerChoice = "auto"
     nvcc: str | None = None
     meter: str = "auto"
-    meter_origin: Origin | None = None
     keeps_meter: str | None = None
     reads_idle: bool = True
     seed: int = 0

@@ -13,7 +13,6 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from eatss.base.diagnostics import Diagnostic, Warned, input_error, warn_caller
-from eatss.base.extensions import Origin
 from eatss.base.files import folder_named
 from eatss.base.frozen import frozen
 from eatss.base.shipped import store_of_ones_own
@@ -244,14 +243,12 @@ def sweep(
 
 
 def _bench(options: SweepOptions, card: str | None) -> BenchJob:
-    origin: Origin | None = METERS.origin(options.meter)
     return BenchJob(
         card=card or CUPY_CARD,
         device=options.device,
         compiler=options.compiler,
         nvcc=options.nvcc,
         meter=options.meter,
-        meter_origin=origin,
         seed=options.seed,
         timeout_s=options.timeout_s,
         compares=options.compares,

@@ -50,6 +50,15 @@ def test_a_package_offers_one(install: Install) -> None:
     assert registry.get("three") == 3
 
 
+def test_a_name_may_be_where_it_stands(install: Install) -> None:
+    install("three = offered:three", "three = 3\nfour = 4\n")
+    registry = numbers()
+    assert registry.get("offered:four") == 4
+    assert registry.version("offered:four") is None
+    with pytest.raises(InputError, match="EATSS-X004"):
+        registry.get("offered:five")
+
+
 @pytest.mark.parametrize(
     ("module", "said"),
     [

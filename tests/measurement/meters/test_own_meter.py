@@ -15,9 +15,8 @@ import pytest
 
 import eatss
 from eatss.base.diagnostics import InputError
-from eatss.base.extensions import Origin
 from eatss.measurement import MeasureOptions, measure_variants
-from eatss.measurement.meters import METERS, ChosenMeters, Meter, MeterTarget, choose_meters
+from eatss.measurement.meters import METERS, Meter, choose_meters
 from tests.forked_workers import python
 from tests.measurement.scripted_card import Folders, ScriptedCard
 
@@ -66,23 +65,21 @@ def outside(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def watts(outside: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Import the meter and register it."""
+    """Import the meter."""
     monkeypatch.syspath_prepend(str(outside))
     monkeypatch.delitem(sys.modules, "watts", raising=False)
-    module = import_module("watts")
-    METERS.register("watts", module.open_watts)
-    yield module
-    METERS.remove("watts")
+    yield import_module("watts")
+    METERS.remove("watts:open_watts")
     sys.modules.pop("watts", None)
 
 
 @pytest.mark.usefixtures("heeded_signals")
-def test_a_meter_that_is_registered_reaches_the_process_that_measures(
+def test_a_meter_by_its_module_reaches_the_process_that_measures(
     watts: Any, tmp_path: Path
 ) -> None:
     del watts
     variant = Folders(tmp_path).variant("a")
-    (found,) = measure_variants([variant], MeasureOptions(meter="watts"), card=CARD)
+    (found,) = measure_variants([variant], MeasureOptions(meter="watts:open_watts"), card=CARD)
     assert (found.status, found.method.meter) == ("ok", "wall socket")
     assert found.energy_j == pytest.approx(2.5, rel=0.01)  # 250 W for 10 ms
 
@@ -112,35 +109,12 @@ def test_a_meter_of_an_installed_package_is_an_option_of_the_command(
     assert "jetson, none, watts\n" in done.stderr
 
 
-def test_a_meter_that_no_other_process_can_import_is_refused(tmp_path: Path) -> None:
-    def open_nothing(_: MeterTarget) -> ChosenMeters:
-        return ChosenMeters(meters=())
-
-    METERS.register("mine", open_nothing)
-    try:
-        assert choose_meters("mine").meters == ()
-        with pytest.raises(InputError, match="'mine' is needed in another process") as caught:
-            measure_variants(
-                [Folders(tmp_path).variant("a")], MeasureOptions(meter="mine"), card=CARD
-            )
-        assert caught.value.code == "EATSS-X009"
-    finally:
-        METERS.remove("mine")
-
-
-def test_only_what_was_registered_has_to_be_carried(watts: Any, outside: Path) -> None:
-    assert METERS.origin("auto") is None
-    assert METERS.origin("watts") == Origin(path="watts:open_watts", folder=str(outside))
-    assert Origin(path="watts:open_watts", folder=str(outside)).load() is watts.open_watts
-
-
-def test_a_meter_that_is_not_there_is_said_with_all_that_are(watts: Any) -> None:
-    del watts
+def test_a_meter_that_is_not_there_is_said_with_all_that_are() -> None:
     for ask in (
         lambda: measure_variants([], MeasureOptions(meter="amperes"), card=CARD),
         lambda: eatss.energy_meter(meter="amperes"),
     ):
         with pytest.raises(InputError, match="there is no energy meter 'amperes'") as caught:
             ask()
-        names = "auto, counter, power, nvidia-smi, jetson, none, watts"
+        names = "auto, counter, power, nvidia-smi, jetson, none"
         assert caught.value.diagnostics[0].hint == f"choose one of: {names}"
