@@ -1,28 +1,25 @@
-"""Detect the GPUs of this machine through NVML and CuPy.
+"""Detect the GPUs of this machine through NVML and CuPy, in the order in which CUDA counts them.
 
 Neither is imported before :func:`detect` runs, and neither has to be there: what
 cannot be asked becomes a sentence in :attr:`Detection.reasons`.
 
-Which card CUDA means by a number: UUIDs in the order in which CUDA counts cards.
-
 NVML lists all cards by their place on the bus. CUDA lists those that ``CUDA_VISIBLE_DEVICES``
 names, in that order; its own order is the fastest first unless ``CUDA_DEVICE_ORDER`` is
-``PCI_BUS_ID``. Where the program has imported CuPy, or uses CUDA through PyTorch, CUDA is asked
-through it. A CuPy that was only imported begins to use the driver then, but no card. Else the
-variables are read, and only where numbers of cards of several kinds are counted the fastest first
-is CUDA asked, in a process of its own, so that this one stays as it is.
+``PCI_BUS_ID``. So CUDA is asked: through CuPy or PyTorch where the program has imported them, else
+in a process of its own, so that this one stays as it is.
 """
 
 from __future__ import annotations
 
 import importlib
-import re
+import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 from eatss.base.frozen import frozen
@@ -62,7 +59,10 @@ class DetectedGpu:
 
 @frozen
 class Detection:
-    """The cards of this machine, and a sentence for each reader that could not be asked."""
+    """The cards that CUDA sees, in its order, and a sentence for each reader that did not answer.
+
+    Where CUDA cannot be asked, they are all cards, as NVML lists them.
+    """
 
     gpus: tuple[DetectedGpu, ...]
     reasons: tuple[str, ...]
@@ -83,11 +83,6 @@ _CUDA_FIELDS = {
     "max_threads_per_sm": "maxThreadsPerMultiProcessor",
     "max_blocks_per_sm": "maxBlocksPerMultiProcessor",
 }
-
-
-def detect_gpus(*, nvml: Any = None, cupy: Any = None) -> tuple[DetectedGpu, ...]:
-    """Return the GPUs of this machine; none is an empty tuple (see :func:`detect` for why)."""
-    return detect(nvml=nvml, cupy=cupy).gpus
 
 
 def detect(*, nvml: Any = None, cupy: Any = None) -> Detection:
@@ -119,7 +114,13 @@ def detect(*, nvml: Any = None, cupy: Any = None) -> Detection:
             by_cuda = tuple(_cuda_gpu(runtime.getDeviceProperties(card), nvml) for card in cards)
     except Exception as error:  # likewise CUDA
         reasons.append(f"CuPy sees no GPU: {one_line(error)}")
-    gpus = _merge(by_nvml, by_cuda)
+    listed = {gpu.uuid: gpu for gpu in by_nvml if gpu.uuid}
+    gpus = tuple(_join(listed[gpu.uuid], gpu) if gpu.uuid in listed else gpu for gpu in by_cuda)
+    if not gpus:
+        order = cuda_order() if by_nvml else None
+        gpus = by_nvml if order is None else tuple(listed[one] for one in order if one in listed)
+        if by_nvml and not gpus:
+            reasons.append(f"CUDA sees none of {len(by_nvml)}; {VISIBLE} may hide them")
     if not gpus and not reasons:
         reasons.append("the driver is there but reports no GPU")
     return Detection(gpus=gpus, reasons=tuple(reasons), driver_version=driver)
@@ -139,14 +140,20 @@ def _module(name: str, reader: str, package: str, reasons: list[str]) -> Any:
     return None
 
 
-def _read_nvml(nvml: Any) -> tuple[str, tuple[DetectedGpu, ...]]:
+@contextmanager
+def _opened(nvml: Any) -> Iterator[Any]:
     nvml.nvmlInit()
     try:
+        yield nvml
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _read_nvml(nvml: Any) -> tuple[str, tuple[DetectedGpu, ...]]:
+    with _opened(nvml):
         driver = as_text(nvml.nvmlSystemGetDriverVersion())
         handles = map(nvml.nvmlDeviceGetHandleByIndex, range(nvml.nvmlDeviceGetCount()))
         return driver, tuple(_nvml_gpu(nvml, handle, driver) for handle in handles)
-    finally:
-        nvml.nvmlShutdown()
 
 
 def _nvml_gpu(nvml: Any, handle: Any, driver: str) -> DetectedGpu:
@@ -198,16 +205,6 @@ def _bandwidth_gb_s(memory_clock_mhz: int | None, bus_width_bits: int | None) ->
     return 2 * memory_clock_mhz * bus_width_bits / 8 / 1000
 
 
-def _merge(
-    by_nvml: tuple[DetectedGpu, ...], by_cuda: tuple[DetectedGpu, ...]
-) -> tuple[DetectedGpu, ...]:
-    """Join the answers of both readers by UUID, NVML's order first."""
-    cuda = {gpu.uuid: gpu for gpu in by_cuda if gpu.uuid}
-    joined = [_join(gpu, cuda[gpu.uuid]) if gpu.uuid in cuda else gpu for gpu in by_nvml]
-    known = {gpu.uuid for gpu in by_nvml if gpu.uuid}
-    return (*joined, *(gpu for gpu in by_cuda if gpu.uuid not in known))
-
-
 def _join(nvml: DetectedGpu, cuda: DetectedGpu) -> DetectedGpu:
     # NVML counts all of the memory, CUDA what is left of it for programs; NVML's name and
     # bandwidth are the fuller ones.
@@ -239,24 +236,11 @@ def cuda_uuid(properties: Mapping[str, Any], nvml: Any = None) -> str | None:
     domain, bus, device = (properties.get(f"pci{part}ID") for part in ("Domain", "Bus", "Device"))
     try:  # a driver that is missing or broken raises anything
         slot = f"{domain:08x}:{bus:02x}:{device:02x}.0"
-        module = nvml if nvml is not None else importlib.import_module("pynvml")
-        told = _uuid_in_nvml(module, lambda: module.nvmlDeviceGetHandleByPciBusId(slot))
+        with _opened(nvml or importlib.import_module("pynvml")) as module:
+            told = as_text(module.nvmlDeviceGetUUID(module.nvmlDeviceGetHandleByPciBusId(slot)))
     except Exception:
         return None
-    return (
-        told if told.removeprefix("GPU-").replace("-", "").lower().startswith(raw.hex()) else None
-    )
-
-
-def _uuid_in_nvml(nvml: Any, find: Callable[[], Any]) -> str:
-    """Return the UUID of the card that is found in NVML, which may raise anything."""
-    nvml.nvmlInit()
-    try:
-        told = nvml.nvmlDeviceGetUUID(find())
-    finally:
-        with suppress(Exception):
-            nvml.nvmlShutdown()
-    return as_text(told)
+    return told if told.removeprefix("GPU-").replace("-", "").startswith(raw.hex()) else None
 
 
 VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
@@ -266,7 +250,7 @@ _ASK = """
 import ctypes, uuid
 cuda = ctypes.CDLL("libcuda.so.1")
 def ok(status):
-    if status: raise SystemExit(f"CUDA error {status}")
+    if status: raise SystemExit(0 if status == 100 else f"CUDA error {status}")  # 100: no card
 ok(cuda.cuInit(0))
 count = ctypes.c_int()
 ok(cuda.cuDeviceGetCount(ctypes.byref(count)))
@@ -277,148 +261,13 @@ for number in range(count.value):
     print(f"GPU-{uuid.UUID(bytes=bytes(raw))}")
 """
 
-Ask = Callable[[Mapping[str, str]], tuple[str, ...] | None]
-"""Returns the UUIDs of the cards that CUDA sees, in its order; ``None`` if it cannot be asked."""
 
+def cuda_order() -> tuple[str, ...] | None:
+    """Return the UUIDs of the cards that CUDA sees, in its order; ``None`` if it cannot be asked.
 
-@frozen
-class CudaOrder:
-    """The cards that CUDA sees, as CUDA counts them.
-
-    ``cards`` are UUIDs, or the driver's numbers where the driver tells none. ``how`` says what
-    that rests on. ``doubt`` says why the order may be another one, ``""`` if it is sure.
+    CUDA is asked through CuPy or PyTorch if this process has loaded one of them, else in another
+    process, once for the same variables.
     """
-
-    cards: tuple[str | int, ...]
-    how: str
-    doubt: str = ""
-
-
-@frozen
-class ListedCards:
-    """The cards as NVML lists them; ``module`` is ``pynvml``, ``None`` if it cannot be asked."""
-
-    uuids: tuple[str, ...]
-    names: tuple[str, ...]
-    module: Any = None
-
-    def parent(self, instance: str) -> str | None:
-        """Return the card of an instance, ``MIG-…``; ``None`` if there is no such instance."""
-        old = re.match(r"MIG-(GPU-[0-9A-Fa-f-]+)/", instance)
-        if old is not None:
-            return next((uuid for uuid in self.uuids if uuid.lower() == old[1].lower()), None)
-        nvml = self.module
-        if nvml is None:
-            return None
-        try:
-            return _uuid_in_nvml(
-                nvml,
-                lambda: nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(
-                    nvml.nvmlDeviceGetHandleByUUID(instance)
-                ),
-            )
-        except (nvml.NVMLError, AttributeError):
-            return None
-
-    def card(self, word: str) -> str | None:
-        """Return the card that one word of the variable names, ``None`` if it names none."""
-        if re.fullmatch(r"[+-]?\d+", word):
-            number = int(word)
-            return self.uuids[number] if 0 <= number < len(self.uuids) else None
-        if word.startswith("MIG-"):
-            return self.parent(word)
-        begun = [uuid for uuid in self.uuids if uuid.lower().startswith(word.lower())]
-        return begun[0] if word.startswith("GPU-") and len(begun) == 1 else None
-
-
-def loaded_order(
-    loaded: Callable[[], tuple[str, ...] | None] | None = None,
-) -> CudaOrder | None:
-    """Return the order that CUDA tells if this process has it loaded, else ``None``.
-
-    Args:
-        loaded: asks CUDA; ``None`` if this process has not loaded it.
-    """
-    told = (loaded or _loaded)()
-    return None if told is None else CudaOrder(cards=told, how=_TOLD)
-
-
-_TOLD = "CUDA's order, as CUDA tells it"
-
-
-def order_of(
-    listed: ListedCards | None, environment: Mapping[str, str], ask: Ask | None = None
-) -> CudaOrder:
-    """Return the order in which CUDA counts cards, by the variables.
-
-    Args:
-        listed: the cards that there are; ``None`` where the driver cannot be asked, so that they
-            go by the words of ``CUDA_VISIBLE_DEVICES`` alone.
-        environment: where ``CUDA_VISIBLE_DEVICES`` and ``CUDA_DEVICE_ORDER`` are looked for.
-        ask: asks CUDA in another process; by default once for the same variables and cards.
-    """
-    visible = environment.get(VISIBLE)
-    how = f"CUDA's order, {VISIBLE}={visible}" if visible is not None else "CUDA's order"
-    if listed is None:
-        return CudaOrder(cards=tuple(_named(visible or "", None)), how=how)
-    doubt = ""
-    mixed = len(set(listed.names)) > 1 and environment.get(ORDER, "").strip() != "PCI_BUS_ID"
-    if mixed and (visible is None or re.search(r"(^|,)\s*[+-]?\d+\s*(,|$)", visible)):
-        asked = ask(environment) if ask is not None else _ask_once(environment, listed.uuids)
-        if asked is not None:
-            return CudaOrder(cards=asked, how=_TOLD)
-        doubt = (
-            f"cards of several kinds are counted the fastest first, and CUDA cannot be asked: "
-            f"counted by their place on the bus instead (as with {ORDER}=PCI_BUS_ID)"
-        )
-    cards = listed.uuids if visible is None else tuple(_named(visible, listed))
-    return CudaOrder(cards=cards, how=how, doubt=doubt)
-
-
-def _named(visible: str, listed: ListedCards | None) -> Iterator[str | int]:
-    """Yield the cards that the variable names, up to the first word that names none."""
-    found: set[str | int] = set()
-    for entry in visible.split(","):
-        word = entry.strip()
-        if listed is not None:
-            card: str | int | None = listed.card(word)
-        else:
-            card = int(word) if re.fullmatch(r"\d+", word) else word or None
-        if card is None or card in found:
-            return
-        found.add(card)
-        yield card
-
-
-_KEPT: dict[tuple[str | None, str | None, tuple[str, ...]], tuple[str, ...]] = {}
-"""What CUDA told before, by all that it depends on: asking takes a process."""
-
-
-def _ask_once(environment: Mapping[str, str], uuids: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Ask CUDA, unless it has told of the same variables and the same cards."""
-    key = environment.get(VISIBLE), environment.get(ORDER), uuids
-    told = _KEPT.get(key) or ask_cuda(environment)
-    if told is not None:
-        _KEPT[key] = told
-    return told
-
-
-def ask_cuda(
-    environment: Mapping[str, str], command: Sequence[str] = (sys.executable, "-S", "-c", _ASK)
-) -> tuple[str, ...] | None:
-    """Ask CUDA in a process of its own, which sees the same variables."""
-    try:
-        done = subprocess.run(  # noqa: S603  (this Python, and a text of ours)
-            list(command), env=dict(environment), capture_output=True, text=True, check=False,
-            timeout=ANSWER_S, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return tuple(done.stdout.split()) if done.returncode == 0 else None
-
-
-def _loaded() -> tuple[str, ...] | None:
-    """Ask CUDA through CuPy or PyTorch, if this process has loaded one of them."""
     for ask in (_by_cupy, _by_torch):
         try:
             told = ask()
@@ -426,7 +275,20 @@ def _loaded() -> tuple[str, ...] | None:
             continue
         if told is not None and all(told):
             return tuple(str(uuid) for uuid in told)
-    return None
+    return _asked(os.environ.get(VISIBLE), os.environ.get(ORDER))
+
+
+@lru_cache(maxsize=16)
+def _asked(visible: str | None, order: str | None) -> tuple[str, ...] | None:
+    del visible, order  # what the answer depends on
+    try:
+        done = subprocess.run(  # noqa: S603  (this Python, and a text of ours)
+            (sys.executable, "-S", "-c", _ASK), capture_output=True, text=True, check=False,
+            timeout=ANSWER_S, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return tuple(done.stdout.split()) if done.returncode == 0 else None
 
 
 def _by_cupy() -> list[str | None] | None:

@@ -1,33 +1,27 @@
-"""Which versions of packages eatss needs: read from its own metadata, where they stand once.
+"""What works on this machine, for ``eatss doctor``, and what eatss runs with, for fault reports.
 
-Which package of CuPy does for a driver is said here: each is made for one CUDA.
-
-What eatss runs with: the facts that a report of a fault needs.
-
-What works on this machine: the facts behind ``eatss doctor``.
-
-Every check runs on its own and reports a missing or broken part instead of failing.
+Which versions of packages eatss needs is read from its own metadata, where they stand once. Which
+package of CuPy does for a driver is said here: each is made for one CUDA. Every check runs on its
+own and reports a missing or broken part instead of failing.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
-import json
-import os
 import platform
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.requirements import Requirement as Line
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
-from packaging.version import Version as Release
 
 from eatss.base.cache import default_cache
 from eatss.base.compilers import GENERATING, find_nvcc
@@ -42,10 +36,8 @@ from eatss.cards.driver import (
     Version,
     bad,
     cards_verdict,
-    counted,
     driver_verdict,
     look,
-    nvml_lacking,
 )
 from eatss.cards.load import list_profiles, profile_directory
 from eatss.version import package_revision
@@ -68,54 +60,45 @@ class Requirement:
     def takes(self, version: str) -> bool:
         """Return whether a version is among those that do; what cannot be read does."""
         try:
-            own = Release(version)
+            return SpecifierSet(self.versions).contains(version, prereleases=True)
         except InvalidVersion:
             return True
-        return SpecifierSet(self.versions).contains(own, prereleases=True)
 
 
-def installed_as(*distributions: str) -> str | None:
-    """Return which of ``DISTRIBUTIONS``, or of these, is used here; ``None``: none is installed."""
-    return next((name for name in distributions or DISTRIBUTIONS if _is_installed(name)), None)
+def installed_as() -> str:
+    """Return which of ``DISTRIBUTIONS`` is used here."""
+    return next((name for name in DISTRIBUTIONS if _version(name) != _ABSENT), WHOLE)
 
 
-def requirements(*distributions: str) -> tuple[Requirement, ...]:
-    """Return what eatss, or the first of these that is installed, requires; nothing if none is."""
-    name = installed_as(*distributions)
-    if name is None:
+def requirements() -> tuple[Requirement, ...]:
+    """Return what eatss requires; nothing if it is not installed."""
+    if _version(installed_as()) == _ABSENT:
         return ()
-    told = metadata.metadata(name)
-    extras = told.get_all("Provides-Extra") or []
-    return tuple(_requirement(line, extras) for line in told.get_all("Requires-Dist") or [])
+    told = metadata.metadata(installed_as())
+    extras = ["", *(told.get_all("Provides-Extra") or [])]
+    found = []
+    for text in told.get_all("Requires-Dist") or []:
+        line = Line(text)
+        asking = (e for e in extras if line.marker is None or line.marker.evaluate({"extra": e}))
+        versions = ",".join(sorted(map(str, line.specifier), reverse=True))
+        found.append(Requirement(name=line.name, versions=versions, extra=next(asking, "none")))
+    return tuple(found)
 
 
-def requirement(name: str, among: tuple[Requirement, ...] | None = None) -> Requirement:
+def requirement(name: str) -> Requirement:
     """Return what is required of a package, any version if nothing is."""
-    known = requirements() if among is None else among
-    found = [one for one in known if one.name.lower() == name.lower()]
-    return min(found, key=lambda one: one.extra) if found else Requirement(name=name, versions="")
+    found = [one for one in requirements() if one.name.lower() == name.lower()]
+    return min(found, key=lambda one: one.extra, default=Requirement(name=name, versions=""))
 
 
-def _is_installed(name: str) -> bool:
+_ABSENT = "not installed"
+
+
+def _version(name: str) -> str:
     try:
-        metadata.metadata(name)
+        return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-def _requirement(text: str, extras: list[str]) -> Requirement:
-    line = Line(text)
-    marker = line.marker
-    alone = marker is None or marker.evaluate({"extra": ""})
-    asking = [] if alone or marker is None else [
-        extra for extra in extras if marker.evaluate({"extra": extra})
-    ]  # fmt: skip
-    return Requirement(
-        name=line.name,
-        versions=",".join(sorted(map(str, line.specifier), reverse=True)),
-        extra=asking[0] if asking else "",
-    )
+        return _ABSENT
 
 
 NEWEST = 13
@@ -172,12 +155,12 @@ def cupy_verdict(
             f"take the CuPy for CUDA {major}, or update the driver",
             f"pip uninstall -y {name} && {command}",
         )
-    versions = _versions(required)
-    if not Requirement(name=name, versions=versions).takes(version):
+    wanted = Requirement(name=name, versions=_versions(required))
+    if not wanted.takes(version):
         return bad(
-            f"{name} {version}, and eatss needs {versions}",
+            f"{name} {version}, and eatss needs {wanted.versions}",
             "install a version that does",
-            f"pip install '{name}{versions}'",
+            f"pip install '{wanted}'",
         )
     return Verdict(good=True, found=f"{name} {version}")
 
@@ -185,18 +168,14 @@ def cupy_verdict(
 def install_command(major: int, required: Sequence[Requirement], distribution: str = WHOLE) -> str:
     """Return what to type for the CuPy of a CUDA: the extra that has it, if there is one."""
     name = f"cupy-cuda{major}x"
-    extras = sorted(one.extra for one in required if one.name == name and one.extra)
+    extras = sorted(one.extra for one in required if one.name == name)
     chosen = [one for one in extras if one not in _DEVELOPING]
-    if chosen:
-        return f"pip install '{distribution}[{chosen[0]}]'"
-    return f"pip install '{name}{_versions(required)}'"
+    package = f"{distribution}[{chosen[0]}]" if chosen else f"{name}{_versions(required)}"
+    return f"pip install '{package}'"
 
 
 def _versions(required: Sequence[Requirement]) -> str:
     return next((one.versions for one in required if one.name.startswith("cupy")), "")
-
-
-_ABSENT = "not installed"
 
 
 @frozen
@@ -209,65 +188,38 @@ class Fact:
 
 def installed_versions() -> tuple[Fact, ...]:
     """Return what a report needs: Python, platform, packages, driver, cards, installation."""
-    facts = look(visible=os.environ.get("CUDA_VISIBLE_DEVICES"))
+    facts = look()
     cupy = ", ".join(f"{name} {version}" for name, version in sorted(installed_cupy().items()))
+    packages = (*(one.name for one in requirements() if not one.extra), "nvidia-ml-py")
+    seen = detect()
+    try:
+        nvcc = _nvcc(None)
+    except EatssError as error:
+        nvcc = error.diagnostics[0].message
     found = {
         "installed": _installation(),
         "Python": f"{platform.python_version()} ({sys.executable})",
         "platform": f"{platform.platform()}{', in a container' if facts.container else ''}",
-        **{name: _version(name) for name in _packages()},
+        **{name: _version(name) for name in packages},
         "CuPy": cupy or _ABSENT,
         "NVIDIA driver": driver_verdict(facts).found,
-        "cards": _cards(),
-        "nvcc": _nvcc_version(),
+        "cards": ", ".join(gpu.name for gpu in seen.gpus) or f"none ({'; '.join(seen.reasons)})",
+        "nvcc": nvcc,
     }
     return tuple(Fact(name=name, found=text) for name, text in found.items())
 
 
-def _packages() -> tuple[str, ...]:
-    """Return the packages that everybody needs, and the one that asks for cards."""
-    return (*(one.name for one in requirements() if not one.extra), "nvidia-ml-py")
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return _ABSENT
-
-
-def _cards() -> str:
-    found = detect()
-    names = [gpu.name for gpu in found.gpus]
-    return ", ".join(names) or f"none ({'; '.join(found.reasons)})"
-
-
-def _nvcc_version() -> str:
-    try:
-        found = find_nvcc()
-    except EatssError as error:
-        return error.diagnostics[0].message
-    return f"{found.version} ({found.path})"
-
-
 def _installation() -> str:
-    """Return how eatss came here: a wheel, a checkout, and at which commit if that is known."""
-    package = Path(__file__).resolve().parents[1]
-    checkout = package.parent
-    if (checkout / "pyproject.toml").is_file():
-        revision, _ = package_revision(checkout)
-        changed = " with changes" * (revision or "").endswith("-dirty")
-        commit = f", commit {revision[:12]}{changed}" if revision else ""
-        return f"from the sources in {checkout}{commit}"
-    for one in metadata.distributions(name="eatss"):
-        told = json.loads(one.read_text("direct_url.json") or "{}")
-        commit = told.get("vcs_info", {}).get("commit_id", "")
-        if told.get("url"):
-            return f"from {told['url']}" + (f", commit {commit[:12]}" if commit else "")
-    return f"as a wheel in {checkout}"
+    """Return how eatss came here: a wheel, or a checkout and at which commit if that is known."""
+    checkout = Path(__file__).resolve().parents[2]
+    if not (checkout / "pyproject.toml").is_file():
+        return f"as a wheel in {checkout}"
+    revision, _ = package_revision(checkout)
+    changed = " with changes" * (revision or "").endswith("-dirty")
+    commit = f", commit {revision[:12]}{changed}" if revision else ""
+    return f"from the sources in {checkout}{commit}"
 
 
-MINIMUM_PYTHON = (3, 11)
 COMMAND_TIMEOUT_S = 10
 
 
@@ -292,8 +244,7 @@ class _NotThereError(Exception):
     """A part is missing or does not work; the text is the sentence to show."""
 
 
-@frozen
-class _Part:
+class _Part(NamedTuple):
     """What to look at: ``look`` returns what it found or raises."""
 
     name: str
@@ -310,30 +261,31 @@ def examine(*, nvcc: str | None = None) -> tuple[Check, ...]:
     Args:
         nvcc: the CUDA compiler to look at, by default that of this machine.
     """
-    needed = tuple(_check(part) for part in (*_needed_parts(), *_optional_parts(nvcc)))
-    return (*needed, *card_checks(look(visible=os.environ.get("CUDA_VISIBLE_DEVICES"))))
+    return (*map(_check, (*_needed_parts(), *_tools(nvcc))), *card_checks(look()))
 
 
 def card_checks(facts: DriverFacts) -> tuple[Check, ...]:
     """Return what there is of a driver, of cards and of the packages that reach them."""
     driver = driver_verdict(facts)
-    cards = cards_verdict(facts) if driver.good else None
+    verdicts = [
+        ("NVIDIA driver", "running on a card", driver),
+        ("cards", "running on a card", cards_verdict(facts)),
+        ("CuPy", "detecting GPUs, running kernels", _cupy_package(facts)),
+    ]
     return (
-        _of_verdict("NVIDIA driver", "running on a card", driver),
-        *((_of_verdict("cards", "running on a card", cards),) if cards is not None else ()),
-        _of_verdict("NVML", "detecting GPUs, measuring energy", _nvml_package(facts)),
-        _of_verdict("CuPy", "detecting GPUs, running kernels", _cupy_package(facts)),
-    )
-
-
-def _of_verdict(name: str, needed_for: str, verdict: Verdict) -> Check:
-    return Check(
-        name=name,
-        ok=True if verdict.good else None,
-        found=verdict.found,
-        needed_for=needed_for,
-        remedy=verdict.remedy,
-        command=verdict.command,
+        *(
+            Check(
+                name=name,
+                ok=True if one.good else None,
+                found=one.found,
+                needed_for=needed_for,
+                remedy=one.remedy,
+                command=one.command,
+            )
+            for name, needed_for, one in verdicts
+            if name != "cards" or driver.good
+        ),
+        _check(_package("nvidia-ml-py", "detecting GPUs, measuring energy", "pynvml", True)),
     )
 
 
@@ -359,115 +311,78 @@ def _check(part: _Part) -> Check:
     )
 
 
+_PACKAGES = (
+    ("z3-solver", "z3", "solving for tile sizes"),
+    ("islpy", "islpy", "dependences, schedules, footprints"),
+    ("libclang", "clang.cindex", "reading C"),
+    ("numpy", "numpy", "enumerating candidates, measuring"),
+    ("scipy", "scipy", "intervals, integrals"),
+    ("networkx", "networkx", "the graph of statements"),
+    ("pydantic", "pydantic", "reading GPU profiles"),
+    ("packaging", "packaging", "comparing versions"),
+    ("platformdirs", "platformdirs", "the folder of the cache"),
+    ("tomlkit", "tomlkit", "search spaces"),
+    ("click", "click", "the command line"),
+    ("rich", "rich", "tables and colours"),
+)
+"""What everybody needs: the package, its module, and what for."""
+
+
 def _needed_parts() -> tuple[_Part, ...]:
+    again = f"pip install --force-reinstall {installed_as()}"
     return (
-        _Part(
-            name="Python",
-            look=_python,
-            needed_for="everything",
-            remedy=f"install Python {'.'.join(map(str, MINIMUM_PYTHON))} or later",
-        ),
-        _generating("z3-solver", _z3, "solving for tile sizes"),
-        _generating("islpy", _islpy, "dependences, schedules, footprints"),
-        _generating("libclang", _libclang, "reading C"),
-        _package("numpy", "enumerating candidates, measuring"),
-        _package("scipy", "intervals, integrals"),
-        _package("networkx", "the graph of statements"),
-        _package("pydantic", "reading GPU profiles"),
-        _package("packaging", "comparing versions"),
-        _package("platformdirs", "the folder of the cache"),
-        _package("tomlkit", "search spaces"),
-        _package("click", "the command line"),
-        _package("rich", "tables and colours"),
-        *(
-            _Part(
-                name=name,
-                look=look,
-                needed_for=needed_for,
-                remedy="install eatss again",
-                command=f"pip install --force-reinstall {installed_as() or WHOLE}",
-            )
-            for name, look, needed_for in (
-                ("GPU profiles", _profiles, "naming a GPU"),
-                ("kernels", _kernels, "the kernels to try first"),
-            )
-        ),
+        _Part("Python", _python, "everything", "install another Python"),
+        *(_package(name, needed_for, module) for name, module, needed_for in _PACKAGES),
+        _Part("GPU profiles", _profiles, "naming a GPU", "install eatss again", again),
+        _Part("kernels", _kernels, "the kernels to try first", "install eatss again", again),
     )
 
 
-def _optional_parts(nvcc: str | None) -> tuple[_Part, ...]:
-    return (
-        _Part(
-            name="cache",
-            look=_cache,
-            needed_for="not computing twice",
-            remedy="mend its folder, or name another one in EATSS_CACHE_DIR",
-            optional=True,
-        ),
-        _Part(
-            name="C compiler",
-            look=lambda: _command("cc", "gcc", "clang"),
-            needed_for="eatss verify",
-            remedy="install gcc and g++",
-            command="sudo apt-get install gcc g++",
-            optional=True,
-        ),
-        _Part(
-            name="nvcc",
-            look=lambda: _nvcc(nvcc),
-            needed_for="eatss verify --device gpu",
-            remedy="install the CUDA toolkit (https://developer.nvidia.com/cuda-downloads), or "
-            "name its compiler with --nvcc",
-            optional=True,
-        ),
-        _Part(
-            name="ppcg",
-            look=lambda: _command("ppcg"),
-            needed_for="eatss ppcg",
-            remedy="build PPCG: https://repo.or.cz/ppcg.git",
-            optional=True,
-        ),
-    )
+def _tools(nvcc: str | None) -> tuple[_Part, ...]:
+    toolkit = "https://developer.nvidia.com/cuda-downloads"
+    rows: tuple[tuple[str, Callable[[], str], str, str, str], ...] = (
+        ("cache", _cache, "not computing twice",
+         "mend its folder, or name another one in EATSS_CACHE_DIR", ""),
+        ("C compiler", partial(_command, "cc", "gcc", "clang"), "eatss verify",
+         "install gcc and g++", "sudo apt-get install gcc g++"),
+        ("nvcc", partial(_nvcc, nvcc), "eatss verify --device gpu",
+         f"install the CUDA toolkit ({toolkit}), or name its compiler with --nvcc", ""),
+        ("ppcg", partial(_command, "ppcg"), "eatss ppcg",
+         "build PPCG: https://repo.or.cz/ppcg.git", ""),
+    )  # fmt: skip
+    return tuple(_Part(*row, optional=True) for row in rows)
 
 
-def _package(name: str, needed_for: str, look: Callable[[], str] | None = None) -> _Part:
+def _package(name: str, needed_for: str, module: str, optional: bool = False) -> _Part:
+    """Return a package; a light install leaves out on purpose what only selecting needs."""
     wanted = requirement(name)
+    left_out = installed_as() == LIGHT and name in GENERATING.values()
 
     def fitting() -> str:
-        version = _imported(name) if look is None else look()
+        loaded = importlib.import_module(module)
+        if module == "clang.cindex":
+            loaded.conf.lib  # noqa: B018 - is loaded on its first use
+        version = _version(name)
         if not wanted.takes(version):
             raise _NotThereError(f"{version}, and eatss needs {wanted.versions}")
         return version
 
-    return _Part(
-        name=name,
-        look=fitting,
-        needed_for=needed_for,
-        remedy=f"install a version that does: {wanted.versions or 'any'}",
-        command=f"pip install --force-reinstall '{wanted}'",
-    )
-
-
-def _generating(name: str, look: Callable[[], str], needed_for: str) -> _Part:
-    """Return a package that selecting needs; a light install leaves it out on purpose."""
-    assert name in GENERATING.values()
-    if installed_as() != LIGHT:
-        return _package(name, needed_for, look)
-
-    def left_out() -> str:
+    def found() -> str:
         try:
-            return look()
-        except _NotThereError as error:
-            raise _NotThereError(f"{error}; {LIGHT} does without") from None
+            return fitting()
+        except ModuleNotFoundError as error:
+            if error.name != module.partition(".")[0]:
+                raise
+            raise _NotThereError(_ABSENT + f"; {LIGHT} does without" * left_out) from None
 
-    return _Part(
-        name=name,
-        look=left_out,
-        needed_for="reading C, selecting, generating",
-        remedy="install the whole",
-        command=f"pip install {WHOLE}",
-        optional=True,
-    )
+    if left_out:
+        needed_for, remedy, command = (
+            "reading C, selecting, generating", "install the whole", f"pip install {WHOLE}"
+        )  # fmt: skip
+    else:
+        remedy = f"install a version that does: {wanted.versions or 'any'}"
+        command = f"pip install --force-reinstall '{wanted}'"
+    return _Part(name, found, needed_for, remedy, command, optional or left_out)
 
 
 def _nvcc(named: str | None) -> str:
@@ -475,32 +390,9 @@ def _nvcc(named: str | None) -> str:
     return f"{found.path}: {found.version}"
 
 
-def _nvml_package(facts: DriverFacts) -> Verdict:
-    """Return whether the package that asks NVML is there, loads and is permitted to ask."""
-    wanted = requirement("nvidia-ml-py")
-    install = f"pip install '{wanted}'"
-    try:
-        version = _imported("pynvml", "nvidia-ml-py")
-    except _NotThereError:
-        return bad("the package nvidia-ml-py is not installed", "install it", install)
-    except Exception as error:  # a broken installation raises anything
-        return bad(f"broken: {class_and_line(error)}", "install it again", install)
-    found = f"nvidia-ml-py {version}"
-    if not wanted.takes(version):
-        return bad(f"{found}, and eatss needs {wanted.versions}", "install a newer one", install)
-    if facts.nvml_code is None:
-        lacking = nvml_lacking(facts) or "not libnvidia-ml.so.1, which the driver brings"
-        return bad(f"{found}, but {lacking}", "see the NVIDIA driver above")
-    if facts.nvml_code:
-        returned = f"{found}; nvmlInit returns {facts.nvml_code}"
-        return bad(returned, "see the NVIDIA driver above")
-    return Verdict(good=True, found=f"{found}, lists {counted(facts.nvml_cards)}")
-
-
 def _cupy_package(facts: DriverFacts) -> Verdict:
     """Return whether CuPy is there, loads and is for a CUDA that the driver runs."""
-    used = installed_as() or WHOLE
-    fits = cupy_verdict(installed_cupy(), facts.cuda, requirements(), used)
+    fits = cupy_verdict(installed_cupy(), facts.cuda, requirements(), installed_as())
     if fits.good:
         try:
             importlib.import_module("cupy")
@@ -511,56 +403,7 @@ def _cupy_package(facts: DriverFacts) -> Verdict:
 
 
 def _python() -> str:
-    if sys.version_info < MINIMUM_PYTHON:
-        raise _NotThereError(f"{platform.python_version()}, which is too old")
     return f"{platform.python_version()} ({platform.python_implementation()}, {sys.platform})"
-
-
-def _imported(module: str, distribution: str | None = None) -> str:
-    """Import a module and return the version of its package."""
-    try:
-        importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name == module.partition(".")[0]:
-            raise _NotThereError("not installed") from None
-        raise
-    try:
-        return importlib.metadata.version(distribution or module)
-    except importlib.metadata.PackageNotFoundError:
-        return "importable, of unknown version"
-
-
-def _z3() -> str:
-    version = _imported("z3", "z3-solver")
-    z3 = importlib.import_module("z3")
-    context = z3.Context()
-    solver = z3.Solver(ctx=context)
-    unknown = z3.Int("x", context)
-    solver.add(unknown > 1, unknown < 3)
-    if solver.check() != z3.sat or solver.model()[unknown].as_long() != 2:
-        raise _NotThereError(f"{version}, which does not solve 1 < x < 3")
-    return version
-
-
-def _islpy() -> str:
-    version = _imported("islpy")
-    isl = importlib.import_module("islpy")
-    square = isl.Set("{ [i, j] : 0 <= i, j < 3 }", context=isl.Context())
-    if square.is_empty():
-        raise _NotThereError(f"{version}, which takes a square for empty")
-    return version
-
-
-def _libclang() -> str:
-    version = _imported("clang.cindex", "libclang")
-    cindex = importlib.import_module("clang.cindex")
-    unit = cindex.Index.create().parse("line.c", unsaved_files=[("line.c", "int x = 1 + 2;\n")])
-    kinds = [cursor.kind.name for cursor in unit.cursor.walk_preorder()]
-    if "BINARY_OPERATOR" not in kinds:
-        raise _NotThereError(f"{version}, which does not parse `int x = 1 + 2;`")
-    if not hasattr(cindex.conf.lib, "clang_getCursorBinaryOperatorKind"):
-        raise _NotThereError(f"{version}, which lacks clang_getCursorBinaryOperatorKind")
-    return version
 
 
 def _profiles() -> str:

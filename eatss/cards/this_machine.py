@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Mapping
-from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eatss.base.diagnostics import Diagnostic, Severity, input_error
 from eatss.base.forked import ForkEndedError, outside_bounds
@@ -16,16 +12,13 @@ from eatss.cards.load import named_profile
 from eatss.cards.profile import GpuProfile
 
 if TYPE_CHECKING:
-    from eatss.cards.detect import Ask, DetectedGpu, Detection
+    from eatss.cards.detect import DetectedGpu, Detection
 
 AUTO = "auto"
 """The word for the card in this machine."""
 
 ANSWERS_IN_S = 60.0
 """Seconds that the driver may take to say which cards there are."""
-
-_NO_NVML = object()
-"""Stands in for NVML where only CUDA is to be asked."""
 
 
 @frozen
@@ -100,62 +93,24 @@ def card_here(device: int | str = 0) -> CardHere:
     Raises:
         InputError: as :func:`load_profile` for ``"auto"``.
     """
+    from eatss.cards.detect import detect  # noqa: PLC0415
+
     try:
-        found = outside_bounds(_cards, ANSWERS_IN_S)
+        found = outside_bounds(detect, ANSWERS_IN_S)
     except ForkEndedError as error:
         raise _no_card(f"asking the driver failed: {error}") from None
     return card_of(found, device)
 
 
 def profile_of_cuda_device(device: int) -> GpuProfile:
-    """Return the profile of a card by its number in CUDA's order; NVML is asked only if need be.
+    """Return the profile of a card by its number in CUDA's order, in a process that uses CUDA.
 
     Raises:
         InputError: as :func:`load_profile` for ``"auto"``.
     """
     from eatss.cards.detect import detect  # noqa: PLC0415
-    from eatss.cards.match import match_profile  # noqa: PLC0415
 
-    seen = detect(nvml=_NO_NVML)
-    if device < len(seen.gpus):
-        known = match_profile(seen.gpus[device])
-        if known is not None:
-            return known
-    return load_profile(AUTO, device)
-
-
-def in_order_of_cuda(
-    detection: Detection,
-    by_cuda: Detection,
-    environment: Mapping[str, str],
-    *,
-    nvml: Any = None,
-    ask: Ask | None = None,
-) -> Detection:
-    """Return the cards that CUDA sees, in its order, which the number of a card refers to.
-
-    ``CUDA_VISIBLE_DEVICES`` hides cards and changes their order; NVML always lists all. Where CUDA
-    lists none, the variables are read as ``eatss meter`` reads them.
-
-    Args:
-        detection: all cards that answer.
-        by_cuda: those that CUDA lists through CuPy, none where it cannot be asked.
-        environment: where the variables of CUDA are looked for.
-        nvml: the module ``pynvml``, which knows instances of cards (MIG); ``None`` if not there.
-        ask: asks CUDA in another process.
-    """
-    from eatss.cards.detect import ListedCards, order_of  # noqa: PLC0415
-
-    known = {gpu.uuid: gpu for gpu in detection.gpus if gpu.uuid}
-    if by_cuda.gpus:
-        return replace(detection, gpus=tuple(known.get(gpu.uuid, gpu) for gpu in by_cuda.gpus))
-    if not known:
-        return detection
-    names = tuple(gpu.name for gpu in known.values())
-    order = order_of(ListedCards(uuids=tuple(known), names=names, module=nvml), environment, ask)
-    visible = tuple(known[card] for card in order.cards if card in known)
-    hidden = () if visible else (f"CUDA sees none of {len(known)} ({order.how})",)
-    return replace(detection, gpus=visible, reasons=(*detection.reasons, *hidden))
+    return card_of(detect(), device).profile
 
 
 def card_of(detection: Detection, device: int | str) -> CardHere:
@@ -183,13 +138,6 @@ def card_of(detection: Detection, device: int | str) -> CardHere:
             "EATSS-E046", f"there is no GPU {device}", hint=f"this machine has {names}"
         )
     raise _no_card("; ".join(detection.reasons) or "none answers")
-
-
-def _cards() -> Detection:
-    from eatss.cards.detect import detect  # noqa: PLC0415
-
-    seen, by_cuda = detect(), detect(nvml=_NO_NVML)
-    return in_order_of_cuda(seen, by_cuda, os.environ, nvml=sys.modules.get("pynvml"))
 
 
 def _no_card(reasons: str) -> Exception:

@@ -38,7 +38,6 @@ Examples:
 
     eatss doctor --format json
 
-    eatss doctor --sensors    # makes the card work for some seconds
 
     eatss doctor --nvcc /opt/cuda-12.8/bin/nvcc
 """,
@@ -111,12 +110,6 @@ def kernels(
 
 def doctor(
     output: Format = "table",
-    sensors: Annotated[
-        bool,
-        option(
-            "--sensors", help="Make the card work for some seconds to compare its energy sensors."
-        ),
-    ] = False,
     device: Annotated[
         str, option(metavar="N|UUID", help=f"{DEVICE_HELP} Its energy sensors are looked at.")
     ] = "0",
@@ -133,13 +126,13 @@ def doctor(
     with working("looking at packages, compilers and cards") as step:
         checks = examine(nvcc=nvcc)
         step.at("looking at energy sensors")
-        checks = (*checks, *_sensor_checks(parse_device(device), with_load=sensors))
+        checks = (*checks, *_sensor_checks(parse_device(device)))
     show(Examination(checks=checks), output)
     if any(check.ok is False for check in checks):
         raise SystemExit(ExitCode.NO_SOLUTION)
 
 
-def _sensor_checks(device: int | str, *, with_load: bool) -> tuple[Check, ...]:
+def _sensor_checks(device: int | str) -> tuple[Check, ...]:
     """Look at the energy sensors, unless NumPy is missing, which is said elsewhere."""
     try:
         from eatss.measurement.metering import examine_sensors  # noqa: PLC0415
@@ -147,7 +140,7 @@ def _sensor_checks(device: int | str, *, with_load: bool) -> tuple[Check, ...]:
         if error.name is None or error.name.partition(".")[0] != "numpy":
             raise
         return ()
-    return examine_sensors(device, with_load=with_load)
+    return examine_sensors(device)
 
 
 def schema(

@@ -5,7 +5,8 @@ Cards as users name them: numbers as CUDA counts, UUIDs, ``"all"``; each found i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, closing
 from inspect import Parameter, signature
 from operator import index
@@ -15,7 +16,7 @@ from typing import Any, Protocol, SupportsIndex, TypeAlias, runtime_checkable
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.cards.detect import VISIBLE, Ask, CudaOrder, ListedCards, loaded_order, order_of
+from eatss.cards.detect import VISIBLE, cuda_order
 from eatss.measurement.measurement import (
     CardState,
     CompilerName,
@@ -26,7 +27,7 @@ from eatss.measurement.measurement import (
     Status,
 )
 from eatss.measurement.meters.meter import Meter, MeterError
-from eatss.measurement.meters.nvml import NvmlDevice, import_pynvml
+from eatss.measurement.meters.nvml import NvmlDevice
 from eatss.measurement.options import CompilerChoice
 from eatss.program import Program
 from eatss.program.expression import Sizes
@@ -277,64 +278,6 @@ def _takes(made: Any, keyword: str) -> bool:
     return keyword in known or any(one.kind is Parameter.VAR_KEYWORD for one in known.values())
 
 
-def cuda_order(
-    environment: Mapping[str, str],
-    *,
-    module: Any = None,
-    loaded: Callable[[], tuple[str, ...] | None] | None = None,
-    ask: Ask | None = None,
-) -> CudaOrder:
-    """Return the cards in CUDA's order.
-
-    Args:
-        environment: where ``CUDA_VISIBLE_DEVICES`` and ``CUDA_DEVICE_ORDER`` are looked for.
-        module: what stands in for ``pynvml``.
-        loaded: asks CUDA if this process has it loaded already; ``None`` if it has not.
-        ask: asks CUDA in another process; by default once for the same variables and cards.
-
-    Raises:
-        MeterError: neither CUDA nor the driver can be asked, and no variable names cards.
-    """
-    told = loaded_order(loaded)
-    if told is not None:
-        return told
-    try:
-        listed = _listed(module)
-    except MeterError:
-        if VISIBLE not in environment:
-            raise
-        listed = None
-    return order_of(listed, environment, ask)
-
-
-def _listed(module: Any) -> ListedCards:
-    """Return the cards as NVML lists them."""
-    module = module if module is not None else import_pynvml()
-    uuids: list[str] = []
-    names: list[str] = []
-    while True:
-        try:
-            card = NvmlDevice(len(uuids), module=module)
-        except MeterError:
-            if not uuids:
-                raise
-            return ListedCards(uuids=tuple(uuids), names=tuple(names), module=module)
-        with closing(card):
-            uuids.append(card.uuid)
-            names.append(card.name)
-
-
-def full_uuid(begun: str, module: Any = None) -> str:
-    """Return the UUID of the one card whose UUID begins so, or that has this instance (MIG).
-
-    A text that fits no card, or several, or that cannot be looked up, is returned as it is.
-    """
-    try:
-        return _listed(module).card(begun) or begun
-    except MeterError:
-        return begun
-
-
 Gpus: TypeAlias = int | str | Sequence[int | str]
 """Numbers as CUDA counts, UUIDs, ``"all"``, or several of them."""
 
@@ -358,7 +301,7 @@ class NamedCard:
 class NamedCards:
     """Cards in the order they were named, each once; ``counted`` says how numbers are meant.
 
-    ``missing`` says what is not sure of that, or why there is none.
+    ``missing`` says why there is none.
     """
 
     cards: tuple[NamedCard, ...]
@@ -396,52 +339,48 @@ def _checked(one: object, argument: str) -> int | str:
     )
 
 
-def named_cards(gpus: Gpus, environment: Mapping[str, str], *, module: Any = None) -> NamedCards:
+def named_cards(gpus: Gpus, *, module: Any = None) -> NamedCards:
     """Return the cards that are meant.
 
     Args:
         gpus: how the user names them.
-        environment: where the variables of CUDA are looked for.
-        module: what stands in for ``pynvml``.
+        module: what stands in for ``pynvml``, and for CUDA's order.
     """
-    listed: list[int | str] = [gpus] if isinstance(gpus, int | str) else list(gpus)
-    if all(isinstance(one, str) and one != ALL for one in listed):
-        return NamedCards(cards=_once(_by_uuid(str(one), module) for one in listed))
-    try:
-        order = cuda_order(environment, module=module)
-    except MeterError as error:
-        if ALL not in listed:  # opening the cards says the same
+    named: list[int | str] = [gpus] if isinstance(gpus, int | str) else list(gpus)
+    order: Sequence[str] | None = ()
+    counted = ""
+    if any(isinstance(one, int) or one == ALL for one in named):
+        order, counted = None if module else cuda_order(), "CUDA's order"
+        if VISIBLE in os.environ:
+            counted += f", {VISIBLE}={os.environ[VISIBLE]}"
+    if order is None:
+        counted = "the driver's order, since CUDA cannot be asked"
+    if ALL in named:
+        try:
+            named = list(range(len(order) if order is not None else _count(module)))
+        except MeterError as error:
+            return NamedCards(cards=(), missing=(Missing(what="energy", reason=error.whole),))
+        if not named:
+            reason = f"there is no card: CUDA sees none ({counted})"
             return NamedCards(
-                cards=_once(NamedCard(name=f"card {one}", device=one) for one in listed)
+                cards=(), counted=counted, missing=(Missing(what="energy", reason=reason),)
             )
-        return NamedCards(cards=(), missing=(Missing(what="energy", reason=error.whole),))
-    missing = [Missing(what="numbers of cards", reason=order.doubt)] if order.doubt else []
-    if ALL in listed:
-        listed = list(range(len(order.cards)))
-        if not listed:
-            reason = f"there is no card: CUDA sees none ({order.how})"
-            missing.append(Missing(what="energy", reason=reason))
-    cards = _once(
-        _by_uuid(one, module) if isinstance(one, str) else _by_number(one, order) for one in listed
+    cards = {card.device: card for card in (_named(one, order, counted) for one in named)}
+    return NamedCards(cards=tuple(cards.values()), counted=counted)
+
+
+def _count(module: Any) -> int:
+    with closing(NvmlDevice(0, module=module)) as card:
+        return card.count()
+
+
+def _named(one: int | str, order: Sequence[str] | None, counted: str) -> NamedCard:
+    name = f"card {one}"
+    if isinstance(one, str) or order is None:
+        return NamedCard(name=name, device=one)
+    if one < len(order):
+        return NamedCard(name=name, device=order[one])
+    sees = f"{len(order)} card" + "s" * (len(order) > 1) if order else "no card"
+    return NamedCard(
+        name=name, device=one, reason=f"there is no {name}: CUDA sees {sees} ({counted})"
     )
-    return NamedCards(cards=cards, counted=order.how, missing=tuple(missing))
-
-
-def _by_uuid(uuid: str, module: Any) -> NamedCard:
-    return NamedCard(name=f"card {uuid}", device=full_uuid(uuid, module))
-
-
-def _by_number(number: int, order: CudaOrder) -> NamedCard:
-    name, count = f"card {number}", len(order.cards)
-    if 0 <= number < count:
-        return NamedCard(name=name, device=order.cards[number])
-    sees = "no card" if not count else f"{count} card" + "s" * (count > 1)
-    reason = f"there is no {name}: CUDA sees {sees} ({order.how})"
-    return NamedCard(name=name, device=number, reason=reason)
-
-
-def _once(cards: Any) -> tuple[NamedCard, ...]:
-    found: dict[tuple[int | str, str], NamedCard] = {}
-    for card in cards:
-        found.setdefault((card.device, card.reason), card)
-    return tuple(found.values())

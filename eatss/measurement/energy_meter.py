@@ -14,16 +14,15 @@ E064 ``gpus`` or ``meters`` are none.
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
@@ -39,7 +38,7 @@ from eatss.measurement.energy_source import (
     told_apart,
 )
 from eatss.measurement.measurement import Missing
-from eatss.measurement.meters.choose import METERS, MeterTarget, OpenMeters, choose_meters
+from eatss.measurement.meters.choose import METERS, choose_meters
 from eatss.measurement.meters.meter import Meter
 from eatss.measurement.meters.nvml import NvmlDevice, device_info
 
@@ -129,9 +128,6 @@ def cards_in_use(cuda: Any = None) -> Numbers | None:
 MARGIN_S = 0.15
 """Recorded before and after a block, so that updates of the sensor lie on both sides of it."""
 
-OwnMeter: TypeAlias = Meter | OpenMeters | str
-"""A meter, a function that opens meters for a card, or a name in ``METERS``."""
-
 
 def energy_meter(
     device: int | str = 0,
@@ -139,7 +135,7 @@ def energy_meter(
     *,
     gpus: Gpus | None = None,
     cpu: bool = False,
-    meters: Sequence[OwnMeter] = (),
+    meters: Sequence[Meter] = (),
     synchronize: Callable[[], object] | None = None,
     margin_s: float = MARGIN_S,
 ) -> EnergyMeter:
@@ -169,7 +165,7 @@ def energy_meter(
             ``"all"`` that CUDA sees; ``[]`` for none.
         cpu: whether to measure the CPU packages too, by RAPL, where they can be read.
         meters: meters of your own beside those of the cards: objects with ``name``, ``start`` and
-            ``stop``, names in ``eatss.measurement.meters.METERS``, or functions as they are there.
+            ``stop``.
         synchronize: called before time begins and ends to count.
         margin_s: seconds recorded before and after the block (they are waited).
 
@@ -179,7 +175,13 @@ def energy_meter(
     """
     METERS.get(meter)
     for own in meters:
-        check_own_meter(own)
+        if not isinstance(own, Meter) or isinstance(own, type):
+            raise input_error(
+                "EATSS-E064",
+                f"{own!r} is no meter",
+                hint="give an object with name, start() and stop(), as PowerMeter(read_w, "
+                'name="wall")',
+            )
     return EnergyMeter(
         device=checked_gpus(device, "device") if gpus is None else checked_gpus(gpus),
         choice=meter,
@@ -188,25 +190,6 @@ def energy_meter(
         synchronize=synchronize,
         margin_s=max(0.0, margin_s),
     )
-
-
-def check_own_meter(own: object) -> None:
-    """Refuse what is no meter.
-
-    Raises:
-        InputError: ``EATSS-E064``, or ``EATSS-X005``: there is no meter of this name.
-    """
-    if isinstance(own, str):
-        METERS.get(own)
-        return
-    whole = all(hasattr(own, part) for part in ("name", "start", "stop"))
-    if isinstance(own, type) or not (whole or callable(own)):
-        raise input_error(
-            "EATSS-E064",
-            f"{own!r} is no meter",
-            hint="give an object with name, start() and stop(), as PowerMeter(read_w, "
-            'name="wall"); or a name in eatss.measurement.meters.METERS',
-        )
 
 
 @dataclass(slots=True)
@@ -240,7 +223,6 @@ class EnergyMeter:
         margin_s: likewise.
         meters: of each card use these instead of choosing.
         module: what stands in for ``pynvml``.
-        environment: where the variables of CUDA are looked for; by default this process's.
         root: where ``/sys`` is looked for.
         now: the clock that the meters' samples are stamped with.
         sleep: lets time pass on it.
@@ -249,12 +231,11 @@ class EnergyMeter:
     device: Gpus = 0
     choice: str = "auto"
     cpu: bool = False
-    own: Sequence[OwnMeter] = ()
+    own: Sequence[Meter] = ()
     synchronize: Callable[[], object] | None = None
     margin_s: float = MARGIN_S
     meters: Sequence[Meter] | None = None
     module: object | None = None
-    environment: Mapping[str, str] | None = None
     root: Path = Path("/")
     now: Callable[[], float] = time.perf_counter
     sleep: Callable[[float], None] = time.sleep
@@ -331,10 +312,8 @@ class EnergyMeter:
         try:
             self._begin(run)
         except BaseException:
-            try:
-                _close(run)
-            finally:
-                self._run = None
+            _close(run)
+            self._run = None
             raise
         return self
 
@@ -360,22 +339,18 @@ class EnergyMeter:
                 if any(source.recording for source in run.sources):
                     self.sleep(self.margin_s)
             finally:
-                try:
-                    self._finish(run, end_s, error)
-                finally:
-                    self._run = None
+                self._finish(run, end_s, error)
+                self._run = None
 
     def _begin(self, run: _Run) -> None:
-        environment = os.environ if self.environment is None else self.environment
-        named = named_cards(self.device, environment, module=self.module)
+        named = named_cards(self.device, module=self.module)
         run.counted = named.counted
         run.missing.extend(named.missing)
         for number, card in enumerate(named.cards):
             self._open(run, card, first=number == 0)
         if self.cpu:
             run.sources.extend(cpu_sources(self.root))
-        for own in self.own:
-            run.sources.append(self._opened_own(run, own))
+        run.sources += (Source(str(own.name), "own", (own,)) for own in self.own)
         told_apart(run.sources)
         for source in run.sources:
             source.start()
@@ -398,20 +373,6 @@ class EnergyMeter:
             return
         with guarded("energy", source.missing):
             source.take(choose_meters(self.choice, card.device, nvml=source.card, root=self.root))
-
-    def _opened_own(self, run: _Run, own: OwnMeter) -> Source:
-        """Return the source of one of the user's meters; one that does not open says why."""
-        name = own if isinstance(own, str) else getattr(own, "__name__", "own meter")
-        source = Source(name, "own")
-        with guarded(f"energy by {name}", source.missing):
-            if not isinstance(own, str) and not callable(own):
-                source.meters, source.name = (own,), str(own.name)
-                return source
-            cards = [one.card for one in run.sources if one.card is not None]
-            target = MeterTarget(opened=cards[0] if cards else None, root=self.root)
-            source.take((METERS.get(own) if isinstance(own, str) else own)(target))
-            source.name = str(source.meters[0].name) if source.meters else name
-        return source
 
     def _wait(self, run: _Run) -> None:
         if self.synchronize is not None:
@@ -443,6 +404,5 @@ class EnergyMeter:
 
 
 def _close(run: _Run) -> None:
-    with ExitStack() as closing:  # the others are closed if one is interrupted
-        for source in reversed(run.sources):
-            closing.callback(source.close)
+    for source in reversed(run.sources):
+        source.close()

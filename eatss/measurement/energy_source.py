@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import chain, count
 from pathlib import Path
 
 from eatss.base.diagnostics import EatssError
@@ -34,7 +34,6 @@ from eatss.measurement.meters.meter import Meter, MeterError, Trace, power_sampl
 from eatss.measurement.meters.nvml import NvmlDevice, card_state
 from eatss.measurement.meters.rapl import (
     RAPL_NAME,
-    Package,
     RaplMeter,
     RaplPackage,
     package_title,
@@ -66,23 +65,14 @@ class Source:
     info: DeviceInfo | None = None
     tracer: Meter | None = None
     missing: list[Missing] = field(default_factory=list)
-    traces: list[Trace] = field(default_factory=list)
     _before: CardState | None = None
     _after: CardState | None = None
     _recording: list[Meter] = field(default_factory=list)
     _courses: list[Course] = field(default_factory=list)
     _power: list[Trace] = field(default_factory=list)
 
-    def take(self, chosen: object) -> None:
-        """Take the meters that were chosen for it.
-
-        Raises:
-            MeterError: what chose them returned something else.
-        """
-        if not isinstance(chosen, ChosenMeters):
-            raise MeterError(
-                f"what opens its meters returned {type(chosen).__name__} in place of ChosenMeters"
-            )
+    def take(self, chosen: ChosenMeters) -> None:
+        """Take the meters that were chosen for it."""
         self.meters = tuple(chosen.meters)
         self.missing.extend(chosen.missing)
 
@@ -107,29 +97,23 @@ class Source:
             self._after = card_state(self.card)
         limit_w = None if self.info is None else self.info.power_limit_w
         ceiling_w = math.inf if limit_w is None else OVERSHOOT * limit_w
-        with ExitStack() as stopping:  # the others stop if one is interrupted
-            for meter in reversed(recording):
-                stopping.callback(self._stop, meter, ceiling_w if self.kind == "card" else math.inf)
+        for meter in recording:
+            self._stop(meter, ceiling_w if self.kind == "card" else math.inf)
 
     def _stop(self, meter: Meter, ceiling_w: float) -> None:
         with self._guarded(meter):
-            trace: object = meter.stop()
-            if not isinstance(trace, Trace):
-                raise MeterError(f"stop() returned {type(trace).__name__} in place of a Trace")
-            course = Course.of(trace, ceiling_w=ceiling_w)
+            trace = meter.stop()
             if meter is self.tracer:
                 self._power.append(trace)
             else:
-                self.traces.append(trace)
-                self._courses.append(course)
+                self._courses.append(Course.of(trace, ceiling_w=ceiling_w))
 
     def close(self) -> None:
         """Stop what records, and give the card back."""
-        with ExitStack() as closing:
-            if self.card is not None:
-                closing.enter_context(guarded("device", self.missing))
-                closing.callback(self.card.close)
-            self.stop()
+        self.stop()
+        if self.card is not None:
+            with guarded("device", self.missing):
+                self.card.close()
 
     def energies(self, spans: Sequence[Span]) -> tuple[list[IntervalEnergy], list[Missing]]:
         """Return what each meter tells of some spans, and why others tell nothing."""
@@ -153,7 +137,7 @@ class Source:
     def result(self, begin_s: float, end_s: float) -> SourceEnergy:
         """Return what was drawn between two moments, after :meth:`stop`."""
         told, missing = self.energies(((begin_s, end_s),))
-        trace = power_samples(self._power or self.traces, begin_s, end_s)
+        trace = power_samples(self._power or [one.trace for one in self._courses], begin_s, end_s)
         found = SourceEnergy(
             name=self.name,
             kind=self.kind,
@@ -197,25 +181,26 @@ class Source:
 
 def told_apart(sources: Sequence[Source]) -> None:
     """Number sources of one name: the second ``wall`` becomes ``wall (2)``."""
-    names: set[str] = set()
+    names = Counter[str]()
     for source in sources:
-        numbered = (f"{source.name} ({number})" for number in count(2))
-        source.name = next(name for name in chain((source.name,), numbered) if name not in names)
-        names.add(source.name)
+        name = source.name
+        names[name] += 1
+        if names[name] > 1:
+            source.name = f"{name} ({names[name]})"
 
 
 def cpu_sources(root: Path = Path("/")) -> tuple[Source, ...]:
     """Return the CPU packages of this machine; one that only says why where there are none."""
     try:
-        return tuple(map(_package_source, rapl_packages(root)))
+        packages = rapl_packages(root)
     except MeterError as error:
         return (Source("CPU", "cpu", missing=[_no_rapl(error)]),)
-
-
-def _package_source(package: Package) -> Source:
-    if isinstance(package, RaplPackage):
-        return Source(package_title(package), "cpu", (RaplMeter(package),))
-    return Source(package_title(package), "cpu", missing=[_no_rapl(package.error)])
+    return tuple(
+        Source(package_title(one), "cpu", (RaplMeter(one),))
+        if isinstance(one, RaplPackage)
+        else Source(package_title(one), "cpu", missing=[_no_rapl(one.error)])
+        for one in packages
+    )
 
 
 def _no_rapl(error: MeterError) -> Missing:

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import field, fields, replace
 from pathlib import Path
@@ -36,18 +36,10 @@ from eatss.measurement.options import MeterOptions
 NOT_FOUND, NOT_STARTED = 127, 126
 """Exit codes, as of a shell, where a program is not there or cannot be started."""
 
-_FORWARDED = tuple(
-    getattr(signal, name)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
-    if hasattr(signal, name)
-)
-_OF_TERMINALS = (signal.SIGINT, getattr(signal, "SIGQUIT", signal.SIGINT))
+_OF_TERMINALS = (signal.SIGINT, signal.SIGQUIT)
+"""Reach the program as well, where they come from a terminal."""
 
-
-_OF_PROGRAMS = tuple(
-    getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2") if hasattr(signal, name)
-)
-"""Those that mean what a program makes of them, and no end."""
+_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class NotStartedError(InputError):
@@ -62,8 +54,6 @@ class Child:
     def __init__(self, command: Sequence[str]) -> None:
         self._command = list(command)
         self._process: subprocess.Popen[bytes] | None = None
-        self._starting = False
-        self._late: int | None = None
         self.ended_by_signal = False
 
     def run(self) -> int:
@@ -72,16 +62,10 @@ class Child:
         Raises:
             NotStartedError: it cannot be started.
         """
-        self._starting = True
         try:
             self._process = subprocess.Popen(self._command)  # noqa: S603
         except OSError as error:
             raise _not_started(self._command[0], error) from None
-        finally:
-            self._starting = False
-        late, self._late = self._late, None
-        if late is not None:
-            self._process.send_signal(late)
         code = self._process.wait()
         self._process = None
         return code if code >= 0 else 128 - code
@@ -90,15 +74,15 @@ class Child:
     def taking_signals(self) -> Iterator[None]:
         """Hand on signals in the block, in the main thread; elsewhere they stay as they are.
 
-        One that comes while nothing runs ends this process as Ctrl-C does, but for those that a
-        program gives their meaning, which are dropped. Signals that are ignored, as ``nohup``
-        makes them, stay so, and so do those whose handlers are not Python's.
+        One that comes while nothing runs ends this process as Ctrl-C does. Signals that are
+        ignored, as ``nohup`` makes them, stay so.
         """
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        kept = (signal.SIG_IGN, None)
-        taken = [number for number in _FORWARDED if signal.getsignal(number) not in kept]
+        main = threading.current_thread() is threading.main_thread()
+        taken = [
+            number
+            for number in (*_OF_TERMINALS, *_FORWARDED)
+            if main and signal.getsignal(number) not in (signal.SIG_IGN, None)
+        ]
         before = {number: signal.signal(number, self._hand_on) for number in taken}
         try:
             yield
@@ -107,35 +91,14 @@ class Child:
                 signal.signal(number, handler)
 
     def _hand_on(self, number: int, frame: FrameType | None) -> None:
-        """Send a signal on; those of a terminal have reached the program already."""
-        ends = number not in _OF_PROGRAMS
+        ends = number not in (signal.SIGUSR1, signal.SIGUSR2)
         self.ended_by_signal |= ends
-        process = self._process
-        if self._starting:
-            self._late = number
-            return
-        if process is None:
+        if self._process is None:
             if ends:
                 raise KeyboardInterrupt
-            return
-        if number in _OF_TERMINALS and _in_foreground():
-            return
-        with suppress(ProcessLookupError):
-            process.send_signal(number)
-
-
-def _in_foreground() -> bool:
-    """Tell whether a terminal sends its signals to this process and to those that it starts."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
-    finally:
-        os.close(terminal)
+        elif number in _FORWARDED:
+            with suppress(ProcessLookupError):
+                self._process.send_signal(number)
 
 
 def _not_started(name: str, error: OSError) -> NotStartedError:
@@ -220,7 +183,6 @@ def meter_program(
     options: MeterOptions | None = None,
     *,
     module: Any = None,
-    environment: Mapping[str, str] | None = None,
     root: Path = Path("/"),
     now: Callable[[], float] = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
@@ -234,8 +196,6 @@ def meter_program(
         options: which cards, and how; the first card by default. One that is named
             twice is metered once.
         module: what stands in for ``pynvml``.
-        environment: where the variables of CUDA are looked for; by default this process's, which
-            the program has too.
         root: where ``/sys`` is looked for.
         now: the clock that samples are stamped with.
         sleep: lets time pass on it.
@@ -248,8 +208,7 @@ def meter_program(
     METERS.get(options.meter)
     child = Child(command)
     with ExitStack() as closing:
-        variables = os.environ if environment is None else environment
-        named = named_cards(options.devices, variables, module=module)
+        named = named_cards(options.devices, module=module)
         if not named.cards and options.devices:
             reasons = "; ".join(one.reason for one in named.missing)
             raise no_card(MeterError(reasons), cpu=options.cpu)

@@ -37,8 +37,8 @@ meter_option = partial(
     option,
     "--meter",
     metavar="NAME",
-    help="What energy is read from: auto (the best the card has), counter, power, nvidia-smi, "
-    "jetson, none, or a meter that a package adds.",
+    help="What energy is read from: auto (the best the card has), counter, power, jetson, "
+    "none, or a meter that a package adds.",
 )
 DEVICE_HELP = (
     "Which card: its number as CUDA counts the cards it sees (CUDA_VISIBLE_DEVICES changes that), "

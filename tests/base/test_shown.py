@@ -49,7 +49,7 @@ def expected() -> ProgramExpectation:
 
 @cache
 def metered() -> eatss.EnergyMeasurement:
-    with EnergyMeter(device=[0, 1], module=FakeNvml(), margin_s=0.02, environment={}) as meter:
+    with EnergyMeter(device=[0, 1], module=FakeNvml(), margin_s=0.02) as meter:
         for name in ("forward", "<backward>"):
             with meter.window(name):
                 sum(range(100_000))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eatss.measurement.measurement import Measurement
-from eatss.measurement.meters import ReplayMeter, Sample, Trace, read
-from eatss.measurement.meters.nvml import smi_power_w, smi_time_s
+from eatss.measurement.meters import Sample, Trace, read
+from tests.measurement.replay import ReplayMeter
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "h200"
 
@@ -33,9 +34,12 @@ def calibrations() -> list[dict[str, Any]]:
 
 def logged(text: str) -> tuple[Sample, ...]:
     """Return what ``nvidia-smi`` wrote into a log: a time and a power a line."""
-    swapped = [", ".join(reversed(line.split(", "))) for line in text.splitlines()]
-    told = [(smi_time_s(line), smi_power_w(line)) for line in swapped]
-    return tuple(Sample(time_s=t, value=w) for t, w in told if t is not None and w is not None)
+    rows = [line.split(", ") for line in text.splitlines()]
+    clock = "%Y/%m/%d %H:%M:%S.%f"
+    return tuple(
+        Sample(time_s=datetime.strptime(when, clock).timestamp(), value=float(power.split()[0]))
+        for when, power in rows
+    )
 
 
 def loaded(samples: tuple[Sample, ...]) -> tuple[float, float]:

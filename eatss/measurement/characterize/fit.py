@@ -25,7 +25,7 @@ from scipy.stats import t as student
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.cards.detect import DetectedGpu, detect_gpus
+from eatss.cards.detect import DetectedGpu, detect
 from eatss.cards.match import match_profile, profile_from_device, voltage_share
 from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient, GpuProfile
 from eatss.cards.this_machine import is_auto, load_profile
@@ -485,7 +485,7 @@ def profile_for(gpu: str, subject: Subject, output: Path) -> GpuProfile:
     shipped = match_profile(named)
     if shipped is not None:
         return shipped
-    for one in detect_gpus():
+    for one in detect().gpus:
         if one.name == subject.name:
             return profile_from_device(one)
     raise input_error(

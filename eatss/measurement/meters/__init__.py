@@ -1,4 +1,4 @@
-"""Ways to learn what a card draws: one protocol, several sensors, traces that can be replayed."""
+"""Ways to learn what a card draws: one protocol, several sensors."""
 
 from eatss.base.compilers import in_container
 from eatss.measurement.meters.background import CounterMeter, PowerMeter
@@ -9,7 +9,6 @@ from eatss.measurement.meters.choose import (
     OpenMeters,
     choose_meters,
 )
-from eatss.measurement.meters.interval_energy import ReplayMeter, load_traces, save_traces
 from eatss.measurement.meters.meter import (
     Meter,
     MeterError,
@@ -40,7 +39,6 @@ __all__ = [
     "RaplMeter",
     "RaplPackage",
     "RefusedPackage",
-    "ReplayMeter",
     "Sample",
     "Trace",
     "TraceKind",
@@ -48,10 +46,8 @@ __all__ = [
     "choose_meters",
     "device_info",
     "in_container",
-    "load_traces",
     "rapl_packages",
     "read",
-    "save_traces",
     "steady",
     "update_period_s",
 ]

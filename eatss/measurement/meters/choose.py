@@ -16,7 +16,7 @@ from eatss.base.frozen import frozen
 from eatss.measurement.measurement import Missing
 from eatss.measurement.meters.background import CounterMeter, PowerMeter, jetson_meter
 from eatss.measurement.meters.meter import Meter, MeterError
-from eatss.measurement.meters.nvml import NvmlDevice, SmiMeter
+from eatss.measurement.meters.nvml import NvmlDevice
 
 _MIG = (
     "the card is cut into instances (MIG), and the energy of one cannot be told apart"
@@ -64,8 +64,8 @@ def choose_meters(
 ) -> ChosenMeters:
     """Return the meters to use.
 
-    ``auto`` takes the energy counter, else NVML's power, else ``nvidia-smi``, else the rails of
-    a Jetson; counter and power come together, one as a check of the other.
+    ``auto`` takes the energy counter, else NVML's power, else the rail of a Jetson; counter and
+    power come together, one as a check of the other.
 
     Args:
         choice: a name in :data:`METERS`.
@@ -99,18 +99,6 @@ def _power(target: MeterTarget) -> Meter:
     return PowerMeter(card.power_w)
 
 
-def _smi(target: MeterTarget) -> Meter:
-    try:
-        device: int | str = target.nvml.uuid
-    except MeterError:
-        device = target.device
-    else:
-        _whole_card(target)
-    meter = SmiMeter(device)
-    meter.probe()
-    return meter
-
-
 def _jetson(target: MeterTarget) -> Meter:
     return jetson_meter(root=target.root)
 
@@ -118,7 +106,6 @@ def _jetson(target: MeterTarget) -> Meter:
 _SENSORS: dict[str, Callable[[MeterTarget], Meter]] = {
     "counter": _counter,
     "power": _power,
-    "nvidia-smi": _smi,
     "jetson": _jetson,
 }
 
@@ -126,8 +113,7 @@ _SENSORS: dict[str, Callable[[MeterTarget], Meter]] = {
 def _best(target: MeterTarget) -> ChosenMeters:
     missing: list[Missing] = []
     meters = _answering(("counter", "power"), target, missing)
-    for sensor in ("nvidia-smi", "jetson"):
-        meters = meters or _answering((sensor,), target, missing)
+    meters = meters or _answering(("jetson",), target, missing)
     return ChosenMeters(meters=meters, missing=tuple(missing))
 
 
@@ -168,7 +154,6 @@ METERS: Registry[OpenMeters] = Registry(
         "auto": _best,
         "counter": _named("counter", "power"),
         "power": _named("power", "counter"),
-        "nvidia-smi": _named("nvidia-smi"),
         "jetson": _named("jetson"),
         "none": _none,
     },

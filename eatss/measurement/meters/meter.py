@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,7 @@ class Trace:
     samples: tuple[Sample, ...]
 
 
+@runtime_checkable
 class Meter(Protocol):
     """A way to learn what a card draws. Recording costs the card nothing and needs no root."""
 

@@ -2,29 +2,20 @@
 
 A thin layer over ``pynvml`` that only reads. Every refusal of the driver becomes an
 :class:`~eatss.measurement.meters.nvml.NvmlError` with a sentence and a remedy.
-
-Power by ``nvidia-smi``, for machines whose NVML Python cannot reach, and as a second witness.
 """
 
 from __future__ import annotations
 
-import csv
 import importlib
 import os
-import re
-import subprocess
-import time
 from collections.abc import Callable
-from datetime import datetime
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from eatss.base.compilers import in_container
 from eatss.base.frozen import frozen
 from eatss.base.text import as_text, class_and_line
 from eatss.measurement.measurement import CardState, DeviceInfo
-from eatss.measurement.meters.background import SubprocessMeter
-from eatss.measurement.meters.meter import MeterError, Sample
+from eatss.measurement.meters.meter import MeterError
 
 NOT_SUPPORTED = 3
 NO_PERMISSION = 4
@@ -33,91 +24,33 @@ LIBRARY_NOT_FOUND = 12
 FUNCTION_NOT_FOUND = 13
 GPU_IS_LOST = 15
 RESET_REQUIRED = 16
+REFUSED = 17
+NO_CARD = 28
 UNKNOWN = 999
 
 LOST = frozenset({GPU_IS_LOST, RESET_REQUIRED})
 """Codes after which nothing can be asked of the card any more."""
 
 _AGAIN = "try again; if it stays, restart the machine or ask its administrator"
-_ABSENT = frozenset({1, DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, 17, 28})
+_ABSENT = frozenset({1, DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, REFUSED, NO_CARD})
+_LIST = "list the cards with `nvidia-smi -L` and name one by its number or UUID"
+_RESTART = "look for Xid errors with `dmesg | grep -i nvrm`; the machine must be restarted"
 
-_MEANING: dict[int, tuple[str, str]] = {
-    1: ("NVML was not initialised", _AGAIN),
-    2: (
-        "the driver knows no such card, or rejects the question",
-        "list the cards with `nvidia-smi -L` and name one by its number or UUID",
-    ),
-    NOT_SUPPORTED: (
-        "this card does not offer it",
-        "choose another meter (`--meter`); the energy counter needs a Volta card or newer",
-    ),
-    NO_PERMISSION: (
-        "the driver does not permit it to this user",
-        "ask the administrator for access to /dev/nvidia*",
-    ),
-    5: ("NVML is initialised already", _AGAIN),
-    6: (
-        "the driver does not find the card",
-        "list the cards with `nvidia-smi -L` and name one by its number or UUID",
-    ),
-    7: ("the answer does not fit the space given", "install a newer nvidia-ml-py"),
-    8: (
-        "the card's power cables are not attached as they must be",
-        "check the external power cables of the card",
-    ),
-    DRIVER_NOT_LOADED: (
-        "the NVIDIA driver is not loaded",
-        "load it with `modprobe nvidia`, or install it: https://www.nvidia.com/drivers",
-    ),
-    10: ("the driver did not answer in time", _AGAIN),
-    11: ("the driver met a fault of the card's interrupt", _AGAIN),
-    LIBRARY_NOT_FOUND: (
-        "the library of NVML (libnvidia-ml.so.1) is not there",
-        "install the NVIDIA driver, which brings it: https://www.nvidia.com/drivers",
-    ),
-    FUNCTION_NOT_FOUND: (
-        "this driver or nvidia-ml-py is too old for it",
-        "update the NVIDIA driver and nvidia-ml-py",
-    ),
-    14: (
-        "the card's configuration memory (infoROM) is corrupted",
-        "ask the administrator to run `nvidia-smi -q` and have the card repaired",
-    ),
-    GPU_IS_LOST: (
-        "the GPU is lost: it fell off the bus or does not answer any more",
-        "look for Xid errors with `dmesg | grep -i nvrm`; the machine must be restarted",
-    ),
-    RESET_REQUIRED: (
-        "the GPU must be reset before it can be used again",
-        "ask the administrator for `nvidia-smi --gpu-reset`, or restart the machine",
-    ),
-    17: (
-        "the operating system refuses access to the driver",
-        "ask the administrator for access to /dev/nvidia*",
-    ),
-    18: (
-        "the loaded driver and the library of NVML have different versions",
-        "restart the machine, or reload the driver, after the driver update",
-    ),
-    19: ("the card is in use", "wait for the other program to end"),
-    20: ("there is not enough memory", "free memory of this machine"),
-    21: ("the sensor has no data", "choose another meter (`--meter`)"),
-    22: ("a virtual GPU with ECC does not offer it", "choose another meter (`--meter`)"),
-    23: ("the driver ran out of resources", _AGAIN),
-    24: ("the card does not offer this frequency", "choose another meter (`--meter`)"),
-    25: (
-        "driver and nvidia-ml-py speak different versions of the question",
-        "update the NVIDIA driver and nvidia-ml-py",
-    ),
-    26: ("this driver has dropped the question", "install a newer nvidia-ml-py"),
-    27: ("the card is not ready yet", "wait a moment and try again"),
-    28: (
-        "the driver finds no GPU",
-        "check that the card is seated and shown by `lspci | grep -i nvidia`",
-    ),
-    29: ("the card is in a state in which it does not answer this", _AGAIN),
-    30: ("the card does not offer this kind of reset", _AGAIN),
-    UNKNOWN: ("the driver failed for a reason it does not name", _AGAIN),
+_REMEDIES: dict[int, str] = {
+    2: _LIST,
+    NOT_SUPPORTED: "choose another meter (`--meter`); the counter needs a Volta card or newer",
+    NO_PERMISSION: "ask the administrator for access to /dev/nvidia*",
+    6: _LIST,
+    DRIVER_NOT_LOADED: "load it with `modprobe nvidia`, or install it from "
+    "https://www.nvidia.com/drivers",
+    LIBRARY_NOT_FOUND: "install the NVIDIA driver, which brings libnvidia-ml.so.1: "
+    "https://www.nvidia.com/drivers",
+    FUNCTION_NOT_FOUND: "update the NVIDIA driver and nvidia-ml-py",
+    GPU_IS_LOST: _RESTART,
+    RESET_REQUIRED: _RESTART,
+    REFUSED: "ask the administrator for access to /dev/nvidia*",
+    18: "restart the machine, or reload the driver, after the driver update",
+    NO_CARD: "check that the card is seated and shown by `lspci | grep -i nvidia`",
 }
 
 
@@ -134,25 +67,15 @@ class NvmlError(MeterError):
         return self.code in LOST
 
 
-def nvml_error(what: str, code: int, *, root: Path = Path("/")) -> NvmlError:
-    """Return the error for a return code met while reading ``what``.
-
-    Where the driver is absent in a container, the remedy is that of the container:
-    the files of the driver come from its host.
-    """
-    sentence, remedy = _MEANING.get(
-        code, (f"the driver failed with the unknown code {code}", "update nvidia-ml-py")
-    )
-    if code in _ABSENT and in_container(root):
-        device = "" if (root / "dev/nvidiactl").exists() else ", /dev/nvidiactl is missing"
-        sentence = f"{sentence} (in a container{device})"
+def nvml_error(what: str, code: int, said: str) -> NvmlError:
+    """Return the error for a return code met while reading ``what``, and what the driver said."""
+    remedy = _REMEDIES.get(code, _AGAIN)
+    if code in _ABSENT | {NO_PERMISSION} and in_container():
         remedy = (
             "start the container with its GPU: install the NVIDIA container toolkit on the "
             "host and run `docker run --gpus all …` (Kubernetes: request nvidia.com/gpu)"
         )
-    if code in {NO_PERMISSION, 17} and in_container(root):
-        remedy = "let the container use the host's /dev/nvidia* with read and write permission"
-    return NvmlError(f"{what}: {sentence}", remedy, code=code)
+    return NvmlError(f"{what}: {said}", remedy, code=code)
 
 
 _Answer = TypeVar("_Answer")
@@ -192,20 +115,16 @@ class NvmlDevice:
     NVML counts its users, so many of these may be open at once, of any thread.
     """
 
-    def __init__(
-        self, device: int | str = 0, *, module: Any = None, root: Path = Path("/")
-    ) -> None:
+    def __init__(self, device: int | str = 0, *, module: Any = None) -> None:
         """Open a card.
 
         Args:
             device: its number as the driver lists it (which is not always CUDA's), or its UUID.
             module: what stands in for ``pynvml``; imported if not given.
-            root: where ``/dev`` and ``/proc`` are looked for.
 
         Raises:
             MeterError: there is no NVML, no driver, or no such card.
         """
-        self._root = root
         self._module = module if module is not None else import_pynvml()
         self._open = False
         self._ask("NVML", "nvmlInit")
@@ -219,7 +138,7 @@ class NvmlDevice:
     def _find(self, device: int | str) -> Any:
         if isinstance(device, str):
             return self._ask(f"card {device}", "nvmlDeviceGetHandleByUUID", device)
-        count = int(self._ask("the number of cards", "nvmlDeviceGetCount"))
+        count = self.count()
         if not 0 <= device < count:
             cards = "no card" if not count else f"{count} card" + "s" * (count > 1)
             raise MeterError(
@@ -227,6 +146,10 @@ class NvmlDevice:
                 "list the cards with `nvidia-smi -L`; the first is 0",
             )
         return self._ask(f"card {device}", "nvmlDeviceGetHandleByIndex", device)
+
+    def count(self) -> int:
+        """Return how many cards the driver lists."""
+        return int(self._ask("the number of cards", "nvmlDeviceGetCount"))
 
     def close(self) -> None:
         """Give NVML back; nothing happens the second time."""
@@ -246,9 +169,10 @@ class NvmlDevice:
             return getattr(self._module, function)(*given)
         except self._module.NVMLError as error:
             code = int(getattr(error, "value", UNKNOWN))
-            raise nvml_error(what, code, root=self._root) from None
+            raise nvml_error(what, code, str(error)) from None
         except AttributeError:
-            raise nvml_error(what, FUNCTION_NOT_FOUND, root=self._root) from None
+            said = "the driver or nvidia-ml-py is too old for it"
+            raise nvml_error(what, FUNCTION_NOT_FOUND, said) from None
 
     def _of_card(self, what: str, function: str, *arguments: object) -> Any:
         """Ask what NVML says of the card."""
@@ -300,7 +224,7 @@ class NvmlDevice:
         what = "power of a scope"
         found = self._of_card(what, "FieldValues", [(_POWER_FIELD, scope)])[0]
         if int(found.nvmlReturn):
-            raise nvml_error(what, int(found.nvmlReturn), root=self._root)
+            raise nvml_error(what, int(found.nvmlReturn), "the driver does not tell it")
         return int(found.value.uiVal) / 1000
 
     def sm_clock_mhz(self) -> int:
@@ -317,13 +241,7 @@ class NvmlDevice:
 
     def throttle(self) -> tuple[str, ...]:
         """Return what holds the clocks back, in words; idling is not among them."""
-        try:
-            mask = self._of_card("clock reasons", "CurrentClocksEventReasons")
-        except NvmlError as error:
-            if error.code != FUNCTION_NOT_FOUND:
-                raise
-            mask = self._of_card("clock reasons", "CurrentClocksThrottleReasons")
-        return throttle_words(int(mask))
+        return throttle_words(int(self._of_card("clock reasons", "CurrentClocksEventReasons")))
 
     def power_limit_w(self) -> float:
         """Return the power limit in force."""
@@ -411,111 +329,3 @@ def import_pynvml() -> Any:
             f"NVML cannot be asked: pynvml does not load: {class_and_line(error)}",
             "pip install --force-reinstall nvidia-ml-py",
         ) from error
-
-
-SMI_NAME = "nvidia-smi"
-SMI_PERIOD_MS = 50
-SMI_ANSWER_S = 20.0
-
-_FIELDS = ("power.draw.average", "power.draw", "power.draw.instant")
-"""Best first: the mean of the last second can be integrated, a momentary value swings."""
-
-_REMEDY = "install the NVIDIA driver, which brings nvidia-smi: https://www.nvidia.com/drivers"
-_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
-_CLOCKS_AGREE_S = 1.0
-
-
-class SmiMeter(SubprocessMeter):
-    """``nvidia-smi`` in a process of its own, printing the power every 50 ms."""
-
-    def __init__(self, device: int | str = 0, *, command: str = "nvidia-smi") -> None:
-        super().__init__(SMI_NAME, [command], self._sample, _REMEDY)
-        self._program = command
-        self._device = str(device)
-        self._field = ""
-
-    def probe(self) -> str:
-        """Return the field of power that this driver and card answer.
-
-        Raises:
-            MeterError: nvidia-smi is not there, fails, or tells no power.
-        """
-        said = ""
-        for field in _FIELDS:
-            answer = self._once(field)
-            if answer.returncode == 0 and smi_power_w(answer.stdout.strip()) is not None:
-                self._field = field
-                return field
-            said = " ".join((answer.stdout.strip() or answer.stderr.strip()).split())[:200]
-        raise MeterError(
-            f"nvidia-smi tells no power of card {self._device}: {said or 'it says nothing'}",
-            "look at `nvidia-smi -q -d POWER`; choose another meter (`--meter`)",
-        )
-
-    def _once(self, field: str) -> subprocess.CompletedProcess[str]:
-        try:
-            return subprocess.run(  # noqa: S603  (a fixed program, no shell)
-                [self._program, *self._query(field)],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=SMI_ANSWER_S,
-                check=False,
-            )
-        except FileNotFoundError:
-            raise MeterError("nvidia-smi is not on the path", _REMEDY) from None
-        except OSError as error:
-            raise MeterError(f"nvidia-smi does not start: {error.strerror}", _REMEDY) from None
-        except subprocess.TimeoutExpired:
-            raise MeterError(
-                f"nvidia-smi did not answer in {SMI_ANSWER_S:g} s",
-                "look for errors of the driver with `dmesg | grep -i nvrm`",
-            ) from None
-
-    def _query(self, field: str) -> list[str]:
-        return [f"--query-gpu={field},timestamp", "--format=csv,noheader", "-i", self._device]
-
-    def _begin(self) -> None:
-        query = self._query(self._field or self.probe())
-        self.command = [self._program, *query, "-lms", str(SMI_PERIOD_MS)]
-        self._earliest_s = time.perf_counter() - _CLOCKS_AGREE_S
-        self._offset_s = time.time() - time.perf_counter()
-        super()._begin()
-
-    def _sample(self, line: str, read_s: float) -> Sample | None:
-        """Take the line's own time where it fits that of reading: pipes may hold lines back."""
-        power_w = smi_power_w(line)
-        if power_w is None:
-            return None
-        wall_s = smi_time_s(line)
-        time_s = read_s if wall_s is None else wall_s - self._offset_s
-        if not self._earliest_s <= time_s <= read_s + _CLOCKS_AGREE_S:
-            time_s = read_s
-        return Sample(time_s=min(time_s, read_s), value=power_w)
-
-
-def smi_power_w(line: str) -> float | None:
-    """Return the watts of a line like ``92.41 W, 2026/11/21 16:20:51.123``; else ``None``.
-
-    ``[N/A]``, ``[Not Supported]``, ``[Unknown Error]`` and the line of a header give ``None``.
-    """
-    cell = _cells(line)[0] if line else ""
-    number, _, unit = cell.partition(" ")
-    if not _NUMBER.fullmatch(number) or unit not in {"", "W"}:
-        return None
-    return float(number)
-
-
-def smi_time_s(line: str) -> float | None:
-    """Return the seconds since 1970 of the line's time stamp, which is local; ``None`` without."""
-    for cell in _cells(line)[1:]:
-        for form in ("%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S"):
-            try:
-                return datetime.strptime(cell, form).timestamp()
-            except ValueError:
-                continue
-    return None
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in next(csv.reader([line]), [""])]

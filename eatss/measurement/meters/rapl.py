@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from eatss.measurement.meters.background import BackgroundMeter, Ticker
+from eatss.measurement.meters.background import BackgroundMeter, Ticker, follow
 from eatss.measurement.meters.meter import MeterError, Sample
 
 RAPL_NAME = "RAPL"
@@ -100,36 +100,12 @@ def package_title(package: Package) -> str:
 class RaplMeter(BackgroundMeter):
     """A meter of one package."""
 
-    def __init__(self, package: RaplPackage, *, poll_s: float = POLL_S) -> None:
+    def __init__(self, package: RaplPackage) -> None:
         def sample(ticker: Ticker, record: Callable[[Sample], None]) -> None:
             with package.counter() as read_j:
-                follow_quick_counter(read_j, ticker, record, poll_s)
+                follow(read_j, ticker, record, poll_s=POLL_S, update_s=UPDATE_S)
 
         super().__init__(RAPL_NAME, "energy", sample)
-
-
-def follow_quick_counter(
-    read_j: Callable[[], float],
-    ticker: Ticker,
-    record: Callable[[Sample], None],
-    poll_s: float = POLL_S,
-) -> None:
-    """Record a counter that moves faster than it is asked, where it has moved.
-
-    A sample is stamped when the reading was answered. It may be late by as long as the reading
-    took, which is milliseconds where other threads of this process compute: each waits for the
-    interpreter's lock.
-    """
-    last_j: float | None = None
-    while not ticker.ended():
-        asked_s = ticker.now()
-        value_j = read_j()
-        answered_s = ticker.now()
-        if value_j != last_j:
-            late_s = answered_s - asked_s + UPDATE_S
-            record(Sample(time_s=answered_s, value=value_j, late_s=late_s))
-            last_j = value_j
-        ticker.sleep(max(0.0, poll_s - (ticker.now() - asked_s)))
 
 
 def rapl_packages(root: Path = Path("/")) -> tuple[Package, ...]:

@@ -150,8 +150,9 @@ class FakeNvml:
 
 
 @pytest.fixture
-def fake() -> FakeNvml:
-    """A card whose sensors move every 5 ms of the real clock."""
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    """A card whose sensors move every 5 ms of the real clock, in no container."""
+    monkeypatch.setattr("eatss.measurement.meters.nvml.in_container", lambda: False)
     return FakeNvml()
 
 

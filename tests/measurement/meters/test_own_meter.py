@@ -116,5 +116,5 @@ def test_a_meter_that_is_not_there_is_said_with_all_that_are() -> None:
     ):
         with pytest.raises(InputError, match="there is no energy meter 'amperes'") as caught:
             ask()
-        names = "auto, counter, power, nvidia-smi, jetson, none"
+        names = "auto, counter, power, jetson, none"
         assert caught.value.diagnostics[0].hint == f"choose one of: {names}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -13,12 +12,11 @@ import pytest
 
 from eatss.measurement.energy_meter import EnergyMeter
 from eatss.measurement.meters import MeterError, Sample, rapl
+from eatss.measurement.meters.background import follow
 from eatss.measurement.meters.rapl import (
     UPDATE_S,
-    RaplMeter,
     RaplPackage,
     RefusedPackage,
-    follow_quick_counter,
     package_title,
     rapl_packages,
 )
@@ -101,12 +99,6 @@ def refusals(root: Path) -> dict[str, tuple[str, str]]:
     return {one.name: (str(one.error), one.error.remedy) for one in found}
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_for_root_only_is_told_with_what_to_ask_for(zone: Zone, tmp_path: Path) -> None:
-    (zone("intel-rapl:0", "package-0") / "energy_uj").chmod(0)
-    assert "by root only" in refusals(tmp_path)["package-0"][0]
-
-
 def test_what_may_not_be_read_is_told_with_what_to_ask_for(
     zone: Zone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,14 +124,6 @@ def test_one_damaged_package_is_told_beside_the_others(zone: Zone, tmp_path: Pat
     assert "max_energy_range_uj cannot be read: No such file" in refused["package-2"][0]
 
 
-def test_where_a_package_is_shown_twice_the_one_that_can_be_read_counts(
-    zone: Zone, tmp_path: Path
-) -> None:
-    zone("intel-rapl:0", "package-0", "broken")
-    zone("intel-rapl-mmio:0", "package-0", 3_000_000)
-    assert readable(tmp_path).folder.name == "intel-rapl-mmio:0"
-
-
 def test_the_energy_of_all_cpus_is_unknown_if_one_package_is(zone: Zone, tmp_path: Path) -> None:
     zone("intel-rapl:0", "package-0")
     zone("intel-rapl:1", "package-1", "broken")
@@ -156,9 +140,10 @@ def test_the_energy_of_all_cpus_is_unknown_if_one_package_is(zone: Zone, tmp_pat
 def test_a_quick_counter_is_sampled_where_it_has_moved(make_time: type[VirtualTime]) -> None:
     clock = make_time(end_s=1.0)
     samples: list[Sample] = []
-    follow_quick_counter(
-        lambda: round(50 * (clock.now() - clock.begin_s), 1), clock, samples.append, 0.01
-    )
+    follow(
+        lambda: round(50 * (clock.now() - clock.begin_s), 1), clock, samples.append,
+        poll_s=0.01, update_s=UPDATE_S,
+    )  # fmt: skip
     assert len(samples) == pytest.approx(100, abs=2)
     assert all(a.value != b.value for a, b in pairwise(samples))
 
@@ -173,7 +158,7 @@ def test_a_reading_is_late_by_as_long_as_it_took(make_time: type[VirtualTime]) -
         return value
 
     samples: list[Sample] = []
-    follow_quick_counter(read_j, clock, samples.append, 0.01)
+    follow(read_j, clock, samples.append, poll_s=0.01, update_s=UPDATE_S)
     assert len(samples) == pytest.approx(50, abs=2)
     for sample in samples:
         late_s = sample.time_s - clock.begin_s - sample.value / 50
@@ -202,15 +187,3 @@ def test_a_block_that_keeps_the_interpreter_busy_is_known(
     assert found.cpu_uncertainty_j is not None
     assert abs(found.cpu_energy_j - 50 * found.time_s) <= found.cpu_uncertainty_j
     assert found.cpu_uncertainty_j < 0.5 * found.cpu_energy_j
-
-
-def test_the_trace_says_how_late_it_may_be(zone: Zone) -> None:
-    meter = RaplMeter(RaplPackage("package-0", zone("intel-rapl:0", "package-0", 7_000_000), 10.0))
-    meter.start()
-    while not meter._samples:
-        pass
-    trace = meter.stop()
-    assert (trace.meter, trace.kind) == ("RAPL", "energy")
-    assert trace.samples[0].value == 7
-    assert trace.samples[0].late_s is not None
-    assert trace.samples[0].late_s > UPDATE_S

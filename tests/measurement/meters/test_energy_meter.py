@@ -6,10 +6,8 @@ import importlib
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,9 +15,9 @@ import pytest
 
 import eatss
 from eatss.base.diagnostics import InputError
-from eatss.measurement.energy_measurement import EnergyMeasurement
 from eatss.measurement.energy_meter import EnergyMeter, energy_meter
-from eatss.measurement.meters import Meter, MeterError, ReplayMeter, Sample, Trace
+from eatss.measurement.meters import Meter, MeterError, Sample, Trace
+from tests.measurement.replay import ReplayMeter
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml, VirtualTime
@@ -109,17 +107,6 @@ def test_a_block_shorter_than_the_sensor_tells_has_a_reason_and_no_energy(
     assert "the block took only 0.01 s" in by_power
 
 
-def test_the_margins_around_the_block_are_not_in_its_time(
-    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
-) -> None:
-    clock, make = virtual
-    before_s = clock.now()
-    with make(counter(), margin_s=0.3) as meter:
-        clock.sleep(1.0)
-    assert meter.result.time_s == pytest.approx(1.0)
-    assert clock.now() - before_s == pytest.approx(1.6)
-
-
 def test_a_block_that_raises_is_measured_up_to_there_and_its_error_goes_on(
     virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
 ) -> None:
@@ -135,16 +122,6 @@ def test_a_block_that_raises_is_measured_up_to_there_and_its_error_goes_on(
     assert meter.result.error == "ZeroDivisionError: by zero"
     assert meter.result.time_s == pytest.approx(1.0)
     assert meter.result.energy_j == pytest.approx(400)
-
-
-def test_an_interrupted_block_is_measured_too(
-    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
-) -> None:
-    _, make = virtual
-    meter = make(counter())
-    with pytest.raises(KeyboardInterrupt), meter:
-        raise KeyboardInterrupt
-    assert meter.result.error == "KeyboardInterrupt"
 
 
 def test_a_meter_that_fails_at_the_end_leaves_a_reason_and_the_next_meter_tells(
@@ -167,21 +144,6 @@ def test_a_meter_that_fails_at_the_end_leaves_a_reason_and_the_next_meter_tells(
     assert result.meter == "NVML power"
     assert result.missing[0].what == "energy by NVML energy counter"
     assert result.missing[0].reason == "the GPU is lost (restart the machine)"
-
-
-def test_a_meter_that_does_not_start_leaves_the_block_alone(
-    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
-) -> None:
-    clock, make = virtual
-    meter = make()
-    meter.meters = [ReplayMeter([])]
-    ran = False
-    with meter:
-        clock.sleep(0.5)
-        ran = True
-    assert ran
-    assert meter.result.energy_j is None
-    assert "recording ends" in meter.result.missing[0].reason
 
 
 def test_the_result_is_refused_inside_the_block_and_before_it(
@@ -214,28 +176,6 @@ def test_one_meter_measures_one_block_at_a_time_but_meters_nest(
     assert outer.result.energy_j == pytest.approx(400 * 2.3)
 
 
-def test_threads_measure_with_meters_of_their_own(fake: FakeNvml) -> None:
-    results: list[EnergyMeasurement] = []
-
-    def work() -> None:
-        with EnergyMeter(module=fake, margin_s=0.03) as meter:
-            time.sleep(0.05)
-        results.append(meter.result)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    before = threading.active_count()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 4
-    assert threading.active_count() == before
-    assert fake.users == 0
-    for result in results:
-        assert result.time_s >= 0.05
-        assert result.meter in {"NVML energy counter", None}
-
-
 def test_a_real_clock_and_a_made_up_card_agree(fake: FakeNvml) -> None:
     with EnergyMeter(module=fake, margin_s=0.03) as meter:
         time.sleep(0.15)
@@ -253,63 +193,6 @@ def test_the_users_own_wait_comes_before_time_begins_and_ends(
     with make(counter(), synchronize=lambda: clock.sleep(0.25)) as meter:
         clock.sleep(1.0)
     assert meter.result.time_s == pytest.approx(1.25)
-
-
-def test_a_wait_that_fails_at_the_end_is_the_users_to_know(
-    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
-) -> None:
-    clock, make = virtual
-    answers = iter([None, RuntimeError("illegal address")])
-
-    def wait() -> None:
-        answer = next(answers)
-        if answer is not None:
-            raise answer
-
-    meter = make(counter(), synchronize=wait)
-    with pytest.raises(RuntimeError, match="illegal address"), meter:
-        clock.sleep(1.0)
-    assert meter.result.error == "RuntimeError: illegal address"
-    assert meter.result.energy_j is not None
-
-
-def test_a_wait_that_fails_at_the_begin_stops_what_records(
-    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
-) -> None:
-    clock, make = virtual
-
-    def wait() -> None:
-        raise RuntimeError("no context")
-
-    meter = make(synchronize=wait)
-    replay = ReplayMeter([counter()], clock=clock.now)
-    meter.meters = [replay]
-    with pytest.raises(RuntimeError, match="no context"), meter:
-        pytest.fail("the block must not run")
-    with pytest.raises(MeterError, match="was not recording"):
-        replay.stop()
-
-
-def test_cupy_and_pytorch_are_waited_for_if_the_program_uses_them(
-    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock, make = virtual
-    waited: list[str] = []
-    runtime = SimpleNamespace(getDevice=lambda: 0, deviceSynchronize=lambda: waited.append("cupy"))
-    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=nullcontext))
-    torch = SimpleNamespace(
-        cuda=SimpleNamespace(
-            is_initialized=lambda: True,
-            current_device=lambda: 0,
-            synchronize=lambda _: waited.append("torch"),
-        )
-    )
-    monkeypatch.setattr("eatss.measurement.energy_meter.cards_in_use", lambda: (0,))
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    with make(counter()):
-        clock.sleep(1.0)
-    assert waited == ["cupy", "torch"] * 2
 
 
 def test_a_framework_that_cannot_be_waited_for_is_noted(
