@@ -42,13 +42,11 @@ from eatss.verify.result import (
 from eatss.verify.sizes import (
     Probe,
     boundary_sizes,
-    broken_assumption,
     choose_sizes,
     edge_sizes,
     estimated_points,
+    expected_code,
     has_fixed_sizes,
-    inner_sizes,
-    longest_sizes,
     mixed_sizes,
     moved_by_vectors,
     refused_sizes,
@@ -298,10 +296,9 @@ def _further(program: Program) -> tuple[Run, ...]:
     found += runs(small[2 * _FEW_SMALL :], signed)
     if _TESTS_VALUES in program.text:
         found += runs(small[_FEW_SMALL:], infinite)
-    beyond = (*inner_sizes(program), *edge_sizes(program), *longest_sizes(program))
     return (
         *found,
-        *_probed(program, beyond, code_only=True),
+        *_probed(program, edge_sizes(program), code_only=True),
         *runs(mixed_sizes(program), patient),
     )
 
@@ -317,8 +314,7 @@ def _full_in_several(program: Program) -> bool:
 
 def _run(program: Program, number: int, given: Sizes, like: Run) -> Run:
     """Return a run; one that has to be refused where an assumption does not hold."""
-    broken = broken_assumption(program.entries[number], given)
-    code = 0 if broken is None else -broken - 1
+    code = expected_code(program.entries[number], given)
     return replace(like, entry=number, sizes=tuple(given.items()), code=code)
 
 

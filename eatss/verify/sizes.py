@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
-from itertools import islice, permutations, product
+from itertools import islice, pairwise, permutations, product
 from math import inf, prod
 from pathlib import Path
 from random import Random
@@ -28,7 +28,7 @@ from eatss.program import (
     Program,
     evaluate,
 )
-from eatss.program.expression import SizePairs, Sizes
+from eatss.program.expression import Sizes
 from eatss.verify.element_types import limits_of
 
 WORK_LIMIT = 3e7
@@ -59,11 +59,11 @@ _TILE_AHEAD = re.compile(r"\b(\d+) \+ (\d+) <= (\w+)")
 _BYTES_PER_ELEMENT = 80
 _WORK_PER_ELEMENT = 4
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
-_LARGE = (1000, 32768, 46341, 65536, 70000, 2**31 - 1)
-_MOST_BOUNDARY, _MOST_MIXED, _MOST_EDGES, _MOST_SEARCHED = 16, 24, 4, 4000
-_MOST_INNER, _MOST_LAUNCHES = 256, 1e5
+_VALUES = (0, 1, 2, 3, 5, 8, 1000, 32768, 46341, 65536, 70000, 2**31 - 1)
+_OTHERS = (0, 1, 7, 40, 1000)
+_MOST_BOUNDARY, _MOST_MIXED, _MOST_SEARCHED = 16, 24, 4000
+_MOST_LAUNCHES = 1e5
 _MOST_AROUND = 12
-_FEW_ELEMENTS = (1, 2, 3, 5, 8)
 _SEVERAL = (3, 6, 2, 1)
 _UNTILED = 16
 _MOVED = 8
@@ -533,134 +533,86 @@ def refused_sizes(program: Program) -> tuple[Probe, ...]:
         for an assumption that holds at all sizes tried. Where one size alone breaks an
         assumption, it breaks it by one; of such sizes these are the smallest.
     """
-    return tuple(
-        (entry, code, sizes) for entry, code, edges in _all_edges(program) for sizes in edges[:1]
-    )
+    return tuple(_smallest(_edges(program)).values())
 
 
 def edge_sizes(program: Program) -> tuple[Probe, ...]:
-    """Find more sizes like :func:`refused_sizes`: along each size that alone can break it."""
+    """Find more sizes on both sides of where an entry begins to refuse, as few launches take."""
+    refused = refused_sizes(program)
     return tuple(
-        (entry, code, sizes)
-        for entry, code, edges in _all_edges(program)
-        for sizes in edges[1 : _MOST_EDGES + 1]
+        probe
+        for probe in _edges(program)
+        if probe not in refused and (probe[1] or _launches(probe[0], probe[2]) <= _MOST_LAUNCHES)
     )
 
 
-@lru_cache(maxsize=1)
-def _all_edges(program: Program) -> list[tuple[Entry, int, list[Sizes]]]:
-    """Return, of each assumption, sizes that just break it, or some that do, the smallest first."""
-    limits = _limits(program)
-    probes: list[Sizes] = [
-        sizes
-        for sizes in sorted(_probes(program), key=_magnitude)
-        if all(value == _nearest(value, *limits[name]) for name, value in sizes.items())
-    ]
-    found: list[tuple[Entry, int, list[Sizes]]] = []
-    for entry in program.entries:
-        broken = [broken_assumption(entry, sizes) for sizes in probes]
-        for number in range(len(entry.assumptions)):
-            breaking = [
-                sizes for sizes, first in zip(probes, broken, strict=True) if first == number
-            ]
-            edges: dict[tuple[str, int], Sizes] = {}  # of each size each value once
-            for sizes in breaking:
-                for at, edge in _edges(entry, number, sizes):
-                    edges.setdefault(at, edge)
-            different = {tuple(edge.values()): edge for edge in edges.values()}
-            ordered = sorted(different.values(), key=_magnitude) or breaking[:1]
-            found.append((entry, -number - 1, ordered))
+def _smallest(probes: Sequence[Probe]) -> dict[tuple[str, int], Probe]:
+    """Return, of each code with which an entry refuses, the probe of the smallest sizes."""
+    found: dict[tuple[str, int], Probe] = {}
+    for entry, code, sizes in sorted(probes, key=lambda probe: (-probe[1], _magnitude(probe[2]))):
+        if code:
+            found.setdefault((entry.launcher, code), (entry, code, sizes))
     return found
+
+
+@lru_cache(maxsize=1)
+def _edges(program: Program) -> tuple[Probe, ...]:
+    """Return sizes on both sides of where the code of an entry changes along one of them.
+
+    The others are alike but for one, or what assumptions fix. Of a code that no such change leads
+    to there are some sizes, too.
+    """
+    limits = _limits(program)
+    found: list[Probe] = []
+    for entry in program.entries:
+        edges: list[Probe] = []
+        tried: list[Probe] = []
+        for name, base in _bases(program, limits):
+            least, most = limits[name]
+            around = (base[name] - 1, base[name], base[name] + 1)
+            values = sorted({value for value in (*_VALUES, *around) if least <= value <= most})
+            line = [_probe(entry, {**base, name: value}) for value in values]
+            tried += line
+            for low, high in pairwise(line):
+                if low[1] != high[1]:
+                    edges += _edge(entry, name, low, high)
+        seen = _smallest(edges)
+        edges += [probe for at, probe in _smallest(tried).items() if at not in seen]
+        found += {tuple(sizes.items()): (entry, code, sizes) for _, code, sizes in edges}.values()
+    return tuple(found)
+
+
+def _bases(
+    program: Program, limits: Mapping[str, tuple[int, int]]
+) -> Iterator[tuple[str, OwnSizes]]:
+    """Yield sizes and which of them is to change: the others are alike, or one is large."""
+    names, fixed = [parameter.name for parameter in program.parameters], fixed_parameters(program)
+    bases = [dict.fromkeys(names, value) for value in _OTHERS]
+    bases += [{**dict.fromkeys(names, 1), large: _VALUES[-3]} for large in names]
+    for name, base in product(names, bases):
+        yield name, {one: _nearest(base[one], *limits[one]) for one in names} | fixed
+
+
+def _edge(entry: Entry, name: str, low: Probe, high: Probe) -> tuple[Probe, Probe]:
+    """Return neighbours between two probes that differ in one size, with different codes."""
+    while high[2][name] - low[2][name] > 1:
+        middle = _probe(entry, {**low[2], name: (low[2][name] + high[2][name]) // 2})
+        low, high = (middle, high) if middle[1] == low[1] else (low, middle)
+    return low, high
+
+
+def _probe(entry: Entry, sizes: Sizes) -> Probe:
+    return entry, expected_code(entry, sizes), sizes
+
+
+def expected_code(entry: Entry, sizes: Sizes) -> int:
+    """Return the code with which an entry has to refuse sizes; 0 if it has to run."""
+    broken = broken_assumption(entry, sizes)
+    return 0 if broken is None else -broken - 1
 
 
 def _magnitude(sizes: Sizes) -> int:
     return sum(abs(value) for value in sizes.values())
-
-
-def _edges(
-    entry: Entry, number: int, breaking: Sizes
-) -> Iterator[tuple[tuple[str, int], OwnSizes]]:
-    """Yield sizes near ``breaking`` of which one is the first to break an assumption, and it."""
-    for name, broken in breaking.items():
-        for kept in (2, 7, 40, 1000):
-            held = kept
-            if broken_assumption(entry, {**breaking, name: held}) == number:
-                continue
-            edge = broken
-            while abs(edge - held) > 1:
-                between = (edge + held) // 2
-                if broken_assumption(entry, {**breaking, name: between}) == number:
-                    edge = between
-                else:
-                    held = between
-            yield (name, edge), {**breaking, name: edge}
-            break
-
-
-def inner_sizes(program: Program) -> tuple[Probe, ...]:
-    """Find sizes one below those of :func:`refused_sizes`, which have just to be accepted.
-
-    Returns:
-        Entry, the code it has to return there, and sizes. The code is 0 where all assumptions hold;
-        other sizes are then as small as few launches take.
-    """
-    found: dict[tuple[str, SizePairs], Probe] = {}
-    for entry, _, refused in (*refused_sizes(program), *edge_sizes(program)):
-        for name, value in refused.items():
-            if value <= _LARGE[0]:
-                continue
-            others = [other for other in refused if other != name]
-            every = islice(product((0, 1, 2, 3), repeat=len(others)), _MOST_INNER)
-            tried = [
-                {**dict(zip(others, values, strict=True)), name: value - 1} for values in every
-            ]
-            for sizes in ({**refused, name: value - 1}, *tried):
-                ordered = {other: sizes[other] for other in refused}
-                broken = broken_assumption(entry, ordered)
-                if broken is None and _launches(entry, ordered) > _MOST_LAUNCHES:
-                    continue
-                code = 0 if broken is None else -broken - 1
-                found.setdefault((entry.launcher, tuple(ordered.items())), (entry, code, ordered))
-                if broken is None:
-                    break
-    return tuple(found.values())
-
-
-def longest_sizes(program: Program) -> tuple[Probe, ...]:
-    """Find sizes of which one is as large as an entry accepts, and the others as small as it needs.
-
-    A size that nothing limits but its type is left out.
-
-    Returns:
-        Entry, 0 and sizes, at which it launches something.
-    """
-    found: list[Probe] = []
-    limits = _limits(program)
-    for entry in program.entries:
-        for name in limits:
-            for few in _FEW_ELEMENTS:
-                sizes = {**dict.fromkeys(limits, few), **fixed_parameters(program)}
-                sizes[name] = _most_accepted(entry, sizes, name, few, limits[name][1])
-                if (
-                    sizes[name] < limits[name][1]
-                    and broken_assumption(entry, sizes) is None
-                    and launched_kernels(entry, sizes)
-                    and _launches(entry, sizes) <= _MOST_LAUNCHES
-                ):
-                    found.append((entry, 0, sizes))
-                    break
-    return tuple(found)
-
-
-def _most_accepted(entry: Entry, sizes: Sizes, name: str, least: int, most: int) -> int:
-    """Return the largest value of a size that an entry accepts."""
-    while least < most:
-        middle = (least + most + 1) // 2
-        if broken_assumption(entry, {**sizes, name: middle}) is None:
-            least = middle
-        else:
-            most = middle - 1
-    return least
 
 
 def _launches(entry: Entry, sizes: Sizes) -> float:
@@ -824,23 +776,6 @@ def _nearest_allowed(program: Program, sizes: OwnSizes) -> OwnSizes | None:
         if _accepted(program, candidate):
             return candidate
     return None
-
-
-def _probes(program: Program) -> Iterator[OwnSizes]:
-    """Yield sizes at which an assumption might not hold."""
-    names = [parameter.name for parameter in program.parameters]
-    fixed = fixed_parameters(program)
-    for name, value in fixed.items():
-        for near in (value - 1, value + 1):
-            yield {**dict.fromkeys(names, 7), **fixed, name: near}
-    for value in (0, 1, 2, 3, 5, *_LARGE):
-        yield dict.fromkeys(names, value)
-    for name in names:
-        for value in (0, 1, 2, *_LARGE):
-            for others in (7, 40, 1000):
-                yield {**dict.fromkeys(names, others), name: value}
-    for first, second in permutations(names, 2):
-        yield {**dict.fromkeys(names, 1), first: 65536, second: 32768}
 
 
 def _prime_above(start: int, skipped: int) -> int:

@@ -33,7 +33,6 @@ from eatss.verify.sizes import (
     boundary_sizes,
     edge_sizes,
     estimated_work,
-    inner_sizes,
     mixed_sizes,
     refused_sizes,
     sizes_above_tiles,
@@ -355,10 +354,9 @@ def test_refusals_are_tried_one_beyond_what_is_accepted(matmul: Program) -> None
     )
     entry = replace(matmul.entries[0], assumptions=(most,), body=())
     program = replace(matmul, entries=(entry,))
-    refused = [sizes["M"] for _, _, sizes in (*refused_sizes(program), *edge_sizes(program))]
-    assert refused == [2**29 + 1]
-    inner = [(code, sizes) for _, code, sizes in inner_sizes(program)]
-    assert (0, {"M": 2**29, "N": 7, "K": 7}) in inner
+    assert [(code, sizes["M"]) for _, code, sizes in refused_sizes(program)] == [(-1, 2**29 + 1)]
+    edges = {(code, sizes["M"]) for _, code, sizes in edge_sizes(program)}
+    assert edges == {(-1, 2**29 + 1), (0, 2**29)}
 
 
 def test_a_subscript_beyond_an_array_of_registers_is_out_of_bounds(
