@@ -23,7 +23,7 @@ from eatss.base.codec import Document
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.targets import SweepTarget, measure_of
-from eatss.tune.generation import contenders, cost_of, expected_contenders, row_of, spread_over
+from eatss.tune.generation import contenders, cost_of, row_of, spread_over
 from eatss.tune.jobs import (
     CAREFUL,
     REFERENCE,
@@ -39,67 +39,32 @@ from eatss.tune.points import Configuration, Point, variant_key
 from eatss.tune.processes import Done, Lab, Work
 from eatss.tune.rows import BESIDE, Identity, Role, Row, Sizes, Stage, latest_of
 from eatss.tune.store import Store
-from eatss.tune.strategies import Distinct, SearchSpace, StrategyJob, make
+from eatss.tune.strategies import Guarded, SearchSpace, StrategyJob, make
 
-TYPICAL_WINDOWS = 1.5
-"""Windows of a careful measurement over the least: some take more than three; assumed."""
-
-
-@frozen
-class Reserve:
-    """Seconds of a sweep and joules of the card that are kept back."""
-
-    seconds: float = 0.0
-    joules: float = 0.0
+CAREFUL_S = 6.5
+"""Seconds that a careful measurement takes on an H200, in the mean: 4.3 to 9.9."""
 
 
-def reserve(options: SweepOptions, choices: int, rows: Sequence[Row]) -> Reserve:
-    """Return what the second pass and the last reference are expected to take.
+def reserve(options: SweepOptions, choices: int, rows: Sequence[Row]) -> tuple[float, float]:
+    """Return the seconds and joules that the second pass and the last reference are to have.
 
     At most the share ``options.second_share`` of the budget; all of the share where hardware
     counters are read afterwards, since nobody knows how long that takes.
 
     Args:
-        options: how many contenders there are, at least one for each size of the program, and the
-            budget.
+        options: how many contenders there are, and the budget.
         choices: how many choices are measured beside them.
         rows: what was measured so far.
     """
     if not options.contenders:
-        return Reserve()
+        return 0.0, 0.0
     budget, share = options.limited, options.second_share
     most_s, most_j = share * (budget.seconds or 0.0), share * (budget.joules or 0.0)
     if options.counters:
-        return Reserve(seconds=most_s, joules=most_j)
-    again = choices + expected_contenders(rows, options.contenders)
-    seconds, joules = _of_one(rows, options.first)
-    return Reserve(
-        seconds=min(most_s, seconds * (again + 1)),
-        joules=most_j if joules is None else min(most_j, joules * (again + 1)),
-    )
-
-
-def _of_one(rows: Sequence[Row], first: Care) -> tuple[float, float | None]:
-    """Return what one careful measurement takes: as those before, else by its windows.
-
-    Joules are not known while nothing was measured with energy.
-    """
-    measured = [row for row in rows if row.measured]
-    careful = [row for row in measured if row.stage == "careful"]
-    quick = [row for row in measured if row.stage == "first"]
-    under_load_s = TYPICAL_WINDOWS * _load_s(CAREFUL)
-    beside_s = fmean(row.card_s for row in quick) - _load_s(first) if quick else 0.0
-    powers = [row.power_w for row in quick if row.power_w is not None]
-    joules = [row.card_j for row in careful if row.card_j is not None]
-    return (
-        fmean(row.card_s for row in careful) if careful else under_load_s + max(0.0, beside_s),
-        fmean(joules) if joules else fmean(powers) * under_load_s if powers else None,
-    )
-
-
-def _load_s(care: Care) -> float:
-    """Return for how long the card is loaded in the least windows of a measurement."""
-    return care.least_windows * (care.settle_s + care.least_window_s * (1 + care.spare))
+        return most_s, most_j
+    powers = [row.power_w for row in rows if row.power_w is not None]
+    seconds = CAREFUL_S * (options.contenders + choices + 1)
+    return min(most_s, seconds), min(most_j, seconds * fmean(powers)) if powers else most_j
 
 
 WAIT_S = 0.5
@@ -261,13 +226,13 @@ class Campaign:
             for row in self._rows
             if row.stage not in BESIDE and dict(row.values).keys() == names
         ]
-        strategy = Distinct(
-            make(options.strategy, self._plan.job),
-            self._plan.decide,
-            lambda: self._is_spent(first=True),
+        strategy = make(
+            options.strategy,
+            self._plan.job,
+            told,
+            decide=self._plan.decide,
+            is_over=lambda: self._is_spent(first=True),
         )
-        for point, cost in told:
-            strategy.tell(point, cost)
         for wanted in pending:
             if dict(wanted.values).keys() == names:
                 strategy.expect(dict(wanted.values))
@@ -276,7 +241,7 @@ class Campaign:
         finally:
             strategy.close()
 
-    def _propose(self, strategy: Distinct, pending: list[Wanted], names: set[str]) -> None:
+    def _propose(self, strategy: Guarded, pending: list[Wanted], names: set[str]) -> None:
         """Measure what the strategy proposes until it waits for nothing or the budget is spent."""
         options = self._plan.options
         while True:
@@ -384,9 +349,10 @@ class Campaign:
         each = self._in_flight / len(rows) if rows else 0.0
         ahead_s = each * sum(row.card_s for row in rows)
         ahead_j = each * sum(row.card_j or 0.0 for row in rows)
-        kept = self._kept_back() if first else Reserve()
-        seconds = self._seconds + ahead_s + kept.seconds
-        joules = self._joules + ahead_j + kept.joules
+        choices = len(self._plan.roles) + len(self._plan.sized_roles)
+        kept_s, kept_j = reserve(self._plan.options, choices, rows) if first else (0.0, 0.0)
+        seconds = self._seconds + ahead_s + kept_s
+        joules = self._joules + ahead_j + kept_j
         variants = self._variants if first else 0
         return self._plan.options.limited.left(variants, seconds, joules) is None
 
@@ -398,11 +364,6 @@ class Campaign:
     @property
     def _joules(self) -> float:
         return sum(row.card_j or 0.0 for row in self._rows)
-
-    def _kept_back(self) -> Reserve:
-        """Return what the second pass is expected to take."""
-        choices = len(self._plan.roles) + len(self._plan.sized_roles)
-        return reserve(self._plan.options, choices, self._rows)
 
     def _tell(self, stage: str) -> None:
         if self._progress is None:

@@ -104,21 +104,8 @@ def contenders(rows: Sequence[Row], objective: Goal, count: int) -> Rows:
     for row in good:
         if not row.role:
             others.setdefault(row.sizes, []).append(row)
-    each = _share(count, len(others))
+    each = max(1, count // max(1, len(others)))
     return (*roles, *(row for own in others.values() for row in own[:each]))
-
-
-def expected_contenders(rows: Iterable[Row], count: int) -> int:
-    """Return how many :func:`contenders` takes beside the choices, as far as sizes are known."""
-    if count == 0:
-        return 0
-    sizes = {row.sizes for row in rows if row.measured and row.stage == "first" and not row.role}
-    return _share(count, len(sizes)) * max(1, len(sizes))
-
-
-def _share(count: int, sizes: int) -> int:
-    """Return how many contenders each size of the program has."""
-    return max(1, count // max(1, sizes))
 
 
 def spread_over(rows: Sequence[Row], count: int) -> Rows:

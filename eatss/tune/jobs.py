@@ -322,7 +322,7 @@ class SweepOptions:
         option(
             metavar="NAME",
             help="Who proposes variants: model (the model's best first), random, exhaustive, "
-            "local, optuna:NAME, kernel-tuner:NAME; several with commas for --replay.",
+            "local, optuna:NAME; several with commas for --replay.",
         ),
     ] = "model"
     objective: Annotated[Goal, option(help="What is looked for.")] = "energy"

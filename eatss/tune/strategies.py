@@ -9,9 +9,9 @@ what was recorded.
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import count
 from math import inf, isfinite, isnan
 from typing import TypeVar
 
@@ -139,23 +139,40 @@ def _once(before: T | None, now: T, text: str) -> T:
 
 _REPEATS = 100
 
+_BETWEEN_LOOKS = 1000
+"""Points that are answered without being measured between two looks at whether to go on."""
+
 
 class Guarded:
-    """A strategy that never asks for a point twice, nor for one that was told.
+    """A strategy that asks for no point twice, and for one of those that decide the same.
 
-    The points of ``job.start`` come first. A point that the strategy proposes again is answered
-    with what is known of it, one that the space does not allow with infinity. After a hundred
-    such proposals in a row a point that is new is drawn at random.
+    What is proposed besides is answered with what is known of it, what the space does not allow
+    with infinity. After a hundred such proposals in a row a point that is new is drawn at random.
+
+    Args:
+        name: what it is called.
+        strategy: the strategy.
+        job: what it was made for.
+        decide: says what the variant of a point decides.
+        is_over: whether the budget is spent; asked now and then while nothing new comes.
     """
 
-    def __init__(self, name: str, strategy: Strategy, job: StrategyJob) -> None:
+    def __init__(
+        self,
+        name: str,
+        strategy: Strategy,
+        job: StrategyJob,
+        decide: Callable[[Point], Point] = lambda point: point,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.name = name
         self._strategy = strategy
         self._space = job.space
+        self._decide = decide
+        self._is_over = is_over
         self._unseen = Unseen(job.space, job.seed)
-        self._start = deque(job.start)
         self._costs: dict[str, float] = {}
-        self._inside: set[str] = set()
+        self._waiting: dict[str, list[Configuration]] = {}
         self._held: Configuration | None = None
 
     def ask(self) -> Asked:
@@ -164,38 +181,46 @@ class Guarded:
         Raises:
             InputError: ``EATSS-T005``, the strategy proposes what is no point of the space's names.
         """
-        while self._start:
-            point = dict(self._start.popleft())
-            if self._unseen.take(point):
-                return point
-        for _ in range(_REPEATS):
-            asked = self._proposed()
+        repeats = 0
+        for number in count(1):
+            if number % _BETWEEN_LOOKS == 0 and self._is_over():
+                return None
+            is_drawn = repeats >= _REPEATS
+            asked = self._unseen.draw() if is_drawn else self._proposed()
             if not isinstance(asked, dict):
                 return asked
-            key = variant_key(asked)
-            if not self._allowed(asked, key):
+            if self._space.allows(asked) is not None:
                 self._strategy.tell(asked, inf)
-            elif self._unseen.take(asked):
-                return asked
-            elif key in self._costs:
+                repeats += 1
+                continue
+            key = self._key(asked)
+            if not (self._unseen.take(asked) or is_drawn):
+                repeats += 1
+                if key in self._waiting:
+                    self._held = asked
+                    return WAIT
+            if key in self._costs:
                 self._strategy.tell(asked, self._costs[key])
+            elif key in self._waiting:
+                self._waiting[key].append(asked)
             else:
-                self._held = asked
-                return WAIT
-        return self._unseen.draw()
+                self._waiting[key] = []
+                return asked
+        raise AssertionError
 
     def expect(self, point: Point) -> None:
         """Learn that a point is measured already and is told later: it is not asked for."""
         self._unseen.see(point)
+        self._waiting.setdefault(self._key(point), [])
 
     def tell(self, point: Point, cost: float) -> None:
-        """Learn what a point costs; a cost that is no number is infinite."""
-        cost = inf if isnan(cost) else cost
-        key = variant_key(point)
-        self._unseen.see(point)
-        self._costs[key] = cost
-        if self._allowed(point, key):
-            self._strategy.tell(point, cost)
+        """Learn what a point, and all that decide the same, cost; no number is infinity."""
+        key = self._key(point)
+        self._costs[key] = cost = inf if isnan(cost) else cost
+        for one in (point, *self._waiting.pop(key, ())):
+            self._unseen.see(one)
+            if self._space.allows(one) is None:
+                self._strategy.tell(one, cost)
 
     def close(self) -> None:
         """Let go of what the strategy holds; nothing is asked of it afterwards."""
@@ -203,10 +228,8 @@ class Guarded:
         if close is not None:
             close()
 
-    def _allowed(self, point: Point, key: str) -> bool:
-        if key not in self._inside and self._space.allows(point) is None:
-            self._inside.add(key)
-        return key in self._inside
+    def _key(self, point: Point) -> str:
+        return variant_key(self._decide(point))
 
     def _proposed(self) -> Asked:
         if self._held is not None:
@@ -223,84 +246,22 @@ class Guarded:
         return asked
 
 
-_BETWEEN_LOOKS = 1000
-"""Points that are answered without being measured between two looks at whether to go on."""
-
-
-class Distinct:
-    """A strategy that asks for one point of those that decide the same.
-
-    The others are answered with what that one costs.
-
-    Args:
-        strategy: the strategy.
-        decide: says what the variant of a point decides.
-        is_over: whether the budget is spent; asked now and then while nothing new comes.
-    """
-
-    def __init__(
-        self,
-        strategy: Guarded,
-        decide: Callable[[Point], Point],
-        is_over: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self._strategy = strategy
-        self._decide = decide
-        self._is_over = is_over
-        self._costs: dict[str, float] = {}
-        self._waiting: dict[str, list[Configuration]] = {}
-
-    def ask(self) -> Asked:
-        """Return the next point to measure, ``WAIT``, or ``None`` where nothing is left.
-
-        Raises:
-            InputError: as :meth:`Guarded.ask`.
-        """
-        number = 0
-        while True:
-            number += 1
-            if number % _BETWEEN_LOOKS == 0 and self._is_over():
-                return None
-            asked = self._strategy.ask()
-            if not isinstance(asked, dict):
-                return asked
-            key = self._key(asked)
-            if key in self._costs:
-                self._strategy.tell(asked, self._costs[key])
-            elif key in self._waiting:
-                self._waiting[key].append(asked)
-            else:
-                self._waiting[key] = []
-                return asked
-
-    def expect(self, point: Point) -> None:
-        """Learn that a point is measured already and is told later."""
-        self._waiting.setdefault(self._key(point), [])
-        self._strategy.expect(point)
-
-    def tell(self, point: Point, cost: float) -> None:
-        """Learn what a point costs, and so all that decide the same."""
-        key = self._key(point)
-        self._costs[key] = cost
-        self._strategy.tell(point, cost)
-        for other in self._waiting.pop(key, ()):
-            self._strategy.tell(other, cost)
-
-    def close(self) -> None:
-        """Let go of what the strategy holds."""
-        self._strategy.close()
-
-    def _key(self, point: Point) -> str:
-        return variant_key(self._decide(point))
-
-
-def make(name: str, job: StrategyJob, known: Iterable[tuple[Point, float]] = ()) -> Guarded:
+def make(
+    name: str,
+    job: StrategyJob,
+    known: Iterable[tuple[Point, float]] = (),
+    *,
+    decide: Callable[[Point], Point] = lambda point: point,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Guarded:
     """Return a strategy.
 
     Args:
         name: one of :data:`STRATEGIES`, with a choice behind a colon: ``optuna:tpe``.
         job: what it is made for; its ``choice`` is that of the name.
         known: points with their costs that were measured before; none is asked for again.
+        decide: as of :class:`Guarded`.
+        is_over: too.
 
     Raises:
         InputError: ``EATSS-X005`` there is no such strategy, ``EATSS-T001`` nor such a choice,
@@ -308,7 +269,7 @@ def make(name: str, job: StrategyJob, known: Iterable[tuple[Point, float]] = ())
     """
     family, _, choice = name.partition(":")
     maker = STRATEGIES.get(family)
-    strategy = Guarded(name, maker(replace(job, choice=choice)), job)
+    strategy = Guarded(name, maker(replace(job, choice=choice)), job, decide, is_over)
     for point, cost in known:
         strategy.tell(point, cost)
     return strategy
@@ -335,12 +296,6 @@ def _optuna(job: StrategyJob) -> Strategy:
     return optuna_strategy(job)
 
 
-def _kernel_tuner(job: StrategyJob) -> Strategy:
-    from eatss.tune.tuners import kernel_tuner_strategy  # noqa: PLC0415 - too
-
-    return kernel_tuner_strategy(job)
-
-
 STRATEGIES: Registry[MakeStrategy] = Registry(
     "eatss.strategies",
     "strategy",
@@ -350,7 +305,6 @@ STRATEGIES: Registry[MakeStrategy] = Registry(
         "model": _plain(by_model),
         "local": _plain(LocalSearch),
         "optuna": _optuna,
-        "kernel-tuner": _kernel_tuner,
     },
 )
 """What ``--strategy`` can name."""

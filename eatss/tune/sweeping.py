@@ -47,7 +47,7 @@ from eatss.tune.points import Configuration, Space
 from eatss.tune.processes import Lab, MakerProcess, PreparedVariants, Workshop
 from eatss.tune.rows import Role, Sizes, Sweep
 from eatss.tune.store import Store, store_place
-from eatss.tune.strategies import STRATEGIES, WAIT, Distinct, ListedSpace, make
+from eatss.tune.strategies import STRATEGIES, WAIT, ListedSpace, make
 
 MOST_MAKERS = 14
 
@@ -336,7 +336,7 @@ def _proposed(plan: Plan, options: SweepOptions) -> Iterator[Wanted]:
     for wanted in plan.choices[: max(len(plan.roles), most)]:
         yielded.add(wanted.variant)
         yield wanted
-    strategy = Distinct(make(options.strategy, plan.job), plan.decide)
+    strategy = make(options.strategy, plan.job, decide=plan.decide)
     while len(yielded) < most:
         asked = strategy.ask()
         if asked is None or asked is WAIT:

@@ -10,7 +10,7 @@ Points that decide the same are asked for once, and the strategy learns of all o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf, nan
 
 import pytest
@@ -22,8 +22,8 @@ from eatss.tune.points import Point, Value, variant_key
 from eatss.tune.strategies import (
     STRATEGIES,
     WAIT,
+    Asked,
     Budget,
-    Distinct,
     Guarded,
     ListedSpace,
     StrategyJob,
@@ -78,12 +78,8 @@ def test_each_point_is_asked_for_once_and_all_in_the_end(
 @given(space=spaces(), seed=seeds)
 def test_the_same_when_many_are_asked_for_at_once(name: str, space: ListedSpace, seed: int) -> None:
     costs = random_costs(space, seed, failing=0.3)
-    start = tuple(space.sample(2, seed + 1))
-    strategy = make(
-        name, StrategyJob(space=space, seed=seed, ranked=tuple(space.points()), start=start)
-    )
+    strategy = make(name, StrategyJob(space=space, seed=seed, ranked=tuple(space.points())))
     asked = walk_at_once(strategy, lambda point: costs[variant_key(point)], seed)
-    assert asked[: len(start)] == [variant_key(point) for point in start]
     assert Counter(asked) == Counter(map(variant_key, space.points()))
 
 
@@ -248,7 +244,7 @@ def test_a_strategy_that_repeats_itself_is_answered_and_then_drawn_for(
 
 
 def test_a_point_that_is_still_measured_is_waited_for(registered: str) -> None:
-    strategy = make(registered, StrategyJob(space=grid(3), start=({"a0": 1},)))
+    strategy = make(registered, StrategyJob(space=grid(3)))
     assert strategy.ask() == {"a0": 1}
     assert strategy.ask() is WAIT
 
@@ -263,15 +259,6 @@ def test_a_point_outside_the_space_costs_infinity(stubborn: Stubborn, registered
 def test_a_cost_that_is_no_number_is_infinite(stubborn: Stubborn, registered: str) -> None:
     make(registered, StrategyJob(space=grid(2)), [({"a0": 0}, nan)])
     assert stubborn.told == [({"a0": 0}, inf)]
-
-
-def test_a_start_outside_the_space_is_measured_and_not_told(
-    stubborn: Stubborn, registered: str
-) -> None:
-    strategy = make(registered, StrategyJob(space=grid(2), start=({"a0": 32},)))
-    assert strategy.ask() == {"a0": 32}
-    strategy.tell({"a0": 32}, 1.0)
-    assert stubborn.told == []
 
 
 def test_a_point_of_other_names_is_refused(stubborn: Stubborn, registered: str) -> None:
@@ -330,18 +317,27 @@ def test_the_share_is_of_what_runs_out_first() -> None:
     assert Budget().share(variants=50) == 0
 
 
-class Listening(Guarded):
-    """Keeps what it is told."""
+def listening(
+    space: ListedSpace,
+    name: str,
+    seed: int,
+    decide: Callable[[Point], Point],
+    is_over: Callable[[], bool] = lambda: False,
+) -> tuple[Guarded, dict[str, float]]:
+    """Return a strategy that asks for one of the points that decide the same, and what it hears."""
+    job = StrategyJob(space=space, seed=seed, ranked=tuple(space.points()))
+    inner = STRATEGIES.get(name)(job)
+    heard: dict[str, float] = {}
 
-    def __init__(self, space: ListedSpace, name: str, seed: int) -> None:
-        job = StrategyJob(space=space, seed=seed, ranked=tuple(space.points()))
-        maker = STRATEGIES.get(name)
-        super().__init__(name, maker(job), job)
-        self.heard: dict[str, float] = {}
+    class Listening:
+        def ask(self) -> Asked:
+            return inner.ask()
 
-    def tell(self, point: Point, cost: float) -> None:
-        self.heard[variant_key(point)] = cost
-        super().tell(point, cost)
+        def tell(self, point: Point, cost: float) -> None:
+            heard[variant_key(point)] = cost
+            inner.tell(point, cost)
+
+    return Guarded(name, Listening(), job, decide, is_over), heard
 
 
 def first_name(space: ListedSpace) -> str:
@@ -365,16 +361,16 @@ def test_one_of_each_is_asked_for_and_all_are_told(
     def cost(point: Point) -> float:
         return float(point[decider])
 
-    inner = Listening(space, name, seed)
-    asked = walk_at_once(Distinct(inner, decide), cost, seed)
+    strategy, heard = listening(space, name, seed, decide)
+    asked = walk_at_once(strategy, cost, seed)
     decided = {variant_key(point): variant_key(decide(point)) for point in space.points()}
     assert sorted(decided[key] for key in asked) == sorted(set(decided.values()))
-    assert inner.heard == {variant_key(point): cost(point) for point in space.points()}
+    assert heard == {variant_key(point): cost(point) for point in space.points()}
 
 
 def test_what_was_measured_before_stands_for_all_that_decide_the_same() -> None:
     space = grid(3, 4)
-    strategy = Distinct(Listening(space, "exhaustive", 0), lambda point: {"tile": point["a0"]})
+    strategy, _ = listening(space, "exhaustive", 0, lambda point: {"tile": point["a0"]})
     strategy.tell({"a0": 0, "a1": 2}, 7.0)
     strategy.expect({"a0": 1, "a1": 0})
     assert strategy.ask() is WAIT
@@ -388,7 +384,7 @@ def test_what_was_measured_before_stands_for_all_that_decide_the_same() -> None:
 
 def test_what_is_new_comes_however_much_is_the_same_before_it() -> None:
     space = grid(2, 3000)
-    strategy = Distinct(Listening(space, "exhaustive", 0), lambda point: {"tile": point["a0"]})
+    strategy, _ = listening(space, "exhaustive", 0, lambda point: {"tile": point["a0"]})
     for wanted in (0, 1):
         asked = strategy.ask()
         assert isinstance(asked, dict)
@@ -404,10 +400,9 @@ def test_it_ends_with_the_budget_where_nothing_new_comes() -> None:
         looks.append(1)
         return len(looks) == 2
 
-    inner = Listening(grid(60, 60), "random", 1)
-    strategy = Distinct(inner, lambda _point: {"tile": 1}, is_over)
+    strategy, heard = listening(grid(60, 60), "random", 1, lambda _point: {"tile": 1}, is_over)
     asked = strategy.ask()
     assert isinstance(asked, dict)
     strategy.tell(asked, 1.0)
     assert strategy.ask() is None
-    assert 1999 <= len(inner.heard) <= 2001
+    assert 1999 <= len(heard) <= 2001

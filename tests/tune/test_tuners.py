@@ -1,37 +1,24 @@
-"""Optuna's and Kernel Tuner's strategies, where they are installed."""
+"""Optuna's samplers, where it is installed."""
 
 from __future__ import annotations
 
-import random
 import sys
-import threading
 from collections import Counter
-from collections.abc import Callable
-from importlib import import_module
 from importlib.util import find_spec
 from math import inf
-from typing import Any
 
-import numpy as np
 import pytest
 
 from eatss.base.diagnostics import InputError
 from eatss.tune.points import Point, Value, variant_key
-from eatss.tune.strategies import WAIT, ListedSpace, StrategyJob, make
-from eatss.tune.strategy import KnownPoints
+from eatss.tune.strategies import ListedSpace, StrategyJob, make
+from eatss.tune.tuners import KnownPoints
 from tests.tune.spaces import grid, walk, walk_at_once
 
 OPTUNA = pytest.mark.skipif(find_spec("optuna") is None, reason="Optuna is not installed")
-KERNEL_TUNER = pytest.mark.skipif(
-    find_spec("kernel_tuner") is None, reason="Kernel Tuner is not installed"
-)
 BRIDGES = [
     pytest.param("optuna:tpe", marks=OPTUNA),
     pytest.param("optuna:random", marks=OPTUNA),
-    *(
-        pytest.param(f"kernel-tuner:{name}", marks=KERNEL_TUNER)
-        for name in ("genetic_algorithm", "mls", "random_sample", "diff_evo", "bayes_opt")
-    ),
 ]
 
 
@@ -65,15 +52,12 @@ def test_points_are_of_the_space_and_come_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BRIDGES)
-def test_the_same_seed_gives_the_same_points_and_nobody_elses_dice_are_thrown(name: str) -> None:
-    make(name, StrategyJob(space=halves()))  # to load its package may throw dice
-    before = random.getstate(), str(np.random.get_state()), np.random.default_rng
+def test_the_same_seed_gives_the_same_points(name: str) -> None:
     runs = [
         walk(make(name, StrategyJob(space=halves(), seed=seed)), cost, most=40)
         for seed in (5, 5, 6)
     ]
     assert runs[0] == runs[1] != runs[2]
-    assert before == (random.getstate(), str(np.random.get_state()), np.random.default_rng)
 
 
 @pytest.mark.parametrize("name", BRIDGES)
@@ -117,84 +101,21 @@ def test_what_optuna_proposes_again_goes_to_the_nearest_new_point() -> None:
     assert len(asked) == 9
 
 
-@KERNEL_TUNER
-def test_the_thread_ends_with_the_strategy() -> None:
-    before = threading.active_count()
-    strategy = make("kernel-tuner:mls", StrategyJob(space=halves()))
-    assert isinstance(strategy.ask(), dict)
-    assert strategy.ask() is WAIT
-    assert threading.active_count() == before + 1
-    strategy.close()
-    assert threading.active_count() == before
-    assert strategy.ask() is None
-
-
-@KERNEL_TUNER
-def test_a_strategy_of_kernel_tuner_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    mls = import_module("kernel_tuner.strategies.mls")
-
-    def fails(*_: Any) -> None:
-        raise RuntimeError("no luck")
-
-    monkeypatch.setattr(mls, "tune", fails)
-    with pytest.raises(InputError, match="strategy 'mls' failed: RuntimeError: no luck") as caught:
-        make("kernel-tuner:mls", StrategyJob(space=halves())).ask()
-    assert caught.value.code == "EATSS-T005"
-
-
-@KERNEL_TUNER
-def test_what_kernel_tuner_prints_is_no_data(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    mls = import_module("kernel_tuner.strategies.mls")
-
-    def talks(*_: Any) -> None:
-        print("talk")  # noqa: T201
-
-    monkeypatch.setattr(mls, "tune", talks)
-    assert make("kernel-tuner:mls", StrategyJob(space=halves())).ask() is None
-    assert capsys.readouterr() == ("", "talk\n")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("optuna:best", marks=OPTUNA),
-        pytest.param("kernel-tuner", marks=KERNEL_TUNER),
-        pytest.param("kernel-tuner:brute_force", marks=KERNEL_TUNER),
-    ],
-)
-def test_what_the_bridge_does_not_have_is_refused_with_all_that_it_has(name: str) -> None:
+@OPTUNA
+def test_a_sampler_that_is_none_is_refused_with_all_that_are() -> None:
     with pytest.raises(InputError) as caught:
-        make(name, StrategyJob(space=halves()))
+        make("optuna:best", StrategyJob(space=halves()))
     assert caught.value.code == "EATSS-T001"
-    hint = caught.value.diagnostics[0].hint
-    assert hint is not None
-    assert f"{name.partition(':')[0]}:" in hint
+    assert "optuna:tpe" in (caught.value.diagnostics[0].hint or "")
 
 
-@pytest.mark.parametrize("name", ["optuna:tpe", "kernel-tuner:mls"])
-def test_a_package_that_is_missing_is_named_with_its_extra(
-    name: str, without: Callable[[str], None]
-) -> None:
-    family = name.partition(":")[0]
-    without(family.replace("-", "_"))
+def test_a_package_that_is_missing_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ["optuna", *(one for one in sys.modules if one.startswith("optuna."))]:
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(InputError) as caught:
-        make(name, StrategyJob(space=halves()))
+        make("optuna:tpe", StrategyJob(space=halves()))
     assert caught.value.code == "EATSS-T002"
-    assert caught.value.diagnostics[0].hint == f"pip install 'eatss[{family}]'"
-
-
-@pytest.fixture
-def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Return what makes a package as if it were not installed."""
-
-    def hide(package: str) -> None:
-        for name in [package, *(one for one in sys.modules if one.startswith(f"{package}."))]:
-            monkeypatch.setitem(sys.modules, name, None)
-        monkeypatch.setitem(sys.modules, f"{package}.interface", None)
-
-    return hide
+    assert caught.value.diagnostics[0].hint == "pip install 'eatss[optuna]'"
 
 
 def test_the_nearest_new_point_is_nearest_by_position() -> None:
@@ -214,7 +135,7 @@ def test_the_nearest_new_point_is_nearest_by_position() -> None:
 
 
 def test_of_a_large_space_some_points_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eatss.tune.strategy.MOST", 50)
+    monkeypatch.setattr("eatss.tune.tuners.MOST", 50)
     space = grid(10, 10)
     known = KnownPoints(space, seed=1)
     assert len(known.points) == 50
