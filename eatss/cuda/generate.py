@@ -36,12 +36,10 @@ from eatss.cuda.main_text import file_text
 from eatss.lower.arrays import DeviceArray, TooManyCasesError, device_arrays
 from eatss.lower.assumptions import (
     assumptions_of,
-    few_steps,
     fixed_sizes,
     given_sizes,
     implied_sizes,
     index_bits_of,
-    launchable,
     stated_conditions,
     within,
 )
@@ -266,7 +264,9 @@ class RegionBuilder:
                     span=item.piece.statements[0].span,
                     hint="give larger tiles with --tile",
                 )
-            yield launchable(item.kernel.kernel.name, condition)
+            name = item.kernel.kernel.name
+            message = f"{name} would need more than 2^31 - 1 blocks along x"
+            yield Assumption(condition=condition, message=message)
 
     def _context(
         self, arrays: dict[str, DeviceArray], names: NameTable, macros: dict[str, int]
@@ -294,8 +294,7 @@ class RegionBuilder:
 
     def _piece(self, piece: Piece, context: KernelContext) -> list[PlacedKernel]:
         """Return the kernels of a piece, its texts and nouns noted."""
-        local = context.names.inner()
-        local.reserve(*(loop.name for loop in (*piece.band, *piece.inner)))
+        local = piece.inner_names(context.names)
         placed = []
         own = self._options.tile_sizes or self._options.placements
         limit = 2 * KERNEL_OPERATIONS if own else KERNEL_OPERATIONS
@@ -312,7 +311,7 @@ class RegionBuilder:
 
     def _row_run(self, pieces: Sequence[Piece]) -> tuple[Sequence[Piece], RowBlock] | None:
         """Return the pieces that begin here and are to be one kernel, and how."""
-        facts = next((k for k in self._facts if k.statements == pieces[0].kernel.statements), None)
+        facts = pieces[0].facts_in(self._facts)
         block = None if facts is None else self._recipe.wanted(facts.name).row_block
         return None if block is None else (pieces[: len(block.kernels)], block)
 
@@ -469,7 +468,8 @@ class RegionBuilder:
         if condition == Constant(0):
             raise WideIndicesError(self._scop, "the steps of its tiles")
         if condition is not None:
-            self._of_streams.append(few_steps(name, condition))
+            message = f"indices are 32 bits wide: {name} must have less than 2^31 steps of tiles"
+            self._of_streams.append(Assumption(condition=condition, message=message))
         steps = reduce(multiplied, streamed.counts)
         for buffer, zeroed in ((streamed.parts, False), (streamed.arrived, True)):
             kernel.index.note(reduce(multiplied, buffer.layout.extents))

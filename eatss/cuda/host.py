@@ -16,7 +16,7 @@ from typing import TypeVar
 import islpy as isl
 
 from eatss.cuda.text import Lines, argument_text, type_text
-from eatss.lower.arrays import TRUE, DeviceArray, condition_of, device_arrays, value_of
+from eatss.lower.arrays import TRUE, DeviceArray, condition_of, device_arrays, union_of, value_of
 from eatss.lower.index_range import multiplies_sizes, widened
 from eatss.lower.kernel_context import BuiltKernel
 from eatss.lower.pieces import NameTable, Piece
@@ -298,13 +298,9 @@ def _append(steps: list[HostStep], step: HostStep) -> None:
 
 def _loop(kernels: Sequence[PlacedKernel], depth: int, known: isl.Set) -> HostStep:
     name = kernels[0].piece.host[depth].name
-    values: isl.Set | None = None
-    for placed in kernels:
-        inner = [loop.name for loop in placed.piece.host[depth + 1 :]]
-        part = without_parameters(placed.kernel.launch, inner)
-        values = part if values is None else values.union(part)
-    assert values is not None
-    values = coalesced(values)
+    inner = [[loop.name for loop in one.piece.host[depth + 1 :]] for one in kernels]
+    launches = [one.kernel.launch for one in kernels]
+    values = coalesced(union_of(map(without_parameters, launches, inner)))
     here = known.intersect(without_parameters(values, [name]))
     lower = parameter_bound(values, name, upper=False).coalesce()
     upper = parameter_bound(values, name, upper=True).coalesce()

@@ -9,10 +9,11 @@ What is known of the parameters at each level of a kernel: sizes, host loops, ti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 from math import prod
+from typing import TypeVar
 
 import islpy as isl
 
@@ -299,14 +300,12 @@ def _is_bounded(params: isl.Set, name: str, names: Sequence[str]) -> bool:
 
 
 def _touched(scop: Scop, array: Array, names: Sequence[str]) -> isl.Set:
-    found: isl.Set | None = None
-    for statement in scop.statements:
-        for access in statement.accesses:
-            if access.array == array.name:
-                image = dims_as_parameters(access.relation.range(), names)
-                found = image if found is None else found.union(image)
-    assert found is not None
-    return found
+    return union_of(
+        dims_as_parameters(access.relation.range(), names)
+        for statement in scop.statements
+        for access in statement.accesses
+        if access.array == array.name
+    )
 
 
 def subscripts_of(access: Access, values: dict[str, IntExpr]) -> tuple[IntExpr, ...]:
@@ -477,9 +476,9 @@ def full_tiles(
     return full
 
 
-def union_of(parts: Sequence[isl.Set]) -> isl.Set:
-    """Return the union of one or more sets."""
-    result = parts[0]
-    for part in parts[1:]:
-        result = result.union(part)
-    return result
+_Points = TypeVar("_Points", isl.Set, isl.Map, isl.UnionSet, isl.UnionMap)
+
+
+def union_of(parts: Iterable[_Points]) -> _Points:
+    """Return the union of one or more sets, or relations."""
+    return reduce(lambda one, other: one.union(other), parts)

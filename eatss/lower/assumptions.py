@@ -135,21 +135,6 @@ def within(counts: Sequence[IntExpr], most: int) -> IntExpr | None:
     return conditions[0] if len(conditions) == 1 else Apply(Operator.AND, tuple(conditions))
 
 
-def launchable(kernel: str, condition: IntExpr) -> Assumption:
-    """Return the demand that a grid has no more blocks than a card launches."""
-    return Assumption(
-        condition=condition, message=f"{kernel} would need more than 2^31 - 1 blocks along x"
-    )
-
-
-def few_steps(kernel: str, condition: IntExpr) -> Assumption:
-    """Return the demand that indices of 32 bits count the steps of all tiles of a kernel."""
-    return Assumption(
-        condition=condition,
-        message=f"indices are 32 bits wide: {kernel} must have less than 2^31 steps of tiles",
-    )
-
-
 def _within_arrays(scop: Scop) -> isl.Set:
     """Return the sizes for which every access stays inside its array."""
     valid = isl.Set.universe(scop.context.get_space())

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from eatss.base.diagnostics import SourceSpan, internal_error
-from eatss.lower.arrays import TileRange, isl_notation
+from eatss.lower.arrays import TileRange, isl_notation, union_of
 from eatss.lower.mapping import MappedLoop, Mapping, SerialTile
 from eatss.lower.pieces import Part, Piece
 from eatss.lower.thread_ast import (
@@ -238,9 +238,7 @@ def check_order(
     others = [loop.name for loop in piece.band if loop.name not in names]
     time = _time(piece, mapping, parts, below)
     needed = dependences.flow.union(dependences.forced)
-    tied = isl.UnionSet.empty(time.get_space().params())
-    for domain in piece.placed:
-        tied = tied.union(without_parameters(domain, others).to_union_set())
+    tied = union_of(without_parameters(one, others).to_union_set() for one in piece.placed)
     here = needed.intersect_domain(tied).intersect_range(tied)
     order, flow = (tied_between(r, tied) for r in (dependences.order, dependences.tagged_flow))
     if here.lex_ge_at_multi_union_pw_aff(time).is_empty() and not live_ranges_overlap(
@@ -290,12 +288,8 @@ def _time(
         )
         times.append(isl.UnionMap.from_multi_union_pw_aff(order_of(phase)))
     depth = max(time_depth(time) for time in times)
-    whole: isl.UnionMap | None = None
-    for number, time in enumerate(times):
-        numbered = time.apply_range(padding(time, number, depth))
-        whole = numbered if whole is None else whole.union(numbered)
-    assert whole is not None
-    return isl.MultiUnionPwAff.from_union_map(whole)
+    whole = (one.apply_range(padding(one, at, depth)) for at, one in enumerate(times))
+    return isl.MultiUnionPwAff.from_union_map(union_of(whole))
 
 
 def check_ranges(

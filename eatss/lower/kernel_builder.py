@@ -315,11 +315,11 @@ class KernelBuilder:
             found += self._at_points(references.neutral())
             references.combine_atomically = True
         else:
-            for name, points in references.loads():
+            for name, points in references.transfers("load"):
                 found += self._transfer(name, points, known)
         for part in self._parts:
             found += self._part(part, known)
-        for name, points in references.stores():
+        for name, points in references.transfers("store"):
             found += self._transfer(name, points, known)
         return tuple(found)
 
@@ -464,7 +464,7 @@ class KernelBuilder:
         references.combine_atomically = self._mapping.chunks > 1
         stores: Nodes = tuple(
             node
-            for name, points in references.stores()
+            for name, points in references.transfers("store")
             for node in self._transfer(name, points, known)
         )
         if loop.threads > 1:

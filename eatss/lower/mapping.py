@@ -409,13 +409,11 @@ class _Wanted:
                 )
         block = tuple((name, sizes.get(name, 1)) for name in order)
         self._check_threads([size for _, size in block])
-        self._check_z([size for _, size in block])
         return block
 
     def _given_block(
         self, given: tuple[int, ...], mapped: Sequence[str]
     ) -> tuple[tuple[str, int], ...]:
-        self._check_threads(given)
         sizes = list(given[-len(mapped) :]) if mapped else []
         if prod(given[: len(given) - len(sizes)]) > 1:
             self._refuse(
@@ -425,10 +423,11 @@ class _Wanted:
                 "give one size for each of them, the innermost last",
             )
         sizes = [1] * (len(mapped) - len(sizes)) + sizes
-        self._check_z(sizes)
+        self._check_threads(sizes)
         return tuple(zip(mapped, sizes, strict=True))
 
     def _check_threads(self, sizes: Sequence[int]) -> None:
+        """Refuse threads that no block has; sizes are in the order of threads, x last."""
         threads, most = prod(sizes), self.profile.threads_per_block
         if any(size < 1 for size in sizes) or threads > most:
             self._refuse(
@@ -438,8 +437,6 @@ class _Wanted:
                 "give smaller sizes with --block",
             )
 
-    def _check_z(self, sizes: Sequence[int]) -> None:
-        """Refuse threads that z does not have; sizes are in the order of threads, x last."""
         along_z = threads_along("z", sizes, thread_axes(sizes))
         if along_z > CUDA.most_threads["z"]:
             self._refuse(

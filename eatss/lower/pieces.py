@@ -18,6 +18,7 @@ from functools import reduce
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
+from eatss.analysis.facts import KernelFacts
 from eatss.base.frozen import called, frozen
 from eatss.polyhedral import Dependences, Kernel, ScheduledScop
 from eatss.polyhedral.isl_names import (
@@ -133,6 +134,17 @@ class Piece:
     def unbound(self, domain: isl.Set) -> isl.Set:
         """Project the parameters of band loops out of a placed domain."""
         return without_parameters(domain, [loop.name for loop in self.band])
+
+    def inner_names(self, names: NameTable) -> NameTable:
+        """Return a table of names inside the loops of the piece."""
+        local = names.inner()
+        local.reserve(*(loop.name for loop in (*self.band, *self.inner)))
+        return local
+
+    def facts_in(self, facts: Iterable[KernelFacts]) -> KernelFacts | None:
+        """Return the facts of the same statements, if there are any."""
+        names = tuple(statement.name for statement in self.statements)
+        return next((one for one in facts if one.statements == names), None)
 
     @property
     def host_names(self) -> tuple[str, ...]:

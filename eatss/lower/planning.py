@@ -356,7 +356,7 @@ class UnitPlanner:
 
     def _serial_units(self, piece: Piece, names: NameTable) -> Iterator[Unit]:
         """Yield the units of a piece none of whose loops is parallel."""
-        facts = self._facts_of(piece)
+        facts = piece.facts_in(self._facts)
         spread = SERIAL_SPREAD if facts is None else self._sizes(facts.name).spread
         if spread is None:
             yield self.one_thread(piece, names, "no loop is parallel")
@@ -401,13 +401,9 @@ class UnitPlanner:
         """Return the sums of a piece that may be taken in any order."""
         return sums_of(piece, self._scop, exact=self._options.strict_fp)
 
-    def _facts_of(self, piece: Piece) -> KernelFacts | None:
-        statements = tuple(s.name for s in piece.statements)
-        return next((facts for facts in self._facts if facts.statements == statements), None)
-
     def _chosen(self, piece: Piece) -> tuple[KernelFacts, Layout] | None:
         """Return facts and selected sizes of a piece that has any."""
-        facts = self._facts_of(piece)
+        facts = piece.facts_in(self._facts)
         if not piece.selected or facts is None:
             return None
         return facts, self._sizes(facts.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Dictionary
+from typing import Literal
 
 import islpy as isl
 
@@ -127,20 +128,11 @@ class References:
         """Return the declarations of the registers."""
         return tuple(Declare(buffer=r.buffer) for r in self._registers)
 
-    def loads(self) -> list[tuple[str, isl.Set]]:
-        """Return names of transfers into registers and the points they are for."""
+    def transfers(self, kind: Literal["load", "store"]) -> list[tuple[str, isl.Set]]:
+        """Return names of transfers into registers, or out of them, and the points they are for."""
+        found = ((f"{kind}_{k}", getattr(r, kind)) for k, r in enumerate(self._registers))
         return [
-            (f"load_{k}", r.load)
-            for k, r in enumerate(self._registers)
-            if r.load is not None and not r.load.is_empty()
-        ]
-
-    def stores(self) -> list[tuple[str, isl.Set]]:
-        """Return names of transfers out of registers and the points they are for."""
-        return [
-            (f"store_{k}", r.store)
-            for k, r in enumerate(self._registers)
-            if r.store is not None and not r.store.is_empty()
+            (name, points) for name, points in found if points is not None and not points.is_empty()
         ]
 
     def transfer_instance(self, name: str, points: isl.Set) -> isl.Set:

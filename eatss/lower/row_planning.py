@@ -93,9 +93,9 @@ def rows_in_one(
     Returns:
         ``None`` where they cannot be one.
     """
-    names = context.names.inner()
+    names = context.names
     for piece in pieces:
-        names.reserve(*(loop.name for loop in (*piece.band, *piece.inner)))
+        names = piece.inner_names(names)
     units = planner.phases(pieces, block, names)
     if units is None:
         return None
@@ -423,9 +423,9 @@ def row_runs(
         if len(named) < len(run):
             continue
         block = RowBlock(kernels=named, loops=depth, rows=1, lanes=_TRIAL_LANES, tile=_TRIAL_LANES)
-        local = names.inner()
+        local = names
         for piece in run:
-            local.reserve(*(loop.name for loop in (*piece.band, *piece.inner)))
+            local = piece.inner_names(local)
         try:
             with at_most(scheduled.scop.isl_context, _OPERATIONS):
                 units = planner.phases(run, block, local)

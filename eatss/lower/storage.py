@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import replace
-from functools import reduce
 
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
+from eatss.lower.arrays import union_of
 from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import Piece
 from eatss.plan.contract import are_held, held_words, registers_of_a_thread
@@ -184,44 +184,12 @@ def _form_of(relation: isl.Map) -> _Form:
     return tuple(one and one._replace(parameters=tuple(sorted(one.parameters))) for one in forms)
 
 
-def _linear(form: _Form) -> tuple[object, ...]:
-    """Return a form without its constants: two that differ in them only never meet."""
-    return tuple(one and one[:-1] for one in form)
-
-
 def _never_meet(one: _Form, other: _Form) -> bool:
     """Tell whether some subscript of both is the same but for a constant."""
     return any(
         a is not None and b is not None and a.constant != b.constant and a[:-1] == b[:-1]
         for a, b in zip(one, other, strict=True)
     )
-
-
-class _Accesses:
-    """Accesses to one array, found by the form of their subscripts."""
-
-    def __init__(self, found: Dictionary[Place, tuple[isl.Map, _Form]]) -> None:
-        self._found = found
-        self._order = {place: at for at, place in enumerate(found)}
-        self._alike: dict[tuple[object, ...], dict[_Form, list[Place]]] = {}
-        for place, (_, form) in found.items():
-            self._alike.setdefault(_linear(form), {}).setdefault(form, []).append(place)
-
-    def within(self, relation: isl.Map, form: _Form) -> Iterator[Place]:
-        """Yield the accesses that are (part of) a relation whose subscripts have a form.
-
-        A stencil of hundreds of points costs as many comparisons, not their square.
-        """
-        linear = _linear(form)
-        alike: list[Place] = []
-        for other, forms in self._alike.items():
-            if other == linear and None not in linear:
-                alike += forms.get(form, [])
-            else:
-                alike += [p for own, at in forms.items() if not _never_meet(own, form) for p in at]
-        for place in sorted(alike, key=self._order.__getitem__):
-            if self._found[place][0].is_subset(relation):
-                yield place
 
 
 def _distinct(sets: Iterable[isl.Set]) -> list[isl.Set]:
@@ -246,9 +214,7 @@ class _Planner:
             statement.name: without_parameters(domain, others)
             for statement, domain in zip(piece.statements, piece.placed, strict=True)
         }
-        self._everything = scop.no_points
-        for domain in self._tied.values():
-            self._everything = self._everything.union(domain.to_union_set())
+        self._everything = union_of(domain.to_union_set() for domain in self._tied.values())
         self._flows: dict[str, isl.UnionMap] = {}
         self._launch = {
             name: without_parameters(domain, self._mapped) for name, domain in self._tied.items()
@@ -324,7 +290,7 @@ class _Planner:
         """Yield the reads of a group by the shape of their subscripts."""
         shapes: dict[object, list[Place]] = {}
         references: dict[object, list[Reference]] = {}
-        accesses = _Accesses({place: self._in_kernel(place) for place in group})
+        accesses = {place: self._in_kernel(place) for place in group}
         for reference in self._piece.kernel.references:
             if reference.array != array:
                 continue
@@ -332,12 +298,17 @@ class _Planner:
                 (s.coefficients, s.symbols) if s.affine else id(s) for s in reference.subscripts
             )
             references.setdefault(shape, []).append(reference)
-            for place in accesses.within(*self._bound(reference)):
-                known = shapes.setdefault(shape, [])
-                if place not in known:
-                    known.append(place)
+            whole, form = self._bound(reference)
+            known = shapes.get(shape, [])
+            found = [
+                place
+                for place, (own, its) in accesses.items()
+                if place not in known and not _never_meet(its, form) and own.is_subset(whole)
+            ]
+            if found:
+                shapes[shape] = known + found
         taken: set[Place] = set()
-        for form, places in shapes.items():
+        for key, places in shapes.items():
             own = [place for place in places if place not in taken]
             taken.update(own)
             if own:
@@ -345,11 +316,11 @@ class _Planner:
                     array=array,
                     text=self._access(own[0]).text,
                     places=frozenset(own),
-                    moving=references[form][0].loops,
+                    moving=references[key][0].loops,
                     across=frozenset(
-                        loop for one in references[form][0].subscripts[:-1] for loop in one.loops
+                        loop for one in references[key][0].subscripts[:-1] for loop in one.loops
                     ),
-                    along=_along(references[form]),
+                    along=_along(references[key]),
                 )
 
     def _in_kernel(self, place: Place) -> tuple[isl.Map, _Form]:
@@ -373,9 +344,7 @@ class _Planner:
 
     def _registers(self, array: str, group: Sequence[Place]) -> Registers | None:
         images = _distinct(self._image(place, self._tied) for place in group)
-        relation, *others = (parameters_as_inputs(one, self._mapped, "point") for one in images)
-        for other in others:
-            relation = relation.union(other)
+        relation = union_of(parameters_as_inputs(one, self._mapped, "point") for one in images)
         if not (relation.is_single_valued() and relation.is_injective()):
             return None
         if not self._is_reused(group):
@@ -392,8 +361,7 @@ class _Planner:
                 written.append(self._tied[name])
         nothing = isl.Set.empty(relation.domain().get_space())
         load, store = (
-            reduce(isl.Set.union, _distinct(map(self._points, own)), nothing)
-            for own in (read, written)
+            union_of([nothing, *_distinct(map(self._points, own))]) for own in (read, written)
         )
         return Registers(
             array=array,
@@ -456,12 +424,9 @@ class _Planner:
         """Return the instances of a write whose value is used at another point or later."""
         domain = self._tied[statement.name]
         flow = self._dependences.flow.intersect_domain(domain.to_union_set())
-        inside = isl.UnionMap.empty(flow.get_space())
-        for tied in self._tied.values():
-            inside = inside.union(flow.intersect_range(tied.to_union_set()))
+        inside = union_of(flow.intersect_range(tied.to_union_set()) for tied in self._tied.values())
         # every instance has some sinks bound to its own point; what is left leaves the point
-        all_sinks = self._dependences.flow.intersect_domain(domain.to_union_set())
-        used = all_sinks.subtract(inside).domain()
+        used = flow.subtract(inside).domain()
         escape = used.extract_set(domain.get_space())
         if not array.is_local:
             again = self._dependences.output.intersect_domain(domain.to_union_set())

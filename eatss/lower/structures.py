@@ -178,12 +178,10 @@ def structures_of(
     found: dict[str, tuple[Structure, ...]] = {}
     names = NameTable((scheduled.scop.function, *scheduled.scop.parameters))
     for piece in pieces_of(scheduled, names):
-        statements = tuple(statement.name for statement in piece.statements)
-        kernel = next((k for k in facts if k.statements == statements), None)
+        kernel = piece.facts_in(facts)
         if kernel is None:
             continue
-        local = names.inner()
-        local.reserve(*(loop.name for loop in (*piece.band, *piece.inner)))
+        local = piece.inner_names(names)
         described = Describing(
             scheduled, tuple(facts), profile, options, tf32, piece, kernel, local
         )

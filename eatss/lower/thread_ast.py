@@ -17,7 +17,7 @@ import islpy as isl
 
 from eatss.base.frozen import frozen
 from eatss.base.trees import Parts
-from eatss.lower.arrays import affine_text, expression_of
+from eatss.lower.arrays import affine_text, expression_of, union_of
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.mapping import Mapping as LoopMapping
 from eatss.lower.pieces import Piece
@@ -203,13 +203,7 @@ def thread_code(phase: Phase, known: isl.Set) -> Node | None:
     Returns:
         The code, counters still called as isl called them; ``None`` if nothing is to be done.
     """
-    domain: isl.UnionSet | None = None
-    for instance in phase.instances:
-        free = without_parameters(thread_instances(phase, instance), phase.bound)
-        part = free.to_union_set()
-        domain = part if domain is None else domain.union(part)
-    assert domain is not None
-    domain = domain.coalesce()
+    domain = _domain(phase, [thread_instances(phase, one) for one in phase.instances]).coalesce()
     if domain.is_empty():
         return None
     schedule = _schedule(phase, domain)
@@ -269,10 +263,7 @@ def order_of(phase: Phase) -> isl.MultiUnionPwAff:
 
     The loops over a thread's points are left out: nothing depends on their order.
     """
-    domain = isl.UnionSet.empty(phase.instances[0].get_space().params())
-    for instance in phase.instances:
-        free = without_parameters(instance, phase.bound)
-        domain = domain.union(free.to_union_set())
+    domain = _domain(phase, phase.instances)
     schedule = _schedule(phase, domain)
     node = schedule.get_root().get_child(0)
     for serial in reversed(phase.serial):
@@ -282,6 +273,10 @@ def order_of(phase: Phase) -> isl.MultiUnionPwAff:
     return isl.MultiUnionPwAff.from_union_map(
         node.get_schedule().get_map().intersect_domain(domain)
     )
+
+
+def _domain(phase: Phase, instances: Sequence[isl.Set]) -> isl.UnionSet:
+    return union_of(without_parameters(one, phase.bound).to_union_set() for one in instances)
 
 
 def _schedule(phase: Phase, domain: isl.UnionSet) -> isl.Schedule:
@@ -297,17 +292,14 @@ def _schedule(phase: Phase, domain: isl.UnionSet) -> isl.Schedule:
 
 def _values(phase: Phase, name: str, equation: isl.Set | None = None) -> isl.MultiUnionPwAff:
     """Return the value of a loop, or of the parameter an ``equation`` has, for each instance."""
-    union: isl.UnionMap | None = None
-    for instance in phase.instances:
-        tied = instance
-        if equation is not None:
-            tied = instance.intersect_params(equation)
-        others = [bound for bound in phase.bound if bound != name]
-        relation = parameter_as_output(without_parameters(tied, others), name)
-        part = relation.to_union_map()
-        union = part if union is None else union.union(part)
-    assert union is not None
-    function = isl.UnionPwMultiAff.from_union_map(union).get_union_pw_aff(0)
+    others = [bound for bound in phase.bound if bound != name]
+    tied = phase.instances
+    if equation is not None:
+        tied = tuple(one.intersect_params(equation) for one in tied)
+    values = union_of(
+        parameter_as_output(without_parameters(one, others), name).to_union_map() for one in tied
+    )
+    function = isl.UnionPwMultiAff.from_union_map(values).get_union_pw_aff(0)
     return isl.MultiUnionPwAff.from_union_pw_aff(function)
 
 

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
 
 import islpy as isl
 
@@ -37,6 +36,7 @@ from eatss.analysis.layout import RowBlock, SplitK
 from eatss.base.frozen import frozen
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
+from eatss.lower.arrays import union_of
 from eatss.lower.mapping import MappedLoop, Mapping, SerialTile, laid_out
 from eatss.lower.pieces import LoopMember, NameTable, Piece, edges, tied_instances
 from eatss.lower.recipe import CodegenOptions
@@ -66,10 +66,7 @@ def within_launch(piece: Piece, dependences: Dependences) -> isl.UnionMap:
 def instances(piece: Piece) -> isl.UnionSet:
     """Return the instances of a launch of a piece, the host loops as parameters."""
     band = [loop.name for loop in piece.band]
-    found = isl.UnionSet.empty(piece.placed[0].get_space().params())
-    for domain in piece.placed:
-        found = found.union(without_parameters(domain, band))
-    return found
+    return union_of([without_parameters(one, band).to_union_set() for one in piece.placed])
 
 
 def never_runs_back(piece: Piece, loop: LoopMember, dependences: Dependences) -> bool:
@@ -103,10 +100,8 @@ def only_updates(piece: Piece, dependences: Dependences) -> bool:
     where the launch does not write. So the updates may run in any order, those of
     different elements at once.
     """
-    same = isl.UnionMap.empty(instances(piece).get_space())
-    for statement in piece.statements:
-        element = statement.write.relation.intersect_domain(statement.domain)
-        same = same.union(element.apply_range(element.reverse()))
+    elements = [one.write.relation.intersect_domain(one.domain) for one in piece.statements]
+    same = union_of([one.apply_range(one.reverse()).to_union_map() for one in elements])
     return within_launch(piece, dependences).is_subset(same) and not _reads_results(piece)
 
 
@@ -175,7 +170,7 @@ def every_dependence(dependences: Dependences) -> isl.UnionMap:
 
 def _launch_times(piece: Piece, launches: Sequence[Piece]) -> isl.UnionMap:
     """Return which launch runs each instance: further host loops, then the number of the piece."""
-    times = isl.UnionMap.empty(piece.placed[0].get_space().params())
+    times: list[isl.UnionMap] = []
     for number, launch in enumerate(launches):
         further = launch.host[len(piece.host) :]
         for statement in launch.statements:
@@ -184,8 +179,8 @@ def _launch_times(piece: Piece, launches: Sequence[Piece]) -> isl.UnionMap:
             constant = isl.PwAff.from_aff(isl.Aff.zero_on_domain(space).set_constant_val(which))
             functions = [function_on(loop.member.function, statement.domain) for loop in further]
             named = named_map(statement.domain, [*functions, constant], "launch", ())
-            times = times.union(named)
-    return times
+            times.append(named.to_union_map())
+    return union_of(times)
 
 
 LEAST_TRIPS = 64
@@ -382,13 +377,11 @@ def outer_parallel(piece: Piece) -> tuple[LoopMember, ...]:
 
 def stay_in_rows(pieces: Sequence[Piece], depth: int, dependences: Dependences) -> bool:
     """Tell whether every dependence of a launch of all pieces joins instances of one row."""
-    here = instances(pieces[0])
-    rows = isl.UnionMap.empty(here.get_space())
-    for piece in pieces:
-        here = here.union(instances(piece))
-        for statement in piece.statements:
-            rows = rows.union(_row_of(piece, statement, depth))
-    row = isl.MultiUnionPwAff.from_union_map(rows)
+    here = union_of([instances(piece) for piece in pieces])
+    rows = [
+        _row_of(piece, one, depth).to_union_map() for piece in pieces for one in piece.statements
+    ]
+    row = isl.MultiUnionPwAff.from_union_map(union_of(rows))
     needed = every_dependence(dependences).intersect_domain(here).intersect_range(here)
     return bool(
         needed.lex_lt_at_multi_union_pw_aff(row).is_empty()
@@ -413,11 +406,12 @@ def have_same_rows(pieces: Sequence[Piece], depth: int) -> bool:
 
 
 def _rows_of(piece: Piece, depth: int) -> isl.Set:
-    rows = (
-        _row_of(piece, statement, depth).intersect_domain(piece.unbound(placed)).range()
-        for statement, placed in zip(piece.statements, piece.placed, strict=True)
+    return union_of(
+        [
+            _row_of(piece, statement, depth).intersect_domain(piece.unbound(placed)).range()
+            for statement, placed in zip(piece.statements, piece.placed, strict=True)
+        ]
     )
-    return reduce(isl.Set.union, rows)
 
 
 def row_mapping(piece: Piece, depth: int, block: RowBlock, names: NameTable) -> Mapping:
