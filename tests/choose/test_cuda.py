@@ -20,8 +20,7 @@ from eatss.base.shipped import data_directory
 from eatss.base.targets import CUDA
 from eatss.cards import GpuProfile, load_profile
 from eatss.choose import KernelSelection, Selection
-from eatss.choose import cuda as predicted_cuda
-from eatss.choose.cuda import FULL_SPEED, FULL_SPEED_AHEAD, CudaChoice, expected_of, structure_of
+from eatss.choose.cuda import FULL_SPEED, CudaChoice, expected_of
 from eatss.choose.cuda_candidates import LEAST_IDLE, every_candidate
 from eatss.choose.objectives import costs
 from eatss.choose.options import SelectOptions
@@ -30,13 +29,10 @@ from eatss.frontend.options import Reading
 from eatss.lower.row_planning import row_runs_for
 from eatss.lower.structures import structures_for
 from eatss.program import Constant, Launch, Program, evaluate
-from eatss.report.selection import selection_table
 from eatss.session.session import Session
 from eatss.session.steps import select_for
 from tests.choose.cuda_kernels import ENERGY, KERNELS, analysed, selected, structures
 from tests.examples import SLOW_KERNELS, with_long
-
-FORWARD = Path(__file__).parent.parent / "forward_substitution.c"
 
 CARDS = {"double": ("t4", "h200"), "float": ("xavier", "a100-40gb")}
 OBJECTIVES: tuple[Any, ...] = ("energy", "time", "edp")
@@ -151,17 +147,6 @@ def test_a_selected_layout_is_expected_to_do_what_the_selection_says(name: str) 
         assert (note is None) == (found is not None)
 
 
-def test_the_table_says_so_too_and_speaks_of_no_default() -> None:
-    text = selection_table(eatss.select(FORWARD, gpu="h200", target="cuda"), explain=True)
-    assert "the loop i runs on the host" in text
-    assert "sum over k: " in text
-    assert "points" in text
-    assert "time alone" in text
-    assert "default" not in text
-    assert "PPCG" not in text
-    assert "expected: " in text  # the program
-
-
 def test_without_shared_memory_nothing_is_staged() -> None:
     (kernel,) = select("gemm", load_profile("h200"), shared_per_block_bytes=0).kernels
     assert "shared" not in {reference.placement for reference in kernel.references}
@@ -194,41 +179,6 @@ def test_energy_is_saved_at_nearly_full_speed() -> None:
             assert other.predicted is not None
             assert other.predicted.time_s <= FULL_SPEED * one.predicted.time_s * 1.000001
             assert other.predicted.energy_j <= one.predicted.energy_j * 1.000001
-
-
-TRANSPOSED = """
-void f(float C[2800][2800], float A[2800][2800], float B[2800][2800])
-{
-#pragma scop
-  for (int i = 0; i < 2800; i++)
-    for (int j = 0; j < 2800; j++)
-      for (int k = 0; k < 2800; k++)
-        C[i][j] += A[k][i] * B[j][k];
-#pragma endscop
-}
-"""
-
-
-def slower(source: str | Path) -> float:
-    """Return how many times longer than the fastest layout the one with the least energy takes."""
-    found = [
-        eatss.select(source, gpu="h200", target="cuda", objective=one, defines=("DATA_TYPE=float",))
-        for one in ("energy", "time")
-    ]
-    frugal, fastest = (one.kernels[0].predicted for one in found)
-    assert frugal is not None
-    assert fastest is not None
-    return frugal.time_s / fastest.time_s
-
-
-@pytest.mark.filterwarnings("ignore:.*DATA_TYPE changes nothing")
-def test_less_time_is_given_away_where_loads_are_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert slower(TRANSPOSED) <= FULL_SPEED_AHEAD
-    monkeypatch.setattr(predicted_cuda, "FULL_SPEED_AHEAD", FULL_SPEED)
-    assert slower(TRANSPOSED) > FULL_SPEED_AHEAD
-    monkeypatch.undo()
-    # its fastest layout fills boxes ahead, but loads from them when it multiplies
-    assert FULL_SPEED_AHEAD < slower(data_directory("kernels") / "conv-2d.c") <= FULL_SPEED
 
 
 CONTRACTION = """
@@ -281,7 +231,6 @@ def test_many_parallel_loops_are_laid_out_within_seconds(free: str, trips: int) 
 
 
 PROGRAMS = sorted((Path(__file__).parents[2] / "benchmarks" / "programs").glob("*.c"))
-KNOWN = [("gemm", {"NK": 256}), ("2mm", {"NK": 200, "NJ": 320}), ("mttkrp", {"K": 64})]
 
 
 def assert_generated_as_selected(source: Path, defines: dict[str, int]) -> None:
@@ -303,17 +252,6 @@ def assert_generated_as_selected(source: Path, defines: dict[str, int]) -> None:
 @pytest.mark.parametrize("source", with_long(PROGRAMS, PROGRAMS[1::2]), ids=lambda path: path.stem)
 def test_what_is_selected_for_other_programs_is_what_is_generated(source: Path) -> None:
     assert_generated_as_selected(source, {})
-
-
-@pytest.mark.samples(1)
-@pytest.mark.parametrize(("name", "defines"), KNOWN)
-def test_with_known_sizes_what_is_selected_is_what_is_generated(
-    name: str, defines: dict[str, int]
-) -> None:
-    """Boxes of known loops could be copied further out than the prediction takes them to be."""
-    assert_generated_as_selected(
-        eatss.base.shipped.data_directory("kernels") / f"{name}.c", defines
-    )
 
 
 FOUR = """
@@ -352,29 +290,6 @@ def test_a_product_of_doubles_runs_on_tensor_cores_where_a_card_has_them() -> No
     assert [kernel.warps for kernel in strict.kernels] == [None]
 
 
-def test_tensor_cores_are_told_in_the_table_in_json_and_in_the_proof() -> None:
-    selection = selected("gemm")
-    (kernel,) = selection.kernels
-    assert kernel.warps is not None
-    text = selection_table(selection)
-    assert "tensor cores: mma_f64_16x8x4, copies 1 tile ahead" in text
-    (document,) = selection.to_dict()["kernels"]
-    assert kernel.predicted is not None
-    resident = kernel.predicted.resident_blocks
-    assert document["warps"] == {
-        "instruction": "mma_f64_16x8x4",
-        "stages": 2,
-        "resident": resident,
-    }
-    (facts,) = analysed("gemm").program.facts
-    card = load_profile("h200")
-    problem = CudaChoice(facts, structures("gemm")[facts.name], card, ENERGY).problem()
-    assert problem is not None
-    assert {"warps:mma_f64_16x8x4", "stages"} <= set(problem.variables)
-    rows = [dict(zip(problem.variables, row, strict=True)) for row in problem.rows]
-    assert {row["stages"] for row in rows if not row["warps:mma_f64_16x8x4"]} <= {1}
-
-
 def test_products_whose_factors_are_not_staged_are_not_predicted() -> None:
     source = eatss.base.shipped.data_directory("kernels") / "gemm.c"
     (found,) = eatss.predict(source, gpu="h200", target="cuda", placements={"A": "l1"}).kernels
@@ -401,18 +316,6 @@ def generated() -> Program:
     return eatss.codegen(GEMM, gpu="h200", defines=defined(1111, "float"))
 
 
-def test_each_sm_has_a_block_where_tiles_leave_much_of_the_last_round_idle() -> None:
-    kernel = product(1111, "float")
-    own = kernel.shared_sum
-    assert own is not None
-    assert (own.loop, own.blocks, own.streamed) == ("k", 132, True)
-    assert kernel.streams == 132
-    tiles = 1
-    for loop in "ij":
-        tiles *= -(-1111 // dict(kernel.tile_sizes)[loop])
-    assert 1 - tiles / 132 / -(-tiles // 132) > LEAST_IDLE
-
-
 def test_what_is_selected_is_made() -> None:
     program, kernel = generated(), product(1111, "float")
     (code,) = program.kernels
@@ -428,26 +331,6 @@ def test_what_is_selected_is_made() -> None:
     parts, arrived = program.entries[0].temporaries
     assert parts.shape[0] == Constant(2 * 132)
     assert arrived.zeroed
-
-
-def test_the_structure_and_what_is_predicted_are_those_of_the_stream() -> None:
-    reading = Reading(defines={name: str(text) for name, text in defined(1111, "float").items()})
-    analysed = Session(GEMM, reading).symbolic.program
-    (own,) = structures_for(analysed, H200).values()
-    kernel = product(1111, "float")
-    structure = structure_of(own, kernel)
-    assert structure is not None
-    assert structure.stream_loop == "k"
-    assert structure.shared_loop is None
-    expected, alone = (
-        expected_of(analysed.facts[0], own, H200, one)[0]
-        for one in (kernel, replace(kernel, shared_sum=None))
-    )
-    assert kernel.predicted is not None
-    assert expected is not None
-    assert alone is not None
-    assert expected.time_s == pytest.approx(kernel.predicted.time_s)
-    assert expected.time_s < alone.time_s
 
 
 @pytest.mark.parametrize(
@@ -498,11 +381,6 @@ def test_a_softmax_is_one_kernel_and_costs_less() -> None:
     energy = sum(kernel.predicted.energy_j for kernel in apart.kernels if kernel.predicted)
     assert first.predicted.energy_j < energy
     assert Selection.from_dict(one.to_dict()) == one
-
-
-def test_few_long_rows_stay_apart() -> None:
-    selection = softmax(NI=4, NJ=1000000).select(H200, TARGET)
-    assert all(kernel.row_block is None for kernel in selection.kernels)
 
 
 def test_what_registers_keep_of_a_row_is_what_code_keeps() -> None:

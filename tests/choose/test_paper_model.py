@@ -17,13 +17,11 @@ from eatss.cards.profile import GpuProfile
 from eatss.choose import (
     Cell,
     Conflict,
-    Constraint,
     Direction,
     KernelSelection,
     ModelOptions,
     Problem,
     Solution,
-    Variable,
     build_problem,
     select_kernel,
     select_program,
@@ -33,10 +31,8 @@ from eatss.choose.problem import (
     choose_block,
     inner_extent,
     is_monotone,
-    max_launchable_threads,
     weights,
 )
-from eatss.choose.select import traffic
 from eatss.choose.selection import CellResult
 from eatss.choose.solver import enumerate_best
 from eatss.polyhedral.kernel import Loop
@@ -70,23 +66,6 @@ def test_matmul_has_the_constraints_of_section_iv_a(ga100: GpuProfile, matmul: K
 
 def test_matmul_weights_are_those_of_section_iv_k(matmul: KernelFacts) -> None:
     assert weights(matmul, 16) == (("i", 0), ("j", 32), ("k", 0))
-
-
-def test_single_precision_doubles_the_elements_and_halves_the_registers(
-    ga100: GpuProfile, matmul_with: MakeFacts
-) -> None:
-    problem = build_problem(matmul_with(element_bytes=4), ga100, HALF, OPTIONS)
-    assert expression(problem, "registers") == "3*T_i*T_j"
-    assert limit(problem, "l1") == 96 * 1024 // 4
-
-
-@pytest.mark.parametrize(
-    ("fraction", "alignment"), [(1.0, 32), (0.5, 16), (0.25, 8), (0.125, 4), (0.01, 1)]
-)
-def test_alignment_is_a_fraction_of_a_warp(
-    ga100: GpuProfile, fraction: float, alignment: int
-) -> None:
-    assert Cell(split=0.5, warp_fraction=fraction).alignment(ga100) == alignment
 
 
 def test_sizes_are_multiples_of_the_alignment_up_to_the_threads_of_a_block(
@@ -291,27 +270,6 @@ def test_infeasible_cells_are_dropped_with_their_reason(
         assert "at least" in cell.reason
 
 
-def test_traffic_counts_inner_loops_on_both_sides(nests: dict[str, MakeFacts]) -> None:
-    facts = nests["conv"](taps=3)
-    sizes = {"n": 4, "k": 4, "h": 8, "w": 8, "r": 3, "s": 3}
-    elements = 4 * 4 * 8 * 8 + 4 * 10 * 10 + 4 * 3 * 3
-    assert traffic(facts, 4, sizes) == Fraction(elements, 4 * 4 * 8 * 8 * 9)
-
-
-def test_a_kernel_without_loops_runs_in_one_thread(ga100: GpuProfile, facts_of: MakeFacts) -> None:
-    facts = facts_of(loops=[], references=[("s[0]", Memory.L1, Polynomial.constant(1))])
-    kernel = select_kernel(facts, ga100, ModelOptions(model="eatss"))
-    assert (kernel.tile_sizes, kernel.objective, kernel.optimal) == ((), 0, "proven")
-    assert kernel.solver_calls == 0
-    assert kernel.note is not None
-    assert "one thread" in kernel.note
-    assert kernel.threads_per_block == 1
-    assert (
-        select_program([facts], ga100, ModelOptions(model="eatss", uniform=True)).uniform_sizes
-        is None
-    )
-
-
 def test_a_program_without_a_solution_reports_every_kernel(
     profile_with: Callable[..., GpuProfile], matmul_with: MakeFacts, nests: dict[str, MakeFacts]
 ) -> None:
@@ -323,13 +281,6 @@ def test_a_program_without_a_solution_reports_every_kernel(
     assert caught.value.exit_code is ExitCode.NO_SOLUTION
     assert "kernel first" in caught.value.diagnostics[0].message
     assert "registers" in caught.value.diagnostics[0].message
-
-
-def test_when_time_is_over_sizes_are_best_found(ga100: GpuProfile, matmul: KernelFacts) -> None:
-    selection = select_program([matmul], ga100, ModelOptions(model="eatss", timeout_s=1e-9))
-    kernel = selection.kernels[0]
-    assert kernel.optimal == selection.optimal == "best found"
-    assert kernel.tile_sizes
 
 
 def test_one_vector_serves_every_kernel(
@@ -363,14 +314,6 @@ def test_under_one_vector_a_short_loop_is_one_tile_and_does_not_bound_the_others
     assert selection.kernel("short").tile_size("i") == 5
 
 
-def test_no_more_threads_than_launch_with_the_most_registers(
-    ga100: GpuProfile, profile_with: Callable[..., GpuProfile]
-) -> None:
-    assert max_launchable_threads(ga100) == 256
-    assert max_launchable_threads(profile_with(registers_per_block=32768)) == 128
-    assert max_launchable_threads(profile_with(registers_per_thread=32)) == 1024
-
-
 def test_every_block_divides_its_tile_and_launches(
     ga100: GpuProfile, nests: dict[str, MakeFacts]
 ) -> None:
@@ -381,16 +324,6 @@ def test_every_block_divides_its_tile_and_launches(
             assert tile % size == 0
             threads *= size
         assert threads <= 256
-
-
-def test_only_leading_parallel_loops_map_to_threads(ga100: GpuProfile, facts_of: MakeFacts) -> None:
-    facts = facts_of(
-        loops=[("i", True, None), ("j", False, None), ("k", True, None)],
-        references=[("A[i][j][k]", Memory.L1, Polynomial.product("ijk"))],
-        cma="k",
-        stride_one={"k": 1},
-    )
-    assert choose_block(facts, {"i": 32, "j": 32, "k": 32}, ga100) == (("i", 32),)
 
 
 HALF = Cell(split=0.5, warp_fraction=0.5)
@@ -408,50 +341,6 @@ def test_matmul_on_ga100_matches_the_paper(ga100: GpuProfile, matmul: KernelFact
     assert solution.values == (("i", 16), ("j", 384), ("k", 16))
     assert solution.objective == 18432
     assert solution.proven
-
-
-def test_a_starting_point_leaves_only_the_proof(ga100: GpuProfile, matmul: KernelFacts) -> None:
-    problem = build_problem(matmul, ga100, HALF, AS_PUBLISHED)
-    climbed = solved(problem)
-    proved = solved(problem, start=dict(climbed.values))
-    assert (proved.values, proved.objective, proved.proven) == (
-        climbed.values,
-        climbed.objective,
-        True,
-    )
-    assert proved.solver_calls == 2 < climbed.solver_calls
-
-
-def free(name: str, step: int, upper: int) -> Variable:
-    return Variable(name=name, step=step, lower=step, upper=upper, reason="free")
-
-
-def cap(expression: Polynomial, limit: int, name: str = "cap") -> Constraint:
-    return Constraint(
-        name=name,
-        title=name,
-        expression=expression,
-        limit=limit,
-        unit="points",
-        detail=f"there are {limit}",
-    )
-
-
-def problem_of(
-    variables: list[Variable],
-    constraints: list[Constraint],
-    objective: Polynomial,
-    larger: str = "",
-) -> Problem:
-    return Problem(
-        kernel="test",
-        variables=tuple(variables),
-        constraints=tuple(constraints),
-        objective=objective,
-        preference=tuple(
-            (v.name, Direction.LARGER if v.name in larger else Direction.SMALLER) for v in variables
-        ),
-    )
 
 
 def test_a_conflict_names_its_constraint_in_the_users_terms(

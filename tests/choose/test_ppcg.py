@@ -69,18 +69,6 @@ def test_kernels_keep_their_numbers_and_those_without_a_band_are_left_out(
     assert len(sizes["block", 2]) == 2
 
 
-def test_every_block_launches_whatever_the_registers(
-    ga100: GpuProfile, nests: dict[str, MakeFacts]
-) -> None:
-    kernels = [make(700) for make in nests.values()]
-    selection = select_program(
-        kernels, ga100, ModelOptions(model="eatss", split=0.25, warp_fraction=0.25)
-    )
-    for kernel in selection.kernels:
-        assert 1 <= kernel.threads_per_block <= 1024
-        assert kernel.threads_per_block * 256 <= ga100.registers_per_block
-
-
 @pytest.mark.parametrize(
     ("split", "limit"), [(0.0, 0), (0.1, 192 * 1024 // 10), (0.5, 48 * 1024), (1.0, 48 * 1024)]
 )
@@ -115,27 +103,10 @@ def test_where_every_kernel_keeps_the_default_ppcg_is_told_nothing(two: Selectio
     assert selection.ppcg_sizes == "{ }"
 
 
-def test_unrolling_is_an_argument_of_its_own(two: Selection) -> None:
-    options = PpcgOptions(max_shared_memory=49152, unroll_gpu_tile=True)
-    memory, unroll, _ = replace(keeping(two, False, False), ppcg_options=options).ppcg_arguments
-    assert memory == "--max-shared-memory=49152"
-    assert unroll == "--unroll-gpu-tile"
-
-
-def test_kernels_that_keep_the_default_are_left_out_of_the_sizes(two: Selection) -> None:
-    selection = keeping(two, True, False)
-    assert not selection.keeps_default
-    sizes = selection.ppcg_arguments[-1]
-    assert "kernel[0]" not in sizes
-    assert "kernel[1] -> tile[" in sizes
-
-
 KERNELS = data_directory("kernels")
 H200 = load_profile("h200")
 SETTINGS = (8192, 0, 16384, 32768, 49152)
 """Of ``--max-shared-memory``, PPCG's own first (docs/model-internals.md, what is chosen from)."""
-
-STREAMS = {"mttkrp"}
 
 
 def options(shared_bytes: int, *, unroll: bool = False) -> PpcgOptions:
@@ -214,16 +185,6 @@ def test_a_choice_beats_the_default_by_its_margin(name: str) -> None:
             assert found.time_s <= default.time_s / 1.15 * 1.000001
         if found.threads > 256:
             assert 1.1 * found.registers * found.threads <= H200.registers_per_block
-
-
-@pytest.mark.parametrize("name", sorted(STREAMS | {"cholesky"}))
-def test_what_is_known_least_needs_twice_the_energy(name: str) -> None:
-    selection = selected(name)
-    if selection.keeps_default:
-        return
-    usual = sum(k.default.energy_j for k in selection.kernels if k.default is not None)
-    taken = sum(k.predicted.energy_j for k in selection.kernels if k.predicted is not None)
-    assert usual >= 2.0 * taken
 
 
 @pytest.mark.parametrize("limit", [0, 1000, 8192, 20_000])

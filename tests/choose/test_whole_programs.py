@@ -7,7 +7,6 @@ import warnings
 from pathlib import Path
 from typing import get_args
 
-import numpy as np
 import pytest
 
 import eatss
@@ -17,8 +16,7 @@ from eatss.base.targets import TargetName
 from eatss.choose.cuda_candidates import CHUNKS
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
-from eatss.report.render import render
-from eatss.report.selection import jit_parts, render_program, selection_table
+from eatss.report.selection import selection_table
 from eatss.session.session import Session
 
 KERNELS = data_directory("kernels")
@@ -71,18 +69,6 @@ def test_full_reductions_are_spread_and_predicted(name: str) -> None:
         assert kernel.spread.chunks > CHUNKS[-1] // 2
 
 
-def test_the_code_of_a_full_reduction_is_what_is_predicted() -> None:
-    source = _sum(SUMS["dot"])
-    session = Session(source, cut="eatss", code=True)
-    selection = session.select("h200", SelectOptions(target="cuda"))
-    program = eatss.codegen(source, gpu="h200", selection=selection)
-    (predicted,) = [one for one in selection.kernels if one.spread is not None]
-    notes = [note for kernel in program.kernels for note in kernel.notes]
-    assert predicted.spread is not None
-    split = f"split over 32 threads and {predicted.spread.chunks} blocks"
-    assert any(split in note for note in notes)
-
-
 def test_what_runs_in_one_thread_has_a_prediction_and_counts() -> None:
     selection = _select(RECURRENCE)
     times = [one.predicted.time_s for one in selection.kernels if one.predicted is not None]
@@ -103,31 +89,6 @@ def test_a_prediction_far_from_the_roofline_is_told_with_what_bounds_it() -> Non
     with pytest.warns(eatss.EatssWarning, match="times the least time"):
         (again,) = eatss.predict(RECURRENCE, gpu="h200", target="cuda").warnings
     assert again.message == note.message
-
-
-def test_code_and_callables_tell_what_is_expected_and_where_it_is_far() -> None:
-    function = eatss.jit(RECURRENCE, gpu="h200", cache=False)
-    with pytest.warns(eatss.EatssWarning, match="times the least time"):
-        program = function.program_for(*(np.zeros(40000) for _ in "abc"))
-    run = program.expected
-    assert run is not None
-    assert run.is_far
-    (line,) = re.findall(r"\nexpected: .*", render_program(program, "table"))
-    assert re.search(r"ms, .* at the sizes in the source; \d+ times the least time of this", line)
-    assert f"expected: {run}" in repr(program)
-    assert f"expected: {run}" in render(*jit_parts(function))
-
-
-def test_the_hint_of_a_far_prediction_is_of_its_cause() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", eatss.EatssWarning)
-        on_host = eatss.select(_sum(SUMS["form"]), gpu="h200").warnings
-        launches = eatss.select(KERNELS / "seidel-2d.c", gpu="h200", target="cuda").warnings
-    (note,) = [one for one in on_host if one.code == "EATSS-M025"]
-    assert re.match(r"at least [\d.]+ ms are expected, at least \d+ times the least", note.message)
-    assert "'--target cuda' leaves nothing on the host" in (note.hint or "")
-    (note,) = [one for one in launches if one.code == "EATSS-M025"]
-    assert "each launch has little work" in (note.hint or "")
 
 
 def test_a_default_of_ppcg_that_does_not_launch_says_why() -> None:

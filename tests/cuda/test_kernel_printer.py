@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 
@@ -19,15 +18,11 @@ from eatss.lower.kernel.nodes import (
     Element,
     Extents,
     Fill,
-    For,
-    If,
     Kernel,
     Let,
     Node,
     Perform,
-    Scope,
     Source,
-    Unroll,
 )
 from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
@@ -135,48 +130,6 @@ def test_a_node_is_a_line(node: Node, said: str) -> None:
 def test_indices_of_64_bits_are_long_but_for_narrow_ones() -> None:
     assert lines(BLOCK, bits=64) == ["const long t = 32 * (long)blockIdx.x;"]
     assert lines(Let(name="p", value=AT, narrow=True), bits=64) == ["const int p = i;"]
-
-
-@pytest.mark.parametrize(
-    ("step", "unroll", "said"),
-    [
-        (Constant(1), None, ["for (int i = 0; i < n; ++i) {"]),
-        (Constant(4), "whole", ["#pragma unroll", "for (int i = 0; i < n; i += 4) {"]),
-        (
-            Name("gridDim.y"),
-            8,
-            ["#pragma unroll 8", "for (int i = 0; i < n; i += (int)gridDim.y) {"],
-        ),
-    ],
-)
-def test_a_loop(step: IntExpr, unroll: Unroll, said: list[str]) -> None:
-    condition = applied(Operator.LT, AT, N)
-    loop = For(
-        counter="i",
-        lower=Constant(0),
-        condition=condition,
-        step=step,
-        body=(Barrier(),),
-        unroll=unroll,
-    )
-    assert lines(loop) == [*said, "    __syncthreads();", "}"]
-
-
-def test_conditions_are_joined_and_or_keeps_its_parentheses() -> None:
-    either = applied(Operator.OR, AT, N)
-    both = If(
-        conditions=(either, AT), body=(Barrier(),), orelse=(Fill(target=element(R), value=1),)
-    )
-    assert lines(both) == [
-        "if ((i || n) && i) {", "    __syncthreads();", "} else {", "    r = 1;", "}"
-    ]  # fmt: skip
-    assert lines(If(conditions=(either,), body=()))[0] == "if (i || n) {"
-
-
-def test_a_scope_and_the_lines_of_the_source(tmp_path: Path) -> None:
-    scope = Scope(body=(Let(name="i", value=N), Source(line=3, text="y")))
-    assert lines(scope) == ["{", "    const int i = n;", "    // some.c:3: y", "}"]
-    assert '#line 3 "some.c"' in lines(scope, line_info=True)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

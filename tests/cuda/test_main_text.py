@@ -206,19 +206,6 @@ def test_the_program_reads_its_command_line(tmp_path: Path) -> None:
     assert "n=3000000000 does not fit its type" in large.stderr
 
 
-def test_a_parameter_without_a_usual_value_has_to_be_given() -> None:
-    program = a_program()
-    sizes = (*program.parameters[:2], Parameter(name="n", kind="argument", default=None))
-    text = main_text(replace(program, parameters=sizes))
-    assert 'eatss_given.size<int>("n", nullptr)' in text
-
-
-def test_a_program_without_parameters_has_no_empty_lines_in_its_help() -> None:
-    text = main_text(replace(a_program(), parameters=()))
-    help_text = text.split("static void eatss_print_help", 1)[1].split("\n}", 1)[0]
-    assert "" not in help_text.splitlines()
-
-
 @pytest.mark.long
 def test_arrays_of_bool_compile(tmp_path: Path) -> None:
     program = a_program()
@@ -237,17 +224,6 @@ def test_arrays_of_bool_compile(tmp_path: Path) -> None:
          "-DEATSS_CHECK", "-include", "cuda.h", "product.cpp"],
         check=True, cwd=tmp_path,
     )  # fmt: skip
-
-
-def test_products_of_sizes_are_of_64_bits() -> None:
-    assert "{eatss_min((long long)NI * (long long)NJ, 64)}" in main_text(a_program())
-
-
-def test_the_original_is_declared_in_the_order_of_its_parameters() -> None:
-    text = main_text(a_program())
-    declared = 'extern "C" void eatss_original_product(double, int, double *, double *)'
-    assert f'{declared} __asm__("product");' in text
-    assert "eatss_original_product(alpha, (int)n, C.expected.data(), A.expected.data());" in text
 
 
 def test_what_is_not_compared_is_said() -> None:
@@ -399,24 +375,7 @@ def test_a_wrong_result_fails_the_check(run_on_a_stand_in: Run) -> None:
     assert "allowed 1e-09" in done.stdout
 
 
-def test_without_the_check_nothing_is_compared(run_on_a_stand_in: Run) -> None:
-    done = run_on_a_stand_in(factor="1.00001", check=False)
-    assert done.returncode == 0
-    assert "difference" not in done.stdout
-
-
 def test_an_assumption_that_does_not_hold_is_said(run_on_a_stand_in: Run) -> None:
     done = run_on_a_stand_in("n=-1")
     assert done.returncode == 2
     assert 'launch_product does not run: "n" must not be negative' in done.stderr
-
-
-def test_an_error_of_the_card_is_said_in_words(run_on_a_stand_in: Run) -> None:
-    done = run_on_a_stand_in("n=700")
-    assert done.returncode == 2
-    assert "error: launch_product: illegal address" in done.stderr
-
-
-def test_empty_arrays_are_no_error(run_on_a_stand_in: Run) -> None:
-    done = run_on_a_stand_in("n=0")
-    assert done.returncode == 0, done.stdout + done.stderr

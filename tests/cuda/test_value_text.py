@@ -19,12 +19,11 @@ from hypothesis import strategies as st
 
 import eatss
 from eatss.cuda.preamble import HALVES
-from eatss.cuda.text import type_text
 from eatss.cuda.value_text import ValuePrinter
 from eatss.frontend import parse_source
 from eatss.lower.arrays import expression_of
-from eatss.polyhedral.expression import Binary, ElementType, Literal, Read
-from eatss.polyhedral.scop import Scop, Statement
+from eatss.polyhedral.expression import ElementType
+from eatss.polyhedral.scop import Scop
 from eatss.program import IntExpr
 
 ARRAYS = {
@@ -375,33 +374,9 @@ def test_conversions_are_written_out_where_c_plus_plus_would_choose_another_func
     assert printed("D[i] = sqrtf(B[i]);") == "D[i] = sqrtf((float)B[i]);"
 
 
-def test_unknown_element_types_keep_conversions(printed: Callable[..., str]) -> None:
-    assert printed("D[i] = C[i] + S[i];", known=False) == "D[i] = (int)C[i] + (int)S[i];"
-    assert printed("D[i] = B[i] * I[i];", known=False) == "D[i] = B[i] * I[i];"
-
-
-def test_a_narrowing_conversion_stays(printed: Callable[..., str]) -> None:
-    assert printed("D[i] = (float) B[i] * A[i];") == "D[i] = (float)B[i] * A[i];"
-    assert printed("D[i] = (float) I[i] * A[i];") == "D[i] = I[i] * A[i];"
-
-
 def test_thousands_of_terms_print_without_recursion(printed: Callable[..., str]) -> None:
     terms = " + ".join(["B[i] * alpha", *["B[i]"] * 2500])
     assert printed(f"D[i] = {terms};") == f"D[i] = {terms};"
-
-
-def test_a_tree_built_by_hand_is_never_reassociated(printed: Callable[..., str]) -> None:
-    scop = parse_source(HEAD + declarations([]) + kernel(["B[i] = B[i] + 1.0;"])).scops[0]
-    statement = scop.statements[0]
-    read, one = Read(access=1), Literal(text="1.0", element_type=ElementType.DOUBLE)
-    inner = Binary(operator="-", left=read, right=one)
-    value = Binary(operator="-", left=one, right=Binary(operator="-", left=one, right=inner))
-    other = Statement(
-        name="S", loops=statement.loops, domain=statement.domain, schedule=statement.schedule,
-        accesses=statement.accesses, value=value, text="", span=statement.span,
-    )  # fmt: skip
-    printer = ValuePrinter(statement=other, reads=["", "x"], affine=affine)
-    assert printer.value() == "1.0 - (1.0 - (x - 1.0))"
 
 
 def test_infinite_and_least_literals_have_a_spelling(printed: Callable[..., str]) -> None:
@@ -452,11 +427,6 @@ def test_conversions_on_the_host_are_those_of_c(tmp_path: Path) -> None:
     source.write_text(f"{headers}{names}{HALVES}{MAIN}")
     subprocess.run(["g++", "-O1", "-w", source, "-o", tmp_path / "all"], check=True)
     assert subprocess.run([tmp_path / "all"], check=False).returncode == 0
-
-
-def test_only_halves_have_a_name_of_their_own() -> None:
-    assert type_text("_Float16") == type_text(ElementType.HALF) == "eatss_half"
-    assert type_text(ElementType.UINT16) == type_text("unsigned short") == "unsigned short"
 
 
 def test_the_original_is_not_called_with_halves_by_value() -> None:

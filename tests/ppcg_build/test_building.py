@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -15,11 +14,9 @@ import eatss
 from eatss.ppcg_build.run import PpcgError
 from eatss.verify import verify
 from tests.ppcg_build import cases
-from tests.ppcg_build.recorded_ppcg import wrapper
 
 pytestmark = pytest.mark.usefixtures("kept")
 
-FILES = ("gemm_host.cu", "gemm_kernel.cu", "gemm_kernel.hu")
 GEMM = cases.KERNELS / "gemm.c"
 
 
@@ -52,42 +49,12 @@ def test_what_ppcg_generates_computes_what_the_source_does(
     assert all(not kernel.idle for kernel in found.coverage.kernels or ())
 
 
-def test_a_macro_that_changes_nothing_is_told_in_the_result(
-    script: Callable[[str], Path], recorded: Path, tmp_path: Path
-) -> None:
-    without = 'for word; do shift; [ "$word" = -DMM=3 ] || set -- "$@" "$word"; done'
-    deaf = script(f'{without}; {recorded} "$@"')
-    made = cases.build(GEMM, tmp_path / "out", deaf, arguments=[cases.SMALL, "-DMM=3"])
-    assert [warning.code for warning in made.warnings] == ["EATSS-F095"]
-
-
-def test_the_recorded_default_of_gemm_uses_shared_memory(recorded: Path, tmp_path: Path) -> None:
-    made = cases.build(GEMM, tmp_path / "out", recorded, arguments=[cases.SMALL], selects=False)
-    assert made.program is not None
-    plan = json.loads((made.program / "plan.json").read_text())
-    assert [kernel["shared_bytes"] for kernel in plan["kernels"]] == [32 * 32 * 8]
-
-
 def test_a_wrong_kernel_does_not_pass_verification(recorded: Path, tmp_path: Path) -> None:
     made = cases.build(GEMM, tmp_path / "out", recorded, arguments=[cases.SMALL])
     assert made.program is not None
     text = made.program / "gemm.cu"
     text.write_text(text.read_text().replace("*= beta", "*= alpha"))
     assert verify(made.program, device="cpu").status == "wrong result"
-
-
-def test_an_original_of_fixed_sizes_that_fails_is_to_be_generated_again(
-    recorded: Path, tmp_path: Path
-) -> None:
-    made = cases.build(GEMM, tmp_path / "out", recorded, arguments=[cases.SMALL])
-    assert made.program is not None
-    text = made.program / "gemm.c"
-    text.write_text(text.read_text().replace("C[i][j] *= beta", "*(volatile double *)0 = beta"))
-    with pytest.raises(eatss.InputError) as caught:
-        verify(made.program, device="cpu")
-    (found,) = caught.value.diagnostics
-    assert (found.code, "at its fixed sizes" in found.message) == ("EATSS-V011", True)
-    assert "-DMINI_DATASET" in str(found.hint)
 
 
 def test_both_runs_have_the_same_options_and_the_last_one_the_sizes(
@@ -103,16 +70,6 @@ def test_both_runs_have_the_same_options_and_the_last_one_the_sizes(
         *made.selection.ppcg_arguments, "--dump-sizes",
     )  # fmt: skip
     assert not (tmp_path / "gemm_host.cu").exists()
-
-
-def test_sizes_for_the_same_schedule_are_selected_once(
-    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """PPCG saves its schedule in a new folder at each build."""
-    first = cases.build(GEMM, tmp_path / "first", recorded, arguments=[cases.SMALL])
-    monkeypatch.delattr("eatss.api._selected")
-    again = cases.build(GEMM, tmp_path / "again", recorded, arguments=[cases.SMALL])
-    assert again.selection == first.selection
 
 
 def test_several_regions_are_compared_with_the_kernels_that_eatss_expects(
@@ -190,12 +147,6 @@ def test_a_ppcg_that_fails_fails_the_build(
     assert there(tmp_path / "out") == []
 
 
-def test_what_ppcg_said_is_told(script: Callable[[str], Path], tmp_path: Path) -> None:
-    with pytest.raises(PpcgError) as caught:
-        cases.build(GEMM, tmp_path / "out", script("echo it is monday >&2; exit 1"))
-    assert caught.value.diagnostics[0].hint == "it said: it is monday"
-
-
 def test_a_schedule_that_is_none_is_told(
     script: Callable[[str], Path], recorded: Path, tmp_path: Path
 ) -> None:
@@ -227,35 +178,6 @@ def test_code_that_was_not_asked_for_fails_the_build(
     assert there(tmp_path / "out") == []
 
 
-def test_tiles_that_were_not_asked_for_fail_the_build(
-    script: Callable[[str], Path], recorded: Path, tmp_path: Path
-) -> None:
-    other = script(f"{recorded} \"$@\" | sed 's/o0 = 32/o0 = 31/g'")
-    with pytest.raises(PpcgError) as caught:
-        cases.build(GEMM, tmp_path / "out", other, arguments=[cases.SMALL])
-    assert caught.value.code == "EATSS-R020"
-    assert "PPCG took the tile" in caught.value.diagnostics[0].message
-
-
-FORGETS = """\
-import subprocess, sys
-words = [word for word in sys.argv[2:] if not word.startswith("--sizes")]
-sys.exit(subprocess.run([sys.argv[1], *words]).returncode)
-"""
-
-
-def test_a_real_ppcg_that_drops_sizes_is_noticed_where_its_code_is_not_understood(
-    real: str, script: Callable[[str], Path], tmp_path: Path
-) -> None:
-    (tmp_path / "forgets.py").write_text(FORGETS)
-    other = script(f'exec {sys.executable} {tmp_path}/forgets.py {Path(real).absolute()} "$@"')
-    words = [cases.SMALL, "--no-linearize-device-arrays"]
-    with pytest.raises(PpcgError) as caught:
-        cases.build(GEMM, tmp_path / "out", other, arguments=words)
-    assert caught.value.code == "EATSS-R020"  # the tiles that are selected are PPCG's own
-    assert there(tmp_path / "out") == []
-
-
 @pytest.mark.samples(1)
 @pytest.mark.parametrize(
     ("code", "unchecked"),
@@ -278,27 +200,6 @@ def test_tiles_are_compared_where_code_is_not_understood(
         cases.build(GEMM, tmp_path / "out", other, arguments=[cases.SMALL])
     assert caught.value.code == "EATSS-R020"
     assert there(tmp_path / "out") == []
-
-
-def test_sizes_that_are_none_are_told(
-    script: Callable[[str], Path], recorded: Path, tmp_path: Path
-) -> None:
-    other = script(f"{recorded} \"$@\" | sed 's/o0 = 32/o0 = = 32/'")
-    done = command("--ppcg", other, "--", GEMM, cases.SMALL, "-o", "out", cwd=tmp_path)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: PPCG printed sizes (--dump-sizes) that cannot be read")
-    assert "[EATSS-R025]" in done.stderr
-    assert there(tmp_path / "out") == []
-
-
-def test_host_code_that_is_not_understood_is_built_but_not_measured(
-    script: Callable[[str], Path], recorded: Path, tmp_path: Path
-) -> None:
-    other = script(f"{recorded} \"$@\" && sed -i 's/double [*]dev_A;/& surprise();/' gemm_host.cu")
-    made = cases.build(GEMM, tmp_path / "out", other, arguments=[cases.SMALL])
-    assert made.program is None
-    assert [warning.code for warning in made.warnings] == ["EATSS-R031"]
-    assert there(tmp_path / "out") == list(FILES)
 
 
 def test_a_program_of_a_build_before_is_not_taken_for_this_one(
@@ -342,21 +243,6 @@ def test_a_ppcg_that_is_none_is_told(named: str, tmp_path: Path) -> None:
     assert caught.value.code == "EATSS-R003"
 
 
-@pytest.mark.parametrize("limit_s", [float("inf"), float("nan"), 0.0])
-def test_a_limit_of_time_that_is_none_is_told(limit_s: float, tmp_path: Path) -> None:
-    with pytest.raises(eatss.InputError) as caught:
-        cases.build(GEMM, tmp_path / "out", "no-ppcg", ppcg_timeout_s=limit_s)
-    assert caught.value.code == "EATSS-R006"
-
-
-@pytest.mark.parametrize("name", ["nothing.c", "size.h"])
-def test_a_source_that_is_none_is_told(name: str, recorded: Path, tmp_path: Path) -> None:
-    cases.written(tmp_path, "scaled.c", cases.SCALED)
-    with pytest.raises(eatss.InputError) as caught:
-        cases.build(tmp_path / name, tmp_path / "out", recorded)
-    assert caught.value.code == "EATSS-R004"
-
-
 def test_a_folder_that_cannot_be_written_is_told(recorded: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(eatss.InputError) as caught:
@@ -383,13 +269,6 @@ def test_a_dry_run_prints_commands_that_a_shell_takes(recorded: Path, tmp_path: 
     assert (done.returncode, done.stderr) == (0, "")
     subprocess.run(["sh", "-e"], input=done.stdout, text=True, cwd=tmp_path, check=True)
     assert (tmp_path / "gemm_host.cu").exists()
-
-
-def test_a_failure_is_an_exit_code_and_words(script: Callable[[str], Path], tmp_path: Path) -> None:
-    done = command("--ppcg", script("exit 4"), "--", GEMM, cwd=tmp_path)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert "error: scripted-ppcg failed with exit code 4 [EATSS-R010]" in done.stderr
 
 
 @pytest.mark.usefixtures("heeded_signals")
@@ -429,19 +308,3 @@ def test_a_real_ppcg_generates_what_is_selected(real: str, tmp_path: Path) -> No
         )
         assert made.program is not None
         assert verify(made.program, device="cpu").status == "ok"
-
-
-def test_a_real_ppcg_answers_as_the_recorded_one(real: str, recorded: Path, tmp_path: Path) -> None:
-    once = wrapper(tmp_path / "recording", tmp_path / "store.json", str(Path(real).resolve()))
-    for ppcg, folder in ((recorded, "recorded"), (once, "real")):
-        cases.build(GEMM, tmp_path / folder, ppcg, arguments=[cases.SMALL])
-    for name in FILES:
-        assert (tmp_path / "real" / name).read_text() == (tmp_path / "recorded" / name).read_text()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("source", sorted(cases.KERNELS.glob("*.c")), ids=lambda path: path.stem)
-def test_a_real_ppcg_compiles_every_kernel(source: Path, real: str, tmp_path: Path) -> None:
-    made = eatss.ppcg(source, gpu="h200", ppcg=real, output=tmp_path, arguments=["-DMINI_DATASET"])
-    assert made.program is not None, made.warnings
-    assert verify(made.program, device="cpu").status == "ok"

@@ -54,13 +54,6 @@ def test_builds_are_compared_by_turns(builds: Path) -> None:
     assert json.loads(done.stdout)["baseline"] == "default"
 
 
-@pytest.mark.long
-def test_in_python_too(builds: Path) -> None:
-    found = eatss.measure(builds / "default", card=CARD)
-    assert found.status == "ok"
-    assert found.flops == 3 * 32**3 + 32**2
-
-
 def test_several_programs_in_a_folder_have_to_be_named(builds: Path, recorded: Path) -> None:
     atax = cases.KERNELS / "atax.c"
     cases.build(atax, builds / "selected", recorded, arguments=[cases.SMALL])

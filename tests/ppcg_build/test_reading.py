@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -65,12 +64,6 @@ def test_memory_loops_conditions_and_launches_are_read() -> None:
     assert launched.arguments == ("dev_A", "n", "c0")
 
 
-def test_else_runs_where_the_condition_does_not_hold() -> None:
-    other = LAUNCH.replace("kernel0", "kernel1")
-    steps = region(f"if (n > 3) {LAUNCH} else {other}").steps
-    assert [type(step).__name__ for step in steps] == ["HostIf", "HostIf"]
-
-
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
@@ -91,11 +84,6 @@ def test_else_runs_where_the_condition_does_not_hold() -> None:
 def test_what_is_of_no_known_form_is_refused(statement: str, said: str) -> None:
     with pytest.raises(NotUnderstoodError, match=said):
         region(statement)
-
-
-def test_a_host_file_that_ends_in_a_region_is_refused() -> None:
-    with pytest.raises(NotUnderstoodError, match="ends inside"):
-        host_regions(HEAD + "double *dev_A;")
 
 
 def test_kernels_change_in_nothing_but_their_declarations() -> None:
@@ -120,15 +108,6 @@ def test_kernels_change_in_nothing_but_their_declarations() -> None:
         "    EATSS_SHARED_AT(0, unsigned char, shared_B, [3][5]);\n"
         "    EATSS_SHARED_AT(16, double, shared_A, [32][4]);\n    /* kept */\n    A[t0] = n;\n}\n"
     )
-
-
-def test_nvrtc_gets_macros_without_extensions() -> None:
-    theirs = "#define ppcg_min(x,y)    ({ __typeof__(x) _x = (x); _x < (y) ? _x : (y); })"
-    found = read_kernels(f"__global__ void kernel0(int n)\n{{\n    {theirs}\n}}\n").text
-    assert theirs in found
-    assert "#ifdef __CUDACC_RTC__\n#define ppcg_min(x,y) ((x) < (y) ? (x) : (y))\n#else" in found
-    plain = "#define ppcg_max(x,y) ((x) > (y) ? (x) : (y))"
-    assert read_kernels(plain).text == f"{plain}\n"
 
 
 @pytest.mark.parametrize(
@@ -223,16 +202,6 @@ def test_conditions_choose(left: str, right: str, other: str, relation: str) -> 
     assert evaluate(integer(tokens(text)), NAMES) == (value(left) if holds else value(other))
 
 
-def test_or_binds_less_than_and() -> None:
-    assert evaluate(integer(tokens("n == 37 || m == 0 && c0 == 0")), NAMES) == 1
-
-
-@pytest.mark.parametrize("text", ["", "n +", "(n", "n m", "f(n)", "A[n]", "1.5", "n ? m", "n++"])
-def test_what_is_no_integer_expression_is_refused(text: str) -> None:
-    with pytest.raises(NotUnderstoodError, match=re.escape("is no integer expression")):
-        integer(tokens(text))
-
-
 @pytest.fixture(scope="module")
 def selection() -> eatss.Selection:
     return eatss.select(KERNELS / "gemm.c", gpu="a100", objective="paper", model="paper")
@@ -269,11 +238,6 @@ def codes(
 
 def test_what_was_asked_for_is_no_mismatch(selection: eatss.Selection) -> None:
     assert codes(selection) == []
-
-
-def test_other_kernels_are_an_error(selection: eatss.Selection) -> None:
-    assert codes(selection, kernels=2) == ["R020 error: generated"]
-    assert codes(selection, tile=(8, 8)) == ["R020 error: tiles"]
 
 
 def test_other_sizes_are_an_error(selection: eatss.Selection) -> None:
@@ -343,10 +307,3 @@ def test_what_eatss_chooses_itself_cannot_be_given(option: str) -> None:
     with pytest.raises(InputError) as caught:
         ppcg_arguments(["gemm.c", option])
     assert caught.value.code == "EATSS-R002"
-
-
-def test_without_selection_sizes_may_be_given() -> None:
-    found = ppcg_arguments(["gemm.c", "--sizes={ }", "-S", "16"], selecting=False)
-    assert found.others == ("--sizes={ }", "-S16")
-    with pytest.raises(InputError):
-        ppcg_arguments(["gemm.c", "--load-schedule=x"], selecting=False)

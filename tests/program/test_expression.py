@@ -107,28 +107,3 @@ def test_operators_of_python_say_what_they_say_of_numbers(
     natural = _not_negative(one)
     for apply in (op.floordiv, op.mod):
         assert evaluate(apply(natural, divisor), values) == apply(max(first, 0), divisor)
-
-
-def test_division_rounds_down_and_the_remainder_is_not_negative() -> None:
-    numbers = {"a": -7}
-    assert evaluate(Apply(Operator.FLOORDIV, (Name("a"), Constant(2))), numbers) == -4
-    assert evaluate(Apply(Operator.MOD, (Name("a"), Constant(2))), numbers) == 1
-
-
-def test_a_difference_of_a_difference_keeps_its_parentheses() -> None:
-    inner = Apply(Operator.SUB, (Name("b"), Name("c")))
-    assert c_text(Apply(Operator.SUB, (Name("a"), inner))) == "a - (b - c)"
-    assert c_text(Apply(Operator.SUB, (inner, Name("a")))) == "b - c - a"
-
-
-def test_the_negation_of_a_negation_is_no_decrement() -> None:
-    minus_one = Constant(-1)
-    assert c_text(Apply(Operator.SUB, (minus_one,))) == "-(-1)"
-    negated = Apply(Operator.SUB, (Name("a"),))
-    assert c_text(Apply(Operator.SUB, (negated,))) == "-(-a)"
-    assert c_text(Apply(Operator.SUB, (Name("a"), minus_one))) == "a - -1"
-
-
-def test_a_name_without_a_value_is_a_key_error() -> None:
-    with pytest.raises(KeyError):
-        evaluate(Name("N"), {})

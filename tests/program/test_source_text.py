@@ -18,7 +18,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import eatss
 from eatss.api import codegen
 from eatss.frontend.declarations import ISL_WORDS
 from eatss.lower.pieces import NameTable, identifier
@@ -26,7 +25,6 @@ from eatss.measurement.compile import Toolchain, options_of
 from eatss.program import Apply, Name, Operator, Program, c_text
 from eatss.program.tokens import (
     OWN_WORDS,
-    closing,
     definition,
     generated_text,
     is_reserved,
@@ -34,7 +32,6 @@ from eatss.program.tokens import (
     size_text,
     tokens,
 )
-from eatss.verify import verify
 from eatss.verify.build import SHIM
 
 nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
@@ -79,14 +76,6 @@ def test_no_size_reaches_a_header() -> None:
     assert own.index("#undef T") < own.index("#include") < own.rindex("#include")
     assert own.rindex("#include") < own.index("#define T EATSS_SIZE_T")
     assert not re.search(r"\bnew\b", re.sub(r'//.*|"[^"\n]*"', "", text))
-
-
-@pytest.mark.parametrize("as_arguments", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_sizes_of_odd_names_run(tmp_path: Path, as_arguments: bool) -> None:
-    names = ("T", "M_PI", "class")
-    codegen(of_sizes(*names, as_arguments=as_arguments), gpu="a100-80gb", output=tmp_path)
-    found = verify(tmp_path, device="cpu", sizes=[dict.fromkeys(names, 33)])
-    assert found.ok, found.message
 
 
 @pytest.mark.long
@@ -150,15 +139,6 @@ def test_no_macro_of_the_headers_on_a_cpu_is_a_name() -> None:
     assert not unknown({"SOME_NEWER_TOKEN"})
 
 
-@nvcc
-def test_no_macro_of_the_headers_of_cuda_is_a_name(tmp_path: Path) -> None:
-    includes = set(re.findall("#include <.*>", codegen(of_sizes("N"), gpu="h200").text))
-    (tmp_path / "all.cu").write_text("\n".join([*sorted(includes), "#include <cuda_fp16.h>\n"]))
-    found = defined_by("nvcc", "-std=c++17", "-E", "-Xcompiler", "-dM", str(tmp_path / "all.cu"))
-    assert len(found) > 500
-    assert not unknown(found)
-
-
 def test_what_the_text_uses_itself_is_no_name_of_a_macro() -> None:
     program = codegen(of_sizes("Q"), gpu="h200")
     kernels, own = program.text.split("#ifdef EATSS_MAIN", 1)
@@ -194,39 +174,6 @@ ODD = (
 )  # fmt: skip
 
 
-def test_a_free_name_is_kept() -> None:
-    assert NameTable().fresh("i0") == "i0"
-
-
-def test_a_taken_name_gets_a_number() -> None:
-    table = NameTable(["i0", "i0_1"])
-    assert [table.fresh("i0"), table.fresh("i0"), table.fresh("i0_1")] == ["i0_2", "i0_3", "i0_1_1"]
-
-
-@pytest.mark.parametrize("name", ["eatss", "EATSS", "Eatss_"])
-def test_a_name_that_a_number_would_reserve_is_given_out_twice(name: str) -> None:
-    table = NameTable()
-    assert (table.fresh(name), table.fresh(name)) == (
-        f"v_{name.strip('_')}",
-        f"v_{name.strip('_')}_1",
-    )
-
-
-def test_an_inner_scope_avoids_the_names_around_it_and_keeps_its_own() -> None:
-    table = NameTable(["A"])
-    first, second = table.inner(), table.inner()
-    assert first.fresh("A") == "A_1"
-    assert first.fresh("i") == "i"
-    assert second.fresh("i") == "i"
-    assert table.fresh("i") == "i"
-    assert first.inner().fresh("i") == "i_1"
-
-
-@pytest.mark.parametrize("name", ["y0", "y1", "j0", "j1", "jn", "yn", "gamma"])
-def test_functions_the_text_never_calls_may_be_names(name: str) -> None:
-    assert NameTable().fresh(name) == name
-
-
 @given(st.lists(st.one_of(st.text(max_size=6), st.sampled_from(ODD)), max_size=12))
 def test_names_given_out_differ_and_are_free_identifiers(wishes: list[str]) -> None:
     table = NameTable(["i", "A"])
@@ -251,25 +198,6 @@ def test_names_in_every_place_of_a_file_compile(tmp_path: Path) -> None:
     defines = [f"-D__{key}__={value}" for key, value in words.items()]
     command = ["g++", "-std=gnu++17", *defines, "-fsyntax-only", "names.cpp"]
     subprocess.run(command, check=True, cwd=tmp_path)
-
-
-def test_a_counter_does_not_hide_the_scalar_that_it_counts() -> None:
-    program = eatss.codegen(
-        "void f(int n, int a[n], int out[1]) {\nint i;\n#pragma scop\n"
-        "for (i = n; i != 0; i -= 1) a[i - 1] = i;\nout[0] = i;\n#pragma endscop\n}\n",
-        gpu="h200", cache=False,
-    )  # fmt: skip
-    assert "*__restrict__ i," in program.text
-    assert "int i =" not in program.text
-
-
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
-def test_names_in_every_place_of_a_file_compile_as_cuda(tmp_path: Path) -> None:
-    (tmp_path / "names.cu").write_text(file_with(names_in_use()))
-    subprocess.run(
-        ["nvcc", "-arch=sm_80", "-cubin", "-Werror", "all-warnings", "names.cu"],
-        check=True, cwd=tmp_path,
-    )  # fmt: skip
 
 
 def names_in_use() -> list[str]:
@@ -331,11 +259,6 @@ def test_tokens_are_those_of_a_compiler(text: str, found: list[str]) -> None:
     assert spelled(text) == found
 
 
-def test_tokens_know_their_place() -> None:
-    assert all(KERNEL[token.start : token.end] == token.text for token in tokens(KERNEL))
-    assert [token.kind for token in tokens(KERNEL)][:2] == ["directive", "word"]
-
-
 def test_a_definition_is_no_declaration_comment_or_call() -> None:
     function = definition(tokens(KERNEL), "kernel")
     assert function is not None
@@ -344,8 +267,3 @@ def test_a_definition_is_no_declaration_comment_or_call() -> None:
     assert function.body[-1].text == "}"
     assert definition(tokens(KERNEL), "__launch_bounds__") is None
     assert definition(tokens("a(b) + c"), "a") is None
-
-
-def test_a_bracket_that_is_never_closed_reaches_to_the_end() -> None:
-    assert closing(tokens("{ { } a"), 0) == len(tokens("{ { } a"))
-    assert closing(tokens("( ( ) )"), 0) == 3
