@@ -7,18 +7,15 @@ from itertools import product
 from math import prod
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, SlowLoop
-from eatss.analysis.facts import KernelFacts
 from eatss.analysis.work import instances_of
 from eatss.base.frozen import frozen
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.units import serial_runs, sums_of
 from eatss.polyhedral.expression import Array, Select
 from eatss.polyhedral.isl_names import (
-    affine_form,
     equal_leading_dims,
     least_difference,
     maps_of,
-    output_affs,
 )
 from eatss.polyhedral.scheduling import coincidence_dependences
 from eatss.polyhedral.scop import Access, Scop, Statement
@@ -29,9 +26,8 @@ _STEPS = 100_000
 _STEPS_OF_LAUNCH = 1000
 """The same in one launch: fewer take no longer than the launch."""
 
-_STEP, _LAUNCH = 5_000, 250_000
-"""Instances that a card full of work runs while one waits for the one before it, and while a kernel
-is launched: some 10^11 a second."""
+_STEP = 5_000
+"""Instances that a card full of work runs while one waits for the one before it."""
 
 _SHARE = 0.1
 """What of the instances of a program that has to be."""
@@ -55,7 +51,7 @@ class _Chain:
 
 
 def slow_loops(program: AnalysedProgram) -> tuple[tuple[SlowLoop, ...], ...]:
-    """Return for each region the loops that few threads run, or the host, where that costs."""
+    """Return for each region the loops that few threads run, where that costs."""
     everything = sum(
         _instances(region.scop, [one.name for one in region.scop.statements])
         for region in program.scops
@@ -67,12 +63,6 @@ def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
     for chain in _chains(region):
         if chain.steps >= _STEPS and chain.steps * _STEP >= _SHARE * everything:
             yield from _of_chain(region, chain)
-    for statement, loop, operator in _sums_across_rows(region):
-        if _instances(region.scop, [statement.name]) >= max(_STEPS, _SHARE * everything):
-            yield from _of_rows(region.scop, statement, loop, operator)
-    for launches, names in _on_host(region):
-        if launches * _LAUNCH >= _SHARE * everything:
-            yield from _of_host(region, names)
 
 
 def _instances(scop: Scop, names: Sequence[str]) -> int:
@@ -106,54 +96,6 @@ def _chains(region: AnalysedScop) -> Iterator[_Chain]:
                 )
 
 
-def _sums_across_rows(region: AnalysedScop) -> Iterator[tuple[Statement, str, str]]:
-    """Yield sums over several loops, the outermost, which threads share, and the operator."""
-    for fact in region.facts:
-        several = {one.statement: one.operator for one in fact.reductions if len(one.loops) > 1}
-        if fact.parallel_loops or not several:
-            continue
-        pieces = pieces_of(region.scheduled, NameTable())
-        piece = next(one for one in pieces if one.kernel.statements == fact.statements)
-        for run in serial_runs(piece, sums_of(piece, region.scop)):
-            if run.sum_loop is not None and several.keys() >= {*run.statements}:
-                (statement,) = map(region.scop.statement, run.statements)
-                yield statement, statement.loops[len(fact.host_loops)], several[statement.name]
-
-
-def _of_rows(scop: Scop, statement: Statement, loop: str, operator: str) -> Iterator[SlowLoop]:
-    """Yield the loop of a sum whose iterations read rows of a matrix, one after another."""
-    verb = "sum" if operator == "+" else "combine"
-    for access in statement.reads:
-        array = scop.array(access.array)
-        form = affine_form(output_affs(access.relation)[-1]) if array.n_dims > 1 else None
-        along = {} if form is None else dict(form.coefficients)
-        inner = [name for name in statement.loops if abs(along.get(name, 0)) == 1]
-        if inner and loop not in along:
-            yield SlowLoop(
-                kernel=statement.name,
-                loop=loop,
-                effect="runs slowly",
-                array=array.source_name or array.name,
-                dependence=f"threads along {loop} read {access.text} a whole row apart",
-                spans=(access.span,),
-                rewrite=f"{verb} over {inner[-1]} first into an array with one element "
-                f"per {loop}, then {verb} that array",
-                statements=(statement.name,),
-            )
-            return
-
-
-def _on_host(region: AnalysedScop) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield the launches of kernels in each outermost loop of the host, and their statements."""
-    inside: dict[str, list[KernelFacts]] = {}
-    for fact in region.facts:
-        if fact.host_loops:
-            inside.setdefault(fact.host_loops[0], []).append(fact)
-    for facts in inside.values():
-        names = tuple(name for fact in facts for name in fact.statements)
-        yield sum(fact.work.launches or 0 for fact in facts), names
-
-
 @frozen
 class _Bond:
     """What joins iterations of the loop at a depth: from ``first`` of a statement to ``then``.
@@ -178,15 +120,6 @@ def _of_chain(region: AnalysedScop, chain: _Chain) -> Iterator[SlowLoop]:
             threads = "one thread" if chain.threads == 1 else f"{chain.threads} threads"
             yield _slow(region, statements, f"runs in {threads}", depth, bond, chain.sums)
             return
-
-
-def _of_host(region: AnalysedScop, names: Sequence[str]) -> Iterator[SlowLoop]:
-    """Yield the loop of the host around statements, if only memory that is used again binds it."""
-    statements = [one for one in region.scop.statements if one.name in names]
-    bond = _bond(region, statements, 0, needs=False)
-    if bond is not None and _bond(region, statements, 0, needs=True) is None:
-        effect = "runs on the host, launch by launch,"
-        yield _slow(region, statements, effect, 0, bond, frozenset())
 
 
 def _slow(
