@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 from eatss.base.codec import BY_NAME
-from eatss.base.diagnostics import Diagnostic, InternalError, input_error
+from eatss.base.diagnostics import (
+    Diagnostic,
+    InputError,
+    InternalError,
+    did_you_mean,
+    input_error,
+)
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
 
@@ -34,7 +40,7 @@ def data_directory(name: str) -> Path:
     """Return the folder ``name`` of ``IN_A_CHECKOUT``, shipped with eatss.
 
     Raises:
-        FileNotFoundError: neither exists, so the installation is broken.
+        InternalError: ``EATSS-C018``, neither exists, so the installation is broken.
     """
     checkout = _CHECKOUT / IN_A_CHECKOUT[name]
     if (_CHECKOUT / "pyproject.toml").is_file() and checkout.is_dir():
@@ -42,7 +48,8 @@ def data_directory(name: str) -> Path:
     installed = Path(__file__).with_name("data") / name
     if installed.is_dir():
         return installed
-    raise FileNotFoundError(f"eatss is installed without its folder {name}")
+    message = f"eatss is installed without its folder {name}"
+    raise InternalError(Diagnostic(code="EATSS-C018", message=message, hint="install eatss again"))
 
 
 MARK = "@"
@@ -115,37 +122,24 @@ def source_path(text: str) -> Path:
     return Path(located(text))
 
 
-def likely(name: str, names: Iterable[str]) -> str:
-    """Return the question which of some names with ``@`` was meant, or nothing."""
-    import difflib  # noqa: PLC0415 - for mistakes only
-
-    close = difflib.get_close_matches(name, list(names), n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(MARK + one for one in close)}? " if close else ""
-
-
 def _files() -> dict[str, Path]:
-    try:
-        folder = data_directory("kernels")
-    except FileNotFoundError as error:
-        raise InternalError(
-            Diagnostic(
-                code="EATSS-C018",
-                message=str(error),
-                hint="install eatss again, or give the path of a C file",
-            )
-        ) from None
-    return {path.stem: path for path in sorted(folder.glob("*.c"))}
+    return {path.stem: path for path in sorted(data_directory("kernels").glob("*.c"))}
 
 
 def _file(name: str) -> Path:
     files = _files()
-    if name in files:
-        return files[name]
-    meant = likely(name.lower().removesuffix(".c"), files)
-    raise input_error(
-        "EATSS-C017",
-        f"no kernel of eatss is called '{name}'",
-        hint=f"{meant}eatss kernels lists all; a file of that name is ./{MARK}{name}",
+    if name not in files:
+        raise _unknown("EATSS-C017", "kernel", name, files)
+    return files[name]
+
+
+def _unknown(code: str, kind: str, name: str, names: Iterable[str]) -> InputError:
+    marked = [MARK + one for one in names]
+    hint = did_you_mean(MARK + name.lower().partition(".")[0], marked, "there are")
+    return input_error(
+        code,
+        f"no {kind} of eatss is called '{name}'",
+        hint=f"{hint}; a file of that name is ./{MARK}{name}",
     )
 
 
@@ -165,16 +159,7 @@ def sweep_names() -> tuple[str, ...]:
 
     A checkout has more stores in their folder. Those that come with eatss are named for a kernel.
     """
-    try:
-        folder = data_directory("sweeps")
-    except FileNotFoundError as error:
-        raise InternalError(
-            Diagnostic(
-                code="EATSS-C018",
-                message=str(error),
-                hint="install eatss again, or give the path of a store",
-            )
-        ) from None
+    folder = data_directory("sweeps")
     return tuple(name for name in kernel_names() if (folder / f"{name}.db").is_file())
 
 
@@ -189,13 +174,7 @@ def located_sweep(store: str | os.PathLike[str]) -> str | os.PathLike[str]:
     name, names = str(store).removeprefix(MARK), sweep_names()
     if name in names:
         return data_directory("sweeps") / f"{name}.db"
-    meant = likely(name.lower().removesuffix(".db"), names)
-    raise input_error(
-        "EATSS-D001",
-        f"no sweep of eatss is called '{name}'",
-        hint=f"{meant}there are {', '.join(MARK + one for one in names)}; "
-        f"a file of that name is ./{MARK}{name}",
-    )
+    raise _unknown("EATSS-D001", "sweep", name, names)
 
 
 def store_of_ones_own(store: str | os.PathLike[str]) -> Path:
@@ -207,12 +186,10 @@ def store_of_ones_own(store: str | os.PathLike[str]) -> Path:
     """
     if not _is_marked(store):
         return Path(store)
-    is_one = str(store).removeprefix(MARK) in sweep_names()
-    copy = f"a copy to change: eatss results merge {store} -o copy.db; " if is_one else ""
     raise input_error(
         "EATSS-D012",
         f"'{store}' cannot be written: {MARK} stands before sweeps that come with eatss",
-        hint=f"name a file; {copy}a file of that name is ./{store}",
+        hint=f"name a file; a file of that name is ./{store}",
     )
 
 

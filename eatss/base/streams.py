@@ -8,10 +8,10 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from types import FrameType
-from typing import Any, NoReturn, TextIO
+from typing import TextIO
 
 from eatss.base.diagnostics import ExitCode, input_error
 
@@ -39,94 +39,64 @@ def shown_on() -> tuple[object, ...]:
 
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
-    """Print a text, or bytes, at once."""
+    """Print a text, or bytes, at once; what cannot be told on standard error is lost.
+
+    Raises:
+        InputError: ``EATSS-C014``, standard output cannot be written.
+        SystemExit: its reader has gone (``| head -1``): the process ends quietly and well.
+    """
     stream = sys.stderr if err else sys.stdout
-    if isinstance(text, bytes):
+    try:
+        if isinstance(text, bytes):
+            stream.flush()
+            stream.buffer.write(text)
+        else:
+            stream.write(f"{text}\n" if nl else str(text))
         stream.flush()
-        stream = stream.buffer
-    else:
-        text = f"{text}\n" if nl else str(text)
-    stream.write(text)  # type: ignore[arg-type]
-    stream.flush()
+    except OSError as error:
+        _discard(stream)
+        if err:
+            return
+        if isinstance(error, BrokenPipeError):
+            sys.exit(ExitCode.OK)
+        raise input_error(
+            "EATSS-C014",
+            f"standard output cannot be written: {error.strerror or error}",
+            hint="write it to a file on a disk with room, or into a pipe",
+        ) from None
+
+
+@contextmanager
+def telling() -> Iterator[TextIO]:
+    """Yield standard error to write to; what cannot be told is lost."""
+    try:
+        yield sys.stderr
+    except OSError:
+        _discard(sys.stderr)
+
+
+def _discard(stream: TextIO) -> None:
+    """Let what is left go nowhere, else Python tries once more when it ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Say in words in the block that standard output cannot be written.
+    """Have standard streams in the block also where they are closed; they cannot be written then.
 
-    That is ``EATSS-C014``; where its reader has gone (``| head -1``), the process ends quietly and
-    well. What cannot be told on standard error is lost, and the exit code stays what it is.
+    They take the lowest descriptors, so that no file is opened in their place.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be any bytes
-    output = _Watched(sys.stdout or _closed(), _refuse)
-    talk = _Watched(sys.stderr or _closed(), lambda error: None)
-    with redirect_stdout(output), redirect_stderr(talk):
-        try:
-            yield
-        finally:
-            talk.finish()
-            output.finish()
+    with redirect_stdout(sys.stdout or _closed()), redirect_stderr(sys.stderr or _closed()):
+        yield
 
 
 def _closed() -> TextIO:
-    """Return a stream for one that was closed, which cannot be written either.
-
-    It takes the lowest descriptor, so that no file is opened in its place.
-    """
     return os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8", closefd=False)
-
-
-class _Watched:
-    """A text stream that hands the failure to write to a function of its own."""
-
-    def __init__(self, stream: TextIO, failed: Callable[[OSError], None]) -> None:
-        self._stream = stream
-        self._failed = failed
-        self._error: OSError | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        """Write a text."""
-        self._watched(lambda: self._stream.write(text))
-        return len(text)
-
-    def flush(self) -> None:
-        """Hand on what was written."""
-        self._watched(self._stream.flush)
-
-    def finish(self) -> None:
-        """Hand on what was written, unless that has failed: a process may end without doing so."""
-        if self._error is None:
-            self.flush()
-
-    def _watched(self, action: Callable[[], object]) -> None:
-        try:
-            action()
-        except OSError as error:
-            self._error = self._error or error
-            self._discard()
-        if self._error is not None:  # also later: who tries a stream out tells nobody
-            self._failed(self._error)
-
-    def _discard(self) -> None:
-        """Let what is left go nowhere, else Python tries once more when it ends."""
-        with suppress(OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())
-            os.close(nowhere)
-
-
-def _refuse(error: OSError) -> NoReturn:
-    if isinstance(error, BrokenPipeError):
-        sys.exit(ExitCode.OK)
-    raise input_error(
-        "EATSS-C014",
-        f"standard output cannot be written: {error.strerror or error}",
-        hint="write it to a file on a disk with room, or into a pipe",
-    )
 
 
 @contextmanager

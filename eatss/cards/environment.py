@@ -25,7 +25,7 @@ from packaging.version import InvalidVersion
 
 from eatss.base.cache import default_cache
 from eatss.base.compilers import GENERATING, find_nvcc
-from eatss.base.diagnostics import EatssError
+from eatss.base.diagnostics import EatssError, InternalError
 from eatss.base.frozen import frozen
 from eatss.base.shipped import data_directory
 from eatss.base.text import class_and_line
@@ -418,8 +418,8 @@ def _profiles() -> str:
 def _kernels() -> str:
     try:
         folder = data_directory("kernels")
-    except FileNotFoundError as error:
-        raise _NotThereError(str(error)) from None
+    except InternalError as error:
+        raise _NotThereError(error.message) from None
     count = len(list(folder.glob("*.c")))
     if not count:
         raise _NotThereError(f"{folder} has no C file")

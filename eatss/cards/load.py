@@ -100,23 +100,14 @@ def profile_directory() -> Path:
     Raises:
         InternalError: neither is there, so the installation is broken.
     """
-    try:
-        return data_directory("gpu_profiles")
-    except FileNotFoundError as error:
-        raise InternalError(
-            Diagnostic(
-                code="EATSS-G020",
-                message=str(error),
-                hint="install eatss again, or give a profile's file by its path",
-            )
-        ) from None
+    return data_directory("gpu_profiles")
 
 
 def _shipped_files() -> dict[str, Path]:
     """Return the files of eatss, none where they are lost, which ``profile_directory`` tells."""
     try:
         folder = data_directory("gpu_profiles")
-    except FileNotFoundError:
+    except InternalError:
         return {}
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 

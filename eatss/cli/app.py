@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from eatss.base.diagnostics import EatssError, InputError, input_error
 from eatss.base.shipped import MARK, kernel_names, sweep_names
-from eatss.base.streams import page_width
+from eatss.base.streams import echo, page_width
 from eatss.cli.declared import COMMANDS, REQUIRED, Command, Given, Parameter
 from eatss.cli.settings import Settings, in_force
 from eatss.cli.talk import QUIET_HELP, VERBOSE_HELP, Talk, chosen, current
@@ -50,14 +50,14 @@ def run(words: Sequence[str]) -> None:
     eatss = Commands(())
     if "_EATSS_COMPLETE" in os.environ:
         eatss.main(prog_name="eatss")
-    context: Any = {"help_option_names": ["-h", "--help"], "max_content_width": page_width()}
+    context: Any = {"max_content_width": page_width()}
     try:
         with eatss.make_context("eatss", list(words), **context) as made:
             eatss.invoke(made)
     except click.exceptions.Exit as end:
         sys.exit(end.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
+        echo(error.ctx.get_help() if error.ctx else "", err=True)
         sys.exit(InputError.exit_code)
     except click.UsageError as error:
         path = "eatss" if error.ctx is None else error.ctx.command_path
@@ -69,9 +69,26 @@ def run(words: Sequence[str]) -> None:
 class _WithExamples(click.Command):
     """What ends its help with examples as they are typed."""
 
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        """Return what shows the help."""
+        return click.Option(
+            ["--help", "-h"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_help,
+            help="Show this message and exit.",
+        )
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, whose lines are not to be broken."""
         formatter.write(self.epilog or "")
+
+
+def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        echo(ctx.get_help())
+        ctx.exit()
 
 
 class _Command(_WithExamples):

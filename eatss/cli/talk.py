@@ -31,7 +31,7 @@ from eatss.base.diagnostics import (
     input_error,
 )
 from eatss.base.frozen import frozen
-from eatss.base.streams import echo
+from eatss.base.streams import echo, telling
 from eatss.base.text import printable
 
 if TYPE_CHECKING:
@@ -167,13 +167,13 @@ def working(what: str) -> Iterator[Step]:
         ended.set()
         teller.join()
     if talk.verbose:
-        _say(f"{what}: {_time(step.elapsed_s)}")
+        echo(printable(f"{what}: {_time(step.elapsed_s)}"), err=True)
 
 
 def cleared() -> None:
     """Wipe the line of a step."""
     if sys.stderr.isatty():
-        print("\r\x1b[2K", end="", file=sys.stderr, flush=True)  # noqa: T201
+        echo("\r\x1b[2K", err=True, nl=False)
 
 
 def _tell(step: Step, ended: threading.Event, *, draws: bool) -> None:
@@ -184,15 +184,11 @@ def _tell(step: Step, ended: threading.Event, *, draws: bool) -> None:
         if draws:
             wait_s = _REFRESH_S
             line = printable(line)[: shutil.get_terminal_size().columns - 1]
-            print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)  # noqa: T201
+            echo(f"\r\x1b[2K{line}", err=True, nl=False)
         else:
-            _say(f"{line} so far")
+            echo(printable(f"{line} so far"), err=True)
     if draws and wait_s == _REFRESH_S:
         cleared()
-
-
-def _say(line: str) -> None:
-    print(printable(line), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _time(seconds: float) -> str:
@@ -254,7 +250,7 @@ def report_error(error: EatssError, talk: Talk) -> None:
     _print_diagnostics([*error.diagnostics, *notes], as_json=talk.as_json)
     count = sum(one.severity is Severity.ERROR for one in error.diagnostics)
     if not talk.as_json and count > 1:
-        print(f"{count} errors.", file=sys.stderr)  # noqa: T201
+        echo(f"{count} errors.", err=True)
 
 
 def of_the_system(error: Exception) -> InputError | None:
@@ -291,9 +287,10 @@ def _print_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> N
     from eatss.report.diagnostics import diagnostics_json, print_diagnostics  # noqa: PLC0415
 
     if as_json:
-        print(diagnostics_json(diagnostics), file=sys.stderr)  # noqa: T201
+        echo(diagnostics_json(diagnostics), err=True)
     else:
-        print_diagnostics(diagnostics, sys.stderr)
+        with telling() as stream:
+            print_diagnostics(diagnostics, stream)
 
 
 def given_card(gpu: str, device: int | str = 0) -> GpuProfile:

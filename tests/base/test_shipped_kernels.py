@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.base.diagnostics import InputError, InternalError
+from eatss.base.diagnostics import InputError
 from eatss.base.shipped import (
     ShippedKernel,
     data_directory,
@@ -76,15 +76,6 @@ def test_a_misspelt_name_is_told_with_the_nearest(name: str, meant: str) -> None
     hint = caught.value.diagnostics[0].hint or ""
     assert hint.startswith(f"did you mean {meant}")
     assert f"./@{name}" in hint
-
-
-def test_a_broken_installation_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(name: str) -> Path:
-        raise FileNotFoundError(f"eatss is installed without its folder {name}")
-
-    monkeypatch.setattr("eatss.base.shipped.data_directory", lost)
-    with pytest.raises(InternalError, match="EATSS-C018"):
-        located("@gemm")
 
 
 def test_a_kernel_is_selected_for_as_its_file_is() -> None:

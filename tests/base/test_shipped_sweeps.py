@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.base.diagnostics import InputError, InternalError
+from eatss.base.diagnostics import InputError
 from eatss.base.shipped import (
     data_directory,
     kernel_names,
@@ -69,8 +69,7 @@ def test_a_misspelt_name_is_told_with_the_nearest_and_all(name: str) -> None:
         eatss.read_sweep(f"@{name}")
     assert caught.value.code == "EATSS-D001"
     hint = caught.value.diagnostics[0].hint or ""
-    assert hint.startswith("did you mean @gemm")
-    assert ", ".join(f"@{one}" for one in sweep_names()) in hint
+    assert hint.startswith("did you mean @gemm?")
     assert f"./@{name}" in hint
 
 
@@ -101,16 +100,6 @@ def test_eatss_sweep_writes_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         eatss.sweep("@gemm", output="@gemm")
 
 
-@pytest.mark.parametrize(("name", "copies"), [("@mvt", True), ("@mine", False)])
-def test_a_copy_is_advised_of_what_there_is(name: str, *, copies: bool) -> None:
-    with pytest.raises(InputError) as caught:
-        store_of_ones_own(name)
-    hint = caught.value.diagnostics[0].hint or ""
-    assert (f"eatss results merge {name} -o copy.db" in hint) == copies
-    assert hint.count("merge") == copies
-    assert hint.endswith(f"a file of that name is ./{name}")
-
-
 def test_a_file_whose_name_begins_with_the_mark_is_reached_by_its_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,12 +108,3 @@ def test_a_file_whose_name_begins_with_the_mark_is_reached_by_its_path(
     assert command("results", "ls", "./@mine.db").returncode == 0
     assert command("results", "ls", "@mine.db").returncode == 2
     assert eatss.read_sweep(Path("@mine.db")) == eatss.read_sweep("@gemm")
-
-
-def test_a_broken_installation_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(name: str) -> Path:
-        raise FileNotFoundError(f"eatss is installed without its folder {name}")
-
-    monkeypatch.setattr("eatss.base.shipped.data_directory", lost)
-    with pytest.raises(InternalError, match="EATSS-C018"):
-        located_sweep("@gemm")

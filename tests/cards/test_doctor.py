@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import eatss.cards.environment as environment
+from eatss.base.diagnostics import Diagnostic, InternalError
 from eatss.cards.driver import DriverFacts, cards_verdict, driver_verdict, look
 from eatss.cards.environment import (
     Check,
@@ -207,7 +208,8 @@ def test_without_any_command_on_the_path_the_tools_are_optional(
 
 def test_lost_data_folders_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(name: str) -> Path:
-        raise FileNotFoundError(f"eatss is installed without its folder {name}")
+        message = f"eatss is installed without its folder {name}"
+        raise InternalError(Diagnostic(code="EATSS-C018", message=message))
 
     monkeypatch.setattr("eatss.cards.load.data_directory", lost)
     monkeypatch.setattr("eatss.cards.environment.data_directory", lost)

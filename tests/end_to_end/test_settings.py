@@ -81,12 +81,12 @@ def test_a_file_is_named_or_left_out(folder: Path) -> None:
 def test_the_table_of_a_command_goes_before_what_is_for_all(folder: Path) -> None:
     sets(
         folder,
-        'seed = 1\nquiet = true\n[verify]\nseed = 2\n[results.show]\ntop = 3\nwhere = ["i>3"]\n'
+        "seed = 1\nquiet = true\n[verify]\nseed = 2\n[results.show]\ntop = 3\n"
         "[ppcg]\nselect = false\n",
     )
     assert found("verify") == {"seed": "2", "quiet": True}
     assert found("measure") == {"seed": "1", "quiet": True}
-    assert found("results", "show") == {"top": "3", "where": ["i>3"], "quiet": True}
+    assert found("results", "show") == {"top": "3", "quiet": True}
     assert sorted(found("ppcg").values()) == [False, True]
 
 
