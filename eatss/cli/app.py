@@ -9,6 +9,7 @@ import inspect
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -140,6 +141,10 @@ class _Command(_WithExamples):
                     formatter.write_dl(rows)
 
 
+_WHOLE = 1000
+"""Letters of a first sentence that are shown: all of them."""
+
+
 class Commands(_WithExamples, click.Group):
     """``eatss`` itself, or a group of its commands, which are loaded when they are asked for."""
 
@@ -178,17 +183,27 @@ class Commands(_WithExamples, click.Group):
             return _Command(COMMANDS[path])
         return Commands(path) if cmd_name in self.list_commands(ctx) else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of some words, or say which one they may be meant for."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if near := get_close_matches(args[0], self.list_commands(ctx), 1):
+                error.message += f" Did you mean '{near[0]}'?"
+            raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by panels."""
         panels: dict[str, list[tuple[str, str]]] = {}
         names = self.list_commands(ctx)
-        room = formatter.width - 8 - max(map(len, names))
         for name in names:
             path = (*self.path, name)
             panel = next(one.panel for words, one in COMMANDS.items() if words[: len(path)] == path)
             found = self.get_command(ctx, name)
             assert found is not None
-            panels.setdefault(panel, []).append((name, found.get_short_help_str(room)))
+            panels.setdefault(panel, []).append((name, found.get_short_help_str(_WHOLE)))
         for panel, rows in panels.items():
             with formatter.section(panel):
                 formatter.write_dl(rows)
