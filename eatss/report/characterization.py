@@ -341,7 +341,6 @@ def render_roofline(card: CardRoofline, output: str) -> str:
     parts = apart(
         [headed(card.profile.title)],
         [summary],
-        [f"{width}: {_race(machine)}" for width, machine in machines.items()],
         programs,
         measured,
         [] if card.calibrated else [uncalibrated(card.profile.name)],
@@ -386,21 +385,6 @@ _ROWS: tuple[tuple[str, str, Callable[[EnergyRoofline], str]], ...] = (
     ("power limit is reached", "flop/byte", _range),
 )
 """A row of the summary each: what it is, its unit, and its text."""
-
-
-def _race(machine: EnergyRoofline) -> str:
-    """Return what the balances mean for someone who tunes code."""
-    balance = figure(machine.time_balance, 3)
-    if machine.race_to_halt:
-        return (
-            f"race to halt pays: code that arithmetic bounds in time (from {balance} flop/byte) "
-            "reaches at least half of the best efficiency."
-        )
-    return (
-        f"race to halt does not pay everywhere: between {balance} and "
-        f"{figure(machine.half_efficiency_intensity, 3)} flop/byte arithmetic "
-        "bounds the time, yet bytes take most of the energy. There, move less."
-    )
 
 
 _PROGRAM: tuple[tuple[str, Callable[[RooflinePoint], str]], ...] = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -50,19 +49,19 @@ from eatss.report.render import (
 
 _three: Callable[[Any], str] = partial(figure, digits=3)
 
-FIGURES: tuple[tuple[str, str, Callable[[Any], str], Any], ...] = (
-    ("!>ms", "time_s", milliseconds, min),
-    ("!±", "time_estimate", spread, None),
-    ("!>J", "energy_j", figure, min),
-    ("!±", "energy_estimate", spread, None),
-    ("!>W", "power_w", _three, min),
-    ("!>GFLOP/s", "gflops", figure, max),
-    ("!>GFLOP/J", "gflops_per_joule", _three, max),
-    ("!>windows", "windows", lambda windows: str(len(windows) or NONE), None),
+FIGURES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("!>ms", "time_s", milliseconds),
+    ("!±", "time_estimate", spread),
+    ("!>J", "energy_j", figure),
+    ("!±", "energy_estimate", spread),
+    ("!>W", "power_w", _three),
+    ("!>GFLOP/s", "gflops", figure),
+    ("!>GFLOP/J", "gflops_per_joule", _three),
+    ("!>windows", "windows", lambda windows: str(len(windows) or NONE)),
 )
-"""The figures of a measurement: title, field, its text, and which of several is the best."""
+"""The figures of a measurement: title, field, its text."""
 
-_IDLE = (("!>idle W", "idle_power_w", _three, None),)
+_IDLE = (("!>idle W", "idle_power_w", _three),)
 
 _COUNTERS = {
     "dram__bytes_read.sum": "DRAM read",
@@ -132,7 +131,7 @@ def measurement_parts(measurement: Measurement) -> list[RenderableType]:
     parts: list[RenderableType] = [head, _subject(measurement)]
     if measurement.time_s is not None or measurement.energy_j is not None:
         columns = (*FIGURES[:5], *_IDLE, *FIGURES[5:])
-        cells = [text(getattr(measurement, field)) for _, field, text, _ in columns]
+        cells = [text(getattr(measurement, field)) for _, field, text in columns]
         parts.append(listing((title for title, *_ in columns), [map(_dim, cells)], RIGHT))
     failing = "" if measurement.ok else "red"
     lines = (
@@ -326,19 +325,13 @@ def comparison_parts(comparison: Comparison) -> list[RenderableType]:
 
 
 def _figures(measurements: Sequence[Measurement]) -> Table:
-    """Return time, energy, power and rates, a row a variant; the best of each is highlighted."""
+    """Return time, energy, power and rates, a row a variant."""
     rows: list[list[Text]] = [
         [Text(one.variant), Text(_SHORT.get(one.status, "failed"), style=_status(one).style)]
         for one in measurements
     ]
-    for _, field, text, best in FIGURES:
-        values = [getattr(one, field) for one in measurements]
-        good = [v for v, one in zip(values, measurements, strict=True) if one.ok and v is not None]
-        highlighted = best(good) if best is not None and len(good) > 1 else None
-        for row, value, one in zip(rows, values, measurements, strict=True):
-            row.append(_dim(text(value)))
-            if one.ok and highlighted is not None and value == highlighted:
-                row[-1].style = "bold green"
+    for row, one in zip(rows, measurements, strict=True):
+        row += [_dim(text(getattr(one, field))) for _, field, text in FIGURES]
     table = listing(("variant", "!", *(title for title, *_ in FIGURES)), rows, (0, 1, 0, 0))
     table.columns[0].min_width = 9
     return table
@@ -351,18 +344,9 @@ def _ratios(comparison: Comparison) -> Table:
         found = row.measurement
         if found.variant == comparison.baseline:
             continue
-        cells = []
-        for ratio, above, below in (
-            (row.speedup, "green", "red"),
-            (row.energy_ratio, "red", "green"),
-            (row.ppw_ratio, "green", "red"),
-        ):
-            style = ""
-            if ratio is not None and ratio.low is not None and ratio.high is not None:
-                style = above if ratio.low > 1 else below if ratio.high < 1 else ""
-            cells.append(Text(ratio_text(ratio), style=style))
-        known = any((row.speedup, row.energy_ratio, row.ppw_ratio))
-        table.add_row(found.variant, *(cells if known else [_status(found)]))
+        ratios = (row.speedup, row.energy_ratio, row.ppw_ratio)
+        cells = map(ratio_text, ratios) if any(ratios) else [_status(found)]
+        table.add_row(found.variant, *cells)
     return table
 
 
@@ -437,13 +421,6 @@ def _drawn(window: WindowEnergy) -> Iterator[tuple[str, float | None, float | No
             yield f", {share.source}", share.energy_j, share.uncertainty_j
 
 
-_ENOUGH_S = 2.0
-"""Of recorded time: twenty updates of a counter that moves every 100 ms."""
-
-_VAGUE = 0.05
-"""Share of an energy that it may be off before a longer run is advised."""
-
-
 def program_energy_parts(found: ProgramEnergy) -> list[RenderableType]:
     """Return what cards and CPUs drew while a program ran."""
     runs = f" ({found.runs} runs, {found.time_s / found.runs:.4g} s each)" if found.runs > 1 else ""
@@ -470,10 +447,6 @@ def program_energy_parts(found: ProgramEnergy) -> list[RenderableType]:
         for name, one in sources.items()
         for note in _source_notes(one)
     ]
-    if not found.exit_code and any(map(_vague, sources.values())):  # else it failed
-        each_s = max(found.time_s / found.runs, 1e-3)
-        repeat = max(2 * found.runs, math.ceil(_ENOUGH_S / each_s))
-        notes.append(f"run it for longer, as with --repeat {repeat}")
     table = listing(("", "energy", "mean", "peak", "idle before", "updates"), rows)
     return [head, table, *(Text(f"  {note}") for note in dict.fromkeys(notes))]
 
@@ -510,13 +483,6 @@ def _watts(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.4g} W"
 
 
-def _vague(source: Drawn) -> bool:
-    """Return whether a longer run would tell more: a sensor answers, and tells little."""
-    if source.energy_j is None or source.uncertainty_j is None:
-        return source.peak_power_w is not None
-    return source.uncertainty_j > _VAGUE * source.energy_j
-
-
 def _source_notes(source: Drawn) -> Iterator[str]:
     if source.contradiction:
         yield source.contradiction
@@ -525,6 +491,3 @@ def _source_notes(source: Drawn) -> Iterator[str]:
     if source.energy_j is None or source.uncertainty_j is None:
         reasons = [one.reason for one in source.missing if one.what.startswith("energy")]
         yield from (f"no energy: {reason}" for reason in reasons)
-    elif _vague(source):
-        share = source.uncertainty_j / source.energy_j
-        yield f"energy is known to ± {share:.0%} only: {source.meter} moved {source.updates} times"

@@ -303,15 +303,8 @@ def _mean(ratios: Sequence[Ratio]) -> Ratio | None:
     return replace(ratios[0], value=math.exp(logs / len(ratios)), low=None, high=None)
 
 
-_STRIP, _ROOM = 0.04, 0.03
-"""Height of the strip of a window's name, and room above the strips: shares of the axes."""
-
-_MOST = 0.4
-"""Share of the axes that all strips have at most; of many names each is thinner."""
-
-
 def draw_power(found: EnergyMeasurement, ax: Axes | None = None) -> Axes:
-    """Draw the power of every source over time, and below it a strip for each name of windows.
+    """Draw the power of every source over time, and behind it the windows, a colour for each name.
 
     Args:
         found: of a block.
@@ -325,11 +318,11 @@ def draw_power(found: EnergyMeasurement, ax: Axes | None = None) -> Axes:
         from matplotlib import pyplot as plt  # noqa: PLC0415 - optional
 
         _, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-    strips = {
+    windows = {
         one.name: [(run.begin_s, run.begin_s + run.time_s) for run in one.runs]
         for one in found.windows
     }
-    return _draw_power(ax, found.power_traces(), strips, found.time_s)
+    return _draw_power(ax, found.power_traces(), windows, found.time_s)
 
 
 def plot_program(found: ProgramEnergy, path: str | PathLike[str]) -> None:
@@ -358,27 +351,22 @@ def plot_program(found: ProgramEnergy, path: str | PathLike[str]) -> None:
 def _draw_power(
     ax: Axes,
     traces: Sequence[PowerTrace],
-    strips: Mapping[str, Sequence[tuple[float, float]]],
+    windows: Mapping[str, Sequence[tuple[float, float]]],
     end_s: float,
 ) -> Axes:
     colours = cycle(LINES)
     for trace in traces:
         ax.step(trace.time_s, trace.power_w, where="pre", color=next(colours), label=trace.source)
     top_w = 1.1 * (max((float(trace.power_w.max()) for trace in traces), default=0.0) or 1.0)
-    height = min(_STRIP, _MOST / max(1, len(strips)))
-    below = len(strips) * height + (_ROOM if strips else 0.0)
-    ax.set_ylim(bottom=-top_w * below / (1 - below), top=top_w)
-    ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= top_w])
-    for number, (name, spans) in enumerate(strips.items(), start=1):
-        low, colour = (len(strips) - number) * height, next(colours)
+    ax.set_ylim(0.0, top_w)
+    for name, spans in windows.items():
+        colour = next(colours)
         for first, (begin_s, until_s) in enumerate(spans):
-            ax.axvspan(
-                begin_s, until_s, ymin=low, ymax=low + 0.8 * height, color=colour, linewidth=0,
-                label=None if first else name,
-            )  # fmt: skip
+            label = None if first else name
+            ax.axvspan(begin_s, until_s, color=colour, alpha=0.25, linewidth=0, label=label)
     for moment_s in (0.0, end_s):
         ax.axvline(moment_s, color=GREY, linewidth=0.8, linestyle=":")
     ax.set(xlabel="time in s", ylabel="power in W")
-    if traces or strips:
+    if traces or windows:
         ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     return ax

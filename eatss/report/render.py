@@ -6,6 +6,7 @@ import csv
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from html import escape
 from io import StringIO
 from typing import Any, TypeAlias
 
@@ -13,7 +14,6 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.segment import Segment, Segments
 from rich.table import Table as RichTable
-from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from eatss.base.codec import json_text
@@ -110,7 +110,10 @@ def printed(noun: Any, output: str) -> str:
 
 def render(*renderables: RenderableType) -> str:
     """Return what Rich prints as wide as :func:`page_width`, coloured only on a terminal."""
-    terminal = sys.stdout.isatty()
+    return _printed(renderables, width=page_width(), terminal=sys.stdout.isatty())
+
+
+def _printed(parts: Iterable[RenderableType], *, width: int, terminal: bool) -> str:
     buffer = StringIO()
     console = Console(
         file=buffer,
@@ -118,64 +121,24 @@ def render(*renderables: RenderableType) -> str:
         no_color=not terminal,
         highlight=False,
         markup=False,
-        width=page_width(),
-        legacy_windows=False,
-    )
-    for renderable in renderables:
-        console.print(Segments(_harmless(console, renderable)), end="", crop=False)
-    lines = buffer.getvalue().splitlines()
-    return "\n".join(line.rstrip() for line in lines) + "\n"
-
-
-_INK = [
-    (121, 121, 121),  # black
-    (207, 78, 74),  # red
-    (47, 138, 67),  # green
-    (155, 115, 11),  # yellow
-    (59, 119, 217),  # blue
-    (176, 83, 191),  # magenta
-    (14, 134, 145),  # cyan
-    (121, 121, 121),  # white
-]
-"""Each has a contrast above four with a white page and with a dark one (#111)."""
-
-_THEME = TerminalTheme(background=(242, 242, 242), foreground=(0, 0, 0), normal=_INK)
-"""``dim`` is the middle of foreground and background: a grey with the same property."""
-
-_STYLE = (
-    "white-space:pre;overflow-x:auto;line-height:1.35;margin:0;background:none;color:inherit;"
-    "font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
-)
-
-
-def html_of(parts: Iterable[RenderableType]) -> str:
-    """Return parts for a notebook as one element of HTML that needs nothing else."""
-    console = Console(
-        file=StringIO(),
-        record=True,
-        force_terminal=True,
-        color_system="standard",
-        highlight=False,
-        markup=False,
-        width=110,
+        width=width,
         legacy_windows=False,
     )
     for part in parts:
-        console.print(Segments(_harmless(console, part, page_colour=True)), end="")
-    return console.export_html(
-        theme=_THEME, inline_styles=True, code_format=f'<pre style="{_STYLE}">{{code}}</pre>'
-    )
+        console.print(Segments(_harmless(console, part)), end="", crop=False)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
-def _harmless(
-    console: Console, part: RenderableType, *, page_colour: bool = False
-) -> Iterator[Segment]:
-    """Yield text that steers no terminal, in the page's own colour where it has none of its own."""
+def html_of(parts: Iterable[RenderableType]) -> str:
+    """Return parts for a notebook as one element of HTML, in the page's own colour."""
+    text = _printed(parts, width=110, terminal=False)
+    return f'<pre style="white-space:pre;overflow-x:auto">{escape(text)}</pre>'
+
+
+def _harmless(console: Console, part: RenderableType) -> Iterator[Segment]:
+    """Yield text that steers no terminal."""
     for one in console.render(hanging(part)):
-        style = one.style
-        if page_colour and style is not None and style.color is not None and style.color.is_default:
-            style = style.without_color
-        yield one if one.control else Segment(printable(one.text), style)
+        yield one if one.control else Segment(printable(one.text), one.style)
 
 
 MODULE_NOTE = "NVML's power is of the module: GPU, CPU and their memory, not of the GPU alone"

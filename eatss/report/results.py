@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rich.console import RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -38,9 +37,6 @@ _KEY = 8
 _BEST = 10
 """Rows that a notebook shows of a sweep."""
 
-_BESIDE = 30
-"""Characters of values that stand beside the figures in a line of 80."""
-
 
 def summaries_parts(found: Summaries) -> list[RenderableType]:
     """Return what is in stores, one after the other."""
@@ -48,39 +44,16 @@ def summaries_parts(found: Summaries) -> list[RenderableType]:
 
 
 def render_rows(sweep: Sweep, output: str, *, by: Order, top: int | None) -> str:
-    """Return the rows of a sweep, the best first, as ``table`` or ``json``; at most ``top``.
-
-    In the table each card has a list of its own: they are compared with a correction only.
-    """
+    """Return the rows of a sweep, the best first, as ``table`` or ``json``; at most ``top``."""
+    rows = ranked(sweep.rows, by)[:top]
     if output == "json":
-        return json_text(replace(sweep, rows=ranked(sweep.rows, by)[:top]))
-    if not sweep.rows:
+        return json_text(replace(sweep, rows=rows))
+    if not rows:
         return "there is no such row\n"
-    head = render(_head(sweep.identity))
-    cards = sorted({row.card or "" for row in sweep.rows})
-    if len([card for card in cards if card]) < 2:
-        return head + _list(sweep.rows, by, top)
-    for card in cards:
-        own = [row for row in sweep.rows if (row.card or "") == card]
-        head += render("", headed(f"on {card}" if card else "on no card"))
-        head += _list(own, by, top)
-    return head
-
-
-def _list(all_rows: Sequence[Row], by: Order, top: int | None) -> str:
-    """Return a line a row; where there are many values, they stand under the figures."""
-    rows = ranked(all_rows, by)[:top]
-    texts = [_values(row.values) for row in rows]
-    if max(map(len, texts)) <= _BESIDE:
-        table = render(_table(rows))
-    else:
-        table, *lines = render(_table(rows, with_values=False)).splitlines(keepends=True)
-        for line, text in zip(lines, texts, strict=True):
-            table += line + (render(Padding(Text(text), (0, 0, 0, 6))) if text else "")
     notes = ["none was measured"] if all(math.isinf(cost(row, by)) for row in rows) else []
-    if len(rows) < len(all_rows):
-        notes.append(f"and {len(all_rows) - len(rows)} more: --top {len(all_rows)}")
-    return table + (render(*notes) if notes else "")
+    if len(rows) < len(sweep.rows):
+        notes.append(f"and {len(sweep.rows) - len(rows)} more: --top {len(sweep.rows)}")
+    return render(_head(sweep.identity), _table(rows), *notes)
 
 
 def sweep_parts(sweep: Sweep) -> list[RenderableType]:
@@ -106,26 +79,22 @@ def render_variant(sweep: Sweep, rows: Sequence[Row], output: str) -> str:
 
 
 _COLUMNS: tuple[tuple[str, Callable[[Row], str | Text]], ...] = (
-    ("variant", lambda row: row.variant[:_KEY]),
-    (">ms", lambda row: milliseconds(row.time_s)),
-    (">J", lambda row: figure(row.energy_j)),
-    (">GFLOP/s", lambda row: figure(row.gflops)),
-    (">GFLOP/J", lambda row: figure(row.gflops_per_joule, 3)),
+    ("!variant", lambda row: row.variant[:_KEY]),
+    ("!>ms", lambda row: milliseconds(row.time_s)),
+    ("!>J", lambda row: figure(row.energy_j)),
+    ("!>GFLOP/s", lambda row: figure(row.gflops)),
+    ("!>GFLOP/J", lambda row: figure(row.gflops_per_joule, 3)),
 )
 """Columns of the table of a sweep: the title, ``>`` for numbers, and what a row has there."""
 
 
-def _table(rows: Sequence[Row], *, with_values: bool = True) -> Table:
-    """Return a line a row, whatever the width."""
-    columns = [*_COLUMNS, ("", _marks)]
-    if with_values:
-        columns.append(("values", lambda row: Text(_values(row.values))))
-    table = listing(
-        [title for title, _ in columns], ([get(row) for _, get in columns] for row in rows)
-    )
-    for column in table.columns[: len(_COLUMNS)]:
-        column.no_wrap = True
-    return table
+def _table(rows: Sequence[Row]) -> Table:
+    """Return a line a row; cards are named where there are several."""
+    columns = [*_COLUMNS, ("", _marks), ("values", lambda row: Text(_values(row.values)))]
+    if len({row.card for row in rows if row.card}) > 1:
+        columns.insert(1, ("!card", lambda row: row.card or ""))
+    titles = [title for title, _ in columns]
+    return listing(titles, ([get(row) for _, get in columns] for row in rows))
 
 
 def _summary(summary: Summary) -> list[RenderableType]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from eatss.base.shown import energy_text, time_text
 from eatss.report.render import (
     Cell,
     Table,
@@ -24,7 +23,7 @@ from eatss.tune.evaluation import TARGETS, Evaluated, SweepEvaluation, SweepRepo
 from eatss.tune.points import SELECTING, Values
 from eatss.tune.population import Figures, convex_hull, is_choice, known, size_words
 from eatss.tune.rows import Row
-from eatss.tune.standing import TOPS, Choice, ChoiceName, MeanRatios
+from eatss.tune.standing import TOPS, ChoiceName, MeanRatios
 
 LISTED = 100
 """So many of the thriftiest and of the fastest variants are listed; CSV has all."""
@@ -349,12 +348,7 @@ def sentences(found: SweepEvaluation) -> Iterator[str]:
         return
     if sizes := len({one.sizes for one in found.size_study}):
         yield f"{sizes} problem sizes were measured; the choices at each are listed below."
-    yield _fastest(found)
-    yield _thriftiest(found)
     yield from _trade_off(found)
-    for name, who in _WHO.items():
-        if (choice := found.choice(name)) is not None:
-            yield f"{who} {_standing(found, choice)}."
     for check in found.predictions:
         first = check.regrets[0].regret
         order = "" if check.spearman is None else f" (rank correlation {check.spearman:.2f})"
@@ -367,62 +361,8 @@ def sentences(found: SweepEvaluation) -> Iterator[str]:
             "lowers its clocks to stay within the limit: these variants are then slower, and their "
             "energy differs."
         )
-    yield from _cards(found)
-
-
-def _cards(found: SweepEvaluation) -> Iterator[str]:
-    """Yield which cards are left out, and how references drifted."""
-    left = [one for one in found.cards if not one.used]
-    if left:
+    if left := [one for one in found.cards if not one.used]:
         yield f"{len(left)} other cards, with {sum(one.rows for one in left)} rows, are left out."
-    for one in found.cards:
-        drift = one.time_drift
-        if drift is not None and abs(drift.change) > drift.error:
-            yield (
-                f"The reference times of card {one.uuid[:12]} drifted by "
-                f"{100 * drift.change:+.2f} % over the sweep (±{100 * drift.error:.2f})."
-            )
-
-
-_WHO: dict[ChoiceName, str] = {
-    "ours": "The choice of eatss",
-    "paper": "The paper's choice",
-    "default": "The default",
-}
-
-
-def _figures(found: SweepEvaluation, name: ChoiceName) -> Figures | None:
-    choice = found.choice(name)
-    return None if choice is None else choice.figures
-
-
-def _fastest(found: SweepEvaluation) -> str:
-    best, default = _figures(found, "fastest"), _figures(found, "default")
-    assert best is not None  # something was measured
-    performance = f"{figure(best.performance)} {found.performance_unit}"
-    text = f"The fastest variant takes {time_text(best.time_s)} ({performance})"
-    if default is None:
-        return f"{text}."
-    if default.variant == best.variant:
-        return f"{text}: it is the default."
-    times = figure(best.over(default)[0], 3)
-    return f"{text}, {times} times as fast as the default ({time_text(default.time_s)})."
-
-
-def _thriftiest(found: SweepEvaluation) -> str:
-    best, default = _figures(found, "least energy"), _figures(found, "default")
-    if best is None or best.energy_j is None:
-        return "Energy was not measured."
-    text = (
-        f"The variant of least energy takes {energy_text(best.energy_j)} a run "
-        f"({figure(best.efficiency)} {found.efficiency_unit})"
-    )
-    if default is None or default.energy_j is None:
-        return f"{text}."
-    if default.variant == best.variant:
-        return f"{text}: it is the default."
-    saved = figure(100 * (1 - best.energy_j / default.energy_j), 3)
-    return f"{text}, {saved} % less than the default ({energy_text(default.energy_j)})."
 
 
 def _trade_off(found: SweepEvaluation) -> Iterator[str]:
@@ -445,26 +385,6 @@ def _trade_off(found: SweepEvaluation) -> Iterator[str]:
             "Among equally fast variants (within 1 %), energy differs by a factor of up to "
             f"{figure(trade.equal_speed.ratio, 3)}."
         )
-
-
-def _standing(found: SweepEvaluation, choice: Choice) -> str:
-    """Return which place a choice has, and what it takes over the default."""
-    mine, speed, thrift = choice.figures, choice.by_performance, choice.by_efficiency
-    if mine is None or speed is None:
-        return f"has no figures ({choice.reason})"
-    text = f"is number {speed.rank} of {speed.count} by speed"
-    if thrift is not None:
-        text += f" and number {thrift.rank} of {thrift.count} by energy"
-    default = _figures(found, "default")
-    if choice.name == "default" or default is None:
-        return text
-    faster, energy = mine.over(default)
-    text += f": {figure(faster, 3)} times as fast as the default"
-    if energy is not None:
-        text += f", at {figure(energy, 3)} times its energy"
-    if choice.rows > 1:
-        text += f" (the one of least energy of {choice.rows} rows with this role)"
-    return text
 
 
 def _percent(share: float) -> str:

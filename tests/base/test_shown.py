@@ -19,7 +19,7 @@ from eatss.base.shown import Shown, in_lines
 from eatss.building import PpcgBuild
 from eatss.choose.expectation import ProgramExpectation
 from eatss.measurement.energy_meter import EnergyMeter
-from eatss.report.render import _INK, html_of
+from eatss.report.render import html_of
 from eatss.tune.evaluation import evaluate
 from eatss.verify.result import SizeResult, Verification
 from tests.measurement.meters.conftest import FakeNvml
@@ -136,10 +136,8 @@ def test_a_notebook_gets_one_element_that_needs_nothing_else(result: Any) -> Non
     html = result._repr_html_()
     page = parsed(html)
     assert html.startswith("<pre")
-    assert page.seen <= {"pre", "span"}
+    assert page.seen == {"pre"}
     assert len(page.text.splitlines()) >= 2
-    assert "url(" not in html
-    assert "#000000" not in html  # the page's own colour, in the dark too
 
 
 def test_results_are_pickled_as_before() -> None:
@@ -153,30 +151,6 @@ def test_what_a_user_named_is_escaped() -> None:
     assert "\x1b" not in html
     assert parsed(html).text.startswith("<script>alert(1)</script> & \\x1b[2J")
     assert "window <backward>" in parsed(metered()._repr_html_()).text
-
-
-def contrast(one: tuple[int, ...], other: tuple[int, ...]) -> float:
-    """As WCAG 2 defines it."""
-
-    def luminance(colour: tuple[int, ...]) -> float:
-        parts = [v / 255 / 12.92 if v <= 10 else ((v / 255 + 0.055) / 1.055) ** 2.4 for v in colour]
-        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
-
-
-@pytest.mark.parametrize("colour", _INK)
-def test_colours_are_read_on_light_and_on_dark(colour: tuple[int, int, int]) -> None:
-    assert contrast(colour, (255, 255, 255)) >= 4
-    assert contrast(colour, (17, 17, 17)) >= 4
-
-
-def test_dim_text_is_read_on_light_and_on_dark() -> None:
-    html = html_of([Text("x", style="dim")])
-    code = html.partition("color: #")[2][:6]
-    grey = tuple(int(code[at : at + 2], 16) for at in (0, 2, 4))
-    assert min(contrast(grey, (255, 255, 255)), contrast(grey, (17, 17, 17))) >= 4
 
 
 def test_many_parts_are_cut() -> None:

@@ -195,16 +195,6 @@ def test_what_holds_for_all_is_said_once() -> None:
     assert "all measured" in text
 
 
-def test_the_best_of_each_column_is_highlighted_on_a_terminal(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "120")
-    text = render_comparison(SIDES, "table")
-    assert "\x1b[1;32m7.000\x1b[0m" in text
-    assert "\x1b[1;32m14.00\x1b[0m" not in text
-
-
 def test_json_can_be_read_back_and_holds_the_verdicts() -> None:
     verdicts = judge(SIDES, parse_requirements(["energy<=1", "time<=0.1"]))
     document = json.loads(render_comparison(SIDES, "json", verdicts))

@@ -1,4 +1,4 @@
-"""Power over time, drawn: a line a source, a strip for each name of windows."""
+"""Power over time, drawn: a line a source, a colour for each name of windows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FOUND = EnergyMeasurement(
 )  # fmt: skip
 
 
-def test_lines_and_strips_are_named() -> None:
+def test_lines_and_windows_are_named() -> None:
     ax = FOUND.plot(Figure().add_subplot())
     _, labels = ax.get_legend_handles_labels()
     assert labels == ["card 0", "card 1", "forward", "backward"]

@@ -172,11 +172,8 @@ def test_sentences_say_the_numbers_of_a_small_sweep() -> None:
     )
     text = " ".join(sentences(evaluate(made).evaluation))
     assert "3 of 4 variants were measured; 1 failed" in text
-    assert "takes 2.000 ms (1000 GFLOP/s), 2.00 times as fast as the default (4.000 ms)" in text
-    assert "takes 1.000 J a run (2.000 GFLOP/J), 75.0 % less than the default (4.000 J)" in text
     assert "wastes 200 % of energy" in text
     assert "loses 50 % of time" in text
-    assert "number 1 of 3 by speed and number 2 of 3 by energy" in text
 
 
 def test_the_text_fits_80_columns() -> None:

@@ -18,7 +18,7 @@ from eatss.cards import list_profiles, load_profile, profile_from_document
 from eatss.report.cards import render_profile, render_profiles
 from eatss.report.diagnostics import diagnostics_json, diagnostics_text
 from eatss.report.formats import FORMATS
-from eatss.report.render import html_of, listing, render, uncut
+from eatss.report.render import listing, render, uncut
 from tests import offered
 from tests.end_to_end.in_process import eatss
 from tests.end_to_end.in_process import eatss as command
@@ -141,15 +141,10 @@ def test_a_line_that_is_too_wide_goes_on_below_where_it_began(
     assert shown == []
 
 
-def test_colours_and_lines_to_copy_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_to_copy_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
     address = "     https://example.org/" + "x" * 60
     assert render(uncut(address)) == address + "\n"
-    head = Text("kernel0", style="bold")
-    head.append("\n  expected " + "x " * 60, style="red")
-    page = html_of([head])
-    assert re.search(r"bold[^>]*>kernel0<", page)
-    assert len(re.findall(r"^(?:<[^>]*>)* {2}(?:<[^>]*>)*(?:expected|x)", page, re.M)) == 2
 
 
 GEMM = str(data_directory("kernels") / "gemm.c")
