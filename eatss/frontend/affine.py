@@ -35,14 +35,10 @@ from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.scop import AccessKind, SizeCondition
 
 # -- division ----------------------------------------------------------------------------------
-# Reads division and rounding: C's ``/``, ``%``, shifts and bits by a constant, floor and ceil.
+# Reads division and rounding: C's ``/``, ``%`` and shifts by a constant, floor and ceil.
 #
 # C truncates towards zero and isl rounds down; everything that turns one into the other is here.
 # The functions take what reads their operands.
-
-
-_BITWISE = ("&", "|", "^")
-_MAX_RUNS = 4
 
 
 class OperandReader(Protocol):
@@ -56,23 +52,17 @@ class OperandReader(Protocol):
 
 
 def by_constant(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
-    """Read ``/``, ``%``, ``&``, ``|``, ``^``, ``<<`` and ``>>`` with a constant right operand.
+    """Read ``/``, ``%``, ``<<`` and ``>>`` with a constant right operand.
 
     Raises:
         NotAffineError: If the right operand is not a constant, or one C leaves undefined.
     """
     value, right = (reader.value(operand, domain) for operand in node.children)
     amount = reader.algebra.constant_of(right)
-    if amount is None and node.op in _BITWISE:
-        value, amount = right, reader.algebra.constant_of(value)
-        if amount is None:
-            raise NotAffineError(node, f"no operand of '{node.op}' is a constant")
     if amount is None:
         raise NotAffineError(node, f"right operand of '{node.op}' is not a constant")
     if node.op in ("/", "%"):
         return _divide(reader, node, value, amount, domain)
-    if node.op in _BITWISE:
-        return _of_bits(reader, node, value, amount, domain)
     if not 0 <= amount < node.type.bits:
         raise NotAffineError(
             node,
@@ -83,48 +73,6 @@ def by_constant(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
     if node.op == "<<":
         return reader.algebra.scale(value, 1 << amount)
     return reader.algebra.floor_divide(value, 1 << amount)
-
-
-def _of_bits(reader: OperandReader, node: Node, value: Value, mask: int, domain: isl.Set) -> Value:
-    """Read what bits say: ``x | c = x + c - (x & c)``, ``x ^ c = x + c - 2 (x & c)``."""
-    runs = _runs_of_ones(mask)
-    if len(runs) > _MAX_RUNS:
-        raise NotAffineError(node, f"bits of {mask} that are far apart")
-    algebra = reader.algebra
-    common: Value = Poly.constant(0)
-    for low, high in runs:
-        above = value if high is None else low_bits(reader, value, high, domain)
-        common = algebra.add(common, above)
-        if low:
-            common = algebra.add(common, low_bits(reader, value, low, domain), -1)
-    if node.op == "&":
-        return common
-    both = algebra.add(value, mask)
-    return algebra.add(both, common, -1 if node.op == "|" else -2)
-
-
-def _runs_of_ones(mask: int) -> list[tuple[int, int | None]]:
-    """Return where the ones of a number begin and end; those of a negative one have no end."""
-    runs: list[tuple[int, int | None]] = []
-    at = 0
-    while mask not in (0, -1):
-        low = (mask & -mask).bit_length() - 1
-        high = (~(mask >> low) & -~(mask >> low)).bit_length() - 1
-        if mask >> low == -1:
-            break
-        runs.append((at + low, at + low + high))
-        at, mask = at + low + high, mask >> (low + high)
-    if mask < 0:
-        runs.append((at + (mask & -mask).bit_length() - 1, None))
-    return runs
-
-
-def low_bits(reader: OperandReader, value: Value, bits: int, domain: isl.Set) -> Value:
-    """Return ``value mod 2^bits``, which is the value where that is proven to be one of them."""
-    algebra = reader.algebra
-    if reader.ranges.proven(domain, algebra.within(0, value, (1 << bits) - 1)):
-        return value
-    return algebra.modulo(value, 1 << bits)
 
 
 def _divide(
@@ -404,7 +352,7 @@ class AffineReader:
     def _binary(self, node: Node, domain: isl.Set) -> Value:
         if node.op == "*":
             return self._product(node, domain)
-        if node.op in ("/", "%", ">>", "<<", "&", "|", "^"):
+        if node.op in ("/", "%", ">>", "<<"):
             return by_constant(self, node, domain)
         if node.op in _COMPARISONS or node.op in ("&&", "||"):
             return self._truth(node, domain)
@@ -428,10 +376,6 @@ class AffineReader:
         if node.op in ("+", "-"):
             value = self._ring(node.children[0], domain)
             return self.algebra.scale(value, 1 if node.op == "+" else -1)
-        if node.op == "~":
-            value = self.value(node.children[0], domain)
-            ones = -1 if node.type.signed else node.type.maximum
-            return self.algebra.add(ones, value, -1)
         if node.op == "!":
             return self._truth(node, domain)
         raise not_affine(node)
@@ -454,9 +398,7 @@ class AffineReader:
             return self.value(operand, domain)
         value = self._ring(operand, domain)
         fits = source.minimum >= target.minimum and source.maximum <= target.maximum
-        if not target.signed and target.bits < 32 and not fits:
-            return low_bits(self, value, target.bits, domain)
-        if target.signed and not fits:
+        if not fits and (target.signed or target.bits < 32):
             self.ranges.check(node, value, domain)
         return value
 

@@ -620,16 +620,6 @@ def _same(one: Node, other: Node) -> bool:
     )
 
 
-def may_keep(update: Update) -> bool:
-    """Return whether an update may leave what is there, where C may not even look at it."""
-    return any(one.keeps and None in (one.if_true, one.if_false) for one in choices(update))
-
-
-def choices(update: Update) -> list[Choice]:
-    """Return the choices of an update, the outermost first."""
-    return [one for one in _UPDATES.below(update) if isinstance(one, Choice)]
-
-
 class UpdateReader:
     """Reads what one statement stores to ``place``, an element of some type."""
 

@@ -16,12 +16,9 @@ from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Valu
 from eatss.polyhedral.isl_names import (
     coalesced,
     involves_parameter,
-    parameter_is_bounded,
     renamed_parameter,
     without_parameters,
 )
-
-_ENDLESS = "a loop that '!=' ends would not end otherwise"
 
 
 @frozen
@@ -115,48 +112,20 @@ class LoopReader(RegionReader):
             return None
         if increment.kind == "step":
             return 1 if increment.op.endswith("++") else -1
-        if not increment.op:
-            return self._amount_of_sum(increment, variable)
-        sign = {"+": 1, "-": -1}.get(increment.op)
+        sign, amount = increment.op, increment.children[1]
+        if not sign:  # i = i + c says what i += c says, in unsigned types too
+            total = unconverted(amount)
+            if not total.is_binary("+", "-") or (
+                self._of(unconverted(total.children[0])) is not variable
+            ):
+                return None
+            sign, amount = total.op, total.children[1]
         try:
-            value = self._affine.value(increment.children[1], self._algebra.everywhere)
+            value = self._affine.value(amount, self._algebra.everywhere)
         except NotAffineError:
             return None
         constant = self._algebra.constant_of(value)
-        return None if constant is None or sign is None else sign * constant
-
-    def _amount_of_sum(self, increment: Node, variable: Variable) -> int | None:
-        """Read ``i = i + c`` and its like; they say what ``i += c`` says, in unsigned types too."""
-        amount = self._amount_beside_counter(increment.children[1], variable)
-        if amount is not None:
-            return amount
-        self._affine.active[variable] = variable.name
-        try:
-            value = self._affine.value(increment.children[1], self._algebra.everywhere)
-        except NotAffineError:
-            return None
-        finally:
-            del self._affine.active[variable]
-        if not isinstance(value, Poly) or not value.is_linear:
-            return None
-        rest = value.plus(Poly.unknown(variable.name), -1)
-        return rest.constant_value
-
-    def _amount_beside_counter(self, total: Node, variable: Variable) -> int | None:
-        total = unconverted(total)
-        if not total.is_binary("+", "-"):
-            return None
-        left, right = total.children
-        if total.op == "+" and self._of(unconverted(right)) is variable:
-            left, right = right, left
-        if self._of(unconverted(left)) is not variable:
-            return None
-        try:
-            value = self._affine.value(right, self._algebra.everywhere)
-        except NotAffineError:
-            return None
-        constant = self._algebra.constant_of(value)
-        return constant if constant is None or total.op == "+" else -constant
+        return None if constant is None else {"+": constant, "-": -constant}.get(sign)
 
     # -- iterations -----------------------------------------------------------------
 
@@ -175,7 +144,7 @@ class LoopReader(RegionReader):
         try:
             start = self._start_value(header, outer)
             reached = self._from_start(header, name, start, outer)
-            holds = self._end(header, name, start, outer, reached)
+            holds = self._end(header, name, start, reached)
             domain = reached.intersect(holds)
         except NotAffineError as error:
             inside = any(node is error.node for node in header.condition.preorder())
@@ -219,18 +188,19 @@ class LoopReader(RegionReader):
             reached = reached.intersect(on_grid.zero_set())
         return outer.intersect(reached)
 
-    def _end(
-        self, header: Header, name: str, start: Value, outer: isl.Set, reached: isl.Set
-    ) -> isl.Set:
-        """Return where the condition holds, proven to hold for all earlier iterations too."""
-        condition = header.condition
-        if condition.is_binary("!="):
-            return self._not_equal(header, name, start, outer, reached)
+    def _end(self, header: Header, name: str, start: Value, reached: isl.Set) -> isl.Set:
+        """Return where the condition holds, which bounds the counter in its direction."""
         tested = self._tested(header, name, start, reached)
-        holds = self._affine.condition(condition, tested)
-        if not self._ends(header, name, condition, tested):
-            self._prove_end(header, name, reached, holds)
-            self._prove_contiguous(header, name, reached, holds)
+        holds = self._affine.condition(header.condition, tested)
+        if not self._ends(header, name, header.condition, tested):
+            self._refuse(
+                "EATSS-F029",
+                header.condition,
+                f"condition {self._quoted(header.condition)} does not end a loop that "
+                f"counts {'up' if header.step > 0 else 'down'}",
+                "use < or <= when counting up, > or >= when counting down, and put other "
+                "conditions in an if",
+            )
         return holds
 
     def _tested(self, header: Header, name: str, start: Value, reached: isl.Set) -> isl.Set:
@@ -269,82 +239,8 @@ class LoopReader(RegionReader):
             slope = -slope
         return slope * header.step > 0
 
-    def _prove_contiguous(
-        self, header: Header, name: str, reached: isl.Set, holds: isl.Set
-    ) -> None:
-        """Prove that once the condition is false it stays false."""
-        later = self._fresh(name)
-        false_now = reached.subtract(holds)
-        true_later = renamed_parameter(reached.intersect(holds), name, later)
-        gap = self._algebra.add(Poly.unknown(later), Poly.unknown(name), -1)
-        ordered = self._algebra.at_least(self._algebra.scale(gap, header.sign), 1)
-        if not false_now.intersect(true_later).intersect(ordered).is_empty():
-            self._refuse(
-                "EATSS-F029",
-                header.condition,
-                f"condition {self._quoted(header.condition)} may turn true again after "
-                "it was false",
-                "bound the counter with <, <=, > or >=, and put other conditions in an if",
-            )
-
-    def _prove_end(self, header: Header, name: str, reached: isl.Set, holds: isl.Set) -> None:
-        """Prove that the condition does not hold for ever."""
-        runs = reached.intersect(holds)
-        others = without_parameters(runs, (name,))
-        bound = parameter_is_bounded(runs, name, above=header.step > 0)
-        if not bound and not others.is_empty():
-            self._refuse(
-                "EATSS-F029",
-                header.condition,
-                f"condition {self._quoted(header.condition)} does not end a loop that "
-                f"counts {'up' if header.step > 0 else 'down'}",
-                "use < or <= when counting up, > or >= when counting down",
-            )
-
     def _fresh(self, name: str) -> str:
         return self._free(f"{name}_later")
-
-    def _not_equal(
-        self, header: Header, name: str, start: Value, outer: isl.Set, reached: isl.Set
-    ) -> isl.Set:
-        """Read ``i != end`` as ``i < end``, where the counter provably meets the end."""
-        left, right = self._affine.operands(header.condition, reached)
-        if _coefficient(left, name) == 0:
-            left, right = right, left
-        counter = Poly.unknown(name)
-        unit = _coefficient(left, name)
-        if unit not in (1, -1) or _coefficient(right, name) != 0:
-            self._refuse(
-                "EATSS-F029",
-                header.condition,
-                "'!=' is not between the counter and a bound",
-                "use < or >",
-            )
-        rest = self._algebra.add(left, self._algebra.scale(counter, unit), -1)
-        end = self._algebra.scale(self._algebra.add(right, rest, -1), unit)
-        up = header.step > 0
-        gap = self._algebra.add(end, start, -1) if up else self._algebra.add(start, end, -1)
-        distance = self._algebra.add(end, self._algebra.function(start), -1)
-        meets = self._algebra.modulo(distance, abs(header.step)).zero_set()
-        ends = self._algebra.at_least(gap, 0).intersect(meets)
-        if not self._ranges.proven_or_stated(outer, ends, _ENDLESS):
-            sign = "<" if up else ">"
-            self._refuse(
-                "EATSS-F029",
-                header.condition,
-                f"cannot prove that '{header.variable.name}' meets the end of the loop",
-                f"write {header.variable.name} {sign} {self._bound_text(header)}",
-            )
-        if up:
-            return self._algebra.at_least(end, counter, 1)
-        return self._algebra.at_least(counter, end, 1)
-
-    def _bound_text(self, header: Header) -> str:
-        left, right = header.condition.children
-        bound = right
-        if any(self._of(n) is header.variable for n in right.preorder()):
-            bound = left
-        return self._reporter.text(bound)
 
     def _check_type(self, header: Header, name: str, domain: isl.Set) -> None:
         """See that the counter does not leave its type before the loop ends."""

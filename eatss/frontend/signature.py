@@ -8,10 +8,10 @@ from typing import Any
 
 from eatss.frontend import clang
 from eatss.frontend.clang import CursorKind, StorageClass, type_of
-from eatss.frontend.declarations import SymbolTable, Variable, is_variable, shape_of
+from eatss.frontend.declarations import SymbolTable, Variable, shape_of
 from eatss.frontend.refusals import Reporter
 from eatss.frontend.regions import PlacedRegion
-from eatss.frontend.tree import ELEMENTS, WRITES, Kind, Node, read_tree, unconverted
+from eatss.frontend.tree import WRITES, Kind, Node, read_tree, unconverted
 from eatss.polyhedral.expression import Origin
 from eatss.polyhedral.scop import FunctionParameter, ParameterDeclaration
 
@@ -211,8 +211,8 @@ def _named(size: int | Node | None, symbols: SymbolTable) -> list[Variable]:
 # Refuses pointers that visibly may name the memory of another array of the region.
 #
 # Distinct parameters and distinct global pointers are taken not to overlap (as pet and
-# PPCG take it, and as ``restrict`` says). But a pointer that the function sets from another array
-# is followed to where it comes from.
+# PPCG take it, and as ``restrict`` says). But a pointer that the function sets to anything but
+# fresh memory may name any array.
 
 
 def check_aliases(
@@ -224,16 +224,11 @@ def check_aliases(
     arrays = [v for v in symbols.variables if v.role != "counter" and v.first_use is not None]
     if not any(a.shape.through_pointer for a in arrays):
         return
-    known = [(one, _origins(one.declaration, surroundings)) for one in arrays]
-    found = [(one, own, _is_unknown(one.declaration, own, surroundings)) for one, own in known]
-    for (first, own, is_lost), (second, others, is_other_lost) in combinations(found, 2):
+    lost = {one for one in arrays if _may_name_any(one.declaration, surroundings)}
+    for first, second in combinations(arrays, 2):
         if first.first_write is None and second.first_write is None:
             continue
-        if (
-            any(a == b for a in own for b in others)
-            or (is_lost and not second.is_scalar)
-            or (is_other_lost and not first.is_scalar)
-        ):
+        if (first in lost and not second.is_scalar) or (second in lost and not first.is_scalar):
             assert second.first_use is not None
             reporter.error(
                 "EATSS-F024",
@@ -257,88 +252,27 @@ def check_counters(symbols: SymbolTable, surroundings: Surroundings, reporter: R
             )
 
 
-def _is_pointer(declaration: Any) -> bool:
-    return type_of(declaration.type).kind == "pointer"
+def _may_name_any(declaration: Any, surroundings: Surroundings) -> bool:
+    """Return whether a pointer may hold an address that is not one of its own.
 
-
-def _values_of(pointer: Any, surroundings: Surroundings) -> list[Node]:
-    """Return what the function and the declaration of a pointer set it to."""
-    assigned = surroundings.assigned
-    values = [v for target, v, _ in assigned if v is not None and target == pointer]
-    tree = read_tree(pointer)
-    return [*values, *(tree.children[:1] if tree.kind == "variable" else [])]
-
-
-def _origins(declaration: Any, surroundings: Surroundings) -> list[Any]:
-    """Return the declaration and all that its value may come from."""
-    found: list[Any] = []
-    todo = [declaration]
-    while todo:
-        current = todo.pop()
-        if any(current == known for known in found):
-            continue
-        found.append(current)
-        if _is_pointer(current):
-            for value in _values_of(current, surroundings):
-                todo.extend(_pointers_in(value))
-    return found
-
-
-def _is_unknown(declaration: Any, origins: list[Any], surroundings: Surroundings) -> bool:
-    """Return whether a pointer may hold an address that cannot be followed.
-
-    Such as one loaded from memory, returned by a function that does not allocate, or
-    set through a pointer to the pointer. ``restrict`` says that it is alone.
+    ``restrict`` says that it is alone.
     """
-    if declaration.type.is_restrict_qualified():
+    if type_of(declaration.type).kind != "pointer" or declaration.type.is_restrict_qualified():
         return False
-    pointers = [one for one in origins if _is_pointer(one)]
-    if pointers and isinstance(declaration, clang.Member):
-        # may come with a whole structure
-        return declaration.kind is CursorKind.VAR_DECL
-    addressed = surroundings.addressed
-    return any(
-        any(taken == pointer and not is_argument for taken, is_argument in addressed)
-        or any(map(_is_opaque, _values_of(pointer, surroundings)))
-        for pointer in pointers
+    if isinstance(declaration, clang.Member):  # may come with a whole structure
+        return bool(declaration.kind is CursorKind.VAR_DECL)
+    values = [value for target, value, _ in surroundings.assigned if target == declaration]
+    tree = read_tree(declaration)
+    values += tree.children[:1] if tree.kind == "variable" else []
+    set_elsewhere = any(
+        taken == declaration and not is_argument for taken, is_argument in surroundings.addressed
     )
+    return set_elsewhere or not all(map(_is_fresh, values))
 
 
-def _pointers_in(value: Node) -> list[Any]:
-    """Return the arrays and pointers an expression takes addresses from."""
-    found: list[Any] = []
-    under_address: set[int] = set()
-    for node in value.preorder():
-        if node.kind == "address":
-            under_address.update(id(inner) for inner in node.preorder())
-        if node.kind != "name" or not is_variable(node.declaration):
-            continue
-        is_address = node.type.kind in ("pointer", "array")
-        if is_address or id(node) in under_address:
-            found.append(node.declaration)
-    return found
-
-
-def _is_opaque(value: Node) -> bool:
-    """Return whether a pointer's value comes from where it cannot be followed."""
-    todo = [(value, False)]
-    while todo:
-        node, is_addressed = todo.pop()
-        if node.type.is_integer and not is_addressed:
-            continue
-        is_pointer = node.type.kind in ("pointer", "array")
-        if node.kind == "call":
-            if is_pointer and "alloc" not in node.name.lower():
-                return True
-            continue  # its arguments are sizes
-        if node.kind == "member" and (is_pointer or is_addressed):
-            return True
-        if node.kind in ELEMENTS and node.type.kind == "pointer":
-            return True
-        if node.kind == "cast" and is_pointer and node.children[0].type.is_integer:
-            return node.children[0].kind != "int"
-        if node.kind in ("other", "broken") and is_pointer:
-            return True
-        inside = node.kind == "address"
-        todo.extend((child, inside) for child in node.children)
-    return False
+def _is_fresh(value: Node | None) -> bool:
+    """Return whether what a pointer is set to is memory of its own, or none."""
+    if value is None:
+        return False
+    value = unconverted(value, explicit=True)
+    return value.kind == "int" or (value.kind == "call" and "alloc" in value.name.lower())

@@ -28,11 +28,9 @@ from eatss.frontend.expressions import (
     Store,
     Update,
     UpdateReader,
-    choices,
     condition_of,
     guarded,
     mark_index_expressions,
-    may_keep,
     update_of,
 )
 from eatss.frontend.loops import Exits, Header, LoopReader
@@ -46,7 +44,7 @@ from eatss.frontend.refusals import (
 from eatss.frontend.scalars import ScalarValues
 from eatss.frontend.source import RefusedError
 from eatss.frontend.tree import BODIES, WRITES, Kind, Node, chain
-from eatss.frontend.values import Value, same
+from eatss.frontend.values import Value
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.scop import AccessKind
 
@@ -443,7 +441,6 @@ class StatementReader(RegionReader):
             return
         if reader.failed:
             return
-        self._warn_of_kept(reader, update)
         self.statements.append(
             RawStatement(
                 loops=frame.loops,
@@ -455,39 +452,6 @@ class StatementReader(RegionReader):
                 doubtful=self._reporter.doubtful,
                 ppcg_name=self._ppcg_name,
             )
-        )
-
-    def _warn_of_kept(self, reader: ExpressionReader, update: Update) -> None:
-        """Warn of an element that may not be there where its condition does not hold.
-
-        Generated code reads it and stores it as it was. Conditions of scalars that the region does
-        not set decide for a whole nest, whose arrays are given or not used at all.
-        """
-        if not may_keep(update):
-            return
-        write, *others = reader.accesses
-        tests = [one.test for one in choices(update)]
-        first = {id(part) for part in tests[0].preorder()}
-        decided = {id(part) for test in tests for part in test.preorder()}
-        if None not in write.variable.shape.sizes or any(
-            id(one.node) in first
-            and one.variable is write.variable
-            and all(map(same, one.subscripts, write.subscripts))
-            for one in others
-        ):
-            return
-        if all(
-            one.variable.is_scalar and one.variable.first_write is None
-            for one in others
-            if id(one.node) in decided
-        ):
-            return
-        self._reporter.warn(
-            "EATSS-F090",
-            write.node,
-            f"{self._quoted(write.node)} is taken to lie in its array also where "
-            f"{self._quoted(tests[0])} decides that it is not set",
-            f"declare '{write.variable.name}' with its sizes",
         )
 
     def _target(self, reader: ExpressionReader, place: Node, operator: str) -> RawAccess:

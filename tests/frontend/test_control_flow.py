@@ -186,14 +186,6 @@ def test_a_condition_below_a_loop_that_is_refused_is_no_finding(
     assert [one.code for one in found] == ["EATSS-F012"]
 
 
-def test_elements_that_may_not_be_there_are_told(
-    warnings_of: Callable[[str], tuple[Diagnostic, ...]],
-) -> None:
-    assert [w.code for w in warnings_of(LOOP + "if (A[i] > 0) p[i] = 1;")] == ["EATSS-F090"]
-    for body in ("if (A[i] > 0) A[i] = 1;", "if (s > 0) p[i] = 1;", "if (p[i] > 0) p[i] = 1;"):
-        assert not warnings_of(LOOP + body)
-
-
 Outcome = tuple[frozenset[int], frozenset[bool]]
 """What a condition reads, and which values it may have."""
 

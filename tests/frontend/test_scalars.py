@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import and_, or_, xor
 
 import islpy as isl
 import pytest
@@ -95,16 +94,3 @@ def test_scalars_give_linearised_subscripts(only: Only) -> None:
     text = "for (t = 0; t < m; t++) { int at = (i * n + j) * m + t; b[at] = 0; }"
     scop = only(function(f"{LOOP} for (j = 0; j < n; j++) {text}"))
     assert scop.array("b").n_dims == 3
-
-
-@pytest.mark.parametrize("mask", [1, 3, 6, 13, -4, -3, 0])
-@pytest.mark.parametrize("operator", ["&", "|", "^"])
-def test_bits_are_those_of_c(operator: str, mask: int, only: Only) -> None:
-    loop = f"for (int i = -9; i < 9; i++) p[((i {operator} {mask}) & 15) + (~i & 3)] = 0;"
-    scop = only(f"void f(double *p) {{\n#pragma scop\n{loop}\n#pragma endscop\n}}\n")
-    (statement,) = scop.statements
-    bits = {"&": and_, "|": or_, "^": xor}[operator]
-    pairs = "; ".join(f"S0[{i}] -> p[{(bits(i, mask) & 15) + (~i & 3)}]" for i in range(-9, 9))
-    assert statement.write.relation.is_equal(
-        isl.Map.read_from_str(scop.isl_context, f"{{{pairs}}}")
-    )

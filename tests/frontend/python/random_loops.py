@@ -60,7 +60,6 @@ class Writer:
                     f"-({text})",
                     f"({text} if {self.condition(names, 0)} else {other})",
                     f"({text}) - ({other})",
-                    f"({text}) & 3",
                 ]
             )
         return text
