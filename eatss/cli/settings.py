@@ -8,7 +8,7 @@ alone. So do ruff and mypy.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,43 +55,33 @@ class Settings:
             InputError: ``EATSS-C032`` there is no such command or option, ``EATSS-C033`` a value
                 is of another kind than the option takes.
         """
-        known = {path: _by_word(one.parameters()) for path, one in COMMANDS.items()}
-        tables = {path[:at] for path in COMMANDS for at in range(len(path) + 1)}
-        self._check((), self.table, known, tables)
         found: dict[str, Any] = {}
-        for path, options in known.items():
-            own, inner = found, self.table
+        used: set[tuple[str, ...]] = set()
+        words = {word for path in COMMANDS for word in path}
+        for path, command in COMMANDS.items():
+            options = _by_word(command.parameters())
+            words |= options.keys()
+            own, table = found, self.table
             for word in path:
                 own = own.setdefault(word, {})
-                inner = inner[word] if isinstance(inner.get(word), dict) else {}
-            for key, value in (*self.table.items(), *inner.items()):
-                option = options.get(key.replace("_", "-"))
-                if option is not None and not isinstance(value, dict):
-                    own[option.name] = self._value(key, option, value)
+                table = table[word] if isinstance(table.get(word), dict) else {}
+            for place, values in (((), self.table), (path, table)):
+                for key, value in values.items():
+                    option = options.get(key.replace("_", "-"))
+                    if option is not None and not isinstance(value, dict):
+                        used.add((*place, key))
+                        if not place and key.replace("_", "-") in OF_ONE_COMMAND:
+                            message = f"'{key}' is not the same in every command"
+                            hint = "write it into the table of one"
+                            raise self._mistake("EATSS-C033", message, hint)
+                        own[option.name] = self._value(key, option, value)
+        for keys in _leaves(self.table):
+            if keys not in used:
+                name = keys[0] if keys[0] not in words else keys[-1]
+                hint = did_you_mean(name.replace("_", "-"), sorted(words), "choose one of")
+                message = f"nothing of eatss is called '{'.'.join(keys)}'"
+                raise self._mistake("EATSS-C032", message, hint)
         return found
-
-    def _check(
-        self,
-        path: tuple[str, ...],
-        table: Mapping[str, Any],
-        known: Mapping[tuple[str, ...], Mapping[str, Parameter]],
-        tables: set[tuple[str, ...]],
-    ) -> None:
-        """Refuse names that are no option and no command."""
-        having = [one for one in known if one == path or not path]
-        words = {word for one in having for word in known[one]}
-        names = {one[-1] for one in tables if one and one[:-1] == path}
-        for key, value in table.items():
-            word, where = key.replace("_", "-"), " ".join(("eatss", *path))
-            if key in names and isinstance(value, dict):
-                self._check((*path, key), value, known, tables)
-            elif word not in words or isinstance(value, dict):
-                what = "command" if isinstance(value, dict) else "option"
-                hint = did_you_mean(word, sorted(words | names), "choose one of")
-                raise self._mistake("EATSS-C032", f"{where} has no {what} '{key}'", hint)
-            elif not path and word in OF_ONE_COMMAND:
-                message = f"'{key}' is not the same in every command"
-                raise self._mistake("EATSS-C033", message, "write it into the table of one")
 
     def _value(self, key: str, option: Parameter, value: Any) -> Any:
         """Return a value as one types it; paths are relative to the file they stand in."""
@@ -113,6 +103,15 @@ class Settings:
 
     def _mistake(self, code: str, message: str, hint: str | None) -> InputError:
         return input_error(code, f"{self.file}: {message}", hint=hint)
+
+
+def _leaves(table: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the keys that lead to each value."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from ((key, *inner) for inner in _leaves(value))
+        else:
+            yield (key,)
 
 
 def _by_word(parameters: Iterable[Parameter]) -> dict[str, Parameter]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from eatss.base.diagnostics import InputError, input_error
-from eatss.base.frozen import frozen
 from eatss.base.options import Asked, option
 from eatss.base.shipped import MARK, store_of_ones_own
 from eatss.base.streams import echo
@@ -57,25 +56,6 @@ MOST_REASONS = 8
 """So many reasons are told for which variants could not be prepared."""
 
 
-@frozen
-class Made:
-    """What variants are made of; ``given`` are the options that were not left as they are."""
-
-    generation: Generation
-    given: tuple[str, ...]
-
-    def for_card(self, device: int | str) -> Generation:
-        """Return how variants are made, for a card that is known; which ``auto`` is, is said.
-
-        Raises:
-            InputError: there is no such profile, or no card in this machine.
-        """
-        gpu = self.generation.gpu
-        if not isinstance(gpu, str):
-            return self.generation
-        return replace(self.generation, gpu=given_card(gpu, device))
-
-
 def generation_options(
     *,
     gpu: Annotated[
@@ -103,20 +83,11 @@ def generation_options(
         Path | None, of_output(metavar="DIR", help="Keep the programs in this folder.")
     ] = None,
     reading: Asked[ReadingKeywords],
-) -> Made:
-    """Return what variants are made of."""
-    from eatss.cards.this_machine import is_auto  # noqa: PLC0415
+) -> Any:
+    """Return what variants are made of, a ``Generation``."""
     from eatss.tune.generation import Generation  # noqa: PLC0415 - keeps --help fast
 
-    given = {
-        "--gpu": not is_auto(gpu),
-        "--space": space is not None,
-        "--target": target != "cuda",
-        "--ppcg": ppcg is not None,
-        "--ppcg-option": bool(ppcg_options),
-        "--keep": keep is not None,
-    }
-    generation = Generation(
+    return Generation(
         gpu=gpu,
         target=target,
         space=space,
@@ -125,9 +96,10 @@ def generation_options(
         ppcg_arguments=tuple(ppcg_options or ()),
         keep=keep,
     )
-    return Made(
-        generation=generation, given=tuple(name for name, is_given in given.items() if is_given)
-    )
+
+
+_MAKING = ("gpu", "space", "target", "ppcg", "ppcg_options", "keep")
+"""Options of how variants are made."""
 
 
 def sweep(
@@ -150,7 +122,7 @@ def sweep(
             help="The store; gone on with if it is there.",
         ),
     ] = None,
-    made: Annotated[Made, Group(make=generation_options)],
+    generation: Annotated[Any, Group(make=generation_options)],
     searched: Asked[SweepOptions],
     prepare: Annotated[
         Path | None,
@@ -187,16 +159,10 @@ def sweep(
     from eatss.tune.campaign import is_prepared  # noqa: PLC0415 - keeps --help fast
 
     options = searched.made()
-    measured = _given(
-        ("-o", output),
-        ("--counters", options.counters or None),
-    )
-    prepares = _given(("--prepare", prepare))
-    typed = given.typed_options  # settings are no reason to refuse
     if replay is not None:
         if source is not None:
             raise _useless("--replay", "a source")
-        _refuse("--replay", (*made.given, *measured, *prepares), typed)
+        _refuse("--replay", given, *_MAKING, "output", "counters", "prepare")
         from eatss.tune.store import read_sweep  # noqa: PLC0415 - keeps --help fast
 
         budget = searched.fields.get("budget")
@@ -212,17 +178,17 @@ def sweep(
         return
     if source is None:
         raise _missing("a C file, or a folder of --prepare", "eatss sweep FILE.c -o STORE")
-    if is_prepared(source):
-        _refuse("a folder of --prepare", (*made.given, *prepares), typed)
-    if prepare is not None:
-        _refuse("--prepare", measured, typed)
-        _prepare(source, prepare, options, made.for_card(options.device))
-        return
-    if output is None:
+    if output is None and prepare is None:
         raise _missing("the store, -o STORE", f"eatss sweep {source} -o {source.stem}.db")
-    generation = made.generation
-    if not is_prepared(source):
-        generation = made.for_card(options.device)
+    if is_prepared(source):
+        _refuse("a folder of --prepare", given, *_MAKING, "prepare")
+    else:
+        generation = replace(generation, gpu=given_card(generation.gpu, options.device))
+    if prepare is not None:
+        _refuse("--prepare", given, "output", "counters")
+        _prepare(source, prepare, options, generation)
+        return
+    assert output is not None
     _sweep(source, output, options, generation, card, format_)
 
 
@@ -286,19 +252,15 @@ def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Gene
     say(f"measure them where the card is: eatss sweep {place} -o STORE")
 
 
-def _given(*options: tuple[str, object]) -> tuple[str, ...]:
-    """Return the names of options that have a value."""
-    return tuple(name for name, value in options if value is not None)
-
-
-def _refuse(what: str, given: Sequence[str], typed: Sequence[str]) -> None:
+def _refuse(what: str, given: Given, *names: str) -> None:
     """Refuse options that were typed and that something has no use for.
 
     Raises:
         InputError: ``EATSS-W005``.
     """
-    for one in (one for one in given if one in typed):
-        raise _useless(what, one)
+    for name in names:
+        if name in given.typed:
+            raise _useless(what, given.spelled(name))
 
 
 def _useless(what: str, given: str) -> InputError:

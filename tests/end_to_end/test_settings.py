@@ -128,10 +128,15 @@ def test_a_path_is_that_of_the_folder_of_the_file(
 @pytest.mark.parametrize(
     ("text", "code", "message", "hint"),
     [
-        ('gup = "h200"', "C032", "eatss has no option 'gup'", "did you mean gpu?"),
-        ("[selct]\nx = 1", "C032", "eatss has no command 'selct'", "did you mean select?"),
-        ("[select]\nobjectiv = 1", "C032", "eatss select has no option 'objectiv'", "objective?"),
-        ("[results]\ntop = 3", "C032", "eatss results has no option 'top'", ""),
+        ('gup = "h200"', "C032", "nothing of eatss is called 'gup'", "did you mean gpu?"),
+        ("[selct]\nx = 1", "C032", "nothing of eatss is called 'selct.x'", "did you mean select?"),
+        (
+            "[select]\nobjectiv = 1",
+            "C032",
+            "nothing of eatss is called 'select.objectiv'",
+            "objective?",
+        ),
+        ("[results]\ntop = 3", "C032", "nothing of eatss is called 'results.top'", ""),
         ("[select]\nuniform = 1", "C033", "uniform is 1", "true or false"),
         ("[select]\nsplit = [1]", "C033", "split takes one value", "without brackets"),
         ("device = 1", "C033", "'device' is not the same in every command", "table of one"),

@@ -377,7 +377,7 @@ def test_without_a_card_it_says_so(space: Path, tmp_path: Path) -> None:
     ("words", "refused"),
     [
         ((str(GEMM), "--replay", "none.db"), "--replay has no use for a source"),
-        (("--replay", "none.db", "-o", "x.db"), "--replay has no use for -o"),
+        (("--replay", "none.db", "-o", "x.db"), "--replay has no use for --output"),
         (("--replay", "none.db", "--prepare", "x"), "--replay has no use for --prepare"),
         (("--replay", "none.db", "--gpu", "h200"), "--replay has no use for --gpu"),
         ((str(GEMM), "--prepare", "x", "--counters", "2"), "--prepare has no use for --counters"),
