@@ -178,14 +178,15 @@ def sweep(
         return
     if source is None:
         raise _missing("a C file, or a folder of --prepare", "eatss sweep FILE.c -o STORE")
-    if output is None and prepare is None:
+    if prepare is not None:
+        _refuse("--prepare", given, "output", "counters")
+    elif output is None:
         raise _missing("the store, -o STORE", f"eatss sweep {source} -o {source.stem}.db")
     if is_prepared(source):
         _refuse("a folder of --prepare", given, *_MAKING, "prepare")
     else:
         generation = replace(generation, gpu=given_card(generation.gpu, options.device))
     if prepare is not None:
-        _refuse("--prepare", given, "output", "counters")
         _prepare(source, prepare, options, generation)
         return
     assert output is not None
