@@ -87,7 +87,6 @@ class MakerJob:
         folder: Where the folders of programs go.
         ppcg: PPCG, a command or a path.
         ppcg_arguments: Further arguments of it.
-        choices: Selections by the role of variants, each as the text of its JSON document.
     """
 
     source: SourceText
@@ -100,7 +99,6 @@ class MakerJob:
     nvcc: str | None = None
     ppcg: str | None = None
     ppcg_arguments: tuple[str, ...] = ()
-    choices: tuple[tuple[Role, str], ...] = ()
 
 
 RolePoint: TypeAlias = tuple[Role, Configuration | None]

@@ -18,7 +18,7 @@ from eatss.cards import GpuProfile
 from eatss.cards.document import profile_from_document
 from eatss.choose.cuda import expected_of, ranked_cuda
 from eatss.choose.options import SelectOptions
-from eatss.choose.selection import SELECTION, KernelSelection, Selection
+from eatss.choose.selection import KernelSelection, Selection
 from eatss.frontend.options import Reading
 from eatss.lower.recipe import CodeRequest
 from eatss.lower.requests import checked_options
@@ -38,7 +38,7 @@ DEFAULT_TILE = 32
 
 
 @dataclass(frozen=True, slots=True)
-class _Program:
+class Program:
     """A source at some sizes, analysed."""
 
     session: Session
@@ -56,18 +56,14 @@ class CudaMaker:
         self._job = job
         self._profile = profile_from_document(json.loads(job.profile))
         self._choosing = SelectOptions(target="cuda", objective=job.objective)
-        self._programs: dict[Sizes, _Program] = {}
-        self._choices = {role: SELECTION.from_dict(json.loads(text)) for role, text in job.choices}
-        recomputed = next((one.recomputed for one in self._choices.values()), None)
-        source = job.source
-        self._session = Session(source.source, source.reading(), code=True, recomputed=recomputed)
+        self._programs: dict[Sizes, Program] = {}
+        self._session = Session(job.source.source, job.source.reading(), code=True)
         self._bases: dict[tuple[Sizes, SelectOptions], Selection] = {}
 
     def warm(self) -> None:
         """Analyse the program, select its sizes, and load what every variant's fork would load."""
         import_module("eatss.cuda.generate")
-        self._program(())
-        _ = self._session.symbolic
+        _ = self.program(()).session.symbolic
 
     def set_up(self, wanted: Wanted) -> None:
         """Analyse what the variant is of, and select what it begins with, if that is not done."""
@@ -80,9 +76,9 @@ class CudaMaker:
             EatssError: it cannot be made.
         """
         sizes = self._sizes(wanted)
-        program = self._program(sizes)
-        selection = self._chosen(program, wanted)
-        session = self._session  # its code is for any size
+        program = self.program(sizes)
+        selection = self.chosen(wanted)
+        session = self.program(()).session  # its code is for any size
         recipe = session.recipe(selection, self._profile, CodeRequest())
         code = session.generate(recipe, self._profile)
         folder = own_folder(self._job.folder, wanted.variant)
@@ -95,7 +91,7 @@ class CudaMaker:
             decided=decided_text(selection.kernels),
         )
 
-    def _expected(self, program: _Program, selection: Selection) -> Metrics:
+    def _expected(self, program: Program, selection: Selection) -> Metrics:
         """Return what the model expects of a selection, whoever chose it."""
         kernels = [
             replace(
@@ -117,17 +113,18 @@ class CudaMaker:
             if name in known and not isinstance(value, str)
         )
 
-    def _program(self, sizes: Sizes) -> _Program:
+    def program(self, sizes: Sizes) -> Program:
+        """Return the program at values of its parameters, analysed."""
         if sizes not in self._programs:
             sized = self._session
             if sizes:
-                recomputed = self._program(()).session.recomputed  # variants are of one program
+                recomputed = self.program(()).session.recomputed  # variants are of one program
                 reading = sized.reading_at(sizes)
                 sized = Session(sized.c_source, reading, code=True, recomputed=recomputed)
             base = sized.select(self._profile, self._choosing, fuse_rows=False)
             sized = sized.of(base)
             structures = structures_for(sized.analysed, self._profile)
-            self._programs[sizes] = _Program(sized, base, structures)
+            self._programs[sizes] = Program(sized, base, structures)
         return self._programs[sizes]
 
     def _base(self, wanted: Wanted) -> Selection:
@@ -138,11 +135,11 @@ class CudaMaker:
         if wanted.role == "paper":
             choosing["model"] = "paper"
         if not choosing:
-            return self._program(sizes).base
+            return self.program(sizes).base
         options = SelectOptions(target="cuda", **choosing)  # type: ignore[arg-type]
         place = (sizes, options)
         if place not in self._bases:
-            sized = self._program(sizes).session
+            sized = self.program(sizes).session
             self._bases[place] = selected_under(
                 sized.c_source,
                 sized.reading,
@@ -152,10 +149,14 @@ class CudaMaker:
             )
         return self._bases[place]
 
-    def _chosen(self, program: _Program, wanted: Wanted) -> Selection:
+    def chosen(self, wanted: Wanted) -> Selection:
+        """Return what a variant selects.
+
+        Raises:
+            EatssError: its decisions make no layout, or nothing fits the card.
+        """
+        program = self.program(self._sizes(wanted))
         decisions: Point = dict(wanted.decisions)
-        if wanted.role in self._choices and not self._sizes(wanted):
-            return self._choices[wanted.role]
         base = self._base(wanted)
         if wanted.role == "default":
             return default_sizes(program.session, base, program.structures, self._profile)
@@ -227,21 +228,9 @@ def _kernel_text(kernel: KernelSelection) -> str:
         return f"{kernel.name}: one thread"
     sizes = " ".join(f"{loop}={size}" for loop, size in kernel.tile_sizes)
     threads = "×".join(str(size) for _, size in kernel.block)
-    staged = sorted({r.array for r in kernel.references if r.placement == "shared"})
     words = [f"{kernel.name}: {sizes}", f"{threads} threads"]
-    if kernel.spread is not None:
-        spread = kernel.spread
-        words.append(f"sums over {spread.lanes} lanes × {spread.tile} × {spread.chunks} blocks")
-    if kernel.shared_sum is not None:
-        shared = kernel.shared_sum
-        what = "equal shares of the turns" if shared.streamed else "the sum"
-        words.append(f"{what} over {shared.loop} by {shared.blocks} blocks")
-    if staged:
-        words.append(f"{', '.join(staged)} shared")
-    if kernel.warps is None and kernel.stages > 1:
-        words.append(f"{kernel.stages} stages")
-    if kernel.warps is not None:
-        words.append(f"{kernel.warps.instruction} in {kernel.warps.stages} stages")
+    if kernel.instruction is not None:
+        words.append(kernel.instruction)
     return ", ".join(words)
 
 

@@ -22,18 +22,17 @@ from eatss.cards import GpuProfile
 from eatss.cards.document import profile_from_document
 from eatss.choose.cuda import ranked_cuda
 from eatss.choose.options import SelectOptions
-from eatss.choose.selection import SELECTION, KernelSelection, Selection
+from eatss.choose.selection import KernelSelection, Selection
 from eatss.lower.recipe import CodeRequest
-from eatss.lower.structures import structures_for
 from eatss.measurement.options import TileChoice
 from eatss.program.expression import SizePairs
 from eatss.session.session import Session
 from eatss.tune.bound import BoundSpace, bind, check_known_values
 from eatss.tune.derived import Structures, derived_space, kernel_spaces, point_of
 from eatss.tune.document import parsed_space
-from eatss.tune.jobs import MakerJob, RolePoint
+from eatss.tune.jobs import MakerJob, RolePoint, Wanted
 from eatss.tune.layouts import selection_at, short_name
-from eatss.tune.makers import default_sizes, positions, selected_under
+from eatss.tune.makers import CudaMaker, positions
 from eatss.tune.points import (
     CUTS,
     OF_PPCG,
@@ -102,6 +101,7 @@ def cuda_names(
 RANKING_S = 120.0
 """Seconds of the processor that ranking layouts may take beside analysis."""
 
+ROLES: tuple[Role, ...] = ("ours", "default", "paper")
 MOST_SIZES = 16
 MOST_POINTS = 100_000
 """Sizes that each choice is measured at, and points that are looked through for them."""
@@ -121,7 +121,6 @@ class Outline:
         ranked: Points in the model's order, the best first; ``None`` where it has none.
         roles: Points of the choices that variants are set beside; a choice that is no point of the
             space has none.
-        choices: What each of them selects, as JSON, where a maker need not find it again.
         sizes: The sizes of the program that the space goes through, but for its own, at which each
             choice is measured, too.
         warnings: What is to be said of the source.
@@ -132,7 +131,6 @@ class Outline:
     parameters: SizePairs
     ranked: tuple[Configuration, ...] | None
     roles: tuple[RolePoint, ...]
-    choices: tuple[tuple[Role, str], ...] = ()
     sizes: tuple[Sizes, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
 
@@ -158,12 +156,9 @@ def outlined(job: MakerJob, space: Space | None, *, rank: int) -> Outline:
 
 
 def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) -> Outline:
-    text = job.source
-    session = Session(text.source, text.reading(), code=True)
-    choosing = SelectOptions(target="cuda", objective=job.objective)
-    base = session.select(profile, choosing, fuse_rows=False)
-    session = session.of(base)
-    structures = structures_for(session.analysed, profile)
+    maker = CudaMaker(job)
+    program = maker.program(())
+    session, base, structures = program.session, program.base, program.structures
     facts = session.analysed.facts
     parameters = _parameters(session)
     constants = {**card_constants(profile), **dict(parameters)}
@@ -172,19 +167,13 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
     bound.require_points()
     check_decisions(bound, cuda_names(facts, structures, profile, dict(parameters)))
     roles: list[RolePoint] = []
-    choices: list[tuple[Role, str]] = []
-    default = default_sizes(session, base, structures, profile)
-    selections: list[tuple[Role, Selection]] = [("ours", base), ("default", default)]
-    with suppress(EatssError):  # its sizes may not fit the card
-        own = SelectOptions(target="cuda", model="paper")
-        source, recomputed = text.source, session.recomputed
-        paper = selected_under(source, text.reading(), profile, own, recomputed=recomputed)
-        selections.append(("paper", paper))
-    for role, selection in selections:
-        point = dict(point_of(selection, facts, structures, profile))
-        known = set(point) == set(bound.names) and point not in [other for _, other in roles]
-        roles.append((role, point if known else None))
-        choices.append((role, SELECTION.to_text(selection)))
+    for role in ROLES:
+        with suppress(EatssError):  # sizes of the paper's model may not fit the card
+            wanted = Wanted(variant="", values=(), decisions=(), role=role)
+            point = dict(point_of(maker.chosen(wanted), facts, structures, profile))
+            known = set(point) == set(bound.names) and point not in [other for _, other in roles]
+            roles.append((role, point if known else None))
+    choosing = SelectOptions(target="cuda", objective=job.objective)
     if space is None:
         ranked = _ranked_layouts(session, base, structures, profile, choosing, rank)
         points = tuple(point for point in ranked if bound.allows(point) is None)
@@ -203,7 +192,6 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
         parameters=parameters,
         ranked=points,
         roles=tuple(roles),
-        choices=tuple(choices),
         sizes=_sizes_of(bound, parameters),
         warnings=session.warnings,
     )
@@ -236,7 +224,7 @@ def _ppcg(job: MakerJob, profile: GpuProfile, space: Space | None) -> Outline:
         constants=tuple(constants.items()),
         parameters=parameters,
         ranked=_in_order(bound, predicted, PREDICTED_POINTS),
-        roles=(("ours", None), ("default", None), ("paper", None)),
+        roles=tuple((role, None) for role in ROLES),
         sizes=_sizes_of(bound, parameters),
         warnings=session.warnings,
     )

@@ -96,7 +96,6 @@ def of_source(
     )
     budget = options.limited.variants or 1000
     outline = outlined(job, space, rank=min(2 * budget, 4000))
-    job = replace(job, choices=outline.choices)
     bound = bind(outline.space, dict(outline.constants))
     known = dict(outline.parameters)
     varied = tuple(name for name in known if name in bound.names or name in bound.variant)

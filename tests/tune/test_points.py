@@ -56,7 +56,7 @@ def test_a_point_comes_back_from_the_selection_it_decides(name: str, tmp_path: P
     bound = bind(outline.space, dict(outline.constants))
     maker = CudaMaker(made_of)
     maker.warm()
-    program = maker._program(())
+    program = maker.program(())
     facts = program.session.analysed.facts
     refused: list[str] = []
     points = [*(outline.ranked or ())[:3], *bound.sample(8, 0)]
@@ -67,7 +67,7 @@ def test_a_point_comes_back_from_the_selection_it_decides(name: str, tmp_path: P
             decisions=tuple(bound.decisions(point).items()),
         )
         try:
-            selection = maker._chosen(program, wanted)
+            selection = maker.chosen(wanted)
         except InputError as error:
             refused.append(error.code)
             continue
@@ -122,7 +122,7 @@ def chosen(decisions: dict[str, int | str], tmp_path: Path, role: Role = "") -> 
         decisions=tuple(decisions.items()),
         role=role,
     )
-    (kernel,) = maker._chosen(maker._program(()), wanted).kernels
+    (kernel,) = maker.chosen(wanted).kernels
     return kernel
 
 
@@ -196,7 +196,7 @@ def test_variants_at_all_sizes_are_of_the_program_that_is_selected(tmp_path: Pat
     outline = outlined(made_of, None, rank=3)
     assert outline.ranked
     (tmp_path / "out").mkdir()
-    maker = CudaMaker(replace(made_of, choices=outline.choices))
+    maker = CudaMaker(made_of)
     for role, decisions in (("", dict(outline.ranked[-1])), ("paper", {}), ("", {"N": 40})):
         wanted = Wanted(
             variant=f"{role}{len(decisions)}",
