@@ -28,7 +28,7 @@ from eatss.report.render import (
 )
 from eatss.tune.points import Values
 from eatss.tune.population import size_words
-from eatss.tune.replay import Mark, Replay
+from eatss.tune.replay import NEAR, SHARES, Mark, Replay
 from eatss.tune.rows import Best, CardSeen, Identity, Row, Summaries, Summary, Sweep, cost, ranked
 
 _KEY = 8
@@ -201,24 +201,21 @@ _ROLES = {"default": "the default", "paper": "the paper's choice", "ours": "that
 def replay_parts(replay: Replay) -> list[RenderableType]:
     """Return what is told of a replay, part by part."""
     failed = f", {replay.failed} of them failed" if replay.failed else ""
-    head: list[RenderableType] = [headed(f"{replay.program} ({replay.target}) on {replay.card}")]
-    if replay.other_sizes:
-        others = counted(replay.other_sizes, "other size")
-        left = "is" if replay.other_sizes == 1 else "are"
-        head.append(f"At {size_words(replay.sizes) or 'no size'} alone; {others} {left} left out.")
-    head += [
-        f"{replay.variants} variants{failed}; least {replay.objective}"
+    at = f" at {size_words(replay.sizes)}" if replay.sizes else ""
+    head: list[RenderableType] = [
+        headed(f"{replay.program} ({replay.target}) on {replay.card}"),
+        f"{replay.variants} variants{at}{failed}; least {replay.objective}"
         f" {figure(replay.best)} {replay.unit}",
         f"Best found, in % above the least, after a share of {replay.budget}:",
         f"the middle of {counted(len({run.seed for run in replay.runs}), 'seed')}."
-        f" near: variants until within {100 * replay.summaries[0].within:g} %.",
+        f" near: variants until within {100 * NEAR:g} %.",
     ]
     strategies = listing(
-        ("strategy", *(f">{100 * share:g} %" for share in replay.shares), ">near", "runs near"),
+        ("strategy", *(f">{100 * share:g} %" for share in SHARES), ">near", "runs near"),
         (
             (
                 one.strategy,
-                *(_regret(regret.median) for regret in one.regrets),
+                *map(_regret, one.regrets),
                 NONE if one.evaluations_within is None else str(one.evaluations_within),
                 f"{one.reached} of {one.runs}",
             )
@@ -230,22 +227,14 @@ def replay_parts(replay: Replay) -> list[RenderableType]:
         (_ROLES.get(mark.role, mark.role), _regret(mark.regret), _rank(mark, working))
         for mark in replay.marks
     )
-    early = {run.strategy for run in replay.runs if run.ended and len(run.steps) < replay.variants}
-    names = ", ".join(one.strategy for one in replay.summaries if one.strategy in early)
-    first = f"The model's first variant is {_regret(replay.model_top)} % above the least."
-    return apart(
-        head,
-        [strategies],
-        [listing(("variant", ">above", ">rank"), marks)] if replay.marks else [],
-        [] if replay.model_top is None else [first],
-        [f"Ended before the budget was spent: {names}."] if names else [],
-    )
+    listed = [listing(("variant", ">above", ">rank"), marks)] if replay.marks else []
+    return apart(head, [strategies], listed)
 
 
 def _rank(mark: Mark, working: int) -> str:
     if mark.cost is None:
         return "failed"
-    return f"{mark.rank} of {working}" if mark.offered else "not in the space"
+    return "not in the space" if mark.rank is None else f"{mark.rank} of {working}"
 
 
 def _regret(regret: float | None) -> str:

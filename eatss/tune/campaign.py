@@ -354,7 +354,7 @@ class Campaign:
         seconds = self._seconds + ahead_s + kept_s
         joules = self._joules + ahead_j + kept_j
         variants = self._variants if first else 0
-        return self._plan.options.limited.left(variants, seconds, joules) is None
+        return self._plan.options.limited.share(variants, seconds, joules) >= 1
 
     @property
     def _seconds(self) -> float:

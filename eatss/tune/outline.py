@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import count as counting
-from itertools import islice
 from math import inf
 
 from eatss.analysis.facts import KernelFacts
@@ -256,11 +253,7 @@ def _ranked_layouts(
     choosing: SelectOptions,
     rank: int,
 ) -> tuple[Configuration, ...]:
-    """Return the points of the model's best layouts, all kernels together.
-
-    The best of several kernels is the best of each. The others come in the order of the sums of
-    what their kernels cost.
-    """
+    """Return points of the model's best layouts: the best of each kernel, the second, and so on."""
     facts = session.analysed.facts
     options = choosing.for_card(profile)
     own: list[list[tuple[float, KernelSelection]]] = []
@@ -269,32 +262,11 @@ def _ranked_layouts(
         costs = [(_cost((one,), options.objective), one) for one in ranked]
         own.append(sorted(costs, key=lambda one: one[0]) or [(0.0, kernel)])
     points: dict[str, Configuration] = {}
-    for chosen in islice(_sums(own), 4 * rank):
-        at = replace(base, kernels=chosen)
-        point = dict(point_of(at, facts, structures, profile))
+    for at in range(max(map(len, own))):
+        chosen = tuple(one[min(at, len(one) - 1)][1] for one in own)
+        point = dict(point_of(replace(base, kernels=chosen), facts, structures, profile))
         points.setdefault(variant_key(point), point)
-        if len(points) >= rank:
-            break
     return tuple(points.values())
-
-
-def _sums(
-    own: Sequence[Sequence[tuple[float, KernelSelection]]],
-) -> Iterator[tuple[KernelSelection, ...]]:
-    """Yield one of each list, in the order of the sums of their costs."""
-    start = (0,) * len(own)
-    order = counting()
-    heap = [(sum(one[0][0] for one in own), next(order), start)]
-    seen = {start}
-    while heap:
-        _, _, at = heapq.heappop(heap)
-        yield tuple(one[place][1] for one, place in zip(own, at, strict=True))
-        for which in range(len(own)):
-            after = (*at[:which], at[which] + 1, *at[which + 1 :])
-            if after[which] < len(own[which]) and after not in seen:
-                seen.add(after)
-                cost = sum(one[place][0] for one, place in zip(own, after, strict=True))
-                heapq.heappush(heap, (cost, next(order), after))
 
 
 def _cost(kernels: Sequence[KernelSelection], objective: str) -> float:

@@ -12,7 +12,7 @@ from eatss.base.codec import BY_NAME
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown, Tabular, figure
-from eatss.base.targets import MEASURES, Order, SweepTarget
+from eatss.base.targets import MEASURES, ObjectiveName, Order, SweepTarget
 from eatss.measurement.measurement import Measurement, Status
 from eatss.tune.points import Values
 
@@ -271,14 +271,20 @@ def rows_of_variant(sweep: Sweep, beginning: str) -> Rows:
 def cost(row: Row, by: Order) -> float:
     """Return what is to be small: s, J, J·s, or J/GFLOP; infinite if it is not known.
 
-    Failures cost infinitely much, however quickly they came.
+    Failures cost infinitely much, however quickly they came. What is not over 0 was not read.
     """
     if not row.measured:
         return math.inf
     if by != "ppw":
-        return MEASURES[by].of(row.time_s, row.energy_j)
+        return measured_cost(row.time_s, row.energy_j, by)
     per_joule = row.gflops_per_joule
     return 1 / per_joule if per_joule else math.inf
+
+
+def measured_cost(time_s: float | None, energy_j: float | None, by: ObjectiveName) -> float:
+    """Return s, J or J·s of what was read; infinite where it was not."""
+    time_s, energy_j = (one if one is not None and one > 0 else None for one in (time_s, energy_j))
+    return MEASURES[by].of(time_s, energy_j)
 
 
 def ranked(rows: Iterable[Row], by: Order) -> Rows:

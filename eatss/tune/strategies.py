@@ -100,24 +100,10 @@ class Budget:
                 raise input_error("EATSS-T004", f"{one!r} is no budget", hint=_HINT)
         return cls(variants=variants, seconds=seconds, joules=joules)
 
-    def left(self, variants: int = 0, seconds: float = 0.0, joules: float = 0.0) -> Budget | None:
-        """Return what is left when so much was spent; ``None`` where any of it is used up."""
-        if any(used >= limit for limit, used in self._limits(variants, seconds, joules)):
-            return None
-        return Budget(
-            variants=None if self.variants is None else self.variants - variants,
-            seconds=None if self.seconds is None else self.seconds - seconds,
-            joules=None if self.joules is None else self.joules - joules,
-        )
-
-    def over(self, variants: int = 0, seconds: float = 0.0, joules: float = 0.0) -> bool:
-        """Return whether so much is more than it allows."""
-        return any(used > limit for limit, used in self._limits(variants, seconds, joules))
-
     def share(self, variants: int = 0, seconds: float = 0.0, joules: float = 0.0) -> float:
-        """Return how much of it is spent, from 0 to 1: of what is used up first."""
+        """Return how much of it is spent: of what is used up first; over 1 where that was more."""
         spent = self._limits(variants, seconds, joules)
-        return min(1.0, max((used / limit for limit, used in spent), default=0.0))
+        return max((used / limit for limit, used in spent), default=0.0)
 
     def _limits(self, *spent: float) -> list[tuple[float, float]]:
         """Return each limit that there is, and what was spent of it."""

@@ -13,7 +13,6 @@ Greedy local search goes to the best neighbour while one is better, then on from
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from math import inf
@@ -217,10 +216,6 @@ class ListedSpace:
         self.names = tuple(names)
         self._points = {variant_key(point): {n: point[n] for n in self.names} for point in points}
         self._places = {name: self._place(name) for name in self.names}
-        self._lines: dict[tuple[str, str], list[Configuration]] = defaultdict(list)
-        for point in self._points.values():
-            for name in self.names:
-                self._lines[name, _without(point, name)].append(point)
 
     def __len__(self) -> int:
         """How many points there are."""
@@ -243,13 +238,12 @@ class ListedSpace:
     def neighbours(self, point: Point) -> list[Configuration]:
         """Points that differ in one value, nearest first, as values are ordered."""
         found: list[tuple[int, int, int, Configuration]] = []
-        for index, name in enumerate(self.names):
-            places = self._places[name]
-            here = places[_typed(point[name])]
-            for other in self._lines.get((name, _without(point, name)), ()):
-                there = places[_typed(other[name])]
-                if there != here:
-                    found.append((abs(there - here), index, there, dict(other)))
+        for other in self._points.values():
+            differing = [n for n in self.names if _typed(other[n]) != _typed(point[n])]
+            if len(differing) == 1:
+                (name,) = differing
+                here, there = (self._places[name][_typed(one[name])] for one in (point, other))
+                found.append((abs(there - here), self.names.index(name), there, dict(other)))
         return [point for *_, point in sorted(found, key=lambda one: one[:3])]
 
     def _place(self, name: str) -> dict[tuple[str, Value], int]:
@@ -262,10 +256,6 @@ class ListedSpace:
 
 def _typed(value: Value) -> tuple[str, Value]:
     return type(value).__name__, value
-
-
-def _without(point: Point, name: str) -> str:
-    return variant_key({other: value for other, value in point.items() if other != name})
 
 
 class LocalSearch:

@@ -302,18 +302,10 @@ def test_what_is_no_budget_is_refused(text: str) -> None:
     assert caught.value.code == "EATSS-T004"
 
 
-def test_what_is_left() -> None:
-    budget = Budget(variants=10, seconds=60)
-    assert budget.left(variants=4, seconds=20.0, joules=1e9) == Budget(variants=6, seconds=40)
-    assert budget.left(variants=10) is None
-    assert budget.left(seconds=60.5) is None
-    assert Budget().left(variants=10**9) == Budget()
-
-
 def test_the_share_is_of_what_runs_out_first() -> None:
     budget = Budget(variants=10, seconds=60)
     assert budget.share(variants=5, seconds=45) == 0.75
-    assert budget.share(variants=50) == 1
+    assert budget.share(variants=50) == 5
     assert Budget().share(variants=50) == 0
 
 
