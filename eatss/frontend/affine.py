@@ -15,7 +15,6 @@ from eatss.frontend.declarations import SymbolTable, Variable
 from eatss.frontend.refusals import (
     NotAffineError,
     Reporter,
-    has_product,
     not_affine,
     product_of_variables,
 )
@@ -248,7 +247,7 @@ class AffineReader:
                 )  # fmt: skip
             yield
         except NonLinearError:
-            raise self.product_in(node) from None
+            raise product_of_variables(node) from None
         except TooManyPiecesError:
             raise NotAffineError(
                 node, "expression has too many cases", code="EATSS-F009",
@@ -256,14 +255,6 @@ class AffineReader:
             ) from None  # fmt: skip
         finally:
             self._depth -= 1
-
-    def product_in(self, whole: Node) -> NotAffineError:
-        """Return the error for an expression with a product, or with a scalar that is one."""
-        for part in whole.preorder() if not has_product(whole) else ():
-            value = self.scalars.get(variable) if (variable := self._symbols.of(part)) else None
-            if isinstance(value, Poly) and not value.is_linear:
-                return NotAffineError(part, f"'{part.name}' is {value} here")
-        return product_of_variables(whole)
 
     # -- integers -----------------------------------------------------------------
 

@@ -469,23 +469,14 @@ class ExpressionReader(RegionReader):
         variable = self._of(node) if is_name else None
         if variable is not None:
             return variable
-        if node.kind == "name":
-            self._refuse("EATSS-F038", node, f"'{node.name}' is not a variable", "use an array")
         if node.kind == "binary":
             self._check_arithmetic(node)
-        if node.kind == "cast":
+        if node.kind in ("cast", "step"):
             self._refuse(
                 "EATSS-F024",
                 node,
-                "array seen through another type",
-                "declare the array with the shape it is used with",
-            )
-        if node.kind == "step":
-            self._refuse(
-                "EATSS-F024",
-                node,
-                f"pointer arithmetic {self._quoted(node)}",
-                "use subscripts: A[i] instead of *p++",
+                f"pointer arithmetic, or an array seen through another type: {self._quoted(node)}",
+                "declare the array with the shape it is used with, and use subscripts",
             )
         return self._refuse_kind(node)
 

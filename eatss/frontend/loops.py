@@ -9,7 +9,7 @@ import islpy as isl
 from eatss.base.frozen import frozen
 from eatss.frontend.affine import RegionReader
 from eatss.frontend.declarations import Variable, started_by
-from eatss.frontend.refusals import NotAffineError, has_product
+from eatss.frontend.refusals import NotAffineError, has_product, product_of_variables
 from eatss.frontend.source import RefusedError
 from eatss.frontend.tree import WRITES, Node, unconverted
 from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, ValueAlgebra
@@ -59,34 +59,20 @@ class LoopReader(RegionReader):
         return Header(variable=variable, start=first, condition=condition, step=step, body=body)
 
     def _start(self, start: Node) -> tuple[Variable, Node]:
-        form = "write for (i = start; i < end; i++) with one counter"
         name = started_by(start)
-        if name is None:
-            self._refuse(
-                "EATSS-F029", start, "start of the loop is not the assignment of one counter",
-                form,
-            )  # fmt: skip
         variable = self._of(name)
-        if name.kind == "variable" and not name.children:
-            self._refuse("EATSS-F029", start, "counter has no start value", form)
-        if variable is None or not variable.is_scalar:
-            self._refuse("EATSS-F029", start, "counter is not a plain variable", form)
-        element = variable.shape.element
-        if not element.is_integer:
+        if (
+            name is None
+            or variable is None
+            or not variable.is_scalar
+            or not variable.shape.element.is_integer
+            or variable.shape.element.element is None
+            or variable.shape.qualified_volatile
+            or (name.kind == "variable" and not name.children)
+        ):
             self._refuse(
-                "EATSS-F018",
-                name,
-                f"counter '{variable.name}' has type '{element.spelling}'",
-                "use an integer counter",
-            )
-        if variable.shape.qualified_volatile:
-            self._refuse(
-                "EATSS-F040", name, f"counter '{variable.name}' is volatile", "drop 'volatile'"
-            )
-        if element.element is None:
-            self._refuse(
-                "EATSS-F040", name, f"counter '{variable.name}' has type '{element.spelling}'",
-                "use int or long",
+                "EATSS-F029", start, "start of the loop does not set one integer counter",
+                "write for (i = start; i < end; i++) with one counter",
             )  # fmt: skip
         first = name.children[0] if name.kind == "variable" else start.children[1]
         return variable, first
@@ -153,7 +139,7 @@ class LoopReader(RegionReader):
             raise RefusedError from None
         except NonLinearError:
             whole = header.start if has_product(header.start) else header.condition
-            self._reporter.not_affine(self._affine.product_in(whole), whole, "bound")
+            self._reporter.not_affine(product_of_variables(whole), whole, "bound")
             raise RefusedError from None
         except TooManyPiecesError:
             self._refuse(
@@ -248,36 +234,22 @@ class LoopReader(RegionReader):
         after = self._algebra.add(counter, header.step)
         at_least, proven = self._algebra.at_least, self._ranges.proven
         stays = at_least(ctype.maximum, after).intersect(at_least(ctype.maximum, counter))
-        if header.step > 0 and self._ranges.always_leaves(domain, stays):
-            self._refuse(
-                "EATSS-F036",
-                header.condition,
-                f"counter '{header.variable.name}' leaves the range of type '{ctype.spelling}' "
-                "before the loop ends",
-                "use a wider type",
+        if (
+            (header.step > 0 and self._ranges.always_leaves(domain, stays))
+            or (not ctype.signed and header.step < 0 and not proven(domain, at_least(after, 0)))
+            or (not ctype.signed and not proven(domain, at_least(counter, 0)))
+            or (
+                ctype.bits < 32
+                and not self._ranges.proven_or_stated(
+                    domain, self._algebra.within(ctype.minimum, after, ctype.maximum)
+                )
             )
-        if not ctype.signed and header.step < 0 and not proven(domain, at_least(after, 0)):
-            self._refuse(
-                "EATSS-F036",
-                header.condition,
-                f"unsigned counter '{header.variable.name}' may wrap around below zero, "
-                "where the loop does not end",
-                "use a signed counter",
-            )
-        if not ctype.signed and not proven(domain, at_least(counter, 0)):
-            self._refuse(
-                "EATSS-F036",
-                header.start,
-                f"unsigned counter '{header.variable.name}' may start below zero",
-                "use a signed counter",
-            )
-        if ctype.bits < 32 and not self._ranges.proven_or_stated(
-            domain, self._algebra.within(ctype.minimum, after, ctype.maximum)
         ):
             self._refuse(
                 "EATSS-F036",
                 header.condition,
-                f"counter '{header.variable.name}' may leave the range of type '{ctype.spelling}'",
+                f"counter '{header.variable.name}' may leave the range of type '{ctype.spelling}' "
+                "before the loop ends",
                 "use int or long",
             )
 

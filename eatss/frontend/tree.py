@@ -102,7 +102,6 @@ class Node:
     value: int | float | None = None
     declaration: Any = None
     implicit: bool = False
-    depth: int = 0
     pure_index: bool = False
     is_inlined: bool = False  # of the body of a function; it stands where that is called
 
@@ -111,12 +110,6 @@ class Node:
         """Byte offsets ``[start, end)`` in the main file, macros not expanded."""
         extent = self.cursor.extent
         return extent.start.offset, extent.end.offset
-
-    @property
-    def line_and_column(self) -> tuple[int, int]:
-        """Line and column (in bytes) clang gives for the node."""
-        start = self.cursor.extent.start
-        return start.line, start.column
 
     def preorder(self) -> Iterator[Node]:
         """Walk the subtree, parents first, in source order; no recursion."""
@@ -170,16 +163,15 @@ def read_tree(cursor: Any) -> Node:
     Parentheses, and conversions that do not change the scalar type, are left out.
     """
     root: list[Node] = []
-    stack: list[tuple[Any, list[Node], int]] = [(cursor, root, 0)]
+    stack: list[tuple[Any, list[Node]]] = [(cursor, root)]
     while stack:
-        current, siblings, depth = stack.pop()
+        current, siblings = stack.pop()
         node, children = _read(current)
         if node is None:
-            stack.append((children[0], siblings, depth))
+            stack.append((children[0], siblings))
             continue
-        node.depth = depth
         siblings.append(node)
-        stack.extend((child, node.children, depth + 1) for child in reversed(children))
+        stack.extend((child, node.children) for child in reversed(children))
     return root[0]
 
 

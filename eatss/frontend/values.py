@@ -36,14 +36,6 @@ from eatss.polyhedral.isl_names import (
 class Poly(Terms[int]):
     """A polynomial with integer coefficients; no zero coefficients are kept."""
 
-    def __str__(self) -> str:
-        text = ""
-        for monomial, coefficient in sorted(self.terms.items(), key=lambda term: -len(term[0])):
-            factors = [str(abs(coefficient))] * (abs(coefficient) != 1 or not monomial)
-            sign = (" - " if coefficient < 0 else " + ") if text else "-" * (coefficient < 0)
-            text += sign + "*".join([*factors, *monomial])
-        return text or "0"
-
     @classmethod
     def unknown(cls, name: str) -> Poly:
         """Build a single unknown."""

@@ -220,39 +220,6 @@ def test_a_choice_is_a_reduction_if_its_order_does_not_matter(
         assert found == ("max" if larger else "min",)
 
 
-@pytest.mark.samples(6)
-@pytest.mark.parametrize(
-    ("update", "target", "term", "found"),
-    [
-        ("t[i] = fmaxf(t[i], a[i][j]);", "float", "float", ("fmaxf",)),
-        ("t[i] = fmin(fmin(a[i][j], t[i]), b[j]);", "double", "double", ("fmin",)),
-        # widened and narrowed again: what is stored is one of the values
-        ("t[i] = fmax(t[i], a[i][j]);", "float", "double", ("fmax",)),
-        # each step narrows the target, the first one too
-        ("t[i] = fmaxf(t[i], a[i][j]);", "double", "float", ()),
-        ("t[i] = fmax(t[i], a[i][j]);", "int", "int", ()),
-        ("t[i] = max(t[i], a[i][j]);", "int", "int", ("max",)),
-        ("t[i] = a[i][j] > t[i] ? a[i][j] : t[i];", "double", "float", ("max",)),
-        ("t[i] = a[i][j] * b[j] > t[i] ? a[i][j] * b[j] : t[i];", "double", "double", ("max",)),
-        # another value is compared than is stored, or the target in another way
-        ("t[i] = a[i][j] > t[i] ? b[j] : t[i];", "double", "double", ()),
-        ("t[i] = a[i][j] > b[j] ? a[i][j] : t[i];", "double", "double", ()),
-        ("t[i] = a[i][j] > t[i] + 1 ? a[i][j] : t[i];", "int", "int", ()),
-        ("t[i] = a[i][j] != t[i] ? a[i][j] : t[i];", "int", "int", ()),
-        ("t[i] = a[i][j] + t[i] > t[i] ? a[i][j] + t[i] : t[i];", "int", "int", ()),
-        ("t[i] *= a[i][j];", "unsigned", "unsigned", ("*",)),
-        ("t[i] &= a[i][j];", "long", "int", ("&",)),
-        ("t[i] ^= a[i][j] + b[j];", "unsigned long", "unsigned long", ("^",)),
-        ("t[i] += a[i][j];", "int", "float", ()),  # each step rounds down
-        ("t[i] = a[i][j] > t[i] ? a[i][j] : t[i];", "int", "float", ()),
-    ],
-)
-def test_types_and_terms_of_reductions(
-    update: str, target: str, term: str, found: tuple[str, ...], tmp_path: Path
-) -> None:
-    assert operators(update, tmp_path, target=target, term=term) == found
-
-
 # -- Footprints equal counting the elements one by one.
 
 

