@@ -1,7 +1,7 @@
-"""The wording of what is wrong with a profile.
+"""Profile documents (plain JSON or TOML types) to ``GpuProfile`` and back.
 
-pydantic says which rule a value breaks; this says it in the user's terms, with the
-place in the file and what to write instead. Codes:
+TOML files and plain documents go through the same validation. pydantic says which rule a value
+breaks; here that is said in the user's terms, with the place in the file and what to write instead:
 
 ========== =====================================================
 EATSS-G006 unknown key
@@ -13,27 +13,15 @@ EATSS-G011 a source or note that leads nowhere
 EATSS-G012 a schema version that this eatss does not read
 ========== =====================================================
 
-Where in a TOML text a key stands, so that a finding can point at it.
-
-``tomllib`` keeps no positions. This reads lines only: table headers, keys at the
-start of a line, and keys inside an inline table on that line. Where a text is
-written in a way this does not follow, the nearest enclosing table is the answer,
-and no answer is a possible answer.
-
-Profile documents (plain JSON or TOML types) to ``GpuProfile`` and back.
-
-TOML files and plain documents go through the same validation; a finding
-about a file also says where in the file. ``eatss.cards.document`` words the findings.
-
-What must hold between the figures of one card.
-
-Each entry of ``ORDERED`` says that one figure is at most another, and why. The
-list is data, so that a profile with several faults is told all of them.
+``tomllib`` keeps no positions. Where in a text a key stands is found by its lines: table headers,
+keys at the start of a line, and keys inside an inline table on that line. Where a text is written
+in a way this does not follow, the nearest enclosing table is the answer, or there is none.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
@@ -123,45 +111,31 @@ def _place(line: str, number: int, start: int, end: int, file: str) -> Place:
     return Place(span=span, source_line=line)
 
 
-TOP_LEVEL_KEYS = (
-    "schema_version",
-    "name",
-    "title",
-    "aliases",
-    "architecture",
-    "compute_capability",
-    "figures",
-    "sources",
-    "notes",
-    "calibration",
+_KEYS = (
+    *("schema_version", "name", "title", "aliases", "architecture", "compute_capability"),
+    *("figures", "sources", "notes", "calibration", "url", "value", "source"),
+    *(*FIGURES, *Calibration.__dataclass_fields__, *Coefficient.__dataclass_fields__),
 )
-_CALIBRATION_KEYS = tuple(Calibration.__dataclass_fields__)
-_COEFFICIENT_KEYS = tuple(Coefficient.__dataclass_fields__)
+"""Every key that a profile may have somewhere."""
 
-_RANGE_WORDS = {
+_RANGES = {
     "greater_than": ("gt", "more than"),
     "greater_than_equal": ("ge", "at least"),
     "less_than": ("lt", "less than"),
     "less_than_equal": ("le", "at most"),
 }
-_WANTED = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "string_type": "a text",
-    "string_too_short": "a text that is not empty",
-    "list_type": "a list",
-    "dict_type": "a table",
-    "model_type": "a table",
-}
-_UNITS = {
-    "_bytes": 'in bytes, or as a text with a unit: "192 KiB"',
-    "_mhz": "in MHz",
-    "_gb_s": "in GB/s (10^9 bytes a second)",
-    "_gflops": "in GFLOP/s",
-    "_w": "in watts",
-}
+_HINTS = (
+    ("_bytes", 'is given in bytes, or as a text with a unit: "192 KiB"'),
+    ("_mhz", "is given in MHz"),
+    ("_gb_s", "is given in GB/s (10^9 bytes a second)"),
+    ("_gflops", "is given in GFLOP/s"),
+    ("_w", "is given in watts"),
+    ("source", "is a key of [sources]; every figure names its own"),
+    ("compute_capability", 'is written as "9.0"'),
+    ("name", "has lower-case letters, digits and . _ - only"),
+    ("aliases", "are names of lower-case letters, digits and . _ - only"),
+)
+"""What keys with these endings hold."""
 
 
 @frozen
@@ -193,78 +167,31 @@ def from_pydantic(detail: Mapping[str, Any], origin: Origin) -> Diagnostic:
 
 def _word(detail: Mapping[str, Any], path: tuple[str, ...]) -> tuple[str, str, str | None]:
     kind, value, context = detail["type"], _show(detail["input"]), detail.get("ctx", {})
-    dotted = ".".join(path)
-    wording: tuple[str, str, str | None]
-    match kind:
-        case _ if detail["input"] is None and path[0] == "figures" and path[-1] == "value":
-            # as JSON can say, and TOML cannot: an unknown figure is left out
-            absent = f"leave out {path[1]} if no source gives it"
-            return "EATSS-G008", f"{dotted} is null", absent
-        case "missing":
-            return _missing(path)
-        case "extra_forbidden":
-            return _unknown_key(path)
-        case "literal_error":
-            message = f"{dotted} is {value}; this eatss reads {SCHEMA_VERSION}"
-            wording = ("EATSS-G012", message, f"schema_version = {SCHEMA_VERSION}")
-        case "size" | "size_unit":
-            hint = f"write {context['instead']}" if "instead" in context else _unit_hint(path)
-            wording = ("EATSS-G008", f"{dotted} = {value} {detail['msg']}", hint)
-        case "string_pattern_mismatch":
-            wording = ("EATSS-G008", f"{dotted} = {value} is not understood", _form_hint(path))
-        case _ if kind in _RANGE_WORDS:
-            key, words = _RANGE_WORDS[kind]
-            message = f"{dotted} = {value}, but a card has {words} {context[key]:.15g}"
-            wording = ("EATSS-G009", message, _unit_hint(path))
-        case _:
-            message = f"{dotted} must be {_WANTED.get(kind, detail['msg'])}, not {value}"
-            wording = ("EATSS-G008", message, _type_hint(kind, path, value))
-    return wording
+    dotted, hint = ".".join(path), _hint(path)
+    if kind == "missing":
+        where = f" in {'.'.join(path[:-1])}" if path[1:] else ""
+        if path[0] == "figures" and not path[2:]:
+            hint = f'{path[-1]} = {{ value = …, source = "…" }}'
+        return "EATSS-G007", f"{path[-1]} is missing{where}", hint
+    if kind == "extra_forbidden":
+        return "EATSS-G006", f"unknown key {dotted}", did_you_mean(path[-1], _KEYS) or None
+    if kind == "literal_error":
+        said = f"{dotted} is {value}; this eatss reads {SCHEMA_VERSION}"
+        return "EATSS-G012", said, f"schema_version = {SCHEMA_VERSION}"
+    if kind in _RANGES:
+        key, words = _RANGES[kind]
+        said = f"{dotted} = {value}, but a card has {words} {context[key]:.15g}"
+        return "EATSS-G009", said, hint
+    if "instead" in context:
+        hint = f"write {context['instead']}"
+    said = "it has to be a table" if kind in ("model_type", "dict_type") else detail["msg"]
+    return "EATSS-G008", f"{dotted} = {value}: {said}", hint
 
 
-def _missing(path: tuple[str, ...]) -> tuple[str, str, str | None]:
-    *table, key = path
-    where = f" in {'.'.join(table)}" if table else ""
-    hint = None
-    if key == "source":
-        hint = "every figure names its source, a key of [sources]"
-    elif table == ["figures"]:
-        hint = f'{key} = {{ value = …, source = "…" }}'
-    return "EATSS-G007", f"{key} is missing{where}", hint
-
-
-def _unknown_key(path: tuple[str, ...]) -> tuple[str, str, str | None]:
-    known: tuple[str, ...] = TOP_LEVEL_KEYS
-    if path[0] == "calibration" and len(path) > 1:
-        known = _CALIBRATION_KEYS if len(path) == 2 else _COEFFICIENT_KEYS
-    elif len(path) == 2:
-        known = FIGURES
-    elif len(path) > 2:
-        known = ("title", "url") if path[0] == "sources" else ("value", "source")
-    hint = did_you_mean(path[-1], known, "known here")
-    return "EATSS-G006", f"unknown key {'.'.join(path)}", hint
-
-
-def _form_hint(path: tuple[str, ...]) -> str:
-    if path[-1] == "compute_capability":
-        return 'write it as "9.0"'
-    if path[0] in ("name", "aliases"):
-        return "a name has lower-case letters, digits and . _ - only"
-    return "write it without control characters"
-
-
-def _type_hint(kind: str, path: tuple[str, ...], value: str) -> str | None:
-    if kind == "model_type" and path[0] == "figures":
-        return f'{path[-1]} = {{ value = {value}, source = "…" }}'
-    return _unit_hint(path)
-
-
-def _unit_hint(path: tuple[str, ...]) -> str | None:
-    for part in path:
-        for ending, words in _UNITS.items():
-            if part.endswith(ending):
-                return f"{part} is given {words}"
-    return None
+def _hint(path: tuple[str, ...]) -> str | None:
+    return next(
+        (f"{part} {words}" for part in path for end, words in _HINTS if part.endswith(end)), None
+    )
 
 
 def _show(value: object) -> str:
@@ -310,6 +237,29 @@ def contradictions(figures: Mapping[str, float]) -> Iterator[tuple[str, str]]:
     for field in WHOLE_WARPS:
         if warp and field in figures and figures[field] % warp:
             yield field, f"{said[field]} is not a multiple of {said['threads_per_warp']}"
+
+
+_SYNTAX_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+def parsed_toml(text: str, label: str, code: str) -> dict[str, Any]:
+    """Return what a TOML text holds.
+
+    Raises:
+        InputError: of the given code, with the place where it is no TOML.
+    """
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        found = _SYNTAX_PLACE.search(str(error))
+        line, column = len(text.splitlines()), 1
+        if found is not None and found[1] is not None:
+            line, column = int(found[1]), int(found[2])
+        place = place_at(text, line, column, label)
+        message = f"not valid TOML: {_SYNTAX_PLACE.sub('', str(error))}"
+    raise InputError(
+        Diagnostic(code=code, message=message, span=place.span, source_line=place.source_line)
+    )
 
 
 _MOST_FINDINGS = 20

@@ -18,7 +18,6 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -30,20 +29,12 @@ from eatss.base.extensions import Registry
 from eatss.base.files import read_regular
 from eatss.base.shipped import data_directory
 from eatss.cards.card_names import ENTRY_POINTS, shipped_names
-from eatss.cards.document import Origin, place_at
 from eatss.cards.profile import GpuProfile
 
 _KIND = "profile"
 
 MAX_FILE_BYTES = 1 << 20
 """A profile has about 3 kB; a larger file is a mistake."""
-
-MAX_KEY_PARTS = 32
-"""A profile's keys have three parts; tomllib takes minutes for one of thousands."""
-
-_PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
-LONG_KEY = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_KEY_PARTS},}}")
-SYNTAX_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 def named_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
@@ -183,32 +174,9 @@ def _read_version(path: Path, mtime_ns: int, size: int) -> GpuProfile:
 
 def _parsed(path: Path, text: str) -> GpuProfile:
     """Read the text of a profile, which takes as long as the rest of a command that knows all."""
-    import tomllib  # noqa: PLC0415 - what is kept needs none
+    from eatss.cards.document import Origin, parsed_toml, profile_from_document  # noqa: PLC0415
 
-    long_key = LONG_KEY.search(text)
-    if long_key is not None:
-        start = long_key.start()
-        message = f"a key of more than {MAX_KEY_PARTS} parts is none of a profile"
-        line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
-        raise _syntax_error(path, text, line, column, message)
-    try:
-        document = tomllib.loads(text)
-    except RecursionError:
-        message = f"{path} is nested too deeply for a profile"
-        raise input_error("EATSS-G005", message) from None
-    except tomllib.TOMLDecodeError as error:
-        message, line, column = str(error), len(text.splitlines()), 1
-        found = SYNTAX_PLACE.search(message)
-        if found is not None:
-            message = message[: found.start()]
-            if found[1] is not None:
-                line, column = int(found[1]), int(found[2])
-        raise _syntax_error(path, text, line, column, f"not valid TOML: {message}") from None
-    except ValueError as error:  # a number of 5000 digits
-        message = f"{path} holds a number that no card can have: {error}"
-        raise input_error("EATSS-G005", message) from None
-    from eatss.cards.document import profile_from_document  # noqa: PLC0415 - needs pydantic
-
+    document = parsed_toml(text, str(path), "EATSS-G005")
     return profile_from_document(document, Origin(label=str(path), text=text))
 
 
@@ -231,12 +199,3 @@ def _text(path: Path) -> str:
 def _unreadable(path: Path, error: Exception) -> InputError:
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return input_error("EATSS-G002", f"cannot read the profile {path}: {reason}")
-
-
-def _syntax_error(path: Path, text: str, line: int, column: int, message: str) -> InputError:
-    place = place_at(text, line, column, str(path))
-    return InputError(
-        Diagnostic(
-            code="EATSS-G005", message=message, span=place.span, source_line=place.source_line
-        )
-    )

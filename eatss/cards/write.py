@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import floor, log10
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,6 @@ from eatss.base.text import BYTES_OF_UNIT
 from eatss.cards.document import calibration_to_document, profile_to_document
 from eatss.cards.profile import COEFFICIENTS, FIGURES_IN_WORDS, Calibration, GpuProfile
 
-_HEADER = re.compile(r"\s*\[")
-_CALIBRATION = re.compile(r"\s*\[\s*calibration\s*[.\]]")
 _HEAD = """\
 A GPU profile of eatss. Edit it and give its path: eatss select FILE.c --gpu ./{name}.toml
 Units stand in the names. Sizes are bytes, or a text such as "192 KiB" (1024-based).
@@ -48,30 +45,9 @@ def profile_text(profile: GpuProfile, calibration: Calibration, text: str | None
         text: a TOML of the profile; all of it but the table ``[calibration]`` stays as it is,
             comments too. A new text is made if not given.
     """
-    kept = tomlkit.dumps(_document(profile)) if text is None else text
-    lines = kept.splitlines(keepends=True)
-    first, last = _calibration_lines(lines)
-    before, after = "".join(lines[:first]), "".join(lines[last:])
-    if first == last and before.strip():
-        before = before.rstrip("\n") + "\n\n"
-    made = tomlkit.document()
-    made["calibration"] = _calibration(calibration)
-    return before + tomlkit.dumps(made).rstrip() + "\n" + after
-
-
-def _calibration_lines(lines: Sequence[str]) -> tuple[int, int]:
-    """Return where the tables of a calibration begin and end; the end of all where there are none.
-
-    Comments and blank lines after the last key belong to what follows.
-    """
-    headers = [n for n, line in enumerate(lines) if _HEADER.match(line)]
-    own = [n for n in headers if _CALIBRATION.match(lines[n])]
-    if not own:
-        return len(lines), len(lines)
-    last = next((n for n in headers if n > own[-1]), len(lines))
-    while not lines[last - 1].strip() or lines[last - 1].lstrip().startswith("#"):
-        last -= 1
-    return own[0], last
+    document = _document(profile) if text is None else tomlkit.parse(text)
+    document["calibration"] = _calibration(calibration)
+    return tomlkit.dumps(document)
 
 
 def write_profile(path: Path, profile: GpuProfile, calibration: Calibration) -> None:
@@ -83,8 +59,8 @@ def write_profile(path: Path, profile: GpuProfile, calibration: Calibration) -> 
     try:
         there = path.read_bytes().decode("utf-8") if path.is_file() else None
         write_whole(path, profile_text(profile, calibration, there).encode())
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise input_error("EATSS-C009", f"cannot write {path}: {reason}") from None
 
 

@@ -8,10 +8,6 @@ less than 95 % where windows scatter by more than half the target: 93 % at the t
 windows that scatter by 1 %, 91 % at 2 %; where time and energy both have to be narrow, 94 % at
 either (``benchmarks/interval_coverage.py``, 3 to 22 windows).
 
-Quantiles of Student's t distribution, of whole degrees of freedom.
-
-SciPy has them for any. Here it is done without, since a machine that measures may have only NumPy.
-
 Where a measurement comes from: hashes of source and options.
 """
 
@@ -24,12 +20,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
-from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from scipy.special import stdtrit
 
 from eatss.base.codec import encode
 from eatss.base.frozen import frozen
@@ -322,43 +318,6 @@ def _rate(flops: int | None, divisor: float | None, divisor_name: str) -> tuple[
     return flops / divisor / 1e9, ""
 
 
-_HALVINGS = 60
-"""Of an interval of π/2: the last is below the spacing of its numbers."""
-
-
-@lru_cache
-def two_sided_quantile(confidence: float, freedom: int) -> float:
-    """Return the number that ``|t|`` stays below with the probability ``confidence``.
-
-    The probability is a finite sum in sine and cosine of ``θ = atan(t / √freedom)``
-    (Abramowitz and Stegun, 26.7.3 and 26.7.4), and grows with it.
-
-    Args:
-        confidence: from 0 to below 1.
-        freedom: degrees of freedom, at least 1.
-    """
-    low, high = 0.0, math.pi / 2
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if _probability(middle, freedom) < confidence:
-            low = middle
-        else:
-            high = middle
-    return math.sqrt(freedom) * math.tan((low + high) / 2)
-
-
-def _probability(angle: float, freedom: int) -> float:
-    """Return the probability that ``|t|`` is below ``√freedom · tan(angle)``."""
-    sine, cosine = math.sin(angle), math.cos(angle)
-    odd = freedom % 2
-    steps = np.arange(1 + odd, freedom - 2 + odd, 2)  # each term is the one before × n/(n + 1) cos²
-    factors = np.concatenate(([1.0], steps / (steps + 1) * cosine**2))
-    total = float(np.cumprod(factors).sum())
-    if not odd:
-        return sine * total
-    return 2 / math.pi * (angle + (sine * cosine * total if freedom > 1 else 0.0))
-
-
 def mean_estimate(values: Sequence[float], confidence: float) -> Estimate:
     """Return the mean of at least one value and its interval, which needs two."""
     mean = float(np.mean(values))
@@ -366,7 +325,7 @@ def mean_estimate(values: Sequence[float], confidence: float) -> Estimate:
     if count < 2:
         return Estimate(mean=mean, low=None, high=None, count=count)
     error = float(np.std(values, ddof=1)) / math.sqrt(count)
-    half = two_sided_quantile(confidence, count - 1) * error
+    half = float(stdtrit(count - 1, (1 + confidence) / 2)) * error
     return Estimate(mean=mean, low=mean - half, high=mean + half, count=count)
 
 

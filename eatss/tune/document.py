@@ -6,7 +6,6 @@ All findings about a document come at once, each with its place in the file.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Iterator as Iterating
 from graphlib import CycleError, TopologicalSorter
@@ -15,8 +14,7 @@ from typing import Any
 from eatss.base.diagnostics import Diagnostic, InputError, did_you_mean, input_error
 from eatss.base.files import read_regular
 from eatss.base.frozen import frozen
-from eatss.cards.document import Origin, finding, place_at
-from eatss.cards.load import LONG_KEY, MAX_KEY_PARTS, SYNTAX_PLACE
+from eatss.cards.document import Origin, finding, parsed_toml
 from eatss.tune.expressions import LARGEST, Expression, Place, name_fault, parse_expression
 from eatss.tune.iterators import GENERATORS, Dimension
 from eatss.tune.points import RANGE, Filter, Generated, Iterator, Listed, Range, Space, Value
@@ -215,27 +213,7 @@ def space_from_text(text: str, source: str) -> Space:
     Raises:
         InputError: as :func:`read_space`.
     """
-    line, column = len(text.splitlines()), 1
-    long_key = LONG_KEY.search(text)
-    if long_key is not None:
-        line = text.count("\n", 0, long_key.start()) + 1
-        message = f"a key of more than {MAX_KEY_PARTS} parts is none of a space"
-    else:
-        try:
-            return space_from_document(tomllib.loads(text), source, text=text)
-        except RecursionError:
-            raise input_error("EATSS-S001", f"{source} is nested too deeply for a space") from None
-        except ValueError as error:
-            message = f"not valid TOML: {SYNTAX_PLACE.sub('', str(error))}"
-            found = SYNTAX_PLACE.search(str(error))
-            if found is not None and found[1] is not None:
-                line, column = int(found[1]), int(found[2])
-    place = place_at(text, line, column, source)
-    raise InputError(
-        Diagnostic(
-            code="EATSS-S001", message=message, span=place.span, source_line=place.source_line
-        )
-    )
+    return space_from_document(parsed_toml(text, source, "EATSS-S001"), source, text=text)
 
 
 def space_from_document(document: Mapping[str, Any], source: str = "", *, text: str = "") -> Space:

@@ -232,11 +232,9 @@ def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
             read_space(tmp_path / name)
         assert raised.value.code == "EATSS-S001"
     (tmp_path / "deep.toml").write_text("a = " + "[" * 5000)
-    (tmp_path / "long.toml").write_text(".".join("a" * 5000) + " = 1")
-    for name in ("deep.toml", "long.toml"):
-        with pytest.raises(InputError) as raised:
-            read_space(tmp_path / name)
-        assert raised.value.code == "EATSS-S001"
+    with pytest.raises(InputError) as raised:
+        read_space(tmp_path / "deep.toml")
+    assert raised.value.code == "EATSS-S001"
 
 
 def test_the_space_of_beast_contains_its_table_ii() -> None:
