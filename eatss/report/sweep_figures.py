@@ -32,7 +32,6 @@ from eatss.tune.evaluation import (
     TARGETS,
     Correlation,
     Evaluated,
-    Mover,
     Target,
     correlation,
     most_telling,
@@ -43,7 +42,6 @@ from eatss.tune.population import (
     Population,
     convex_hull,
     fastest,
-    is_text,
     of_role,
     pareto_front,
     thriftiest,
@@ -155,7 +153,7 @@ def _metrics(one: Evaluated) -> Iterator[SweepFigure]:
                 axes=partial(correlation_bars, related, target=target, movers=evaluation.movers),
             )
     for name in most_telling(related, SPLITS) if found.has_energy else ():
-        side = counter_words(name) if is_text(name) else f"{counter_words(name)} above its mean"
+        side = f"{counter_words(name)} above its mean"
         yield SweepFigure(
             name=f"split-at-mean-of-{_file_name(name)}",
             caption=f"Variants with {side} beside the others.",
@@ -326,7 +324,7 @@ def correlation_bars(
     axes: Axes | None = None,
     *,
     target: Target = "performance",
-    movers: Sequence[Mover] = (),
+    movers: Sequence[str] = (),
 ) -> Axes:
     """Draw Pearson's coefficients with a target and their 95 % intervals, from -1 to +1.
 
@@ -348,7 +346,7 @@ def correlation_bars(
     )  # fmt: skip
     axes.plot([one.spearman for one in shown], y, "o", color=BLACK, markersize=3, label="Spearman")
     axes.set_yticks(y, [counter_words(one.metric) for one in shown], fontsize=8)
-    bold = {counter_words(one.metric) for one in movers}
+    bold = {counter_words(one) for one in movers}
     for label in axes.get_yticklabels():
         if label.get_text() in bold:
             label.set_fontweight("bold")
@@ -366,14 +364,14 @@ def metric_split(
 ) -> tuple[Axes, ...]:
     """Draw performance and efficiency over a metric, and over each other, split at its mean.
 
-    A text is there or not. Three panels: [BEAST, Fig. 9].
+    Three panels: [BEAST, Fig. 9].
     """
     first, second, third = panels = tuple(axes or new_figure(9.6, 3.5).subplots(1, 3))
     x = found.column(metric)
     factor, unit = speeds(found)
     speed, thrift = found.performance * factor, found.efficiency
-    mean, words, text = float(np.nanmean(x)), counter_words(metric), is_text(metric)
-    names = ("others", words) if text else (f"{words} up to its mean", f"{words} above its mean")
+    mean, words = float(np.nanmean(x)), counter_words(metric)
+    names = (f"{words} up to its mean", f"{words} above its mean")
     for name, side, colour, mark in (
         (names[0], x <= mean, GREEN, "o"),
         (names[1], x > mean, VERMILION, "s"),
@@ -386,11 +384,8 @@ def metric_split(
     finished(second, "", words, thrift_label)
     finished(third, "", speed_label, thrift_label)
     for panel in panels:
-        if panel is third or not text:
-            panel.locator_params(axis="x", nbins=5)
-        else:
-            panel.set_xticks([0, 1], ["no", "yes"])
-        if panel is not third and not text:
+        panel.locator_params(axis="x", nbins=5)
+        if panel is not third:
             panel.axvline(mean, color=BLACK, linewidth=0.8, linestyle="--")
     third.figure.legend(
         *third.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False,

@@ -60,8 +60,7 @@ class Correlation:
     """How a metric goes with a target over ``samples`` variants.
 
     ``low`` and ``high`` bound Pearson's coefficient with 95 % confidence, by Fisher's
-    transformation. The p-values are of no correlation at all, of this metric alone: of twenty
-    metrics without any, one has a p-value under 0.05.
+    transformation.
     """
 
     metric: str
@@ -70,24 +69,7 @@ class Correlation:
     pearson: float
     low: float
     high: float
-    pearson_p: float
     spearman: float
-    spearman_p: float
-
-
-@frozen
-class Mover:
-    """A metric that stands elsewhere for efficiency than for performance; ranks from 1.
-
-    ``clear`` says that the intervals of the two coefficients do not overlap.
-    """
-
-    metric: str
-    performance: float
-    efficiency: float
-    rank_by_performance: int
-    rank_by_efficiency: int
-    clear: bool
 
 
 def correlation(metric: str, x: Floats, target: Target, y: Floats) -> Correlation | None:
@@ -108,9 +90,7 @@ def correlation(metric: str, x: Floats, target: Target, y: Floats) -> Correlatio
         pearson=float(linear.statistic),
         low=float(interval.low),
         high=float(interval.high),
-        pearson_p=float(linear.pvalue),
         spearman=float(ranked.statistic),
-        spearman_p=float(ranked.pvalue),
     )
 
 
@@ -136,29 +116,19 @@ def of_target(found: tuple[Correlation, ...], target: Target) -> tuple[Correlati
     return tuple(one for one in found if one.target == target)
 
 
-def movers(found: tuple[Correlation, ...]) -> tuple[Mover, ...]:
+def movers(found: tuple[Correlation, ...]) -> tuple[str, ...]:
     """Return metrics by how much their coefficient changes from performance to efficiency.
 
     Only those are movers that change by more than half the width of the wider of both intervals.
     """
-    thrift = {one.metric: (k, one) for k, one in enumerate(of_target(found, "efficiency"), 1)}
-    listed = []
-    for at_speed, a in enumerate(of_target(found, "performance"), 1):
-        at_thrift, b = thrift.get(a.metric, (0, a))
-        if abs(a.pearson - b.pearson) > max(a.high - a.low, b.high - b.low) / 2:
-            listed.append(
-                Mover(
-                    metric=a.metric,
-                    performance=a.pearson,
-                    efficiency=b.pearson,
-                    rank_by_performance=at_speed,
-                    rank_by_efficiency=at_thrift,
-                    clear=a.high < b.low or b.high < a.low,
-                )
-            )
-    return tuple(
-        sorted(listed, key=lambda one: (-abs(one.performance - one.efficiency), one.metric))
-    )
+    thrift = {one.metric: one for one in of_target(found, "efficiency")}
+    changes = {}
+    for a in of_target(found, "performance"):
+        b = thrift.get(a.metric, a)
+        change = abs(a.pearson - b.pearson)
+        if change > max(a.high - a.low, b.high - b.low) / 2:
+            changes[a.metric] = change
+    return tuple(sorted(changes, key=lambda metric: (-changes[metric], metric)))
 
 
 def most_telling(found: tuple[Correlation, ...], count: int) -> tuple[str, ...]:
@@ -217,7 +187,7 @@ class SweepEvaluation(Shown):
     choices: tuple[Choice, ...]
     trade_off: TradeOff | None
     correlations: tuple[Correlation, ...]
-    movers: tuple[Mover, ...]
+    movers: tuple[str, ...]
     split_study: tuple[SplitBar, ...]
     size_study: tuple[SizePoint, ...]
     predictions: tuple[PredictionCheck, ...]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from eatss.base.frozen import frozen
 from eatss.measurement.counters import DURATION
 from eatss.measurement.measurement import Status
-from eatss.tune.points import Value, Values
+from eatss.tune.points import Values
 from eatss.tune.rows import Role, Row, Sizes, Sweep
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -62,11 +62,8 @@ class Population:
         return population(row for row in self.rows if (row.energy_j or 0) > 0)
 
     def column(self, name: str) -> Floats:
-        """Return a metric or a value of the space by name; NaN where a row has none.
-
-        ``warps=none`` is 1 where the value of ``warps`` is this text, and 0 where it is another.
-        """
-        found = np.array([_number(row, name) for row in self.rows], dtype=float)
+        """Return a metric or a numeric value of the space by name; NaN where a row has none."""
+        found = np.array([_numbers(row).get(name, np.nan) for row in self.rows], dtype=float)
         return np.where(np.isfinite(found), found, np.nan)
 
 
@@ -113,19 +110,9 @@ def is_choice(values: Values) -> bool:
     return "role" in dict(values)
 
 
-def is_text(column: str) -> bool:
-    """Tell whether a column is of a text, ``warps=none``: 1 where it is there, and 0."""
-    return "=" in column
-
-
 def explaining_names(rows: Population) -> tuple[str, ...]:
-    """Return the metrics and values that vary, as columns; no predictions, no outcomes.
-
-    A value that is a text has a column for each text, or one alone where there are two: that of the
-    one that is not ``none``, else of the later one.
-    """
+    """Return the metrics and numeric values that vary; no predictions, no outcomes."""
     names = dict.fromkeys(name for row in rows.rows for name in _numbers(row))
-    names |= dict.fromkeys(_text_names(rows.rows))
     return tuple(
         name
         for name in names
@@ -147,32 +134,6 @@ def size_words(sizes: Sizes) -> str:
 def _numbers(row: Row) -> dict[str, float]:
     values = {name: float(value) for name, value in row.values if isinstance(value, int | float)}
     return {**values, **dict(row.metrics)}
-
-
-def _number(row: Row, name: str) -> float:
-    known = _numbers(row).get(name)
-    if known is not None:
-        return known
-    own, _, text = name.partition("=")
-    value = dict(row.values).get(own)
-    return float(value == text) if isinstance(value, str) else np.nan
-
-
-def _text_names(rows: Sequence[Row]) -> list[str]:
-    """Return ``name=text`` of the values that are texts; not where nearly each row has its own."""
-    seen: dict[str, dict[Value, None]] = {}
-    for row in rows:
-        for name, value in row.values:
-            if isinstance(value, str) and name != "role":
-                seen.setdefault(name, {})[value] = None
-    listed = []
-    for name, found in seen.items():
-        texts = list(found)
-        if len(texts) == 2:
-            texts = [text for text in texts if text != "none"][-1:]
-        if 2 * len(found) <= len(rows):
-            listed += [f"{name}={text}" for text in texts]
-    return listed
 
 
 def _mean_power(row: Row) -> float | None:
@@ -308,22 +269,6 @@ def pareto_front(x: Floats, y: Floats) -> tuple[int, ...]:
     return tuple(found[::-1])
 
 
-def section(hull: Sequence[int], x: Floats, y: Floats, at_x: float) -> tuple[float, float] | None:
-    """Return the lowest and the highest ``y`` of a hull on the vertical line at ``at_x``."""
-    if not hull or not min(x[list(hull)]) <= at_x <= max(x[list(hull)]):
-        return None
-    found: list[float] = []
-    for a, b in zip(hull, (*hull[1:], hull[0]), strict=True):
-        low, high = sorted((x[a], x[b]))
-        if low <= at_x <= high:
-            if x[a] == x[b]:
-                found += [float(y[a]), float(y[b])]
-            else:
-                share = (at_x - x[a]) / (x[b] - x[a])
-                found.append(float(y[a] + share * (y[b] - y[a])))
-    return min(found), max(found)
-
-
 @frozen
 class AlphaRange:
     """The point that is best for every ``α`` from ``low`` to ``high``."""
@@ -413,7 +358,7 @@ class EqualSpeed:
 
 @frozen
 class TradeOff:
-    """The fastest against the thriftiest variant, and the hull that encloses all.
+    """The fastest against the thriftiest variant.
 
     Attributes:
         energy_wasted: Energy of the fastest over the least, minus 1.
@@ -421,11 +366,8 @@ class TradeOff:
         right_of_vertical: Variants with more performance than the thriftiest.
         above_horizontal: Variants with more efficiency than the fastest.
         upper_right: Variants with both.
-        efficiency_at_thriftiest: Lowest and highest efficiency of the hull on the vertical line.
-        performance_at_fastest: Lowest and highest performance on the horizontal line.
         equal_speed: The widest spread of energy among measured variants, ``None`` where no two are
             equally fast.
-        hull: Variants at the corners, counterclockwise from the slowest.
         pareto: Variants that no other beats in both, by rising performance.
         weighted: Which variant has the least weighted loss, from energy alone to time alone.
     """
@@ -435,10 +377,7 @@ class TradeOff:
     right_of_vertical: int
     above_horizontal: int
     upper_right: int
-    efficiency_at_thriftiest: tuple[float, float]
-    performance_at_fastest: tuple[float, float]
     equal_speed: EqualSpeed | None
-    hull: tuple[str, ...]
     pareto: tuple[str, ...]
     weighted: tuple[Weighted, ...]
 
@@ -482,22 +421,14 @@ def trade_off(everything: Population) -> TradeOff | None:
         return None
     high = fastest(found)
     speed, thrift = found.performance, found.efficiency
-    hull = convex_hull(speed, thrift)
     right, above = speed > speed[low], thrift > thrift[high]
-    at_thriftiest = section(hull, speed, thrift, float(speed[low]))
-    at_fastest = section(hull, thrift, speed, float(thrift[high]))
-    assert at_thriftiest is not None
-    assert at_fastest is not None
     return TradeOff(
         energy_wasted=float(found.energy_j[high] / found.energy_j[low] - 1),
         time_lost=float(found.time_s[low] / found.time_s[high] - 1),
         right_of_vertical=int(right.sum()),
         above_horizontal=int(above.sum()),
         upper_right=int((right & above).sum()),
-        efficiency_at_thriftiest=at_thriftiest,
-        performance_at_fastest=at_fastest,
         equal_speed=equal_speed_spread(speed, found.energy_j),
-        hull=tuple(found.rows[k].variant for k in hull),
         pareto=tuple(found.rows[k].variant for k in pareto_front(speed, thrift)),
         weighted=tuple(
             _weighted(found, one) for one in weighted_winners(found.time_s, found.energy_j)

@@ -197,7 +197,7 @@ class Regret:
 class PredictionCheck:
     """How ``predicted_time_s`` or ``predicted_energy_j`` does over ``samples`` variants.
 
-    ``spearman`` is the rank correlation, with its p-value. ``ratio`` is the median of predicted
+    ``spearman`` is the rank correlation. ``ratio`` is the median of predicted
     over measured, ``low`` and ``high`` its quartiles. ``pick`` is the variant that the model
     prefers.
     """
@@ -205,7 +205,6 @@ class PredictionCheck:
     objective: Objective
     samples: int
     spearman: float | None
-    spearman_p: float | None
     ratio: float
     low: float
     high: float
@@ -236,7 +235,6 @@ def check_prediction(found: Population, objective: Objective) -> PredictionCheck
         objective=objective,
         samples=int(both.size),
         spearman=None if ranked is None else float(ranked.statistic),
-        spearman_p=None if ranked is None else float(ranked.pvalue),
         ratio=float(middle),
         low=float(low),
         high=float(high),

@@ -129,7 +129,6 @@ def test_coefficients_are_those_of_their_definitions(seed: int, count: int, mixe
     ranks = [stats.rankdata(one) for one in (x, y)]
     assert found.spearman == pytest.approx(np.corrcoef(*ranks)[0, 1])
     assert found.low <= found.pearson <= found.high
-    assert found.pearson_p == pytest.approx(stats.linregress(x, y).pvalue, abs=1e-9)
 
 
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
@@ -172,8 +171,7 @@ def test_a_planted_mover_is_found() -> None:
     assert {one.metric for one in related} == {"traffic"}
     assert of_target(related, "performance")[0].pearson > 0.9
     assert of_target(related, "efficiency")[0].pearson < -0.9
-    (mover,) = movers(related)
-    assert mover.clear
+    assert movers(related) == ("traffic",)
 
 
 def test_correlations_are_sorted_and_the_space_s_values_are_among_them() -> None:
@@ -205,38 +203,6 @@ def test_the_time_under_a_profiler_is_the_time_again_and_explains_nothing() -> N
     found = population(rows)
     assert {one.metric for one in correlations(found)} == {"x", "dram__bytes_read.sum"}
     assert found.column("gpu__time_duration.sum").tolist() == [1.0 + k for k in range(9)]
-
-
-def test_a_text_of_the_space_counts_as_there_or_not() -> None:
-    texts = ["none", "mma", "mma", "none", "none", "mma", "none", "none"]
-    found = population(
-        row(k, 1.0 + (text == "none") + 0.1 * k, values=(("n", k), ("warps", text)))
-        for k, text in enumerate(texts)
-    )
-    (one,) = [c for c in correlations(found) if c.metric.startswith("warps")]
-    assert one.metric == "warps=mma"
-    assert one.target == "performance"
-    there = np.array([text == "mma" for text in texts], dtype=float)
-    assert one.pearson == pytest.approx(np.corrcoef(there, found.performance)[0, 1])
-    assert one.pearson > 0.5
-
-
-def test_three_texts_have_three_columns_and_rows_without_one_do_not_count() -> None:
-    texts = ["a", "b", "c", None, "a", "b", "c", "a"]
-    found = population(
-        row(k, 1.0 + k, values=(("n", k), *((("model", text),) if text else ())))
-        for k, text in enumerate(texts)
-    )
-    named = {one.metric: one.samples for one in correlations(found) if "=" in one.metric}
-    assert named == {"model=a": 7, "model=b": 7, "model=c": 7}
-    assert np.isnan(found.column("model=a")[3])
-    assert np.isnan(found.column("model=z")).tolist() == [text is None for text in texts]
-
-
-def test_texts_that_nearly_each_row_has_alone_and_roles_have_no_column() -> None:
-    values = [(("name", f"v{k}"), ("role", "ours" if k % 2 else "default")) for k in range(8)]
-    found = population(row(k, 1.0 + k, values=one) for k, one in enumerate(values))
-    assert correlations(found) == ()
 
 
 def test_splits_are_set_beside_the_default() -> None:

@@ -24,7 +24,6 @@ from eatss.tune.population import (
     equal_speed_spread,
     pareto_front,
     population,
-    section,
     trade_off,
     weighted_winners,
 )
@@ -90,24 +89,6 @@ def test_what_was_not_measured_is_on_no_frontier() -> None:
     assert pareto_front(x, y) == (1, 3)
 
 
-def test_a_vertical_line_cuts_the_hull_at_its_lowest_and_highest_point() -> None:
-    x, y = np.array([0.0, 4.0, 4.0, 0.0, 2.0]), np.array([0.0, 0.0, 4.0, 2.0, 1.0])
-    hull = convex_hull(x, y)
-    assert section(hull, x, y, 2.0) == (0.0, 3.0)
-    assert section(hull, x, y, 4.0) == (0.0, 4.0)
-    assert section(hull, x, y, 4.1) is None
-
-
-@settings(max_examples=50, deadline=None)
-@given(POINTS, st.integers(0, 40))
-def test_a_section_bounds_the_points_on_its_line(points: list[tuple[int, int]], k: int) -> None:
-    x, y = columns(points)
-    point = points[k % len(points)]
-    cut = section(convex_hull(x, y), x, y, point[0])
-    assert cut is not None
-    assert cut[0] - 1e-9 <= point[1] <= cut[1] + 1e-9
-
-
 @settings(max_examples=50, deadline=None)
 @given(COSTS)
 def test_the_winner_of_a_range_has_the_least_weighted_cost_in_it(
@@ -166,9 +147,6 @@ def test_the_numbers_of_a_small_example() -> None:
     assert one.equal_speed is not None
     assert one.equal_speed.ratio == pytest.approx(2.0)
     assert one.equal_speed.count == 2
-    low, high = one.efficiency_at_thriftiest
-    assert low == pytest.approx(0.2)
-    assert high == pytest.approx(0.4)
     assert set(one.pareto) == {found.rows[k].variant for k in (0, 1, 2)}
 
 
