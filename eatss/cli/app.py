@@ -190,9 +190,9 @@ class Commands(_WithExamples, click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            if near := get_close_matches(args[0], self.list_commands(ctx), 1):
-                error.message += f" Did you mean '{near[0]}'?"
-            raise
+            near = get_close_matches(args[0], self.list_commands(ctx), 1)
+            also = f" Did you mean '{near[0]}'?" if near else ""
+            raise click.UsageError(f"{error.message}{also}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by panels."""

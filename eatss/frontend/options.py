@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from eatss.base.diagnostics import Diagnostic, input_error
 from eatss.base.frozen import frozen
-from eatss.base.options import Words, option, parse_parameters, shows_types
+from eatss.base.options import Words, option, parse_numbers, shows_types
 
 if TYPE_CHECKING:
     from eatss.polyhedral.scop import Scop
@@ -91,7 +91,7 @@ class ReadingKeywords:
         _option(
             "--param",
             kind=Words,
-            made=parse_parameters,
+            made=partial(parse_numbers, "--param", "n=4000"),
             metavar="NAME=VALUE",
             help="Fix an integer parameter of the region (a size passed as an argument).",
         ),

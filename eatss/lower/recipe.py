@@ -28,8 +28,8 @@ from eatss.base.options import (
     Words,
     option,
     parse_blocks,
+    parse_numbers,
     parse_placements,
-    parse_shares,
     parse_tiles,
     shows_types,
 )
@@ -100,7 +100,7 @@ class SizeKeywords:
         Mapping[str, int] | None,
         _option(
             kind=Words,
-            made=partial(parse_shares, "--share"),
+            made=partial(parse_numbers, "--share", "k=32"),
             metavar="LOOP=BLOCKS,...",
             help="Blocks that share the sum over a loop; 1 for none. By default as selected.",
         ),
@@ -109,7 +109,7 @@ class SizeKeywords:
         Mapping[str, int] | None,
         _option(
             kind=Words,
-            made=partial(parse_shares, "--stream"),
+            made=partial(parse_numbers, "--stream", "k=32"),
             metavar="LOOP=BLOCKS,...",
             help="Blocks that take equal shares of a loop's turns, of all tiles; 1 for none. By "
             "default as selected.",

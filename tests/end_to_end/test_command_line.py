@@ -56,8 +56,8 @@ def test_ppcg_is_not_given_sizes_for_generated_code(options: tuple[str, ...], na
     ("arguments", "code"),
     [
         (["--gpu", "voodoo2"], "EATSS-G"),
-        (["--gpu", "a100", "--split", "2"], "EATSS-C002"),
-        (["--gpu", "a100", "--param", "n"], "EATSS-C001"),
+        (["--gpu", "a100", "--split", "2"], "EATSS-C004"),
+        (["--gpu", "a100", "--param", "n"], "EATSS-C004"),
         (["--gpu", "a100", "--scop", "9"], "EATSS-F"),
     ],
 )

@@ -243,7 +243,7 @@ def test_the_command_line_takes_blocks_in_order_and_by_loop() -> None:
     for text in ("8,x=32", "x=", "x=a", "x=8,"):
         with pytest.raises(InputError) as caught:
             parse_blocks([text])
-        assert caught.value.diagnostics[0].code == "EATSS-C006"
+        assert caught.value.diagnostics[0].code == "EATSS-C004"
 
 
 # -- shared axes ----------------------------------------------------------------------------
