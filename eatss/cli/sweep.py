@@ -52,9 +52,6 @@ Examples:
 
 INTERRUPTED = 130
 
-MOST_REASONS = 8
-"""So many reasons are told for which variants could not be prepared."""
-
 
 def generation_options(
     *,
@@ -244,11 +241,8 @@ def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Gene
         )
     good = sum(one.made.folder is not None for one in made.variants)
     echo(f"{good} of {len(made.variants)} variants in {folder}")
-    for reason, count in made.left_out[:MOST_REASONS]:
+    for reason, count in made.left_out:
         say(f"{count} could not be made: {reason or 'no reason is known'}")
-    others = sum(count for _, count in made.left_out[MOST_REASONS:])
-    if others:
-        say(f"{others} could not be made for other reasons")
     place = f"./{folder}" if str(folder).startswith(MARK) else str(folder)  # else it is a kernel
     say(f"measure them where the card is: eatss sweep {place} -o STORE")
 

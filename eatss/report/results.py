@@ -29,7 +29,7 @@ from eatss.report.render import (
 from eatss.tune.points import Values
 from eatss.tune.population import size_words
 from eatss.tune.replay import NEAR, SHARES, Mark, Replay
-from eatss.tune.rows import Best, CardSeen, Identity, Row, Summaries, Summary, Sweep, cost, ranked
+from eatss.tune.rows import CardSeen, Identity, Row, Summaries, Summary, Sweep, cost, ranked
 
 _KEY = 8
 """Characters of a variant's key that tables show; those that it begins with are enough."""
@@ -139,7 +139,7 @@ def _card(card: CardSeen) -> str:
     return f"{card.uuid} of {card.host}{known}"
 
 
-def _best(best: Best | None, *, several: bool) -> str:
+def _best(best: Row | None, *, several: bool) -> str:
     if best is None:
         return NONE
     figures = f"{milliseconds(best.time_s)} ms, {figure(best.energy_j)} J"

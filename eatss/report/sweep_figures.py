@@ -445,20 +445,20 @@ def size_figure(points: Sequence[SizePoint], axes: Axes | None = None) -> Axes:
         at = [one for one in points if one.choice == choice]
         draw = partial(axes.plot, color=colour, marker=mark, markersize=5)
         if at:
-            x, y = [one.scale for one in at], [one.performance for one in at]
+            x, y = [one.scale for one in at], [one.figures.performance for one in at]
             draw(x, y, label=f"{choice}: performance")
         if choice not in ("default", "ours"):
             continue
-        powers = [(one.scale, one.power_w) for one in at if one.power_w is not None]
+        powers = [(one.scale, one.figures.power_w) for one in at if one.figures.power_w is not None]
         if powers:
             right.plot(
                 *zip(*powers, strict=True), color=colour, marker=mark, markersize=4,
                 fillstyle="none", linestyle=":", label=f"{choice}: power",
             )  # fmt: skip
         for one in at:
-            if one.efficiency is not None:
+            if one.figures.efficiency is not None:
                 axes.annotate(
-                    digits(one.efficiency, 3), (one.scale, one.performance),
+                    digits(one.figures.efficiency, 3), (one.scale, one.figures.performance),
                     xytext=(0, 8 if choice == "ours" else -13), textcoords="offset points",
                     ha="center", fontsize=8,
                     bbox={"boxstyle": "round,pad=0.1", "facecolor": "#ffffffcc", "linewidth": 0},

@@ -20,11 +20,9 @@ from eatss.tune.population import (
     Floats,
     OverLimit,
     Population,
-    StatusCount,
     TradeOff,
     by_sizes,
     count_failures,
-    count_statuses,
     explaining_names,
     over_limit,
     population,
@@ -154,7 +152,6 @@ class SweepEvaluation(Shown):
         unstable: Measured variants whose times vary more than they should; they count.
         over_limit: Measured variants whose one short window drew more than the card's power limit;
             ``None`` where none did.
-        statuses: How the variants ended.
         failures: Why some have no time.
         performance_unit: ``GFLOP/s``, or ``runs/s`` where operations are not counted.
         efficiency_unit: ``GFLOP/J`` or ``runs/J``.
@@ -180,7 +177,6 @@ class SweepEvaluation(Shown):
     tried: int
     unstable: int
     over_limit: OverLimit | None
-    statuses: tuple[StatusCount, ...]
     failures: tuple[FailureCount, ...]
     performance_unit: str
     efficiency_unit: str
@@ -256,7 +252,6 @@ def evaluate(sweep: Sweep) -> Evaluated:
         tried=len(own),
         unstable=sum(row.status == "unstable" for row in found.rows),
         over_limit=over_limit(found, sweep),
-        statuses=count_statuses(own),
         failures=count_failures(own),
         performance_unit=found.performance_unit,
         efficiency_unit=found.efficiency_unit,

@@ -173,14 +173,6 @@ def over_limit(found: Population, sweep: Sweep) -> OverLimit | None:
 
 
 @frozen
-class StatusCount:
-    """How many variants ended so."""
-
-    status: Status
-    variants: int
-
-
-@frozen
 class FailureCount:
     """How many variants failed for one reason; ``example`` is the reason of the first.
 
@@ -194,17 +186,6 @@ class FailureCount:
 
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-
-
-def count_statuses(rows: Iterable[Row]) -> tuple[StatusCount, ...]:
-    """Return how many rows have each status, the most frequent first."""
-    found: dict[Status, int] = {}
-    for row in rows:
-        found[row.status] = found.get(row.status, 0) + 1
-    return tuple(
-        StatusCount(status=status, variants=count)
-        for status, count in sorted(found.items(), key=lambda one: -one[1])
-    )
 
 
 def count_failures(rows: Iterable[Row]) -> tuple[FailureCount, ...]:
@@ -269,25 +250,16 @@ def pareto_front(x: Floats, y: Floats) -> tuple[int, ...]:
     return tuple(found[::-1])
 
 
-@frozen
-class AlphaRange:
-    """The point that is best for every ``α`` from ``low`` to ``high``."""
-
-    point: int
-    low: float
-    high: float
-
-
-def weighted_winners(time_s: Floats, energy_j: Floats) -> tuple[AlphaRange, ...]:
+def weighted_winners(time_s: Floats, energy_j: Floats) -> list[tuple[int, float, float]]:
     """Return which point has the least ``α·t/t* + (1 − α)·e/e*`` for each ``α`` [BEAST, eq. 2].
 
     ``t*`` and ``e*`` are the least time and the least energy of all points, so that both terms are
     1 at best and ``α`` weighs relative losses. From ``α = 0``, energy alone, to 1, time alone; the
-    ranges touch and cover 0 to 1.
+    ranges touch and cover 0 to 1. Each has the point, and its lowest and highest ``α``.
     """
     known = np.flatnonzero(np.isfinite(time_s) & np.isfinite(energy_j))
     if not known.size:
-        return ()
+        return []
     t, e = time_s / time_s[known].min(), energy_j / energy_j[known].min()
     order = known[np.lexsort((t[known], e[known]))]
     falling: list[int] = []
@@ -296,10 +268,7 @@ def weighted_winners(time_s: Floats, energy_j: Floats) -> tuple[AlphaRange, ...]
             falling.append(int(k))
     arc = _chain(falling, e, t)
     borders = [0.0, *(_border(a, b, t, e) for a, b in itertools.pairwise(arc)), 1.0]
-    return tuple(
-        AlphaRange(point=k, low=low, high=high)
-        for k, low, high in zip(arc, borders, borders[1:], strict=False)
-    )
+    return list(zip(arc, borders, borders[1:], strict=False))
 
 
 def _border(a: int, b: int, t: Floats, e: Floats) -> float:
@@ -431,7 +400,8 @@ def trade_off(everything: Population) -> TradeOff | None:
         equal_speed=equal_speed_spread(speed, found.energy_j),
         pareto=tuple(found.rows[k].variant for k in pareto_front(speed, thrift)),
         weighted=tuple(
-            _weighted(found, one) for one in weighted_winners(found.time_s, found.energy_j)
+            Weighted(variant=found.rows[k].variant, alpha_low=low, alpha_high=high)
+            for k, low, high in weighted_winners(found.time_s, found.energy_j)
         ),
     )
 
@@ -452,7 +422,3 @@ def equal_speed_spread(performance: Floats, energy_j: Floats) -> EqualSpeed | No
                 ratio=ratio, performance=float(speed[start]), count=int(end - start)
             )
     return widest
-
-
-def _weighted(found: Population, one: AlphaRange) -> Weighted:
-    return Weighted(variant=found.rows[one.point].variant, alpha_low=one.low, alpha_high=one.high)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Annotated, Literal, TypeAlias
 
 from eatss.base.codec import BY_NAME
@@ -299,20 +299,6 @@ def best(rows: Iterable[Row], by: Order) -> Row | None:
 
 
 @frozen
-class Best:
-    """The best variant in one respect."""
-
-    variant: str
-    values: Values
-    decided: str
-    card: str | None
-    time_s: float | None
-    energy_j: float | None
-    gflops: float | None
-    gflops_per_joule: float | None
-
-
-@frozen
 class Summary:
     """What is in a store.
 
@@ -338,8 +324,8 @@ class Summary:
     variants: int
     rows: int
     statuses: Annotated[tuple[tuple[Status, int], ...], BY_NAME]
-    best_time: Best | None
-    best_energy: Best | None
+    best_time: Row | None
+    best_energy: Row | None
     made_s: float
     card_s: float
     card_j: float
@@ -371,15 +357,11 @@ def summary_of(path: str, sweep: Sweep) -> Summary:
         variants=len({row.variant for row in sweep.rows}),
         rows=len(sweep.rows),
         statuses=tuple(Counter(row.status for row in sweep.rows).most_common()),
-        best_time=_best(best(latest, "time")),
-        best_energy=_best(best(latest, "energy")),
+        best_time=best(latest, "time"),
+        best_energy=best(latest, "energy"),
         made_s=sum(row.made_s for row in sweep.rows),
         card_s=sum(row.card_s for row in sweep.rows),
         card_j=sum(row.card_j or 0.0 for row in sweep.rows),
         first=created[0] if created else "",
         last=created[-1] if created else "",
     )
-
-
-def _best(row: Row | None) -> Best | None:
-    return None if row is None else Best(**{f.name: getattr(row, f.name) for f in fields(Best)})

@@ -20,7 +20,6 @@ from eatss.tune.population import (
     by_sizes,
     fastest,
     figures_of,
-    known,
     of_role,
     population,
     thriftiest,
@@ -269,17 +268,12 @@ class SplitBar:
 
 @frozen
 class SizePoint:
-    """What one choice reaches at one problem size."""
+    """What one choice reaches at one problem size; ``scale`` is the size as one number."""
 
     sizes: Sizes
     scale: float
     choice: ChoiceName
-    variant: str
-    time_s: float
-    energy_j: float | None
-    power_w: float | None
-    performance: float
-    efficiency: float | None
+    figures: Figures
     performance_unit: str
     efficiency_unit: str
 
@@ -350,9 +344,18 @@ def size_study(rows: Sequence[Row]) -> tuple[SizePoint, ...]:
             ("fastest", found.rows[fastest(found)] if len(found) >= SEARCHED else None),
         ]
         places = {row.variant: k for k, row in enumerate(found.rows)}
-        for name, row in chosen:
-            if row is not None:
-                listed.append(_size_point(found, places[row.variant], scale, name))
+        listed += [
+            SizePoint(
+                sizes=sizes,
+                scale=scale,
+                choice=name,
+                figures=figures_of(found, places[row.variant]),
+                performance_unit=found.performance_unit,
+                efficiency_unit=found.efficiency_unit,
+            )
+            for name, row in chosen
+            if row is not None
+        ]
     return tuple(sorted(listed, key=lambda one: (one.scale, one.sizes)))
 
 
@@ -366,23 +369,6 @@ def _differing(groups: Iterable[Sizes]) -> list[str]:
         and len({one[name] for one in sizes}) > 1
         and all(one[name] > 0 for one in sizes)
     ]
-
-
-def _size_point(found: Population, place: int, scale: float, choice: ChoiceName) -> SizePoint:
-    row = found.rows[place]
-    return SizePoint(
-        sizes=row.sizes,
-        scale=scale,
-        choice=choice,
-        variant=row.variant,
-        time_s=float(found.time_s[place]),
-        energy_j=known(found.energy_j[place]),
-        power_w=known(found.power_w[place]),
-        performance=float(found.performance[place]),
-        efficiency=known(found.efficiency[place]),
-        performance_unit=found.performance_unit,
-        efficiency_unit=found.efficiency_unit,
-    )
 
 
 def _sortable(pair: tuple[Value | None, Value | None]) -> tuple[object, ...]:

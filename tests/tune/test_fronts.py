@@ -96,27 +96,27 @@ def test_the_winner_of_a_range_has_the_least_weighted_cost_in_it(
 ) -> None:
     time_s, energy_j = columns(costs)
     found = weighted_winners(time_s, energy_j)
-    assert found[0].low == 0
-    assert found[-1].high == 1
-    assert all(a.high == b.low for a, b in itertools.pairwise(found))
+    assert found[0][1] == 0
+    assert found[-1][2] == 1
+    assert all(a[2] == b[1] for a, b in itertools.pairwise(found))
     least_t, least_e = min(t for t, _ in costs), min(e for _, e in costs)
-    for one in found:
+    for point, low, high in found:
         for share in (Fraction(1, 3), Fraction(1, 2), Fraction(2, 3)):
-            alpha = Fraction(one.low) + share * (Fraction(one.high) - Fraction(one.low))
+            alpha = Fraction(low) + share * (Fraction(high) - Fraction(low))
 
             def cost(k: int, alpha: Fraction = alpha) -> Fraction:
                 t, e = costs[k]
                 return alpha * Fraction(t, least_t) + (1 - alpha) * Fraction(e, least_e)
 
             least = min(cost(k) for k in range(len(costs)))
-            assert float(cost(one.point) - least) <= 1e-12
+            assert float(cost(point) - least) <= 1e-12
 
 
 def test_at_both_ends_one_objective_rules() -> None:
     time_s, energy_j = np.array([1.0, 1.2, 2.0, 1.9]), np.array([5.0, 3.0, 2.9, 4.0])
     found = weighted_winners(time_s, energy_j)
-    assert [one.point for one in found] == [2, 1, 0]
-    assert weighted_winners(time_s, np.full(4, np.nan)) == ()
+    assert [point for point, _, _ in found] == [2, 1, 0]
+    assert weighted_winners(time_s, np.full(4, np.nan)) == []
 
 
 @pytest.mark.parametrize("count", [1, 2])

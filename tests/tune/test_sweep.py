@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -20,10 +19,8 @@ import pytest
 
 from eatss.base.diagnostics import EatssWarning, InputError, NoSolutionError
 from eatss.frontend.options import Reading
-from eatss.tune import sweeping
-from eatss.tune.campaign import Prepared, PreparedVariant
 from eatss.tune.generation import Generation
-from eatss.tune.jobs import Made, SourceText, SweepOptions, Wanted
+from eatss.tune.jobs import SweepOptions
 from eatss.tune.points import variant_key
 from eatss.tune.rows import Sweep
 from eatss.tune.store import Store
@@ -239,21 +236,6 @@ SIZES = 'name = "sizes"\n[iterators]\nNI = [500, 4000]\n[variant]\nNJ = "NI"\nNK
 
 
 @pytest.mark.long
-def test_sizes_of_the_program_are_swept(tmp_path: Path) -> None:
-    file = tmp_path / "sizes.toml"
-    file.write_text(SIZES)
-    found = swept(file, tmp_path / "gemm.db", contenders=0)
-    first = [row for row in found.rows if row.stage == "first"]
-    sizes = {dict(row.sizes)["NJ"]: row.flops for row in first if not row.role}
-    assert set(sizes) == {500, 4000}
-    assert sizes[4000] > sizes[500]  # type: ignore[operator]
-    assert found.identity.sizes == ()
-    assert Counter((row.role, dict(row.sizes)["NK"]) for row in first) == {
-        (role, size): 1 for role in ("", "ours", "default", "paper") for size in (500, 4000)
-    }
-
-
-@pytest.mark.long
 def test_choices_are_prepared_and_measured_once_at_each_size(tmp_path: Path) -> None:
     file, folder = tmp_path / "sizes.toml", tmp_path / "made"
     file.write_text(SIZES)
@@ -276,51 +258,6 @@ def test_a_model_that_nobody_knows_is_refused_before_anything_is_made(tmp_path: 
         swept(file, tmp_path / "gemm.db")
     assert caught.value.code == "EATSS-S018"
     assert not (tmp_path / "gemm.db").exists()
-
-
-def test_why_variants_could_not_be_prepared_is_told_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reasons = ["too large", "", *(f"reason {n}" for n in range(8)), "too large"]
-    rows = [
-        PreparedVariant(
-            wanted=Wanted(variant=f"{n}", values=(), decisions=()),
-            made=Made(variant=f"{n}", folder=None, status="rejected by the model", reason=reason),
-        )
-        for n, reason in enumerate(reasons)
-    ]
-    good = replace(rows[0], made=Made(variant="0", folder="0"))
-    prepared = Prepared(
-        source=SourceText(source="gemm.c"), target="cuda", generator="", gpu="h200", space="",
-        names=(), varied=(), variants=(good, *rows),
-    )  # fmt: skip
-    monkeypatch.setattr(sweeping, "prepare_sweep", lambda *_, **__: prepared)
-    done = eatss("sweep", GEMM, "--gpu", "h200", "--prepare", tmp_path / "made")
-    assert done.stdout == f"1 of 12 variants in {tmp_path / 'made'}\n"
-    told = [line for line in done.stderr.splitlines() if "could not be made" in line]
-    assert told[:2] == [
-        "2 could not be made: too large",
-        "1 could not be made: no reason is known",
-    ]
-    assert told[-1] == "2 could not be made for other reasons"
-    assert len(told) == 9
-
-
-@pytest.mark.long
-def test_prepared_variants_are_not_taken_for_a_kernel(
-    space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    words = ("--gpu", "h200", "--space", space, "--budget", "3", "--prepare", "@gemm")
-    made = eatss("sweep", GEMM, *words)
-    advised = re.search(r"eatss (sweep \S+) -o STORE", made.stderr)
-    assert advised is not None, made.stderr
-    again = ("-o", "gemm.db", "--card", PATH, "--contenders", "0", "--makers", "1")
-    done = eatss(*advised[1].split(), *again)
-    assert done.returncode == 0, done.stderr
-    first = [row for row in Store.read(tmp_path / "gemm.db").rows if row.stage == "first"]
-    assert len(first) == 3
 
 
 def test_points_that_decide_the_same_are_made_once(tmp_path: Path) -> None:
