@@ -176,21 +176,6 @@ def member_of(reference: Any) -> Member | None:
     return Member.of(reference.referenced, cursor.referenced, arrow)
 
 
-def owner_of_member(reference: Any) -> str:
-    """Return what has a member that is none of :func:`member_of`, in words."""
-    if reference.type.is_volatile_qualified():
-        return "member of a volatile structure"
-    for cursor in below(reference):
-        field = cursor.referenced if cursor.kind is CursorKind.MEMBER_REF_EXPR else None
-        if field is not None and field.is_bitfield():
-            return "bit-field of a structure"
-        if field is not None and field.semantic_parent.kind is CursorKind.UNION_DECL:
-            return "member of a union"
-        if cursor.kind is CursorKind.ARRAY_SUBSCRIPT_EXPR:
-            return "member of a structure in an array"
-    return "member that is a structure, or of a structure that a member points to"
-
-
 def is_invalid(declaration: Any) -> bool:
     """Return whether clang found an error in a declaration."""
     return bool(conf.lib.clang_isInvalidDeclaration(declaration))

@@ -12,12 +12,10 @@ import islpy as isl
 
 from eatss.base.frozen import frozen
 from eatss.base.trees import Parts
-from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader, RawAccess, RegionReader
 from eatss.frontend.calls import is_library_function, why_not_inlined
 from eatss.frontend.declarations import SymbolTable, Variable
 from eatss.frontend.refusals import (
-    MEMBER_HINT,
     REFUSED_EXPRESSIONS,
     UNSUPPORTED_EXPRESSION,
     NotAffineError,
@@ -394,10 +392,6 @@ class ExpressionReader(RegionReader):
     def _refuse_kind(self, node: Node) -> NoReturn:
         if node.kind == "broken" and node.name:
             self._refuse_declaration(node)
-        if node.kind == "member":
-            owner = clang.owner_of_member(node.cursor)
-            message = f"{owner}: {self._quoted(node)}"
-            self._refuse("EATSS-F024", node, message, MEMBER_HINT)
         code, message, hint = REFUSED_EXPRESSIONS.get(node.kind, UNSUPPORTED_EXPRESSION)
         self._refuse(code, node, f"{message}: {self._quoted(node)}", hint)
 

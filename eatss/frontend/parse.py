@@ -45,7 +45,6 @@ from eatss.frontend.source import (
     Findings,
     SourceText,
     check_bytes,
-    check_includes,
     needs_large_stack,
     path_for_clang,
     read_bytes,
@@ -383,8 +382,6 @@ def parse_bytes(
     source = SourceText.of(file, data)
     findings = Findings(source)
     check_bytes(source, findings)
-    findings.raise_errors()
-    check_includes(source, options.include_dirs, findings)
     findings.raise_errors()
     deep = needs_large_stack(source, findings)
     findings.raise_errors()

@@ -6,7 +6,6 @@ import re
 from typing import Literal, NoReturn, TypeAlias, cast
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.frontend import clang
 from eatss.frontend.source import Findings, RefusedError, SourceText
 from eatss.frontend.tree import ELEMENTS, Kind, Node
 
@@ -19,6 +18,11 @@ Refusal: TypeAlias = tuple[str, str, str]
 _AROUND = "put #pragma scop before the loop"
 _CORRECT = "correct the errors clang reports"
 _ADDRESS = ("EATSS-F024", "address taken", "use the array itself")
+_MEMBER = (
+    "EATSS-F024",
+    "member that is no number, array or pointer of a structure that a variable is or points to",
+    "copy it to a variable before the region, or use an array of its own",
+)
 _BROKEN = ("EATSS-F007", "expression clang could not make sense of", _CORRECT)
 COMMA = ("EATSS-F038", "comma operator", "write each part as its own statement")
 _EFFECT = (
@@ -43,6 +47,7 @@ IDLE_STATEMENT = ("EATSS-F038", "statement without effect", "remove it")
 
 REFUSED_EXPRESSIONS: dict[Kind, Refusal] = {
     "address": _ADDRESS,
+    "member": _MEMBER,
     "assign": (
         "EATSS-F038",
         "assignment inside an expression",
@@ -73,6 +78,7 @@ REFUSED_INDICES: dict[Kind, Refusal] = {
     "assign": _EFFECT,
     "step": _EFFECT,
     "address": _ADDRESS,
+    "member": _MEMBER,
     "broken": _BROKEN,
 }
 """Where an affine expression is needed."""
@@ -105,9 +111,6 @@ class NotAffineError(Exception):
         self.hint = hint
 
 
-MEMBER_HINT = "copy it to a variable before the region, or use an array of its own"
-
-
 def product_of_variables(whole: Node) -> NotAffineError:
     """Return the error for an expression that has a product which is not affine."""
     product = next((node for node in whole.preorder() if _is_product(node)), whole)
@@ -127,9 +130,6 @@ def not_affine(node: Node) -> NotAffineError:
     """Return the error for a kind of expression that is never affine."""
     if node.kind in ELEMENTS:
         return NotAffineError(node, "value read from memory", "data")
-    if node.kind == "member":
-        owner = clang.owner_of_member(node.cursor)
-        return NotAffineError(node, owner, code="EATSS-F024", hint=MEMBER_HINT)
     if node.kind in REFUSED_INDICES:
         code, message, hint = REFUSED_INDICES[node.kind]
         return NotAffineError(node, message, code=code, hint=hint)

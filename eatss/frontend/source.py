@@ -145,8 +145,6 @@ class Findings:
 
 
 MAX_BYTES = 4 * 1024 * 1024
-_MAX_HEADERS = 2_000
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 
 
 def read_bytes(file: str) -> bytes:
@@ -182,44 +180,6 @@ def check_bytes(source: SourceText, findings: Findings) -> None:
     elif nul >= 0:
         span = source.span(nul, nul + 1)
         findings.add("EATSS-F001", "NUL byte in the source", span=span, hint="save it as UTF-8")
-
-
-def check_includes(source: SourceText, include_dirs: tuple[str, ...], findings: Findings) -> None:
-    """Refuse ``#include`` of devices, pipes and the like, from which libclang would read for ever.
-
-    Headers are followed as far as they are found; macros and conditions are not looked at.
-    """
-    todo = [(Path(source.file).parent, source.data, True)]
-    seen: set[Path] = set()
-    while todo and len(seen) < _MAX_HEADERS:
-        folder, data, is_main = todo.pop()
-        for match in _INCLUDE.finditer(data):
-            header = _find(match[1].decode("utf-8", "replace"), (folder, *map(Path, include_dirs)))
-            if header is None or header in seen:
-                continue
-            seen.add(header)
-            try:
-                todo.append((header.parent, read_regular(header, MAX_BYTES), False))
-            except IsADirectoryError:
-                continue
-            except OSError as error:
-                findings.add(
-                    "EATSS-F001",
-                    f"header '{header}' cannot be read: {error.strerror}",
-                    span=source.span(match.start(1), match.end(1)) if is_main else None,
-                    hint="include C headers only",
-                )
-
-
-def _find(name: str, folders: tuple[Path, ...]) -> Path | None:
-    for folder in folders:
-        try:
-            candidate = folder / name
-            if candidate.exists() and os.access(candidate, os.R_OK):
-                return candidate
-        except (OSError, ValueError):
-            continue
-    return None
 
 
 # -- lexical checks ----------------------------------------------------------------------------

@@ -24,7 +24,6 @@ from eatss.frontend.source import (
     Findings,
     SourceText,
     check_bytes,
-    check_includes,
     needs_large_stack,
     path_for_clang,
     read_bytes,
@@ -290,7 +289,6 @@ def _unit_files(program: _Program) -> tuple[str, ...]:
     source = SourceText.of(program.file, program.data)
     findings = Findings(source)
     check_bytes(source, findings)
-    check_includes(source, program.options.include_dirs, findings)
     findings.raise_errors()
     unit = _unit(program, program.data)
     return (program.file,) if unit is None else unit.user_files

@@ -12,7 +12,6 @@ import eatss
 from eatss.base.diagnostics import InputError
 from eatss.base.files import folder_named, is_c_text, read_regular, write_whole
 from eatss.base.supervisor import Outcome, Worker
-from eatss.frontend import parse_file, parse_source, type_macros
 from eatss.frontend.source import path_for_clang
 from eatss.verify import verify
 from eatss.verify.result import Job
@@ -83,24 +82,6 @@ def test_a_size_beyond_its_type_is_the_users_mistake() -> None:
         done = command("verify", PROGRAMS / "gemm", "--device", "cpu", "--size", f"NI={value}")
         assert done.returncode == 2
         assert f"size 'NI' is {value}, which its type in C does not have" in done.stderr
-
-
-def test_a_header_that_is_no_file_or_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.h")
-    (tmp_path / "some.h").write_text('#include "pipe.h"\n')
-    (tmp_path / "through.c").write_text(f'#include "some.h"\n{SOURCE}')
-    (tmp_path / "direct.c").write_text(f'#include "pipe.h"\n{SOURCE}')
-    for name in ("through.c", "direct.c"):
-        for read in (parse_file, type_macros):
-            with pytest.raises(InputError, match=r"pipe\.h' cannot be read: it is no regular file"):
-                read(tmp_path / name)
-    for header in ("/dev/zero", "/proc/self/mem"):
-        if not Path(header).exists():
-            continue
-        with pytest.raises(InputError) as caught:
-            parse_source(f'#include "{header}"\n{SOURCE}')
-        assert caught.value.code == "EATSS-F001"
-        assert caught.value.diagnostics[0].span is not None
 
 
 def test_a_path_is_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,10 +102,6 @@ REFUSED = {
     "a bound beyond int": (
         _function("for (int i = 0; i < 3000000000; i++) A[0] = 1;"), "EATSS-F036",
     ),
-    "an include of a device": (
-        '#include "/dev/zero"\n' + _function("for (int i = 0; i < n; i++) A[i] = 1;"),
-        "EATSS-F001",
-    ),
 }  # fmt: skip
 
 
