@@ -41,7 +41,6 @@ from eatss.frontend.python_types import (
     Resolve,
     by_values,
     functions_of,
-    is_declared,
     python_span,
 )
 from eatss.frontend.source import Findings, RefusedError
@@ -92,11 +91,6 @@ def _c_function(
     )  # fmt: skip
     with suppress(RefusedError):
         reader.check_name(node.name, head)
-        if is_declared(node.name):
-            reader.refuse(
-                head, f"C has something of the name '{node.name}' in its headers",
-                "choose another name for the function", code=HEAD,
-            )  # fmt: skip
     returned = node.returns
     if returned is not None and ast.unparse(returned) != "None":
         with suppress(RefusedError):
