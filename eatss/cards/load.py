@@ -24,7 +24,7 @@ from pathlib import Path
 
 from eatss.base.cache import default_cache, key_of, versions
 from eatss.base.codec import MisfitError, decode, encode
-from eatss.base.diagnostics import Diagnostic, EatssError, InputError, InternalError, input_error
+from eatss.base.diagnostics import EatssError, InputError, InternalError, input_error
 from eatss.base.extensions import Registry
 from eatss.base.files import read_regular
 from eatss.base.shipped import data_directory

@@ -100,7 +100,7 @@ def compare(
         is_program,
         parse_tile_choices,
     )
-    from eatss.measurement.requirement import check_required, parse_requirements  # noqa: PLC0415
+    from eatss.measurement.requirement import parse_requirements  # noqa: PLC0415
     from eatss.measuring import DEFAULT_TILES, keeping, refuse_output  # noqa: PLC0415
     from eatss.report.plots import check_plot_file  # noqa: PLC0415
 
@@ -128,7 +128,6 @@ def compare(
         choices = parse_tile_choices(tiles or DEFAULT_TILES)
         labels = [choice.label for choice in choices]
     label = baseline_label(baseline, labels)
-    check_required(requirements, labels, label)
     with keeping(generating.directory) as folder:
         if not all(folders):
             device = measuring.options.device

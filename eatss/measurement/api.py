@@ -2,9 +2,8 @@
 
 Keeps a worker at work: gives it a job, hears it out, ends it when it hangs, starts another.
 
-A variant that brings a worker down is not tried again; the windows of the others stay, and a
-fresh worker goes on with them. Two fresh workers in a row that get nowhere mean that the card is
-gone.
+A variant that brings a worker down is not tried again; a fresh worker measures the others anew. One
+that ends with no variant to blame means that the card is gone.
 
 Variants of one program beside a baseline: what has to be alike, and their ``Comparison``.
 """
@@ -54,9 +53,6 @@ from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.trials import run_trials
 from eatss.program import load_program
 from eatss.program.expression import SizePairs
-
-FRUITLESS_WORKERS = 2
-"""So many workers in a row that get nowhere, and the card is taken to be gone."""
 
 _SAID_CHARACTERS = 600
 
@@ -193,22 +189,11 @@ def _measure_in_workers(records: Records, card: str, progress: OnProgress) -> No
         KeyboardInterrupt: the user interrupted; the worker has been ended.
     """
     begin_s = time.monotonic()
-    fruitless = 0
-    while (tasks := records.left()) and fruitless < FRUITLESS_WORKERS:
-        job = Job(
-            card=card,
-            options=records.options,
-            tasks=tasks,
-            elapsed_s=time.monotonic() - begin_s,
-            meter=records.meter,
-            idle_known=records.idle_asked,
-        )
-        windows = records.windows
+    while tasks := records.left():
+        elapsed_s = time.monotonic() - begin_s
+        job = Job(card=card, options=records.options, tasks=tasks, elapsed_s=elapsed_s)
         reason = _run_worker(job, records, progress)
-        records.stage = None
-        stuck = len(records.left()) == len(tasks) and records.windows == windows
-        fruitless = fruitless + 1 if stuck else 0
-        if fruitless == FRUITLESS_WORKERS:
+        if len(records.left()) == len(tasks):  # no variant is to blame
             records.give_up(reason)
 
 

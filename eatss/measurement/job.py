@@ -69,35 +69,27 @@ Ending: TypeAlias = Literal["interval", "budget"]
 class Task:
     """A variant to measure.
 
-    ``index`` counts the variants of the measurement. What an earlier worker already did:
-    ``checked`` against the original (or ``unchecked``, why not), windows (their times and energies
-    of one run), ``spent_s``.
+    ``index`` counts the variants. ``unchecked`` says why it is not to be compared
+    with the original, "" if it is.
     """
 
     index: int
     label: str
     directory: str
-    checked: tuple[str, ...] = ()
     unchecked: str = ""
-    times_s: tuple[float, ...] = ()
-    energies_j: tuple[float | None, ...] = ()
-    spent_s: float = 0.0
 
 
 @frozen
 class Job:
     """Variants measured by turns. ``card`` is the import path of what makes the card,
-    ``package.module:name``. Of earlier workers: ``elapsed_s`` is how long ago the measurement
-    began, ``meter`` what their windows rest on, ``idle_known`` whether the cold card was read.
-    ``looks_around`` says whether idle power and other processes on the card are looked for.
+    ``package.module:name``. ``elapsed_s`` is how long ago the measurement began, in an earlier
+    worker. ``looks_around`` says whether idle power and other processes on the card are looked for.
     """  # noqa: D205
 
     card: str
     options: MeasureOptions
     tasks: tuple[Task, ...]
     elapsed_s: float = 0.0
-    meter: str | None = None
-    idle_known: bool = False
     looks_around: bool = True
 
 
@@ -290,8 +282,11 @@ class Record:
                 self.resources = event.resources
             case Prepared():
                 self.prepared = event
+                for seen in (self.windows, self.no_energy, self.restoring_j):
+                    seen.clear()  # of a worker that died
+                self.spent_s = 0.0
             case WarmedUp():
-                self.warm_up_s = (self.warm_up_s or 0.0) + event.warm_up_s
+                self.warm_up_s = event.warm_up_s
             case RestoringMeasured():
                 self.restoring_j.extend(event.energies_j)
             case WindowTaken():
@@ -320,11 +315,6 @@ class Record:
             index=index,
             label=self.variant.label,
             directory=str(Path(self.variant.directory or "").absolute()),
-            checked=self.prepared.checked,
-            unchecked=self.prepared.unchecked,
-            times_s=tuple(window.time_s for window in self.windows),
-            energies_j=tuple(window.energy_j for window in self.windows),
-            spent_s=self.spent_s,
         )
 
 
@@ -338,7 +328,6 @@ class Records:
     meter: str | None = None
     no_meter: str = ""
     missing_meters: tuple[Missing, ...] = ()
-    idle_asked: bool = False
     idle_w: float | None = None
     no_idle: str = "the card was not seen idle"
     warm_idle_w: float | None = None
@@ -356,7 +345,6 @@ class Records:
             case IdleRead(warm=True):
                 self.warm_idle_w, self.no_warm_idle = event.power_w, event.reason
             case IdleRead():
-                self.idle_asked = True
                 self.idle_w, self.no_idle = event.power_w, event.reason
             case Remarked(task=None):
                 for record in self.variants:

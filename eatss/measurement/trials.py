@@ -140,7 +140,7 @@ class Known:
 def run_trials(card: Card, job: Job, emit: Emit) -> None:
     """Measure the variants of a job and tell what happens, in order."""
     try:
-        metering = Metering(card, job.options.meter, keep=job.meter)
+        metering = Metering(card, job.options.meter)
     except MeterError as error:
         emit(Refused(code="EATSS-E074", message=str(error), hint=error.remedy or None))
         return
@@ -181,9 +181,9 @@ class _Trial:
     task: Task
     program: tuple[str, ...]
     workload: Workload
-    times_s: list[float]
-    energies_j: list[float | None]
-    spent_s: float
+    times_s: list[float] = field(default_factory=list)
+    energies_j: list[float | None] = field(default_factory=list)
+    spent_s: float = 0.0
     pace: Pace = field(init=False)
     restoring: Restoring = "none"
     tried_runs: int = 0
@@ -214,7 +214,7 @@ class _Trials:
     def run(self) -> None:
         """Prepare all variants, then measure those that are right."""
         looks_around = self._job.looks_around
-        if looks_around and not self._job.idle_known:
+        if looks_around:
             self._idle(pause_s=0.0)
         tried = (self._attempt(task, partial(self._load, task)) for task in self._job.tasks)
         loaded = [trial for trial in tried if trial is not None]
@@ -324,9 +324,6 @@ class _Trials:
                 *original.defines,
             ),
             workload=workload,
-            times_s=list(task.times_s),
-            energies_j=list(task.energies_j),
-            spent_s=task.spent_s,
         )
 
     @contextmanager
@@ -348,12 +345,12 @@ class _Trials:
                 pool.shutdown(cancel_futures=True)
 
     def _needs_check(self, task: Task) -> bool:
-        return self._options.check and not (task.checked or task.unchecked)
+        return self._options.check and not task.unchecked
 
     def _examine(self, trial: _Trial) -> bool:
         """Make sure that a variant is right, and learn how it is to be repeated."""
         task, workload, timeout_s = trial.task, trial.workload, self._options.timeout_s
-        checked, unchecked = list(task.checked), task.unchecked
+        checked, unchecked = list[str](), task.unchecked
         if self._needs_check(task):
             self._enter(task, "check", COMPILE_LIMIT_S + CHECK_RUNS * timeout_s)
             ahead = self._checks.get(task.index)

@@ -105,7 +105,6 @@ class _Bench:
             card=self._job.card,
             options=options,
             tasks=(task,),
-            idle_known=True,
             looks_around=False,
         )
         return run_on(self._card, self._metering, job, emit, self._known)

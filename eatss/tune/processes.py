@@ -21,7 +21,7 @@ from typing import TypeAlias
 from eatss.base.diagnostics import Diagnostic, InputError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.supervisor import LiveWorker, Outcome, Refused, Take, Worker
-from eatss.measurement.api import FRUITLESS_WORKERS, what_ended
+from eatss.measurement.api import what_ended
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import assemble
 from eatss.measurement.card import CompileError
@@ -47,6 +47,9 @@ from eatss.tune.rows import CardSeen
 
 ORDER_LIMIT_S = 120.0
 """Until the first stage of an order: reading a program."""
+
+FRUITLESS_WORKERS = 2
+"""So many processes in a row that get nowhere, and the card is taken to be gone."""
 
 
 class CardGoneError(InputError):

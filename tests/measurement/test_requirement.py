@@ -7,39 +7,15 @@ from dataclasses import replace
 import pytest
 
 from eatss.base.diagnostics import InputError
-from eatss.measurement.measurement import Comparison, Missing
-from eatss.measurement.requirement import (
-    check_required,
-    judge,
-    parse_requirements,
-    required_variant,
-)
+from eatss.measurement.requirement import judge, parse_requirements
 from tests.report.measurements import comparison, failed_row, row
 
 BETTER = comparison(row("64", 1.5, 0.9), row("selected", 2.0, 0.5))
 
 
-def judged(sides: Comparison) -> str:
-    found = required_variant(sides)
-    assert found is not None
-    return found.measurement.variant
-
-
 def message(text: str) -> tuple[bool, str]:
     (verdict,) = judge(BETTER, parse_requirements([text]))
     return verdict.met, verdict.message
-
-
-def test_selected_is_judged_before_others() -> None:
-    assert judged(BETTER) == "selected"
-
-
-def test_without_selected_the_first_that_is_not_the_baseline_is_judged() -> None:
-    sides = comparison(row("64"), row("128"))
-    assert judged(sides) == "64"
-    turned = comparison(row("64"), row("selected"), baseline="32")
-    turned = replace(turned, baseline="selected")
-    assert judged(turned) == "64"
 
 
 @pytest.mark.parametrize(
@@ -52,11 +28,18 @@ def test_without_selected_the_first_that_is_not_the_baseline_is_judged() -> None
         ("ppw>=2", True),
         ("ppw>2", False),
         ("speedup>1.9", True),
-        ("Speed-Up>=2.1", False),
+        ("speedup>=2.1", False),
     ],
 )
 def test_the_mean_decides(text: str, met: bool) -> None:
     assert message(text)[0] is met
+
+
+def test_selected_is_judged_else_the_first_that_is_not_the_baseline() -> None:
+    asked = parse_requirements(["energy<=1"])
+    turned = replace(comparison(row("64"), row("selected")), baseline="selected")
+    for sides, variant in ((BETTER, "selected"), (turned, "64")):
+        assert judge(sides, asked)[0].variant == variant
 
 
 def test_the_message_names_the_interval() -> None:
@@ -81,19 +64,8 @@ def test_what_failed_does_not_meet_anything_and_the_reason_is_given() -> None:
     assert not verdict.met
     assert verdict.message == (
         "selected: energy over the baseline's was not measured, so <= 9 is not met: "
-        "selected: wrong result, C differs"
+        "wrong result; C differs"
     )
-
-
-def test_what_was_not_measured_does_not_meet_anything() -> None:
-    blind = row("selected")
-    gap = Missing(what="energy_j", reason="no sensor answers")
-    blind = replace(
-        blind, energy_ratio=None, measurement=replace(blind.measurement, missing=(gap,))
-    )
-    (verdict,) = judge(comparison(blind), parse_requirements(["energy<=9"]))
-    assert not verdict.met
-    assert "energy_j: no sensor answers" in verdict.message
 
 
 def test_a_ratio_without_interval_says_so() -> None:
@@ -109,26 +81,11 @@ def test_several_requirements_may_stand_in_one_text() -> None:
     assert list(map(str, found)) == ["energy<=1", "time<=0.95", "ppw>=1"]
 
 
-def test_numbers_may_have_exponents() -> None:
-    found = parse_requirements(["energy<=1e-3,time<=2.5E+2", "ppw>=.5e1"])
-    assert [requirement.bound for requirement in found] == [1e-3, 250, 5]
-
-
 def test_the_baseline_is_never_judged_against_itself() -> None:
     alone = comparison()
-    assert required_variant(alone) is None
     (verdict,) = judge(alone, parse_requirements(["energy<=1"]))
     assert not verdict.met
-    assert "nothing but the baseline '32' was measured" in verdict.message
-
-
-def test_requirements_without_a_variant_that_could_meet_them_are_refused() -> None:
-    asked = parse_requirements(["energy<=1"])
-    with pytest.raises(InputError, match="no variant besides the baseline 'selected'") as caught:
-        check_required(asked, ["selected"], "selected")
-    assert caught.value.code == "EATSS-E044"
-    check_required(asked, ["selected", "32"], "selected")
-    check_required((), ["selected"], "selected")
+    assert "nothing but the baseline was measured" in verdict.message
 
 
 @pytest.mark.parametrize("text", ["", "energy", "energy=1", "energy<=", "power<=1", "energy<=1,"])

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from eatss.base.diagnostics import InputError
 from eatss.measurement import Measurement, MeasureOptions, Progress, Variant, measure_variants
-from eatss.measurement.api import FRUITLESS_WORKERS
 from tests.measurement.scripted_card import PATH, Folders
 
 pytestmark = pytest.mark.usefixtures("heeded_signals")
@@ -105,96 +103,6 @@ def test_a_worker_that_dies_in_a_window_takes_one_variant_along(
     assert found["good"].method.checked == ("the original at N=37",)
 
 
-def test_an_exception_of_the_worker_is_no_signal(folders: Folders) -> None:
-    found = measured([folders.variant("bug", fails_at="load", fails_by="bug")])["bug"]
-    assert found.reason == (
-        "eatss failed in 'compile', please report it: ZeroDivisionError: division by zero"
-    )
-
-
-def test_a_worker_is_waited_for_before_it_is_ended(folders: Folders) -> None:
-    """One that has told all and closed its output may take a while to end."""
-    found = measured([folders.variant("slow", fails_at="window", fails_by="slow exit")])["slow"]
-    assert found.reason == "the measuring process ended with exit code 7"
-
-
-@pytest.mark.parametrize("again", [("power",), ()])
-def test_another_meter_does_not_take_over_after_a_restart(
-    folders: Folders, monkeypatch: pytest.MonkeyPatch, again: tuple[str, ...]
-) -> None:
-    file = folders.card(meters=("counter",), meters_again=again)
-    monkeypatch.setenv("SCRIPTED_CARD", str(file))
-    variants = [
-        folders.variant("good"),
-        folders.variant("dies", fails_at="window", fails_by="exit", fails_in_window=2),
-    ]
-    good = measured(variants)["good"]
-    assert good.method.meter == "scripted counter"
-    energies = [window.energy_j for window in good.windows]
-    assert energies[0] == pytest.approx(5.0, rel=0.01)
-    assert set(energies[1:]) == {None}
-    assert len(energies) == 3
-    (gap,) = (note for note in good.notes if note.startswith("energy rests on"))
-    assert "the meter of earlier windows, scripted counter, is gone" in gap
-
-
-def test_a_fresh_worker_does_not_read_the_cold_card_again(folders: Folders) -> None:
-    seen: list[str] = []
-    variants = [
-        folders.variant("dies", fails_at="check", fails_by="exit"),
-        folders.variant("good"),
-    ]
-
-    def note(progress: Progress) -> None:
-        if not seen or seen[-1] != progress.stage:
-            seen.append(progress.stage)
-
-    (_, good) = measure_variants(variants, MeasureOptions(), progress=note, card=PATH)
-    assert is_right(good)
-    assert seen.count("idle power") == 2
-    assert seen.index("idle power") < seen.index("compile")
-    assert good.idle_power_w == pytest.approx(100.0)
-    assert good.idle_power_after_w == pytest.approx(100.0)
-
-
-def test_windows_of_weeks_are_no_overflow(
-    folders: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SCRIPTED_CARD", str(folders.card(meters=())))
-    found = measured([folders.variant("a")], least_window_s=1e7)["a"]
-    assert found.ok
-    assert found.windows[0].duration_s > 1e7
-
-
-def test_a_compiler_that_crashes_is_a_compile_error(folders: Folders) -> None:
-    variants = [
-        folders.variant("crashes", fails_at="load", fails_by="segv"),
-        folders.variant("good"),
-    ]
-    found = measured(variants)
-    assert found["crashes"].status == "compile error"
-    assert "SIGSEGV" in found["crashes"].reason
-    assert is_right(found["good"])
-
-
-def test_a_vanished_device_is_reported_and_what_was_done_stays(
-    folders: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SCRIPTED_CARD", str(folders.card(gone="once lost")))
-    variants = [
-        Variant(label="rejected", directory=None, rejection="no tile sizes fit"),
-        folders.variant("first"),
-        folders.variant("second", fails_at="window", fails_by="lost", fails_in_window=2),
-    ]
-    found = measured(variants)
-    assert found["rejected"].status == "rejected by the model"
-    assert found["second"].reason == "CUDA_ERROR_ILLEGAL_ADDRESS"
-    assert found["first"].status == "launch error"
-    assert found["first"].reason == "the card vanished: no CUDA-capable device is detected"
-    assert len(found["first"].windows) == 1
-    assert found["first"].device is not None
-
-
 def test_what_a_vanished_card_told_before_is_kept(
     folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,22 +130,11 @@ def test_a_card_that_kills_every_worker_is_given_up(
 ) -> None:
     monkeypatch.setenv("SCRIPTED_CARD", str(folders.card(gone="crashes")))
     found = measured([folders.variant("a"), folders.variant("b")])
-    assert FRUITLESS_WORKERS == 2
     for measurement in found.values():
         assert measurement.status == "launch error"
         assert measurement.reason == (
             "the card vanished: the measuring process ended with exit code 9"
         )
-
-
-def test_a_machine_without_a_card_is_the_users_to_know(
-    folders: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SCRIPTED_CARD", str(folders.card(gone="refuses")))
-    with pytest.raises(InputError) as caught:
-        measured([folders.variant("a")])
-    assert caught.value.code == "EATSS-E999"
-    assert caught.value.diagnostics[0].hint == "buy one"
 
 
 def test_an_interrupt_keeps_what_is_done(folders: Folders) -> None:
@@ -263,11 +160,3 @@ def test_an_interrupt_keeps_what_is_done(folders: Folders) -> None:
     assert found[1].reason == "time rests on one window, so nothing is known of its spread"
     assert found[2].status == "ok"
     assert found[2].time_s == pytest.approx(0.01)
-
-
-def test_an_interrupt_before_anything_was_measured_is_an_interrupt(folders: Folders) -> None:
-    def interrupt(progress: Progress) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        measure_variants([folders.variant("a")], MeasureOptions(), progress=interrupt, card=PATH)
