@@ -42,7 +42,6 @@ from eatss.ppcg_build.run import (
     PpcgArguments,
     PpcgError,
     cannot_write,
-    check_timeout,
     find_ppcg,
     generated_files,
     is_dump,
@@ -125,7 +124,7 @@ def ppcg(asked: _Ppcg) -> PpcgBuild:
         **options: Those of :class:`SelectOptions` and :class:`Caching`.
 
     Raises:
-        InputError: the source, the profile or an option is wrong; ``EATSS-R001`` to ``R006``.
+        InputError: the source, the profile or an option is wrong; ``EATSS-R001`` to ``R005``.
         NoSolutionError: no tile sizes satisfy the limits of the card.
         PpcgError: ``EATSS-R01x`` PPCG fails; ``EATSS-R02x`` it generates something else than it
             was asked for. Then nothing is written.
@@ -138,7 +137,6 @@ def ppcg(asked: _Ppcg) -> PpcgBuild:
     folder = folder_named(given.output or asked.output)
     if not given.source.is_file() or given.source.suffix != ".c":
         raise no_source(given.source)
-    check_timeout(asked.ppcg_timeout_s)
     profile = load_profile(asked.gpu)
     run = _Run(given, profile, asked)
     with tempfile.TemporaryDirectory(prefix="eatss-ppcg-") as work:

@@ -323,20 +323,20 @@ def better_than(problem: TableProblem, least: int) -> str:
 Columns = dict[str, Any]
 """Sizes by name, a number for all rows or an entry a row."""
 
-DEFAULT_CAP = 1 << 22
+MOST_VECTORS = 1 << 22
 """Vectors looked at before the enumeration gives up on being exact."""
 
 _CHUNK = 1 << 16
 _SAFE = 1 << 62
 
 
-def enumerate_best(problem: Problem, *, cap: int = DEFAULT_CAP) -> dict[str, int] | None:
+def enumerate_best(problem: Problem) -> dict[str, int] | None:
     """Return the best vector seen of ``problem``, ``None`` where none was found.
 
-    Looks at no more than about ``cap`` vectors; within them it is the best of all. Without a vector
+    Looks at no more than about ``MOST_VECTORS``; within them it is the best of all. Without one
     the problem may still have a solution, unless it is monotone.
     """
-    scan = _Scan(_reduced(problem), cap)
+    scan = _Scan(_reduced(problem))
     if _largest_value(scan.problem) < _SAFE:
         scan.expand({}, 1)
     return scan.best
@@ -398,9 +398,9 @@ class _Scan:
     The best value of the ``last`` size follows from the others by a division.
     """
 
-    def __init__(self, problem: Problem, left: int) -> None:
+    def __init__(self, problem: Problem) -> None:
         lower = smallest(problem)
-        self.problem, self.lower, self.left = problem, lower, left
+        self.problem, self.lower, self.left = problem, lower, MOST_VECTORS
         self.best = _greedy(problem, lower)
         self.upper = {v.name: v.upper for v in problem.variables}
         self.prunable = monotone_constraints(problem)

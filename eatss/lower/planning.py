@@ -298,21 +298,18 @@ class UnitPlanner:
         mapping = with_shared_sum(whole.mapping, loop, shared.blocks)
         if mapping is None:
             return None
-        unit = self._summing(replace(whole, mapping=mapping), piece, part)
-        if unit is None:
-            return None
-        what = what_is_summed(unit, self._scop)
-        note = f"the {what} over {shared.loop} is shared by up to {shared.blocks} blocks"
-        return replace(unit, names=whole.names.inner(), notes=(note,))
+        how = f"{shared.loop} is shared by up to {shared.blocks} blocks"
+        unit = self._summing(replace(whole, mapping=mapping), piece, part, how)
+        return None if unit is None else replace(unit, names=whole.names.inner())
 
-    def _summing(self, whole: Unit, piece: Piece, part: Part) -> Unit | None:
+    def _summing(self, whole: Unit, piece: Piece, part: Part, how: str) -> Unit | None:
         """Return the unit of a part whose sums start anew, ``None`` if registers hold none."""
         try:
             storage = self._plans.of(piece, whole.mapping.mapped, sums=True)
         except NeedsOneThreadError:
             return None
         unit = replace(whole, piece=piece, parts=(part,), storage=storage)
-        return with_sums_held(unit, self._scop, self._profile)
+        return with_sums_held(unit, self._scop, self._profile, how)
 
     def _rest(self, whole: Unit, piece: Piece, parts: tuple[Part, ...]) -> Unit:
         """Return the unit of some parts, laid out like the whole."""
@@ -350,9 +347,11 @@ class UnitPlanner:
             return None  # one thread would add up all
         serial = tuple(name for name in part.serial if name != loop)
         inside = Part(statements=part.statements, serial=serial)
-        unit = self._summing(replace(whole, mapping=mapping, names=own), piece, inside)
-        what = what_is_summed(unit, self._scop) if unit is not None else ""
-        return None if unit is None else replace(unit, notes=(_sum_note(mapping, what),))
+        threads = f"{mapping.split.threads} threads" if mapping.split.threads > 1 else ""
+        blocks = f"{mapping.chunks} blocks" if mapping.chunks > 1 else ""
+        over = " and ".join(filter(None, (threads, blocks)))
+        how = f"{mapping.split.source_name} is split over {over}"
+        return self._summing(replace(whole, mapping=mapping, names=own), piece, inside, how)
 
     def _serial_units(self, piece: Piece, names: NameTable) -> Iterator[Unit]:
         """Yield the units of a piece none of whose loops is parallel."""
@@ -419,10 +418,10 @@ def share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:
     return False
 
 
-def with_sums_held(unit: Unit, scop: Scop, profile: GpuProfile) -> Unit | None:
+def with_sums_held(unit: Unit, scop: Scop, profile: GpuProfile, how: str) -> Unit | None:
     """Return a unit every sum of which is kept in registers while it is added up.
 
-    ``None`` where that is not so, or parts of sums of several threads cannot become one.
+    A note says over what, and ``how`` threads or blocks share it. ``None`` where that is not so, or parts of sums of several threads cannot become one.
     """
     storage, dropped = within_registers(unit.storage, unit.mapping, scop, profile)
     combined = all(
@@ -431,7 +430,9 @@ def with_sums_held(unit: Unit, scop: Scop, profile: GpuProfile) -> Unit | None:
     )
     if dropped or not combined or not sums_in_registers(unit.piece, storage):
         return None
-    return replace(unit, storage=storage)
+    combiners = [combiner_in(unit.piece, {s.name}, scop) for s in unit.piece.statements]
+    what = " and ".join(dict.fromkeys(one.what for one in combiners if one is not None))
+    return replace(unit, storage=storage, notes=(f"the {what} over {how}",))
 
 
 def sums_in_registers(piece: Piece, storage: StoragePlan) -> bool:
@@ -464,18 +465,3 @@ def _held_sums(units: Sequence[Unit], facts: KernelFacts) -> frozenset[Place]:
         places = (place for registers in unit.storage.registers for place in registers.places)
         held.update(place for place in places if place[0] in many)
     return frozenset(held)
-
-
-def what_is_summed(unit: Unit, scop: Scop) -> str:
-    """Return what is added up, multiplied or chosen in a unit."""
-    found = [combiner_in(unit.piece, {s.name}, scop) for s in unit.piece.statements]
-    return " and ".join(dict.fromkeys(one.what for one in found if one is not None))
-
-
-def _sum_note(mapping: Mapping, what: str) -> str:
-    assert mapping.split is not None
-    loop = mapping.split
-    threads = f"{loop.threads} threads" if loop.threads > 1 else ""
-    blocks = f"{mapping.chunks} blocks" if mapping.chunks > 1 else ""
-    over = " and ".join(part for part in (threads, blocks) if part) or "one thread"
-    return f"the {what} over {loop.source_name} is split over {over}"

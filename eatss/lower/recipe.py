@@ -212,30 +212,18 @@ class CodeRequest(CodeOptions, SizeKeywords):
             InputError: ``EATSS-C004``, something of another kind than it takes, such as one string
                 instead of several; ``EATSS-X005``.
         """
-        for field, given, example in (
-            ("tiles", self.tiles, "{'i': 32, 'j': 32}, of one kernel {'k0': {'i': 32}}"),
-            ("placements", self.placements, "{'A': 'shared'}"),
-            ("share", self.share, "{'k': 4}"),
-            ("stream", self.stream, "{'k': 132}"),
+        for name, kinds, hint in (
+            ("tiles", Mapping, "say what is which: {'i': 32}, of one kernel {'k0': {'i': 32}}"),
+            ("placements", Mapping, "say what is which: {'A': 'shared'}"),
+            ("share", Mapping, "say what is which: {'k': 4}"),
+            ("stream", Mapping, "say what is which: {'k': 132}"),
+            ("block", Mapping | Sequence, "give threads by order, (32, 8), or loop, {'i': 8}"),
+            ("transformations", Sequence, "give a list of names"),
+            ("instructions", Sequence, "give a list of names"),
         ):
-            if not isinstance(given, Mapping | None):
-                raise input_error(
-                    "EATSS-C004", f"{field} is {given!r}", hint=f"say what is which: {example}"
-                )
-        if not isinstance(self.block, Mapping | Sequence) or isinstance(self.block, str | bytes):
-            raise input_error(
-                "EATSS-C004",
-                f"block is {self.block!r}",
-                hint="give threads in the order of loops, (32, 8), or by loop, {'i': 8, 'j': 32}",
-            )
-        for field, names in (
-            ("transformations", self.transformations),
-            ("instructions", self.instructions),
-        ):
-            if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-                raise input_error(
-                    "EATSS-C004", f"{field} is {names!r}", hint="give a list of names"
-                )
+            value = getattr(self, name)
+            if isinstance(value, str | bytes) or not isinstance(value, kinds | None):
+                raise input_error("EATSS-C004", f"{name} is {value!r}", hint=hint)
         if self.transformations or self.instructions:
             from eatss.lower.instructions import INSTRUCTIONS  # noqa: PLC0415 - most requests name none
             from eatss.lower.transform import TRANSFORMATIONS  # noqa: PLC0415

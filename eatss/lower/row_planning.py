@@ -28,7 +28,7 @@ from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import NameTable, Part, Piece, parts_of, pieces_of
-from eatss.lower.planning import Unit, share_scalars, what_is_summed, with_sums_held
+from eatss.lower.planning import Unit, share_scalars, with_sums_held
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.row_storage import (
     LoweredPhase,
@@ -357,12 +357,8 @@ class RowPlanner:
             names=own,
             notes=(),
         )
-        unit = with_sums_held(summed, self._scop, self._profile)
-        if unit is None:
-            return None
-        what = what_is_summed(unit, self._scop)
-        note = f"the {what} over {member.source_name} is split over {block.lanes} threads"
-        return replace(unit, notes=(note,))
+        how = f"{member.source_name} is split over {block.lanes} threads"
+        return with_sums_held(summed, self._scop, self._profile, how)
 
 
 _OPERATIONS = 2_000_000

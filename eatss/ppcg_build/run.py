@@ -141,7 +141,6 @@ def _wrong(message: str) -> InputError:
 
 
 TIMEOUT_S = 300.0
-MOST_TIMEOUT_S = 1e6
 _SHOWN = 8
 _INSTALL = "install PPCG (repo.or.cz/ppcg.git), or name it with --ppcg PATH"
 
@@ -168,20 +167,6 @@ class Generated:
         texts = ((f"{self.stem}_kernel.hu", self.header), (f"{self.stem}_kernel.cu", self.kernels))
         named = (*texts, (f"{self.stem}_host.cu", self.host))
         return tuple((name, text.encode("utf-8", "surrogateescape")) for name, text in named)
-
-
-def check_timeout(timeout_s: float) -> None:
-    """Refuse a limit of time that is none.
-
-    Raises:
-        InputError: ``EATSS-R006``.
-    """
-    if not 0 < timeout_s <= MOST_TIMEOUT_S:
-        raise input_error(
-            "EATSS-R006",
-            f"--ppcg-timeout is {timeout_s:g} seconds",
-            hint=f"give it a time up to {MOST_TIMEOUT_S:.0f} seconds",
-        )
 
 
 def find_ppcg(named: str | os.PathLike[str] | None = None) -> str:
