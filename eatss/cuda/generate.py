@@ -1,7 +1,4 @@
-"""A region in, its kernels and its entry out: unit by unit, as a recipe says.
-
-``Scop`` × ``Recipe`` in, ``Program`` out.
-"""
+"""``Scop`` × ``Recipe`` in, ``Program`` out: region by region, unit by unit."""
 
 from __future__ import annotations
 

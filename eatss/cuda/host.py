@@ -1,7 +1,4 @@
-"""The arguments of an entry: those of the original function, and what it reaches besides.
-
-The host's part: loops around launches, and the function that runs a region.
-"""
+"""The host's part: arguments of an entry, loops around launches, the function that runs a region."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A ``main`` of its own for a generated file: runs, times and checks every entry.
-
-The whole file: header, preamble, kernels, entries, and the program of its own.
-"""
+"""The whole file: header, preamble, kernels, entries, and a ``main`` that times and checks them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""isl's expressions and sets of parameters as integer expressions, and these in isl's notation.
+"""isl's sets and functions of parameters as integer expressions: arrays, conditions, tiles.
 
-The latter to prove what generated text says.
-
-Arrays as the generated text sees them: C names, shapes, addresses, types of indices.
-
-What is known of the parameters at each level of a kernel: sizes, host loops, tiles, threads.
+Arrays have C names, shapes and addresses; tiles of a loop have bounds, and sets say what is known
+of sizes and origins inside them. :func:`isl_notation` is the way back, to prove what text says.
 """
 
 from __future__ import annotations

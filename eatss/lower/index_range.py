@@ -1,10 +1,9 @@
-"""Sizes that nobody passes, because they are products of others: what code puts in their place.
-
-How large the indices of printed code become, and the sizes for which 32 bits hold them.
+"""How large the indices of printed code become, and the sizes for which 32 bits hold them.
 
 Every expression that a kernel prints is remembered. Its operands and whatever is computed on the
 way are bounded by intervals around 0: of sizes, of the loops of the schedule and the counters of
-statements over these sizes, of constants.
+statements over these sizes, of constants. Sizes that nobody passes, because they are products of
+others, are written out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""How the loops of a piece are laid out: host, blocks, threads, register tiles, serial tiles.
-
-From selected sizes to the layout of a piece: which loop goes to blocks, threads, tiles.
-"""
+"""From selected sizes to the layout of a piece: which loop goes to host, blocks, threads, tiles."""
 
 from __future__ import annotations
 

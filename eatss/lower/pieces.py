@@ -1,12 +1,9 @@
-"""C identifiers for the generated text that mean nothing else there.
+"""The pieces of a scheduled region that become CUDA kernels, their loops by name, and their parts.
 
-The pieces of a scheduled region that become CUDA kernels, with their loops by name.
-
-A piece cut into parts: statements that share the serial loops inside a block.
-
-An initialisation or a finish that the schedule puts at one iteration of a serial loop runs before
-or after that loop instead of behind a guard in it. Statements are only parted where no
-dependence at a point runs backwards, so parts one after another compute the same.
+A part are statements that share the serial loops inside a block. An initialisation or a finish that
+the schedule puts at one iteration of a serial loop runs before or after that loop instead of behind
+a guard in it. Statements are only parted where no dependence at a point runs backwards, so parts
+one after another compute the same.
 """
 
 from __future__ import annotations

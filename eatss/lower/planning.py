@@ -421,7 +421,8 @@ def share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:
 def with_sums_held(unit: Unit, scop: Scop, profile: GpuProfile, how: str) -> Unit | None:
     """Return a unit every sum of which is kept in registers while it is added up.
 
-    A note says over what, and ``how`` threads or blocks share it. ``None`` where that is not so, or parts of sums of several threads cannot become one.
+    A note says over what, and ``how`` threads or blocks share it. ``None`` where that is not so, or
+    parts of sums of several threads cannot become one.
     """
     storage, dropped = within_registers(unit.storage, unit.mapping, scop, profile)
     combined = all(

@@ -1,6 +1,4 @@
-"""How the threads of a block walk a box of elements that they copy together.
-
-Reads staged in shared memory: which, where in the nest, and in what box.
+"""Boxes in shared memory: where in the nest they are copied, and how threads walk them.
 
 Where steps of serial loops are whole, the edges of an array leave the same of a box in all of them:
 the tile of ``C[i][j] += A[i][k] * B[k][j]`` at the last rows of ``A`` reads fewer of them than its

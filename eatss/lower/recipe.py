@@ -1,11 +1,7 @@
-"""What the user wants of generated code, as it is asked for and as it is checked.
-
-The nouns of what was decided: by a model, and by the user.
+"""What the user wants of generated code, and recipes: all that was decided, by a model and the user.
 
 A generator carries a recipe out. So a recipe that was kept makes the same code again, whatever a
 model would choose today. It stands on its own as JSON, and in the plan of a program.
-
-Codes: K017 a file is no recipe of this version.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 Every phase is lowered as a kernel of its own, whose blocks along ``x`` take rows as a whole. Blocks
 of the same number have the same rows in all phases. So what a block does in one phase after the
 other is right, if there are barriers where threads use what others left.
-
-Kernels that share rows: the runs of them that there are, and their phases as units, in order.
 """
 
 from __future__ import annotations

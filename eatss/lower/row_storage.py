@@ -5,13 +5,10 @@
     … exp(in[i][j] - most[i]) …                  … exp(in_k[rj] - most_v) …
 
 A sum over the lanes comes to all of them. So each of them goes on with it, and none waits for
-another to leave it in memory. One of them stores what no later phase overwrites.
-
-What registers keep of rows from phase to phase: decided here, of phases before they are code.
-
-The model and the generator read the same :class:`~eatss.plan.phases.RowStorage`. A register in the
+another to leave it in memory. One of them stores what no later phase overwrites. A register in the
 place of an element of a row has at each moment what the element would have in memory: of an array
-that is written all accesses are of that element.
+that is written all accesses are of that element. The model reads the same
+:class:`~eatss.plan.phases.RowStorage`.
 """
 
 from __future__ import annotations

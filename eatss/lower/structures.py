@@ -1,8 +1,7 @@
-"""A selection with the sizes and places that a user gives instead: what code is made of then.
+"""The variants of each kernel: which cuts the generator can make of it, and what they have.
 
-``ScheduledScop`` × ``KernelFacts`` in, the structures of each kernel out: what may be chosen.
-
-Among it the loop of whose turns blocks may take equal shares, of which code asks, too.
+A selection with the sizes and places of a user is fitted to one of them. The loop of whose turns
+blocks may take equal shares is found here for code, too.
 """
 
 from __future__ import annotations

@@ -1,27 +1,11 @@
-"""What has to run before what, from launch to launch of one piece.
-
-Decisions ask for every dependence between instances, also those that live ranges would let go; the
-check of the outcome asks what the schedule itself was checked for.
-
-Sums whose loop is spread over threads and blocks, where little else is parallel.
-
-Pieces that follow each other as phases of the same blocks: each block has rows of its own.
-
-Softmax is a maximum over ``j``, exponentials, a sum over ``j`` and a division. All of them have a
-loop over rows outside, and nothing leads from one row to another. So a block can take a row
-through all of them, and what one of them leaves of it is still in a cache for the next.
-
-What of a piece becomes one CUDA kernel: all of it, or runs of parts around split sums.
+"""What of a piece becomes a kernel of its own: order of launches, sums, rows, loops on the host.
 
 A sum whose loop is spread over threads and blocks needs its target set before any of them adds to
-it, so it becomes a kernel of its own between what comes before and what comes after.
-
-Serial loops of a band that run on the host, so that what is left inside is a sum.
-
-Where the parallel loops of a kernel have few points and its serial loops many, each thread walks
-a long way alone. A band is permutable, so any loop of it may stand outermost; once it runs on the
-host, one launch for each of its iterations, the other serial loop is often a plain
-sum that many threads add up.
+it, so it is launched between what comes before and what comes after. Where parallel loops have few
+points, a serial loop may run on the host: a band is permutable, and what is left inside is often a
+plain sum. Pieces that share rows, as those of a softmax, may be phases of the same blocks: nothing
+leads from one row to another. Decisions ask for every dependence between instances, also those
+that live ranges would let go; the check of the outcome asks what the schedule was checked for.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The integer expressions of PPCG's host code, from tokens to :class:`IntExpr`.
-
-PPCG's host code read: the memory it allocates, its loops and launches.
+"""PPCG's host code read: integer expressions, the memory it allocates, its loops and launches.
 
 PPCG replaces a region by a block of regular statements, which starts with a macro that checks the
 CUDA runtime's answers. They are read as tokens, one form after the other; any other is refused.

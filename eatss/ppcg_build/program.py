@@ -1,14 +1,11 @@
-"""PPCG's kernel file read, and written again so that a card and a CPU take it.
-
-The code of the kernels stays as PPCG wrote it, token by token, but for four things: a kernel is
-``extern "C"``, so that it is found by its name; shared arrays are declared by a macro, so that a
-CPU can watch them; the header, which has nothing but declarations, is left out; and for NVRTC,
-which knows no statements in expressions, the least and the largest of two have a plain macro.
-
-What PPCG generated as a ``Program``: its kernels, launched as its host code launches them.
+"""What PPCG generated as a ``Program``: its kernels, launched as its host code launches them.
 
 So ``eatss verify``, ``measure`` and ``compare`` take it like a program of eatss: the device part,
-without the copies between host and card.
+without the copies between host and card. The code of the kernels stays as PPCG wrote it, token by
+token, but for four things: a kernel is ``extern "C"``, so that it is found by its name; shared
+arrays are declared by a macro, so that a CPU can watch them; the header, which has nothing but
+declarations, is left out; and for NVRTC, which knows no statements in expressions, the least and
+the largest of two have a plain macro.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""The command line of PPCG as its user wrote it: what eatss takes out of it, and what is passed.
-
-PPCG started, watched and, where it fails, said so.
-
-The sizes that PPCG says it used (``--dump-sizes``).
-
-What is said where a build with PPCG fails, or goes on all the same.
-"""
+"""PPCG's command line as its user wrote it, PPCG run, and what it said: sizes and failures."""
 
 from __future__ import annotations
 

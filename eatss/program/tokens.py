@@ -1,18 +1,14 @@
-"""C and CUDA text as tokens: for a program's text, which its user may have edited.
+"""C and CUDA text as tokens, and the names of a C source in generated text.
 
 Comments and white space are left out; a directive of the preprocessor is one token. Nothing is
 expanded, so what macros hide stays hidden.
 
-Names of a C source in the generated text: which mean something else there, and what stands then.
-
 A card compiles the text after CUDA's headers, and a CPU after those of C. Words of C++, names that
 the text uses itself and macros of all these headers are no names for anything of the source. The
 size macros of a source are set by macros of other names (:func:`size_macro`), so that no header
-ever sees them.
-
-Functions of ``math.h`` that the text never calls (``y1``, ``j0``, ``gamma``) may be names of
-arrays and variables: the text declares such a name in a scope of its own, where it hides the
-function.
+ever sees them. Functions of ``math.h`` that the text never calls (``y1``, ``j0``, ``gamma``) may be
+names of arrays and variables: the text declares such a name in a scope of its own, where it hides
+the function.
 """
 
 from __future__ import annotations
