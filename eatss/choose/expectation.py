@@ -314,7 +314,10 @@ def far_from_roofline(
         again = f" and its {worst.launches} launches" if worst.launches > 1 else ""
         kernel = f"the kernel of {', '.join(statements)}"
         share_s, where = worst.time_s, f"in {kernel}, bound by {worst.bound}{again}"
-        hint = _hint(worst)
+        hint = (
+            "larger sizes, or more loops that are parallel, would use more of "
+            "the card; of long serial loops the note EATSS-A010 says what to write instead"
+        )
     return Diagnostic(
         code="EATSS-M025",
         severity=Severity.NOTE,
@@ -324,18 +327,6 @@ def far_from_roofline(
         span=span,
         hint=hint,
     )
-
-
-def _hint(one: Prediction) -> str:
-    """Return what to do about a kernel, by what its time goes to."""
-    if one.blocks * one.threads == 1:
-        return (
-            "one thread runs it, because each step waits for the one before; of long loops the "
-            "note EATSS-A010 says what to write instead"
-        )
-    if one.launches > 1:
-        return "each launch has little work: larger sizes inside the loop of the host give it more"
-    return "larger sizes, or more loops that are parallel, would use more of the card"
 
 
 def least_time_s(

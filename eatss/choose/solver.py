@@ -1,7 +1,7 @@
 """Z3 finds and proves the optimum of a problem, or of a table [EATSS, Sec. IV-L].
 
 Inside Z3 sizes are small bounded integers, and products are kept tractable. A table goes to it as
-text: a tree of the variables with the costs as leaves. Z3 compares every cost with the one that was
+text, a conjunction a row. Z3 compares every cost with the one that was
 found, in exact integers, and answers *unsatisfiable* where none is less.
 
 A vectorised enumeration gives Z3 the vector to begin with. Three facts keep the space small, each
@@ -292,30 +292,18 @@ def _context() -> Any:
 
 
 def better_than(problem: TableProblem, least: int) -> str:
-    """Return SMT-LIB text that holds where a row costs less than ``least``.
-
-    It is a tree: a disjunction over the values of one variable, and inside it over the next. The
-    last variable comes first, because few tiles go with the same threads.
-    """
+    """Return SMT-LIB text that holds where a row costs less than ``least``."""
     lines = []
     for at, column in enumerate(zip(*problem.rows, strict=True)):
         lines.append(f"(declare-const v{at} Int)")
         lines += [
             f"(define-fun v{at}_{value} () Bool (= v{at} {value}))" for value in sorted({*column})
         ]
-    last = len(problem.variables) - 1
-    parts = ["(assert (or"]
-    before: tuple[int, ...] = ()
-    for row, cost in sorted(zip((row[::-1] for row in problem.rows), problem.costs, strict=True)):
-        same = 0
-        while before and same < last and row[same] == before[same]:
-            same += 1
-        if before:
-            parts.append("))" * (last - same))
-        parts += [f" (and v{last - at}_{row[at]} (or" for at in range(same, last)]
-        parts.append(f" (and v0_{row[last]} (< {cost} {least}))")
-        before = row
-    return "\n".join([*lines, "".join([*parts, "))" * last, "))"])])
+    cheaper = (
+        f"(and {' '.join(f'v{at}_{value}' for at, value in enumerate(row))} (< {cost} {least}))"
+        for row, cost in zip(problem.rows, problem.costs, strict=True)
+    )
+    return "\n".join([*lines, f"(assert (or {' '.join(cheaper)}))"])
 
 
 # -- enumeration -------------------------------------------------------------------------------

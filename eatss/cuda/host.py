@@ -1,4 +1,4 @@
-"""The host's part: arguments of an entry, loops around launches, the function that runs a region."""
+"""The host's part: arguments of an entry, loops around launches, the function of a region."""
 
 from __future__ import annotations
 

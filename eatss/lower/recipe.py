@@ -1,4 +1,4 @@
-"""What the user wants of generated code, and recipes: all that was decided, by a model and the user.
+"""What the user wants of generated code, and recipes: all that a model and the user decided.
 
 A generator carries a recipe out. So a recipe that was kept makes the same code again, whatever a
 model would choose today. It stands on its own as JSON, and in the plan of a program.
