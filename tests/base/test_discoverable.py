@@ -55,12 +55,6 @@ def test_help_tells_of_no_field_that_is_not_there(noun: Any) -> None:
     assert set(told) <= {one.name for one in fields(noun)}
 
 
-def test_help_tells_units() -> None:
-    text = pydoc.plain(pydoc.render_doc(eatss.Measurement))
-    assert "energy_j: Joules of one run, gross" in text
-    assert "to_dataframe(self)" in text
-
-
 @pytest.mark.parametrize(
     "function", [one for one in PUBLIC.values() if isinstance(one, FunctionType)],
     ids=lambda function: function.__name__,

@@ -119,19 +119,6 @@ def test_a_result_that_cannot_travel_is_an_error() -> None:
         run_forked(threading.Lock, AMPLE)
 
 
-def test_where_the_kernel_waits_for_children_the_answer_counts() -> None:
-    usual = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    try:
-        assert run_forked(lambda: 5, AMPLE) == 5
-        assert cause_of(lambda: os._exit(7), AMPLE) is Cause.CRASH
-    finally:
-        signal.signal(signal.SIGCHLD, usual)
-
-
-def test_any_number_of_seconds_may_be_allowed() -> None:
-    run_forked(lambda: allow(float("inf")), Limits(seconds=1e300))
-
-
 def test_a_first_call_in_many_threads_ends() -> None:
     """Seen: a process forked while a thread loaded modules waited for them for ever."""
     text = (
@@ -254,13 +241,6 @@ def test_what_is_bounded_runs_in_one_process(monkeypatch: pytest.MonkeyPatch) ->
         in_bounds(spin)()
     assert caught.value.code == "EATSS-P001"
     assert "more processor time" in str(caught.value)
-
-
-def test_a_function_in_bounds_keeps_its_name_and_its_words() -> None:
-    from eatss.api import select  # noqa: PLC0415
-
-    assert select.__name__ == "select"
-    assert "Select tile sizes" in (select.__doc__ or "")
 
 
 class Finalised:

@@ -13,7 +13,7 @@ import pytest
 
 import eatss
 from eatss.base.cache import Cache
-from eatss.base.diagnostics import Diagnostic, Severity, SourceSpan, warn_caller
+from eatss.base.diagnostics import Diagnostic, Severity, SourceSpan
 from tests.end_to_end.in_process import eatss as command
 
 SCRIPTED = "tests.end_to_end.scripted_for_any:AnyProgram"
@@ -53,10 +53,6 @@ def test_functions_warn_at_the_line_of_the_caller(name: str) -> None:
     assert "-D MM changes nothing" in str(found.message)
 
 
-def test_nothing_is_told_where_all_is_well() -> None:
-    assert told(lambda: eatss.select("@mvt", gpu="h200", defines={"NI": 200})) == []
-
-
 def test_what_is_kept_warns_each_time(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     for _ in range(2):
@@ -82,17 +78,6 @@ FOUND = Diagnostic(
     source_line="#define N 256",
     hint="write #ifndef N before it",
 )
-
-
-def test_one_kind_can_be_silenced_and_all_be_made_errors() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".*EATSS-F095", category=eatss.EatssWarning)
-        warn_caller([FOUND])
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", category=eatss.EatssWarning)
-        with pytest.raises(eatss.EatssWarning, match="EATSS-F095"):
-            warn_caller([FOUND])
 
 
 def test_a_warning_goes_from_process_to_process() -> None:

@@ -130,40 +130,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-@pytest.mark.samples(2)
-@pytest.mark.parametrize("target", ["ppcg", "cuda"])
-@pytest.mark.parametrize("kernel", ["gemm", "adi", "lu"])
-def test_a_selection_of_before_is_equal_in_every_field(
-    target: Any, kernel: str, cache: Cache, idle: Callable[[], None]
-) -> None:
-    source = next(path for path in KERNELS if path.stem == kernel)
-    first = eatss.select(source, gpu="h200", target=target)
-    idle()
-    again = eatss.select(source, gpu="h200", target=target)
-    assert again == first
-    assert repr(again) == repr(first)  # times too, which take no part in comparison
-
-
-def test_a_program_is_printed_and_saved_the_same_again(
-    cache: Cache, tmp_path: Path, idle: Callable[[], None]
-) -> None:
-    adi = next(path for path in KERNELS if path.stem == "lu")
-    arguments = ["codegen", str(adi), "--gpu", "h200", "-o", str(tmp_path / "out")]
-    first = command(*arguments, "--save-recipe", str(tmp_path / "first.json"))
-    idle()
-    again = command(*arguments, "--save-recipe", str(tmp_path / "again.json"))
-    assert (again.stdout, again.stderr, again.returncode) == (first.stdout, first.stderr, 0)
-    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "first.json").read_bytes()
-    plan = command("codegen", str(adi), "--gpu", "h200", "--format", "json")
-    assert plan.returncode == 0
-
-
-def test_what_needs_the_analysis_has_it(cache: Cache, tmp_path: Path) -> None:
-    saved = tmp_path / "gemm.schedule"
-    assert command("select", GEMM, "--gpu", "a100", "--save-ppcg-schedule", saved).returncode == 0
-    assert saved.read_text().startswith("{ domain")
-
-
 def test_no_cache_neither_takes_nor_keeps(cache: Cache, idle: Callable[[], None]) -> None:
     assert command("select", GEMM, "--gpu", "a100", "--no-cache").returncode == 0
     eatss.select(GEMM, gpu="a100", cache=False)
@@ -286,15 +252,6 @@ def test_a_header_that_comes_to_stand_before_another_counts(cache: Cache, projec
     second = eatss.select(source, gpu="a100", include_dirs=folders)
     assert second != first
     assert second == eatss.select(source, gpu="a100", include_dirs=folders, cache=False)
-
-
-def test_a_folder_of_headers_that_comes_to_be_counts(cache: Cache, project: Path) -> None:
-    folder = project.parent / "later"
-    first = eatss.codegen(project, gpu="a100", include_dirs=[folder])
-    folder.mkdir()
-    second = eatss.codegen(project, gpu="a100", include_dirs=[folder])
-    assert second.original.include_dirs == ("later",)
-    assert second != first
 
 
 @pytest.mark.parametrize(
@@ -429,19 +386,6 @@ def test_a_hit_loads_neither_isl_nor_a_solver_nor_a_compiler(cache: Cache, tmp_p
         said.append((done.stdout, done.stderr))
     assert said[1::2] == said[2::2]
     assert len(results(cache)) == 2
-
-
-def test_what_is_printed_of_another_result_is_another_text(cache: Cache, tmp_path: Path) -> None:
-    source = tmp_path / "small.c"
-    source.write_text(SMALL)
-    words = ("select", source, "--gpu", "a100")
-    first = command(*words).stdout
-    (key,) = keys(cache, "select")
-    kept = cache.get("select", key)
-    assert kept is not None
-    cache.put("select", key, kept.replace(b"small.c", b"other.c"))
-    assert command(*words).stdout == first.replace("small.c", "other.c")
-    assert len(keys(cache, "printed")) == 2
 
 
 def test_a_folder_that_cannot_be_used_changes_nothing(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -76,52 +74,3 @@ def test_the_order_of_arguments_is_told_as_it_is() -> None:
     b = np.empty(3)
     scaled(3, None, 2.0, np.ones(3), b)
     assert (b == 2).all()
-
-
-def test_modules_are_asked_for_where_nobody_loaded_cupy(
-    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scaled = eatss.jit(SCALED, gpu="h200")
-
-    class Tensor:
-        """A tensor on a card."""
-
-        layout = "strided"
-        is_cuda = True
-        dtype = "torch.float64"
-        device = SimpleNamespace(type="cuda")
-
-        def __init__(self) -> None:
-            self.host = random(5)
-            self.shape = self.host.shape
-            self.requires_grad = False
-
-        def data_ptr(self) -> int:
-            return self.host.ctypes.data
-
-        def is_contiguous(self) -> bool:
-            return True
-
-        def get_device(self) -> int:
-            return 0
-
-        def is_neg(self) -> bool:
-            return False
-
-        def is_conj(self) -> bool:
-            return False
-
-    torch = SimpleNamespace(
-        Tensor=Tensor,
-        strided="strided",
-        _C=SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 0x55),
-    )
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    said = refused("J015", lambda: scaled(factor=2, A=Tensor(), B=Tensor()))
-    assert "CuPy, which launches kernels, does not load" in str(said)
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
-    one, other = Tensor(), Tensor()
-    scaled(factor=2, A=one, B=other)
-    assert (other.host == 2 * one.host).all()
-    assert cupy.launched[-1].stream == 0x55

@@ -16,25 +16,12 @@ import pytest
 import eatss
 from eatss.base.cache import Cache
 from eatss.measurement.arguments import launches
-from eatss.program.plan import MUCH_STACK_BYTES
 from eatss.session.jit.callable import JitFunction
 from tests.examples import with_long
 from tests.session.jit.fake_cupy import DriverError, FakeArray, FakeCupy
 from tests.session.jit.sources import KERNELS, SCALED, STEPS, random, steps_of
 
 Jit = Callable[..., JitFunction]
-
-PRODUCT = """
-void product(int n, double C[n][n], double A[n][n], double B[n][n])
-{
-#pragma scop
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < n; j++)
-      for (int k = 0; k < n; k++)
-        C[i][j] += A[i][k] * B[k][j];
-#pragma endscop
-}
-"""
 
 
 @pytest.fixture
@@ -150,20 +137,6 @@ def test_the_current_stream_is_that_of_the_call(cupy: FakeCupy, jit: Jit) -> Non
         with own:
             scaled(factor=2, A=a, B=b)
     assert [one.stream for one in cupy.launched] == [0, own.ptr, 0, own.ptr]
-
-
-def test_no_stream_is_refused_also_when_the_call_is_known(cupy: FakeCupy, jit: Jit) -> None:
-    scaled = jit(SCALED)
-    a, b = cupy.array(random(9)), cupy.array(random(9))
-    for _ in range(2):
-        with pytest.raises(eatss.InputError) as caught:
-            scaled(factor=2, A=a, B=b, stream="fast")
-        assert (
-            str(caught.value).splitlines()[0]
-            == "error: stream is str, which is no stream [EATSS-J021]"
-        )
-        scaled(factor=2, A=a, B=b)
-    assert len(cupy.launched) == 2
 
 
 def test_a_program_may_call_its_own_argument_stream(cupy: FakeCupy, jit: Jit) -> None:
@@ -291,17 +264,6 @@ def test_graphs_are_replayed_on_the_stream_of_the_call(cupy: FakeCupy, jit: Jit)
     ]
 
 
-def test_few_launches_are_not_captured(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS)
-    array = random(40)
-    want = steps_of(steps_of(steps_of(array, 2), 2), 2)
-    for _ in range(3):
-        steps(A=cupy.array(array), COUNT=2)
-    np.testing.assert_array_equal(array, want)
-    assert steps.info().graphs == 0
-    assert not cupy.log
-
-
 def test_graphs_that_were_not_used_for_long_go(cupy: FakeCupy, jit: Jit) -> None:
     steps = jit(STEPS)
     arrays = [random(40, seed=seed) for seed in range(12)]
@@ -370,38 +332,6 @@ def test_temporaries_are_of_a_stream_and_not_shared(cupy: FakeCupy, jit: Jit) ->
     assert ("synchronized", 0x11) in cupy.log
 
 
-def test_counters_are_zero_behind_what_the_current_stream_still_does(
-    cupy: FakeCupy, jit: Jit
-) -> None:
-    own = {"tiles": {"i": 8, "j": 8, "k": 4}, "block": {"i": 4, "j": 4}}
-    product = jit(PRODUCT, stream={"k": 3}, **own)
-    a, b, c = (random(19, 19, seed=seed) for seed in range(3))
-    want = c + a @ b
-    current = cupy.cuda.Stream()
-    with current:
-        product(C=cupy.array(c), A=cupy.array(a), B=cupy.array(b))
-    assert [one for one in cupy.log if one[0] == "set"] == [("set", current.ptr, 0)]
-    assert ("synchronized", current.ptr) in cupy.log
-    np.testing.assert_allclose(c, want)
-
-
-def test_counters_are_zero_at_once_while_a_graph_is_captured(cupy: FakeCupy, jit: Jit) -> None:
-    own = {"tiles": {"i": 8, "j": 8, "k": 4}, "block": {"i": 4, "j": 4}}
-    product = jit(PRODUCT, stream={"k": 3}, **own)
-    a, b, c = (random(19, 19, seed=seed) for seed in range(3))
-    want = c + a @ b
-    given = {"C": cupy.array(c), "A": cupy.array(a), "B": cupy.array(b)}
-    product.prepare(19, *given.values())
-    current = cupy.cuda.Stream()
-    with current:
-        current.begin_capture()
-        for _ in range(2):
-            product(**given)
-        graph = current.end_capture()
-    graph.launch(current)
-    np.testing.assert_allclose(c, want + a @ b)
-
-
 # devices, threads, errors -------------------------------------------------------------------
 
 
@@ -468,13 +398,6 @@ def test_much_stack_is_warned_of_where_a_program_is_called(cupy: FakeCupy, jit: 
         scaled(factor=2, **given)
 
 
-def test_little_stack_is_not_warned_of(cupy: FakeCupy, jit: Jit) -> None:
-    cupy.stack_bytes = MUCH_STACK_BYTES
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        jit(SCALED)(factor=2, A=cupy.array(random(900)), B=cupy.array(random(900)))
-
-
 def test_text_that_nvrtc_refuses_is_an_error_of_ours(
     cupy: FakeCupy, jit: Jit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -529,27 +452,6 @@ def test_known_calls_are_checked_as_the_first(cupy: FakeCupy, jit: Jit) -> None:
     with pytest.raises(eatss.InputError, match="EATSS-J003"):
         scaled(n=8, factor=2, A=a, B=b)
     assert len(cupy.launched) == seen
-
-
-def test_arrays_of_other_shapes_take_their_own_launches(cupy: FakeCupy, jit: Jit) -> None:
-    scaled = jit(SCALED)
-    for n in (5, 700, 5, 33, 700):
-        a, b = random(n), random(n, seed=1)
-        scaled(factor=3, A=cupy.array(a), B=cupy.array(b))
-        np.testing.assert_array_equal(b, 3 * a)
-    assert scaled.info().seen == 3
-
-
-def test_sizes_given_do_not_stick(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS)
-    array = random(40)
-    for count in (2, 3, 2, 6, 3):
-        want = steps_of(array, count)
-        steps(A=cupy.array(array), COUNT=count)
-        np.testing.assert_array_equal(array, want)
-    want = steps_of(array, 6)
-    steps(A=cupy.array(array))
-    np.testing.assert_array_equal(array, want)
 
 
 # arrays of other libraries ------------------------------------------------------------------

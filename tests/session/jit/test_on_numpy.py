@@ -186,23 +186,6 @@ def test_a_size_at_which_an_array_that_is_used_has_no_elements_is_refused(jit: A
     assert caught.value.code == "EATSS-P007"
 
 
-def test_nothing_to_do_is_done(jit: Any) -> None:
-    jit(SCALED)(factor=2, A=np.zeros(0), B=np.zeros(0))
-    inner = jit(SCALED.replace("int i = 0; i < n", "int i = 1; i < n - 1"))
-    for n in (0, 1, 2, 3):
-        a, b = random(n), np.zeros(n)
-        inner(factor=2, A=a, B=b)
-        np.testing.assert_array_equal(b[1:-1], 2 * a[1:-1])
-    lu = jit(KERNELS / "lu.c")
-    for n in (1, 2):  # at 1 one of its kernels has nothing to do, or none has
-        a = random(n, n) + 1
-        want = a.copy()
-        want[:1, 1:] /= want[0, 0]
-        want[1:, 1:] -= want[1:, :1] * want[:1, 1:]
-        lu(A=a)
-        np.testing.assert_allclose(a, want, rtol=1e-15)
-
-
 def test_a_program_that_is_there_is_called(made_before: Cache, tmp_path: Path) -> None:
     made = eatss.codegen(
         KERNELS / "gemm.c", gpu="h200", cache=made_before, output=tmp_path / "gemm"
@@ -346,21 +329,6 @@ def test_mistakes_are_explained(mistake: str, cupy: Any, jit: Any) -> None:
     assert caught.value.diagnostics[0].hint == hint
 
 
-def test_too_many_and_twice(jit: Any) -> None:
-    scaled = jit(SCALED)
-    with pytest.raises(eatss.InputError) as caught:
-        scaled(1, 2, 3, 4, 5)
-    assert str(caught.value).splitlines()[0] == (
-        "error: '<source>' takes 4 arguments in order, and 5 are given [EATSS-J002]"
-    )
-    assert caught.value.diagnostics[0].hint == "it is called as <source>(n, factor, A, B)"
-    with pytest.raises(eatss.InputError) as caught:
-        scaled(9, n=9)
-    assert str(caught.value).splitlines()[0] == (
-        "error: 'n' is given twice, in order and by name [EATSS-J002]"
-    )
-
-
 def test_arrays_that_are_only_read_may_be_read_only_and_overlap(jit: Any) -> None:
     products = jit(KERNELS / "gemm.c")
     memory = random(40)
@@ -419,16 +387,6 @@ def test_without_a_compiler_the_cpu_says_so(jit: Any, monkeypatch: pytest.Monkey
     with pytest.raises(eatss.InputError) as caught:
         scaled(factor=2, A=np.ones(9), B=np.ones(9))
     assert caught.value.code == "EATSS-V010"
-
-
-def test_text_that_does_not_compile_for_the_cpu(jit: Any) -> None:
-    program = jit(SCALED).program_for(factor=2, A=np.ones(9), B=np.ones(9))
-    broken = replace(program, text=program.text.replace("B[i] =", "B[i] = nothing +"))
-    with pytest.raises(eatss.InputError) as caught:
-        broken.compile(cache=False)(factor=2, A=np.ones(9), B=np.ones(9))
-    assert caught.value.code == "EATSS-J017"
-    assert "'scaled' does not compile for the CPU: " in str(caught.value)
-    assert "nothing" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import product
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -224,10 +223,6 @@ def test_a_class_is_named_by_its_least_size_and_is_narrow(value: int) -> None:
         assert least == value
 
 
-def test_classes_are_few() -> None:
-    assert len({class_of(value) for value in range(1024, 2048)}) == 8
-
-
 # signatures ---------------------------------------------------------------------------------
 
 
@@ -269,15 +264,6 @@ def test_one_name_for_different_things_is_refused(other: Argument, what: str) ->
     assert caught.value.diagnostics[0].hint == "make a callable of one function, function='g'"
 
 
-@pytest.mark.parametrize(
-    ("element_type", "dtype"),
-    [("float", np.float32), ("int", np.int32), ("unsigned char", np.uint8), ("long", np.int64)],
-)
-def test_types_are_those_of_c(element_type: str, dtype: type) -> None:
-    taken = signature(argument("A", N, element_type=element_type), defaults={"n": 1})
-    assert taken["A"].dtype == dtype
-
-
 # times --------------------------------------------------------------------------------------
 
 
@@ -308,14 +294,6 @@ def test_what_is_no_time_is_refused_at_once(tune: str | float) -> None:
         == f"error: tune is {tune!r}, which is no time [EATSS-J020]"
     )
     assert caught.value.diagnostics[0].hint == "write tune='30s'"
-
-
-@pytest.mark.parametrize("tune", ["500ms", 12, "19.9s", 0])
-def test_a_time_too_short_to_measure_in_is_refused(tune: str | float) -> None:
-    with pytest.raises(eatss.InputError) as caught:
-        eatss.jit("nowhere.c", tune=tune)
-    assert caught.value.code == "EATSS-J020"
-    assert "20s" in str(caught.value.diagnostics[0].hint) or tune == 0
 
 
 def test_numbers_that_shape_nothing_have_coarse_classes() -> None:
