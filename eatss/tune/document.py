@@ -247,17 +247,32 @@ def space_from_document(document: Mapping[str, Any], source: str = "", *, text: 
 
 def space_text(space: Space) -> str:
     """Return the TOML of a space: :func:`read_space` reads the same space from it."""
-    tables = (
-        ("constants", [(name, _expression(text)) for name, text in space.constants]),
-        ("iterators", [(one.name, _over(one.over)) for one in space.iterators]),
-        ("filters", [(one.name, _quoted(one.condition)) for one in space.filters]),
-        ("variant", [(name, _expression(text)) for name, text in space.variant]),
-    )
-    lines = [f"name = {_quoted(space.name)}"]
-    for table, rows in tables:
-        if rows or table == "iterators":
-            lines += ["", f"[{table}]", *(f"{_key(name)} = {text}" for name, text in rows)]
-    return "\n".join(lines) + "\n"
+    import tomlkit  # noqa: PLC0415 - only to write
+
+    def plain(text: str) -> str | int:
+        """Return an expression as TOML has it: a number bare, all else a text."""
+        is_number = text.isascii() and text.isdecimal() and text == str(int(text))
+        return int(text) if is_number else text
+
+    def over(one: Range | Listed | Generated) -> object:
+        if isinstance(one, Listed):
+            return list(one.values)
+        table = tomlkit.inline_table()
+        if isinstance(one, Generated):
+            table[one.generator] = list(map(plain, one.arguments))
+        else:
+            keys = [key for key in RANGE if key != "step" or one.step != "1"]
+            table.update({key: plain(getattr(one, key)) for key in keys})
+        return table
+
+    tables = {
+        "name": space.name,
+        "constants": {name: plain(text) for name, text in space.constants},
+        "iterators": {one.name: over(one.over) for one in space.iterators},
+        "filters": {one.name: one.condition for one in space.filters},
+        "variant": {name: plain(text) for name, text in space.variant},
+    }
+    return tomlkit.dumps({key: own for key, own in tables.items() if own or key == "iterators"})
 
 
 class _Document(_Findings):
@@ -330,36 +345,3 @@ class _Document(_Findings):
         message = f"{name} is no list of values, no range and no generator"
         self.wrong("EATSS-S004", message, path, f"write {_FORMS}")
         return None
-
-
-def _quoted(text: str) -> str:
-    import tomlkit  # noqa: PLC0415 - only to write
-
-    return str(tomlkit.string(text).as_string())
-
-
-def _key(name: str) -> str:
-    return name if name.isascii() and name.replace("_", "").isalnum() else _quoted(name)
-
-
-def _expression(text: str) -> str:
-    """Return an expression as it stands in TOML: a plain number bare, all else a text."""
-    return text if text.isascii() and text.isdecimal() and text == str(int(text)) else _quoted(text)
-
-
-def _over(over: Range | Listed | Generated) -> str:
-    match over:
-        case Range():
-            step = "" if over.step == "1" else f", step = {_expression(over.step)}"
-            return f"{{ start = {_expression(over.start)}, stop = {_expression(over.stop)}{step} }}"
-        case Listed():
-            return f"[{', '.join(map(_literal, over.values))}]"
-        case Generated():
-            arguments = ", ".join(map(_expression, over.arguments))
-            return f"{{ {over.generator} = [{arguments}] }}"
-
-
-def _literal(value: Value) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return _quoted(value) if isinstance(value, str) else repr(value)
