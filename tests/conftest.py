@@ -174,11 +174,7 @@ def _forked_workers(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    from tests.sampled import make_others_long  # noqa: PLC0415 - needs the path above
-
-    make_others_long(items)
     reason = _why_no_gpu()
     if reason is None:
         return

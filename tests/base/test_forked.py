@@ -161,7 +161,6 @@ def test_without_room_for_another_process_it_runs_in_this_one(
     assert run_forked(os.getpid, AMPLE) == os.getpid()
 
 
-@pytest.mark.long
 def test_ctrl_c_here_ends_it_there(tmp_path: Path) -> None:
     note = tmp_path / "pid"
 

@@ -40,8 +40,7 @@ def told(function: Callable[[], object]) -> list[warnings.WarningMessage]:
     return [one for one in found if issubclass(one.category, eatss.EatssWarning)]
 
 
-@pytest.mark.samples(2)
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", [*CALLS][:2])
 def test_functions_warn_at_the_line_of_the_caller(name: str) -> None:
     function = CALLS[name]
     (found,) = told(function)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -54,13 +53,6 @@ def test_a_name_does_wherever_a_store_is_read(
         assert by_name.stdout == command(*(word.format(by_path) for word in words)).stdout
     assert command("results", "ls", "@gemm").stdout.startswith("@gemm\n")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.long
-def test_a_sweep_by_its_name_and_by_its_file_is_one(tmp_path: Path) -> None:
-    both = eatss.sweep_report(["@gemm", SWEEPS / "gemm.db"], output=tmp_path / "gemm.json")
-    assert both == eatss.sweep_report("@gemm")
-    assert len(json.loads((tmp_path / "gemm.json").read_text())["sweeps"]) == 1
 
 
 @pytest.mark.parametrize("name", ["gem", "GEMM", "gemm.db"])

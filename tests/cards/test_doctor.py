@@ -99,20 +99,9 @@ def test_what_is_not_in_order_has_a_remedy() -> None:
         assert bool(check.remedy) == (check.ok is not True)
 
 
-@pytest.mark.samples(3)
 @pytest.mark.parametrize(
     ("name", "module"),
-    [
-        ("z3-solver", "z3"),
-        ("islpy", "islpy"),
-        ("libclang", "clang.cindex"),
-        ("numpy", "numpy"),
-        ("scipy", "scipy"),
-        ("networkx", "networkx"),
-        ("pydantic", "pydantic"),
-        ("click", "click"),
-        ("rich", "rich"),
-    ],
+    [("z3-solver", "z3"), ("scipy", "scipy"), ("rich", "rich")],
 )
 def test_a_needed_package_that_is_missing_or_broken_is_reported(
     monkeypatch: pytest.MonkeyPatch, name: str, module: str

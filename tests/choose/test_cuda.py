@@ -31,27 +31,16 @@ from eatss.lower.structures import structures_for
 from eatss.program import Constant, Launch, Program, evaluate
 from eatss.session.session import Session
 from eatss.session.steps import select_for
-from tests.choose.cuda_kernels import ENERGY, KERNELS, analysed, selected, structures
-from tests.examples import SLOW_KERNELS, with_long
-
-CARDS = {"double": ("t4", "h200"), "float": ("xavier", "a100-40gb")}
-OBJECTIVES: tuple[Any, ...] = ("energy", "time", "edp")
+from tests.choose.cuda_kernels import ENERGY, analysed, selected, structures
 
 
 def select(kernel: str, card: GpuProfile, **changes: Any) -> Selection:
     return select_for(analysed(kernel).program, card, replace(ENERGY, **changes))
 
 
-@pytest.mark.samples(3)
 @pytest.mark.parametrize(
     ("name", "dtype", "gpu"),
-    [
-        pytest.param(name, dtype, gpu, marks=[pytest.mark.long] if slow else [])
-        for at, name in enumerate(KERNELS)
-        for dtype, cards in CARDS.items()
-        for number, gpu in enumerate(cards)
-        for slow in [name in SLOW_KERNELS or (gpu != "h200" and at % 4 != number)]
-    ],
+    [("atax", "float", "h200"), ("gemm", "double", "a100"), ("trmm", "double", "h200")],
 )
 def test_every_kernel_gets_a_proven_layout_that_launches(name: str, dtype: str, gpu: str) -> None:
     card = load_profile(gpu)
@@ -104,9 +93,7 @@ def all_costs(kernel: str, card: GpuProfile, objective: Any, at: int) -> list[in
     return taken
 
 
-@pytest.mark.samples(2)
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("name", ["gemm", "atax", "trmm", "jacobi-2d", "mttkrp", "gemver"])
+@pytest.mark.parametrize(("name", "objective"), [("gemm", "energy"), ("gemver", "time")])
 def test_the_selected_layout_is_the_best_of_all(name: str, objective: Any) -> None:
     card = load_profile("h200")
     selection = select(name, card, objective=objective)
@@ -136,13 +123,11 @@ def test_the_selected_layout_is_the_best_of_all(name: str, objective: Any) -> No
         )
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("name", ["gemm", "atax", "trmm", "durbin", "heat-3d"])
-def test_a_selected_layout_is_expected_to_do_what_the_selection_says(name: str) -> None:
+def test_a_selected_layout_is_expected_to_do_what_the_selection_says() -> None:
     card = load_profile("h200")
-    facts = analysed(name).program.facts
-    for kernel, own in zip(selected(name).kernels, facts, strict=True):
-        found, note = expected_of(own, structures(name)[own.name], card, kernel)
+    facts = analysed("gemm").program.facts
+    for kernel, own in zip(selected("gemm").kernels, facts, strict=True):
+        found, note = expected_of(own, structures("gemm")[own.name], card, kernel)
         assert found == kernel.predicted
         assert (note is None) == (found is not None)
 
@@ -211,8 +196,7 @@ def contraction(free: str, trips: int) -> str:
     )
 
 
-@pytest.mark.samples(2)
-@pytest.mark.parametrize(("free", "trips"), [("abcd", 3), ("abcd", 48), ("abcdef", 8)])
+@pytest.mark.parametrize(("free", "trips"), [("abcd", 3), ("abcdef", 8)])
 def test_many_parallel_loops_are_laid_out_within_seconds(free: str, trips: int) -> None:
     program = eatss.inspect(contraction(free, trips), cut="eatss")
     card = load_profile("h200")
@@ -248,8 +232,7 @@ def assert_generated_as_selected(source: Path, defines: dict[str, int]) -> None:
     assert max(kernel.shared_bytes for kernel in program.kernels) == most
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("source", with_long(PROGRAMS, PROGRAMS[1::2]), ids=lambda path: path.stem)
+@pytest.mark.parametrize("source", PROGRAMS[:1], ids=lambda path: path.stem)
 def test_what_is_selected_for_other_programs_is_what_is_generated(source: Path) -> None:
     assert_generated_as_selected(source, {})
 
@@ -333,11 +316,8 @@ def test_what_is_selected_is_made() -> None:
     assert arrived.zeroed
 
 
-@pytest.mark.parametrize(
-    ("size", "dtype"), [(1111, "float"), pytest.param(1111, "double", marks=pytest.mark.long)]
-)
-def test_layouts_with_streams_have_boxes_and_an_idle_card_without(size: int, dtype: str) -> None:
-    reading = Reading(defines={name: str(text) for name, text in defined(size, dtype).items()})
+def test_layouts_with_streams_have_boxes_and_an_idle_card_without() -> None:
+    reading = Reading(defines={name: str(text) for name, text in defined(1111, "float").items()})
     analysed = Session(GEMM, reading).symbolic.program
     own = structures_for(analysed, H200)["kernel0"]
     streaming = [
@@ -349,7 +329,7 @@ def test_layouts_with_streams_have_boxes_and_an_idle_card_without(size: int, dty
         assert not layouts.structure.spreads
         assert (layouts.streams == 132).all()
         assert np.all(np.sum([*layouts.staged.values()], axis=0) > 0)
-        tiles = np.prod([-(-size // layouts.tiles[loop]) for loop in "ij"], axis=0)
+        tiles = np.prod([-(-1111 // layouts.tiles[loop]) for loop in "ij"], axis=0)
         assert np.all(tiles / 132 / -(-tiles // 132) < 1 - LEAST_IDLE)
 
 

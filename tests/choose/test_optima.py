@@ -213,7 +213,6 @@ def test_the_optimum_of_small_nests_on_small_cards_equals_brute_force(
     )
 
 
-@pytest.mark.long
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(
     first=kernel_arguments(name="first"),

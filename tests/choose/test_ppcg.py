@@ -22,7 +22,6 @@ from eatss.choose.options import ObjectiveName
 from eatss.choose.ppcg import candidates, offered
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.session.steps import select_for
-from tests.examples import SLOW_KERNELS, with_long
 
 MakeFacts = Callable[..., KernelFacts]
 
@@ -150,9 +149,8 @@ def least_cost(name: str, objective: ObjectiveName, profile: GpuProfile) -> tupl
     return min(found, default=usual[0]), usual[0]
 
 
-@pytest.mark.samples(4)
-@pytest.mark.parametrize("objective", ["energy", "time", "edp"])
-@pytest.mark.parametrize("name", ["gemm", "matmul", "conv-2d", "seidel-2d"])
+@pytest.mark.parametrize("objective", ["energy", "edp"])
+@pytest.mark.parametrize("name", ["gemm", "seidel-2d"])
 def test_the_selected_sizes_are_the_best_of_all(name: str, objective: ObjectiveName) -> None:
     (kernel,) = selected(name, objective).kernels
     if not kernel.tile_sizes and kernel.keeps_default:
@@ -163,10 +161,7 @@ def test_the_selected_sizes_are_the_best_of_all(name: str, objective: ObjectiveN
     assert kernel.keeps_default == (usual < 1.25 * least)
 
 
-@pytest.mark.samples(7)
-@pytest.mark.parametrize(
-    "name", with_long(sorted(path.stem for path in KERNELS.glob("*.c")), SLOW_KERNELS)
-)
+@pytest.mark.parametrize("name", ["gemm", "atax", "jacobi-2d", "mttkrp", "trmm"])
 def test_a_choice_beats_the_default_by_its_margin(name: str) -> None:
     selection = selected(name)
     ours = [kernel for kernel in selection.kernels if not kernel.keeps_default]

@@ -291,9 +291,6 @@ unhurried = settings(
 test_printed_statements_compute_what_c_computes_bit_for_bit = settings(unhurried, max_examples=1)(
     drawn(printed_as_c_computes)
 )
-test_more_printed_statements_compute_what_c_computes = pytest.mark.long(
-    settings(unhurried, max_examples=8)(drawn(printed_as_c_computes))
-)
 
 
 # -- how it reads ------------------------------------------------------------------------

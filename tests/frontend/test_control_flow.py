@@ -223,8 +223,7 @@ def condition(rng: random.Random, depth: int = 0) -> tuple[str, Callable[[int, i
     return f"({left} {kind} {right})", joined
 
 
-@pytest.mark.parametrize("seed", range(60))
-@pytest.mark.samples(12)
+@pytest.mark.parametrize("seed", range(0, 60, 5))
 def test_a_condition_reads_what_c_may_read(
     region: Region, random_programs: ModuleType, seed: int
 ) -> None:

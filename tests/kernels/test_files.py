@@ -45,8 +45,7 @@ def test_the_folder_holds_exactly_these_kernels(kernels_folder: Path) -> None:
     assert tuple(sorted(path.stem for path in kernels_folder.glob("*.c"))) == KERNEL_NAMES
 
 
-@pytest.mark.samples(21)
-@pytest.mark.parametrize("name", KERNEL_NAMES)
+@pytest.mark.parametrize("name", KERNEL_NAMES[::2])
 def test_a_kernel_compiles_without_a_warning(
     cc: str, kernels_folder: Path, name: str, dtype: str
 ) -> None:
@@ -64,8 +63,7 @@ def test_a_file_is_one_function_around_one_region(kernels_folder: Path, name: st
     assert "#include" not in source
 
 
-@pytest.mark.samples(11)
-@pytest.mark.parametrize("name", KERNEL_NAMES)
+@pytest.mark.parametrize("name", KERNEL_NAMES[::3])
 def test_the_header_states_the_operations_that_the_code_does(
     cxx: str, kernels_folder: Path, tmp_path: Path, name: str
 ) -> None:
@@ -77,19 +75,13 @@ def test_the_header_states_the_operations_that_the_code_does(
     assert _count(cxx, kernels_folder, name, sizes, tmp_path) == stated
 
 
-@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
         ("gemm", [(n, n, n) for n in (32, 128, 1024, 2000, 4000)]),
-        ("atax", [(n, n) for n in (32, 500, 4000, 8000, 100000)]),
-        ("fdtd-2d", [(2, 32, 32), (10, 500, 500), (50, 1000, 1000), (50, 2000, 2000),
-                     (100, 4000, 4000)]),
-        ("jacobi-1d", [(2, 500), (10, 1000), (100, 10000), (1000, 100000), (1000, 1000000)]),
-        ("doitgen", [(n, n, n) for n in (10, 32, 128, 256, 1000)]),
         ("gramschmidt", [(n, n) for n in (32, 128, 512, 2000, 4000)]),
     ],
-)  # fmt: skip
+)
 def test_a_dataset_macro_selects_polybenchs_sizes(
     cc: str, kernels_folder: Path, name: str, expected: list[tuple[int, ...]]
 ) -> None:
@@ -110,8 +102,7 @@ def test_a_size_on_the_command_line_changes_that_size_only(cc: str, kernels_fold
     assert sizes == {"NI": 128, "NJ": 77, "NK": 128}
 
 
-@pytest.mark.samples(11)
-@pytest.mark.parametrize("name", KERNEL_NAMES)
+@pytest.mark.parametrize("name", KERNEL_NAMES[::3])
 def test_the_readme_lists_the_default_sizes_and_the_flops(
     cc: str, kernels_folder: Path, name: str
 ) -> None:

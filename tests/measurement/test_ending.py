@@ -22,13 +22,7 @@ pytestmark = [
 CARD = "tests.measurement.compiling_card:CompilingCard"
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize(
-    ("how", "code"), [(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
-)
-def test_a_hung_compiler_ends_with_the_measurement(
-    tmp_path: Path, how: signal.Signals, code: int
-) -> None:
+def test_a_hung_compiler_ends_with_the_measurement(tmp_path: Path) -> None:
     folders = Folders(tmp_path)
     variant = folders.variant("a")
     file = tmp_path / "pids"
@@ -46,7 +40,7 @@ def test_a_hung_compiler_ends_with_the_measurement(
     with subprocess.Popen(command, env=environment) as process:
         assert soon(lambda: written(file))
         begin_s = time.monotonic()
-        process.send_signal(how)
-    assert process.returncode == code
+        process.send_signal(signal.SIGTERM)
+    assert process.returncode == 130
     assert time.monotonic() - begin_s < 4
     assert soon(lambda: all(gone(pid) for pid in written(file)))

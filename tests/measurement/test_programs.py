@@ -18,8 +18,7 @@ from eatss.program import load_program, save_program
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("name", ["gemm", "jacobi-2d", "lu", "trisolv"])
+@pytest.mark.parametrize("name", ["gemm"])
 def test_the_program_is_what_is_generated_now(name: str) -> None:
     source = data_directory("kernels") / f"{name}.c"
     program = codegen(source, gpu="h200")

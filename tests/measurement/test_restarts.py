@@ -76,26 +76,14 @@ def test_a_hung_kernel_is_ended_by_its_timeout(folders: Folders) -> None:
     assert is_right(found["good"])
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize(
-    ("how", "reason"),
-    [
-        ("segv", "the measuring process was ended by signal SIGSEGV"),
-        ("exit", "the measuring process ended with exit code 7"),
-        ("bug", "eatss failed in 'window', please report it: ZeroDivisionError: division by zero"),
-        ("lost", "CUDA_ERROR_ILLEGAL_ADDRESS"),
-    ],
-)
-def test_a_worker_that_dies_in_a_window_takes_one_variant_along(
-    folders: Folders, how: str, reason: str
-) -> None:
+def test_a_worker_that_dies_in_a_window_takes_one_variant_along(folders: Folders) -> None:
     variants = [
         folders.variant("good"),
-        folders.variant("dies", fails_at="window", fails_by=how, fails_in_window=2),
+        folders.variant("dies", fails_at="window", fails_by="segv", fails_in_window=2),
     ]
     found = measured(variants)
     assert found["dies"].status == "launch error"
-    assert reason in found["dies"].reason
+    assert "the measuring process was ended by signal SIGSEGV" in found["dies"].reason
     assert len(found["dies"].windows) == 1
     assert is_right(found["good"])
     begins = [window.begin_s for window in found["good"].windows]

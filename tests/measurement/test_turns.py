@@ -77,7 +77,6 @@ def test_windows_that_overlap_in_time_are_no_rounds(folders: Folders) -> None:
 TRIALS = 100
 
 
-@pytest.mark.long
 def test_ratios_cover_the_truth_under_common_drift(folders: Folders) -> None:
     """A scatters by 0.2 %, B by 1 %, and both grow by 0.5 % a round."""
     labels = {"a": {"time_s": 0.01, "noise": 0.002}, "b": {"time_s": 0.02, "noise": 0.01}}

@@ -202,7 +202,6 @@ def in_some_order(comparison: str, *, left: str, yes: str, values: tuple[float, 
 FORMS = list(product(COMPARISONS, ("t", "e"), ("t", "e")))
 
 
-@pytest.mark.samples(11)
 @pytest.mark.parametrize(("comparison", "left", "yes"), FORMS)
 @pytest.mark.parametrize("kind", ["float", "int"])
 def test_a_choice_is_a_reduction_if_its_order_does_not_matter(

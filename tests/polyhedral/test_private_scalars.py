@@ -42,22 +42,6 @@ LOCAL = {
     float r = 1 / sqrtf(var / m + 1e-5f);
     for (int j = 0; j < m; j++) O[i][j] = (S[i][j] - mean) * r;""",
 }
-ARRAYS = {
-    "softmax": """
-    a[i] = S[i][0];
-    for (int j = 1; j < m; j++) a[i] = fmaxf(a[i], S[i][j]);
-    b[i] = 0;
-    for (int j = 0; j < m; j++) { O[i][j] = expf(S[i][j] - a[i]); b[i] = b[i] + O[i][j]; }
-    for (int j = 0; j < m; j++) O[i][j] /= b[i];""",
-    "layer norm": """
-    a[i] = 0;
-    b[i] = 0;
-    for (int j = 0; j < m; j++) a[i] += S[i][j];
-    a[i] /= m;
-    for (int j = 0; j < m; j++) b[i] += (S[i][j] - a[i]) * (S[i][j] - a[i]);
-    c[i] = 1 / sqrtf(b[i] / m + 1e-5f);
-    for (int j = 0; j < m; j++) O[i][j] = (S[i][j] - a[i]) * c[i];""",
-}
 
 
 def source(row: str, before: str = "", inside: str = "") -> str:
@@ -135,8 +119,7 @@ def test_a_value_is_not_stored_early_where_that_is_seen(between: str) -> None:
     assert [s.text for s in first.statements if s.write.array == "O"][-1] == "O[i][j] = e;"
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("row", LOCAL)
+@pytest.mark.parametrize("row", [*LOCAL][:1])
 def test_rows_are_what_the_original_computes(row: str, tmp_path: Path) -> None:
     path = tmp_path / "f.c"
     path.write_text(source(LOCAL[row]))
@@ -246,8 +229,7 @@ def product_region(loops: str, arguments: str) -> Scop:
     return scop
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("style", PRODUCTS)
+@pytest.mark.parametrize("style", [*PRODUCTS][:1])
 def test_a_sum_in_a_scalar_is_tiled_as_one_in_an_array(style: str) -> None:
     (facts,) = inspect(product_source(*PRODUCTS[style]), cut="eatss").facts
     assert [(loop.name, loop.parallel) for loop in facts.loops] == [

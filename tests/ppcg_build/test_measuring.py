@@ -64,23 +64,9 @@ def test_several_programs_in_a_folder_have_to_be_named(builds: Path, recorded: P
     assert eatss.measure(builds / "selected" / "gemm.eatss", card=CARD).status == "ok"
 
 
-@pytest.mark.samples(1)
 @pytest.mark.parametrize(
     "words",
-    [
-        ["measure", "selected", "--card", CARD],
-        ["compare", "selected", "default", "--card", CARD],
-        ["verify", "selected", "--device", "cpu"],
-        [
-            "meter",
-            "--nvml",
-            "tests.measurement.foreign.steady_nvml:CARDS",
-            "--idle",
-            "0",
-            "--",
-            "true",
-        ],
-    ],
+    [["measure", "selected", "--card", CARD]],
     ids=lambda words: words[0],
 )
 def test_measuring_needs_nothing_that_generates(words: list[str], builds: Path) -> None:

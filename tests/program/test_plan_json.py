@@ -231,8 +231,7 @@ def test_a_pipe_is_not_waited_for(folder: Path) -> None:
         load_program(folder)
 
 
-@pytest.mark.samples(4)
-@pytest.mark.parametrize("value", [None, -1, 10**30, 1.5, "", "q", [], {}, True, ["+"]], ids=repr)
+@pytest.mark.parametrize("value", [None, 1.5, [], ["+"]], ids=repr)
 def test_any_part_replaced_by_anything_loads_or_is_refused(folder: Path, value: object) -> None:
     plan = json.loads((folder / "plan.json").read_text())
     places: list[tuple[Any, Any]] = []

@@ -19,10 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eatss.api import codegen
-from eatss.frontend.declarations import ISL_WORDS
 from eatss.lower.pieces import NameTable, identifier
 from eatss.measurement.compile import Toolchain, options_of
-from eatss.program import Apply, Name, Operator, Program, c_text
+from eatss.program import Apply, Name, Operator, c_text
 from eatss.program.tokens import (
     OWN_WORDS,
     definition,
@@ -36,13 +35,6 @@ from eatss.verify.build import SHIM
 
 nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 NVCC = Toolchain(name="nvcc", version="13", command=("nvcc",))
-
-SIZES = ("T", "N_", "E", "I", "T1", "M_PI", "warpSize", "threadIdx", "int4", "std", "__x")
-MORE = ("new", "class", "template", "EDOM", "PATH_MAX", "EATSS_MAIN", "eatss_floordiv", "nullptr",
-        "blockDim", "float4", "dim3", "C", "Element", "values", "M_PIf", "stdin", "y1",
-        "cudaStream_t", "__syncthreads", "assert", "NULL", "min", "max", "x", "device", "size",
-        "B", "a", "F", "value", "name", "count", "is_integer", "_Tp")  # fmt: skip
-ARRAYS = ("new", "class", "template", "min", "y1", "std", "threadIdx", "EDOM", "eatss_max", "this")
 
 
 def of_sizes(*names: str, as_arguments: bool = False) -> str:
@@ -59,12 +51,6 @@ def of_sizes(*names: str, as_arguments: bool = False) -> str:
     return macros + functions
 
 
-def compiled(program: Program, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    (folder / "one.cu").write_text(program.text)
-    command = ["nvcc", "-std=c++17", "-arch=sm_80", *options, "-c", "one.cu", "-o", "one.o"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-
-
 def test_no_size_reaches_a_header() -> None:
     program = codegen(of_sizes("T", "new"), gpu="a100-80gb")
     assert [one.macro for one in program.parameters] == ["EATSS_SIZE_T", "EATSS_SIZE_new"]
@@ -76,39 +62,6 @@ def test_no_size_reaches_a_header() -> None:
     assert own.index("#undef T") < own.index("#include") < own.rindex("#include")
     assert own.rindex("#include") < own.index("#define T EATSS_SIZE_T")
     assert not re.search(r"\bnew\b", re.sub(r'//.*|"[^"\n]*"', "", text))
-
-
-@pytest.mark.long
-@pytest.mark.filterwarnings("ignore::eatss.EatssWarning")
-@nvcc
-@pytest.mark.parametrize("as_arguments", [False, True])
-@pytest.mark.parametrize("names", [SIZES, MORE[::2], MORE[1::2]], ids=["usual", "odd", "odder"])
-def test_sizes_of_any_name_compile(
-    tmp_path: Path, names: tuple[str, ...], as_arguments: bool
-) -> None:
-    program = codegen(of_sizes(*names, as_arguments=as_arguments), gpu="a100-80gb")
-    sizes = {one.name: 70 for one in program.parameters}
-    given = [one for one in options_of(NVCC, program, sizes, 80) if one.startswith("-D")]
-    macros = set() if as_arguments else {*names} - OWN_WORDS - ISL_WORDS
-    assert {one.split("=")[0] for one in given} == {f"-D{size_macro(name)}" for name in macros}
-    for options in (given, ["-DEATSS_MAIN", "-DEATSS_CHECK"]):
-        done = compiled(program, tmp_path, *options)
-        assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.long
-@nvcc
-def test_arrays_and_functions_of_any_name_compile(tmp_path: Path) -> None:
-    text = "#define N 500\n"
-    for name in ARRAYS:
-        text += f"void {name}_(double {name}[N], double u) {{\n#pragma scop\n"
-        text += f"  for (int i = 0; i < N; i++) {name}[i] = {name}[i] * u;\n#pragma endscop\n}}\n"
-    text += "void operator(int n, double explicit[n], double final) {\n#pragma scop\n"
-    text += "  for (int auto_ = 0; auto_ < n; auto_++) explicit[auto_] = final;\n"
-    text += "#pragma endscop\n}\n"
-    program = codegen(text, gpu="a100-80gb")
-    done = compiled(program, tmp_path, "-DEATSS_MAIN", "-DEATSS_CHECK")
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_size_given_by_its_own_name_is_an_error_that_says_how() -> None:

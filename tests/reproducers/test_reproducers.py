@@ -1,6 +1,6 @@
 """Programs that once showed a defect, each a whole input: what is expected of them now.
 
-What was seen stands at each. Those that take long run with ``pytest -m long``.
+What was seen stands at each. The benchmark ``reproducers`` tries those that take long, too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def unbounded(name: str) -> Case:
 
 CASES = (
     wide("bigstep0", 1),
-    wide("od_10007", 700_000, takes_long=True),
+    wide("od_10007", 700_000),
     wide("div100", 30_000_000, takes_long=True),
     wide("od_1009", 40_000_000, takes_long=True),
     wide("od37c", 200_000_000, takes_long=True),
@@ -73,18 +73,16 @@ CASES = (
         sizes=(("M", 12), ("N", 30)),
         takes_long=True,
     ),
-    Case("param_named_like_isl", "exit 70: a size called min", takes_long=True),
+    Case("param_named_like_isl", "exit 70: a size called min"),
     Case(
         "names_like_dimensions",
         "wrong results: counters p0, p1 called like dimensions of sets",
         sizes=(("d0", 33), ("v0", 9)),
-        takes_long=True,
     ),
     Case(
         "counters_like_words",
         "counters of matrices called min and max, by counters in and ax",
         sizes=(("n", 40),),
-        takes_long=True,
     ),
     slow("rand_819", 100),
     slow("rand_682", 79),
@@ -105,14 +103,8 @@ CASES = (
         "vgemm_acc",
         "one thread a row, the sum not tiled",
         sizes=(("m", 70), ("n", 131), ("k", 37)),
-        takes_long=True,
     ),
 )
-
-
-def cases() -> list[object]:
-    marked = [(case, [pytest.mark.long] if case.takes_long else []) for case in CASES]
-    return [pytest.param(case, id=case.name, marks=marks) for case, marks in marked]
 
 
 def refusal(case: Case, output: Path) -> str | None:
@@ -123,20 +115,27 @@ def refusal(case: Case, output: Path) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("case", cases())
-def test_a_program_that_showed_a_defect(case: Case, tmp_path: Path) -> None:
+def is_mended(case: Case, folder: Path) -> None:
+    """Demand code, soon, that does what the source does, or the error that may be."""
     before = os.times()
-    code = refusal(case, tmp_path / "out")
+    code = refusal(case, folder)
     taken_s = sum(os.times()[:4]) - sum(before[:4])
     assert taken_s < REGION_S + AROUND_S
     if code is not None:
         assert code == case.may_be_refused
         return
     sizes = [dict(case.sizes)] if case.sizes else None
-    found = verify(tmp_path / "out", sizes=sizes, timeout_s=600)
+    found = verify(folder, sizes=sizes, timeout_s=600)
     assert found.ok
     assert found.coverage is not None
     assert found.coverage.elements > 0
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if not case.takes_long], ids=lambda case: case.name
+)
+def test_a_program_that_showed_a_defect(case: Case, tmp_path: Path) -> None:
+    is_mended(case, tmp_path / "out")
 
 
 def test_an_array_without_elements_is_refused() -> None:

@@ -20,16 +20,8 @@ from eatss.choose.objectives import OBJECTIVES, Objective
 from eatss.session.session import Session
 from eatss.session.source import UnknownFilesError, read_files
 from tests.end_to_end.in_process import eatss as command
-from tests.examples import SLOW_KERNELS
 
 KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.c"))
-each_kernel = pytest.mark.parametrize(
-    "at",
-    [
-        pytest.param(at, marks=pytest.mark.long if path.stem in SLOW_KERNELS else (), id=path.stem)
-        for at, path in enumerate(KERNELS)
-    ],
-)
 GEMM = next(path for path in KERNELS if path.stem == "gemm")
 SHOWN: tuple[tuple[str, ...], ...] = (
     (),
@@ -94,8 +86,7 @@ def keys(cache: Cache, kind: str) -> set[str]:
     return {one.stem for one in cache.files(kind)}
 
 
-@pytest.mark.samples(7)
-@each_kernel
+@pytest.mark.parametrize("at", [1, 8, 15, 22])
 def test_a_selection_of_before_is_printed_byte_for_byte(
     at: int, cache: Cache, idle: Callable[[], None]
 ) -> None:
@@ -109,8 +100,7 @@ def test_a_selection_of_before_is_printed_byte_for_byte(
         assert again.returncode == 0
 
 
-@pytest.mark.samples(2)
-@each_kernel
+@pytest.mark.parametrize("at", [1, 10])
 def test_a_program_of_before_is_equal_in_every_field(
     at: int, cache: Cache, idle: Callable[[], None], tmp_path: Path
 ) -> None:

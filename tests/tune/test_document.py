@@ -247,12 +247,6 @@ def test_the_space_of_beast_contains_its_table_ii() -> None:
     assert bound.allows({**point, "blk_k": 24, "simd": 0}) == "occupancy by shared memory"
 
 
-@pytest.mark.long
-def test_the_space_of_beast_has_as_many_points_as_documented() -> None:
-    count = bind(read_space(EXAMPLES / "beast-dgemm.toml"), {}).count()
-    assert (count.raw, count.kept) == (18706096689302732800, 1446)
-
-
 ROOT = Path(__file__).parents[2]
 OWN = """
 name = "own"

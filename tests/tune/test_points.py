@@ -12,7 +12,6 @@ from typing import NoReturn
 
 import pytest
 
-from eatss.analysis.layout import WarpUse
 from eatss.base.diagnostics import InputError, input_error
 from eatss.cards import load_profile
 from eatss.cards.document import profile_to_document
@@ -31,10 +30,8 @@ from eatss.tune.outline import Outline, outlined
 from eatss.tune.points import variant_key
 from eatss.tune.processes import Lab
 from eatss.tune.rows import Role
-from tests.examples import with_long
 
 KERNELS = Path(__file__).parents[2] / "kernels"
-NAMES = sorted(path.stem for path in KERNELS.glob("*.c"))
 PROFILE = load_profile("h200")
 
 
@@ -49,9 +46,8 @@ def job(name: str, folder: Path) -> MakerJob:
     )
 
 
-@pytest.mark.parametrize("name", with_long(NAMES, set(NAMES) - {"gemm"}))
-def test_a_point_comes_back_from_the_selection_it_decides(name: str, tmp_path: Path) -> None:
-    made_of = job(name, tmp_path)
+def test_a_point_comes_back_from_the_selection_it_decides(tmp_path: Path) -> None:
+    made_of = job("gemm", tmp_path)
     outline = outlined(made_of, None, rank=6)
     bound = bind(outline.space, dict(outline.constants))
     maker = CudaMaker(made_of)
@@ -129,37 +125,9 @@ def chosen(decisions: dict[str, int | str], tmp_path: Path, role: Role = "") -> 
 MMA = "mma_f64_16x8x4"
 
 
-@pytest.mark.long
-def test_tensor_cores_stay_where_threads_and_tiles_fit_them(tmp_path: Path) -> None:
-    further: list[tuple[dict[str, int | str], int]] = [({}, 2), ({"stages": 3}, 3)]
-    for more, stages in further:
-        kernel = chosen({"tile_k": 16, **more}, tmp_path)
-        assert kernel.predicted is not None
-        resident = kernel.predicted.resident_blocks
-        assert kernel.warps == WarpUse(instruction=MMA, stages=stages, resident=resident)
-    assert chosen({"tile_k": 2}, tmp_path).warps is None
-    assert chosen({"threads_i": 4}, tmp_path).warps is None
-    assert chosen({"warps": "none"}, tmp_path).warps is None
-
-
-@pytest.mark.samples(1)
-@pytest.mark.parametrize(
-    ("decisions", "why"),
-    [
-        ({"warps": MMA, "tile_k": 2}, "are not those of mma_f64_16x8x4"),
-        ({"warps": "mma_f64_8x8x4"}, "warps cannot compute"),
-        (
-            {"warps": "none", "stages": 2, "staged_A": 0, "staged_B": 0},
-            "only where something is staged",
-        ),
-        ({"stages": 9}, "not 1 to 8"),
-    ],
-)
-def test_tensor_cores_that_cannot_be_are_refused(
-    decisions: dict[str, int | str], why: str, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match=why) as caught:
-        chosen(decisions, tmp_path)
+def test_tensor_cores_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="are not those of mma_f64_16x8x4") as caught:
+        chosen({"warps": MMA, "tile_k": 2}, tmp_path)
     assert caught.value.code == "EATSS-W010"
 
 

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 import warnings
-from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,8 +15,6 @@ from eatss.tune.generation import Generation
 from eatss.tune.jobs import SweepOptions
 from eatss.tune.points import variant_key
 from eatss.tune.rows import Sweep
-from eatss.tune.store import Store
-from eatss.tune.strategies import Budget
 from eatss.tune.sweeping import prepare_sweep, sweep
 from tests.end_to_end.in_process import eatss
 from tests.tune.priced_card import PATH, price
@@ -156,72 +146,14 @@ def test_a_program_that_crashes_or_hangs_costs_itself_alone(
     assert "did not end within" in hung.reason
 
 
-def command(space: Path, store: Path) -> list[str]:
-    words = ["sweep", str(GEMM), "--gpu", "h200", "--space", str(space), "-o", str(store)]
-    more = ["--strategy", "random", "--contenders", "0", "--makers", "1", "--card", PATH]
-    return [sys.executable, "-m", "eatss", *words, *more]
-
-
-@pytest.mark.long
-def test_killed_in_the_middle_it_goes_on(space: Path, tmp_path: Path) -> None:
-    store = tmp_path / "gemm.db"
-    given = tmp_path / "card.json"
-    given.write_text(json.dumps({"pause_s": 0.1}))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PRICED_CARD": str(given)}
-    seen: list[tuple[str, ...]] = []
-    for wanted in (4,):
-        with subprocess.Popen(
-            command(space, store),
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        ) as process:
-            deadline_s = time.monotonic() + 60
-            while time.monotonic() < deadline_s and process.poll() is None:
-                time.sleep(0.05)
-                with suppress(InputError):  # it may not be a store yet
-                    if len(Store.read(store, measurements=False).rows) >= wanted:
-                        break
-            process.send_signal(signal.SIGKILL)
-        seen.append(tuple(row.created for row in Store.read(store, measurements=False).rows))
-    subprocess.run(command(space, store), env=environment, check=True, capture_output=True)
-    rows = Store.read(store, measurements=False).rows
-    created = tuple(row.created for row in rows)
-    assert all(created[: len(before)] == before for before in seen)  # nothing was lost
-    first = Counter(row.variant for row in rows if row.stage == "first")
-    assert set(first.values()) == {1}  # and nothing measured twice
-    assert len(first) == POINTS + 3
-
-
-@pytest.mark.long
-def test_prepared_variants_are_measured_elsewhere(space: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "variants"
-    generation = Generation(gpu="h200", space=space)
-    chosen = options(strategy="random", budget=Budget(variants=4), contenders=0)
-    made = prepare_sweep(GEMM, output=folder, options=chosen, generation=generation)
-    assert len(made.variants) == 4
-    assert all(one.made.folder is not None for one in made.variants)
-    measuring = options(contenders=2)
-    found = sweep(folder, output=tmp_path / "gemm.db", options=measuring, card=PATH)
-    assert found.identity.target == "cuda"
-    first = [row for row in found.rows if row.stage == "first"]
-    assert {row.variant for row in first} == {one.wanted.variant for one in made.variants}
-    assert {row.status for row in first} == {"ok"}
-    points = [row for row in found.rows if not row.role and row.stage != "reference"]
-    assert {row.stage for row in points} == {"first", "careful"}
-    assert {row.strategy for row in points} == {"random"}  # not that of the session that measured
-
-
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("function", [sweep, prepare_sweep])
 def test_what_is_hardly_meant_so_is_told_before_anything_is_made(
-    function: Callable[..., object], space: Path, tmp_path: Path
+    space: Path, tmp_path: Path
 ) -> None:
     generation = Generation(gpu="h200", space=space, reading=Reading(defines={"MM": 3}))
     with warnings.catch_warnings():
         warnings.simplefilter("error", EatssWarning)
         with pytest.raises(EatssWarning, match="EATSS-F095"):
-            function(GEMM, output=tmp_path / "gemm", options=options(), generation=generation)
+            sweep(GEMM, output=tmp_path / "gemm", options=options(), generation=generation)
 
 
 def test_the_command_tells_it_once_and_goes_on(space: Path, tmp_path: Path) -> None:
@@ -230,25 +162,6 @@ def test_the_command_tells_it_once_and_goes_on(space: Path, tmp_path: Path) -> N
     assert done.stderr.count("EATSS-F095") == 1
     assert "EatssWarning" not in done.stderr
     assert "error: " in done.stderr.partition("EATSS-F095")[2]
-
-
-SIZES = 'name = "sizes"\n[iterators]\nNI = [500, 4000]\n[variant]\nNJ = "NI"\nNK = "NI"\n'
-
-
-@pytest.mark.long
-def test_choices_are_prepared_and_measured_once_at_each_size(tmp_path: Path) -> None:
-    file, folder = tmp_path / "sizes.toml", tmp_path / "made"
-    file.write_text(SIZES)
-    generation = Generation(gpu="h200", space=file)
-    chosen = options(contenders=0, budget=Budget(variants=7))
-    made = prepare_sweep(GEMM, output=folder, options=chosen, generation=generation)
-    assert [one.wanted.role for one in made.variants] == ["ours", "default", "paper"] * 2 + [""]
-    found = sweep(folder, output=tmp_path / "gemm.db", options=chosen, card=PATH)
-    first = [row for row in found.rows if row.stage == "first"]
-    assert Counter(row.variant for row in first) == {one.wanted.variant: 1 for one in made.variants}
-    assert Counter((row.role, dict(row.sizes)["NK"]) for row in first if row.role) == {
-        (role, size): 1 for role in ("ours", "default", "paper") for size in (500, 4000)
-    }
 
 
 def test_a_model_that_nobody_knows_is_refused_before_anything_is_made(tmp_path: Path) -> None:
@@ -268,17 +181,6 @@ def test_points_that_decide_the_same_are_made_once(tmp_path: Path) -> None:
     made = prepare_sweep(GEMM, output=tmp_path / "made", options=options(), generation=generation)
     points = [dict(one.wanted.values) for one in made.variants if not one.wanted.role]
     assert points == [{"half": 1}, {"half": 3}]
-
-
-@pytest.mark.long
-def test_splits_and_fractions_are_swept(tmp_path: Path) -> None:
-    file = tmp_path / "splits.toml"
-    text = 'name = "splits"\n[iterators]\nsplit = [0.25, 0.5]\nwarp_fraction = [0.5, 1.0]\n'
-    file.write_text(text + "[variant]\nmodel = \"'paper'\"\n")
-    found = swept(file, tmp_path / "gemm.db", contenders=0)
-    first = [row for row in found.rows if row.stage == "first" and not row.role]
-    assert len(first) == 4
-    assert len({row.decided for row in first}) > 1
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from eatss.base.diagnostics import input_error
 from eatss.cli.verify import doing
 from eatss.program import Program
@@ -53,7 +51,6 @@ def started(command: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.samples(1)
 def test_a_right_program_exits_with_0(matmul: Program, folder: Callable[..., Path]) -> None:
     done = started([sys.executable, *EATSS, str(folder(matmul, ORIGINAL)), *SIZES])
     assert done.returncode == 0, done.stderr
@@ -61,7 +58,6 @@ def test_a_right_program_exits_with_0(matmul: Program, folder: Callable[..., Pat
     assert "ok" in done.stdout
 
 
-@pytest.mark.samples(1)
 def test_a_wrong_program_exits_with_1_and_says_where(
     matmul: Program, folder: Callable[..., Path]
 ) -> None:
@@ -79,7 +75,6 @@ def test_a_folder_without_a_program_exits_with_2(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.samples(1)
 def test_folders_that_are_refused_hide_no_others(
     matmul: Program,
     folder: Callable[..., Path],
@@ -120,7 +115,6 @@ def test_a_wrong_program_is_graver_than_a_refused_folder() -> None:
     assert exit_code([blank], []) == 0
 
 
-@pytest.mark.samples(1)
 def test_json_names_sizes_status_and_difference(
     matmul: Program, folder: Callable[..., Path]
 ) -> None:

@@ -19,7 +19,6 @@ from eatss.program import (
 from eatss.verify import Verification, verify
 from eatss.verify.build import Builder
 from eatss.verify.sources import with_open_arrays
-from tests.examples import with_long
 from tests.plans import kernel_code, one_launch, plan
 
 Folder: TypeAlias = Callable[..., Path]
@@ -145,7 +144,6 @@ def test_a_split_sum_that_is_said_to_keep_its_order_is_wrong(folder: Folder) -> 
     assert run(folder(program(SUM_CU, SUM_ARGUMENTS), SUM_C)).status == "wrong result"
 
 
-@pytest.mark.long
 def test_an_error_beyond_rounding_is_wrong_where_sums_are_split(folder: Folder) -> None:
     place = folder(
         program(SUM_CU, SUM_ARGUMENTS, reassociates=True),
@@ -202,7 +200,6 @@ def test_floats_are_bounded_as_floats(folder: Folder) -> None:
     assert 1e-3 < result.bound < 1
 
 
-@pytest.mark.long
 def test_integers_have_to_be_equal_where_sums_are_split(folder: Folder) -> None:
     arguments = tuple(replace(a, element_type="long") for a in SUM_ARGUMENTS)
     text = SUM_CU.replace("double", "long").replace("0.0", "0l")
@@ -443,8 +440,7 @@ extern "C" __global__ void f_k0(double *s, const float *A, const double *B)
 )
 
 
-@pytest.mark.parametrize("seed", with_long(range(3), (1, 2)))
-def test_sums_in_another_order_are_within_a_bound_that_is_close(seed: int, folder: Folder) -> None:
+def test_sums_in_another_order_are_within_a_bound_that_is_close(folder: Folder) -> None:
     arguments = (
         argument("s", 0, shape=(Constant(3),)),
         argument("A", 1, element_type="float", writes=False),
@@ -452,7 +448,7 @@ def test_sums_in_another_order_are_within_a_bound_that_is_close(seed: int, folde
     )
     place = folder(program(MIXED_CU, arguments, reassociates=True), MIXED_C)
     sizes = [{"N": 10}, {"N": 100}, {"N": 1000}]
-    found = verify(place, device="cpu", sizes=sizes, seed=seed)
+    found = verify(place, device="cpu", sizes=sizes, seed=0)
     assert found.status == "ok", found.message
     assert max(result.worst_error for result in found.results) > 0
     assert all(result.bound < 1e-7 for result in found.results)

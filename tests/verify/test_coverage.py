@@ -123,7 +123,6 @@ def test_sizes_of_our_own_take_every_branch_both_ways(
     assert coverage.untaken == ()
 
 
-@pytest.mark.long
 def test_a_way_that_sizes_rule_out_is_not_searched_for(
     matmul: Program, folder: Callable[..., Path]
 ) -> None:
@@ -374,7 +373,6 @@ def test_a_subscript_beyond_an_array_of_registers_is_out_of_bounds(
 SLOW_C = MATMUL_C.replace("i < M; i++)", "i < M; i++) for (long r = 0; r < 1l << 3 * M; r++)")
 
 
-@pytest.mark.long
 def test_sizes_at_which_the_original_is_slow_are_left_out(
     matmul: Program, folder: Callable[..., Path]
 ) -> None:

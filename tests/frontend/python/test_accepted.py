@@ -260,9 +260,8 @@ def test_a_function_inside_a_function(tmp_path: Path) -> None:
     check_equal(scop, [3, np.array([1.0, 2.0, 3.0])], tmp_path)
 
 
-@pytest.mark.samples(14)
 @pytest.mark.parametrize("kind", ["i32", "i64"])
-@pytest.mark.parametrize("divisor", [1, 2, 3, 7, 127])
+@pytest.mark.parametrize("divisor", [1, 127])
 def test_division_rounds_down_at_the_ends_of_a_type_too(
     kind: str, divisor: int, tmp_path: Path
 ) -> None:

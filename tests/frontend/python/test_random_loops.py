@@ -74,7 +74,6 @@ def check_on_cpu(seed: int, folder: Path) -> None:
     check_equal(scop, arguments(seed), folder)
 
 
-@pytest.mark.long
 @settings(max_examples=1, deadline=None, suppress_health_check=_HEALTH)
 @given(seed=st.integers(0, 2**32))
 def test_generated_code_leaves_what_python_leaves(seed: int) -> None:
@@ -82,15 +81,9 @@ def test_generated_code_leaves_what_python_leaves(seed: int) -> None:
         check_on_cpu(seed, Path(folder))
 
 
-@pytest.mark.samples(2)
 @pytest.mark.parametrize(
     ("right", "wrong"),
-    [
-        ("(int) floor((double) (a) / (b))", "((a) / (b))"),
-        ("((a) / (b) - ((a) % (b) < 0))", "((a) / (b))"),
-        ("2.5f * A[i]", "2.5 * A[i]"),
-        ("B[i] / 2.0", "B[i] / 2"),
-    ],
+    [("(int) floor((double) (a) / (b))", "((a) / (b))"), ("B[i] / 2.0", "B[i] / 2")],
 )
 def test_the_comparison_notices_c_that_means_something_else(
     right: str, wrong: str, tmp_path: Path

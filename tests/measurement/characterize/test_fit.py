@@ -112,15 +112,6 @@ def measured(truth: Truth, path: Path) -> Record:
     return read_record(path)
 
 
-def with_a_limit(truth: Truth, quantile: float) -> Truth:
-    """Return a card whose power limit holds so many of the benchmarks back."""
-    bench = ScriptedBench(
-        truth=truth, record=recorded("1"), scripted=ScriptedCard(script=CardScript())
-    )
-    powers = [bench.loaded(one)[1] for one in recorded("1").results if one.group in GROUPS]
-    return replace(truth, limit_w=float(np.quantile(powers, quantile)))
-
-
 def same(fit: EnergyFit, truth: Truth) -> None:
     assert [feature for feature, _ in fit.prices] == [feature for feature, _ in PRICES]
     for feature, price in fit.prices:
@@ -137,22 +128,6 @@ def test_a_card_without_a_limit_gets_its_true_prices(
 ) -> None:
     _, fit = calibrated(measured(truth, tmp_path_factory.mktemp("card") / "record.jsonl"))
     same(fit, truth)
-
-
-@pytest.mark.long
-@settings(max_examples=4, deadline=None, phases=UNSHRUNK)
-@given(truths(), st.floats(0.6, 0.9))
-def test_a_card_held_back_by_its_limit_gets_its_true_prices_and_voltage_floor(
-    tmp_path_factory: pytest.TempPathFactory, truth: Truth, quantile: float
-) -> None:
-    capped = with_a_limit(truth, quantile)
-    record = measured(capped, tmp_path_factory.mktemp("card") / "record.jsonl")
-    clocks = {one.sm_clock_mhz for one in record.results if one.group in GROUPS}
-    assert clocks == {None, 1980.0, 1980.0 * truth.capped_share}
-    calibration, fit = calibrated(record)
-    same(fit, capped)
-    assert fit.voltage_floor.value == pytest.approx(capped.floor, abs=1e-3)
-    assert calibration.value("voltage_floor") == fit.voltage_floor.value
 
 
 def test_a_calibration_has_prices_in_picojoules_and_where_they_come_from(tmp_path: Path) -> None:

@@ -263,7 +263,6 @@ def test_the_table_says_what_is_sure_and_what_is_not() -> None:
     assert all(len(row) <= 100 for row in done.stderr.splitlines())
 
 
-@pytest.mark.samples(2)
 @pytest.mark.usefixtures("heeded_signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_signals_are_the_programs(number: signal.Signals, tmp_path: Path) -> None:
@@ -297,11 +296,7 @@ time.sleep(0.3)
 """
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGHUP])
-def test_a_signal_that_the_program_lives_through_ends_no_repetition(
-    number: signal.Signals, tmp_path: Path
-) -> None:
+def test_a_signal_that_the_program_lives_through_ends_no_repetition(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     words = line("--repeat", "3", "--", sys.executable, "-S", "-c", HANDLES, str(ready))
     run = subprocess.Popen(
@@ -312,17 +307,15 @@ def test_a_signal_that_the_program_lives_through_ends_no_repetition(
     while not ready.exists() or not ready.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    os.kill(run.pid, number)
+    os.kill(run.pid, signal.SIGUSR1)
     _, said = run.communicate(timeout=30)
     assert run.returncode == 0, said
     assert ready.read_text() == "..."
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("option", ["-o", "--trace"])
-def test_a_file_in_no_folder_is_told_before_the_program_runs(option: str, tmp_path: Path) -> None:
+def test_a_file_in_no_folder_is_told_before_the_program_runs(tmp_path: Path) -> None:
     for place in (tmp_path / "none" / "file", tmp_path):
-        done = meter(option, str(place), "--", "touch", str(tmp_path / "ran"))
+        done = meter("-o", str(place), "--", "touch", str(tmp_path / "ran"))
         assert done.returncode == 2
         assert f"cannot write '{place}'" in done.stderr
         assert "[EATSS-C010]" in done.stderr

@@ -17,7 +17,6 @@ import eatss
 from eatss.base.cache import Cache
 from eatss.measurement.arguments import launches
 from eatss.session.jit.callable import JitFunction
-from tests.examples import with_long
 from tests.session.jit.fake_cupy import DriverError, FakeArray, FakeCupy
 from tests.session.jit.sources import KERNELS, SCALED, STEPS, random, steps_of
 
@@ -43,17 +42,12 @@ def arrays_for(function: JitFunction, **sizes: int) -> dict[str, npt.NDArray[Any
 
 
 SIZES = {
-    "2mm": {"NI": 9, "NJ": 11, "NK": 7, "NL": 13},
     "atax": {"NX": 37, "NY": 41},
-    "fdtd-2d": {"TMAX": 3, "NX": 9, "NY": 10},
-    "gramschmidt": {"NI": 9, "NJ": 8},
     "jacobi-2d": {"TSTEPS": 5, "N": 12},
-    "lu": {"N": 21},
 }
 
 
-@pytest.mark.samples(1)
-@pytest.mark.parametrize("kernel", with_long(SIZES, {"2mm", "fdtd-2d", "gramschmidt"}))
+@pytest.mark.parametrize("kernel", SIZES)
 def test_the_card_gets_the_launches_of_the_plan_and_computes_what_the_cpu_does(
     kernel: str, cupy: FakeCupy, jit: Jit
 ) -> None:

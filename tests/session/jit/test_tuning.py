@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,6 @@ def tune(monkeypatch: pytest.MonkeyPatch) -> Tune:
     return done
 
 
-@pytest.mark.long
 def test_what_is_surely_better_wins(tune: Tune) -> None:
     winner = tune("OthersAreFaster")
     assert winner.label != "model"
@@ -59,34 +57,11 @@ def test_what_is_surely_better_wins(tune: Tune) -> None:
     assert (model.label, model.time_ratio, model.energy_ratio) == ("model", 1, 1)
 
 
-@pytest.mark.long
-def test_within_the_error_of_measuring_the_model_stands(tune: Tune) -> None:
-    winner = tune(
-        "NobodyKnows", job=replace(JOB, choosing=SelectOptions(target="cuda", objective="time"))
-    )
-    assert winner.label == "model"
-
-
 def test_where_nothing_can_be_measured_there_is_no_winner(tune: Tune, tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache")
     with pytest.raises(NotTunedError, match="no candidate ran"):
         tune("NothingRuns", cache)
     assert not list(cache.folder.glob("tuned/*"))
-
-
-@pytest.mark.long
-def test_winners_are_kept_for_their_card_and_found_without_measuring(
-    tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cache = Cache(tmp_path / "cache")
-    winner = tune("OthersAreFaster", cache)
-    monkeypatch.setattr(tuning, "_candidates", lambda *given: pytest.fail("measured again"))
-    assert tune("Forbidden", cache) == winner
-    (kept,) = cache.folder.glob("tuned/*.entry")
-    kept.write_bytes(kept.read_bytes()[:-3])
-    monkeypatch.setattr(tuning, "_candidates", lambda *given: ())
-    with pytest.raises(NotTunedError):  # damaged: it is measured again
-        tune("Forbidden", cache)
 
 
 def test_a_callable_runs_the_winner(
