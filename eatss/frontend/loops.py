@@ -212,7 +212,7 @@ class LoopReader(RegionReader):
     def _ends(self, header: Header, name: str, condition: Node, reached: isl.Set) -> bool:
         """Return whether the condition bounds the counter in its direction, by its form."""
         if condition.is_binary("&&"):
-            # One conjunct that ends the loop is enough if the others never turn true again.
+            # each ends the loop, so none turns true again after it was false
             return all(self._ends(header, name, c, reached) for c in condition.children)
         if not condition.is_binary("<", "<=", ">", ">="):
             return False

@@ -230,8 +230,7 @@ def needs_large_stack(source: SourceText, findings: Findings) -> bool:
                 hint="split the expression or the block",
             )
             return False
-    # the lists of constants are no expressions
-    operators = max(len(_OPERATOR.findall(one)) for one in re.split(rb"[;{}]", code))
+    operators = max(len(_OPERATOR.findall(one)) for one in re.split(rb"[;{},]", code))
     if operators > MAX_OPERATORS:
         message = f"a statement has more than {MAX_OPERATORS} operators"
         findings.add("EATSS-F009", message, hint="split the statement")
