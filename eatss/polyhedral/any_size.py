@@ -17,15 +17,14 @@ from eatss.polyhedral.tiled_sums import with_tiled_sums
 
 @frozen
 class SymbolicRegion:
-    """One region, scheduled over its macro sizes and over their numbers.
+    """One region, scheduled over its macro sizes.
 
-    Where ``generic`` holds, both have the same kernels, host loops, loop names and parallel
-    loops. Else ``scheduled`` is ``numeric_scheduled``: code made from it is for the sizes of
-    the source alone.
+    Where ``generic`` holds, it has the same kernels, host loops, loop names and parallel loops as
+    over their numbers. Else ``scheduled`` is over the numbers: code made from it is for the sizes
+    of the source alone.
     """
 
     scheduled: ScheduledScop
-    numeric_scheduled: ScheduledScop
     generic: bool
 
 
@@ -39,15 +38,12 @@ def region_for_any_size(
         numeric: the region over their numbers.
         max_operations: bound on isl's work, as for ``schedule_scop``.
     """
-    scheduled = numeric
-    if symbolic is not numeric.scop:
-        found = _carried_over(symbolic, numeric, max_operations) or _scheduled_alike(
-            symbolic, numeric, max_operations
-        )
-        if found is None:
-            return SymbolicRegion(scheduled=numeric, numeric_scheduled=numeric, generic=False)
-        scheduled = found
-    return SymbolicRegion(scheduled=scheduled, numeric_scheduled=numeric, generic=True)
+    if symbolic is numeric.scop:
+        return SymbolicRegion(scheduled=numeric, generic=True)
+    found = _carried_over(symbolic, numeric, max_operations) or _scheduled_alike(
+        symbolic, numeric, max_operations
+    )
+    return SymbolicRegion(scheduled=found or numeric, generic=found is not None)
 
 
 def same_kernels(one: ScheduledScop, other: ScheduledScop) -> bool:
