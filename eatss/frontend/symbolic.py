@@ -403,19 +403,10 @@ def _numbers_left(
     sizes = dict(pair for scop in numeric.scops for pair in scop.size_macros)
     for name, value in sizes.items():
         if name in guarded and name not in symbols:
-            reason = (
-                "decides which code is compiled"
-                if name in names.tested
-                else "has a name that generated code or isl uses itself"
-                if name in _OWN_WORDS
-                else "is an option rather than a size where it is 0"
-                if value == 0
-                else "stands where C or the analysis needs a number (the size of a global "
-                "array, a product of sizes)"
-            )
             yield Diagnostic(
                 code="EATSS-F094",
                 severity=Severity.WARNING,
-                message=f"macro '{name}' stays {value} in generated code: it {reason}",
+                message=f"macro '{name}' stays {value} in generated code: it decides which code is "
+                "compiled, is an option (0), or stands where C, isl or the analysis needs a number",
                 hint=f"give -D {name}=… for other sizes",
             )
