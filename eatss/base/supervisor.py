@@ -21,7 +21,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import field
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Literal, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError
@@ -37,7 +37,7 @@ BETWEEN_LIMIT_S = 60.0
 ENDING_LIMIT_S = 5.0
 """A worker that is told to end, or has told all, is given this long."""
 
-LONGEST_WAIT_S = 3600.0
+_LONGEST_WAIT_S = 3600.0
 """Selectors take no wait of months; a longer one is several."""
 
 _LINES_SAID = 3
@@ -117,7 +117,9 @@ def supervise(worker: Worker, take: Take) -> Outcome:
         KeyboardInterrupt: the user interrupted. The worker was asked to end, so that its driver
             frees the card, and then ended.
     """
-    return LiveWorker(worker).run(take)
+    outcome = LiveWorker(worker).start(take)
+    assert outcome is not None  # it has no orders to be ready for
+    return outcome
 
 
 @frozen
@@ -138,19 +140,9 @@ class LiveWorker:
         self._open = ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def run(self, take: Take) -> Outcome:
-        """Run it to its end, with no order but its job."""
-        given = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-        given.write(_line(self._worker.job))  # unlike a pipe, a file takes all of it at once
-        given.seek(0)
-        self._begin(given)
-        outcome = self._heard(take)
-        assert outcome is not None  # it has no orders to be ready for
-        return outcome
-
     def start(self, take: Take) -> Outcome | None:
         """Start it and wait until it is ready; return how it ended if it ended instead."""
-        self._begin(subprocess.PIPE)
+        self._begin()
         return self.ask(self._worker.job, take, limit_s=self._worker.start_limit_s)
 
     def ask(self, order: object, take: Take, *, limit_s: float) -> Outcome | None:
@@ -195,12 +187,12 @@ class LiveWorker:
             finally:
                 self._kill(asking=False)
 
-    def _begin(self, given: IO[bytes] | int) -> None:
+    def _begin(self) -> None:
         self._said = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         self._process = self._open.enter_context(
             subprocess.Popen(  # noqa: S603 - our own command line
                 guarded([sys.executable, "-m", self._worker.module]),
-                stdin=given,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._said,
                 start_new_session=True,
@@ -252,12 +244,12 @@ class LiveWorker:
                     else:
                         self._deadline_s = now_s + limit_s
                 left_s = max(0.0, self._deadline_s - time.monotonic())
-                if selector.select(min(left_s, LONGEST_WAIT_S)):
+                if selector.select(min(left_s, _LONGEST_WAIT_S)):
                     chunk = os.read(output, 1 << 16)
                     if not chunk:
                         return "closed"
                     *self._lines, self._pending = (self._pending + chunk).split(b"\n")
-                elif left_s <= LONGEST_WAIT_S:
+                elif left_s <= _LONGEST_WAIT_S:
                     return "late"
 
     def _kill(self, *, asking: bool) -> None:

@@ -248,9 +248,6 @@ GRAPH_FROM = 8
 _MOST_GRAPHS = 8
 """Graphs kept at a time for one program at some sizes: sets of arguments that come back."""
 
-_MOST_STREAMS = 8
-"""Streams whose memory and handles are kept."""
-
 _PER_THREAD = 2
 """``cudaStreamPerThread``: another stream in each thread."""
 
@@ -308,7 +305,7 @@ class CardPlan:
         ]
         self._functions = tuple(kernels.values())
         self._workspace = workspace_of(program, sizes)
-        self._workspaces: OrderedDict[tuple[int, int], _Memory] = OrderedDict()
+        self._workspaces: dict[tuple[int, int], _Memory] = {}
         self._spare: list[_Memory] = []
         self._kept: list[_Memory] = []
         self._launched = False
@@ -452,10 +449,6 @@ class CardPlan:
         place = (stream, thread)
         if place not in self._workspaces:
             self._workspaces[place] = self._allocated()
-            if len(self._workspaces) > _MOST_STREAMS:
-                _, oldest = self._workspaces.popitem(last=False)
-                oldest.wait()
-        self._workspaces.move_to_end(place)
         return self._workspaces[place]
 
     def _allocated(self) -> _Memory:
@@ -473,8 +466,6 @@ class CardPlan:
 
     def _stream(self, stream: int) -> Any:
         if stream not in self._streams:
-            if len(self._streams) > _MOST_STREAMS:
-                self._streams.clear()
             self._streams[stream] = stream_at(self._cupy, stream)
         return self._streams[stream]
 
