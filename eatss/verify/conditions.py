@@ -1,7 +1,7 @@
 """At which sizes a place of a kernel is come to: its conditions, for some values of counters.
 
 A condition is read as an expression. Constants that the text defines are put in; counters that are
-multiples of a tile take some of their values; of other names only a range is known.
+multiples of a tile take some of their values; of other names only the ends of a range are known.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import islice, product
 from types import CodeType
 from typing import Literal, TypeAlias
 
@@ -44,32 +44,13 @@ _FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
     "eatss_max": max,
     "eatss_floordiv": operator.floordiv,
 }
-_OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: lambda one, other: one * other if one and other else 0,
-    ast.FloorDiv: lambda one, other: one // other if math.isfinite(one) else one,
-    ast.Mod: operator.mod,
-}
-_RELATIONS: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
-_FIRST_THREAD: Mapping[str, object] = {
-    f"{name}_{axis}": 0 for name in ("threadIdx", "blockIdx") for axis in "xyz"
-}
+_INDICES = ("threadIdx", "blockIdx")
+_FAR, _MOST_CORNERS = 2**40, 64
 _MOST_VALUES, _MOST_NODES = 3000, 30
 _FIRST, _LAST = 4, 3
 
 _Defined: TypeAlias = tuple[int, str, str, str]
 """The line, name, first value and step of a constant, which has none, or a counter."""
-
-_Range: TypeAlias = tuple[float, float]
-_ANY: _Range = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +71,38 @@ class _Tile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """What has to be true or false; ``code`` computes it where all its names are known."""
+    """What has to be true or false.
+
+    ``code`` computes as much of it as can be, if anything can. Names of which little is known have
+    the least and the greatest value in turn: ``first`` in the first thread of the first block,
+    ``others`` in others. A ``vague`` part may hold between these, too, and one
+    that is not ``decided`` may fail there.
+    """
 
     tree: ast.expr
     holds: bool
     code: CodeType | None
+    vague: bool
+    decided: bool
     tiles: tuple[str, ...]
+    first: Sequence[Mapping[str, int]]
+    others: Sequence[Mapping[str, int]]
+
+    def reached(self, known: Mapping[str, object]) -> Reached:
+        """Tell whether it holds where names have values."""
+        if self.code is None:
+            return "perhaps"
+        first = [self._holds_at(known, corner) for corner in self.first]
+        if all(first) and self.decided:
+            return "surely"
+        if self.vague or any(first):
+            return "perhaps"
+        return "perhaps" if any(self._holds_at(known, one) for one in self.others) else "never"
+
+    def _holds_at(self, known: Mapping[str, object], corner: Mapping[str, int]) -> bool:
+        assert self.code is not None
+        values = {**known, **corner} if corner else known
+        return bool(eval(self.code, {"__builtins__": {}}, values)) is self.holds  # noqa: S307
 
 
 class Conditions:
@@ -105,14 +112,14 @@ class Conditions:
         self._branches = branches
         self._names = {parameter.name for parameter in program.parameters}
         self._definitions: dict[str, list[_Defined]] = {}
-        self._ranges: dict[str, dict[str, _Range]] = {}
+        self._ends: dict[str, dict[str, tuple[int, int]]] = {}
         blocks = {kernel.name: kernel.block for kernel in program.kernels}
         for function in definitions(program.text, blocks):
             first = program.text.count("\n", 0, function.body[0].start) + 1
             last = program.text.count("\n", 0, function.body[-1].end) + 1
             lines = program.text.split("\n")[first - 1 : last]
             self._definitions[function.name] = list(_definitions(lines, first))
-            self._ranges[function.name] = {
+            self._ends[function.name] = {
                 f"threadIdx_{axis}": (0, count - 1)
                 for axis, count in zip("xyz", blocks[function.name], strict=True)
             }
@@ -167,16 +174,14 @@ class Conditions:
         for group in groups:
             key = (function, tuple(sizes.values()), shifted, *group)
             if key not in self._known:  # places stand behind the same conditions
-                self._known[key] = self._of_group(group, function, sizes, shifted)
+                self._known[key] = self._of_group(group, sizes, shifted)
             found = self._known[key]
             if found == "never":
                 return "never"
             worst = found if found == "perhaps" else worst
         return worst
 
-    def _of_group(
-        self, group: Sequence[_Part], function: str, sizes: Sizes, shifted: frozenset[str]
-    ) -> Reached:
+    def _of_group(self, group: Sequence[_Part], sizes: Sizes, shifted: frozenset[str]) -> Reached:
         """Return whether some values of counters make all parts hold."""
         flags = {name for part in group for name in _names(part.tree) if "aligned_" in name}
         starts = {name: name.removeprefix("aligned_") not in shifted for name in flags}
@@ -185,10 +190,9 @@ class Conditions:
         if math.prod(map(len, values)) > _MOST_VALUES:
             return "perhaps"
         known = {**sizes, **_FUNCTIONS, **starts}
-        ranges = self._ranges.get(function, {})
         best: Reached = "never"
         for chosen in product(*values):
-            found = _all_hold(group, known | dict(zip(tiles, chosen, strict=True)), ranges)
+            found = _all_hold(group, {**known, **dict(zip(tiles, chosen, strict=True))})
             if found == "surely":
                 return found
             best = found if best == "never" else best
@@ -209,15 +213,47 @@ class Conditions:
         pieces: Sequence[ast.expr] = (tree,)
         if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And if way else ast.Or):
             pieces = tree.values
-        return tuple(self._part(piece, way) for piece in pieces)
+        return tuple(self._part(branch.function, piece, way) for piece in pieces)
 
-    def _part(self, tree: ast.expr, holds: bool) -> _Part:
+    def _part(self, function: str, tree: ast.expr, holds: bool) -> _Part:
+        pieces = tree.values if isinstance(tree, ast.BoolOp) else [tree]
+        known = [one for one in pieces if _is_computed(one)]
+        code = None
+        if known:
+            op = tree.op if isinstance(tree, ast.BoolOp) else ast.And()
+            whole = ast.BoolOp(op, known) if len(known) > 1 else known[0]
+            code = compile(ast.fix_missing_locations(ast.Expression(whole)), "", "eval")
         names = _names(tree)
-        tiles = tuple(sorted(names & self._tiles.keys()))
-        flags = {name for name in names if name.startswith("aligned_")}
-        is_known = names <= self._names | set(tiles) | flags | _FUNCTIONS.keys()
-        whole = ast.fix_missing_locations(ast.Expression(tree))
-        return _Part(tree, holds, compile(whole, "", "eval") if is_known else None, tiles)
+        ends = {
+            name: self._ends.get(function, {}).get(name, (int(name.startswith("gridDim")), _FAR))
+            for name in sorted(names)
+            if not self._is_exact(ast.Name(name))
+        }
+        first: list[dict[str, int]] = []
+        others: list[dict[str, int]] = []
+        for corner in islice(product(*ends.values()), _MOST_CORNERS):
+            found = dict(zip(ends, corner, strict=True))
+            is_first = not any(v for name, v in found.items() if name.startswith(_INDICES))
+            (first if is_first else others).append(found)
+        unknown = {name for name in ends if not name.startswith(_INDICES)}
+        equal = [
+            one
+            for one in ast.walk(tree)
+            if isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.Eq | ast.NotEq)
+        ]
+        between = equal or any(isinstance(one, ast.Mod) for one in ast.walk(tree))
+        return _Part(
+            tree=tree,
+            holds=holds,
+            code=code,
+            vague=len(known) < len(pieces)
+            or 2 ** len(ends) > _MOST_CORNERS
+            or (bool(ends) and bool(between)),
+            decided=not any(unknown & _names(one) for one in equal),
+            tiles=tuple(sorted(names & self._tiles.keys())),
+            first=first,
+            others=others,
+        )
 
     def _resolved(
         self, function: str, line: int, text: str, begins: bool = False
@@ -345,71 +381,16 @@ def _connected(parts: Sequence[_Part]) -> list[list[_Part]]:
     return [own for _, own in sorted(groups, key=lambda group: len(group[0]))]
 
 
-def _all_hold(
-    parts: Sequence[_Part], known: Mapping[str, object], ranges: Mapping[str, _Range]
-) -> Reached:
+def _all_hold(parts: Sequence[_Part], known: Mapping[str, object]) -> Reached:
     """Return whether all parts hold; surely, if they do in the first thread of the first block."""
-    found: Reached = "surely"
-    for part in parts:
-        if part.code is not None:
-            if bool(eval(part.code, {"__builtins__": {}}, known)) is not part.holds:  # noqa: S307
-                return "never"
-        elif _truth(part.tree, {**_FIRST_THREAD, **known}, ranges) is not part.holds:
-            if _truth(part.tree, known, ranges) is (not part.holds):
-                return "never"
-            found = "perhaps"
-    return found
+    found = {part.reached(known) for part in parts}
+    return "never" if "never" in found else "perhaps" if "perhaps" in found else "surely"
 
 
-def _truth(
-    tree: ast.expr, known: Mapping[str, object], ranges: Mapping[str, _Range]
-) -> bool | None:
-    match tree:
-        case ast.BoolOp(op, values):
-            ends = isinstance(op, ast.Or)
-            parts = [_truth(value, known, ranges) for value in values]
-            return ends if ends in parts else None if None in parts else not ends
-        case ast.UnaryOp(ast.Not(), operand):
-            truth = _truth(operand, known, ranges)
-            return None if truth is None else not truth
-        case ast.Compare(left, [relation], [right]):
-            one, other = _range(left, known, ranges), _range(right, known, ranges)
-            holds = _RELATIONS[type(relation)]
-            found = {holds(a, b) for a in one for b in other}
-            overlap = one[0] < other[1] and other[0] < one[1]
-            if len(found) > 1 or (isinstance(relation, ast.Eq | ast.NotEq) and overlap):
-                return None
-            return found.pop()
-    low, high = _range(tree, known, ranges)
-    return True if low > 0 or high < 0 else False if low == high == 0 else None
-
-
-def _range(tree: ast.expr, known: Mapping[str, object], ranges: Mapping[str, _Range]) -> _Range:
-    """Return between which values an expression is; names of which nothing is known count up."""
-    match tree:
-        case ast.Constant(value=int(value)):
-            return value, value
-        case ast.Name(id=name):
-            least = 1 if name.startswith("gridDim") else 0
-            own = known.get(name)
-            return (own, own) if isinstance(own, int) else ranges.get(name, (least, math.inf))
-        case ast.BinOp(left, op, right):
-            one, other = _range(left, known, ranges), _range(right, known, ranges)
-            return _combined(op, one, other)
-        case ast.Call(func=ast.Name(id=name), args=[left, right]) if name in _FUNCTIONS:
-            one, other = _range(left, known, ranges), _range(right, known, ranges)
-            if name == "eatss_floordiv":
-                return _combined(ast.FloorDiv(), one, other)
-            chosen = min if name == "eatss_min" else max
-            return chosen(one[0], other[0]), chosen(one[1], other[1])
-    return _ANY
-
-
-def _combined(op: ast.operator, one: _Range, other: _Range) -> _Range:
-    if isinstance(op, ast.Mod) and one[0] != one[1]:
-        return (0, other[1] - 1) if one[0] >= 0 and other[0] > 0 else _ANY
-    combined = _OPERATORS.get(type(op))
-    if combined is None or (isinstance(op, ast.FloorDiv | ast.Mod) and other[0] <= 0):
-        return _ANY
-    ends = [combined(a, b) for a in one for b in other]
-    return _ANY if any(map(math.isnan, ends)) else (min(ends), max(ends))
+def _is_computed(tree: ast.expr) -> bool:
+    """Tell whether an expression is one of names and numbers alone."""
+    return not any(
+        isinstance(one, ast.Subscript | ast.Attribute)
+        or (isinstance(one, ast.Call) and not _names(one.func) <= _FUNCTIONS.keys())
+        for one in ast.walk(tree)
+    )
