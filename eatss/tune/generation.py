@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -12,6 +12,8 @@ from itertools import count
 from math import inf
 from os import PathLike, fspath
 from pathlib import Path
+
+import numpy as np
 
 from eatss.base.codec import encode
 from eatss.base.diagnostics import input_error
@@ -29,8 +31,9 @@ from eatss.ppcg_build.run import find_ppcg
 from eatss.session.source import Source
 from eatss.tune.jobs import CAREFUL, SourceText, SweepOptions
 from eatss.tune.points import Space
+from eatss.tune.population import pareto_front
 from eatss.tune.processes import Done
-from eatss.tune.rows import Identity, Metrics, Row, Rows, Sizes, Stage, as_result, cost
+from eatss.tune.rows import Identity, Metrics, Row, Rows, Sizes, Stage, cost
 from eatss.version import __version__, package_revision
 
 
@@ -75,7 +78,7 @@ def row_of(done: Done, stage: Stage, at_s: float) -> Row:
     )
     if stage == "reference":
         measured = replace(measured, values=(), role="", strategy="")
-    return as_result(measured)
+    return measured
 
 
 def cost_of(row: Row, objective: Goal) -> float:
@@ -97,7 +100,11 @@ def contenders(rows: Sequence[Row], objective: Goal, count: int) -> Rows:
     good = [row for row in rows if cost_of(row, objective) < inf]
     good.sort(key=lambda row: cost_of(row, objective))
     if objective == "pareto":
-        front = _front(good)
+        times, energies = (
+            np.array([getattr(row, name) or np.inf for row in good])
+            for name in ("time_s", "energy_j")
+        )
+        front = [good[k] for k in reversed(pareto_front(-times, -energies))]
         good = [*front, *(row for row in good if row not in front)]
     roles = [row for row in good if row.role]
     others: dict[Sizes, list[Row]] = {}
@@ -116,16 +123,6 @@ def spread_over(rows: Sequence[Row], count: int) -> Rows:
         round(at * (len(rows) - 1) / max(1, count - 1)) for at in range(min(count, len(rows)))
     }
     return tuple(row for at, row in enumerate(rows) if at in places or row.role)
-
-
-def _front(rows: Iterable[Row]) -> list[Row]:
-    found: list[Row] = []
-    least_j = inf
-    for row in sorted(rows, key=lambda row: (row.time_s or 0.0, row.energy_j or 0.0)):
-        if row.energy_j is not None and row.energy_j < least_j:
-            least_j = row.energy_j
-            found.append(row)
-    return found
 
 
 def measured_metrics(found: Measurement) -> Metrics:

@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -82,38 +82,14 @@ class HeldProcess:
             self._worker = None
 
 
-@dataclass(slots=True)
-class _Opened:
-    """What a process told of its card."""
-
-    opened: CardOpened | None = None
-    idle: IdleRead | None = None
-    refused: Refused | None = None
-    reason: str = ""
-
-    def take(self, event: Event) -> float | None:
-        """Note an event; return the seconds that the stage may take which it begins."""
-        match event:
-            case CardOpened():
-                self.opened = event
-            case IdleRead():
-                self.idle = event
-            case Refused():
-                self.refused = event
-            case CardLost():
-                self.reason = event.reason
-            case Broken():
-                self.reason = f"eatss failed, please report it: {event.error}"
-        return event.limit_s if isinstance(event, Entered) else None
-
-
 class CardProcess(HeldProcess):
     """Holds a card. A program that crashes or hangs costs itself alone."""
 
     def __init__(self, job: BenchJob) -> None:
         super().__init__()
         self._job = job
-        self._told = _Opened()
+        self._opened: CardOpened | None = None
+        self._idle: IdleRead | None = None
         self._fruitless = 0
 
     def open(self) -> DeviceInfo:
@@ -125,13 +101,13 @@ class CardProcess(HeldProcess):
         """
         while self._worker is None:
             self._open()
-        assert self._told.opened is not None
-        return self._told.opened.device
+        assert self._opened is not None
+        return self._opened.device
 
     def seen(self) -> CardSeen:
         """Return the card as stores know it."""
         device = self.open()
-        idle = self._told.idle
+        idle = self._idle
         return CardSeen(
             uuid=device.uuid or f"{socket.gethostname()}:{self._job.device}",
             name=device.name,
@@ -175,10 +151,14 @@ class CardProcess(HeldProcess):
 
     def _open(self) -> None:
         job = self._job
-        before = self._told
-        if before.opened is not None:  # of a process that died: results keep to its meter
-            job = replace(job, reads_idle=False, keeps_meter=before.opened.meter)
-        told = _Opened(idle=before.idle)
+        if self._opened is not None:  # by a process that died: results keep to its meter
+            job = replace(job, reads_idle=False, keeps_meter=self._opened.meter)
+        told: list[Event] = []
+
+        def take(event: Event) -> float | None:
+            told.append(event)
+            return event.limit_s if isinstance(event, Entered) else None
+
         outcome = self.start(
             Worker(
                 module="eatss.tune.card_worker",
@@ -186,17 +166,21 @@ class CardProcess(HeldProcess):
                 events=EVENTS,
                 start_limit_s=START.limit_s,
             ),
-            told.take,
+            take,
         )
+        refused = next((one for one in told if isinstance(one, Refused)), None)
+        if refused is not None:
+            raise refused.error()
         if outcome is None:
-            self._told = told
+            self._opened = next(one for one in told if isinstance(one, CardOpened))
+            self._idle = next((one for one in told if isinstance(one, IdleRead)), self._idle)
             return
-        if told.refused is not None:
-            raise told.refused.error()
         self._fruitless += 1
         if self._fruitless >= FRUITLESS_WORKERS:
             said = f": {' | '.join(outcome.said)}" if outcome.said else ""
-            why = told.reason or f"the measuring process {outcome.how}{said}"
+            lost = [one.reason for one in told if isinstance(one, CardLost)]
+            lost += [f"eatss failed: {one.error}" for one in told if isinstance(one, Broken)]
+            why = next(iter(lost), f"the measuring process {outcome.how}{said}")
             raise CardGoneError(
                 Diagnostic(
                     code="EATSS-W033",
@@ -206,8 +190,7 @@ class CardProcess(HeldProcess):
             )
 
     def _records(self, order: Order) -> Records:
-        told = self._told
-        assert told.opened is not None
+        assert self._opened is not None
         folder = Path(order.folder)
         program = load_program(folder)
         record = Record(
@@ -217,9 +200,9 @@ class CardProcess(HeldProcess):
         )
         options = order.care.options(self._job, order.sizes)
         records = Records(options=options, variants=[record])
-        records.take(told.opened)
-        if told.idle is not None:
-            records.take(told.idle)
+        records.take(self._opened)
+        if self._idle is not None:
+            records.take(self._idle)
         records.no_warm_idle = "it is not read between the variants of a sweep"
         return records
 

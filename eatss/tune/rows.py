@@ -161,23 +161,6 @@ class Row:
 Rows: TypeAlias = tuple[Row, ...]
 
 
-def as_result(row: Row) -> Row:
-    """Return a row without numbers that can be no result: negative or infinite ones, or no time."""
-    for name in ("time_s", "energy_j", "power_w"):
-        value = getattr(row, name)
-        if value is not None and not (0 <= value < math.inf and (value or name != "time_s")):
-            why = f"no result: {name} is {value + 0.0:g}"  # SQLite has one zero
-            return replace(
-                row,
-                status="unstable" if row.status == "ok" else row.status,
-                reason=f"{row.reason}; {why}" if row.reason else why,
-                time_s=None,
-                energy_j=None,
-                power_w=None,
-            )
-    return row
-
-
 _COUNTS = ("ok", "unstable", "wrong result")
 """Statuses of rows that may replace an earlier one that was measured."""
 

@@ -194,17 +194,6 @@ def test_what_the_load_brings_about_goes_with_nothing() -> None:
     assert {one.metric for one in correlations(population(rows))} == {"x", "registers"}
 
 
-def test_the_time_under_a_profiler_is_the_time_again_and_explains_nothing() -> None:
-    rows = [
-        row(k, 1.0 + k, 2.0 + k**2, metrics=(("gpu__time_duration.sum", 1.0 + k),
-            ("dram__bytes_read.sum", 64.0 + k % 3)))
-        for k in range(9)
-    ]  # fmt: skip
-    found = population(rows)
-    assert {one.metric for one in correlations(found)} == {"x", "dram__bytes_read.sum"}
-    assert found.column("gpu__time_duration.sum").tolist() == [1.0 + k for k in range(9)]
-
-
 def test_splits_are_set_beside_the_default() -> None:
     def at(split: float, fraction: float, time: float, energy: float, tile: int) -> object:
         values = (("split", split), ("warp_fraction", fraction), ("tile", tile))

@@ -28,7 +28,7 @@ from eatss.tune.population import (
     weighted_winners,
 )
 from eatss.tune.standing import choices, geometric_means, standing
-from tests.synthetic_sweeps import row, sweep
+from tests.synthetic_sweeps import row
 
 COORDINATE = st.integers(-20, 20)
 POINTS = st.lists(st.tuples(COORDINATE, COORDINATE), min_size=1, max_size=25)
@@ -119,13 +119,6 @@ def test_at_both_ends_one_objective_rules() -> None:
     assert weighted_winners(time_s, np.full(4, np.nan)) == []
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_few_points_are_their_own_hull(count: int) -> None:
-    x = np.arange(count, dtype=float)
-    assert convex_hull(x, x) == tuple(range(count))
-    assert convex_hull(np.array([]), np.array([])) == ()
-
-
 def test_the_numbers_of_a_small_example() -> None:
     """The fastest takes 1 s and 8 J, the thriftiest 1.25 s and 5 J."""
     found = population(
@@ -176,15 +169,6 @@ def test_the_spread_is_that_of_all_pairs(points: list[tuple[float, float]]) -> N
     else:
         assert found is not None
         assert found.ratio == max(ratios)
-
-
-def test_a_made_up_sweep_has_a_trade_off() -> None:
-    found = population(sweep(seed=3).latest)
-    one = trade_off(found)
-    assert one is not None
-    assert one.energy_wasted > 0
-    assert one.time_lost > 0
-    assert len(one.weighted) > 1
 
 
 @settings(max_examples=50, deadline=None)

@@ -285,19 +285,6 @@ def test_a_replay_as_json() -> None:
     assert document["summaries"][0]["regrets"][-1] == 0
 
 
-def test_a_table_fits_into_80_columns() -> None:
-    made = random_sweep(8, seed=2)
-    text = replay_command(
-        made, "random,local,model,exhaustive", 20, limit("30m,50"), "edp", "table"
-    )
-    assert max(map(len, text.splitlines())) <= 80
-    failed = [replace(one, status="timeout") for one in made.rows[:-1]]
-    text = replay_command(
-        sweep([*failed, made.rows[-1]]), "exhaustive", 1, limit("3"), "time", "table"
-    )
-    assert "exhaustive     -     -     -      -     -  0 of 1" in text
-
-
 def test_what_is_beside_the_space_or_of_another_size_is_told() -> None:
     beside = replace(row(0, 0, 0.8, role="ours"), variant="x", values=(("role", "ours"),))
     other = row(0, 9, 0.1, sizes=(("N", 64),))
