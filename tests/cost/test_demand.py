@@ -16,7 +16,6 @@ import eatss
 from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
-from eatss.cards.match import voltage_share
 from eatss.choose.ppcg import Vector, candidates, default_vector
 from eatss.choose.selection import PpcgOptions
 from eatss.cost.card import Card, CodeConstants, card_of
@@ -234,22 +233,6 @@ def test_one_block_more_than_the_sms_takes_twice_as_long() -> None:
     assert more - LAUNCH_S == pytest.approx(2 * usual)
 
 
-def test_loops_of_two_blocks_that_no_cache_keeps_are_fetched_again() -> None:
-    two = {"threads": 128, "registers": 255, "blocks": 4 * CARD.sms, "instructions": 1e9}
-    lost = {**two, "apart_code": 2049, "apart_again": 0.5}
-    usual = time_of(two, UNLIMITED) - LAUNCH_S
-    found = time_of(lost, UNLIMITED) - LAUNCH_S
-    # an SM has four blocks of four warps; half of their time they are in different loops
-    each = 1e9 / (4 * CARD.sms) / 4 * 0.5
-    fetched = 0.5 * 1.85 * 4 * each / CARD.clock_hz
-    power = CONSTANTS.sharpness
-    assert found == pytest.approx((usual**power + fetched**power) ** (1 / power))
-    for kept in ({"apart_code": 2048}, {"threads": 512}):  # it fits, or each block runs alone
-        assert time_of({**lost, **kept}, UNLIMITED) == pytest.approx(
-            time_of({**two, **kept, "apart_code": 0}, UNLIMITED)
-        )
-
-
 @pytest.mark.parametrize(
     ("threads", "blocks", "share"),
     [
@@ -311,18 +294,6 @@ def test_a_card_at_its_power_limit_slows_down() -> None:
     assert energy_j / time_s <= CARD.power_limit_w
     assert time_s > time_of(HUNGRY, UNLIMITED)
     assert energy_j < energy_of(HUNGRY, UNLIMITED)  # at a lower voltage
-
-
-def test_memory_keeps_its_price_and_its_pace_at_the_power_limit() -> None:
-    amounts = {"dram_bytes": 1e11, "fp64": 5e9, "instructions": 5e9}
-    tight = replace(CARD, power_limit_w=550.0)
-    expected = predict(launch(**amounts), tight, CONSTANTS)
-    clock = 5e9 * 32 / CARD.sms / CARD.fp64_per_cycle / CARD.clock_hz / expected.terms_s["fp64"][0]
-    assert 0.2 < clock < 1.0
-    assert expected.terms_s["memory"][0] == pytest.approx(1e11 / CARD.dram_bytes_s)
-    assert expected.terms_j["memory"][0] == pytest.approx(1e11 * CARD.prices.dram_byte_j)
-    share = voltage_share(np.array(clock), CARD.prices.voltage_floor)
-    assert expected.terms_j["arithmetic"][0] == pytest.approx(5e9 * CARD.prices.fp64_j * share)
 
 
 AMOUNTS = st.fixed_dictionaries(

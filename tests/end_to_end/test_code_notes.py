@@ -10,10 +10,7 @@ import pytest
 
 import eatss
 from eatss.base.diagnostics import Severity
-from eatss.base.forked import Cause, ForkEndedError
-from eatss.base.targets import Cut
 from eatss.frontend.options import Reading
-from eatss.polyhedral import scheduling
 from eatss.session.session import Session
 from tests.end_to_end.in_process import eatss as command_line
 
@@ -98,15 +95,3 @@ def test_code_and_selection_tell_it(tmp_path: Path) -> None:
     (note,) = [one for one in kernel["notes"] if "the loop" in one]
     assert text in note
     assert note.endswith("; let j run the other way: from what is computed first to what is last")
-
-
-@pytest.mark.parametrize("cut", ["eatss", "ppcg"])
-def test_an_order_that_stays_as_it_is_for_want_of_time_is_told(
-    cut: Cut, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def end(*_: object) -> None:
-        raise ForkEndedError(Cause.TIME, "so it is")
-
-    monkeypatch.setattr(scheduling, "run_forked", end)
-    told = Session(source(*FAST["sweeps"]), Reading(), cut=cut).warnings
-    assert ("EATSS-P008", Severity.NOTE) in {(one.code, one.severity) for one in told}

@@ -89,22 +89,6 @@ def test_the_command_takes_a_schedule_that_ppcg_saved(tmp_path: Path) -> None:
     assert json.loads(done.stdout) == {**expected, "file": str(GEMM)}
 
 
-def test_what_is_selected_is_predicted_alike() -> None:
-    selection = eatss.select(KERNELS / "2mm.c", gpu="a100")
-    options = selection.ppcg_options
-    assert options is not None
-    found = eatss.predict(
-        KERNELS / "2mm.c",
-        gpu="a100",
-        tiles={kernel.name: dict(kernel.tile_sizes) for kernel in selection.kernels},
-        block={kernel.name: dict(kernel.block) for kernel in selection.kernels},
-        max_shared_memory=options.max_shared_memory,
-        unroll_gpu_tile=options.unroll_gpu_tile,
-    )
-    assert [k.predicted for k in found.kernels] == [k.predicted for k in selection.kernels]
-    assert [k.default for k in found.kernels] == [k.default for k in selection.kernels]
-
-
 def test_what_does_not_fit_the_card_has_no_prediction() -> None:
     found = eatss.predict(GEMM, gpu="h200", tiles={"i": 64, "j": 64}, block=(64, 64))
     assert found.kernels[0].predicted is None
@@ -176,13 +160,3 @@ def test_an_option_of_the_other_target_is_refused(arguments: tuple[str, ...], na
     target = "cuda" if "cuda" in arguments else "ppcg"
     assert f"error: {name} has no meaning for the target {target} [EATSS-C013]" in done.stderr
     assert "hint: " in done.stderr
-
-
-def test_boxes_of_sizes_of_ones_own_are_those_of_the_code() -> None:
-    tiles, block = {"i": 64, "j": 64, "k": 16}, (8, 16)
-    (kernel,) = eatss.predict(
-        GEMM, gpu="h200", dtype="float", target="cuda", tiles=tiles, block=block
-    ).kernels
-    (code,) = eatss.codegen(GEMM, gpu="h200", dtype="float", tiles=tiles, block=block).kernels
-    assert kernel.predicted is not None
-    assert (kernel.predicted.shared_bytes, kernel.stages) == (code.shared_bytes, 1)

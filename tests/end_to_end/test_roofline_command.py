@@ -60,21 +60,6 @@ def test_the_table_has_the_balances_of_both_widths() -> None:
     assert row(done.stdout, "race to halt") == ["yes", "yes"]
 
 
-def test_an_uncalibrated_card_says_so(tmp_path: Path) -> None:
-    done = roofline("a100-80gb")
-    assert done.returncode == 0, done.stderr
-    assert "uncalibrated: nothing was measured on a card like a100-80gb" in done.stdout
-    assert document("a100-80gb")["calibrated"] is False
-    plot = tmp_path / "a100.svg"
-    assert roofline("a100-80gb", "--dtype", "float", "--plot", plot).returncode == 0
-    assert "(uncalibrated)" in svg_text(plot)
-
-
-def svg_text(path: Path) -> str:
-    """Return the comments in which matplotlib keeps the text that it draws."""
-    return path.read_text(encoding="utf-8")
-
-
 def test_json_holds_what_the_machine_says_and_no_infinity() -> None:
     found = document("h200")
     assert found.keys() == {"gpu", "title", "calibrated", "rooflines", "programs", "measured"}

@@ -150,21 +150,6 @@ def test_factors_stay_as_they_are_where_it_does_not_pay(tmp_path: Path) -> None:
     assert turned(program) == []
 
 
-def test_factors_are_turned_where_sums_leave_few_registers(tmp_path: Path) -> None:
-    tiles, block = (64, 128, 16), (8, 8)
-    program = made(tmp_path, "A[i][k] * B[k][j]", tiles=tiles, block=block, row=EVEN)
-    assert turned(program) == ["A[i][k]"]
-    assert "wide_B" in program.text
-    assert "wide_A" not in program.text
-
-
-def test_doubles_and_triangles_are_turned_too(tmp_path: Path) -> None:
-    program = made(tmp_path, "A[i][k] * A[j][k]", dtype="double", first="0", stages=3)
-    assert turned(program) == ["A[i][k]", "A[j][k]"]
-    found = verify(tmp_path, device="cpu", sizes=[{"N": 1}, {"N": 50}])
-    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
-
-
 REGISTERS_PRODUCT = """
 #ifndef N
 #define N 512
@@ -315,24 +300,6 @@ def test_the_text_says_where_lanes_are(
         f"const int tj = {along_j};",
     ]
     found = verify(tmp_path, device="cpu", sizes=[{"N": 1}, {"N": 33}, {"N": 77}, {"N": 128}])
-    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
-
-
-def test_names_of_the_source_stay_its_own(tmp_path: Path) -> None:
-    text = LANES_PRODUCT.replace("TYPE", "float").replace("VALUE", "A[k][i] * B[k][j]")
-    text = text.replace("int i = 0; i < N; i++", "int lane = 0; lane < N; lane++")
-    text = text.replace("[i]", "[lane]").replace("A[N]", "warp[N]").replace("A[k]", "warp[k]")
-    eatss.codegen(
-        text,
-        gpu="h200",
-        output=tmp_path,
-        tiles={"lane": 32, "j": 32, "k": 8},
-        block={"lane": 8, "j": 8},
-        share={"k": 1},
-        placements={"warp": "shared", "B": "shared"},
-    )
-    assert "const int lane_1 = thread % 32;" in next(tmp_path.glob("*.cu")).read_text()
-    found = verify(tmp_path, device="cpu", sizes=[{"N": 33}])
     assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
 
 

@@ -142,18 +142,6 @@ def test_arrays_of_numpy_are_computed_with() -> None:
     assert raised.value.code == "EATSS-J004"
 
 
-def test_a_macro_for_the_type_follows_arrays_of_halves() -> None:
-    source = (
-        "#ifndef DATA_TYPE\n#define DATA_TYPE double\n#endif\n"
-        "void f(int n, DATA_TYPE s, DATA_TYPE x[n], DATA_TYPE y[n])\n{\n#pragma scop\n"
-        "for (int i = 0; i < n; i++) y[i] += s * x[i];\n#pragma endscop\n}\n"
-    )
-    x = np.linspace(0, 1, 50).astype(np.float16)
-    y = np.ones_like(x)
-    eatss.jit(source)(s=0.1, x=x, y=y)
-    assert (y == np.ones_like(x) + np.float16(0.1) * x).all()
-
-
 SOURCE = """\
 #include <stdint.h>
 void product(int n, int m, int p, SUM C[n][m], FIRST A[ROWS], SECOND B[COLUMNS])
@@ -270,18 +258,6 @@ void gemm(int n, int m, int p, float C[n][m], _Float16 A[ROWS], _Float16 B[COLUM
 #pragma endscop
 }
 """
-TRMM = """\
-void trmm(int n, int m, float C[n][m], _Float16 A[n][n], _Float16 B[n][m])
-{
-#pragma scop
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < m; j++)
-      for (int k = 0; k < i; k++)
-        C[i][j] += (float) A[i][k] * (float) B[k][j];
-#pragma endscop
-}
-"""
-PAIRED = {"": 4, "turned_": 4}
 
 
 def product_of_halves(first: tuple[str, str], second: tuple[str, str]) -> str:
@@ -325,22 +301,6 @@ def test_boxes_of_halves_are_read_as_they_lie(first: str, second: str, tmp_path:
     assert "= sh.B" not in program.text
     whole = {"n": 64, "m": 64, "p": 64}
     check_halves(tmp_path, [whole, {"n": 33, "m": 47, "p": 71}])
-
-
-def test_selected_tiles_are_loaded_so() -> None:
-    assert (
-        matrices_loaded(eatss.codegen(product_of_halves(A["rows"], B["rows"]), gpu="h200"))
-        == PAIRED
-    )
-
-
-def test_they_are_not_where_a_conversion_may_make_a_factor_infinite() -> None:
-    narrowed = TRMM.replace("_Float16", "double")
-    assert "eatss_is_finite" not in eatss.codegen(narrowed, gpu="h200").text
-    widened = narrowed.replace("float", "double").replace("double A", "float A")
-    tiles: Any = {"tiles": {"i": 32, "j": 32, "k": 32}, "block": (8, 8), "placements": PLACES}
-    program = eatss.codegen(widened, gpu="h200", instructions=["mma_f64_16x8x4"], stages=2, **tiles)
-    assert "eatss_is_finite" in program.text
 
 
 LINES_SOURCE = """\
@@ -392,15 +352,6 @@ def test_products_of_odd_sizes_are_right(factors: str, tmp_path: Path) -> None:
     assert "eatss_wait_for_copies" not in program.text
     found = verify(tmp_path, device="cpu")
     assert (found.status, found.message) == ("ok", "")
-
-
-def test_loads_stand_in_front_of_a_turns_products_and_stores_behind() -> None:
-    text = eatss.codegen(product((71, 33, 135)), gpu="h200", **options_of_lines()).text
-    loop = text[text.index("for (int k0") :]
-    places = [loop.index(one) for one in ("A_line[e] = ", "eatss_mma", "= A_line[e]")]
-    assert places == sorted(places)
-    # both branches of the test for the last steps have filled them: they need no zeros before
-    assert not re.search(r"A_line\[s\w*\]", text)
 
 
 def test_two_boxes_are_selected_for_odd_sizes() -> None:

@@ -230,11 +230,6 @@ def test_boxes_of_short_loops_have_a_place_for_all_that_is_read(tmp_path: Path) 
     assert selected.warps is None or int("15") >= dict(selected.tile_sizes)["k"]
 
 
-def test_rows_that_are_fewer_than_a_tile_are_left_to_plain_code() -> None:
-    source = product("A[i][k] * B[k][j]", bounds=("20", "20", "32"))
-    assert OTHERS_MMA not in kernel_text(forced(source))
-
-
 @pytest.mark.parametrize("value", ["i * A[i][k] * B[k][j]", "N * A[i][k] * B[k][j]"])
 def test_a_counter_is_no_factor_of_a_matrix(value: str) -> None:
     source = product(value.replace("N *", "(i + N) *"))
@@ -256,15 +251,6 @@ def test_tiles_that_are_never_full_are_not_selected_for_tensor_cores(
     assert eatss.select(source, gpu="h200", target="cuda").kernels[0].warps is None
 
 
-@pytest.mark.parametrize("scalar", ["stage"])
-def test_a_scalar_keeps_its_name(scalar: str) -> None:
-    source = product(f"{scalar} * A[i][k] * B[k][j]", scalar=scalar)
-    text = kernel_text(forced(source, stages=3))
-    assert OTHERS_MMA in text
-    assert f"int {scalar} =" not in text
-    assert f"double {scalar}[" not in text
-
-
 @pytest.mark.parametrize("array", ["wide_B"])
 def test_an_array_keeps_its_name(array: str) -> None:
     source = product(f"{array}[i][k] * B[k][j]", names=(array, "B"))
@@ -282,35 +268,6 @@ def test_an_array_keeps_its_name(array: str) -> None:
     assert OTHERS_MMA in text
     assert not any(f"{kind} {array} =" in text for kind in ("int", "bool", "const int"))
     assert f"double {array}[" not in text.partition("{")[2]
-
-
-def test_boxes_beside_wide_copies_begin_where_these_may() -> None:
-    """A box of one row and one more element would put the next one eight bytes off."""
-    source = product("x[j] * A[i][k] * B[k][j]").replace(
-        "C[i][j] +=", "C[i][j] += x[j + 1] * A[i][k] * B[k][j]; C[i][j] +="
-    )
-    source = source.replace("k++)", "k++) {").replace(
-        "x[j] * A[i][k] * B[k][j];", "x[j] * A[i][k] * B[k][j]; }"
-    )
-    source = source.replace("j < N;", "j < N - 1;")
-    placements = {"A": "shared", "B": "shared", "x": "shared"}
-    program = eatss.codegen(
-        source,
-        gpu="h200",
-        tiles={"i": 64, "j": 64, "k": 16},
-        block=(16, 8),
-        placements=placements,
-        instructions=["mma_f64_16x8x4"],
-        stages=2,
-    )
-    struct = program.text.partition("_shared {")[2].partition("};")[0]
-    rows = [
-        int(line.rpartition("[")[2].partition("]")[0])
-        for line in struct.splitlines()
-        if "[" in line
-    ]
-    assert len(rows) >= 2
-    assert all(row % 2 == 0 for row in rows)
 
 
 CARD = load_profile("h200")

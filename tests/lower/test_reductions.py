@@ -130,34 +130,6 @@ def reduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-TROPICAL = """
-void tropical(float C[NI][NJ], float A[NI][NK], float B[NK][NJ])
-{
-#pragma scop
-  for (int i = 0; i < NI; i++)
-    for (int j = 0; j < NJ; j++)
-      for (int k = 0; k < NK; k++)
-        C[i][j] = A[i][k] + B[k][j] < C[i][j] ? A[i][k] + B[k][j] : C[i][j];
-#pragma endscop
-}
-"""
-
-
-def test_blocks_share_a_minimum(tmp_path: Path) -> None:
-    sizes = {"NI": 37, "NJ": 35, "NK": 101}
-    source = "".join(f"#ifndef {n}\n#define {n} {size}\n#endif\n" for n, size in sizes.items())
-    program = eatss.codegen(
-        source + TROPICAL, gpu="h200", output=tmp_path, share={"k": 3},
-        tiles={"i": 16, "j": 32, "k": 8}, block={"i": 8, "j": 8},
-        placements={"A": "shared", "B": "shared"},
-    )  # fmt: skip
-    (kernel,) = program.kernels
-    assert "the minimum over k is shared by up to 3 blocks" in kernel.notes
-    assert "eatss_atomic_min" in program.text
-    found = verify(tmp_path, device="cpu", sizes=[sizes, {"NI": 5, "NJ": 3, "NK": 7}])
-    assert (found.status, found.message) == ("ok", "")
-
-
 TESTS = Path(__file__).parent.parent
 
 SUMS_SIZES = {
@@ -191,14 +163,6 @@ def test_spread_sums_equal_the_original(
         assert x * y * z <= 1024
         if spread.lanes > 1:
             assert x == spread.lanes
-
-
-def test_one_lane_and_one_block_spread_nothing(tmp_path: Path) -> None:
-    text = (data_directory("kernels") / "atax.c").read_text(encoding="utf-8")
-    nothing = SplitK(lanes=1, tile=64, chunks=1)
-    program, found = spread_and_verified(text, tmp_path / "out", nothing, *SUMS_SIZES["atax"])
-    assert found.status == "ok"
-    assert not any(code.reassociates for code in program.kernels)
 
 
 DECLARED = (

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import eatss
 from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
-from eatss.choose.options import SelectOptions
 from eatss.frontend.options import Reading
 from eatss.program import Program
 from eatss.report.inspection import render_inspection
@@ -107,11 +106,6 @@ def test_the_program_takes_the_arrays_and_sizes_of_the_source(tmp_path: Path) ->
     assert all(one.tile for one in program.parameters)
 
 
-def test_two_negative_sizes_make_no_loop_that_runs(tmp_path: Path) -> None:
-    negative = [{"NA": -3, "NB": -5, "NC": 3, "ND": 4, "NE": 2, "NF": 3}]
-    verified_on_cpu(source(OPEN, nest(*"abcdef") + BODY), tmp_path, negative)
-
-
 def test_indices_of_64_bits_multiply_sizes_in_64_bits(tmp_path: Path) -> None:
     text = source(*CONTRACTIONS["sizes are arguments"])
     program = verified_on_cpu(text, tmp_path, SIZES, index_bits=64)
@@ -119,15 +113,6 @@ def test_indices_of_64_bits_multiply_sizes_in_64_bits(tmp_path: Path) -> None:
     launch = next(line for line in program.text.splitlines() if "EATSS_LAUNCH(f_k0" in line)
     assert "(long)NA" in launch
 
-
-def test_a_product_of_sizes_is_held_to_32_bits() -> None:
-    program = eatss.codegen(source(*CONTRACTIONS["two indices are summed over"]), gpu="h200")
-    assert program.index_bits == 32
-    messages = [one.message for one in program.entries[0].assumptions]
-    assert any("NA * NB must be at most 2^" in message for message in messages)
-
-
-TRMM = data_directory("kernels") / "trmm.c"
 
 LOWER = """for (int i = N - 1; i >= 0; i--) for (int j = 0; j < M; j++)
     for (int k = 0; k < i; k++) B[i][j] += A[i][k] * B[k][j];"""
@@ -171,13 +156,6 @@ def test_a_copy_is_where_it_frees_a_loop_only(name: str) -> None:
     scops = Session(data_directory("kernels") / f"{name}.c", code=True).scops
     copies = [array for scop in scops for array in scop.arrays if array.copy_of]
     assert bool(copies) == (name == "trmm")
-
-
-def test_kernels_of_ppcg_are_of_its_own_schedule() -> None:
-    programs = ((eatss.inspect(TRMM), False), (eatss.inspect(TRMM, cut="eatss"), True))
-    for program, copies in programs:
-        assert any(array.copy_of for scop in program.scops for array in scop.scop.arrays) == copies
-        assert ("double (copy of B)" in render_inspection(program)) == copies
 
 
 def test_a_region_for_its_own_sizes_alone_has_a_copy_or_none_in_both_readings() -> None:
@@ -305,16 +283,6 @@ def test_a_chain_of_stencils_is_one_kernel(tmp_path: Path) -> None:
 # Which are computed anew -------------------------------------------------------------------
 
 
-def test_a_selection_and_a_recipe_say_what_is_computed_anew() -> None:
-    program = eatss.codegen(LOCAL, gpu="h200")
-    selection = eatss.select(LOCAL, gpu="h200", target="cuda")
-    assert program.recipe is not None
-    assert program.recipe["recomputed"] == [
-        {"region": 0, "array": name} for name in ("lap", "fli", "flj")
-    ]
-    assert eatss.codegen(LOCAL, gpu="h200", selection=selection).text == program.text
-
-
 def test_nothing_is_computed_anew_where_nobody_wants_it() -> None:
     plain = eatss.codegen(LOCAL, gpu="h200", recompute="none")
     assert not any("anew" in note for note in notes_of(plain))
@@ -324,22 +292,3 @@ def test_nothing_is_computed_anew_where_nobody_wants_it() -> None:
         eatss.select(LOCAL, gpu="h200", recompute="all")
     with pytest.raises(InputError, match="EATSS-C004"):
         Reading(recompute="some")  # type: ignore[arg-type]
-
-
-IN_PLACE = """
-void steps(int n, double A[n + 1]) {
-    double next[n];
-#pragma scop
-    for (int t = 0; t < 6; t++) {
-        for (int i = 0; i < n; i++) next[i] = A[i] + 2 * A[i + 1];
-        for (int i = 0; i < n; i++) A[i] = next[i];
-    }
-#pragma endscop
-}
-"""
-
-
-def test_loops_that_are_parallel_stay_so() -> None:
-    session = Session(IN_PLACE, code=True)
-    assert [one.array for one in session.recomputable] == ["next"]
-    assert session.select("h200", SelectOptions(target="cuda")).recomputed == ()

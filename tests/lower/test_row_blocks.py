@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -55,16 +54,6 @@ SOFTMAX = ROWS % (
         }
         for (int j = 0; j < NJ; j++)
             out[i][j] = out[i][j] / sum[i];""",
-)
-ACCUMULATED = ROWS % (  # what is in s before counts; half of y is written again
-    "double x[NI][NJ], double y[NI][NJ], double s[NI]",
-    """
-        for (int j = 0; j < NJ; j++)
-            s[i] += x[i][j];
-        for (int j = 0; j < NJ; j++)
-            y[i][j] = x[i][j] - s[i];
-        for (int j = 0; j < NJ; j += 2)
-            y[i][j] = 2 * y[i][j];""",
 )
 BEFORE = ROWS % (
     "double x[NI][NJ], double y[NI][NJ], double s[NI]",
@@ -126,57 +115,11 @@ def test_every_barrier_between_phases_is_missed(
         assert found.status in ("race", "shared memory", "wrong result")
 
 
-def test_what_phases_pass_on_is_not_promised_to_one_thread(tmp_path: Path) -> None:
-    folder = tmp_path / "made"
-    program = in_one(ACCUMULATED, 1, 64, 64, folder)
-    assert re.search(r"double \*s[,)]", program.text)
-    assert "const double *__restrict__ x" in program.text
-    promised = re.sub(r"double \*s([,)])", r"double *__restrict__ s\1", program.text)
-    (folder / program.file).write_text(promised, encoding="utf-8")
-    found = checked(folder, {"NI": 5, "NJ": 200})
-    assert found.status == "race"
-    assert "__restrict__" in found.message
-
-
 def test_a_row_that_needs_another_keeps_kernels_apart() -> None:
     session = Session(BEFORE, code=True)
     runs = row_runs_for(session.analysed, H200)
     assert not any(len(run.kernels) > 1 for run in runs)
     assert len(in_one(BEFORE, 1, 64, 64).kernels) > 1
-
-
-TWO_PRODUCTS = (
-    """
-#ifndef NK
-#define NK 500
-#endif
-"""
-    + ROWS
-    % (
-        "double C[NI][NJ], double A[NI][NK], double B[NK][NJ], double D[NI][NK], double E[NK][NJ]",
-        """
-        for (int j = 0; j < NJ; j++) {
-            for (int k = 0; k < NK; k++)
-                C[i][j] += A[i][k] * B[k][j];
-            C[i][j] = C[i][j] * C[i][j] + A[i][0] * E[0][j];
-            for (int k = 0; k < NK; k++)
-                C[i][j] += D[i][k] * E[k][j];
-        }""",
-    )
-)
-
-
-def test_references_that_only_code_for_any_size_tells_apart_are_those_of_the_facts() -> None:
-    session = Session(TWO_PRODUCTS, code=True)
-    (facts,) = session.analysed.facts
-    schedules = [one.scheduled for one in session.symbolic.regions]
-    (kernel,) = schedules[0].kernels
-    assert [one.access for one in facts.references if one.array == "E"] == ["E[k][j]"]
-    assert {one.text for one in kernel.references if one.array == "E"} == {"E[0][j]", "E[k][j]"}
-    (run,) = row_runs_for(session.analysed, H200, code=lambda: schedules)
-    groups = [own for phase in run.phases for own in phase.launch.stageable]
-    staged = {facts.references[at].access for group in groups for at in group}
-    assert staged == {"A[i][0]", "A[i][k]", "B[k][j]", "D[i][k]", "E[k][j]"}
 
 
 def test_a_recipe_keeps_rows_and_is_refused_where_they_are_none() -> None:

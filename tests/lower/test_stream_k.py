@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -166,19 +165,6 @@ def test_few_tiles_and_long_sums_are_shared_as_predicted() -> None:
     grid = [evaluate(extent, sizes) for extent in launch.grid]
     assert grid[2] == chosen.shared_sum.blocks
     assert grid[0] * grid[1] * grid[2] == chosen.predicted.blocks
-
-
-def test_many_tiles_are_not_shared() -> None:
-    for size in (1111, 4000):
-        source = data_directory("kernels") / "gemm.c"
-        defines = dict.fromkeys(("NI", "NJ", "NK"), size)
-        (kernel,) = eatss.select(source, gpu="h200", target="cuda", defines=defines).kernels
-        assert kernel.shared_sum is None
-
-
-def test_two_loops_to_share_are_refused() -> None:
-    with pytest.raises(eatss.InputError, match="over 'j' and 'k'"):
-        eatss.codegen(MTTKRP, gpu="h200", share={"j": 3, "k": 5})
 
 
 SHAPES = """
@@ -433,15 +419,6 @@ def test_parts_that_nobody_waits_for_are_a_race(folder: Path, tmp_path: Path) ->
     found = verify(tmp_path, device="cpu", sizes=ORDER_SIZES)
     assert found.status == "race"
     assert "reads what another thread writes without an order, element of" in found.message
-
-
-def test_indices_of_parts_fit() -> None:
-    text = re.sub(r"\b[nmp]\b", "4096", SUMMED.replace("int n, int m, int p, ", ""))
-    program = eatss.codegen(
-        text, gpu="h200", stream={"k": 100},
-        tiles={"i": 128, "j": 256, "k": 16}, block={"i": 16, "j": 16},
-    )  # fmt: skip
-    assert program.index_bits == 32
 
 
 @pytest.mark.parametrize("added", ["A[i][k] * s + B[k][j]"])

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -23,10 +22,8 @@ from eatss.choose.cuda import structure_of
 from eatss.lower.kernel.nodes import Kernel, Let
 from eatss.lower.mapping import MappedLoop
 from eatss.lower.recipe import CodegenOptions
-from eatss.lower.structures import structures_for
 from eatss.lower.transform import TRANSFORMATIONS
 from eatss.program import KernelCode, Name, Program
-from eatss.session.session import Session
 from eatss.verify import Verification
 from tests.choose.cuda_kernels import (
     analysed,
@@ -38,7 +35,6 @@ from tests.choose.cuda_kernels import (
 )
 
 H200 = load_profile("h200")
-FORWARD = Path(__file__).parent.parent / "forward_substitution.c"
 
 
 @pytest.mark.parametrize("name", ["gemm", "atax", "lu", "jacobi-2d"])
@@ -69,15 +65,6 @@ def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(nam
             for launch in one.launches:
                 assert len(launch.copies) == len(launch.stageable)
                 assert all(count > 0 for count in launch.copies)
-
-
-def test_the_sum_of_a_solver_can_be_spread_only_when_a_loop_runs_on_the_host() -> None:
-    first, *others = structures_for(Session(FORWARD).symbolic.program, H200)["kernel0"]
-    assert first.host_loop is None
-    assert [(one.host_loop, one.spreads) for one in others] == [("i", True)]
-    (launch,) = others[0].launches
-    assert launch.sum_loop == "k"
-    assert launch.mapped == ("j",)
 
 
 def spread_loop(code: KernelCode) -> str | None:

@@ -91,34 +91,6 @@ def test_a_fault_is_seen(name: str, generate: Generate, broken: Check) -> None:
     assert broken(program, before, after, SIZES).status in kinds
 
 
-TRIANGLE = """
-#define N 4000
-void f(double C[N][N], double A[N][N], double B[N][N])
-{
-#pragma scop
-    for (int i = 0; i < N; i++)
-        for (int j = 0; j < N; j++)
-            for (int k = 0; k <= i; k++)
-                C[i][j] += A[i][k] * B[k][j];
-#pragma endscop
-}
-"""
-
-
-def test_partial_tiles_of_a_triangle_keep_their_guards() -> None:
-    """Zeros of ``A`` alone would not do: ``B`` may be infinite there."""
-    program = eatss.codegen(
-        TRIANGLE,
-        gpu="h200",
-        tiles={"i": 32, "j": 32, "k": 16},
-        block=(16, 8),
-        placements={"A": "shared", "B": "shared"},
-        instructions=["mma_f64_16x8x16"],
-    )
-    assert "eatss_mma_16x8x16(sum_C_r" in program.text
-    assert "sum_C_r[ri][rj] +=" in program.text
-
-
 def test_factors_that_wait_for_the_sum_are_right_where_there_is_none(
     generate: Generate, verify_kernel: Check
 ) -> None:
@@ -163,12 +135,6 @@ def test_threads_in_boxes_of_lanes_are_all_threads(rows: int, columns: int) -> N
     assert sorted(places) == list(product(range(rows), range(columns)))
     for first, then in pairwise(range(0, len(places), CUDA.lanes)):
         assert len(set(places[first:then])) == CUDA.lanes
-
-
-@pytest.mark.parametrize(("rows", "columns"), [(12, 4), (8, 6), (8, 1)])
-def test_threads_that_do_not_fill_boxes_stay_as_they_are(rows: int, columns: int) -> None:
-    mapping = Mapping(mapped=(mapped("i", rows, 0), mapped("j", columns, 1)), serial=())
-    assert in_warps(mapping, (8, 4), NameTable()) == mapping
 
 
 GEMM = data_directory("kernels") / "gemm.c"
@@ -374,14 +340,6 @@ def test_tensor_cores_compute_them(value: str, tmp_path: Path) -> None:
     assert ("alpha * sum_C_r" in program.text) == ("alpha" in value)  # once, behind the sum
 
 
-@pytest.mark.parametrize("value", ["A[i][k] * B[k][j] * A[i][k]"])
-def test_integers_are_subtracted_as_they_are(value: str, tmp_path: Path) -> None:
-    source = product_text(f"C[i][j] -= {value};").replace("DATA_TYPE C", "double C")
-    source = source.replace("DATA_TYPE", "unsigned int")
-    program = checked(source, tmp_path, SUBTRACTED_SIZES, **IN_TILES)
-    assert " -= " in program.text.partition("__global__")[2]
-
-
 CARD = load_profile("h200")
 SCATTER = """
 #ifndef NI
@@ -432,15 +390,3 @@ def test_the_prediction_knows_the_last_turn() -> None:
         products = [own for one in found for own in one.products]
         assert products
         assert all(own.ends_whole == whole for own in products)
-
-
-def test_what_is_selected_is_generated() -> None:
-    """Boxes that are filled once for a tile leave no turns that blocks could share."""
-    source = source_of(CENTRED, "float")
-    defines = {"NI": 1750, "NK": 2350}
-    selection = eatss.select(source, gpu="h200", target="cuda", defines=defines)
-    program = eatss.codegen(source, gpu="h200", defines=defines, selection=selection)
-    for chosen, made in zip(selection.kernels, program.kernels, strict=True):
-        streamed = chosen.shared_sum is not None and chosen.shared_sum.streamed
-        assert any("take equal shares" in note for note in made.notes) == streamed
-        assert not any("cannot take equal shares" in note for note in made.notes)

@@ -23,12 +23,6 @@ pytestmark = pytest.mark.usefixtures("analysed_once")
 
 Generate = Callable[..., Program]
 
-OPTIONS = CodegenOptions(
-    tile_sizes=(("", (("i", 32), ("j", 32), ("k", 16))),),
-    block=(("", (16, 8)),),
-    instructions=("mma_f64_16x8x16",),
-    stages=2,
-)
 EVEN = [{"NI": 64, "NJ": 64, "NK": 48}, {"NI": 70, "NJ": 38, "NK": 36}]
 ODD = [{"NI": 64, "NJ": 65, "NK": 33}, {"NI": 37, "NJ": 66, "NK": 49}]
 
@@ -128,37 +122,6 @@ def test_neighbouring_threads_copy_what_follows_in_a_row(
             assert others == [(row, column + width * one) for one in range(1, lanes)]
 
 
-def test_rows_of_boxes_are_whole_multiples(generate: Generate) -> None:
-    text = generate("gemm", options=OPTIONS).text
-    rows = re.findall(r"EATSS_TRACKED\(double\) [AB](?:\[\d+\])*\[(\d+)\];", text)
-    assert len(rows) == 2
-    assert all(int(row) % 2 == 0 for row in rows)
-
-
-STAR = "A[i - 1][j] + A[i + 1][j] + A[i][j - 1] + A[i][j + 1]"
-NEST = "for (int i = 1; i < N - 1; i++) for (int j = 1; j < N - 1; j++) "
-
-
-def staged(loops: str, arguments: str, folder: Path) -> str:
-    """Return the copy of ``A`` in a program that stages it, which does what C does."""
-    text = f"#ifndef N\n#define N 600\n#endif\nvoid f({arguments}) {{\n#pragma scop\n{loops}\n"
-    (folder / "f.c").write_text(text + "#pragma endscop\n}\n", encoding="utf-8")
-    program = eatss.codegen(
-        folder / "f.c", gpu="h200", output=folder / "out", placements={"A": "shared"}
-    )
-    names = {parameter.name for parameter in program.parameters}
-    sizes = [dict.fromkeys(names, size) for size in (2, 3, 67)]
-    found = verify(folder / "out", device="cpu", sizes=sizes)
-    assert (found.status, found.message) == ("ok", "")
-    return program.text.partition("__global__")[2].partition("__syncthreads")[0]
-
-
-def test_the_box_of_a_star_is_loaded_as_a_whole(tmp_path: Path) -> None:
-    copy = staged(NEST + f"B[i][j] = {STAR};", "double A[N][N], double B[N][N]", tmp_path)
-    assert "if (j0 >= 1 && j0 + 33 <= N && i0 + 33 <= N && i0 >= 1)" in copy
-    assert "||" not in copy  # beside the array, each element is tested for the array's own bounds
-
-
 PRODUCT = """
 #ifndef N
 #define N 512
@@ -218,11 +181,6 @@ def test_the_edges_of_a_block_are_no_test_of_a_turn(tmp_path: Path) -> None:
     program = made(tmp_path, stages=2)
     assert not re.search(r"\b[ij]0 \+", asked(program))
     assert "], x0 < N);" in program.text
-
-
-def test_vectors_that_are_there_as_a_whole_or_not_at_all_are_one_copy(tmp_path: Path) -> None:
-    text = made(tmp_path, dtype="float", row=0).text
-    assert re.search(r"eatss_copy_wide_ahead_or_clear\(&sh\.B\[.*, x1(_1)? < M\);", text)
 
 
 def test_vectors_that_an_edge_may_cut_are_copied_in_whole_tiles_only(tmp_path: Path) -> None:
@@ -381,12 +339,6 @@ def wide(folder: Path, stages: int, sizes: list[dict[str, int]], dtype: str = "f
     return program.text
 
 
-def test_vectors_of_a_thread_lie_apart(tmp_path: Path) -> None:
-    assert "j0 + 4 * tj + 32 * (rj / 4) + rj % 4" in wide(
-        tmp_path, 1, [{"N": 1}, {"N": 65}, {"N": 96}], "float"
-    )
-
-
 @pytest.mark.parametrize("stages", [1])
 def test_rows_are_copied_16_bytes_at_a_time(stages: int, tmp_path: Path) -> None:
     """It is done where rows begin at multiples of them: sizes that are, and others."""
@@ -394,12 +346,3 @@ def test_rows_are_copied_16_bytes_at_a_time(stages: int, tmp_path: Path) -> None
     assert ("eatss_copy_wide_ahead(&sh" if stages > 1 else "eatss_copy_wide(&sh") in text
     ahead = f"(k0 + {16 * (stages - 1)})" if stages > 1 else "k0"
     assert f"wide_A && {ahead} % 4 == 0" in text
-
-
-def test_rows_and_columns_beside_the_array_run_without_tests(tmp_path: Path) -> None:
-    """What is computed there is never stored; no step of the sum is added that is not there."""
-    program = with_rows(tmp_path, "A[i][k] * B[k][j]")
-    sums = program.text[program.text.index("for (int k = k0;") :]
-    sums = sums[: sums.index("__syncthreads")]
-    assert "eatss_min(k0 + 8, N)" in sums
-    assert "if (" not in sums

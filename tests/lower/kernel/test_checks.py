@@ -139,16 +139,6 @@ def test_what_a_block_is_told_of_a_sum_is_known_behind_it(
     assert any("parts is not there" in one for one in kernel_faults(kernel(*own.body), ()))
 
 
-def test_counters_of_blocks_are_not_passed_to_be_read_only() -> None:
-    own = kernel(Declare(buffer=SUMS), together())
-    for which in (PARTS, ARRIVED):
-        passed = [
-            Argument(name=one.name, buffer=one, read_only=one is which) for one in (PARTS, ARRIVED)
-        ]
-        found = kernel_faults(replace(own, arguments=(*own.arguments, *passed)), ())
-        assert f"{which.name} is written, and passed to be read only" in found
-
-
 @pytest.mark.parametrize(
     ("box", "words", "said"),
     [

@@ -70,14 +70,6 @@ def test_sums_of_warps_begin_at_zero_where_they_would_begin_with_loaded_values(f
     )
 
 
-def test_threads_that_compute_alone_multiply_them_last_too() -> None:
-    source = products("C[i][j] += alpha * A[i][k] * B[k][j];", before="C[i][j] *= beta;")
-    plain = eatss.codegen(source, gpu="v100", tiles=TILES, block=(16, 8))
-    assert "sum_C_r[ri][rj] += sh.A[" in plain.text
-    assert "+= alpha * sum_C_r" in plain.text
-    assert (plain.kernels[0].regroups, plain.kernels[0].bit_exact) == (True, False)
-
-
 def test_rounding_of_the_source_is_kept_where_it_is_asked_for() -> None:
     source = products("C[i][j] += alpha * A[i][k] * B[k][j];")
     strict = eatss.codegen(source, gpu="h200", tiles=TILES, block=(16, 8), strict_fp=True)

@@ -35,10 +35,10 @@ from eatss.lower.kernel.nodes import (
     Way,
 )
 from eatss.lower.kernel.uses import every
-from eatss.lower.transform.copy_ways import Copying, NarrowLines, all_of
+from eatss.lower.transform.copy_ways import Copying, all_of
 from eatss.lower.transform.register_prefetch import Shares, copies_among_products
 from eatss.polyhedral.expression import ElementType
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate, total
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
 
 N, K = Name("n"), Name("k")
 REGISTER = Element(
@@ -207,57 +207,3 @@ def test_every_copy_is_made_once_in_shares_of_equal_size(counts: list[int], step
             sum(isinstance(one, Copy) and one.target.buffer.name == name for one in every(nodes))
             == 1
         )
-
-
-HALF = ElementType.HALF
-ARRAY = Buffer(
-    name="A", space="global", element_type=HALF, layout=Extents((Name("n"), Constant(33)))
-)
-BOX = Buffer(
-    name="A", space="shared", element_type=HALF, layout=Extents((Constant(32), Constant(40)))
-)
-HERE = Apply(Operator.LT, (Name("x"), Name("n")))
-NARROW = Apply(Operator.LT, (Name("k0"), Name("n")))
-
-
-def walk(*, condition: IntExpr | None = None) -> For:
-    """Return a loop over a thread's elements, each of a row of its own."""
-    place = total(Name("t"), Name("e"))
-    copy = Copy(
-        target=Element(buffer=BOX, subscripts=(place, Name("t"))),
-        source=Element(buffer=ARRAY, subscripts=(Name("x"), Name("t"))),
-        condition=condition,
-    )
-    return For(
-        counter="e",
-        lower=Constant(0),
-        condition=Apply(Operator.LT, (Name("e"), Constant(8))),
-        step=Constant(1),
-        body=(Let(name="x", value=total(Name("k0"), place)), copy),
-        unroll="whole",
-        narrow=True,
-    )
-
-
-def stage(*ways: For) -> Staging:
-    """Return a stage that takes the first way where the tile is whole, if there are two."""
-    *first, edge = (Way(elements=(one,)) for one in ways)
-    return Staging(ways=(*(replace(one, conditions=(NARROW,)) for one in first), edge))
-
-
-def parted(*stages: Staging) -> NarrowLines | None:
-    return NarrowLines.of(stages, {"A_line"})
-
-
-def test_each_branch_fills_registers_and_one_loop_the_box() -> None:
-    both = stage(walk(), walk(condition=HERE))
-    found = parted(both)
-    assert found is not None
-    (line,) = found.declared
-    assert (line.name, line.layout.elements, found.words) == ("A_line_1", 8, 8)
-    loads = [one for one in every(found.loads) if isinstance(one, Copy)]
-    assert [one.target for one in loads] == 2 * [Element(buffer=line, subscripts=(Name("e"),))]
-    assert [one.clears for one in loads] == [False, True]  # else they would be as they were
-    (store,) = [one for one in every(found.stores) if isinstance(one, Copy)]
-    assert store.target == next(o.target for o in every((both,)) if isinstance(o, Copy))
-    assert (store.source, store.condition) == (loads[0].target, None)
