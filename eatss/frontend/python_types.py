@@ -217,27 +217,6 @@ def python_span(lines: tuple[CLine, ...], span: SourceSpan) -> SourceSpan:
 # -- names -------------------------------------------------------------------------------------
 # Names that C cannot have, and what names of Python mean: by imports, or by value.
 
-_MACROS = frozenset(
-    """
-    BIG_ENDIAN BYTE_ORDER EXIT_FAILURE EXIT_SUCCESS FD_SETSIZE FP_ILOGB0 FP_ILOGBNAN FP_INFINITE
-    FP_INT_DOWNWARD FP_INT_TONEAREST FP_INT_TONEARESTFROMZERO FP_INT_TOWARDZERO FP_INT_UPWARD
-    FP_LLOGB0 FP_LLOGBNAN FP_NAN FP_NORMAL FP_SUBNORMAL FP_ZERO HUGE_VAL HUGE_VALF HUGE_VALL
-    HUGE_VAL_F128 HUGE_VAL_F32 HUGE_VAL_F32X HUGE_VAL_F64 HUGE_VAL_F64X INFINITY LITTLE_ENDIAN
-    MATH_ERREXCEPT MATH_ERRNO MAXFLOAT MB_CUR_MAX NAN NFDBITS NULL PDP_ENDIAN RAND_MAX SNAN
-    SNANF SNANF128 SNANF32 SNANF32X SNANF64 SNANF64X SNANL WCONTINUED WEXITED WNOHANG WNOWAIT
-    WSTOPPED WUNTRACED linux math_errhandling unix
-    """.split()  # noqa: SIM905 - words are easier to read than quotes
-)
-"""Macros without arguments, of the headers and of the compiler; besides ``M_PI`` and its like."""
-
-_CONSTANT = re.compile(r"M_[A-Z0-9_]+(l|f\d*x?)?")
-
-
-def is_macro(name: str) -> bool:
-    """Tell whether a name is replaced wherever it stands in C."""
-    return name in _MACROS or _CONSTANT.fullmatch(name) is not None
-
-
 _BUILTIN = ("abs", "float", "int", "max", "min", "range")
 MACROS = {
     "min": "#define min(a, b) ((b) < (a) ? (b) : (a))",
@@ -312,7 +291,7 @@ Resolve = Callable[[ast.expr], str | None]
 def c_name_is_free(name: str) -> bool:
     """Tell whether a name of Python can be that of a variable in the C text."""
     taken = name in _KEYWORDS or name in MACROS or name.removesuffix("f") in _C_FUNCTIONS
-    return not (taken or is_macro(name) or _RESERVED.match(name)) and name.isascii()
+    return not (taken or _RESERVED.match(name)) and name.isascii()
 
 
 def functions_of(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, Resolve]]:

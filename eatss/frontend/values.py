@@ -18,7 +18,6 @@ from eatss.frontend.tree import Node
 from eatss.polyhedral.isl_names import (
     big_value,
     coalesced,
-    constant_value,
     linear_function,
     parameter_names,
     parameters_set,
@@ -189,11 +188,6 @@ class ValueAlgebra:
                 return self._with_known(value).constant_value
             return value.constant_value
         return None
-
-    def number(self, value: Value) -> int | None:
-        """Return the value if it is a number, however it is written."""
-        constant = self.constant_of(value)
-        return constant_value(self.function(value)) if constant is None else constant
 
     def floor_divide(self, value: Value, divisor: int) -> isl.PwAff:
         """Return ``⌊value / divisor⌋`` for a positive divisor."""

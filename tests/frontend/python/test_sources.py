@@ -238,15 +238,6 @@ def {0}({1}: eatss.Param, A: eatss.f64["{1}"]):
 """
 
 
-@pytest.mark.parametrize("name", ["M_PI", "linux"])
-def test_a_parameter_of_the_name_of_a_macro_is_refused(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "loops.py"
-    path.write_text(NAMED_KERNEL.format("loops", name), encoding="utf-8")
-    with pytest.raises(InputError, match=f"no variable of the name '{name}'") as caught:
-        read_python(path)
-    assert caught.value.code == "EATSS-Y004"
-
-
 @pytest.mark.parametrize("name", ["y1", "select"])
 def test_a_parameter_may_have_the_name_of_a_function(name: str, tmp_path: Path) -> None:
     path = tmp_path / "loops.py"
