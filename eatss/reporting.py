@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from eatss.base.diagnostics import Told, input_error, nobody
+from eatss.base.diagnostics import InputError, Told, input_error, nobody
 from eatss.base.files import write_whole
-from eatss.base.shipped import located_sweep
 from eatss.tune.store import check_no_store
 
 if TYPE_CHECKING:
@@ -53,16 +52,19 @@ def sweep_report(
     if output is not None:
         place = Path(fspath(output))
         chosen = checked_output(place, None)
-    several = [sweeps] if isinstance(sweeps, str | PathLike) or _is_sweep(sweeps) else sweeps
+    from eatss.tune.evaluation import summed_up  # noqa: PLC0415 - needs SciPy
+    from eatss.tune.rows import Sweep  # noqa: PLC0415
+
+    several = [sweeps] if isinstance(sweeps, str | PathLike | Sweep) else sweeps
     if output is not None:
-        paths = [one for one in several if isinstance(one, str | PathLike)]  # type: ignore[union-attr]
+        paths = [one for one in several if isinstance(one, str | PathLike)]
         check_no_store(place, paths)
-    found = evaluated(several)  # type: ignore[arg-type]
+    found = evaluated(several)
     if output is not None:
         write_report(place, rendered(found, chosen))
     if figures is not None:
         write_figures(found, Path(fspath(figures)), "png")
-    return _summed_up(found)
+    return summed_up(found)
 
 
 def evaluated(
@@ -79,22 +81,17 @@ def evaluated(
 
     if not sweeps:
         raise input_error("EATSS-D001", "there is no sweep to report", hint="name a store")
-    several = _once(sweeps)
+    several = {fspath(one) if isinstance(one, str | PathLike) else id(one): one for one in sweeps}
     found = []
-    for number, one in enumerate(several):
-        named = isinstance(one, str | PathLike)
-        told(f"evaluating {fspath(one) if named else 'a sweep'}", number, len(several))  # type: ignore[arg-type]
-        read = read_sweep(one, measurements=False) if named else one  # type: ignore[arg-type]
-        found.append(evaluate(read))  # type: ignore[arg-type]
+    for number, one in enumerate(several.values()):
+        if isinstance(one, str | PathLike):
+            told(f"evaluating {fspath(one)}", number, len(several))
+            read = read_sweep(one, measurements=False)
+        else:
+            told("evaluating a sweep", number, len(several))
+            read = one
+        found.append(evaluate(read))
     return tuple(found)
-
-
-def _once(sweeps: Sequence[str | PathLike[str] | Sweep]) -> list[str | PathLike[str] | Sweep]:
-    found: dict[Path | int, str | PathLike[str] | Sweep] = {}
-    for one in sweeps:
-        named = isinstance(one, str | PathLike)
-        found.setdefault(Path(located_sweep(one)).resolve() if named else id(one), one)  # type: ignore[arg-type]
-    return list(found.values())
 
 
 def rendered(found: Sequence[Evaluated], output: ReportFormat) -> str:
@@ -103,7 +100,9 @@ def rendered(found: Sequence[Evaluated], output: ReportFormat) -> str:
     Raises:
         InputError: ``EATSS-E052`` a package is not installed.
     """
-    report = _summed_up(found)
+    from eatss.tune.evaluation import summed_up  # noqa: PLC0415
+
+    report = summed_up(found)
     if output == "json":
         from eatss.base.codec import json_text  # noqa: PLC0415
 
@@ -129,13 +128,10 @@ def checked_output(path: Path, output: ReportFormat | None) -> ReportFormat:
         raise input_error(
             "EATSS-E053",
             f"'{path}' is no name for a report",
-            hint=f"let it end in .html, .json or .txt, or say --format {_formats()}",
+            hint="let it end in .html, .json or .txt, or name a --format",
         )
     if path.is_dir() or not path.parent.is_dir():
-        what = "is a folder" if path.is_dir() else "is in a folder that is not there"
-        raise input_error(
-            "EATSS-E053", f"the report '{path}' {what}", hint="name a file in a folder that is"
-        )
+        raise _unwritable(path, "there is no such folder, or it is one")
     if chosen == "html":
         from eatss.report.sweep_page import check_page  # noqa: PLC0415
 
@@ -152,11 +148,15 @@ def write_report(path: Path, text: str) -> None:
     try:
         write_whole(path, text.encode())
     except OSError as error:
-        raise input_error(
-            "EATSS-E053",
-            f"cannot write '{path}': {error.strerror or error}",
-            hint="name a file in a folder that can be written",
-        ) from None
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, why: object) -> InputError:
+    return input_error(
+        "EATSS-E053",
+        f"cannot write '{path}': {why}",
+        hint="name a file, or a folder for figures, that can be written",
+    )
 
 
 def write_figures(
@@ -176,11 +176,7 @@ def write_figures(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise input_error(
-            "EATSS-E053",
-            f"cannot make the folder '{folder}': {error.strerror or error}",
-            hint="name a folder in one that can be written",
-        ) from None
+        raise _unwritable(folder, error) from None
     check_plot_file(folder / f"figure.{kind}")
     written = []
     for number, one in enumerate(found, 1):
@@ -192,19 +188,3 @@ def write_figures(
             save_figure(figure.draw(), path)
             written.append(path)
     return tuple(written)
-
-
-def _summed_up(found: Sequence[Evaluated]) -> SweepReport:
-    from eatss.tune.evaluation import summed_up  # noqa: PLC0415
-
-    return summed_up(found)
-
-
-def _is_sweep(one: object) -> bool:
-    from eatss.tune.rows import Sweep  # noqa: PLC0415
-
-    return isinstance(one, Sweep)
-
-
-def _formats() -> str:
-    return "|".join(get_args(ReportFormat))
