@@ -13,7 +13,7 @@ from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
 from eatss.base.targets import MEASURES, ObjectiveName, SweepTarget
-from eatss.tune.cards import rows_of_one_card
+from eatss.tune.evaluation import rows_of_one_card
 from eatss.tune.points import Value, variant_key
 from eatss.tune.population import by_sizes
 from eatss.tune.rows import BESIDE, Role, Row, Sizes, Sweep, cost, measured_cost

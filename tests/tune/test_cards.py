@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from eatss.tune.cards import cards_of, rows_of_one_card
+from eatss.tune.evaluation import cards_of, rows_of_one_card
 from tests.synthetic_sweeps import CARDS, of_rows, row, sweep
 
 
