@@ -150,7 +150,7 @@ def predict(asked: _Predict) -> ProgramExpectation:
         EatssWarning: what is hardly meant so, such as a ``-D`` that changes nothing.
 
     Raises:
-        InputError: the source, the profile or a size is wrong; ``EATSS-C013`` an option does not
+        InputError: the source, the profile or a size is wrong; ``EATSS-C012`` an option does not
             belong to the target.
         NoSolutionError: for the target cuda, no sizes satisfy the limits of the card.
     """

@@ -342,7 +342,7 @@ def _program(
     try:
         analysed = session.analysed
     except InputError as error:
-        if error.code not in ("EATSS-P025", "EATSS-P021", "EATSS-P021", "EATSS-P021"):
+        if error.code not in ("EATSS-P025", "EATSS-P021"):
             raise
         session = Session(source, replace(reading, ppcg_schedule=None), cut="ppcg")
         analysed = session.analysed

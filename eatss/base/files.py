@@ -44,11 +44,11 @@ def folder_named(name: str | os.PathLike[str]) -> Path:
     """Return the folder of a name; of an empty one ``Path`` would make the current folder.
 
     Raises:
-        InputError: ``EATSS-C011``.
+        InputError: ``EATSS-C008``.
     """
     if not os.fspath(name):
         raise input_error(
-            "EATSS-C011",
+            "EATSS-C008",
             "the folder to write to has no name",
             hint="name one with -o; the current folder is -o .",
         )

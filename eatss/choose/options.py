@@ -388,14 +388,14 @@ def check_target(target: str, *, ppcg: Mapping[str, bool], cuda: Mapping[str, bo
         cuda: those that only generated code has, likewise.
 
     Raises:
-        InputError: ``EATSS-C013``.
+        InputError: ``EATSS-C012``.
     """
     one_of("target", target, get_args(TargetName))
     others, other = (ppcg, "ppcg") if TARGETS[target].own else (cuda, "cuda")
     for name, is_given in others.items():
         if is_given:
             raise input_error(
-                "EATSS-C013",
+                "EATSS-C012",
                 f"{name} has no meaning for the target {target}",
                 hint=f"leave it out, or take the target {other}",
             )

@@ -423,7 +423,7 @@ class Selection(OfRun, Tabular):
         keep PPCG's own sizes.
 
         Raises:
-            InputError: ``EATSS-C013``, the sizes were selected for generated code.
+            InputError: ``EATSS-C012``, the sizes were selected for generated code.
         """
         self._require_ppcg()
         sized = (k for k in self.kernels if k.tile_sizes and not k.keeps_default)
@@ -448,7 +448,7 @@ class Selection(OfRun, Tabular):
         """All arguments of PPCG that the selection needs, none where PPCG's default stands.
 
         Raises:
-            InputError: ``EATSS-C013``, the sizes were selected for generated code.
+            InputError: ``EATSS-C012``, the sizes were selected for generated code.
         """
         self._require_ppcg()
         if self.keeps_default:
@@ -463,7 +463,7 @@ class Selection(OfRun, Tabular):
     def _require_ppcg(self) -> None:
         if TARGETS[self.options.target].own:
             raise input_error(
-                "EATSS-C013",
+                "EATSS-C012",
                 f"these sizes were selected for the target {self.options.target}, not for PPCG",
                 hint="select for the target ppcg",
             )

@@ -330,7 +330,7 @@ def _root(
         context.exit()
     if no_config and config is not None:
         raise input_error(
-            "EATSS-C040",
+            "EATSS-C012",
             "--config and --no-config exclude each other",
             hint="leave one of them out",
         )

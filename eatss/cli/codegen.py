@@ -115,7 +115,7 @@ def codegen(
     sizes = None if selection is None else read_selection(selection)
     if directory is None and output == "table" and save_recipe is None:
         raise input_error(
-            "EATSS-C011",
+            "EATSS-C008",
             "there is no folder to write to",
             hint="name one with -o, or print the launch plan with --format json",
         )

@@ -151,7 +151,7 @@ class Command:
         """Run it; it talks as its options say.
 
         Raises:
-            InputError: ``EATSS-C040``, it is to be quiet and verbose.
+            InputError: ``EATSS-C012``, it is to be quiet and verbose.
         """
         values = given.values
         quiet, verbose = chosen(given.typed, quiet=values["quiet"], verbose=values["verbose"])

@@ -128,7 +128,7 @@ def _check_files(named: Sequence[tuple[str, Path | None]]) -> None:
         first = known.setdefault(path.resolve(), word)
         if first != word:
             raise input_error(
-                "EATSS-C010", f"{first} and {word} both name '{path}'", hint="name two files"
+                "EATSS-C008", f"{first} and {word} both name '{path}'", hint="name two files"
             )
     for word, path in reversed(named):
         if path is not None:

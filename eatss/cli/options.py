@@ -117,7 +117,7 @@ def write_text(option: str, file: Path, text: str) -> None:
     """Write the file an option names.
 
     Raises:
-        InputError: ``EATSS-C010``.
+        InputError: ``EATSS-C008``.
     """
     write_bytes(option, file, text.encode())
 
@@ -126,7 +126,7 @@ def write_bytes(option: str, file: Path, data: bytes) -> None:
     """Write the file an option names.
 
     Raises:
-        InputError: ``EATSS-C010``.
+        InputError: ``EATSS-C008``.
     """
     try:
         write_whole(file, data)
@@ -138,7 +138,7 @@ def check_writable(option: str, file: Path) -> None:
     """Refuse a file that cannot be written, before what is to stand in it is made.
 
     Raises:
-        InputError: ``EATSS-C010``.
+        InputError: ``EATSS-C008``.
     """
     target = Path(os.path.realpath(file))
     number = 0
@@ -154,7 +154,7 @@ def check_writable(option: str, file: Path) -> None:
 
 def _unwritable(option: str, file: Path, reason: str) -> InputError:
     return input_error(
-        "EATSS-C010",
+        "EATSS-C008",
         f"{option}: cannot write '{file}': {reason}",
         hint="name a file in an existing folder",
     )

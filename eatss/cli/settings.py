@@ -52,8 +52,8 @@ class Settings:
         """Return defaults of options as Click takes them, by the words of the command.
 
         Raises:
-            InputError: ``EATSS-C032`` there is no such command or option, ``EATSS-C033`` a value
-                is of another kind than the option takes.
+            InputError: ``EATSS-C031``, there is no such command or option, or a value is of
+                another kind than the option takes.
         """
         found: dict[str, Any] = {}
         used: set[tuple[str, ...]] = set()
@@ -73,26 +73,26 @@ class Settings:
                         if not place and key.replace("_", "-") in OF_ONE_COMMAND:
                             message = f"'{key}' is not the same in every command"
                             hint = "write it into the table of one"
-                            raise self._mistake("EATSS-C033", message, hint)
+                            raise self._mistake("EATSS-C031", message, hint)
                         own[option.name] = self._value(key, option, value)
         for keys in _leaves(self.table):
             if keys not in used:
                 name = keys[0] if keys[0] not in words else keys[-1]
                 hint = did_you_mean(name.replace("_", "-"), sorted(words), "choose one of")
                 message = f"nothing of eatss is called '{'.'.join(keys)}'"
-                raise self._mistake("EATSS-C032", message, hint)
+                raise self._mistake("EATSS-C031", message, hint)
         return found
 
     def _value(self, key: str, option: Parameter, value: Any) -> Any:
         """Return a value as one types it; paths are relative to the file they stand in."""
         if (option.type is bool) is not isinstance(value, bool):
             wanted = "true or false" if option.type is bool else "text or a number"
-            raise self._mistake("EATSS-C033", f"{key} is {value!r}", f"write {wanted}")
+            raise self._mistake("EATSS-C031", f"{key} is {value!r}", f"write {wanted}")
         if isinstance(value, bool):
             return value
         texts = [str(one) for one in (value if isinstance(value, list) else [value])]
         if isinstance(value, list) and not option.several:
-            raise self._mistake("EATSS-C033", f"{key} takes one value", "write it without brackets")
+            raise self._mistake("EATSS-C031", f"{key} takes one value", "write it without brackets")
         texts = [
             os.path.normpath(self.file.parent / Path(text).expanduser())
             if option.type is Path or text.startswith(("./", "../", "~/"))

@@ -67,13 +67,13 @@ def chosen(typed: Collection[str], *, quiet: bool, verbose: bool) -> tuple[bool,
     """Return what holds of ``--quiet`` and ``--verbose``: what is typed outdoes settings.
 
     Raises:
-        InputError: ``EATSS-C040``, both are asked for.
+        InputError: ``EATSS-C012``, both are asked for.
     """
     if quiet and verbose:
         quiet, verbose = "quiet" in typed, "verbose" in typed
         if quiet == verbose:
             raise input_error(
-                "EATSS-C040",
+                "EATSS-C012",
                 "--quiet and --verbose exclude each other",
                 hint="leave one of them out",
             )

@@ -147,11 +147,11 @@ def check_alone(recipe: Recipe | None, given: Sequence[str]) -> None:
         given: the choices, as the user spells them.
 
     Raises:
-        InputError: ``EATSS-C015``.
+        InputError: ``EATSS-C012``.
     """
     if recipe is not None and given:
         raise input_error(
-            "EATSS-C015",
+            "EATSS-C012",
             f"{', '.join(given)} beside a recipe: it has everything that is decided",
             hint="leave them out, or edit the recipe",
         )

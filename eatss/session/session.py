@@ -97,7 +97,7 @@ class Session:
         like: a session of the same source that has read it.
 
     Raises:
-        InputError: ``EATSS-C013``, PPCG's kernels compute nothing anew.
+        InputError: ``EATSS-C012``, PPCG's kernels compute nothing anew.
     """
 
     def __init__(

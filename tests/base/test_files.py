@@ -70,7 +70,7 @@ def test_a_folder_without_a_name_is_not_the_current_one(
     for words in (["codegen", "f.c", "--gpu", "h200"], ["measure", "f.c"], ["compare", "f.c"]):
         done = command(*words, "-o", "")
         assert (done.returncode, done.stdout) == (2, "")
-        assert "EATSS-C011" in done.stderr
+        assert "EATSS-C008" in done.stderr
     with pytest.raises(InputError, match="has no name"):
         eatss.codegen("f.c", gpu="h200", output="")
     assert [path.name for path in tmp_path.iterdir()] == ["f.c"]

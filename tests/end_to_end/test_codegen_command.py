@@ -175,7 +175,7 @@ def test_nvcc_reports_registers_and_refuses_what_cannot_be_launched(tmp_path: Pa
         (["--split", "2"], "EATSS-C004"),
         (["--shared-per-block", "much"], "EATSS-C004"),
         (["--selection", "missing.json"], "EATSS-C009"),
-        (["--save-recipe", "missing/recipe.json"], "EATSS-C010"),
+        (["--save-recipe", "missing/recipe.json"], "EATSS-C008"),
     ],
 )
 def test_a_wrong_option_is_the_users_error(

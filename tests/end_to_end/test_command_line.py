@@ -49,7 +49,7 @@ def test_ppcg_format_prints_the_sizes_and_nothing_else(gemm_json: dict[str, obje
 def test_ppcg_is_not_given_sizes_for_generated_code(options: tuple[str, ...], name: str) -> None:
     done = eatss("select", KERNELS / "gemm.c", "--gpu", "h200", "--target", "cuda", *options)
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"error: {name} has no meaning for the target cuda [EATSS-C013]" in done.stderr
+    assert f"error: {name} has no meaning for the target cuda [EATSS-C012]" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -158,5 +158,5 @@ def test_an_option_of_the_other_target_is_refused(arguments: tuple[str, ...], na
     done = predict(GEMM, "--gpu", "h200", *arguments)
     assert done.returncode == 2
     target = "cuda" if "cuda" in arguments else "ppcg"
-    assert f"error: {name} has no meaning for the target {target} [EATSS-C013]" in done.stderr
+    assert f"error: {name} has no meaning for the target {target} [EATSS-C012]" in done.stderr
     assert "hint: " in done.stderr

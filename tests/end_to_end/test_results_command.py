@@ -95,7 +95,7 @@ def test_merge_and_export(folder: Path) -> None:
     assert len(Path("a.csv").read_text().splitlines()) == 5
     assert said("export", "a.db", "-o", "-") == Path("a.csv").read_text()
     assert "EATSS-D013" in refusal("export", "a.db", "-o", "a.txt")
-    assert "EATSS-C010" in refusal("export", "a.db", "-o", "missing/a.csv")
+    assert "EATSS-C008" in refusal("export", "a.db", "-o", "missing/a.csv")
     Path("plain.json").write_text("{}")
     assert "EATSS-D020" in refusal("merge", "plain.json", "-o", "c.db")
 

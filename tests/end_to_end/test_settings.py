@@ -70,7 +70,7 @@ def test_a_file_is_named_or_left_out(folder: Path) -> None:
     assert json.loads(named.stdout)["gpu"] == "a100-40gb"
     assert "Missing option '--gpu'" in eatss("--no-config", *words).stderr
     done = eatss("--no-config", "--config", "other.toml", *words)
-    assert (done.returncode, "EATSS-C040" in done.stderr) == (2, True)
+    assert (done.returncode, "EATSS-C012" in done.stderr) == (2, True)
     done = eatss("--config", "none.toml", *words)
     assert "cannot read the settings in 'none.toml': No such file" in done.stderr
 
@@ -128,18 +128,18 @@ def test_a_path_is_that_of_the_folder_of_the_file(
 @pytest.mark.parametrize(
     ("text", "code", "message", "hint"),
     [
-        ('gup = "h200"', "C032", "nothing of eatss is called 'gup'", "did you mean gpu?"),
-        ("[selct]\nx = 1", "C032", "nothing of eatss is called 'selct.x'", "did you mean select?"),
+        ('gup = "h200"', "C031", "nothing of eatss is called 'gup'", "did you mean gpu?"),
+        ("[selct]\nx = 1", "C031", "nothing of eatss is called 'selct.x'", "did you mean select?"),
         (
             "[select]\nobjectiv = 1",
-            "C032",
+            "C031",
             "nothing of eatss is called 'select.objectiv'",
             "objective?",
         ),
-        ("[results]\ntop = 3", "C032", "nothing of eatss is called 'results.top'", ""),
-        ("[select]\nuniform = 1", "C033", "uniform is 1", "true or false"),
-        ("[select]\nsplit = [1]", "C033", "split takes one value", "without brackets"),
-        ("device = 1", "C033", "'device' is not the same in every command", "table of one"),
+        ("[results]\ntop = 3", "C031", "nothing of eatss is called 'results.top'", ""),
+        ("[select]\nuniform = 1", "C031", "uniform is 1", "true or false"),
+        ("[select]\nsplit = [1]", "C031", "split takes one value", "without brackets"),
+        ("device = 1", "C031", "'device' is not the same in every command", "table of one"),
     ],
 )
 def test_a_mistake_is_told_with_the_file(

@@ -165,7 +165,7 @@ def test_what_is_nearer_to_the_command_wins_and_both_at_once_is_a_mistake() -> N
     for words in (("inspect", "-q", "-v", GEMM), ("-q", "-v", "inspect", GEMM)):
         done = eatss(*words)
         assert done.returncode == 2
-        assert "EATSS-C040" in done.stderr
+        assert "EATSS-C012" in done.stderr
 
 
 def test_quiet_has_no_warnings() -> None:

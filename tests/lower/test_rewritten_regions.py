@@ -288,7 +288,7 @@ def test_nothing_is_computed_anew_where_nobody_wants_it() -> None:
     assert not any("anew" in note for note in notes_of(plain))
     shown = eatss.inspect(LOCAL)
     assert "recomputed" not in render_inspection(shown)
-    with pytest.raises(InputError, match="EATSS-C013"):
+    with pytest.raises(InputError, match="EATSS-C012"):
         eatss.select(LOCAL, gpu="h200", recompute="all")
     with pytest.raises(InputError, match="EATSS-C004"):
         Reading(recompute="some")  # type: ignore[arg-type]

@@ -217,4 +217,4 @@ def test_what_breaks_a_kernel_is_found(breaks: str, generate: Generate) -> None:
         InputError, match="of this program fails on kernel_gemm_k0: nothing is"
     ) as e:
         generate("gemm", options=CodegenOptions(transformations=(breaks,)))
-    assert e.value.code == "EATSS-X006"
+    assert e.value.code == "EATSS-X004"

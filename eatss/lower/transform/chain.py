@@ -67,7 +67,7 @@ def transformed(
         padding: of boxes that lanes load fragments from.
 
     Raises:
-        InputError: ``EATSS-X005``, there is no such transformation or instruction; ``EATSS-X006``,
+        InputError: ``EATSS-X005``, there is no such transformation or instruction; ``EATSS-X004``,
             a transformation of others fails, or what it returns is not well formed;
             ``EATSS-K019``, an instruction rounds otherwise than is asked for.
         InternalError: ``EATSS-K904`` a kernel is not well formed, ``EATSS-K903`` threads may meet
@@ -175,7 +175,7 @@ def _changed(kernel: Kernel, name: str, sizes: Collection[str], most_shared_byte
         if provider == "eatss":
             raise _internal("EATSS-K904", kernel, f"after {name}: {fault}")
         raise input_error(
-            "EATSS-X006",
+            "EATSS-X004",
             f"the transformation '{name}' of {provider} fails on {kernel.name}: {fault}",
             hint="mend it, or leave it out",
         )

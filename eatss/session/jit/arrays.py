@@ -55,14 +55,14 @@ Reader: TypeAlias = Callable[[Any], Print]
 
 
 def _refused(name: str, what: str, hint: str) -> InputError:
-    return input_error("EATSS-J010", f"'{name}' {what}", hint=hint)
+    return input_error("EATSS-J004", f"'{name}' {what}", hint=hint)
 
 
 def view_of(name: str, value: Any) -> ArrayView:
     """Return an argument as an array.
 
     Raises:
-        InputError: ``EATSS-J010``, it is no array.
+        InputError: ``EATSS-J004``, it is no array.
     """
     kind = type(value).__name__
     try:
@@ -217,7 +217,7 @@ def check_names(name: str, signature: CallSignature, values: Mapping[str, Any]) 
     """Refuse a call without an argument, or with one that the program does not have.
 
     Raises:
-        InputError: ``EATSS-J001`` one is missing, ``EATSS-J002`` there is none of a name.
+        InputError: ``EATSS-J001``, one is missing, or there is none of a name.
     """
     check_known(name, [one.name for one in signature.arguments], values, str(signature))
     needed = [one.name for one in signature.of_role("array", "cell", "scalar")]
@@ -232,13 +232,13 @@ def check_known(name: str, known: list[str], values: Mapping[str, Any], all_: st
     """Refuse arguments that are not known; ``all_`` says which there are.
 
     Raises:
-        InputError: ``EATSS-J002``.
+        InputError: ``EATSS-J001``.
     """
     for given in values:
         if given not in known:
             close = get_close_matches(given, known, 1)
             raise input_error(
-                "EATSS-J002",
+                "EATSS-J001",
                 f"'{name}' has no argument '{given}'",
                 hint=f"did you mean '{close[0]}'?" if close else f"it takes {all_}",
             )
@@ -248,8 +248,8 @@ def check_view(argument: CallArgument, view: ArrayView) -> None:
     """Refuse an array that the kernels would take for something else.
 
     Raises:
-        InputError: ``EATSS-J003`` shape of a cell, ``EATSS-J004`` type, ``EATSS-J005`` gaps or
-            another order, ``EATSS-J013`` it must not be written.
+        InputError: ``EATSS-J003`` shape of a cell; ``EATSS-J004`` type, gaps or another order, or
+            it must not be written.
     """
     name = argument.name
     if prod(view.shape) and not view.pointer:
@@ -267,13 +267,13 @@ def check_view(argument: CallArgument, view: ArrayView) -> None:
         )
     if not view.contiguous:
         raise input_error(
-            "EATSS-J005",
+            "EATSS-J004",
             f"'{name}' has gaps, or its last dimension is not the one that lies together",
             hint=f"copy it, numpy.ascontiguousarray({name}); for results copy back afterwards",
         )
     if argument.writes and not view.writable:
         raise input_error(
-            "EATSS-J013",
+            "EATSS-J004",
             f"'{name}' is written by the program, and the array is read-only",
             hint=f"give a copy, {name}.copy()",
         )
@@ -313,7 +313,7 @@ def check_aliases(signature: CallSignature, views: Mapping[str, ArrayView]) -> N
     """Refuse arrays that share memory where one of them is written.
 
     Raises:
-        InputError: ``EATSS-J007``.
+        InputError: ``EATSS-J006``.
     """
     for one, other in combinations(signature.of_role("array", "cell"), 2):
         a, b = views[one.name], views[other.name]
@@ -321,7 +321,7 @@ def check_aliases(signature: CallSignature, views: Mapping[str, ArrayView]) -> N
         if (one.writes or other.writes) and not apart:
             written = one.name if one.writes else other.name
             raise input_error(
-                "EATSS-J007",
+                "EATSS-J006",
                 f"'{one.name}' and '{other.name}' share memory, and '{written}' is written",
                 hint=f"give a copy of one: the kernels take them for different arrays, and "
                 f"results would depend on the order of threads ({other.name}.copy())",

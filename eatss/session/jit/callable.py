@@ -114,7 +114,7 @@ class KnownCalls:
             values: all arguments by name.
 
         Raises:
-            InputError: ``EATSS-J011``, ``J016``, ``J019`` or ``J021``, as for any call.
+            InputError: ``EATSS-J011``, ``J016`` or ``J019``, as for any call.
         """
         names = self._names
         if names is None:
@@ -345,7 +345,7 @@ class JitFunction(Shown):
             **sizes: by their names in C; others have the values of the source.
 
         Raises:
-            InputError: ``EATSS-J008`` a size is missing, ``EATSS-J011`` one is no whole number.
+            InputError: ``EATSS-J003`` a size is missing, ``EATSS-J011`` one is no whole number.
         """
         signature = self._signature()
         given = {name: whole_number(name, value) for name, value in sizes.items()}
@@ -558,12 +558,12 @@ class JitFunction(Shown):
         """Return all arguments by name.
 
         Raises:
-            InputError: ``EATSS-J002``, they are too many, or one is given twice.
+            InputError: ``EATSS-J001``, they are too many, or one is given twice.
         """
         names = [one.name for one in self._signature().arguments if one.default is None]
         if len(arguments) > len(names):
             raise input_error(
-                "EATSS-J002",
+                "EATSS-J001",
                 f"'{self._maker.name}' takes {len(names)} arguments in order, and "
                 f"{len(arguments)} are given",
                 hint=f"it is called as {self._maker.name}({self._signature()})",
@@ -572,7 +572,7 @@ class JitFunction(Shown):
         twice = next((name for name in named if name in values), None)
         if twice is not None:
             raise input_error(
-                "EATSS-J002",
+                "EATSS-J001",
                 f"'{twice}' is given twice, in order and by name",
                 hint="leave one of them out",
             )

@@ -176,7 +176,7 @@ def stream_of_call(
 
     Raises:
         InputError: ``EATSS-J019`` the libraries of the arrays have different current streams,
-            ``EATSS-J021`` what is given is no stream.
+            ``EATSS-J011`` what is given is no stream.
     """
     if given is not None:
         return stream_address(given)
@@ -201,7 +201,7 @@ def stream_address(stream: Any) -> int:
     """Return the address of a stream of CuPy, PyTorch or CUDA.
 
     Raises:
-        InputError: ``EATSS-J021``, it is none.
+        InputError: ``EATSS-J011``, it is none.
     """
     for name in ("ptr", "cuda_stream"):
         found = getattr(stream, name, None)
@@ -213,7 +213,7 @@ def stream_address(stream: Any) -> int:
     if isinstance(stream, int) and not isinstance(stream, bool):
         return stream
     raise input_error(
-        "EATSS-J021",
+        "EATSS-J011",
         f"stream is {type(stream).__name__}, which is no stream",
         hint="give a stream of CuPy or PyTorch, or its address",
     )

@@ -75,7 +75,7 @@ class HostProgram:
             sizes: those of the problem.
 
         Raises:
-            InputError: ``EATSS-J017``, it does not compile here.
+            InputError: ``EATSS-J015``, it does not compile here.
             InternalError: ``EATSS-J900``, the generated code did what it may not.
         """
         with self._lock:
@@ -83,7 +83,7 @@ class HostProgram:
                 library = self._builder.load(self._builder.generated(sizes), sizes)
             except CompileError as error:
                 raise input_error(
-                    "EATSS-J017",
+                    "EATSS-J015",
                     f"'{self.program.name}' does not compile for the CPU: {error}",
                     hint="arrays of NumPy need g++ on the path; arrays on a card do not",
                 ) from None
@@ -165,7 +165,7 @@ def cubin_of(
         cache: what was compiled before.
 
     Raises:
-        InputError: ``EATSS-J018``, NVRTC refuses the text or is not there.
+        InputError: ``EATSS-J015``, NVRTC refuses the text or is not there.
     """
     known = {one.name: sizes[one.name] for one in program.parameters if one.kind != "macro"}
     defined = (f"-D{one.macro}={_number(sizes[one.name])}" for one in program.macros)
@@ -185,7 +185,7 @@ def cubin_of(
         made, log = None, " ".join(str(error).split())
     if made is None:
         raise input_error(
-            "EATSS-J018",
+            "EATSS-J015",
             f"NVRTC does not compile '{program.name}': {log[:400]}",
             hint="'eatss doctor' says what this machine has",
         )

@@ -216,7 +216,7 @@ def infer_sizes(
 
     Raises:
         InputError: ``EATSS-J003`` a shape fits no sizes or not those of the other arrays,
-            ``EATSS-J008`` a size is not determined.
+            ``EATSS-J003`` a size is not determined.
     """
     _check_dimensions(signature, shapes)
     sizes = {one.size: given[one.name] for one in sizes_of(signature) if one.name in given}
@@ -304,7 +304,7 @@ def _wrong_shape(
 
 def _not_determined(name: str) -> InputError:
     return input_error(
-        "EATSS-J008",
+        "EATSS-J003",
         f"no array determines the size '{name}', and it is not given",
         hint=f"call with {name}=VALUE",
     )

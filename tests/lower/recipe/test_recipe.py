@@ -207,7 +207,7 @@ def test_nothing_is_chosen_beside_a_recipe() -> None:
     named = "tiles, index_bits, split, recompute beside a recipe"
     with pytest.raises(InputError, match=named) as caught:
         check_alone(recipe, choices(wanted, paper, None, anew))
-    assert caught.value.code == "EATSS-C015"
+    assert caught.value.code == "EATSS-C012"
 
 
 BEFORE = Path(__file__).parent / "written_before"

@@ -318,7 +318,7 @@ def test_a_file_in_no_folder_is_told_before_the_program_runs(tmp_path: Path) -> 
         done = meter("-o", str(place), "--", "touch", str(tmp_path / "ran"))
         assert done.returncode == 2
         assert f"cannot write '{place}'" in done.stderr
-        assert "[EATSS-C010]" in done.stderr
+        assert "[EATSS-C008]" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

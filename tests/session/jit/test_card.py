@@ -397,14 +397,14 @@ def test_text_that_nvrtc_refuses_is_an_error_of_ours(
     with pytest.raises(eatss.InputError) as caught:
         jit(SCALED, cache=False)(factor=2, **given)
     assert str(caught.value).splitlines()[0] == (
-        "error: NVRTC does not compile 'scaled': no such type [EATSS-J018]"
+        "error: NVRTC does not compile 'scaled': no such type [EATSS-J015]"
     )
 
     def missing(_: object) -> None:
         raise RuntimeError("libnvrtc.so.13:\n not found")
 
     monkeypatch.setattr("eatss.measurement.nvrtc.compile_text", missing)
-    with pytest.raises(eatss.InputError, match=r"libnvrtc.so.13: not found \[EATSS-J018\]"):
+    with pytest.raises(eatss.InputError, match=r"libnvrtc.so.13: not found \[EATSS-J015\]"):
         jit(SCALED, cache=False)(factor=2, **given)
 
 
@@ -418,27 +418,27 @@ def test_known_calls_are_checked_as_the_first(cupy: FakeCupy, jit: Jit) -> None:
     scaled(factor=2, A=a, B=b)
     scaled(factor=2, A=a, B=b)
     seen = len(cupy.launched)
-    wrong: dict[str, dict[str, Any]] = {
-        "J001": {"factor": 2, "A": a},
-        "J002": {"factor": 2, "A": a, "B": b, "C": 3},
-        "J003": {"factor": 2, "A": a, "B": cupy.array(memory[9:19])},
-        "J004": {"factor": 2, "A": a, "B": cupy.array(random(9, dtype=np.float32))},
-        "J005": {"factor": 2, "A": a, "B": cupy.array(memory[10:28:2])},
-        "J006": {"factor": 2, "A": a, "B": cupy.array(memory[9:18], device=1)},
-        "J007": {"factor": 2, "A": a, "B": cupy.array(memory[8:17])},
-        "J010": {"factor": 2, "A": a, "B": None.__class__},
-        "J011": {"factor": "two", "A": a, "B": b},
-        "J021": {"factor": 2, "A": a, "B": b, "stream": [1]},
-    }
-    for code, values in wrong.items():
+    wrong: list[tuple[str, dict[str, Any]]] = [
+        ("J001", {"factor": 2, "A": a}),
+        ("J001", {"factor": 2, "A": a, "B": b, "C": 3}),
+        ("J003", {"factor": 2, "A": a, "B": cupy.array(memory[9:19])}),
+        ("J004", {"factor": 2, "A": a, "B": cupy.array(random(9, dtype=np.float32))}),
+        ("J004", {"factor": 2, "A": a, "B": cupy.array(memory[10:28:2])}),
+        ("J006", {"factor": 2, "A": a, "B": cupy.array(memory[9:18], device=1)}),
+        ("J006", {"factor": 2, "A": a, "B": cupy.array(memory[8:17])}),
+        ("J004", {"factor": 2, "A": a, "B": None.__class__}),
+        ("J011", {"factor": "two", "A": a, "B": b}),
+        ("J011", {"factor": 2, "A": a, "B": b, "stream": [1]}),
+    ]
+    for code, values in wrong:
         for _ in range(2):
             with pytest.raises(eatss.InputError, match=f"EATSS-{code}"):
                 scaled(**values)
     with pytest.raises(eatss.InputError, match="EATSS-J001"):
         scaled(A=a, B=b)
-    with pytest.raises(eatss.InputError, match="EATSS-J002"):
+    with pytest.raises(eatss.InputError, match="EATSS-J001"):
         scaled(9, 2, a, b, 5)
-    with pytest.raises(eatss.InputError, match="EATSS-J002"):
+    with pytest.raises(eatss.InputError, match="EATSS-J001"):
         scaled(9, 2, a, b, B=b)
     with pytest.raises(eatss.InputError, match="EATSS-J003"):
         scaled(n=8, factor=2, A=a, B=b)
@@ -458,12 +458,12 @@ def test_arrays_by_the_cuda_array_interface(cupy: FakeCupy, jit: Jit) -> None:
     a, b = random(9), random(9)
     scaled(factor=2, A=interface_of(a), B=interface_of(b), stream=0x11)
     np.testing.assert_array_equal(b, 2 * a)
-    wrong: dict[str, dict[str, Any]] = {
-        "J005": {"A": interface_of(random(18)[::2]), "B": interface_of(b)},
-        "J010": {"A": interface_of(a, mask=interface_of(a)), "B": interface_of(b)},
-        "J013": {"A": interface_of(a), "B": interface_of(b, data=(b.ctypes.data, True))},
-    }
-    for code, values in wrong.items():
+    wrong: list[tuple[str, dict[str, Any]]] = [
+        ("J004", {"A": interface_of(random(18)[::2]), "B": interface_of(b)}),
+        ("J004", {"A": interface_of(a, mask=interface_of(a)), "B": interface_of(b)}),
+        ("J004", {"A": interface_of(a), "B": interface_of(b, data=(b.ctypes.data, True))}),
+    ]
+    for code, values in wrong:
         with pytest.raises(eatss.InputError, match=f"EATSS-{code}"):
             scaled(factor=2, **values)
 
