@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
-import islpy as isl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,8 +15,9 @@ from eatss.polyhedral.copied_operands import (
     operands_to_copy,
     with_copied_operands,
 )
-from eatss.polyhedral.scop import Scop, Statement
+from eatss.polyhedral.scop import Scop
 from tests.examples import examples
+from tests.polyhedral.executing import Element, instances
 
 SQUARE = "double A[N][N], double B[N][N], double x[N]"
 NEST = "for (int i = 0; i < N; i++) for (int j = 0; j < N; j++) "
@@ -154,43 +152,12 @@ def test_a_copy_frees_loops_and_costs_none() -> None:
 
 # Beside executing ------------------------------------------------------------------------
 
-Element = tuple[str, tuple[int, ...]]
-
-
-def points(found: isl.Set) -> list[tuple[int, ...]]:
-    """Return the points of a set."""
-    listed: list[tuple[int, ...]] = []
-
-    def add(point: isl.Point) -> None:
-        size = found.dim(isl.dim_type.set)
-        values = (point.get_coordinate_val(isl.dim_type.set, at) for at in range(size))
-        listed.append(tuple(value.to_python() for value in values))
-
-    found.foreach_point(add)
-    return listed
-
-
-def instances(scop: Scop) -> Iterator[tuple[Statement, Mapping[int, Element]]]:
-    """Yield the instances of a region in the order of time, with what each access touches."""
-    timed = []
-    for statement in scop.statements:
-        for at in points(statement.domain):
-            one = isl.Set.read_from_str(scop.isl_context, f"{{ {statement.name}{list(at)} }}")
-            (time,) = points(one.apply(statement.schedule))
-            touched = {
-                number: (access.array, points(one.apply(access.relation))[0])
-                for number, access in enumerate(statement.accesses)
-            }
-            timed.append((time, statement, touched))
-    for _, statement, touched in sorted(timed, key=lambda one: one[0]):
-        yield statement, touched
-
 
 def executed(scop: Scop) -> dict[Element, int]:
     """Return what a region leaves: each instance stores a number made of all that it reads."""
     memory: dict[Element, int] = {}
     copies = {array.name for array in scop.arrays if array.copy_of}
-    for statement, touched in instances(scop):
+    for statement, _, touched in instances(scop):
         values = [memory.get(touched[n], hash(touched[n])) for n in sorted(touched) if n]
         value = values[0] if touched[0][0] in copies else hash((statement.name, *values))
         memory[touched[0]] = value
@@ -233,6 +200,6 @@ def test_a_region_with_copies_leaves_what_the_region_does(piece: dict[str, str])
     if early:
         assert executed(with_copied_operands(scop, early)) == executed(scop)
     written: set[Element] = set()
-    for statement, touched in instances(scop):
+    for statement, _, touched in instances(scop):
         assert all(touched[n] not in written for name, n in early if name == statement.name)
         written.add(touched[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import islpy as isl
 import pytest
@@ -21,6 +21,7 @@ from eatss.polyhedral.expression import (
     Read,
     operands,
 )
+from eatss.polyhedral.isl_names import points_of
 from eatss.polyhedral.recomputed_producers import (
     recomputable_arrays,
     recomputed_arrays,
@@ -28,6 +29,7 @@ from eatss.polyhedral.recomputed_producers import (
 )
 from eatss.polyhedral.scop import Scop, Statement
 from tests.examples import examples
+from tests.polyhedral.executing import Element, instances
 
 ARGUMENTS = "double A[20][20], double B[20][20], double C[20][20], double x[20]"
 LOCAL = "double T[20][20], U[20][20]; float F[20][20]; int K[20][20];"
@@ -205,37 +207,6 @@ def test_kernels_whose_values_change_have_nothing_to_compute_anew(name: str) -> 
 
 # Beside executing ------------------------------------------------------------------------
 
-Element = tuple[str, tuple[int, ...]]
-
-
-def points(found: isl.Set) -> list[tuple[int, ...]]:
-    """Return the points of a set."""
-    listed: list[tuple[int, ...]] = []
-
-    def add(point: isl.Point) -> None:
-        size = found.dim(isl.dim_type.set)
-        values = (point.get_coordinate_val(isl.dim_type.set, at) for at in range(size))
-        listed.append(tuple(value.to_python() for value in values))
-
-    found.foreach_point(add)
-    return listed
-
-
-def instances(scop: Scop) -> Iterator[tuple[Statement, isl.Set, Mapping[int, Element]]]:
-    """Yield the instances of a region in the order of time, with what each access touches."""
-    timed = []
-    for statement in scop.statements:
-        for at in points(statement.domain):
-            one = isl.Set.read_from_str(scop.isl_context, f"{{ {statement.name}{list(at)} }}")
-            (time,) = points(one.apply(statement.schedule))
-            touched = {
-                number: (access.array, points(one.apply(access.relation))[0])
-                for number, access in enumerate(statement.accesses)
-            }
-            timed.append((time, statement, one, touched))
-    for _, statement, one, touched in sorted(timed, key=lambda found: found[0]):
-        yield statement, one, touched
-
 
 def executed(scop: Scop) -> dict[Element, int]:
     """Return what a region leaves: a value is a number made of all operations that it took."""
@@ -246,7 +217,7 @@ def executed(scop: Scop) -> dict[Element, int]:
             return memory.get(touched[node.access], hash(touched[node.access]))
         if isinstance(node, AffineValue):
             function = isl.Map.from_pw_aff(node.value).intersect_domain(at)
-            return hash((node.element_type.value, points(function.range())[0]))
+            return hash((node.element_type.value, points_of(function.range())[0]))
         if isinstance(node, Literal):
             return hash((node.text, node.element_type.value))
         kind = node.element_type.value if isinstance(node, Cast) else getattr(node, "operator", "")
