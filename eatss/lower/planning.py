@@ -43,7 +43,6 @@ from eatss.lower.units import (
     trips,
 )
 from eatss.polyhedral import ScheduledScop
-from eatss.polyhedral.scop import Scop
 
 
 @frozen
@@ -299,17 +298,42 @@ class UnitPlanner:
         if mapping is None:
             return None
         how = f"{shared.loop} is shared by up to {shared.blocks} blocks"
-        unit = self._summing(replace(whole, mapping=mapping), piece, part, how)
-        return None if unit is None else replace(unit, names=whole.names.inner())
+        return self.summing(piece, part, mapping, whole.kernel, whole.names.inner(), how)
 
-    def _summing(self, whole: Unit, piece: Piece, part: Part, how: str) -> Unit | None:
-        """Return the unit of a part whose sums start anew, ``None`` if registers hold none."""
+    def summing(
+        self,
+        piece: Piece,
+        part: Part,
+        mapping: Mapping,
+        kernel: str | None,
+        names: NameTable,
+        how: str,
+    ) -> Unit | None:
+        """Return the unit of a part whose sums start anew, kept in registers while they are added.
+
+        A note says over what, and ``how`` threads or blocks share it. ``None`` where registers do
+        not hold every sum, or parts of sums of several threads cannot become one.
+        """
         try:
-            storage = self._plans.of(piece, whole.mapping.mapped, sums=True)
+            storage = self._plans.of(piece, mapping.mapped, sums=True)
         except NeedsOneThreadError:
             return None
-        unit = replace(whole, piece=piece, parts=(part,), storage=storage)
-        return with_sums_held(unit, self._scop, self._profile, how)
+        storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
+        held = [{name for name, _ in own.places} for own in storage.registers]
+        combined = all(combiner_in(piece, names, self._scop) is not None for names in held)
+        if dropped or not combined or not sums_in_registers(piece, storage):
+            return None
+        combiners = [combiner_in(piece, {s.name}, self._scop) for s in piece.statements]
+        what = " and ".join(dict.fromkeys(one.what for one in combiners if one is not None))
+        return Unit(
+            piece=piece,
+            mapping=mapping,
+            parts=(part,),
+            storage=storage,
+            kernel=kernel,
+            names=names,
+            notes=(f"the {what} over {how}",),
+        )
 
     def _rest(self, whole: Unit, piece: Piece, parts: tuple[Part, ...]) -> Unit:
         """Return the unit of some parts, laid out like the whole."""
@@ -351,7 +375,7 @@ class UnitPlanner:
         blocks = f"{mapping.chunks} blocks" if mapping.chunks > 1 else ""
         over = " and ".join(filter(None, (threads, blocks)))
         how = f"{mapping.split.source_name} is split over {over}"
-        return self._summing(replace(whole, mapping=mapping, names=own), piece, inside, how)
+        return self.summing(piece, inside, mapping, whole.kernel, own, how)
 
     def _serial_units(self, piece: Piece, names: NameTable) -> Iterator[Unit]:
         """Yield the units of a piece none of whose loops is parallel."""
@@ -416,24 +440,6 @@ def share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:
         if len(using) > 1:
             return True
     return False
-
-
-def with_sums_held(unit: Unit, scop: Scop, profile: GpuProfile, how: str) -> Unit | None:
-    """Return a unit every sum of which is kept in registers while it is added up.
-
-    A note says over what, and ``how`` threads or blocks share it. ``None`` where that is not so, or
-    parts of sums of several threads cannot become one.
-    """
-    storage, dropped = within_registers(unit.storage, unit.mapping, scop, profile)
-    combined = all(
-        combiner_in(unit.piece, {name for name, _ in own.places}, scop) is not None
-        for own in storage.registers
-    )
-    if dropped or not combined or not sums_in_registers(unit.piece, storage):
-        return None
-    combiners = [combiner_in(unit.piece, {s.name}, scop) for s in unit.piece.statements]
-    what = " and ".join(dict.fromkeys(one.what for one in combiners if one is not None))
-    return replace(unit, storage=storage, notes=(f"the {what} over {how}",))
 
 
 def sums_in_registers(piece: Piece, storage: StoragePlan) -> bool:

@@ -14,7 +14,7 @@ import islpy as isl
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.analyse import AnalysedProgram
-from eatss.analysis.layout import RowBlock
+from eatss.analysis.layout import Layout, RowBlock
 from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import TRUE, condition_of, union_of
@@ -26,7 +26,7 @@ from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import NameTable, Part, Piece, parts_of, pieces_of
-from eatss.lower.planning import Unit, share_scalars, with_sums_held
+from eatss.lower.planning import Unit, UnitPlanner, share_scalars
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.row_storage import (
     LoweredPhase,
@@ -36,7 +36,7 @@ from eatss.lower.row_storage import (
     with_row_values,
     with_rows_kept,
 )
-from eatss.lower.storage import NeedsOneThreadError, plan_storage, within_registers
+from eatss.lower.storage import NeedsOneThreadError, within_registers
 from eatss.lower.structures import Describing
 from eatss.lower.thread_ast import subtree_of
 from eatss.lower.units import (
@@ -48,14 +48,12 @@ from eatss.lower.units import (
     row_mapping,
     shared_rows,
     sum_loop,
-    sums_of,
 )
 from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.phases import RowPhase, RowRun, RowStorage, kept_rows, slots_of
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import at_most, bounded_work, ran_out, source_lines
 from eatss.polyhedral.isl_names import coalesced
-from eatss.polyhedral.scop import Scop
 from eatss.program.linear import strict
 
 
@@ -211,7 +209,7 @@ def _joined(
     )
 
 
-class RowPlanner:
+class RowPlanner(UnitPlanner):
     """Decides the phases of blocks that take rows through several pieces."""
 
     def __init__(
@@ -222,9 +220,8 @@ class RowPlanner:
         options: CodegenOptions,
     ) -> None:
         """Note the region, the card, and whether sums keep their order."""
-        self._scheduled, self._facts, self._profile = scheduled, facts, profile
-        self._scop: Scop = scheduled.scop
-        self._strict_fp = options.strict_fp
+        nothing = Layout(tile_sizes=(), block=())
+        super().__init__(scheduled, tuple(facts), lambda _: nothing, profile, options)
 
     def phases(
         self, pieces: Sequence[Piece], block: RowBlock, names: NameTable
@@ -276,16 +273,14 @@ class RowPlanner:
             unit.parts,
             self._scheduled.dependences,
             subtree_of(unit.piece, unit.mapping),
-            strict=self._strict_fp,
+            strict=self._options.strict_fp,
         )
 
     def _of_piece(
         self, piece: Piece, depth: int, block: RowBlock, names: NameTable
     ) -> list[Unit] | None:
         dependences = self._scheduled.dependences
-        facts = next(
-            (one for one in self._facts if one.statements == piece.kernel.statements), None
-        )
+        facts = piece.facts_in(self._facts)
         own = names.inner()
         mapping = row_mapping(piece, depth, block, own)
         if (
@@ -297,7 +292,7 @@ class RowPlanner:
         mapped = [loop.name for loop in mapping.mapped]
         serial = [tile.name for tile in mapping.serial]
         parts = parts_of(piece, mapped, serial, dependences)
-        sums = sums_of(piece, self._scop, exact=self._strict_fp)
+        sums = self._sums(piece)
         units: list[Unit] = []
         for part in parts:
             here = restricted(piece, part.statements)
@@ -307,17 +302,17 @@ class RowPlanner:
             loop = sum_loop(piece, part.statements, part.serial, sums, facts, dependences)
             if loop is None or len(part.serial) > 1 or len(mapped) > depth:
                 return None
-            unit = self._sum(here, part, loop, mapping, block, facts, names)
+            unit = self._row_sum(here, part, loop, mapping, block, facts, names)
             if unit is None:
                 return None
             units.append(unit)
-        whole = plan_storage(self._scop, piece, mapping.mapped, dependences)
+        whole = self._plans.of(piece, mapping.mapped)
         return None if share_scalars(units, whole) else units
 
     def _unit(
         self, piece: Piece, part: Part, mapping: Mapping, facts: KernelFacts, names: NameTable
     ) -> Unit:
-        storage = plan_storage(self._scop, piece, mapping.mapped, self._scheduled.dependences)
+        storage = self._plans.of(piece, mapping.mapped)
         storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
         return Unit(
             piece=piece,
@@ -329,7 +324,7 @@ class RowPlanner:
             notes=dropped,
         )
 
-    def _sum(
+    def _row_sum(
         self,
         piece: Piece,
         part: Part,
@@ -340,23 +335,14 @@ class RowPlanner:
         names: NameTable,
     ) -> Unit | None:
         """Return the phase of a sum whose terms the lanes of a row share."""
-        dependences = self._scheduled.dependences
-        if not only_updates(piece, dependences):
+        if not only_updates(piece, self._scheduled.dependences):
             return None
         own = names.inner()
         (member,) = (one for one in piece.band if one.name == loop)
         mapping = lanes_mapping(whole, member, block, own)
-        summed = Unit(
-            piece=piece,
-            mapping=mapping,
-            parts=(Part(statements=part.statements, serial=()),),
-            storage=plan_storage(self._scop, piece, mapping.mapped, dependences, sums=True),
-            kernel=facts.name,
-            names=own,
-            notes=(),
-        )
         how = f"{member.source_name} is split over {block.lanes} threads"
-        return with_sums_held(summed, self._scop, self._profile, how)
+        summed = Part(statements=part.statements, serial=())
+        return self.summing(piece, summed, mapping, facts.name, own, how)
 
 
 _OPERATIONS = 2_000_000
