@@ -14,7 +14,7 @@ import pytest
 
 import eatss
 import eatss.base.shipped
-from eatss.analysis.layout import RowBlock, thread_axes, threads_along
+from eatss.analysis.layout import thread_axes, threads_along
 from eatss.base.diagnostics import NoSolutionError
 from eatss.base.shipped import data_directory
 from eatss.base.targets import CUDA
@@ -24,7 +24,7 @@ from eatss.choose.cuda import FULL_SPEED, CudaChoice, expected_of
 from eatss.choose.cuda_candidates import LEAST_IDLE, every_candidate
 from eatss.choose.objectives import costs
 from eatss.choose.options import SelectOptions
-from eatss.cost.cuda_model import CudaModel, rows_prediction
+from eatss.cost.cuda_model import CudaModel
 from eatss.frontend.options import Reading
 from eatss.lower.row_planning import row_runs_for
 from eatss.lower.structures import structures_for
@@ -237,49 +237,6 @@ def test_what_is_selected_for_other_programs_is_what_is_generated(source: Path) 
     assert_generated_as_selected(source, {})
 
 
-FOUR = """
-void f(double C[4][4][4][4], double A[4][4][100000], double B[4][4][100000]) {
-#pragma scop
-  for (int a = 0; a < 4; a++) for (int b = 0; b < 4; b++) for (int c = 0; c < 4; c++)
-    for (int d = 0; d < 4; d++) for (int k = 0; k < 100000; k++)
-      C[a][b][c][d] += A[a][b][k] * B[c][d][k];
-#pragma endscop
-}
-"""
-
-
-def test_sums_of_four_loops_are_shared_by_blocks() -> None:
-    selection = eatss.select(FOUR, gpu="h200", target="cuda")
-    (kernel,) = selection.kernels
-    assert kernel.spread is not None
-    assert kernel.spread.chunks > 1
-    program = eatss.codegen(FOUR, gpu="h200")
-    (code,) = [code for code in program.kernels if code.reassociates]
-    assert f"split over {kernel.spread.chunks} blocks" in " ".join(code.notes).replace(
-        f"{kernel.spread.lanes} threads and ", ""
-    )
-
-
-def test_a_product_of_doubles_runs_on_tensor_cores_where_a_card_has_them() -> None:
-    def chosen(gpu: str, dtype: str = "double") -> str | None:
-        (kernel,) = selected("gemm", gpu, dtype).kernels
-        return None if kernel.warps is None else kernel.warps.instruction
-
-    assert chosen("h200") == "mma_f64_16x8x4"
-    assert chosen("a100-40gb") == "mma_f64_8x8x4"
-    assert chosen("h200", "float") is None
-    assert chosen("v100") is None
-    strict = select_for(analysed("gemm").program, load_profile("h200"), ENERGY, strict_fp=True)
-    assert [kernel.warps for kernel in strict.kernels] == [None]
-
-
-def test_products_whose_factors_are_not_staged_are_not_predicted() -> None:
-    source = eatss.base.shipped.data_directory("kernels") / "gemm.c"
-    (found,) = eatss.predict(source, gpu="h200", target="cuda", placements={"A": "l1"}).kernels
-    assert found.predicted is None
-    assert "from memory" in (found.note or "")
-
-
 GEMM = data_directory("kernels") / "gemm.c"
 H200 = load_profile("h200")
 
@@ -372,42 +329,3 @@ def test_what_registers_keep_of_a_row_is_what_code_keeps() -> None:
     assert kept["out"].load_in is None
     assert kept["out"].stores == (len(run.phases) - 1,)
     assert {one.array for one in run.registers.values} == {"most", "sum"}
-
-
-@pytest.mark.parametrize("rows", [1, 4])
-def test_a_row_that_is_kept_moves_through_l2_once(rows: int) -> None:
-    facts, run = of_run(softmax(NI=20000, NJ=2000))
-    whole, parts = (
-        rows_prediction(
-            facts,
-            run,
-            RowBlock(
-                kernels=run.kernels,
-                loops=1,
-                rows=np.array([rows]),
-                lanes=np.array([128.0]),
-                tile=np.array([tile]),
-            ),
-            H200,
-            in_order=False,
-        )
-        for tile in (2048.0, 512.0)
-    )
-    matrix = 20000 * 2000 * 8
-    assert whole.demand.l2_bytes[0] == pytest.approx(2 * matrix, rel=0.1)
-    assert parts.demand.l2_bytes[0] > 4 * matrix
-    assert whole.demand.dram_bytes[0] == pytest.approx(2 * matrix, rel=0.01)
-    assert whole.demand.registers[0] > parts.demand.registers[0]
-
-
-def test_code_for_any_size_keeps_no_rows() -> None:
-    session = softmax()
-    numeric, symbolic = (
-        row_runs_for(session.analysed, H200, code=code)
-        for code in (None, lambda: [one.scheduled for one in session.symbolic.regions])
-    )
-    assert {phase.length for phase in numeric[0].phases} == {None, 2000}
-    assert {phase.length for phase in symbolic[0].phases} == {None}
-    assert numeric[0].kernels == symbolic[0].kernels
-    assert numeric[0].registers.kept
-    assert not any(own.kept for _, own in symbolic[0].storage)

@@ -81,18 +81,6 @@ def test_a_program_registers_an_objective(register: Register) -> None:
     assert Selection.from_dict(same.to_dict()) == same
 
 
-@pytest.mark.parametrize(("target", "gpu"), [("ppcg", "h200"), ("cuda", "a10")])
-def test_an_objective_may_bound_the_time(register: Register, target: TargetName, gpu: str) -> None:
-    (free,) = eatss.select(GEMM, gpu=gpu, target=target).kernels
-    assert free.predicted is not None
-    bound_s = 0.99 * free.predicted.time_s
-    name = register(lambda run: np.where(run.time_s < bound_s, run.energy_j * 1e9, np.inf))
-    (bounded,) = eatss.select(GEMM, gpu=gpu, target=target, objective=name).kernels
-    assert bounded.predicted is not None
-    assert bounded.predicted.time_s < bound_s
-    assert bounded.predicted.energy_j >= free.predicted.energy_j
-
-
 @pytest.mark.parametrize("target", ["ppcg", "cuda"])
 def test_an_objective_that_allows_nothing_says_so_of_each_kernel(
     register: Register, target: TargetName

@@ -30,7 +30,6 @@ from eatss.choose import (
 from eatss.choose.problem import (
     choose_block,
     inner_extent,
-    is_monotone,
     weights,
 )
 from eatss.choose.selection import CellResult
@@ -116,16 +115,6 @@ def test_shared_memory_is_bounded_by_what_an_sm_and_a_block_may_have(
     assert limit(build_problem(matmul, ga100, full, opted), "shared_per_block") == 163 * 1024 // 8
 
 
-def test_no_more_shared_memory_can_be_asked_for_than_the_card_gives(
-    ga100: GpuProfile, matmul: KernelFacts
-) -> None:
-    with pytest.raises(InputError) as caught:
-        build_problem(
-            matmul, ga100, HALF, ModelOptions(model="eatss", shared_per_block_bytes=200 * 1024)
-        )
-    assert caught.value.code == "EATSS-M001"
-
-
 def test_a_block_is_made_of_the_first_three_parallel_loops(
     ga100: GpuProfile, facts_of: MakeFacts
 ) -> None:
@@ -206,20 +195,6 @@ def test_the_papers_example_is_selected(ga100: GpuProfile, matmul: KernelFacts) 
     assert kernel.note is None
 
 
-def test_usage_counts_what_the_tile_uses_and_says_what_binds(
-    ga100: GpuProfile, matmul: KernelFacts
-) -> None:
-    usage = {u.name: u for u in select_kernel(matmul, ga100, PAPER).usage}
-    assert (usage["l1"].used, usage["l1"].available) == (2 * 16 * 384 * 8, 96 * 1024)
-    assert (usage["shared_per_block"].used, usage["shared_per_block"].available) == (
-        16 * 16 * 8,
-        48 * 1024,
-    )
-    assert (usage["registers"].used, usage["registers"].available) == (16 * 384 * 6, 65536)
-    assert {u.name for u in usage.values() if u.binding} == {"l1", "registers"}
-    assert usage["l1"].unit == "bytes"
-
-
 @pytest.mark.parametrize(
     ("options", "cells"),
     [(ModelOptions(model="eatss", split=0.5), 4)],
@@ -295,21 +270,6 @@ def test_one_vector_serves_every_kernel(
         assert kernel.optimal == "proven"
 
 
-def test_under_one_vector_a_short_loop_is_one_tile_and_does_not_bound_the_others(
-    ga100: GpuProfile, matmul_with: MakeFacts
-) -> None:
-    kernels = [
-        matmul_with(name="long"),
-        matmul_with(name="short", loops=[("i", True, 5), ("j", True, None), ("k", False, None)]),
-    ]
-    selection = select_program(
-        kernels, ga100, ModelOptions(model="eatss", uniform=True, split=0.5, warp_fraction=0.5)
-    )
-    assert selection.uniform_sizes is not None
-    assert selection.kernel("long").tile_size("i") == selection.uniform_sizes[0] >= 16
-    assert selection.kernel("short").tile_size("i") == 5
-
-
 def test_every_block_divides_its_tile_and_launches(
     ga100: GpuProfile, nests: dict[str, MakeFacts]
 ) -> None:
@@ -361,14 +321,6 @@ def test_when_time_is_over_the_best_found_is_never_called_proven(
     assert solution.objective == problem.objective.evaluate({"i": 16, "j": 16, "k": 16})
 
 
-def test_when_time_is_over_with_nothing_found_there_is_no_solution(
-    ga100: GpuProfile, matmul: KernelFacts
-) -> None:
-    with pytest.raises(NoSolutionError) as caught:
-        solve(build_problem(matmul, ga100, HALF, AS_PUBLISHED), timeout_s=1e-9)
-    assert caught.value.code == "EATSS-M020"
-
-
 def test_a_wrong_starting_point_is_caught(ga100: GpuProfile, matmul: KernelFacts) -> None:
     problem = build_problem(matmul, ga100, HALF, AS_PUBLISHED)
     for wrong in ({"i": 17, "j": 16, "k": 16}, {"i": 1024, "j": 1024, "k": 1024}):
@@ -393,10 +345,3 @@ def test_threads_solve_side_by_side(ga100: GpuProfile, nests: dict[str, MakeFact
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(proven_from_start, problems))
     assert together == alone
-
-
-def test_halos_with_negative_terms_are_known_to_grow() -> None:
-    window = (Polynomial.of([(1, "h"), (1, "r"), (-1, "")])) * Polynomial.product("w")
-    assert is_monotone(window, {"h": 1, "r": 1, "w": 1})
-    falling = Polynomial.of([(1, "h"), (-1, "hr")])
-    assert not is_monotone(falling, {"h": 1, "r": 1})

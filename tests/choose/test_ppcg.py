@@ -68,16 +68,6 @@ def test_kernels_keep_their_numbers_and_those_without_a_band_are_left_out(
     assert len(sizes["block", 2]) == 2
 
 
-@pytest.mark.parametrize(
-    ("split", "limit"), [(0.0, 0), (0.1, 192 * 1024 // 10), (0.5, 48 * 1024), (1.0, 48 * 1024)]
-)
-def test_shared_memory_follows_the_split_up_to_what_a_block_has(
-    ga100: GpuProfile, matmul: KernelFacts, split: float, limit: int
-) -> None:
-    selection = select_program([matmul], ga100, ModelOptions(model="eatss", split=split))
-    assert selection.ppcg_max_shared_memory == limit
-
-
 DEFAULT = PpcgOptions(max_shared_memory=8192, unroll_gpu_tile=False)
 
 
@@ -192,9 +182,3 @@ def test_a_block_never_has_more_shared_memory_than_it_may(limit: int) -> None:
         assert kernel.predicted.shared_bytes <= limit
         (usage,) = [usage for usage in kernel.usage if usage.name == "shared_per_block"]
         assert usage.available == selection.ppcg_options.max_shared_memory
-
-
-def test_a_card_on_which_nothing_is_faster_keeps_the_default() -> None:
-    slow = replace(H200, name="slow", bandwidth_gb_s=1.0)
-    selection = select_for(analysed("atax"), slow, ModelOptions())
-    assert selection.keeps_default

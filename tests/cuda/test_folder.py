@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,7 +13,6 @@ from eatss.base.diagnostics import InputError
 from eatss.cuda.folder import OriginalFiles, write_program
 from eatss.program import Original, Program, load_program
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCE = """
 #include "size.h"
 void scale(double a[N], double b[N]) {
@@ -92,43 +88,6 @@ def test_a_disk_that_is_full_is_a_finding_and_leaves_no_program(
     assert (tmp_path / "mine").read_text() == "mine"
 
 
-KILLED = """
-import os, sys
-from itertools import count
-from pathlib import Path
-from tests.cuda.test_folder import LATER, load_program, write_program
-folder = Path(sys.argv[1])
-program = load_program(folder / "0")
-for number in range(1, 9):
-    if not os.fork():
-        calls = count(1)
-
-        def until_killed(step):
-            return lambda *a: os._exit(9) if next(calls) == number else step(*a)
-
-        Path.replace = until_killed(Path.replace)
-        write_program(program, LATER, folder / str(number))
-        os._exit(0)
-    os.wait()
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_no_killed_run_leaves_a_mixture_that_passes_for_a_program(
-    program: Program, tmp_path: Path
-) -> None:
-    for number in range(9):
-        write_program(program, ORIGINALS, tmp_path / str(number))
-    subprocess.run(
-        [sys.executable, "-c", KILLED, tmp_path],
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    left = [state(tmp_path / str(number)) for number in range(1, 9)]
-    assert left == sorted(left, reverse=True)
-    assert set(left) == {"no program", "later"}
-
-
 def state(folder: Path) -> str:
     try:
         load_program(folder)
@@ -182,42 +141,3 @@ def test_a_link_in_the_folder_is_not_written_through(
     write_program(program, LATER, folder, force=True)
     assert not (folder / name).is_symlink()
     assert (elsewhere.read_bytes() if there else None) == kept
-
-
-@pytest.mark.parametrize("force", [True, False])
-def test_what_stands_in_the_way_is_never_replaced(
-    program: Program, tmp_path: Path, force: bool
-) -> None:
-    folder, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    write_program(program, ORIGINALS, folder)
-    (folder / "include" / "deep").symlink_to(elsewhere)
-    assert "'deep' in it is a symbolic link" in refused(program, folder, force=force)
-    (folder / "include" / "deep").unlink()
-    (folder / "include" / "deep").write_text("")
-    assert "'deep' in it is no folder" in refused(program, folder, force=force)
-    (folder / "include" / "deep").unlink()
-    (folder / "README.md").unlink()
-    (folder / "README.md").mkdir()
-    assert "'README.md' in it is a folder" in refused(program, folder, force=force)
-
-
-def test_the_folder_itself_may_be_a_link(program: Program, tmp_path: Path) -> None:
-    for name in ("there", "to come"):
-        (tmp_path / "link").symlink_to(tmp_path / "place" / name)
-        write_program(program, ORIGINALS, tmp_path / "link")
-        assert load_program(tmp_path / "place" / name)
-        (tmp_path / "link").unlink()
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_pipe_in_the_place_of_a_file_is_not_read(program: Program, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    for name in ("scale.cu", "plan.json"):
-        write_program(program, ORIGINALS, folder, force=True)
-        (folder / name).unlink()
-        os.mkfifo(folder / name)
-        with pytest.raises(InputError, match=f"would be replaced: .*'{name}'"):
-            write_program(program, LATER, folder)
-        with pytest.raises(InputError, match="no regular file"):
-            load_program(folder)

@@ -104,14 +104,6 @@ def test_files_that_ppcg_wrote_before_are_made_measurable(recorded: Path, tmp_pa
     assert verify(tmp_path / "new", device="cpu").status == "ok"
 
 
-def test_other_sizes_than_those_generated_for_are_noticed(recorded: Path, tmp_path: Path) -> None:
-    cases.build(GEMM, tmp_path / "old", recorded, arguments=[cases.SMALL], selects=False)
-    found = cases.build(GEMM, tmp_path / "new", "no-ppcg", generated=tmp_path / "old")
-    assert found.program is None
-    assert [warning.code for warning in found.warnings] == ["EATSS-R031"]
-    assert "has another shape" in found.warnings[0].message
-
-
 # -- failures ---------------------------------------------------------------------------------
 
 
@@ -138,18 +130,6 @@ def test_a_ppcg_that_fails_fails_the_build(
     assert caught.value.code == code
     assert said in caught.value.diagnostics[0].message
     assert caught.value.exit_code == 1
-    assert there(tmp_path / "out") == []
-
-
-def test_a_schedule_that_is_none_is_told(
-    script: Callable[[str], Path], recorded: Path, tmp_path: Path
-) -> None:
-    garbled = script(
-        f"{recorded} \"$@\"; [ -f gemm.schedule ] && echo '{{ S_0[i] }}' > gemm.schedule"
-    )
-    with pytest.raises(eatss.InputError) as caught:
-        cases.build(GEMM, tmp_path / "out", garbled, arguments=[cases.SMALL])
-    assert caught.value.code == "EATSS-P021"
     assert there(tmp_path / "out") == []
 
 
@@ -215,29 +195,11 @@ def test_a_source_that_ppcg_does_not_map_fails_the_build(
     assert there(tmp_path / "out") == []
 
 
-def test_what_was_built_before_stays_where_a_build_fails(
-    script: Callable[[str], Path], recorded: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    cases.build(GEMM, out, recorded, arguments=[cases.SMALL])
-    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    with pytest.raises(PpcgError):
-        cases.build(GEMM, out, script("exit 1"), arguments=[cases.SMALL])
-    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
-
-
 @pytest.mark.parametrize("named", ["no-such-ppcg", __file__])
 def test_a_ppcg_that_is_none_is_told(named: str, tmp_path: Path) -> None:
     with pytest.raises(eatss.InputError) as caught:
         cases.build(GEMM, tmp_path / "out", named)
     assert caught.value.code == "EATSS-R003"
-
-
-def test_a_folder_that_cannot_be_written_is_told(recorded: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(eatss.InputError) as caught:
-        cases.build(GEMM, tmp_path / "file", recorded, arguments=[cases.SMALL])
-    assert caught.value.code == "EATSS-R005"
 
 
 # -- the command ------------------------------------------------------------------------------

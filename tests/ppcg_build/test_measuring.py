@@ -54,16 +54,6 @@ def test_builds_are_compared_by_turns(builds: Path) -> None:
     assert json.loads(done.stdout)["baseline"] == "default"
 
 
-def test_several_programs_in_a_folder_have_to_be_named(builds: Path, recorded: Path) -> None:
-    atax = cases.KERNELS / "atax.c"
-    cases.build(atax, builds / "selected", recorded, arguments=[cases.SMALL])
-    with pytest.raises(eatss.InputError) as caught:
-        eatss.measure(builds / "selected", card=CARD)
-    assert caught.value.code == "EATSS-V003"
-    assert "gemm.eatss" in str(caught.value.diagnostics[0].hint)
-    assert eatss.measure(builds / "selected" / "gemm.eatss", card=CARD).status == "ok"
-
-
 @pytest.mark.parametrize(
     "words",
     [["measure", "selected", "--card", CARD]],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -124,20 +123,6 @@ def test_other_kernels_are_refused(text: str, said: str) -> None:
         read_kernels(text)
 
 
-@pytest.mark.parametrize(
-    ("types", "spelled", "size"),
-    [
-        ("", "char", 3),
-        ("typedef char base;\n", "base", 3),
-        ("typedef unsigned short u;\ntypedef u base;\n", "base", 6),
-    ],
-)
-def test_types_may_have_names_of_their_own(types: str, spelled: str, size: int) -> None:
-    text = f"{types}__global__ void kernel0({spelled} *a)\n{{\n  __shared__ {spelled} s[3];\n}}\n"
-    (kernel,) = read_kernels(text).kernels
-    assert kernel.shared_bytes == size
-
-
 def test_all_recorded_code_is_read() -> None:
     answers = json.loads(STORE.read_text()).values()
     hosts = [answer["files"] for answer in answers if any("_host" in f for f in answer["files"])]
@@ -250,23 +235,6 @@ def test_fewer_threads_than_asked_for_are_a_warning(selection: eatss.Selection) 
     assert codes(selection, block=(1, 1)) == ["R023 warning: blocks"]
 
 
-def test_more_shared_memory_than_allowed_is_an_error(selection: eatss.Selection) -> None:
-    most = selection.ppcg_max_shared_memory
-    assert codes(selection, shared=most) == []
-    assert codes(selection, shared=most + 8) == ["R020 error: shared memory"]
-
-
-def test_where_the_default_stands_its_sizes_are_as_they_are() -> None:
-    chosen = eatss.select(KERNELS / "jacobi-2d.c", gpu="h200", defines=["MINI_DATASET"])
-    kept = replace(
-        chosen, kernels=tuple(replace(kernel, keeps_default=True) for kernel in chosen.kernels)
-    )
-    launches = [Launched(kernel=f"kernel{k}", block=(7, 5, 1), arguments=()) for k in range(2)]
-    used = UsedSizes(tiles={0: (3, 3), 1: (3, 3)}, blocks={})
-    texts = [replace(text(), name=f"kernel{k}") for k in range(2)]
-    assert mismatches(kept, ["kernel0", "kernel1"], launches, texts, used) == ()
-
-
 def test_without_launches_blocks_are_those_that_ppcg_says_it_used(
     selection: eatss.Selection,
 ) -> None:
@@ -289,13 +257,6 @@ def test_words_may_come_in_any_order() -> None:
     assert found.options == (
         "-DN=4", "-DM", f"-I{Path('inc').absolute()}", "--ctx=[n] -> { : n > 0 }",
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("words", [[], ["-DN=4"], ["a.c", "b.c"], ["a.c", "-D"], ["a.c", "-o"]])
-def test_one_file_and_whole_options_are_needed(words: list[str]) -> None:
-    with pytest.raises(InputError) as caught:
-        ppcg_arguments(words)
-    assert caught.value.code == "EATSS-R001"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ Tokens of C and CUDA text.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -21,19 +20,14 @@ from hypothesis import strategies as st
 from eatss.api import codegen
 from eatss.lower.pieces import NameTable, identifier
 from eatss.measurement.compile import Toolchain, options_of
-from eatss.program import Apply, Name, Operator, c_text
 from eatss.program.tokens import (
     OWN_WORDS,
     definition,
-    generated_text,
     is_reserved,
-    size_macro,
-    size_text,
     tokens,
 )
 from eatss.verify.build import SHIM
 
-nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 NVCC = Toolchain(name="nvcc", version="13", command=("nvcc",))
 
 
@@ -92,28 +86,11 @@ def test_no_macro_of_the_headers_on_a_cpu_is_a_name() -> None:
     assert not unknown({"SOME_NEWER_TOKEN"})
 
 
-def test_what_the_text_uses_itself_is_no_name_of_a_macro() -> None:
-    program = codegen(of_sizes("Q"), gpu="h200")
-    kernels, own = program.text.split("#ifdef EATSS_MAIN", 1)
-    after = kernels[kernels.index("#define Q ") :] + own[own.index("#define Q ") :]
-    words = {one.text for one in tokens(after) if one.kind == "word"}
-    ours = {word for word in words if re.match("(?i)eatss_|f0", word)}
-    declared = {"Q", "p", "q", "i", "i0", "ti", "stream"}
-    assert words - ours - declared <= OWN_WORDS | {word for word in words if is_reserved(word)}
-
-
 def test_a_macro_that_the_text_uses_itself_stays_a_number() -> None:
     with pytest.warns(UserWarning, match="'x' stays 300 in generated code: it has a name that"):
         program = codegen(of_sizes("x"), gpu="a100-80gb")
     assert not program.parameters
     assert "x" in OWN_WORDS
-
-
-def test_only_the_generated_text_calls_sizes_otherwise() -> None:
-    size = Apply(Operator.MUL, (Name("new"), Name("threadIdx.x")))
-    assert c_text(size) == "new * threadIdx.x"
-    assert generated_text(size) == "eatss_named_new * threadIdx.x"
-    assert (size_text("n"), size_macro("n")) == ("n", "EATSS_SIZE_n")
 
 
 ODD = (
