@@ -19,7 +19,6 @@ from eatss.base.forked import left_s
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
 from eatss.cuda.host import (
-    PlacedKernel,
     bounds_of_loops,
     entry_arguments,
     host_steps,
@@ -185,7 +184,7 @@ class RegionBuilder:
         self.outside = outside_arrays(scop, arrays)
         context = self._context(arrays, names, macros)
         pieces = pieces_of(self._scheduled, names)
-        placed: list[PlacedKernel] = []
+        placed: list[BuiltKernel] = []
         at = 0
         while at < len(pieces):
             run = self._row_run(pieces[at:])
@@ -222,7 +221,7 @@ class RegionBuilder:
     def _sizes(
         self,
         pieces: Sequence[Piece],
-        placed: Sequence[PlacedKernel],
+        placed: Sequence[BuiltKernel],
         steps: Sequence[HostStep],
         macros: Mapping[str, int],
     ) -> Sizes | None:
@@ -235,7 +234,7 @@ class RegionBuilder:
             return None
         host = Indices(32)
         host.note(*bounds_of_loops(steps))
-        texts = [(host, pieces), *((item.kernel.index, [item.piece]) for item in placed)]
+        texts = [(host, pieces), *((item.index, [item.piece]) for item in placed)]
         sizes = common_sizes(texts, self._scop.parameters)
         if sizes is None:
             raise WideIndicesError(self._scop, "sizes of a few millions")
@@ -244,24 +243,24 @@ class RegionBuilder:
                 raise WideIndicesError(self._scop, f"{name} = {value}")
         return sizes
 
-    def _launchable(self, placed: Sequence[PlacedKernel]) -> Iterator[Assumption]:
+    def _launchable(self, placed: Sequence[BuiltKernel]) -> Iterator[Assumption]:
         """Yield what must hold of the sizes for the grids to launch.
 
         Raises:
             InputError: ``EATSS-K015``: a grid has too many blocks, whatever the sizes.
         """
         for item in placed:
-            condition = item.kernel.most_blocks
+            condition = item.most_blocks
             if condition is None:
                 continue
             if isinstance(condition, Constant):
                 raise input_error(
                     "EATSS-K015",
-                    f"{item.kernel.kernel.name} would need more than 2^31 - 1 blocks along x",
+                    f"{item.kernel.name} would need more than 2^31 - 1 blocks along x",
                     span=item.piece.statements[0].span,
                     hint="give larger tiles with --tile",
                 )
-            name = item.kernel.kernel.name
+            name = item.kernel.name
             message = f"{name} would need more than 2^31 - 1 blocks along x"
             yield Assumption(condition=condition, message=message)
 
@@ -289,7 +288,7 @@ class RegionBuilder:
             strict_fp=self._options.strict_fp,
         )
 
-    def _piece(self, piece: Piece, context: KernelContext) -> list[PlacedKernel]:
+    def _piece(self, piece: Piece, context: KernelContext) -> list[BuiltKernel]:
         """Return the kernels of a piece, its texts and nouns noted."""
         local = piece.inner_names(context.names)
         placed = []
@@ -303,7 +302,7 @@ class RegionBuilder:
                     raise
                 simple = self._planner.one_thread(unit.piece, local, "isl fails on its tiles")
                 kernel = self._kernel(simple, context)
-            placed.append(PlacedKernel(unit.piece, kernel))
+            placed.append(kernel)
         return placed
 
     def _row_run(self, pieces: Sequence[Piece]) -> tuple[Sequence[Piece], RowBlock] | None:
@@ -314,7 +313,7 @@ class RegionBuilder:
 
     def _in_one(
         self, pieces: Sequence[Piece], block: RowBlock, context: KernelContext
-    ) -> PlacedKernel | None:
+    ) -> BuiltKernel | None:
         """Return the kernel whose blocks take rows through all pieces, if there is one."""
         planner = RowPlanner(self._scheduled, self._facts, self._profile, self._options)
         name = f"{self._scop.function}_k{len(self._made.kernels)}"
@@ -340,9 +339,9 @@ class RegionBuilder:
         told = instruction_notes(code, self._options.instructions)
         notes = (*made.kernel.notes, *told)
         self._note(
-            kernel, made.piece, (block.lanes, block.rows, 1), made.tiles, notes, made.in_order
+            kernel, kernel.piece, (block.lanes, block.rows, 1), made.tiles, notes, made.in_order
         )
-        return PlacedKernel(made.piece, kernel)
+        return kernel
 
     def _tiled(self, unit: Unit, context: KernelContext, limit: int) -> BuiltKernel:
         """Write the kernel of a unit within ``limit`` operations of isl.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 from itertools import groupby
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from eatss.cuda.text import Lines, argument_text, type_text
 from eatss.lower.arrays import TRUE, DeviceArray, condition_of, device_arrays, union_of, value_of
 from eatss.lower.index_range import multiplies_sizes, widened
 from eatss.lower.kernel_context import BuiltKernel
-from eatss.lower.pieces import NameTable, Piece
+from eatss.lower.pieces import NameTable
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
     coalesced,
@@ -252,31 +252,22 @@ def _is_temporary(scop: Scop, array: DeviceArray) -> bool:
     return (noun.is_local or local) and not array.by_value
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedKernel:
-    """A kernel and the piece it comes from."""
-
-    piece: Piece
-    kernel: BuiltKernel
-
-
-def host_steps(kernels: Sequence[PlacedKernel], context: isl.Set) -> tuple[HostStep, ...]:
-    """Return the loops and launches that run kernels in their order.
+def host_steps(
+    kernels: Sequence[BuiltKernel], known: isl.Set, depth: int = 0
+) -> tuple[HostStep, ...]:
+    """Return the loops and launches that run kernels in their order, inside ``depth`` host loops.
 
     Args:
         kernels: the kernels; those that share host loops stand next to each other.
-        context: what is known of the sizes.
+        known: what is known of the sizes.
+        depth: how many of their host loops are around.
     """
-    return _steps(kernels, 0, context)
-
-
-def _steps(kernels: Sequence[PlacedKernel], depth: int, known: isl.Set) -> tuple[HostStep, ...]:
     steps: list[HostStep] = []
 
-    def key(placed: PlacedKernel) -> tuple[int, tuple[int, int] | int]:
-        host = placed.piece.host
+    def key(kernel: BuiltKernel) -> tuple[int, tuple[int, int] | int]:
+        host = kernel.piece.host
         own = len(host) > depth
-        return own, host[depth].member.key if own else id(placed)
+        return own, host[depth].member.key if own else id(kernel)
 
     for (loops, _), together in groupby(kernels, key):
         own = list(together)
@@ -293,10 +284,10 @@ def _append(steps: list[HostStep], step: HostStep) -> None:
         steps.append(step)
 
 
-def _loop(kernels: Sequence[PlacedKernel], depth: int, known: isl.Set) -> HostStep:
+def _loop(kernels: Sequence[BuiltKernel], depth: int, known: isl.Set) -> HostStep:
     name = kernels[0].piece.host[depth].name
     inner = [[loop.name for loop in one.piece.host[depth + 1 :]] for one in kernels]
-    launches = [one.kernel.launch for one in kernels]
+    launches = [one.launch for one in kernels]
     values = coalesced(union_of(map(without_parameters, launches, inner)))
     here = known.intersect(without_parameters(values, [name]))
     lower = parameter_bound(values, name, upper=False).coalesce()
@@ -305,7 +296,7 @@ def _loop(kernels: Sequence[PlacedKernel], depth: int, known: isl.Set) -> HostSt
     inside = here.intersect(parameter_at_least(name, lower)).intersect(
         parameter_at_most(name, upper)
     )
-    body = _steps(kernels, depth + 1, coalesced(inside))
+    body = host_steps(kernels, coalesced(inside), depth + 1)
     loop = HostLoop(
         counter=name, lower=value_of(lower, here), upper=value_of(upper, here), step=1, body=body
     )
@@ -313,9 +304,9 @@ def _loop(kernels: Sequence[PlacedKernel], depth: int, known: isl.Set) -> HostSt
     return loop if condition == TRUE else HostIf(condition=condition, body=(loop,))
 
 
-def _launch(placed: PlacedKernel, known: isl.Set) -> HostStep:
-    launch = Launch(kernel=placed.kernel.kernel.name, grid=placed.kernel.grid)
-    condition = condition_of(placed.kernel.launch, known)
+def _launch(built: BuiltKernel, known: isl.Set) -> HostStep:
+    launch = Launch(kernel=built.kernel.name, grid=built.grid)
+    condition = condition_of(built.launch, known)
     return launch if condition == TRUE else HostIf(condition=condition, body=(launch,))
 
 

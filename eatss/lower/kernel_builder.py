@@ -121,6 +121,7 @@ class KernelBuilder:
         body = without_unused((*self._products_of_sizes(), *self._body(ranges, known)))
         registers, groups = self._references.registers, self._staging.groups
         return BuiltKernel(
+            piece=self._piece,
             kernel=Kernel(
                 name=self._name,
                 threads=self._mapping.threads,

@@ -80,9 +80,10 @@ class BuiltKernel:
     for nothing. ``index`` has what the kernel and its grid compute of indices. ``origins``
     are where tiles of blocks along x begin, by the loops of the mapping. ``grid_strides`` are the
     axes along which a block may take several tiles; ``tiles`` are those along x, y and z.
-    ``staged`` are the tiles in shared memory.
+    ``staged`` are the tiles in shared memory. ``piece`` has its statements.
     """
 
+    piece: Piece
     kernel: Kernel
     grid: tuple[IntExpr, IntExpr, IntExpr]
     launch: isl.Set

@@ -59,13 +59,9 @@ from eatss.program.linear import strict
 
 @frozen
 class RowsInOne:
-    """One kernel of several pieces; ``in_order`` says that its sums are added up as in the source.
-
-    ``piece`` has the statements of all.
-    """
+    """One kernel of several pieces; ``in_order``: its sums are added up as in the source."""
 
     kernel: BuiltKernel
-    piece: Piece
     tiles: tuple[tuple[str, int], ...]
     in_order: bool
 
@@ -114,9 +110,10 @@ def rows_in_one(
     rows = f"{block.rows} {'row' if block.rows == 1 else 'rows'}"
     return RowsInOne(
         kernel=replace(
-            kernel, notes=(f"phases of {rows} a block: {phases}", *notes, *kernel.notes)
+            kernel,
+            piece=whole,
+            notes=(f"phases of {rows} a block: {phases}", *notes, *kernel.notes),
         ),
-        piece=whole,
         tiles=tuple(tiles.items()),
         in_order=all(planner.in_order(unit) for unit in units),
     )
