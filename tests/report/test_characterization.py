@@ -26,12 +26,8 @@ from eatss.report.card_plots import (
 )
 from eatss.report.characterization import (
     arithmetic_rows,
-    latency_table,
-    memory_rows,
-    rows_table,
 )
 from eatss.report.plots import new_figure, save_figure
-from eatss.report.render import render
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "h200"
 RECORDS = tuple(read_record(RESULTS / f"characterize-{n}.jsonl") for n in (1, 2, 3))
@@ -62,34 +58,6 @@ def test_a_row_of_arithmetic_is_its_result_over_instructions_of_threads(fit: Ene
     assert row["spec/cycle"] == 64
     assert row["real/cycle"] == pytest.approx(64, rel=0.01)
     assert row["GFLOP/s/W"] == pytest.approx(result.flops / result.energy_j / 1e9)
-
-
-def test_net_energy_of_an_addition_is_the_fitted_price(fit: EnergyFit) -> None:
-    rows = arithmetic_rows(first(), fit)
-    prices = dict(fit.prices)
-    for name, feature in (("fp32 add", "fp32_add"), ("fp64 add", "fp64_add")):
-        assert rows[name]["net pJ"] == pytest.approx(prices[feature].value * 1e12 / 32, rel=0.05)
-
-
-def test_memory_gets_cheaper_towards_the_registers(fit: EnergyFit) -> None:
-    rows = memory_rows(first(), fit)
-    way = [rows[name]["net pJ/B"] for name in ("DRAM read", "L2 read", "L1 read")]
-    assert way == sorted(way, reverse=True)
-    dram = rows["DRAM read"]
-    result = first().named("DRAM read")
-    assert result is not None
-    assert result.energy_j is not None
-    assert dram["nJ/transaction"] == pytest.approx(
-        result.energy_j / (result.useful_bytes / 128) * 1e9, rel=1e-6
-    )
-
-
-def test_what_was_not_measured_is_a_dash(fit: EnergyFit) -> None:
-    text = render(rows_table("instruction", arithmetic_rows(first(), fit)))
-    division = next(line for line in text.splitlines() if line.split()[:2] == ["fp32", "div"])
-    assert division.split()[2] == "-"
-    launch = next(x for x in render(latency_table(first(), 1980.0)).splitlines() if "launch" in x)
-    assert launch.split()[-2] == "-"
 
 
 def test_the_committed_tables_are_what_the_benchmark_prints(

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from eatss.base.diagnostics import InputError
 from eatss.measurement.measurement import (
     Counter,
     KernelCounters,
@@ -24,7 +23,7 @@ from eatss.measurement.measurement import (
 from eatss.measurement.requirement import judge, parse_requirements
 from eatss.report.measurement import render_comparison, render_measurements
 from eatss.report.plots import plot_comparisons
-from eatss.report.render import bytes_amount, figure, milliseconds, seconds, with_prefix
+from eatss.report.render import figure
 from tests.report.measurements import comparison, failed, failed_row, measured, row, window
 
 
@@ -61,23 +60,6 @@ def test_unknown_throttling_is_not_called_none() -> None:
     assert "clocks   not held back" in text
 
 
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [
-        ("rejected by the model", "kernel0 needs 2 MiB of shared memory"),
-        ("compile error", "error: expected a ';'"),
-        ("launch error", "too many resources requested for launch"),
-        ("wrong result", "C[0][0] is 2, the original gives 1"),
-        ("timeout", "a run took longer than 60 s"),
-    ],
-)
-def test_a_failure_shows_status_and_reason_and_no_figures(status: str, reason: str) -> None:
-    text = table(failed("selected", status, reason))
-    assert text.splitlines()[0].endswith(status)
-    assert f"{status}: {reason}" in text
-    assert "GFLOP/s" not in text
-
-
 def test_what_was_not_measured_is_a_dash_with_its_reason_and_never_a_zero() -> None:
     names = ("energy_j", "power_w", "gflops_per_joule")
     gaps = tuple(Missing(what=name, reason="no sensor answers") for name in names)
@@ -97,13 +79,6 @@ def test_what_follows_from_another_gap_is_not_said_again() -> None:
     assert "is not known" not in text
 
 
-def test_tile_sizes_are_shown_once_where_kernels_share_them() -> None:
-    sizes = (("i", 32), ("j", 64))
-    assert "tiles    i 32, j 64\n" in table(measured(tile_sizes=(("k0", sizes), ("k1", sizes))))
-    text = table(measured(tile_sizes=(("k0", sizes), ("k1", ()))))
-    assert "tiles    k0: i 32, j 64; k1: none\n" in text
-
-
 def test_counters_are_named_for_people_with_units() -> None:
     counters = (
         Counter(name="dram__bytes_read.sum", value=512 * 2**20, unit="byte"),
@@ -118,13 +93,6 @@ def test_counters_are_named_for_people_with_units() -> None:
     assert ["warp", "instructions", "52.12", "G"] in lines
     assert ["time", "when", "counted", "7.100", "ms"] in lines
     assert ["other.sum", "12"] in lines
-
-
-def test_the_table_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    lines = table(measured()).splitlines()
-    assert max(map(len, lines)) <= 80
-    assert lines[3].split()[-1] == "5"
 
 
 def test_json_holds_everything_and_can_be_read_back() -> None:
@@ -152,17 +120,6 @@ def test_figures_have_four_digits_and_no_exponents(value: float | None, text: st
     assert figure(value) == text
 
 
-def test_amounts_read_well() -> None:
-    assert milliseconds(0.007) == "7.000"
-    assert [bytes_amount(value) for value in (12, 2048, 3 * 2**40)] == [
-        "12.0 B",
-        "2.00 KiB",
-        "3.00 TiB",
-    ]
-    assert [with_prefix(value) for value in (12, 5200, 5.2e6)] == ["12", "5.200 k", "5.200 M"]
-    assert [seconds(value) for value in (0.5, 12.3, 200)] == ["0.50 s", "12 s", "3 min 20 s"]
-
-
 SIDES = comparison(
     row("selected", 2.0, 0.5),
     row("32,64,16", 1.004, 1.02),
@@ -180,15 +137,6 @@ def test_the_tables_fit_the_width(width: int, monkeypatch: pytest.MonkeyPatch) -
     assert "selected    2.000 [1.980, 2.020]   0.500 [0.495, 0.505]  2.000 [1.980, 2.020]" in lines
 
 
-def test_failures_stand_in_both_tables_with_their_reasons() -> None:
-    text = render_comparison(SIDES, "table")
-    assert "i=32,j=64 failed " in text
-    assert "i=32,j=64   wrong result\n" in text
-    assert "wrong result: C differs" in text
-    assert "1024      rejected " in text
-    assert "rejected by the model: kernel0 needs 2 MiB of shared memory" in text
-
-
 def test_what_holds_for_all_is_said_once() -> None:
     text = render_comparison(SIDES, "table")
     assert text.count("the original at NI=37") == 1
@@ -204,28 +152,6 @@ def test_json_can_be_read_back_and_holds_the_verdicts() -> None:
     assert comparison_from_dict(document) == SIDES
 
 
-def test_counters_of_variants_stand_side_by_side() -> None:
-    one, other = row(), row("64")
-    counted = [
-        replace(
-            side,
-            measurement=replace(
-                side.measurement,
-                counters=(
-                    KernelCounters(
-                        kernel="gemm_k0",
-                        launches=1,
-                        counters=(Counter(name="smsp__inst_executed.sum", value=n, unit="inst"),),
-                    ),
-                ),
-            ),
-        )
-        for side, n in ((one, 1e9), (other, 2e9))
-    ]
-    lines = [line.split() for line in render_comparison(comparison(*counted), "table").splitlines()]
-    assert ["warp", "instructions", "1.000", "G", "2.000", "G"] in lines
-
-
 def test_the_plot_names_programs_variants_panels_and_failures(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib").rcParams["svg.fonttype"] = "none"
     file = tmp_path / "plot.svg"
@@ -239,13 +165,3 @@ def test_the_plot_names_programs_variants_panels_and_failures(tmp_path: Path) ->
         assert f">{word}<" in text
     for word in ("performance", "energy", "PPW, GFLOP/J", "(lower is better)", "ratio to 32"):
         assert word in text
-
-
-def test_a_plot_without_matplotlib_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("eatss.report.plots.find_spec", lambda _: None)
-    with pytest.raises(InputError) as caught:
-        plot_comparisons([SIDES], tmp_path / "plot.png")
-    assert caught.value.code == "EATSS-E052"
-    assert caught.value.diagnostics[0].hint == "install it with: pip install 'eatss[plot]'"

@@ -14,7 +14,6 @@ from eatss.report.sweep_figures import (
     hull_figure,
     metric_split,
     performance_energy_scatter,
-    power_over_metric,
     size_figure,
     sorted_distribution,
     spectrum,
@@ -100,13 +99,6 @@ def test_a_split_shows_every_variant_on_one_side() -> None:
         assert len(below) + len(above) == len(FOUND)
     mean = FOUND.column("occupancy").mean()
     assert clouds(panels[0])[0][:, 0].max() <= mean < clouds(panels[0])[1][:, 0].min()
-
-
-def test_power_over_a_metric_tells_the_coefficient() -> None:
-    axes = power_over_metric(FOUND, "l2_sectors_read")
-    powers = of_target(ONE.evaluation.correlations, "power")
-    (one,) = (c for c in powers if c.metric == "l2_sectors_read")
-    assert f"r = {one.pearson:.2f}" in axes.get_title()
 
 
 def test_studies_draw_their_numbers() -> None:

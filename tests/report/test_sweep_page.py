@@ -22,12 +22,8 @@ from eatss.report.sweep_figures import sweep_figures
 from eatss.report.sweep_page import html_page
 from eatss.report.sweep_tables import (
     all_tables,
-    choices_table,
-    frontier_table,
     report_text,
     sentences,
-    variants_table,
-    weighted_table,
 )
 from eatss.tune.evaluation import evaluate, summed_up
 from eatss.tune.rows import Sweep
@@ -205,21 +201,6 @@ console.log(JSON.stringify([keys, ordered(keys, false), ordered(keys, true)]));
     assert keys == [10, 0.9, None, "tile_i=9", "tile_i=10", 10]
     assert rising == [1, 0, 5, 3, 4, 2]
     assert falling == [4, 3, 0, 5, 1, 2]
-
-
-def test_a_row_that_is_only_a_role_shows_what_was_decided() -> None:
-    role = replace(
-        row(0, 1.0, 1.0, role="ours", values=(("role", "ours"),)), decided="tile[32, 160, 32]"
-    )
-    found = evaluate(of_rows([role, row(1, 2.0, 3.0), row(2, 3.0, 2.0)]))
-    for table in (choices_table(found.evaluation), frontier_table(found), weighted_table(found)):
-        texts = [one[table.columns.index("variant")] for one in table.rows]
-        assert "tile[32, 160, 32]" in texts
-        assert "role=ours" not in texts
-    variants = variants_table(found)
-    assert variants.columns.count("role") == 1
-    place = variants.columns.index("decided")
-    assert {one[place] for one in variants.rows} == {"tile[32, 160, 32]", ""}
 
 
 def test_a_study_of_sizes_says_so_and_lists_all_of_them() -> None:

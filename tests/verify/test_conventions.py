@@ -17,7 +17,6 @@ from eatss.program import (
     Program,
 )
 from eatss.verify import Verification, verify
-from eatss.verify.build import Builder
 from eatss.verify.sources import with_open_arrays
 from tests.plans import kernel_code, one_launch, plan
 
@@ -110,13 +109,6 @@ def test_a_sum_split_over_threads_is_equal_within_the_bound(folder: Folder) -> N
     assert max(result.worst_error for result in found.results) > 0
     assert all(result.bound < 1e-11 for result in found.results)
     assert sum(result.loose for result in found.results) == 0
-
-
-def test_one_library_serves_all_sizes(folder: Folder, tmp_path: Path) -> None:
-    place = folder(program(SUM_CU, SUM_ARGUMENTS, reassociates=True), SUM_C)
-    builder = Builder(program(SUM_CU, SUM_ARGUMENTS), place, tmp_path, "cpu", None)
-    for built in (builder.original, builder.numbers):
-        assert built({"N": 3}) == built({"N": 4})
 
 
 @pytest.mark.parametrize(

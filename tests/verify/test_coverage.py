@@ -17,7 +17,6 @@ from eatss.program import (
     Assumption,
     Constant,
     IntExpr,
-    Launch,
     Name,
     Operator,
     Parameter,
@@ -30,15 +29,9 @@ from eatss.verify.data import Buffer, make_buffers
 from eatss.verify.instrumentation import Branch, instrumented_text, least_sizes
 from eatss.verify.sizes import (
     MEMORY_LIMIT_BYTES,
-    boundary_sizes,
     edge_sizes,
-    estimated_work,
     mixed_sizes,
     refused_sizes,
-    sizes_above_tiles,
-    sizes_around_tiles,
-    skewed_sizes,
-    steady_sizes,
 )
 from tests.verify.conftest import HEAD, MATMUL_C, array
 
@@ -121,25 +114,6 @@ def test_sizes_of_our_own_take_every_branch_both_ways(
     assert coverage is not None
     assert coverage.branches == 8
     assert coverage.untaken == ()
-
-
-def test_a_way_that_sizes_rule_out_is_not_searched_for(
-    matmul: Program, folder: Callable[..., Path]
-) -> None:
-    positive = Assumption(condition=Apply(Operator.LT, (Constant(0), Name("K"))), message="0 < K")
-    program = replace(matmul, entries=(replace(matmul.entries[0], assumptions=(positive,)),))
-    loop, work = "    for (int k = 0; k < K; k += 16)", "    if (M > 0"
-    refuses = (work, "    if (K <= 0) return -1;\n" + work)
-    plain = verify(folder(program, MATMUL_C, refuses), device="cpu").coverage
-    useless = (loop, "    if (0 < K)\n" + loop)
-    guarded = verify(folder(program, MATMUL_C, refuses, useless), device="cpu")
-    assert guarded.ok
-    assert plain is not None
-    assert guarded.coverage is not None
-    assert [(each.condition, each.never) for each in guarded.coverage.untaken] == [
-        ("0 < K", "false")
-    ]
-    assert guarded.coverage.runs == plain.runs
 
 
 def test_branches_of_code_in_two_versions_and_none_of_constants(matmul: Program) -> None:
@@ -237,25 +211,6 @@ def test_code_that_no_size_runs_is_incomplete(matmul: Program, folder: Callable[
     assert verify(place, device="cpu", sizes=[ONE]).ok  # these alone were asked for
 
 
-def test_an_array_may_start_where_only_single_elements_can_be_moved(matmul: Program) -> None:
-    (entry,) = matmul.entries
-    sizes = {"M": 3, "N": 4, "K": 5}
-    plain = make_buffers(entry, sizes, "uniform", 0)
-    moved = make_buffers(entry, sizes, "uniform", 0, shifted=(1,))
-    assert [buffer.address % 16 for buffer in plain] == [0, 0, 0]
-    assert [buffer.address % 16 for buffer in moved] == [0, 8, 0]
-    for one, other in zip(plain, moved, strict=True):
-        assert np.array_equal(one.array, other.array)
-        assert other.first_stray_write() is None
-
-
-def test_one_size_is_several_tiles_while_the_others_are_small(matmul: Program) -> None:
-    steady = [tuple(sizes.values()) for sizes in steady_sizes(matmul)]
-    for place in range(3):
-        others = [max(s[:place] + s[place + 1 :]) for s in steady if s[place] == 6 * 16 + 3]
-        assert min(others) < 16 < max(others)
-
-
 def test_fewer_blocks_than_the_plan_asks_for_run_where_it_says_that_they_take_strides(
     matmul: Program, folder: Callable[..., Path]
 ) -> None:
@@ -296,55 +251,6 @@ def test_sizes_at_which_rows_have_a_negative_length_are_not_chosen(matmul: Progr
     assert any(sizes["M"] < 0 for sizes in choose_sizes(cube(matmul, Constant(3))))
     assert not any(sizes["M"] < 0 for sizes in choose_sizes(cube(matmul, Name("M"))))
     assert any(sizes["M"] < 0 for sizes in choose_sizes(cube(matmul, at_most_5)))
-
-
-def test_small_sizes_are_allowed_and_always_the_same(matmul: Program) -> None:
-    chosen = boundary_sizes(matmul)
-    assert chosen == boundary_sizes(matmul)
-    assert {value for sizes in chosen for value in sizes.values()} == {1, 2, 3, 4}
-    assert all(estimated_work(matmul, sizes) < 1e4 for sizes in chosen)
-
-
-def test_two_tiles_but_one_are_tried_where_they_need_few_threads(matmul: Program) -> None:
-    assert skewed_sizes(matmul) == ({"M": 31, "N": 31, "K": 31},)
-    many = Apply(Operator.MUL, (Name("M"), Constant(1000)))
-    launch = Launch(kernel="matmul_k0", grid=(many, Constant(1), Constant(1)))
-    entry = replace(matmul.entries[0], body=(launch,))
-    assert skewed_sizes(replace(matmul, entries=(entry,))) == ()
-
-
-def test_each_size_is_tried_just_below_a_tile_the_others_at_whole_tiles(matmul: Program) -> None:
-    around = [tuple(sizes.values()) for sizes in sizes_around_tiles(matmul, apart=True)]
-    whole = [parameter.tile for parameter in matmul.parameters]
-    for place, tile in enumerate(whole):
-        assert (*whole[:place], tile - 1, *whole[place + 1 :]) in around
-    together = [tuple(sizes.values()) for sizes in sizes_around_tiles(matmul, apart=False)]
-    assert together == [tuple(tile - 1 for tile in whole), tuple(whole)]
-
-
-def test_one_size_alone_is_tried_at_each_tile(matmul: Program) -> None:
-    (kernel,) = matmul.kernels
-    tiled = replace(matmul, kernels=(replace(kernel, tile_sizes=(("i", 64), ("j", 48))),))
-    one = cube(tiled, Constant(3))
-    (parameter,) = one.parameters
-    largest = replace(one, parameters=(replace(parameter, tile=64),))
-    assert [sizes["M"] for sizes in sizes_around_tiles(largest, apart=True)] == [47, 48, 63, 64]
-
-
-def test_a_tile_that_is_loaded_ahead_lacks_one_element_once(matmul: Program) -> None:
-    ahead = replace(matmul, text=matmul.text + "// if (k0 + 32 + 16 <= K) {")
-    few = {"M": 3, "N": 4}
-    assert {**few, "K": 47} in sizes_above_tiles(ahead, [dict.fromkeys("MNK", 99)])
-
-
-def test_data_of_both_signs_begin_with_a_negative_number(matmul: Program) -> None:
-    (entry,) = matmul.entries
-    buffers = make_buffers(entry, {"M": 5, "N": 5, "K": 5}, "signed", 0)
-    for buffer in buffers:
-        if buffer.argument.role != "parameter":
-            values = buffer.array.reshape(-1)
-            assert values[0] < 0 < values.max()
-            assert abs(values).max() <= 9
 
 
 def test_refusals_are_tried_one_beyond_what_is_accepted(matmul: Program) -> None:

@@ -18,7 +18,7 @@ from eatss.program import Apply, Argument, Assumption, Constant, Name, Operator,
 from eatss.verify import choose_sizes, estimated_work, parse_sizes, refused_sizes, verify
 from eatss.verify.conditions import Conditions
 from eatss.verify.instrumentation import instrumented_text
-from eatss.verify.sizes import WORK_LIMIT, estimated_points, sizes_from
+from eatss.verify.sizes import WORK_LIMIT
 from tests.plans import kernel_code, one_launch, plan
 from tests.verify.conftest import HEAD, MATMUL_C
 
@@ -146,25 +146,6 @@ def test_sizes_are_read_from_text() -> None:
         with pytest.raises(InputError) as caught:
             parse_sizes([text])
         assert caught.value.code == "EATSS-V008"
-
-
-def test_a_matrix_that_conditions_ask_for_may_be_larger_than_others() -> None:
-    program = nest((32, 32))
-    assert {"N0": 2048, "N1": 2048} in sizes_from(program, {"N0": 2048, "N1": 2048})
-    assert not sizes_from(program, {"N0": 8192, "N1": 8192})
-
-
-def test_sizes_that_conditions_ask_for_stay_1_where_that_is_enough() -> None:
-    found = sizes_from(nest((1, 128, 64)), {"N0": 1, "N1": 256})
-    assert {"N0": 1, "N1": 256, "N2": 63} in found
-    assert min(one["N1"] for one in found) == 256
-
-
-def test_a_loop_without_tiles_is_as_long_as_the_size_that_has_none() -> None:
-    program = nest((1, 128, 128))
-    many, few = ({"N0": size, "N1": 128, "N2": 128} for size in (64, 1))
-    points = {size["N0"]: estimated_points(program, size, tiles_only=True) for size in (many, few)}
-    assert points == {64: 64 * 128**2, 1: 128**2}
 
 
 TEXT = (
