@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.base.shown import pairs_text
+from eatss.base.text import bytes_text
 from eatss.measurement.energy_measurement import EnergyMeasurement, WindowEnergy
 from eatss.measurement.foreign import CardEnergy, Drawn, ProgramEnergy
 from eatss.measurement.measurement import (
@@ -33,7 +34,6 @@ from eatss.report.render import (
     NONE,
     RIGHT,
     apart,
-    bytes_amount,
     counted,
     equations,
     facts,
@@ -173,17 +173,13 @@ def _counters(measurements: Sequence[Measurement]) -> Table:
             cells += [(counter_words(c.name), _amount(c)) for c in kernel.counters]
             for title, text in cells:
                 rows.setdefault((kernel.kernel, title), [""] * len(several))[number] = text
-    kernels = list(dict.fromkeys(kernel for kernel, _ in rows))
-    lines = []
-    for name in kernels:
-        listed = [(title, *texts) for (kernel, title), texts in rows.items() if kernel == name]
-        lines += [("" if place else name, *line) for place, line in enumerate(listed)]
+    lines = ((*named, *texts) for named, texts in rows.items())
     return listing(("kernel", "!counter", *titles), lines, RIGHT)
 
 
 def _amount(counter: Counter) -> str:
     if counter.unit == "byte":
-        return bytes_amount(counter.value)
+        return bytes_text(int(counter.value))
     if counter.unit == "s":
         return f"{milliseconds(counter.value)} ms"
     if counter.unit == "%":

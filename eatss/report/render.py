@@ -206,15 +206,6 @@ def ratio_text(ratio: Ratio | None) -> str:
     return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def bytes_amount(value: float) -> str:
-    """Return bytes in the binary unit that suits."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1024:
-            return f"{figure(value, 3)} {unit}"
-        value /= 1024
-    return f"{figure(value, 3)} TiB"
-
-
 def with_prefix(value: float) -> str:
     """Return a count, with G, M or k behind it where it is large."""
     for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):

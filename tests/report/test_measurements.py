@@ -89,10 +89,10 @@ def test_counters_are_named_for_people_with_units() -> None:
     kernel = KernelCounters(kernel="gemm_k0", launches=3, counters=counters)
     lines = [line.split() for line in table(measured(counters=(kernel,))).splitlines()]
     assert ["gemm_k0", "launches", "3"] in lines
-    assert ["DRAM", "read", "512", "MiB"] in lines
-    assert ["warp", "instructions", "52.12", "G"] in lines
-    assert ["time", "when", "counted", "7.100", "ms"] in lines
-    assert ["other.sum", "12"] in lines
+    assert ["gemm_k0", "DRAM", "read", "512", "MiB"] in lines
+    assert ["gemm_k0", "warp", "instructions", "52.12", "G"] in lines
+    assert ["gemm_k0", "time", "when", "counted", "7.100", "ms"] in lines
+    assert ["gemm_k0", "other.sum", "12"] in lines
 
 
 def test_json_holds_everything_and_can_be_read_back() -> None:
