@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, closing
-from inspect import Parameter, signature
 from operator import index
 from pathlib import Path
 from pkgutil import resolve_name
@@ -256,26 +255,15 @@ def open_card(
 ) -> Card:
     """Return a new card of the class at an import path, ``package.module:name``.
 
-    ``nvcc`` is the path of an nvcc, which only a class of that keyword is told, and only if it is
-    given.
+    ``nvcc`` is the path of an nvcc, which the class is told only if it is given.
 
     Raises:
         InputError: there is no such card, or it cannot be used from here.
         LaunchError: the card does not answer.
     """
-    made = resolve_name(path)
-    named = {"nvcc": nvcc} if nvcc is not None and _takes(made, "nvcc") else {}
-    card: Card = made(device=device, compiler=compiler, **named)
+    named = {} if nvcc is None else {"nvcc": nvcc}
+    card: Card = resolve_name(path)(device=device, compiler=compiler, **named)
     return card
-
-
-def _takes(made: Any, keyword: str) -> bool:
-    """Return whether a class can be called with a keyword; not if it does not tell."""
-    try:
-        known = signature(made).parameters
-    except (TypeError, ValueError):
-        return False
-    return keyword in known or any(one.kind is Parameter.VAR_KEYWORD for one in known.values())
 
 
 Gpus: TypeAlias = int | str | Sequence[int | str]

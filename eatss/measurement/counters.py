@@ -45,6 +45,8 @@ METRICS = (
 
 _KERNEL = "Kernel Name"
 _BARE = re.compile(r"\s*(?:\w+\s+)?(\w+)\s*(?:[<(]|$)")
+
+
 _SCALES = {
     f"{letter}{unit}": (unit, scale)
     for unit in ("byte", "sector", "inst")
@@ -268,33 +270,15 @@ def _run(command: Sequence[str]) -> str:
     except OSError as error:
         raise CountersError(f"ncu does not start: {error.strerror or error}") from None
     text = f"{done.stdout}\n{done.stderr}"
-    for said, reason in _TROUBLE:
-        if any(words in text for words in said):
-            raise CountersError(reason)
+    if "ERR_NVGPUCTRPERM" in text:
+        raise CountersError(
+            "the driver lets only administrators read hardware counters (ERR_NVGPUCTRPERM); run "
+            "as root, or have the administrator set the option NVreg_RestrictProfilingToAdmin"
+            "Users=0 of the module nvidia (a container needs the capability SYS_ADMIN)"
+        )
     if done.returncode:
         raise CountersError(f"ncu ended with exit code {done.returncode}: {_tail(text)}")
     return done.stdout
-
-
-_TROUBLE = (
-    (
-        ("ERR_NVGPUCTRPERM",),
-        "the driver lets only administrators read hardware counters (ERR_NVGPUCTRPERM); run "
-        "as root, or have the administrator set the option NVreg_RestrictProfilingToAdmin"
-        "Users=0 of the module nvidia (a container needs the capability SYS_ADMIN)",
-    ),
-    (
-        ("driver resource was unavailable",),
-        "another tool holds the hardware counters (a profiler, or DCGM); end it, or pause "
-        "DCGM with: dcgmi profile --pause",
-    ),
-    (
-        ("LibraryNotLoaded", "InterceptorInjector"),
-        "ncu cannot attach to programs on this machine (a sandbox or a container withholds "
-        "what it needs); count on the host itself",
-    ),
-)
-"""What ncu is known to say, and what is wrong then and what to do."""
 
 
 def _tail(text: str) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import eatss.cards.environment as environment
-from eatss.base.diagnostics import Diagnostic, InternalError
 from eatss.cards.driver import DriverFacts, cards_verdict, driver_verdict, look
 from eatss.cards.environment import (
     Check,
@@ -78,25 +77,6 @@ def test_every_part_is_looked_at() -> None:
 def test_each_package_that_everybody_needs_is_looked_at() -> None:
     needed = {one.name for one in requirements() if not one.extra}
     assert NEEDED - {"Python", "GPU profiles", "kernels"} == needed
-
-
-def test_at_80_columns_a_command_to_copy_has_a_line_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    newer = DriverFacts(cuda=(12, 4), cuda_code=0, cuda_cards=1, devices=("/dev/nvidia0",))
-    monkeypatch.setattr(environment, "installed_cupy", lambda: {"cupy-cuda13x": "14.0.1"})
-    lines = printed(Examination(checks=card_checks(newer)), "table").splitlines()
-    command = next(line for line in lines if "pip uninstall" in line)
-    assert command.strip().startswith(
-        "pip uninstall -y cupy-cuda13x && pip install 'eatss[cuda12]'"
-    )
-    assert len(command) < 80
-
-
-def test_what_is_not_in_order_has_a_remedy() -> None:
-    for check in examine():
-        assert check.needed_for
-        assert bool(check.remedy) == (check.ok is not True)
 
 
 @pytest.mark.parametrize(
@@ -170,17 +150,6 @@ def test_without_gpu_libraries_the_gpu_checks_are_optional_and_say_why(
     assert checks["CuPy"].command == "pip install --force-reinstall cupy-cuda13x"
 
 
-def test_a_package_that_is_too_old_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = dict.fromkeys(("networkx",), "2.8")
-    real = importlib.metadata.version
-    monkeypatch.setattr(
-        importlib.metadata, "version", lambda name: versions.get(name) or real(name)
-    )
-    check = by_name()["networkx"]
-    assert (check.ok, check.found) == (False, "2.8, and eatss needs >=3.2,<4")
-    assert check.command == "pip install --force-reinstall 'networkx>=3.2,<4'"
-
-
 def test_without_any_command_on_the_path_the_tools_are_optional(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -193,20 +162,6 @@ def test_without_any_command_on_the_path_the_tools_are_optional(
         ("ppcg", "ppcg is not on the path"),
     ):
         assert (checks[name].ok, checks[name].found) == (None, found)
-
-
-def test_lost_data_folders_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(name: str) -> Path:
-        message = f"eatss is installed without its folder {name}"
-        raise InternalError(Diagnostic(code="EATSS-C018", message=message))
-
-    monkeypatch.setattr("eatss.cards.load.data_directory", lost)
-    monkeypatch.setattr("eatss.cards.environment.data_directory", lost)
-    checks = by_name()
-    for name, folder in (("GPU profiles", "gpu_profiles"), ("kernels", "kernels")):
-        assert checks[name].ok is False
-        assert checks[name].found == f"eatss is installed without its folder {folder}"
-        assert "install eatss again" in checks[name].remedy
 
 
 NAMED = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import tomllib
 from decimal import Decimal
 
 import pytest
@@ -13,7 +12,6 @@ from eatss.cards import (
     GpuProfile,
     list_profiles,
     load_profile,
-    profile_directory,
     profile_from_document,
     profile_to_document,
 )
@@ -176,19 +174,6 @@ def test_a_profile_survives_the_way_through_a_dictionary(profile: GpuProfile) ->
     assert hash(profile_from_document(document)) == hash(profile)
 
 
-@each_profile
-def test_the_dictionary_of_a_profile_has_the_shape_of_its_file(profile: GpuProfile) -> None:
-    path = profile_directory() / f"{profile.name}.toml"
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
-    document = profile_to_document(profile)
-    assert set(table) <= set(document)
-    assert {name: entry["source"] for name, entry in table["figures"].items()} == {
-        name: entry["source"] for name, entry in document["figures"].items()
-    }
-    assert table["sources"] == document["sources"]
-    assert table.get("notes", {}) == document["notes"]
-
-
 def test_no_two_cards_share_a_name() -> None:
     names = [name for profile in PROFILES for name in (profile.name, *profile.aliases)]
     clashes = [pair for pair in itertools.combinations(names, 2) if pair[0] == pair[1]]
@@ -209,9 +194,3 @@ def test_no_two_cards_share_a_name() -> None:
 )
 def test_a_card_is_found_by_alias_in_any_case(alias: str, name: str) -> None:
     assert load_profile(alias).name == name
-
-
-def test_every_name_and_alias_leads_to_its_own_card() -> None:
-    for profile in PROFILES:
-        for name in (profile.name, *profile.aliases):
-            assert load_profile(name.upper()) == profile

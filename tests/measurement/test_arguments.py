@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eatss.measurement import arguments
 from eatss.measurement.arguments import (
     ArgumentStore,
     ArrayKey,
@@ -60,18 +59,6 @@ def test_floating_point_data_lie_in_the_range_of_their_flavour(dtype: str) -> No
     dominant = filled(key(dtype=dtype, flavour="dominant"))
     assert np.diagonal(dominant).min() >= 100
     assert (dominant > 2).sum() == 40
-
-
-def test_integers_are_from_1_to_9() -> None:
-    assert set(np.unique(filled(key(dtype="i4")))) == set(range(1, 10))
-
-
-def test_data_do_not_depend_on_how_many_elements_are_made_in_one_go(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    whole = filled(key())
-    monkeypatch.setattr(arguments, "CHUNK", 128)
-    assert np.array_equal(filled(key()), whole)
 
 
 def test_scalars_are_of_the_type_they_are_passed_in() -> None:

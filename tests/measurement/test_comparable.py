@@ -12,7 +12,7 @@ from eatss.base.diagnostics import InputError
 from eatss.measurement import MeasureOptions, Variant
 from eatss.measurement.api import check_comparable, check_measurable, compare
 from eatss.program import save_program
-from eatss.report.measurement import render_comparison, render_measurements
+from eatss.report.measurement import render_comparison
 from tests.measurement.scripted_card import matmul
 from tests.report.measurements import measured, method
 
@@ -47,13 +47,6 @@ def test_programs_that_cannot_be_compared_are_refused_before_measuring(
     with pytest.raises(InputError, match=words) as caught:
         check_comparable([REJECTED, *variants], MeasureOptions())
     assert caught.value.code == "EATSS-E079"
-
-
-def test_alike_and_rejected_variants_may_be_compared(tmp_path: Path) -> None:
-    typed = program(tmp_path / "b", defines=("DATA_TYPE=double",))
-    variants = [program(tmp_path / "a"), typed, REJECTED]
-    check_comparable(variants, MeasureOptions(sizes={"N": 30}))
-    check_comparable([], MeasureOptions())
 
 
 def test_a_size_that_one_program_lacks_is_refused_before_measuring(tmp_path: Path) -> None:
@@ -91,10 +84,3 @@ def test_another_card_meter_or_data_is_noted_in_the_comparison() -> None:
     table = " ".join(render_comparison(found, "table").split())
     assert "not alike: '64' and '32' differ in their meter: nvidia-smi and" in table
     assert compare([base, measured("64")], "32").notes == ()
-
-
-def test_data_other_than_the_first_choice_is_told_with_the_method() -> None:
-    plain = render_measurements([measured(method=method(data="uniform"))], "table")
-    assert "data: " not in plain
-    odd = render_measurements([measured(method=method(data="offset"))], "table")
-    assert "data: random numbers in [1, 2)" in odd

@@ -18,9 +18,7 @@ from eatss.measurement.compile import (
     Toolchain,
     compile_program,
     find_toolchains,
-    first_errors,
     options_of,
-    usable_cache,
 )
 from eatss.program import Program, load_program
 
@@ -102,11 +100,6 @@ def test_an_error_says_who_refused_and_why_in_a_few_lines(tmp_path: Path) -> Non
     assert len(text.splitlines()) == 4
 
 
-def test_a_compiler_that_makes_nothing_is_told_so(tmp_path: Path) -> None:
-    with pytest.raises(CompileError, match=r"^nvcc 1\.0 says that all is well, and made no code$"):
-        compile_program((stand_in(tmp_path, "pass"),), lu(), SIZES, 90, cache=tmp_path / "cache")
-
-
 def test_a_compiler_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     body = "import subprocess; subprocess.run(['sleep', '60'])"
     with pytest.raises(CompileError, match=r"did not finish within 0.1 s"):
@@ -120,13 +113,6 @@ def test_what_one_compiler_refuses_the_next_one_may_take(tmp_path: Path) -> None
     taking = stand_in(tmp_path / "b", COUNTING)
     made = compile_program((refusing, taking), lu(), SIZES, 90, cache=tmp_path / "cache")
     assert made.toolchain.name == "nvcc"
-
-
-def test_lines_that_are_no_errors_are_left_out() -> None:
-    said = 'lu.cu(3): warning #1: odd\n\nlu.cu(7): error: identifier "x" is undefined\n  x = 1;\n'
-    assert first_errors(said) == 'lu.cu(7): error: identifier "x" is undefined'
-    assert first_errors("nvcc fatal   : bad arch\n") == "nvcc fatal   : bad arch"
-    assert first_errors("") == "it failed and said nothing"
 
 
 def test_no_compiler_is_a_sentence_and_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,46 +131,6 @@ def test_no_compiler_is_a_sentence_and_what_to_install(monkeypatch: pytest.Monke
     assert "cupy" in found.message
     assert "nvcc" in found.message
     assert found.hint is not None
-
-
-def test_nvcc_stands_in_where_nvrtc_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> str:
-        raise ImportError("No module named 'cupy'")
-
-    monkeypatch.setattr(nvrtc, "version", missing)
-    monkeypatch.setattr(compiling, "_nvcc", lambda named: NVCC)
-    assert find_toolchains("auto") == (NVCC,)
-    monkeypatch.setattr(nvrtc, "version", lambda: "13.0.88")
-    assert [found.name for found in find_toolchains("auto")] == ["nvrtc", "nvcc"]
-    assert [found.name for found in find_toolchains("nvrtc")] == ["nvrtc"]
-
-
-def test_a_cache_that_cannot_be_used_is_replaced_by_one_that_can(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    found = usable_cache(blocked / "cache")
-    assert found.problem() is None
-    assert found.folder != blocked / "cache"
-    assert usable_cache(tmp_path / "new") == Cache(tmp_path / "new")
-    monkeypatch.setenv("EATSS_CACHE_LIMIT", "0")
-    assert usable_cache() == found
-    monkeypatch.setenv("EATSS_CACHE_DIR", str(tmp_path / "users"))
-    monkeypatch.setenv("EATSS_CACHE_LIMIT", "1M")
-    assert usable_cache() == Cache(tmp_path / "users", 1 << 20)
-
-
-def test_code_that_was_damaged_on_disk_is_compiled_anew(tmp_path: Path) -> None:
-    compiler = stand_in(tmp_path, COUNTING.replace('" ".join(sys.argv[1:]).encode()', "b'code'"))
-    made = compile_program((compiler,), lu(), SIZES, 90, cache=tmp_path / "cache")
-    code = made.path.read_bytes()
-    (kept,) = (tmp_path / "cache" / "cubin").iterdir()
-    kept.write_bytes(kept.read_bytes()[:-1] + b"!")
-    made.path.write_bytes(b"another")  # what this process made is not what it takes
-    again = compile_program((compiler,), lu(), SIZES, 90, cache=tmp_path / "cache")
-    assert again.path.read_bytes() == code
-    assert (tmp_path / "count").read_text() == "xx"
 
 
 @pytest.mark.parametrize("size", [0, 8, 64, 1000])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,16 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eatss.base.codec import decode, encode
-from eatss.base.diagnostics import Diagnostic, EatssError, InternalError, input_error
 from eatss.measurement import correctness
-from eatss.measurement.card import CompileError, LaunchError, NotComparedError, WrongResultError
+from eatss.measurement.card import NotComparedError
 from eatss.measurement.compile import CompileTarget, Toolchain
 from eatss.measurement.correctness import (
     CupyMachine,
     compare_with_original,
     reduced_sizes,
-    verdict,
 )
 from eatss.program import Program, load_program
 from eatss.verify import SizeResult, Status, Verification, verify
@@ -56,11 +52,6 @@ def verification(*results: tuple[Status, str]) -> Verification:
     )
 
 
-def test_what_another_process_needs_survives_as_text(tmp_path: Path) -> None:
-    document = json.loads(json.dumps(encode(target(tmp_path))))
-    assert decode(CompileTarget, document) == target(tmp_path)
-
-
 @pytest.mark.parametrize("name", ["gemm", "jacobi-2d", "lu", "trisolv"])
 def test_sizes_are_few_and_give_whole_and_partial_tiles(name: str) -> None:
     program = load_program(PROGRAMS / name)
@@ -80,63 +71,6 @@ def test_fixed_sizes_that_are_too_large_are_a_reason_not_to_compare(
     assert reduced_sizes(program) == ()
     with pytest.raises(NotComparedError, match="so large that the original takes too long"):
         compare_with_original(program, LU, 0, 1.0, target(tmp_path))
-
-
-def test_success_names_the_sizes() -> None:
-    assert verdict(verification(("ok", ""), ("ok", ""))) == "the original C at N=10; N=11"
-
-
-@pytest.mark.parametrize(
-    ("status", "error"),
-    [
-        ("wrong result", WrongResultError),
-        ("out of bounds", WrongResultError),
-        ("compile error", CompileError),
-        ("launch error", LaunchError),
-        ("crash", LaunchError),
-    ],
-)
-def test_a_failure_is_raised_with_the_sizes(status: Status, error: type[Exception]) -> None:
-    with pytest.raises(error, match=r"at N=11: A\[3\] is 1"):
-        verdict(verification(("ok", ""), (status, "A[3] is 1")))
-
-
-def test_a_hang_is_told_from_other_failures() -> None:
-    with pytest.raises(LaunchError, match="took longer") as caught:
-        verdict(verification(("timeout", "took longer than 60 s")))
-    assert caught.value.status == "timeout"
-    with pytest.raises(LaunchError) as caught:
-        verdict(verification(("crash", "was ended by signal SIGSEGV")))
-    assert caught.value.status == "launch error"
-
-
-@pytest.mark.parametrize(
-    ("refusal", "words"),
-    [
-        (
-            input_error("EATSS-V010", "the compiler 'gcc' is not on the path"),
-            "the compiler 'gcc' is not on the path",
-        ),
-        (
-            InternalError(Diagnostic(code="EATSS-V900", message="the verifying process ended")),
-            "the verifying process ended",
-        ),
-    ],
-)
-def test_an_original_that_cannot_be_compared_with_is_a_sentence(
-    refusal: EatssError, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def refuse(*_: Any, **__: Any) -> Verification:
-        raise refusal
-
-    def no_code(*_: Any, **__: Any) -> Path:
-        raise CompileError("not here")
-
-    monkeypatch.setattr(correctness, "verify", refuse)
-    monkeypatch.setattr(CompileTarget, "compile", no_code)
-    with pytest.raises(NotComparedError) as caught:
-        compare_with_original(load_program(LU), LU, 0, 1.0, target(tmp_path))
-    assert str(caught.value) == words
 
 
 def divide_row(n: int) -> Callable[..., None]:
@@ -211,13 +145,6 @@ def test_the_machine_gives_blocks_counters_that_are_zero(tmp_path: Path) -> None
         )
         assert (launched.code, launched.status) == (0, "ok")
     assert seen == [(True, False)] * 2
-
-
-def test_the_machine_refuses_sizes_as_the_launcher_does() -> None:
-    entry = load_program(LU).entries[0]
-    buffers = make_buffers(entry, {"N": 8}, "uniform", 0)
-    machine = CupyMachine(FakeCupy({}), load_program(LU), {"N": 50000}, Path())
-    assert machine.launch(entry, buffers, backward=False).code == -2
 
 
 def test_the_machine_tells_a_crash() -> None:

@@ -137,11 +137,6 @@ def test_places_are_right_however_much_is_looked_at_in_one_go(
     assert difference(np, "C", mine, data(), 10).message.startswith("C[29][39]")
 
 
-def test_a_single_cell_has_no_place() -> None:
-    found = difference(np, "s", np.asarray(1.0), np.asarray(2.0), 10)
-    assert found.message.startswith("s is 1.0, the reference has 2.0")
-
-
 def counted(operations: tuple[OperationCount, ...] | None) -> Program:
     """Return a program on N x N elements with these operations."""
     program = load_program(PROGRAMS / "lu")

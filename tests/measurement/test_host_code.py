@@ -9,9 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 
-from eatss.measurement.card import LaunchError
 from eatss.measurement.compile import HostCode
 from eatss.program import load_program
 
@@ -56,24 +54,3 @@ def test_a_run_passes_every_argument_in_its_place(tmp_path: Path) -> None:
     }
     compiled(tmp_path, SIZES).run([bound], SIZES, 0)
     np.testing.assert_allclose(c, expected, rtol=1e-13)
-
-
-def test_sizes_that_a_launcher_refuses_are_told_in_its_words(tmp_path: Path) -> None:
-    sizes = {**SIZES, "NI": 1 << 30}
-    nothing = DeviceArray(np.zeros(1))
-    bound = {
-        "A": nothing,
-        "B": nothing,
-        "C": nothing,
-        "alpha": np.float64(1),
-        "beta": np.float64(1),
-    }
-    with pytest.raises(LaunchError, match=r"refuses these sizes: .*NI"):
-        compiled(tmp_path, sizes).run([bound], sizes, 0)
-
-
-def test_a_library_that_does_not_load_is_a_launch_error(tmp_path: Path) -> None:
-    broken = tmp_path / "broken.so"
-    broken.write_text("no library")
-    with pytest.raises(LaunchError, match="does not load"):
-        HostCode(load_program(PROGRAMS / "gemm"), broken)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eatss.measurement import Measurement, MeasureOptions, measure_variants
-from eatss.measurement.assemble import missing_device_fields
-from eatss.measurement.card import LaunchError, NotComparedError
+from eatss.measurement.card import NotComparedError
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.meter import Meter
 from eatss.program import Program
@@ -75,18 +74,6 @@ def reasons(found: Measurement) -> dict[str, str]:
     return {gap.what: gap.reason for gap in found.missing}
 
 
-def test_why_a_better_meter_was_not_used_stays_with_the_measurement(folders: Folders) -> None:
-    found = measured(folders, Telling(script=CardScript(meters=("power",))))
-    assert found.energy_j is not None
-    assert GAP in found.missing
-
-
-def test_without_any_meter_the_reasons_of_each_are_told(folders: Folders) -> None:
-    found = measured(folders, Silent(script=CardScript()))
-    assert found.energy_j is None
-    assert reasons(found)["energy_j"].endswith("energy by counter: this card does not offer it")
-
-
 def test_what_the_driver_does_not_tell_of_the_card_is_missing(folders: Folders) -> None:
     missing = reasons(measured(folders, Silent(script=CardScript())))
     assert missing["device.driver"] == "the driver does not tell"
@@ -94,14 +81,6 @@ def test_what_the_driver_does_not_tell_of_the_card_is_missing(folders: Folders) 
     assert "windows.sm_clock_mhz" in missing
     assert "windows.throttle" in missing
     assert "windows.temperature_c" not in missing
-
-
-def test_a_card_that_tells_everything_has_no_gaps() -> None:
-    full = DeviceInfo(
-        name="x", uuid="GPU-0", compute_capability=90, driver="1", toolkit="13", power_limit_w=700.0
-    )
-    assert list(missing_device_fields(full)) == []
-    assert list(missing_device_fields(None)) == []
 
 
 def test_a_program_that_cannot_be_compared_says_why_and_is_not_called_checked(
@@ -114,19 +93,3 @@ def test_a_program_that_cannot_be_compared_says_why_and_is_not_called_checked(
     assert found.method.checked == ()
     said = reasons(found)["comparison with the original"]
     assert said == "the compiler 'gcc' is not on the path"
-
-
-def test_a_check_that_hangs_is_a_timeout(folders: Folders) -> None:
-    card = Telling(script=CardScript())
-    card.outcome = LaunchError("at N=37: took longer than 60 s", timed_out=True)
-    assert measured(folders, card).status == "timeout"
-    card = Telling(script=CardScript())
-    card.outcome = LaunchError("at N=37: too many resources")
-    (folders.root / "again").mkdir()
-    assert measured(Folders(folders.root / "again"), card).status == "launch error"
-
-
-def test_the_kind_of_data_is_recorded(folders: Folders) -> None:
-    card = Telling(script=CardScript())
-    card.flavour = "dominant"
-    assert measured(folders, card).method.data == "dominant"

@@ -113,18 +113,6 @@ def test_what_a_vanished_card_told_before_is_kept(
     )
 
 
-def test_a_card_that_kills_every_worker_is_given_up(
-    folders: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SCRIPTED_CARD", str(folders.card(gone="crashes")))
-    found = measured([folders.variant("a"), folders.variant("b")])
-    for measurement in found.values():
-        assert measurement.status == "launch error"
-        assert measurement.reason == (
-            "the card vanished: the measuring process ended with exit code 9"
-        )
-
-
 def test_an_interrupt_keeps_what_is_done(folders: Folders) -> None:
     def interrupt(progress: Progress) -> None:
         if progress.windows_done == 3:

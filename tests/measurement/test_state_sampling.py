@@ -3,8 +3,6 @@ from __future__ import annotations
 import threading
 import time
 
-import pytest
-
 from eatss.measurement.cupy_card import other_processes
 from eatss.measurement.measurement import CardState, LoadState
 from eatss.measurement.metering import load_state, sampled_states
@@ -25,28 +23,6 @@ def test_a_card_is_looked_at_while_a_block_runs_and_no_longer() -> None:
     assert threading.current_thread() not in looks
     assert not any(thread.is_alive() for thread in looks)
     assert seen[0].sm_clock_mhz == 1001
-
-
-def test_a_look_that_ends_after_the_block_is_left_out() -> None:
-    begun = threading.Event()
-    ended = threading.Event()
-
-    def state() -> CardState:
-        begun.set()
-        ended.wait(0.05)
-        return CardState()
-
-    with sampled_states(state, 0.001) as seen:
-        begun.wait(1)
-    assert list(seen) == []
-
-
-def test_a_fault_of_looking_is_raised_where_the_block_ends() -> None:
-    def state() -> CardState:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError), sampled_states(state, 0.001):
-        time.sleep(0.05)
 
 
 def test_what_was_seen_is_told_as_one() -> None:

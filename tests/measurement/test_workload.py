@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,12 @@ import pytest
 
 from eatss.measurement import compile as kernels
 from eatss.measurement.arguments import ArgumentStore, CardMemory
-from eatss.measurement.card import LaunchError, Workload
+from eatss.measurement.card import LaunchError
 from eatss.measurement.compile import Compiled, CompileTarget, Toolchain
 from eatss.measurement.workload import CupyWorkload
-from eatss.program import Constant, HostLoop, Program, load_program
+from eatss.program import Program, load_program
 from eatss.program.plan import RoundedSums
-from tests.measurement.fake_cupy import CudaError, FakeCupy, FakeStream, KernelBody
+from tests.measurement.fake_cupy import CudaError, FakeCupy, KernelBody
 from tests.measurement.streamed import BLOCKS, no_zeros, streamed_program
 
 LU = Path(__file__).parent / "programs" / "lu"
@@ -78,13 +77,6 @@ def array_of(workload: CupyWorkload) -> Any:
     return workload.keep().arrays[0][1]
 
 
-def test_it_is_a_workload() -> None:
-    _, lu = made()
-    workload: Workload = lu
-    assert workload.compiler == "nvrtc"
-    assert workload.overwrites_inputs
-
-
 def test_a_run_after_reset_computes_what_the_program_does() -> None:
     _, lu = made()
     lu.reset()
@@ -93,16 +85,6 @@ def test_a_run_after_reset_computes_what_the_program_does() -> None:
     after = array_of(lu)
     lower, upper = np.tril(after), np.triu(after, 1) + np.eye(N)
     assert np.allclose(lower @ upper, before)
-
-
-def test_reset_gives_the_same_data_again() -> None:
-    _, lu = made()
-    lu.reset()
-    before = array_of(lu)
-    lu.run(3)
-    assert not np.array_equal(array_of(lu), before)
-    lu.reset()
-    assert np.array_equal(array_of(lu), before)
 
 
 def test_restoring_before_each_run_makes_every_run_the_same() -> None:
@@ -114,40 +96,6 @@ def test_restoring_before_each_run_makes_every_run_the_same() -> None:
     assert np.array_equal(array_of(lu), once)
     lu.timed(300, restoring=True)
     assert np.array_equal(array_of(lu), once)
-
-
-def test_restoring_is_replayed_many_times_at_once_and_not_one_copy_after_another() -> None:
-    cupy, lu = made()
-    cupy.copy_s = 2**-17
-    lu.reset()
-    before = array_of(lu)
-    lu.run(1)
-    cupy.graph_launches.clear()
-    begin_s = cupy.clock_s
-    lu.restore(1000)
-    assert np.array_equal(array_of(lu), before)
-    assert cupy.clock_s - begin_s == pytest.approx(1000 * 2**-17)
-    assert cupy.graph_launches == [655] + [1] * 345
-
-
-def test_short_runs_are_replayed_several_at_a_time_and_none_is_lost() -> None:
-    cupy, lu = made(first=nothing, second=nothing, launch_s=2**-17)
-    lu.reset()
-    launches = 2 * (N - 1)
-    cupy.launched.clear()
-    cupy.graph_launches.clear()
-    lu.run(123)
-    assert len(cupy.launched) == 123 * launches
-    assert cupy.graph_launches == [65 * launches] + [launches] * 58
-    assert lu.launched_by == "graph"
-
-
-def test_long_runs_are_replayed_one_at_a_time() -> None:
-    cupy, lu = made(first=nothing, second=nothing, launch_s=1.0)
-    lu.reset()
-    cupy.graph_launches.clear()
-    lu.run(3)
-    assert cupy.graph_launches == [2 * (N - 1)] * 3
 
 
 def test_a_run_of_many_launches_is_several_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,22 +119,6 @@ def test_a_run_of_too_many_launches_is_launched_one_by_one(
     lu.run(2)
     assert lu.launched_by == "stream"
     assert cupy.graph_launches == []
-    assert len(cupy.launched) == 4 * (N - 1)
-
-
-def test_a_run_whose_graphs_do_not_fit_is_launched_one_by_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse(stream: FakeStream) -> None:
-        stream.give_up()
-        raise CudaError("cudaErrorMemoryAllocation: out of memory", 2)
-
-    monkeypatch.setattr(FakeStream, "end_capture", refuse)
-    cupy, lu = made(first=nothing, second=nothing)
-    lu.reset()
-    cupy.launched.clear()
-    lu.run(2)
-    assert lu.launched_by == "stream"
     assert len(cupy.launched) == 4 * (N - 1)
 
 
@@ -237,39 +169,6 @@ def test_a_reference_that_rounds_more_may_differ_by_as_much() -> None:
         kept.arrays[0][1][...] *= 1.001
         second.reset()
         assert second.difference(kept).equal is alike
-
-
-def test_data_that_break_least_are_taken_where_all_break() -> None:
-    def breaks(k: np.int32, a: Any) -> None:
-        a[0, : 1 if a[1, 1] >= 2 else 3] = np.inf
-
-    _, lu = made(first=breaks, second=nothing)
-    lu.reset()
-    assert lu.flavour == "dominant"
-    lu.run()
-    assert "1 of 36 elements of A are infinite or NaN" in lu.drifted()
-
-
-def test_values_that_fade_under_repetition_are_seen() -> None:
-    def shrink(k: np.int32, a: Any) -> None:
-        a *= 1e-20
-
-    _, lu = made(first=shrink, second=nothing)
-    lu.reset()
-    lu.run(1)
-    assert lu.drifted() == ""
-    lu.run(5)
-    assert "36 of 36 elements of A are zero or denormal, 0 were after one run" in lu.drifted()
-
-
-def test_zeros_that_one_run_leaves_are_no_drift() -> None:
-    def clear(k: np.int32, a: Any) -> None:
-        a[0, :] = 0
-
-    _, lu = made(first=clear, second=nothing)
-    lu.reset()
-    lu.run(5)
-    assert lu.drifted() == ""
 
 
 def test_results_of_another_variant_are_compared_and_the_place_is_named() -> None:
@@ -325,17 +224,6 @@ def test_a_difference_is_held_against_what_the_program_makes_of_a_last_bit(
     assert "last bit" in lu.magnified(found) or not explained
 
 
-def test_other_data_are_not_compared() -> None:
-    cupy = FakeCupy({"kernel_lu_k0": nothing, "kernel_lu_k1": nothing})
-    memory = memory_with(cupy)
-    lu, other = loaded(memory), loaded(memory, seed=1)
-    lu.reset()
-    other.reset()
-    found = lu.difference(other.keep())
-    assert not found.equal
-    assert "no A of this shape" in found.message
-
-
 def test_variants_share_memory_and_the_last_one_frees_it() -> None:
     cupy = FakeCupy({"kernel_lu_k0": nothing, "kernel_lu_k1": nothing})
     memory = memory_with(cupy)
@@ -347,13 +235,6 @@ def test_variants_share_memory_and_the_last_one_frees_it() -> None:
     assert memory.store.bytes() == 0
 
 
-def test_sizes_that_the_launcher_refuses_are_a_launch_error() -> None:
-    cupy = FakeCupy({})
-    with pytest.raises(LaunchError, match="less than 2\\^31 elements") as caught:
-        loaded(memory_with(cupy), n=50000)
-    assert not caught.value.lost
-
-
 def test_arguments_that_do_not_fit_are_a_launch_error_with_sizes() -> None:
     cupy = FakeCupy({})
     cupy.memory_bytes = 10**9
@@ -362,22 +243,6 @@ def test_arguments_that_do_not_fit_are_a_launch_error_with_sizes() -> None:
         loaded(memory, n=20000)
     assert not caught.value.lost
     assert memory.store.bytes() == 0
-
-
-def test_a_block_that_the_card_has_no_registers_for_is_a_launch_error() -> None:
-    cupy = FakeCupy({})
-    kernel = cupy.RawModule(path="").get_function("kernel_lu_k1")
-    kernel.max_threads_per_block = prod(lu_program().kernels[1].block) - 32
-    with pytest.raises(LaunchError, match="kernel_lu_k1 takes 32 registers"):
-        loaded(memory_with(cupy))
-
-
-def test_dynamic_shared_memory_is_opted_in() -> None:
-    cupy = FakeCupy({"kernel_lu_k0": nothing, "kernel_lu_k1": nothing})
-    program = lu_program()
-    large = replace(program.kernels[1], dynamic_shared=True, shared_bytes=100_000)
-    loaded(memory_with(cupy), replace(program, kernels=(program.kernels[0], large)))
-    assert cupy.kernels["kernel_lu_k1"].max_dynamic_shared_size_bytes == 100_000
 
 
 def failing(code: int) -> Callable[..., None]:
@@ -393,17 +258,6 @@ def test_errors_of_kernels_say_whether_the_card_is_lost(code: int, lost: bool) -
     with pytest.raises(LaunchError, match="running lu: cudaErrorIllegalAddress") as caught:
         lu.reset()
     assert caught.value.lost is lost
-
-
-def test_a_program_that_launches_nothing_runs_in_no_time() -> None:
-    cupy = FakeCupy({})
-    program = lu_program()
-    none = HostLoop(counter="k", lower=Constant(1), upper=Constant(0), step=1, body=())
-    idle = replace(program, entries=(replace(program.entries[0], body=(none,)),))
-    workload = loaded(memory_with(cupy), idle)
-    workload.reset()
-    workload.run(3)
-    assert workload.timed(2) == 0
 
 
 def test_counters_that_blocks_meet_at_are_zero_when_a_workload_is_made(tmp_path: Path) -> None:

@@ -57,29 +57,6 @@ def test_peaks_of_the_h200_are_what_its_calibration_multiplies_to() -> None:
     assert machine.power_limit_w == H200.tdp_w
 
 
-def test_a_flop_is_a_64th_of_a_warp_s_multiply_add() -> None:
-    assert H200.calibration is not None
-    for width in WIDTHS:
-        price = H200.calibration.value(f"{width}_pj")
-        assert price is not None
-        assert roofline_of(H200, width).flop_j == pytest.approx(price / 64 * 1e-12)
-
-
-def test_a_byte_pays_its_way_through_l2_and_l1() -> None:
-    assert H200.calibration is not None
-    value = {name: one.value for name, one in H200.calibration.coefficients}
-    way = value["dram_read_byte_pj"] + value["l2_byte_pj"] + value["l1_wavefront_pj"] / 128
-    assert roofline_of(H200, "fp32").byte_j == pytest.approx(way * 1e-12)
-
-
-@pytest.mark.parametrize("name", ["a100-80gb", "l40s", "orin", "t4", "v100", "b200"])
-@pytest.mark.parametrize("width", WIDTHS)
-def test_cards_without_a_calibration_have_a_scaled_machine(name: str, width: Width) -> None:
-    machine = roofline_of(load_profile(name), width)
-    assert machine.power_limit_w is not None
-    assert machine.power_limit_w > machine.constant_w > 0
-
-
 def test_a_profile_whose_coefficients_make_no_machine_is_refused() -> None:
     with pytest.raises(InputError, match="constant_w") as caught:
         roofline_of(replace(H200, tdp_w=100.0), "fp64")
@@ -95,16 +72,6 @@ def test_power_exceeds_the_limit_exactly_within_the_capped_range(limit_w: float)
         assert not over.any()
     else:
         assert (over == ((found[0] < INTENSITIES) & (found[1] > INTENSITIES))).all()
-
-
-def test_without_a_limit_nothing_is_capped() -> None:
-    assert capped_range(UNLIMITED) is None
-    lowered = PowerLimitedRoofline(
-        machine=UNLIMITED, memory_byte_j=4e-10, voltage_floor=0.3, overlap=ENTIRE
-    )
-    assert (lowered.clock(INTENSITIES) == 1).all()
-    assert lowered.time_s(2.0, INTENSITIES) == pytest.approx(UNLIMITED.time_s(2.0, INTENSITIES))
-    assert lowered.energy_j(2.0, INTENSITIES) == pytest.approx(UNLIMITED.energy_j(2.0, INTENSITIES))
 
 
 def test_lower_clocks_keep_to_the_limit_in_less_time_and_energy_than_a_full_clock() -> None:
@@ -213,13 +180,6 @@ def test_a_measurement_that_cannot_be_placed_says_why(
     with pytest.raises(InputError, match=words) as caught:
         roofline_points_of(saved(tmp_path, {"measurements": [document]}), H200)
     assert caught.value.diagnostics[0].code == code
-
-
-@pytest.mark.parametrize("document", [[], {}, {"measurements": []}, {"measurements": 3}, "text"])
-def test_other_json_is_no_measurement(tmp_path: Path, document: Any) -> None:
-    with pytest.raises(InputError) as caught:
-        roofline_points_of(saved(tmp_path, document), H200)
-    assert caught.value.diagnostics[0].code == "EATSS-B031"
 
 
 def test_specified_throughput_is_the_guide_s() -> None:

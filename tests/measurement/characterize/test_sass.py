@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from eatss.cards import load_profile
-from eatss.measurement.characterize import benchmark as sass
 from eatss.measurement.characterize.benchmark import (
     Benchmark,
     Buffer,
-    MachineCode,
     disassembled,
     find_disassembler,
     machine_code,
@@ -123,37 +121,10 @@ def test_the_longest_loop_that_holds_no_other_is_read() -> None:
     assert code.instructions == sum(INNER.values()) == 9
 
 
-def test_opcodes_stand_in_order_of_their_number_then_of_their_name() -> None:
-    assert machine_code(TEXT, "timed").opcodes[:3] == (("FFMA", 2), ("BRA", 1), ("BRA.U", 1))
-
-
-def test_functions_are_told_apart() -> None:
-    assert dict(machine_code(TEXT, "other").opcodes) == {"DADD": 8, "BRA": 1}
-
-
 def test_a_kernel_without_a_loop_counts_as_one() -> None:
     code = machine_code(TEXT, "straight")
     assert dict(code.opcodes) == {"LDC": 1, "FMUL": 2, "BRA": 1, "EXIT": 1}
     assert code.instructions == 5
-
-
-def test_the_jump_to_itself_at_the_end_of_a_function_is_no_match_for_a_loop() -> None:
-    assert machine_code(TEXT, "other").instructions == 9
-
-
-@pytest.mark.parametrize("kernel", ["time", "timed2", "text.timed", ""])
-def test_a_kernel_that_is_not_there_has_no_code(kernel: str) -> None:
-    assert machine_code(TEXT, kernel) == MachineCode(opcodes=(), instructions=0)
-
-
-def test_forms_match_whole_opcodes() -> None:
-    code = machine_code(TEXT, "timed")
-    assert code.count("FFMA") == 2
-    assert code.count(r"FFMA(\.FTZ)?") == 3
-    assert code.count("F") == 0
-    assert code.count(r"LDG\.E") == 0
-    assert code.count(r"LDG\.E\.128|LDS") == 2
-    assert code.count(".*") == code.instructions
 
 
 def test_what_lacks_is_named_with_both_numbers() -> None:
@@ -166,45 +137,6 @@ def test_what_lacks_is_named_with_both_numbers() -> None:
         "2 instead of 3 instructions FFMA",
         "1 instead of 0 instructions LDS",
     )
-
-
-def executable(place: Path) -> Path:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text("#!/bin/sh\n")
-    place.chmod(0o755)
-    return place
-
-
-def test_the_disassembler_is_that_of_path_before_that_of_the_toolkit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    on_path = executable(tmp_path / "path" / "nvdisasm")
-    of_toolkit = executable(tmp_path / "cuda" / "bin" / "nvdisasm")
-    monkeypatch.delenv("CUDA_PATH", raising=False)
-    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
-    monkeypatch.setenv("PATH", str(on_path.parent))
-    assert find_disassembler() == on_path
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert find_disassembler() == of_toolkit
-    of_toolkit.chmod(0o644)
-    assert find_disassembler() != of_toolkit
-
-
-def test_a_disassembler_that_fails_or_hangs_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tool = executable(tmp_path / "nvdisasm")
-    tool.write_text("#!/bin/sh\necho $1 $2\n")
-    assert disassembled(tool, Path("x.cubin")) == "-c x.cubin\n"
-    tool.write_text("#!/bin/sh\nexit 3\n")
-    with pytest.raises(subprocess.CalledProcessError):
-        disassembled(tool, Path("x.cubin"))
-    tool.write_text("#!/bin/sh\nexec sleep 60\n")
-    monkeypatch.setattr(sass, "_LIMIT_S", 0.1)
-    with pytest.raises(subprocess.TimeoutExpired):
-        disassembled(tool, Path("x.cubin"))
-    with pytest.raises(OSError, match="nowhere"):
-        disassembled(tmp_path / "nowhere", Path("x.cubin"))
 
 
 def tools() -> tuple[str, Path]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
-from typing import TypeAlias, get_args
+from typing import TypeAlias
 
 import pytest
 
@@ -19,7 +19,6 @@ from eatss.cards import list_profiles, load_profile
 from eatss.measurement.characterize.bench import MOST_SMS
 from eatss.measurement.characterize.benchmark import Argument, Benchmark, Buffer, Group, Result
 from eatss.measurement.characterize.fit import GROUPS, PRICES, amounts_of
-from eatss.measurement.characterize.latency import LAUNCHES, PATTERNS
 from eatss.measurement.characterize.roofline_points import STEPS
 from eatss.measurement.characterize.run import MOST_REPEATS, Chip
 from eatss.measurement.characterize.run import suite as made
@@ -53,43 +52,6 @@ def parameters(group: Group, name: str) -> list[float]:
 
 
 @pytest.mark.parametrize("chip", CHIPS)
-def test_names_are_unique_and_groups_known(chip: Chip) -> None:
-    every = suite(chip)
-    assert len({one.name for one in every}) == len(every)
-    assert {one.group for one in every} <= set(get_args(Group))
-    assert {one.group for one in every} >= set(get_args(Group)) - {"tensor"}
-    assert ("tensor" in {one.group for one in every}) == (chip.capability >= 80)
-
-
-@pytest.mark.parametrize("chip", CHIPS)
-def test_whatever_has_a_window_does_some_work(chip: Chip) -> None:
-    for one in suite(chip):
-        if one.window_s is None:
-            assert one.group in ("latency", "launch")
-        elif one.group == "idle":
-            assert (one.operations, one.loops) == (0, 0)
-        else:
-            assert one.window_s > 0
-            no_flops = one.parameters.get("flops_per_byte") == 0
-            assert one.operations > 0 or no_flops, one.name
-            assert one.loops > 0, one.name
-            assert one.expected, one.name
-
-
-@pytest.mark.parametrize("chip", CHIPS)
-def test_launches_are_ones_that_every_card_takes(chip: Chip) -> None:
-    for one in suite(chip):
-        assert one.blocks > 0, one.name
-        assert 32 <= one.threads <= 1024, one.name
-        assert one.threads % 32 == 0, one.name
-        assert one.shared_bytes <= 48 * KIB, one.name
-        assert f" {one.kernel}(" in one.text.replace("\n", " "), one.name
-        for buffer in one.arguments:
-            if isinstance(buffer, Buffer):
-                assert 0 < buffer.size_bytes <= 1.01 * GIB, one.name
-
-
-@pytest.mark.parametrize("chip", CHIPS)
 def test_loops_hold_as_many_operations_as_the_machine_code_is_to_have(chip: Chip) -> None:
     """Operations are of threads in arithmetic and intensity, of warps elsewhere."""
     for one in suite(chip):
@@ -99,20 +61,6 @@ def test_loops_hold_as_many_operations_as_the_machine_code_is_to_have(chip: Chip
         each = 32 if one.group in ("arithmetic", "intensity") else 1
         if one.operations:
             assert one.operations <= one.loops * counted * each * (1 + 1e-9), one.name
-
-
-def test_fp64_tensor_products_have_the_largest_shape_of_a_card() -> None:
-    shapes = {
-        capability: [
-            next(iter(one.expected))
-            for one in of("tensor", replace(H200, capability=capability))
-            if one.name == "fp64 mma"
-        ]
-        for capability in CAPABILITIES
-    }
-    assert shapes[75] == []
-    assert shapes[80] == shapes[86] == shapes[89] == [r"DMMA\.884|DMMA\.8x8x4"]
-    assert shapes[90] == [r"DMMA\.16816|DMMA\.16x8x16"]
 
 
 def test_the_suite_exercises_every_price_of_the_fit() -> None:
@@ -145,14 +93,6 @@ def _result(one: Benchmark, opcodes: tuple[tuple[str, int], ...]) -> Result:
 # the curves
 
 
-def test_bank_conflicts_run_from_0_to_31() -> None:
-    assert parameters("bank conflicts", "conflicts") == list(range(32))
-    for n, one in enumerate(of("bank conflicts")):
-        amounts = one.amounts
-        assert amounts["shared_wavefronts"] == (n + 1) * one.operations
-        assert n in one.arguments
-
-
 @pytest.mark.parametrize("conflicts", range(32))
 def test_a_store_has_as_many_conflicts_as_it_says(conflicts: int) -> None:
     """By the index of the kernel: lanes on the busiest bank, no two of them in one word."""
@@ -162,31 +102,6 @@ def test_a_store_has_as_many_conflicts_as_it_says(conflicts: int) -> None:
     assert len(set(words)) == 32
     banks = [word % 32 for word in words]
     assert max(map(banks.count, banks)) == rows
-
-
-def test_strides_double_from_1_byte_to_256_kib() -> None:
-    assert parameters("stride", "stride_bytes") == [1 << power for power in range(19)]
-    assert parameters("stride", "stride_bytes")[-1] == 256 * KIB
-
-
-def test_coalescing_has_1_to_32_lanes_side_by_side() -> None:
-    assert parameters("coalescing", "side") == [1, 2, 4, 8, 16, 32]
-    assert parameters("coalescing", "lines") == [32, 16, 8, 4, 2, 1]
-
-
-def test_block_sizes_run_from_32_to_1024_by_32_for_six_patterns() -> None:
-    assert len(PATTERNS) == 6
-    for pattern in PATTERNS:
-        sizes = [one.threads for one in of("block size") if one.name.startswith(pattern.name)]
-        assert sizes == list(range(32, 1025, 32))
-    for one in of("block size"):
-        assert one.parameters == {"threads": one.threads}
-        assert one.blocks * one.threads >= 1 << 20
-        assert (one.blocks - 1) * one.threads < 1 << 20
-
-
-def test_accesses_have_1_to_16_bytes() -> None:
-    assert parameters("access size", "bytes") == [1, 2, 4, 8, 16]
 
 
 def test_intensities_run_from_far_below_to_far_above_balance_on_the_h200() -> None:
@@ -207,13 +122,6 @@ def test_intensities_run_from_far_below_to_far_above_balance_on_the_h200() -> No
         assert all(a < b for a, b in pairwise(points))
         assert points[1] < 0.3 * balance
         assert points[-1] > 4 * balance
-
-
-def test_only_block_sizes_tell_their_occupancy_and_only_latencies_their_cycles() -> None:
-    for one in suite(H200):
-        assert ("activity" in one.arguments) == (one.group == "block size")
-        assert one.reports_cycles == (one.group == "latency")
-        assert (one.repeats == LAUNCHES) == (one.group == "launch")
 
 
 # intervals
@@ -273,15 +181,6 @@ def last_of(first: Span, bound: int, step: int) -> int:
     """Return the largest ``i + n step`` below ``bound`` for an ``i`` of ``first``."""
     over = (bound - 1 - first.low) % step
     return bound - 1 - max(0, over - (first.high - first.low))
-
-
-@pytest.mark.parametrize(
-    ("first", "bound", "step"),
-    [(Span(0, 0), 10, 3), (Span(0, 3), 40, 12), (Span(2, 7), 100, 8), (Span(0, 9), 33, 10)],
-)
-def test_the_last_turn_of_a_loop_is_that_of_counting(first: Span, bound: int, step: int) -> None:
-    counted = {n for i in range(first.low, first.high + 1) for n in range(i, bound, step)}
-    assert last_of(first, bound, step) == max(counted)
 
 
 # the CUDA text
@@ -503,16 +402,6 @@ def smaller(benchmark: Benchmark, number: int, by: int) -> Benchmark:
     return replace(benchmark, arguments=tuple(changed))
 
 
-@pytest.mark.parametrize("chip", [H200, T4], ids=["h200", "t4"])
-@pytest.mark.parametrize("group", ["tensor", "access size", "intensity"])
-def test_buffers_of_streams_are_not_larger_than_what_is_touched(chip: Chip, group: Group) -> None:
-    """The proof is tight: with an element less, it fails."""
-    for one in of(group, replace(chip, capability=90)):
-        assert any("out up to" in found for found in outside(smaller(one, 0, 1)))
-        if group != "tensor":
-            assert any("in up to" in found for found in outside(smaller(one, 1, 1)))
-
-
 def test_the_proof_finds_a_block_size_pattern_that_reads_four_times_its_buffer() -> None:
     for one in of("block size"):
         if "shared" in one.name:
@@ -522,20 +411,6 @@ def test_the_proof_finds_a_block_size_pattern_that_reads_four_times_its_buffer()
         assert isinstance(buffer, Buffer)
         wrong = smaller(one, number, buffer.size_bytes // 4 * 3)
         assert outside(wrong) != [], one.name
-
-
-@pytest.mark.parametrize("group", ["coalescing", "stride"])
-def test_the_proof_finds_a_gather_from_a_buffer_of_half_the_size(group: Group) -> None:
-    for one in of(group):
-        assert outside(smaller(one, 1, GIB // 2)) != []
-
-
-def test_the_proof_finds_shared_memory_that_is_too_small() -> None:
-    for one in of("block size"):
-        if "shared" in one.name:
-            assert outside(replace(one, shared_bytes=one.shared_bytes - 4)) != []
-    for one in of("bank conflicts"):
-        assert outside(replace(one, text=one.text.replace("held[8192]", "held[1024]"))) != []
 
 
 @pytest.mark.parametrize("chip", [H200, T4], ids=["h200", "t4"])

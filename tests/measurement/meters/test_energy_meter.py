@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
@@ -176,36 +175,6 @@ def test_one_meter_measures_one_block_at_a_time_but_meters_nest(
     assert outer.result.energy_j == pytest.approx(400 * 2.3)
 
 
-def test_a_real_clock_and_a_made_up_card_agree(fake: FakeNvml) -> None:
-    with EnergyMeter(module=fake, margin_s=0.03) as meter:
-        time.sleep(0.15)
-    result = meter.result
-    assert result.energy_j is not None, result.missing
-    assert result.uncertainty_j is not None
-    # The made-up card draws 400 W; what a slow machine adds is in the uncertainty.
-    assert abs(result.energy_j - 400 * result.time_s) <= result.uncertainty_j + 400 * 0.02
-
-
-def test_the_users_own_wait_comes_before_time_begins_and_ends(
-    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
-) -> None:
-    clock, make = virtual
-    with make(counter(), synchronize=lambda: clock.sleep(0.25)) as meter:
-        clock.sleep(1.0)
-    assert meter.result.time_s == pytest.approx(1.25)
-
-
-def test_a_framework_that_cannot_be_waited_for_is_noted(
-    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock, make = virtual
-    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace())
-    monkeypatch.setattr("eatss.measurement.energy_meter.cards_in_use", lambda: (0,))
-    with make(counter()) as meter:
-        clock.sleep(1.0)
-    assert [missing.what for missing in meter.result.missing] == ["synchronisation"]
-
-
 def test_without_nvml_the_block_runs_and_the_reason_is_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
@@ -224,11 +193,6 @@ def test_without_nvml_the_block_runs_and_the_reason_is_kept(
         assert meter.result.time_s > 0
         assert any("nvidia-ml-py" in missing.reason for missing in meter.result.missing)
         assert "energy unknown" in str(meter.result)
-
-
-def test_a_misspelt_meter_is_refused_before_the_block() -> None:
-    with pytest.raises(InputError, match="no energy meter 'countre'"):
-        energy_meter(meter="countre")
 
 
 def test_the_result_is_plain_json_and_prints_readably(
@@ -269,17 +233,6 @@ def test_a_real_card_draws_something_while_idle() -> None:
 
 
 Virtual: TypeAlias = tuple["VirtualTime", Callable[..., EnergyMeter]]
-
-
-def test_sensors_that_contradict_each_other_are_told(virtual: Virtual) -> None:
-    clock, make = virtual
-    with make(counter(37.5), power(65.0)) as meter:
-        clock.sleep(5.0)
-    (said,) = meter.result.contradictions
-    assert "NVML energy counter tells 187.5 J (37.5 W), NVML power 325 J (65 W)" in said
-    assert said in str(meter.result)
-    assert meter.result.to_dict()["contradictions"] == [said]
-    assert meter.result.to_dict()["sources"][0]["contradiction"] == said
 
 
 @pytest.mark.parametrize("seconds", [0.4, 5.0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from collections.abc import Callable
@@ -21,12 +20,8 @@ from eatss.measurement.energy_meter import (
     cards_in_use,
     wait_for_frameworks,
 )
-from eatss.measurement.measurement import Missing
 from eatss.measurement.meters import (
-    METERS,
-    ChosenMeters,
     Meter,
-    MeterTarget,
     PowerMeter,
     Sample,
     Trace,
@@ -117,33 +112,6 @@ def test_many_short_windows_tell_more_than_one(virtual: tuple[VirtualTime, Make]
     assert forward.energy_j == pytest.approx(100 * 0.09 * 400, rel=0.01)
     assert forward.uncertainty_j is not None  # the ends, and 99 gaps of 2 ms at twice 700 W
     assert forward.uncertainty_j <= 2 * 48 + 99 * 0.002 * 1400 + 100 * 2e-3
-
-
-def test_windows_of_one_name_that_overlap_count_once(virtual: tuple[VirtualTime, Make]) -> None:
-    clock, make = virtual
-    with make() as meter, meter.window("deep"):
-        clock.sleep(1.0)
-        with meter.window("deep"):
-            clock.sleep(1.0)
-    deep = meter.result.window("deep")
-    assert deep.count == 2
-    assert deep.time_s == pytest.approx(2.0)
-    assert deep.energy_j == pytest.approx(800)
-
-
-def test_a_window_that_raises_counts_up_to_there(virtual: tuple[VirtualTime, Make]) -> None:
-    clock, make = virtual
-
-    def fails() -> None:
-        clock.sleep(1.0)
-        raise ValueError("inside")
-
-    with make() as meter:
-        with pytest.raises(ValueError, match="inside"), meter.window("bad"):
-            fails()
-        clock.sleep(1.0)
-    assert meter.result.window("bad").time_s == pytest.approx(1.0)
-    assert meter.result.error == ""
 
 
 def test_a_window_outside_a_block_is_refused(virtual: tuple[VirtualTime, Make]) -> None:
@@ -282,43 +250,6 @@ def test_sources_of_one_name_are_told_apart(fake: FakeNvml) -> None:
     assert found.source("card 0").kind == "card"
 
 
-def test_windows_show_each_kind_that_was_asked_for(fake: FakeNvml, tmp_path: Path) -> None:
-    packages(tmp_path, 1)
-    meter = EnergyMeter(device=[], cpu=True, own=[Wall()], margin_s=0.02, root=tmp_path)
-    with meter, meter.window("part"):
-        time.sleep(0.1)
-    (line,) = repr(meter.result).splitlines()[1:]
-    assert ", CPU energy unknown, wall socket " in line
-    assert line.count("energy unknown") == 1
-    for text in (line, str(meter.result)):
-        told = re.search(r"([\d.]+) s, CPU energy unknown.*, wall socket ([\d.]+)", text)
-        assert told is not None
-        seconds, joules = map(float, told.groups())
-        assert joules == pytest.approx(500 * seconds, rel=0.01)  # of 500 W
-    table = "\n".join(meter.result._repr_html_().splitlines())
-    assert "window part, CPU" in table
-    assert "window part, wall socket" in table
-    with EnergyMeter(module=fake, margin_s=0.02) as meter, meter.window("part"):
-        time.sleep(0.1)
-    assert " ± " in repr(meter.result).splitlines()[1]
-
-
-def test_a_registered_meter_of_cards_that_breaks_leaves_the_block_alone(fake: FakeNvml) -> None:
-    def breaks(_: MeterTarget) -> ChosenMeters:
-        raise ValueError("no such port")
-
-    METERS.register("breaking-of-test", breaks)
-    try:
-        with EnergyMeter(choice="breaking-of-test", module=fake) as meter:
-            pass
-    finally:
-        METERS.remove("breaking-of-test")
-    assert meter.result.missing == (
-        Missing(what="energy", reason="it failed: ValueError: no such port"),
-    )
-    assert fake.users == 0
-
-
 def test_what_is_no_meter_is_refused_before_the_block() -> None:
     for wrong in (3, Wall, object()):
         with pytest.raises(InputError, match="is no meter") as caught:
@@ -341,16 +272,6 @@ def test_power_over_time_is_arrays_and_not_in_the_json(fake: FakeNvml) -> None:
     plain = meter.result.to_dict()
     assert json.loads(json.dumps(plain))["sources"][1]["trace"] == []
     assert plain["sources"][1]["name"] == "card 1"
-
-
-def test_a_counter_alone_tells_power_too(virtual: tuple[VirtualTime, Make]) -> None:
-    clock, make = virtual
-    with make(counter(300, period_s=0.01)) as meter:
-        clock.sleep(1.0)
-    (trace,) = meter.result.power_traces()
-    assert trace.power_w == pytest.approx(300)
-    assert np.diff(trace.time_s) == pytest.approx(0.1, abs=0.011)
-    assert meter.result.sources[0].peak_power_w == pytest.approx(300)
 
 
 # -- waiting ----------------------------------------------------------------------------------

@@ -13,8 +13,7 @@ import pytest
 
 import eatss
 from eatss.base.codec import decode, encode
-from eatss.measurement.foreign import Child, NotStartedError, ProgramEnergy, meter_program
-from eatss.measurement.meters import METERS
+from eatss.measurement.foreign import NotStartedError, ProgramEnergy, meter_program
 from eatss.measurement.options import MeterOptions
 from eatss.report.measurement import power_csv
 from eatss.report.render import printed
@@ -56,16 +55,6 @@ def test_the_trace_begins_before_the_program_and_ends_with_it() -> None:
     assert lines[1].startswith("GPU-0,-0.")
 
 
-def test_a_run_too_short_for_the_counter_has_no_energy_but_a_reason() -> None:
-    found = meter_program(sleeping(0.5), QUICK, module=FakeNvml(period_s=60.0))
-    (card,) = found.cards
-    assert card.energy_j is None
-    assert any("NVML energy counter" in one.reason for one in card.missing)
-    text = printed(found, "table")
-    assert "no energy" in text
-    assert "--repeat" in text
-
-
 def test_repeated_runs_share_the_energy_and_end_at_a_failure(tmp_path: Path) -> None:
     found = meter_program(["true"], MeterOptions(repeat=5, idle_s=0.0), module=FakeNvml())
     assert found.runs == 5
@@ -103,16 +92,6 @@ def test_no_card_is_an_error_before_the_program_runs(tmp_path: Path) -> None:
     assert caught.value.code == "EATSS-E090"
 
 
-def test_without_a_counter_power_is_integrated_or_said_to_be_too_slow() -> None:
-    module = FakeNvml()
-    module.failing["nvmlDeviceGetTotalEnergyConsumption"] = 3
-    found = meter_program(sleeping(0.1), QUICK, module=module)
-    (card,) = found.cards
-    assert card.energy_j is None
-    assert any("averages over 1 s" in one.reason for one in card.missing)
-    assert card.peak_power_w == 400.5
-
-
 def test_a_meter_that_does_not_work_here_is_told() -> None:
     with pytest.raises(eatss.InputError) as caught:
         meter_program(["true"], MeterOptions(meter="jetson"), module=FakeNvml())
@@ -122,43 +101,12 @@ def test_a_meter_that_does_not_work_here_is_told() -> None:
     assert caught.value.code == "EATSS-X005"
 
 
-def test_a_registered_meter_that_breaks_is_told() -> None:
-    METERS.register("breaking-of-test", lambda _: 1 // 0)  # type: ignore[arg-type,return-value]
-    module = FakeNvml()
-    try:
-        with pytest.raises(eatss.InputError, match="it failed: ZeroDivisionError") as caught:
-            meter_program(["true"], MeterOptions(meter="breaking-of-test"), module=module)
-    finally:
-        METERS.remove("breaking-of-test")
-    assert caught.value.code == "EATSS-E074"
-    assert module.users == 0
-
-
-def test_a_card_that_is_named_twice_is_metered_once() -> None:
-    module = FakeNvml()
-    options = MeterOptions(devices=(0, 0, 1), idle_s=0.0)
-    found = meter_program(["true"], options, module=module)
-    assert [card.device.uuid for card in found.cards] == ["GPU-0", "GPU-1"]
-    assert module.users == 0
-
-
 @pytest.mark.parametrize("name", ["idle_s", "interval_s"])
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), -1.0, 3601.0])
 def test_a_time_that_is_none_is_told(name: str, value: float) -> None:
     with pytest.raises(eatss.InputError) as caught:
         MeterOptions(**{name: value})  # type: ignore[arg-type]
     assert caught.value.code == "EATSS-E092"
-
-
-def test_signals_that_are_ignored_stay_so() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with Child([]).taking_signals():
-            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-            assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    finally:
-        signal.signal(signal.SIGHUP, before)
 
 
 def test_json_reads_back() -> None:
@@ -195,33 +143,6 @@ def test_streams_and_exit_code_are_the_programs() -> None:
     assert done.stderr.startswith("err\n")
     assert "exit code 5" in done.stderr
     assert done.returncode == 5
-
-
-def test_results_go_to_files_where_they_are_named(tmp_path: Path) -> None:
-    out, trace = tmp_path / "out.json", tmp_path / "trace.csv"
-    done = meter(
-        "-f", "json", "-o", str(out), "--trace", str(trace), "--device", "all", "--", "sleep", "0.2"
-    )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    found = decode(ProgramEnergy, json.loads(out.read_text()))
-    assert found.command == ("sleep", "0.2")
-    assert {row.split(",")[0] for row in trace.read_text().splitlines()[1:]} == {"GPU-0", "GPU-1"}
-
-
-def test_cards_cpus_and_a_plot(tmp_path: Path) -> None:
-    plot = tmp_path / "power.svg"
-    done = meter("--gpus", "0,1", "--cpu", "--plot", str(plot), "--", "sleep", "0.2")
-    assert done.returncode == 0
-    rows = [line.split() for line in done.stderr.splitlines()]
-    assert [row[:3] for row in rows[2:4]] == [
-        ["NVIDIA", "H200", "GPU-0"],
-        ["NVIDIA", "H200", "GPU-1"],
-    ]
-    assert rows[4][0] == "CPU"
-    assert rows[5][0] == "sum"
-    drawn = plot.read_text()
-    assert drawn.startswith("<?xml")
-    assert "NVIDIA H200 GPU-1" in drawn
 
 
 @pytest.mark.parametrize(
@@ -311,20 +232,3 @@ def test_a_signal_that_the_program_lives_through_ends_no_repetition(tmp_path: Pa
     _, said = run.communicate(timeout=30)
     assert run.returncode == 0, said
     assert ready.read_text() == "..."
-
-
-def test_a_file_in_no_folder_is_told_before_the_program_runs(tmp_path: Path) -> None:
-    for place in (tmp_path / "none" / "file", tmp_path):
-        done = meter("-o", str(place), "--", "touch", str(tmp_path / "ran"))
-        assert done.returncode == 2
-        assert f"cannot write '{place}'" in done.stderr
-        assert "[EATSS-C008]" in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_one_file_for_both_is_refused(tmp_path: Path) -> None:
-    same = str(tmp_path / "file")
-    done = meter("-o", same, "--trace", f"{tmp_path}/./file", "--", "touch", f"{tmp_path}/ran")
-    assert done.returncode == 2
-    assert "--output and --trace both name" in done.stderr
-    assert list(tmp_path.iterdir()) == []

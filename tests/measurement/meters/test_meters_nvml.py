@@ -14,7 +14,7 @@ import pytest
 from eatss.base.compilers import in_container
 from eatss.measurement.measurement import CardState
 from eatss.measurement.meters import MeterError, NvmlDevice, NvmlError, card_state, device_info
-from eatss.measurement.meters.nvml import GpuProcess, throttle_words
+from eatss.measurement.meters.nvml import GpuProcess
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml
@@ -80,15 +80,6 @@ def test_a_missing_package_is_said_with_what_to_install(monkeypatch: pytest.Monk
     assert caught.value.remedy == "pip install nvidia-ml-py"
 
 
-def test_a_broken_package_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(name: str) -> Any:
-        raise OSError("libx.so: cannot open")
-
-    monkeypatch.setattr(importlib, "import_module", broken)
-    with pytest.raises(MeterError, match=r"does not load: OSError: libx\.so"):
-        NvmlDevice()
-
-
 def test_the_state_of_a_card_is_in_words(fake: FakeNvml) -> None:
     fake.reasons = 0x1 | 0x4 | 0x40
     assert card_state(NvmlDevice(module=fake)) == CardState(
@@ -104,20 +95,6 @@ def test_what_a_card_does_not_tell_of_its_state_is_none_and_not_zero(fake: FakeN
     fake.failing["nvmlDeviceGetCurrentClocksEventReasons"] = 3
     state = card_state(NvmlDevice(module=fake))
     assert (state.temperature_c, state.throttle, state.sm_clock_mhz) == (None, None, 1980)
-
-
-def test_a_lost_card_has_an_unknown_state(fake: FakeNvml) -> None:
-    device = NvmlDevice(module=fake)
-    for name in (n for n in dir(fake) if n.startswith("nvmlDeviceGet")):
-        fake.failing[name] = 15
-    assert card_state(device) == CardState()
-    assert device_info(device).uuid is None
-
-
-def test_an_idle_card_is_not_throttled_and_an_unknown_reason_is_shown() -> None:
-    assert throttle_words(0x1) == ()
-    assert throttle_words(0) == ()
-    assert throttle_words(0x2000 | 0x8) == ("hardware slowdown", "reason 0x2000")
 
 
 def test_a_card_is_described(fake: FakeNvml) -> None:

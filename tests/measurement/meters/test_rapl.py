@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,12 +70,6 @@ def readable(root: Path) -> RaplPackage:
     return package
 
 
-def test_energy_is_in_joules(zone: Zone, tmp_path: Path) -> None:
-    zone("intel-rapl:0", "package-0", 5_250_000)
-    with readable(tmp_path).counter() as read_j:
-        assert read_j() == 5.25
-
-
 def test_a_counter_that_begins_anew_goes_on(zone: Zone, tmp_path: Path) -> None:
     place = zone("intel-rapl:0", "package-0", 9_000_000, range_uj=10_000_000)
     with readable(tmp_path).counter() as read_j:
@@ -122,30 +115,6 @@ def test_one_damaged_package_is_told_beside_the_others(zone: Zone, tmp_path: Pat
     assert list(refused) == ["package-0", "package-2"]
     assert refused["package-0"][0].endswith("energy_uj holds no number: 'broken'")
     assert "max_energy_range_uj cannot be read: No such file" in refused["package-2"][0]
-
-
-def test_the_energy_of_all_cpus_is_unknown_if_one_package_is(zone: Zone, tmp_path: Path) -> None:
-    zone("intel-rapl:0", "package-0")
-    zone("intel-rapl:1", "package-1", "broken")
-    with EnergyMeter(device=[], cpu=True, margin_s=0, root=tmp_path) as meter:
-        pass
-    found = meter.result
-    assert [one.name for one in found.cpus] == ["CPU package 0", "CPU package 1"]
-    assert found.cpu_energy_j is None
-    said = [one.reason for one in found.missing if one.reason.startswith("CPU package 1: ")]
-    assert len(said) == 1
-    assert "holds no number: 'broken'" in said[0]
-
-
-def test_a_quick_counter_is_sampled_where_it_has_moved(make_time: type[VirtualTime]) -> None:
-    clock = make_time(end_s=1.0)
-    samples: list[Sample] = []
-    follow(
-        lambda: round(50 * (clock.now() - clock.begin_s), 1), clock, samples.append,
-        poll_s=0.01, update_s=UPDATE_S,
-    )  # fmt: skip
-    assert len(samples) == pytest.approx(100, abs=2)
-    assert all(a.value != b.value for a, b in pairwise(samples))
 
 
 def test_a_reading_is_late_by_as_long_as_it_took(make_time: type[VirtualTime]) -> None:
