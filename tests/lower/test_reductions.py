@@ -320,7 +320,7 @@ def random_sum(seed: int) -> tuple[str, dict[str, int]]:
     return text, tiles
 
 
-@settings(max_examples=examples(3), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(2), suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 def test_random_sums_are_right_in_any_tiles(
     seed: int, tmp_path_factory: pytest.TempPathFactory

@@ -34,7 +34,6 @@ def nest(*names: str) -> str:
 
 
 CONTRACTIONS = {
-    "two indices are summed over": (FIXED, nest(*"abcdef") + BODY),
     "sizes are arguments": (OPEN, nest(*"abcdef") + BODY),
     "a sum in a scalar": (
         FIXED,
@@ -45,13 +44,6 @@ CONTRACTIONS = {
         "double C[NA][ND], double A[NA][NE][3][NF], double B[NE][3][NF][ND]",
         nest(*"ade") + "for (int b = 0; b < 3; b++)\n" + nest("f")
         + "C[a][d] += A[a][e][b][f] * B[e][b][f][d];",
-    ),
-    "a local array": (
-        FIXED,
-        "double t[NA][NB][NC][ND];\n#pragma scop\n"
-        + nest(*"abcd") + "{ t[a][b][c][d] = 0;\n" + nest(*"ef")
-        + "t[a][b][c][d] += A[a][b][e][f] * B[e][f][c][d]; }\n"
-        + nest(*"abcd") + "C[a][b][c][d] = t[a][b][c][d];\n#pragma endscop",
     ),
 }  # fmt: skip
 
