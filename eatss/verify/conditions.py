@@ -92,12 +92,15 @@ class _Part:
         """Tell whether it holds where names have values."""
         if self.code is None:
             return "perhaps"
-        first = [self._holds_at(known, corner) for corner in self.first]
-        if all(first) and self.decided:
-            return "surely"
-        if self.vague or any(first):
+        try:
+            first = [self._holds_at(known, corner) for corner in self.first]
+            if all(first) and self.decided:
+                return "surely"
+            if self.vague or any(first) or any(self._holds_at(known, one) for one in self.others):
+                return "perhaps"
+        except ZeroDivisionError:  # by what is not known
             return "perhaps"
-        return "perhaps" if any(self._holds_at(known, one) for one in self.others) else "never"
+        return "never"
 
     def _holds_at(self, known: Mapping[str, object], corner: Mapping[str, int]) -> bool:
         assert self.code is not None
