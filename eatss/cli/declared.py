@@ -84,16 +84,6 @@ class Given:
         """Return how an option is spelled."""
         return next(one for one in self.parameters if one.name == name).spellings[0]
 
-    @property
-    def typed_options(self) -> tuple[str, ...]:
-        """The options on the command line, in each of their spellings; settings do not count."""
-        return tuple(
-            word
-            for one in self.parameters
-            if one.name in self.typed and not one.option.is_argument
-            for word in one.spellings
-        )
-
 
 _QUIETLY_FOUND = ("doctor", "results", "cache", "sweep")
 """Commands that find nothing in the user's input: they have no ``--diagnostics``."""
