@@ -211,12 +211,12 @@ def _nests() -> Iterator[tuple[str, str]]:
     six = loops(*(f"{c} N{c}" for c in "abcdef"))
     extents = "".join(f"[N{c}]" for c in "abcdef")
     at = "".join(f"[{c}]" for c in "abcdef")
-    turned = "".join(f"[{c}]" for c in "fbdcea")
+    transposed = "".join(f"[{c}]" for c in "fbdcea")
     other = "".join(f"[N{c}]" for c in "fbdcea")
     sizes = ", ".join(f"int N{c}" for c in "abcdef")
     yield (
         "transposed 6",
-        function(f"{sizes}, float x{extents}, float y{other}", f"{six}\ny{turned} = x{at};"),
+        function(f"{sizes}, float x{extents}, float y{other}", f"{six}\ny{transposed} = x{at};"),
     )
 
 

@@ -35,14 +35,14 @@ from benchmarks.prediction import ALIKE, FEWEST, FITTED, LEAST_CORRELATION, UNLI
 from benchmarks.recorded import RESULTS, geometric_mean
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, SplitK, thread_axes, threads_along
-from eatss.analysis.structure import LaunchFacts, Structure
+from eatss.analysis.variant import KernelVariant, LaunchFacts
 from eatss.base.shipped import data_directory
 from eatss.base.targets import AXES
 from eatss.cards import load_profile
 from eatss.cards.profile import GpuProfile
 from eatss.cost.card import card_of
 from eatss.cost.cuda_model import CudaModel
-from eatss.lower.structures import structures_for
+from eatss.lower.variants import kernel_variants_for
 
 ROWS = ("cuda-tuning.jsonl", "unseen-cuda.jsonl")
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -59,7 +59,7 @@ class Launched:
     """A CUDA kernel of a plan, with the facts that predict it."""
 
     facts: KernelFacts
-    structure: Structure
+    variant: KernelVariant
     launch: LaunchFacts
     layout: Candidates
 
@@ -78,13 +78,13 @@ def rows_of(paths: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:
 @cache
 def _inspected(
     program: str, profile: GpuProfile
-) -> list[tuple[KernelFacts, tuple[Structure, ...]]]:
+) -> list[tuple[KernelFacts, tuple[KernelVariant, ...]]]:
     source = data_directory("kernels") / f"{program}.c"
     if not source.exists():
         source = PROGRAMS / f"{program}.c"
     found = eatss.inspect(source, cut="eatss")
-    structures = structures_for(found, profile)
-    return [(facts, structures.get(facts.name, ())) for facts in found.facts]
+    variants = kernel_variants_for(found, profile)
+    return [(facts, variants.get(facts.name, ())) for facts in found.facts]
 
 
 def launched(program: str, row: Mapping[str, Any], profile: GpuProfile) -> list[Launched] | None:
@@ -111,13 +111,13 @@ def _launched(
     spread, host = _SPREAD.search(notes), _HOST.search(notes)
     if _WARPS.search(notes):
         return None  # a plan does not say how many boxes are filled ahead
-    for facts, structure, launch in _launches(program, profile):
-        if (structure.host_loop is None) != (host is None):
+    for facts, variant, launch in _launches(program, profile):
+        if (variant.host_loop is None) != (host is None):
             continue
         if (launch.sum_loop is None) != (spread is None):
             continue
         if sorted(launch.statements) == sorted(kernel["statements"]):
-            alone = Structure(launches=(launch,), host_loop=structure.host_loop)
+            alone = KernelVariant(launches=(launch,), host_loop=variant.host_loop)
             own = asked.get(facts.name, {})
             sizes = _candidates(facts, alone, launch, kernel, notes, own)
             return None if sizes is None else Launched(facts, alone, launch, sizes)
@@ -126,18 +126,18 @@ def _launched(
 
 def _launches(
     program: str, profile: GpuProfile
-) -> Iterator[tuple[KernelFacts, Structure, LaunchFacts]]:
-    for facts, structures in _inspected(program, profile):
-        for structure in structures:
-            if structure.instruction is not None:
+) -> Iterator[tuple[KernelFacts, KernelVariant, LaunchFacts]]:
+    for facts, variants in _inspected(program, profile):
+        for variant in variants:
+            if variant.instruction is not None:
                 continue
-            for launch in structure.launches:
-                yield facts, structure, launch
+            for launch in variant.launches:
+                yield facts, variant, launch
 
 
 def _candidates(
     facts: KernelFacts,
-    structure: Structure,
+    variant: KernelVariant,
     launch: LaunchFacts,
     kernel: Mapping[str, Any],
     notes: str,
@@ -165,11 +165,11 @@ def _candidates(
         return None  # the generator does so where it is told to; the model does not offer it
     for loop in facts.loops:
         tiles.setdefault(loop.name, 1.0)
-    if structure.host_loop is not None:
-        tiles.pop(structure.host_loop, None)
+    if variant.host_loop is not None:
+        tiles.pop(variant.host_loop, None)
     spread_as = SplitK(lanes=lanes, tile=sum_tile, chunks=chunks)
     return Candidates(
-        structure=structure,
+        variant=variant,
         tile_sizes=tuple(tiles.items()),
         block=tuple(threads.items()),
         staged=staged,

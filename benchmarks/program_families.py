@@ -478,7 +478,7 @@ def short_circuits(rng: Random) -> Sample:
     return Sample(_function(f"int n, {arrays}", f"{_loops('ij')} {body}"), _sizes(rng, "n"))
 
 
-def structures(rng: Random) -> Sample:
+def variants(rng: Random) -> Sample:
     """Return sizes, numbers and arrays that are members of structures."""
     kind = _kind(rng)
     of, arrow = rng.choice((("all g", "g."), ("const all *g", "g->")))
@@ -502,7 +502,7 @@ FAMILIES: tuple[Callable[[Random], Sample], ...] = (
     time_steps, flags, narrow_scalars, unsigned_counters, leading_dimensions, conditional_extremes,
     visible_functions, strided, triangular, hand_tiled, contractions, convolutions, chains,
     many_arrays, guards, uniform_conditions, local_indices, sweeps, transposes,
-    other_loops, set_scalars, short_circuits, structures,
+    other_loops, set_scalars, short_circuits, variants,
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 import eatss
-from eatss.lower.kernel.nodes import For, Kernel, Let, Node, PutTogether
+from eatss.lower.kernel.nodes import Fixup, For, Kernel, Let, Node
 from eatss.lower.kernel.uses import every
 from eatss.program import Launch, Program, evaluate
 
@@ -122,7 +122,7 @@ def _named(nodes: Sequence[Node], names: dict[str, int]) -> None:
 def _turn(body: Sequence[Node], names: dict[str, int], block: int) -> Turn:
     _named(body, names)
     (inner,) = (one for one in every(body) if isinstance(one, For) and one.counter == "k0")
-    (together,) = (one for one in body if isinstance(one, PutTogether))
+    (together,) = (one for one in body if isinstance(one, Fixup))
     names["k0"] = evaluate(inner.lower, names)
     first = last = names["k0"] // STEP
     assert names["k0"] % STEP == 0

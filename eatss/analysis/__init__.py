@@ -1,6 +1,6 @@
 """``Kernel`` in; ``KernelFacts`` out: CMA loop, memory classes, reuse, weights, volumes.
 
-The nouns ``Structure``, how a kernel can be cut, and ``Layout``, all that is chosen for it, are
+The nouns ``KernelVariant``, how a kernel can be cut, and ``Layout``, all that is chosen for it, are
 here, too. Next folder: ``eatss/choose``.
 
 Importing this package is cheap: isl is loaded when something is analysed.

@@ -224,7 +224,7 @@ class StatementFacts:
     in_sum: Arithmetic | None = None
     integer_products: int = 0
 
-    def with_factors_last(self) -> StatementFacts:
+    def with_epilogue_scaling(self) -> StatementFacts:
         """Return the statement with the arithmetic that is left in its sum."""
         if self.in_sum is None:
             return self

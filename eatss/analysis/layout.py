@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
-from eatss.analysis.structure import Structure
+from eatss.analysis.variant import KernelVariant
 from eatss.base.codec import BY_NAME
 from eatss.base.frozen import frozen
 from eatss.base.targets import AXES, Axis
@@ -81,7 +81,7 @@ class SplitK:
 
 
 @frozen
-class SharedSum:
+class GridSplitK:
     """How blocks share a sum: so many ``blocks`` take turns at the tiles of a ``loop`` of it.
 
     Threads, points, places and instructions are as without: each block adds what it has to memory.
@@ -96,7 +96,7 @@ class SharedSum:
 
 
 @frozen
-class RowBlock:
+class FusedRows:
     """How kernels that follow each other become one, whose blocks take rows through all of them.
 
     A block has ``rows`` rows, one a thread along ``y``, and ``lanes`` threads along ``x`` for each
@@ -145,12 +145,12 @@ class Layout:
     tile_sizes: Sizes
     block: Sizes
     spread: SplitK | None = None
-    shared_sum: SharedSum | None = None
+    shared_sum: GridSplitK | None = None
     host_loop: str | None = None
     warps: WarpUse | None = None
     stages: Number = 1
     resident: Number = 1
-    row_block: RowBlock | None = None
+    row_block: FusedRows | None = None
 
     @property
     def tiles(self) -> dict[str, Number]:
@@ -169,7 +169,7 @@ class Layout:
 
     @property
     def cut(self) -> tuple[bool, str | None, str | None, str | None]:
-        """What tells the structure of the kernel: see :attr:`Structure.cut`."""
+        """What tells the variant of the kernel: see :attr:`KernelVariant.cut`."""
         own = self.shared_sum
         shared = None if own is None or own.streamed else own.loop
         return self.spread is not None, shared, self.host_loop, self.instruction
@@ -198,7 +198,7 @@ class Layout:
         return own.blocks if own is not None and own.streamed else 0
 
     @property
-    def boxes(self) -> Number:
+    def pipeline_stages(self) -> Number:
         """Boxes of shared memory in use at once, by warps or by threads alone."""
         return self.stages if self.warps is None else self.warps.stages
 
@@ -218,13 +218,13 @@ class Layout:
 
 @frozen
 class Candidates(Layout):
-    """Layouts of one kernel under one structure: each number is a column of them.
+    """Layouts of one kernel under one variant: each number is a column of them.
 
     ``staged`` is 1 for each group of references that is staged in shared memory. ``fewer`` says
     that there were too many to offer all.
     """
 
-    structure: Structure = field(metadata=FIXED)
+    variant: KernelVariant = field(metadata=FIXED)
     staged: Mapping[Group, Number] = field(default_factory=dict)
     fewer: bool = False
 

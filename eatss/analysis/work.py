@@ -379,7 +379,7 @@ class _Counter:
         self.written = frozenset(a.array for s in scop.statements for a in s.accesses if a.is_write)
         known = kernel.launch_domain.intersect_params(scop.context)
         self.launches = sizes.number(known) if kernel.host_loops else 1
-        self.boxes = [self._touched(one, lengths[one.array][-1]) for one in references]
+        self.pipeline_stages = [self._touched(one, lengths[one.array][-1]) for one in references]
 
     def trips(self, loop: Loop, moving: Sequence[isl.Set]) -> int:
         """Return the trips of a loop over all launches, of domains that move along it."""
@@ -555,7 +555,7 @@ class _StatementCounter:
                     affine=all(s.affine for s in reference.subscripts),
                     origin=origin,
                     converts=kind is ElementType.HALF,
-                    touched=of.boxes[position],
+                    touched=of.pipeline_stages[position],
                 )
             )
         return tuple(found)

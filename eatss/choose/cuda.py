@@ -1,6 +1,6 @@
 """The layout that generated code is predicted to run best with.
 
-A kernel is chosen alone: of every layout of every structure that the generator offers, the one with
+A kernel is chosen alone: of every layout of every variant that the generator offers, the one with
 the least cost. A layout that would not launch, or whose sums do not fit registers, is not offered.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, Layout, mapped_loops
-from eatss.analysis.structure import Structure
+from eatss.analysis.variant import KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
@@ -107,24 +107,24 @@ TOO_LARGE = "a block of it does not fit the card"
 FAR_FACTORS = "its warps load factors of products from memory, and what that does is not predicted"
 
 
-def structure_of(structures: Sequence[Structure], kernel: Layout) -> Structure | None:
+def kernel_variant_of(variants: Sequence[KernelVariant], kernel: Layout) -> KernelVariant | None:
     """Return how a selected kernel is cut; ``None`` for one without launches to choose sizes of."""
     if kernel.spread is None and not kernel.tile_sizes:
         return None
-    return next((one for one in structures if one.cut == kernel.cut), None)
+    return next((one for one in variants if one.cut == kernel.cut), None)
 
 
-def in_warps(structure: Structure, tiles: Mapping[str, int], threads: Mapping[str, int]) -> bool:
-    """Tell whether warps can use a structure's instruction: its threads are boxes of lanes.
+def in_warps(variant: KernelVariant, tiles: Mapping[str, int], threads: Mapping[str, int]) -> bool:
+    """Tell whether warps can use a variant's instruction: its threads are boxes of lanes.
 
     Each thread has whole matrices' worth of points then, and a tile of the sums whole steps.
 
     Args:
-        structure: the structure.
+        variant: the variant.
         tiles: by loop of the band.
         threads: by mapped loop.
     """
-    own = structure.instruction
+    own = variant.instruction
     if own is None:
         return False
     several = {name for name, count in threads.items() if count > 1}
@@ -137,46 +137,46 @@ def in_warps(structure: Structure, tiles: Mapping[str, int], threads: Mapping[st
                 (one.rows, one.columns), own.lanes, own.points, strict=True
             )
         )
-        for one in structure.products
+        for one in variant.products
     )
 
 
-def candidate_of(facts: KernelFacts, structure: Structure, kernel: KernelSelection) -> Candidates:
+def candidate_of(facts: KernelFacts, variant: KernelVariant, kernel: KernelSelection) -> Candidates:
     """Return the layout of a selected kernel as the prediction takes it, the only candidate."""
-    groups = (group for launch in structure.launches for group in launch.stageable)
+    groups = (group for launch in variant.launches for group in launch.stageable)
     block = tuple((loop.name, kernel.threads.get(loop.name, 1)) for loop in mapped_loops(facts))
     own = kernel.chosen() | {"block": block, "row_block": None}
     staged = {group: int(kernel.shared.issuperset(group)) for group in groups}
-    return Candidates(**own, structure=structure, staged=staged).map(lambda one: np.array([one]))
+    return Candidates(**own, variant=variant, staged=staged).map(lambda one: np.array([one]))
 
 
 def expected_of(
     facts: KernelFacts,
-    structures: Sequence[Structure],
+    variants: Sequence[KernelVariant],
     profile: GpuProfile,
     kernel: KernelSelection,
 ) -> tuple[Prediction | None, str | None]:
     """Return what is expected of a selected kernel, or why nothing is."""
-    structure = structure_of(structures, kernel)
-    if structure is None and not facts.loops:  # one thread, nothing to choose
-        structure = next((one for one in structures if not one.spreads), None)
-    if structure is None:
+    variant = kernel_variant_of(variants, kernel)
+    if variant is None and not facts.loops:  # one thread, nothing to choose
+        variant = next((one for one in variants if not one.spreads), None)
+    if variant is None:
         return None, ONE_THREAD
-    stageable = [(own, {*group}) for own in structure.launches for group in own.stageable]
+    stageable = [(own, {*group}) for own in variant.launches for group in own.stageable]
     if any(own.sum_loop and kernel.shared & group for own, group in stageable):
         return None, STAGED_SUMS
-    factors = {at for one in structure.products for at in one.references}
+    factors = {at for one in variant.products for at in one.references}
     if not all(factors & group <= kernel.shared for _, group in stageable):
         return None, FAR_FACTORS
-    found = CudaModel.of(facts, profile).columns(candidate_of(facts, structure, kernel))
+    found = CudaModel.of(facts, profile).columns(candidate_of(facts, variant, kernel))
     if not np.all(found.fits):
         return None, NO_REGISTERS
     prediction = found.at(0)
     return prediction, TOO_LARGE if prediction is None else None
 
 
-Structures = Mapping[str, tuple[Structure, ...]]
-"""The structures of each kernel, by its name."""
+KernelVariants = Mapping[str, tuple[KernelVariant, ...]]
+"""The variants of each kernel, by its name."""
 
 MOST_ROWS = 8192
 """Rows of the table that Z3 is given: the best ones, all others cost more than each of them."""
@@ -207,22 +207,22 @@ AT_ONCE = 1 << 16
 
 
 class CudaChoice:
-    """A kernel on a card, and all of its layouts, structure by structure.
+    """A kernel on a card, and all of its layouts, variant by variant.
 
-    About ``most`` layouts of each structure are looked at.
+    About ``most`` layouts of each variant are looked at.
     """
 
     def __init__(
         self,
         facts: KernelFacts,
-        structures: Sequence[Structure],
+        variants: Sequence[KernelVariant],
         profile: GpuProfile,
         options: ModelOptions,
         most: int = MOST_LAYOUTS,
     ) -> None:
         self.facts, self.profile, self.options = facts, profile, options
         self.model = CudaModel.of(facts, profile)
-        self.every = every_candidate(facts, structures, profile, most)
+        self.every = every_candidate(facts, variants, profile, most)
         self.can_launch = False
 
     @cached_property
@@ -251,7 +251,7 @@ class CudaChoice:
         streamed = (own.streams > 0) & (value < NEVER)
         value[streamed] = np.rint(value[streamed] * STREAM_MARGIN).astype(np.int64)
         late = largest(demand.late for demand, _ in prediction.launches)
-        return prediction.total.time_s, (own.boxes > 1) & (late == 0), value
+        return prediction.total.time_s, (own.pipeline_stages > 1) & (late == 0), value
 
     def shared_limit(self, own: Candidates) -> Number:
         """Return the shared memory that a block may have, in bytes, an entry a layout.
@@ -260,7 +260,7 @@ class CudaChoice:
         """
         asked = self.options.shared_per_block(self.profile)
         most = max(asked, self.profile.shared_per_block_optin_bytes)
-        ahead = (own.boxes > 1) | (own.warps is not None)
+        ahead = (own.pipeline_stages > 1) | (own.warps is not None)
         return np.where(ahead & (self.options.shared_per_block_bytes is None), most, asked)
 
     def at(self, place: int) -> tuple[Candidates, int]:
@@ -292,21 +292,21 @@ class CudaChoice:
 
     def described(self, own: Candidates, row: int, **found: Any) -> KernelSelection:
         """Return the selection of a layout."""
-        structure = own.structure
+        variant = own.variant
         own, chosen = own.map(itemgetter(slice(row, row + 1))), own.at(row)
         expected = self.model.columns(own)
         prediction = expected.at(0)
         staged = {at for group, on in chosen.staged.items() if on for at in group}
-        held = {at for cut in structure.launches for one in cut.held for at in one.references}
+        held = {at for cut in variant.launches for one in cut.held for at in one.references}
         if chosen.warps is not None and prediction is not None:
             resident = prediction.resident_blocks
             chosen = replace(chosen, warps=replace(chosen.warps, resident=resident))
         if chosen.warps is None and chosen.spread is None and chosen.stages > 1:
             chosen = replace(chosen, resident=self._resident(own, expected))
         if chosen.shared_sum is not None or chosen.spread is not None:
-            found["sum_kinds"] = structure.sum_kinds
+            found["sum_kinds"] = variant.sum_kinds
         if chosen.spread is not None:
-            sums = (one.sum_loop for one in structure.launches if one.sum_loop is not None)
+            sums = (one.sum_loop for one in variant.launches if one.sum_loop is not None)
             found = {"note": None} | found | {"sum_loops": tuple(dict.fromkeys(sums))}
         return predicted_kernel(
             self.facts,
@@ -337,7 +337,7 @@ class CudaChoice:
 
 def select_cuda(
     facts: KernelFacts,
-    structures: Sequence[Structure],
+    variants: Sequence[KernelVariant],
     profile: GpuProfile,
     options: ModelOptions,
     most: int = MOST_LAYOUTS,
@@ -351,8 +351,8 @@ def select_cuda(
             ``EATSS-M020``, the objective allows none of those that can.
     """
     began = time.perf_counter()
-    choice = CudaChoice(facts, structures, profile, options, most)
-    if not choice.every and mapped_loops(facts) and structures:
+    choice = CudaChoice(facts, variants, profile, options, most)
+    if not choice.every and mapped_loops(facts) and variants:
         raise _no_solution(facts)
     if not choice.every:  # it runs in one thread
         return predicted_kernel(
@@ -386,7 +386,7 @@ def select_cuda(
 
 def ranked_cuda(
     facts: KernelFacts,
-    structures: Sequence[Structure],
+    variants: Sequence[KernelVariant],
     profile: GpuProfile,
     options: ModelOptions,
     count: int,
@@ -398,12 +398,12 @@ def ranked_cuda(
 
     Args:
         facts: the kernel.
-        structures: how it can be cut.
+        variants: how it can be cut.
         profile: the card.
         options: what is best.
         count: how many are wanted.
     """
-    choice = CudaChoice(facts, structures, profile, options)
+    choice = CudaChoice(facts, variants, profile, options)
     found: list[KernelSelection] = []
     alike: Counter[tuple[object, ...]] = Counter()
     for place in np.argsort(choice.costs, kind="stable").tolist():
@@ -454,7 +454,7 @@ def variables(facts: KernelFacts, every: Sequence[Candidates]) -> dict[str, Inte
     ``spread:blocks`` of spread sums, ``share:k`` for blocks that share a sum, ``stream`` for blocks
     that take equal shares of all steps, ``host:i`` where a loop may run on the host, ``warps:NAME``
     where warps compute products by an instruction, and ``stages`` where tiles in shared memory may
-    be filled ahead. What a structure does not have is 1 or 0.
+    be filled ahead. What a variant does not have is 1 or 0.
     """
     found: dict[str, list[Number]] = {}
     for loop in facts.loops:
@@ -469,8 +469,8 @@ def variables(facts: KernelFacts, every: Sequence[Candidates]) -> dict[str, Inte
         found[name] = [own.staged.get(group, 0) for own in every]
     for used in dict.fromkeys(own.instruction for own in every if own.warps is not None):
         found[f"warps:{used}"] = [int(own.instruction == used) for own in every]
-    if any((own.boxes > 1).any() for own in every):
-        found["stages"] = [own.boxes for own in every]
+    if any((own.pipeline_stages > 1).any() for own in every):
+        found["stages"] = [own.pipeline_stages for own in every]
     if any(np.any(own.streams) for own in every):
         found["stream"] = [own.streams for own in every]
     found |= _of_cuts(every)
@@ -483,12 +483,12 @@ def variables(facts: KernelFacts, every: Sequence[Candidates]) -> dict[str, Inte
 
 
 def _of_cuts(every: Sequence[Candidates]) -> dict[str, list[Number]]:
-    """Return the variables that structures have apart from sizes and instructions."""
+    """Return the variables that variants have apart from sizes and instructions."""
     found: dict[str, list[Number]] = {}
-    cuts = [own.structure for own in every]
+    cuts = [own.variant for own in every]
     for shared in dict.fromkeys(cut.shared_loop for cut in cuts if cut.shared_loop is not None):
         found[f"share:{shared}"] = [
-            own.chunks if own.structure.shared_loop == shared else 1 for own in every
+            own.chunks if own.variant.shared_loop == shared else 1 for own in every
         ]
     if any(cut.spreads for cut in cuts):
         found["spread:lanes"] = [own.lanes for own in every]

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import (
     Candidates,
+    GridSplitK,
     Group,
-    SharedSum,
     SplitK,
     WarpUse,
     mapped_loops,
@@ -25,8 +25,8 @@ from eatss.analysis.layout import (
     thread_axes,
     threads_along,
 )
-from eatss.analysis.structure import (
-    Structure,
+from eatss.analysis.variant import (
+    KernelVariant,
     WarpInstruction,
 )
 from eatss.base.targets import AXES, CUDA
@@ -137,7 +137,7 @@ FREE_LOOPS = 5
 """Loops among which those with threads and points are chosen, where more than three are mapped."""
 
 MOST_LAYOUTS, MOST_OF_PROGRAM = 1 << 18, 400_000
-"""Layouts of one structure, and of all kernels together if each has one. doitgen has 165 000 for
+"""Layouts of one variant, and of all kernels together if each has one. doitgen has 165 000 for
 one of two kernels, and each takes ten microseconds."""
 
 
@@ -162,13 +162,13 @@ Integers = npt.NDArray[np.int64]
 
 def every_candidate(
     facts: KernelFacts,
-    structures: Sequence[Structure],
+    variants: Sequence[KernelVariant],
     profile: GpuProfile,
     most: int = MOST_LAYOUTS,
 ) -> list[Candidates]:
-    """Return all layouts of a kernel, structure by structure, about ``most`` of each."""
-    alone = [one for one in structures if one.shared_loop is None]
-    sharing = [one for one in structures if one.shared_loop is not None]
+    """Return all layouts of a kernel, variant by variant, about ``most`` of each."""
+    alone = [one for one in variants if one.shared_loop is None]
+    sharing = [one for one in variants if one.shared_loop is not None]
     own = candidates_of(facts, alone, profile, most)
     return [
         *own,
@@ -179,24 +179,24 @@ def every_candidate(
 
 def candidates_of(
     facts: KernelFacts,
-    structures: Sequence[Structure],
+    variants: Sequence[KernelVariant],
     profile: GpuProfile,
     most: int = MOST_LAYOUTS,
 ) -> list[Candidates]:
-    """Return the layouts whose blocks have tiles of their own, about ``most`` of a structure."""
+    """Return the layouts whose blocks have tiles of their own, about ``most`` of a variant."""
     found = []
-    for structure in structures:
-        if structure.spreads:
+    for variant in variants:
+        if variant.spreads:
             if _has_room(facts, profile):
-                found.append(_spread(facts, structure, profile))
-        elif structure.instruction is not None:
-            found.append(_products(facts, structure, structure.instruction))
+                found.append(_spread(facts, variant, profile))
+        elif variant.instruction is not None:
+            found.append(_products(facts, variant, variant.instruction))
         elif facts.loops:
             every = set(range(len(facts.references)))
             ahead = profile.compute_capability >= CUDA.copies_ahead and _may_run_ahead(facts, every)
-            found.append(_plain(facts, structure, PLAIN_STAGES if ahead else (1,), most))
+            found.append(_plain(facts, variant, PLAIN_STAGES if ahead else (1,), most))
         else:
-            found.append(_made(facts, structure, 1, {}, {}))
+            found.append(_made(facts, variant, 1, {}, {}))
     return [own for own in found if len(own)]
 
 
@@ -216,8 +216,8 @@ def streaming_candidates(
     """
     found = []
     for own in alone:
-        loop = own.structure.stream_loop
-        if loop is None or own.structure.spreads or own.structure.host_loop is not None:
+        loop = own.variant.stream_loop
+        if loop is None or own.variant.spreads or own.variant.host_loop is not None:
             continue
         staged = {
             group: on if any(loop in one.loops for one, _ in _accesses(facts, group)) else 0 * on
@@ -233,18 +233,18 @@ def streaming_candidates(
             wanted = (boxes > 0) & (once == 0) & (1.0 - rounds / np.ceil(rounds) > LEAST_IDLE)
             kept = replace(own, staged=staged).map(itemgetter(np.flatnonzero(wanted)))
             blocks = np.full(len(kept), count, dtype=np.int64)
-            total = SharedSum(loop=loop, blocks=blocks, streamed=True)
+            total = GridSplitK(loop=loop, blocks=blocks, streamed=True)
             found.append(replace(kept, shared_sum=total))
     return [own for own in found if len(own)]
 
 
 def sharing_candidates(
     facts: KernelFacts,
-    structures: Sequence[Structure],
+    variants: Sequence[KernelVariant],
     profile: GpuProfile,
     most: int = MOST_LAYOUTS,
 ) -> list[Candidates]:
-    """Return the layouts of a kernel whose blocks share a sum, structure by structure.
+    """Return the layouts of a kernel whose blocks share a sum, variant by variant.
 
     There are some only where the parallel loops do not have ``POINTS_OF_AN_SM`` for each SM, and
     then those with fewer tiles than SMs: with more, blocks that share nothing keep the card busy.
@@ -253,16 +253,16 @@ def sharing_candidates(
 
     Args:
         facts: the kernel.
-        structures: how it can be cut, all of them with a loop that blocks share, outermost first.
+        variants: how it can be cut, all of them with a loop that blocks share, outermost first.
         profile: the card.
-        most: about so many of each structure.
+        most: about so many of each variant.
     """
     if _points(facts) >= POINTS_OF_AN_SM * profile.sm_count:
         return []
     found, trips = [], trips_of(facts)
-    outermost = [one for one in structures if one.shared_loop == structures[0].shared_loop]
+    outermost = [one for one in variants if one.shared_loop == variants[0].shared_loop]
     for own in candidates_of(facts, outermost, profile, most):
-        loop, tiles = own.structure.shared_loop, _tiles(facts, own)
+        loop, tiles = own.variant.shared_loop, _tiles(facts, own)
         assert loop is not None
         turns = np.ceil(trips[loop] / own.tiles[loop])
         rows, blocks = [], []
@@ -271,7 +271,7 @@ def sharing_candidates(
             kept = np.flatnonzero((tiles < profile.sm_count) & (chunks > 1))
             rows.append(kept)
             blocks.append(chunks[kept].astype(np.int64))
-        total = SharedSum(loop=loop, blocks=np.concatenate(blocks))
+        total = GridSplitK(loop=loop, blocks=np.concatenate(blocks))
         found.append(replace(own.map(itemgetter(np.concatenate(rows))), shared_sum=total))
     return [own for own in found if len(own)]
 
@@ -290,7 +290,7 @@ def _tiles(facts: KernelFacts, own: Candidates) -> Column:
 
 
 def layouts_of_each(kernels: int) -> int:
-    """Return how many layouts of a structure are compared where there are so many kernels."""
+    """Return how many layouts of a variant are compared where there are so many kernels."""
     return min(MOST_LAYOUTS, MOST_OF_PROGRAM // max(1, kernels))
 
 
@@ -302,7 +302,7 @@ def _has_room(facts: KernelFacts, profile: GpuProfile) -> bool:
 
 def _made(
     facts: KernelFacts,
-    structure: Structure,
+    variant: KernelVariant,
     count: int,
     tiles: Mapping[str, Integers],
     threads: Mapping[str, Integers],
@@ -311,15 +311,17 @@ def _made(
     """Return ``count`` layouts; what has no column is 1."""
     ones = np.ones(count, dtype=np.int64)
     return Candidates(
-        structure=structure,
+        variant=variant,
         tile_sizes=tuple((one.name, tiles.get(one.name, ones)) for one in facts.loops),
         block=tuple((one.name, threads.get(one.name, ones)) for one in mapped_loops(facts)),
-        host_loop=structure.host_loop,
+        host_loop=variant.host_loop,
         **{"stages": ones, "resident": ones, **chosen},
     )
 
 
-def _plain(facts: KernelFacts, structure: Structure, ahead: Sequence[int], most: int) -> Candidates:
+def _plain(
+    facts: KernelFacts, variant: KernelVariant, ahead: Sequence[int], most: int
+) -> Candidates:
     """Return as many layouts without spread sums as can be compared, at best all.
 
     Threads and points of mapped loops, with everything else for each of them.
@@ -327,10 +329,10 @@ def _plain(facts: KernelFacts, structure: Structure, ahead: Sequence[int], most:
     mapped = mapped_loops(facts)
     names = [loop.name for loop in mapped]
     serial = [loop for loop in facts.loops if loop.name not in names]
-    held = any(launch.held for launch in structure.launches)
-    groups, outer = _groups(facts, structure), reordering_loops(facts)
+    held = any(launch.held for launch in variant.launches)
+    groups, outer = _groups(facts, variant), reordering_loops(facts)
     read_often = [_in_loops(facts, group, names) for group in groups]
-    of_sums = dict.fromkeys(outer, (1,) if structure.in_order else (PLAIN_TILE,))
+    of_sums = dict.fromkeys(outer, (1,) if variant.in_order else (PLAIN_TILE,))
     for offer in _OFFERS:
         free, several, single = offer
         wide = len(mapped) > len(AXES)
@@ -338,7 +340,7 @@ def _plain(facts: KernelFacts, structure: Structure, ahead: Sequence[int], most:
         if not held:
             few = points.prod(axis=1) <= STREAM_POINTS
             threads, points = threads[few], points[few]
-        staged_tiles = _staged_tiles(serial, outer, several, in_order=structure.in_order)
+        staged_tiles = _staged_tiles(serial, outer, several, in_order=variant.in_order)
         plain_tiles = _serial_tiles(serial, (PLAIN_TILE,), of_sums)
         inner = [
             (*staging, *tiles, stages)
@@ -355,7 +357,7 @@ def _plain(facts: KernelFacts, structure: Structure, ahead: Sequence[int], most:
     tiles |= dict(zip([loop.name for loop in serial], sizes, strict=True))
     return _made(
         facts,
-        structure,
+        variant,
         len(threads),
         tiles,
         dict(zip(names, threads.T, strict=True)),
@@ -365,12 +367,12 @@ def _plain(facts: KernelFacts, structure: Structure, ahead: Sequence[int], most:
     )
 
 
-def _spread(facts: KernelFacts, structure: Structure, profile: GpuProfile) -> Candidates:
+def _spread(facts: KernelFacts, variant: KernelVariant, profile: GpuProfile) -> Candidates:
     """Return the layouts whose sums are spread over lanes or chunks."""
     mapped = mapped_loops(facts)
     names = [loop.name for loop in mapped]
     trips = trips_of(facts)
-    longest = max(trips[one.sum_loop] for one in structure.launches if one.sum_loop is not None)
+    longest = max(trips[one.sum_loop] for one in variant.launches if one.sum_loop is not None)
     most_blocks = MOST_BLOCKS_PER_SM * profile.sm_count
     rows: list[tuple[int, ...]] = []
     for own, each in zip(*map(np.ndarray.tolist, _spread_pairs(mapped)), strict=True):
@@ -390,22 +392,24 @@ def _spread(facts: KernelFacts, structure: Structure, profile: GpuProfile) -> Ca
     depth = len(names)
     table = np.array(rows, dtype=np.int64).reshape(len(rows), 2 * depth + 3).T
     plain = np.full(len(rows), PLAIN_TILE, dtype=np.int64)
-    tiles_of = {loop.name: plain for loop in facts.loops if loop.name != structure.host_loop}
+    tiles_of = {loop.name: plain for loop in facts.loops if loop.name != variant.host_loop}
     tiles_of |= dict(zip(names, table[depth:-3], strict=True))
     threads = dict(zip(names, table[:depth], strict=True))
     lanes, sum_tile, chunks = table[-3:]
     spread = SplitK(lanes=lanes, tile=sum_tile, chunks=chunks)
-    return _made(facts, structure, len(rows), tiles_of, threads, spread=spread)
+    return _made(facts, variant, len(rows), tiles_of, threads, spread=spread)
 
 
-def _products(facts: KernelFacts, structure: Structure, instruction: WarpInstruction) -> Candidates:
+def _products(
+    facts: KernelFacts, variant: KernelVariant, instruction: WarpInstruction
+) -> Candidates:
     """Return the layouts whose warps compute products together: both factors are staged."""
-    product = structure.products[0]
+    product = variant.products[0]
     trips = {loop.name: loop.trip_count for loop in facts.loops}
-    used = {at for one in structure.products for at in one.references}
-    groups = [group for group in _groups(facts, structure) if used & set(group)]
+    used = {at for one in variant.products for at in one.references}
+    groups = [group for group in _groups(facts, variant) if used & set(group)]
     covered = {at for group in groups for at in group}
-    stageable = [own for launch in structure.launches for own in launch.stageable]
+    stageable = [own for launch in variant.launches for own in launch.stageable]
     ahead = _may_run_ahead(facts, covered)
     stages_of = sorted({buffers(stages, asynchronous=ahead) for stages in STAGES})
     # of instructions with more steps than the least tile has, tiles have as many more
@@ -434,7 +438,7 @@ def _products(facts: KernelFacts, structure: Structure, instruction: WarpInstruc
     ones = np.ones(len(rows), dtype=np.int64)
     return _made(
         facts,
-        structure,
+        variant,
         len(rows),
         {product.rows: table[0], product.columns: table[2], product.sum_loop: table[4]},
         {product.rows: table[1], product.columns: table[3]},
@@ -475,11 +479,11 @@ def _along(size: int, lanes: int, trips: int | None) -> Iterator[tuple[int, int,
                 yield tile, lanes * warps, tile // (lanes * warps)
 
 
-def _groups(facts: KernelFacts, structure: Structure) -> tuple[Group, ...]:
+def _groups(facts: KernelFacts, variant: KernelVariant) -> tuple[Group, ...]:
     """Return the groups of references that may be staged: those whose copies have a known size."""
     open_loops = set(facts.open_loops)
     groups: dict[Group, None] = {}
-    for launch in structure.launches:
+    for launch in variant.launches:
         for group in launch.stageable:
             moving = _moving(facts, group)
             if moving and not moving & open_loops:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from eatss.analysis.facts import KernelFacts, StatementFacts, touched_bytes
 from eatss.analysis.layout import Layout, Sizes
-from eatss.analysis.structure import Structure, TensorFormat
+from eatss.analysis.variant import KernelVariant, TensorFormat
 from eatss.base.codec import JsonForm, encode
 from eatss.base.diagnostics import Diagnostic, InputError, Severity, SourceSpan, input_error
 from eatss.base.frozen import frozen
@@ -178,7 +178,7 @@ def expect(
 
 def expect_cuda(
     kernels: Sequence[KernelFacts],
-    structures: Mapping[str, tuple[Structure, ...]],
+    variants: Mapping[str, tuple[KernelVariant, ...]],
     profile: GpuProfile,
     selection: Selection,
     own: Selection,
@@ -187,7 +187,7 @@ def expect_cuda(
 
     Args:
         kernels: the kernels of a program.
-        structures: how the generator can cut each of them.
+        variants: how the generator can cut each of them.
         profile: the card.
         selection: what is selected for the energy objective.
         own: the same with the sizes of the user.
@@ -199,7 +199,7 @@ def expect_cuda(
     for facts, usual, wanted in zip(kernels, selection.kernels, own.kernels, strict=True):
         kernel, prediction, note = wanted, wanted.predicted, wanted.note
         if facts.name not in in_one:
-            kernel, prediction, note = _expected_of(facts, structures[facts.name], profile, wanted)
+            kernel, prediction, note = _expected_of(facts, variants[facts.name], profile, wanted)
         shared = [r.array for r in kernel.references if r.placement == "shared"]
         found.append(
             KernelExpectation(
@@ -219,7 +219,7 @@ def expect_cuda(
 
 def _expected_of(
     facts: KernelFacts,
-    structures: Sequence[Structure],
+    variants: Sequence[KernelVariant],
     profile: GpuProfile,
     wanted: KernelSelection,
 ) -> tuple[KernelSelection, Prediction | None, str | None]:
@@ -228,11 +228,11 @@ def _expected_of(
     Where boxes that are wanted are more than a block can have, code has fewer, and one on cards
     that cannot copy ahead.
     """
-    most = wanted.boxes if profile.compute_capability >= CUDA.copies_ahead else 1
+    most = wanted.pipeline_stages if profile.compute_capability >= CUDA.copies_ahead else 1
     for boxes in range(most, 0, -1):
         warps = None if wanted.warps is None else replace(wanted.warps, stages=boxes)
         kernel = replace(wanted, warps=warps, stages=wanted.stages if warps else boxes)
-        prediction, note = expected_of(facts, structures, profile, kernel)
+        prediction, note = expected_of(facts, variants, profile, kernel)
         if note != TOO_LARGE:
             return kernel, prediction, note
     return wanted, None, TOO_LARGE

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import RowBlock
+from eatss.analysis.layout import FusedRows
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import FULL_SPEED
 from eatss.choose.objectives import NEVER, costs
@@ -47,7 +47,7 @@ H100 a softmax of rows of 2000 doubles takes 0.244 ms with 8, 0.249 ms with 16 a
 class _Joined:
     """Kernels as one: how, what is expected, and its cost."""
 
-    block: RowBlock
+    block: FusedRows
     predicted: Prediction
     cost: int
 
@@ -129,7 +129,7 @@ class _Joining:
             return None
         rows, lanes, tile = np.array(table, dtype=np.int64).T
         loops = len(run.phases[0].rows)
-        every = RowBlock(kernels=run.kernels, loops=loops, rows=rows, lanes=lanes, tile=tile)
+        every = FusedRows(kernels=run.kernels, loops=loops, rows=rows, lanes=lanes, tile=tile)
         found = rows_prediction(self.facts, run, every, self.profile, in_order=self.in_order)
         times = np.where(found.fits, found.expected.time_s, np.inf)
         cost = np.where(np.isfinite(times), costs(found.expected, self.options.objective), NEVER)

@@ -14,7 +14,7 @@ from eatss.base.diagnostics import Diagnostic, NoSolutionError, Told, nobody
 from eatss.base.frozen import frozen
 from eatss.base.targets import TARGETS
 from eatss.cards.profile import GpuProfile
-from eatss.choose.cuda import Structures, select_cuda
+from eatss.choose.cuda import KernelVariants, select_cuda
 from eatss.choose.cuda_candidates import layouts_of_each
 from eatss.choose.options import DEFAULT_TIMEOUT_S, Cell, ModelOptions
 from eatss.choose.ppcg import select_ppcg
@@ -62,7 +62,7 @@ def select_program(
     functions: tuple[str, ...] = (),
     host_statements: tuple[str, ...] = (),
     dtype: str | None = None,
-    structures: Structures | None = None,
+    variants: KernelVariants | None = None,
     row_runs: Sequence[RowRun] = (),
     strict_fp: bool = False,
     told: Told = nobody,
@@ -77,7 +77,7 @@ def select_program(
         functions: names of the functions the kernels stand in.
         host_statements: statements that no kernel has, because nothing is parallel there.
         dtype: name of the element type; by default that of the widest elements.
-        structures: how the generator can cut each kernel, for predictions of its code.
+        variants: how the generator can cut each kernel, for predictions of its code.
         row_runs: which kernels it can make one, whose blocks take rows through all of them.
         strict_fp: whether generated code keeps the order of all operations.
         told: is told which kernel it is at.
@@ -91,7 +91,7 @@ def select_program(
     if options.uniform and any(facts.loops for facts in kernels):
         selections, vector = published.uniform(kernels)
     elif options.model == "prediction" and TARGETS[options.target].own:
-        offered = structures or {}
+        offered = variants or {}
         most = layouts_of_each(len(kernels))
         selections = _select_each(
             kernels,

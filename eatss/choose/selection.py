@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from eatss.analysis.layout import Layout, Sizes
-from eatss.analysis.structure import RecomputedArray
+from eatss.analysis.variant import RecomputedArray
 from eatss.base.codec import BY_NAME, Document, JsonForm
 from eatss.base.diagnostics import Diagnostic, input_error
 from eatss.base.frozen import frozen

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from eatss.analysis.structure import TensorFormat
+from eatss.analysis.variant import TensorFormat
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA

@@ -50,7 +50,7 @@ _FUSED = 1.0
 
 
 def add_contract(of: CudaCode, one: Compute, own: Contract) -> None:
-    """Add a statement that the structure's instruction computes."""
+    """Add a statement that the variant's instruction computes."""
     card, instruction, statement = of.card, own.instruction, one.facts
     steps = one.share * one.steps(one.serial)
     cut = steps * one.cut_share
@@ -68,7 +68,7 @@ def add_contract(of: CudaCode, one: Compute, own: Contract) -> None:
     of.add_instructions(elements * instruction.conversions)
     first, _ = instruction.elements
     along = own.rows / instruction.points[0]
-    each = instructions_of(statement.with_factors_last(), of.constants)
+    each = instructions_of(statement.with_epilogue_scaling(), of.constants)
     extra = each / own.terms - (INTEGER_PRODUCT if statement.integer_products else _FUSED)
     of.add_arithmetic(statement, groups * along * first * max(0.0, extra))
     width = instruction.factor_bytes * card.warp
@@ -97,7 +97,7 @@ def _add_plain(of: CudaCode, one: Compute, own: Contract, steps: Number) -> None
     if nowhere(steps):
         return
     points, loads = of.plan.all_points, (own.rows + own.columns) * own.terms
-    each = instructions_of(one.facts.with_factors_last(), of.constants)
+    each = instructions_of(one.facts.with_epilogue_scaling(), of.constants)
     of.add_arithmetic(one.facts, steps * points * each)
     wave = one.facts.element_bytes * of.card.warp / LINE_BYTES
     of.add_shared(steps * loads, wave)
@@ -105,7 +105,7 @@ def _add_plain(of: CudaCode, one: Compute, own: Contract, steps: Number) -> None
     of.add_instructions(steps * (loads + of.code.loop_instructions + tests))
     waits = steps * (of.card.shared_cycles + loads * wave)
     of.chain_cycles += waits + steps * issue_cycles(one.facts, of.card, points * each)
-    of.edge_cycles += (of.plan.boxes > 1) * waits
+    of.edge_cycles += (of.plan.pipeline_stages > 1) * waits
 
 
 def _in_last_turns(of: CudaCode, one: Compute) -> Number:
@@ -129,7 +129,7 @@ def _group_cycles(of: CudaCode, own: Contract) -> Number:
     rate = of.card.tensor_rate(instruction.format) / SCHEDULERS
     issue = own.matrices * (instruction.multiply_adds * instruction.products) / rate
     wait = of.card.shared_cycles + own.loads * min(1.0, instruction.factor_words)
-    return own.terms * np.where(of.plan.loads_ahead, np.maximum(wait, issue), wait + issue)
+    return own.terms * np.where(of.plan.register_prefetch_on, np.maximum(wait, issue), wait + issue)
 
 
 def product_cycles(of: CudaCode) -> Number:
@@ -186,9 +186,9 @@ class _Counting:
 
     def __init__(self, of: CudaCode, one: Compute) -> None:
         self.of, self.plan, self.one = of, of.plan, one
-        in_order = of.plan.structure.in_order
+        in_order = of.plan.variant.in_order
         sums = one.serial and not in_order and any(use.held and use.writes for use in one.uses)
-        self.arithmetic = one.facts.with_factors_last() if sums else one.facts
+        self.arithmetic = one.facts.with_epilogue_scaling() if sums else one.facts
         self.each = unrolled_instructions(self.arithmetic, of.constants, of.plan.points)
         tiled = of.plan.any_staged
         self.cut = tiled * one.cut_share * (1.0 - one.runs_whole)
@@ -300,7 +300,7 @@ class _Counting:
         beside = (one for one in plan.computes if one.serial[-1:] == serial[-1:])
         words = sum(map(of.step_words, beside))
         taken = of.code.base_registers + plan.held_words
-        taken = taken + FRAGMENT_PLACES * (plan.boxes > 1)
+        taken = taken + FRAGMENT_PLACES * (plan.pipeline_stages > 1)
         room = of.card.registers_per_thread - taken
         return np.clip(room / np.maximum(1.0, words), 1.0, most)
 
@@ -329,7 +329,7 @@ class _Counting:
         ahead = np.where(no(one.waits_for_nothing), np.maximum(hidden, each), hidden)
         loaded = one.ahead * (1 - guarded)
         of.chain_cycles += there * self.steps * (ahead * loaded + each * (1 - loaded))
-        boxes_ahead = plan.boxes > 1
+        boxes_ahead = plan.pipeline_stages > 1
         of.edge_cycles += boxes_ahead * there * self.steps * self.cut * (tested + whole)
 
 

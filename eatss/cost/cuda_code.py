@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from eatss.analysis.facts import AccessFacts
-from eatss.analysis.structure import VECTOR_BYTES, WORD_BYTES
+from eatss.analysis.variant import VECTOR_BYTES, WORD_BYTES
 from eatss.cost.access import (
     LINE_BYTES,
     SECTOR_BYTES,
@@ -63,14 +63,14 @@ class CudaCode(DemandBuilder):
         plain = [one for one in plan.computes if not one.contract]
         least = largest(map(self._least_words, plain))
         most = largest([self._fragment_words, *map(self.operand_words, plain)])
-        held = code.base_registers + plan.held_words + plan.line_words
+        held = code.base_registers + plan.held_words + plan.register_staged_words
         wanted, needed = held + most, held + least
         room = np.floor(card.registers_per_block / np.maximum(card.warp, plan.block_threads))
         whole = np.floor(room / REGISTER_STEP) * REGISTER_STEP
         cap = np.minimum(card.registers_per_thread, whole)
         if len(plain) == len(plan.computes):
             late = any_of(one.loads_late for one in plain)
-            is_bound = (plan.any_staged > 0) & (plan.boxes > 1) & no(late)
+            is_bound = (plan.any_staged > 0) & (plan.pipeline_stages > 1) & no(late)
             bound = np.maximum(needed, plan.held_words + ROOM_BESIDE_SUMS)
             wanted = np.where(is_bound, np.minimum(wanted, bound), wanted)
         return np.minimum(wanted, cap), np.maximum(0.0, needed - cap)
@@ -123,7 +123,7 @@ class CudaCode(DemandBuilder):
         plan, products = self.plan, self.plan.contracts.values()
         least = largest(one.least_words for one in products)
         parts = max((one.part_words for one in products), default=0.0)
-        return np.where(plan.loads_ahead, STEPS_LOADED * plan.step_words, least) + parts
+        return np.where(plan.register_prefetch_on, STEPS_LOADED * plan.step_words, least) + parts
 
     # -- blocks of an SM --------------------------------------------------------------------------
 

@@ -23,8 +23,8 @@ from math import prod
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts, TouchedBox, touched_bytes
-from eatss.analysis.layout import Candidates, RowBlock, mapped
-from eatss.analysis.structure import ROWS_TOGETHER
+from eatss.analysis.layout import Candidates, FusedRows, mapped
+from eatss.analysis.variant import SWIZZLED_ROWS
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile
 from eatss.cost.access import SECTOR_BYTES
@@ -61,7 +61,7 @@ def moved_bytes(of: CudaCode) -> Number:
     """
     plan, work = of.plan, of.plan.facts.work
     everything = sum(a.elements * a.element_bytes for a in work.arrays)
-    many = plan.launches > 1 or len(plan.structure.launches) > 1
+    many = plan.launches > 1 or len(plan.variant.launches) > 1
     total: Number = 0.0
     least = 0.0
     for array in work.arrays:
@@ -137,8 +137,8 @@ def _again(of: CudaCode, use: UniformSet, touched: float) -> Number:
         return 1.0
     *others, columns = plan.cut.mapped
     resident = np.maximum(1.0, of.resident) * of.card.sms
-    together = np.minimum(ROWS_TOGETHER, steps[others[-1]])
-    in_groups = (plan.boxes > 1) | (plan.structure.instruction is not None)
+    together = np.minimum(SWIZZLED_ROWS, steps[others[-1]])
+    in_groups = (plan.pipeline_stages > 1) | (plan.variant.instruction is not None)
     if columns not in moving:
         if others[-1] not in moving:
             return 1.0
@@ -200,7 +200,7 @@ def _add_phases(of: CudaCode) -> None:
     written. It comes last: it takes what the others have added up.
     """
     card, plan = of.card, of.plan
-    on, ahead = plan.any_staged, plan.boxes > 1
+    on, ahead = plan.any_staged, plan.pipeline_stages > 1
     tensor = {form: getattr(of, name, 0.0) for form, name in TENSOR_COLUMNS.items()}
     busy = busy_cycles(of, card)
     for form, own in tensor.items():
@@ -228,7 +228,7 @@ def busy_cycles(part: CudaCode | Demand, card: Card) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class CudaPrediction:
-    """What is expected of layouts of one structure.
+    """What is expected of layouts of one variant.
 
     ``launches`` are demand and prediction of each launch; ``total`` is their sum. ``fits`` says
     which layouts keep their sums in registers.
@@ -273,7 +273,7 @@ class CudaModel:
         return demand_of(launch, self.card, self.constants, self.code)
 
     def columns(self, layout: Candidates) -> CudaPrediction:
-        """Return what is expected of layouts under one structure, an entry each."""
+        """Return what is expected of layouts under one variant, an entry each."""
         own = layout.map(lambda column: column.astype(np.float64))
         plans = plan(self.facts, own, self.card)
         demands = map(self.demand, plans)
@@ -309,7 +309,7 @@ class RowsPrediction:
 def rows_prediction(
     facts: Mapping[str, KernelFacts],
     run: RowRun,
-    block: RowBlock,
+    block: FusedRows,
     profile: GpuProfile,
     *,
     in_order: bool,
@@ -343,7 +343,7 @@ def _joined(
     plans: Sequence[LaunchPlan],
     run: RowRun,
     kept: Sequence[KeptRow],
-    block: RowBlock,
+    block: FusedRows,
 ) -> RowsPrediction:
     """Return what is expected with some arrays kept."""
     card, parts = model.card, [model.demand(plan) for plan in plans]
@@ -379,7 +379,7 @@ def _joined(
     return RowsPrediction(demand, predict(demand, card, model.constants), fits)
 
 
-def _kept_words(run: RowRun, kept: Sequence[KeptRow], block: RowBlock) -> Number:
+def _kept_words(run: RowRun, kept: Sequence[KeptRow], block: FusedRows) -> Number:
     """Return the registers that what is kept takes where most of it is."""
     most = max(
         sum(element_words(own.element_bytes) for own in kept if own.first <= number < own.last)
@@ -393,7 +393,7 @@ def _moved_bytes(
     total: Demand,
     card: Card,
     registers: Number,
-    block: RowBlock,
+    block: FusedRows,
     blocks: Number,
 ) -> Number:
     """Return the bytes of a launch from and to memory, where L2 has the rows that are under way.

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import AccessFacts, StatementFacts
-from eatss.analysis.structure import TensorFormat
+from eatss.analysis.variant import TensorFormat
 from eatss.base.frozen import frozen
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES, box_wavefronts, is_wide, torn_sectors
 from eatss.cost.card import Card, CodeConstants

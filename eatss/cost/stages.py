@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis.structure import WORD_BYTES
+from eatss.analysis.variant import WORD_BYTES
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES, issue_cycles, unrolled_instructions
 from eatss.cost.card import SCHEDULERS
 from eatss.cost.computes import product_cycles
@@ -38,13 +38,13 @@ def add_stages(of: CudaCode) -> None:
         tile_bytes = prod(stage.touched[:-1], start=1.0) * row_sectors * SECTOR_BYTES
         fetched = plan.active * tile_bytes * times * on
         # copies of products that warps compute are counted by element, but for halves
-        by_element = plan.structure.instruction is not None and width >= WORD_BYTES
+        by_element = plan.variant.instruction is not None and width >= WORD_BYTES
         together = 1 if by_element else stage.width
         wave = np.maximum(width * card.warp / LINE_BYTES, 1.0 / together)
         requests = loads * times * on
         piece = np.where(stage.transposed, PIECE_BYTES / width, np.inf)
         lines = np.ceil(card.warp / np.minimum(piece, np.maximum(1.0, columns)))
-        in_vectors = np.where(plan.turned_in_registers, vector(width), 1.0)
+        in_vectors = np.where(plan.transposed_in_registers, vector(width), 1.0)
         of.l1_wavefronts += of.launched_warps * requests * np.maximum(wave, lines / in_vectors)
         of.add_shared(requests, wave)
         of.l2_bytes += fetched
@@ -53,7 +53,7 @@ def add_stages(of: CudaCode) -> None:
         ahead = (stage.buffers > 1) & (even | (not stage.narrow))
         each = np.where(even, code.copy_instructions, code.ragged_instructions)
         each = np.where(ahead & (not stage.narrow) & even, code.ahead_instructions, each)
-        each = np.where(plan.turned_in_registers, each / in_vectors + 1.0, each)
+        each = np.where(plan.transposed_in_registers, each / in_vectors + 1.0, each)
         of.add_instructions(requests / together * each)
         waits = np.ceil(loads / together / np.where(even, code.batch, code.ragged_batch))
         waits = waits + loads * wave * code.line_wait / of.far_cycles
@@ -101,18 +101,20 @@ def _behind_cycles(of: CudaCode, bytes_a_turn: Number, tile: Number) -> Number:
     wait for.
     """
     plan, card = of.plan, of.card
-    if plan.structure.instruction is None:
+    if plan.variant.instruction is None:
         return 0.0
     parts = sum(1 for part in plan.cut.parts if part.serial) or 1
     warps = np.ceil(plan.block_threads / card.warp) / SCHEDULERS
     turn = tile / parts * np.maximum(1.0, warps * of.present)
-    late = turn * plan.loads_ahead * np.where(plan.boxes == FEWEST_AHEAD, 0.5, 1.0)
+    late = (
+        turn * plan.register_prefetch_on * np.where(plan.pipeline_stages == FEWEST_AHEAD, 0.5, 1.0)
+    )
     if any(stage.narrow for stage in plan.stages):  # they start in front
         late = 0.0
     arrive = (
         of.far_cycles + card.dram_cycles + bytes_a_turn / parts * of.present / of.l2_bytes_cycle
     )
-    return parts * np.maximum(0.0, arrive - ((plan.boxes - 1.0) * turn - late))
+    return parts * np.maximum(0.0, arrive - ((plan.pipeline_stages - 1.0) * turn - late))
 
 
 def _filled(plan: LaunchPlan, group: int) -> float:

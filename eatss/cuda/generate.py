@@ -12,7 +12,7 @@ import islpy as isl
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.analyse import SlowLoop
-from eatss.analysis.layout import Layout, RowBlock, SharedSum
+from eatss.analysis.layout import FusedRows, GridSplitK, Layout
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
 from eatss.base.forked import left_s
@@ -71,11 +71,11 @@ from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import padding_of
 from eatss.lower.recipe import Recipe, recipe_to_dict
 from eatss.lower.row_planning import RowPlanner, rows_in_one
-from eatss.lower.structures import stream_loop
 from eatss.lower.thread_ast import subtree_of
 from eatss.lower.transform.chain import transformed
-from eatss.lower.transform.point_groups import Neighbours
+from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.transform.stream_k import Stream
+from eatss.lower.variants import stream_loop
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import (
     at_most,
@@ -305,14 +305,14 @@ class RegionBuilder:
             placed.append(kernel)
         return placed
 
-    def _row_run(self, pieces: Sequence[Piece]) -> tuple[Sequence[Piece], RowBlock] | None:
+    def _row_run(self, pieces: Sequence[Piece]) -> tuple[Sequence[Piece], FusedRows] | None:
         """Return the pieces that begin here and are to be one kernel, and how."""
         facts = pieces[0].facts_in(self._facts)
         block = None if facts is None else self._recipe.wanted(facts.name).row_block
         return None if block is None else (pieces[: len(block.kernels)], block)
 
     def _in_one(
-        self, pieces: Sequence[Piece], block: RowBlock, context: KernelContext
+        self, pieces: Sequence[Piece], block: FusedRows, context: KernelContext
     ) -> BuiltKernel | None:
         """Return the kernel whose blocks take rows through all pieces, if there is one."""
         planner = RowPlanner(self._scheduled, self._facts, self._profile, self._options)
@@ -377,9 +377,11 @@ class RegionBuilder:
         layout = layout if unit.mapping.warps else replace(layout, warps=None)
         staged = promoted_candidates(unit.storage, decided, self._options, unit.piece, unit.mapping)
         warps, plan = layout.warps, None
-        neighbours: tuple[Neighbours, ...] = ()
+        neighbours: tuple[InterleavedPoints, ...] = ()
         wished = None if unit.mapping.split is not None or not layout.streams else layout.shared_sum
-        stages = layout.boxes if self._profile.compute_capability >= CUDA.copies_ahead else 1
+        stages = (
+            layout.pipeline_stages if self._profile.compute_capability >= CUDA.copies_ahead else 1
+        )
         facts = next((one for one in self._facts if one.name == unit.kernel), None)
         if decided is not None and facts is not None:
             planned = replace(layout, stages=stages) if warps is None else layout
@@ -440,7 +442,7 @@ class RegionBuilder:
         facts = next(one for one in self._facts if one.name == unit.kernel)
         return padding_of(tile, unit.piece, facts, unit.mapping, instruction, turns)
 
-    def _stream(self, unit: Unit, wished: SharedSum, kernel: BuiltKernel) -> Stream | None:
+    def _stream(self, unit: Unit, wished: GridSplitK, kernel: BuiltKernel) -> Stream | None:
         """Return what is known of a kernel whose blocks are to take steps of all tiles."""
         facts = next(one for one in self._facts if one.name == unit.kernel)
         if stream_loop(unit, facts, self._scheduled) != wished.loop:
@@ -539,15 +541,15 @@ class RegionBuilder:
         return min(self._profile.registers_per_thread, each)
 
 
-def _streaming_notes(wished: SharedSum | None, code: Kernel) -> Iterator[str]:
+def _streaming_notes(wished: GridSplitK | None, code: Kernel) -> Iterator[str]:
     """Say how blocks share the turns of a loop, or that they cannot."""
     if wished is None:
         return
     if code.streamed is None:
-        yield f"blocks cannot take equal shares of the turns over {wished.loop}"
+        yield f"no stream-K over {wished.loop}: its sums cannot be parted"
     else:
         blocks = wished.blocks
-        yield f"{blocks} blocks take equal shares of the turns over {wished.loop} of all tiles"
+        yield f"stream-K: {blocks} blocks share the k-tiles over {wished.loop} evenly"
 
 
 _OF_SUMS = (*ATOMICS.values(), *SHUFFLES.values())

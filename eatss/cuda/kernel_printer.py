@@ -21,16 +21,16 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    Evaluate,
-    Fill,
+    Fixup,
     For,
     If,
+    Init,
+    Intrinsic,
     Kernel,
     Let,
+    Load,
     Node,
     PartialSum,
-    Perform,
-    PutTogether,
     Scope,
     Source,
     Wait,
@@ -69,8 +69,8 @@ _LINES: Mapping[type[Node], str] = {
     Barrier: "__syncthreads();",
     Commit: "eatss_commit_copies();",
     Wait: "eatss_wait_for_copies<{pending}>();",
-    Fill: "{target} = {value};",
-    Evaluate: "{target} = {part};",
+    Init: "{target} = {value};",
+    Load: "{target} = {part};",
 }
 """Nodes that are printed as they are, by the names of their fields."""
 
@@ -128,8 +128,8 @@ class _Printer:
             AllFinite: self._all_finite,
             Compute: self._compute,
             Copy: self._copy,
-            Perform: self._perform,
-            PutTogether: self._put_together,
+            Intrinsic: self._perform,
+            Fixup: self._put_together,
         }
 
     def text(self) -> str:
@@ -138,7 +138,7 @@ class _Printer:
         if kernel.shared:
             with lines.block(f"struct {kernel.name}_shared", ";"):
                 self._overlaid()
-                for buffer in kernel.boxes_apart:
+                for buffer in kernel.separate_tiles:
                     lines.add(_declared(f"EATSS_TRACKED({type_text(buffer.element_type)})", buffer))
             lines.add("")
         declared = ", ".join(self._argument(argument) for argument in kernel.arguments)
@@ -157,7 +157,7 @@ class _Printer:
 
     def _overlaid(self) -> None:
         """Print the groups of boxes that lie in the same memory, numbered from 1."""
-        groups = self._kernel.overlaid_boxes
+        groups = self._kernel.overlaid_tiles
         if not groups:
             return
         with self._lines.block("union", ";"):
@@ -231,9 +231,9 @@ class _Printer:
             return _declared(type_text(node.buffer.element_type), node.buffer)
         if isinstance(node, Source):
             words["file"] = node.file or self._file
-        elif isinstance(node, Fill):
+        elif isinstance(node, Init):
             words["value"] = constant_text(node.value, node.target.buffer.element_type)
-        elif isinstance(node, Evaluate):
+        elif isinstance(node, Load):
             words["part"] = self._values(node, _no_affine_value).emit(node.part).text
         own = self._own_texts.get(type(node))
         return self._templates[type(node)].format(**words) if own is None else own(node, words)
@@ -257,7 +257,7 @@ class _Printer:
             tests.append((_TEST if share.count == 1 else _TESTS).format(**words))
         return _ALL_FINITE.format(tests="".join(tests), **words)
 
-    def _put_together(self, node: PutTogether, words: _Words) -> str:
+    def _put_together(self, node: Fixup, words: _Words) -> str:
         """Print the sum of all parts, in the order of the blocks.
 
         A part may change places with the one before it. A later one goes to memory and back, so
@@ -283,7 +283,7 @@ class _Printer:
         tests = " && ".join((f"eatss_is_aligned({node.buffer.name})", *whole))
         return f"const bool {words['name']} = {tests};"
 
-    def _perform(self, node: Perform, _: _Words) -> str:
+    def _perform(self, node: Intrinsic, _: _Words) -> str:
         texts = {name: ", ".join(map(self._element, own)) for name, own in node.operands}
         return node.instruction.cuda.format(**texts, **dict(node.immediates))
 
@@ -315,7 +315,7 @@ class _Printer:
         instruction, parts = node.by
         return instruction.cuda.format(**{name: printer.operand(part) for name, part in parts})
 
-    def _values(self, node: Compute | Evaluate, affine: Callable[[Any], IntExpr]) -> ValuePrinter:
+    def _values(self, node: Compute | Load, affine: Callable[[Any], IntExpr]) -> ValuePrinter:
         return ValuePrinter(
             statement=node.statement,
             reads=[self._element(read) for read in node.reads],

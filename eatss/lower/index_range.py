@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal
 
-from eatss.analysis.structure import MAX_STAGES
+from eatss.analysis.variant import MAX_STAGES
 from eatss.base.frozen import frozen
 from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import Piece

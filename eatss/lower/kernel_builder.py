@@ -10,7 +10,7 @@ from math import prod
 
 import islpy as isl
 
-from eatss.analysis.structure import VECTOR_BYTES
+from eatss.analysis.variant import VECTOR_BYTES
 from eatss.base.targets import AXES, CUDA, Axis
 from eatss.lower.arrays import (
     FALSE,
@@ -659,7 +659,7 @@ class KernelBuilder:
         return Share(
             count=prod(tile.sizes),
             element=Element(
-                buffer=tile.buffer, subscripts=unravelled(counter, tile.in_box(tile.sizes))
+                buffer=tile.buffer, subscripts=unravelled(counter, tile.in_tile(tile.sizes))
             ),
         )
 

@@ -5,7 +5,7 @@
     const int tj = lane % 2 + 2 * (lane / 8) + 8 * (warp % 2);
     const int ti = lane / 2 % 4 + 4 * (warp / 2);
 
-for 16 threads along ``j`` where lanes are interleaved; :mod:`eatss.analysis.structure` says why.
+for 16 threads along ``j`` where lanes are interleaved; :mod:`eatss.analysis.variant` says why.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 
-from eatss.analysis.structure import ALONG_X, ALONG_Y
+from eatss.analysis.variant import ALONG_X, ALONG_Y
 from eatss.base.diagnostics import SourceSpan, internal_error
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.lower.instructions import COMBINES, SHUFFLES
-from eatss.lower.kernel.nodes import Buffer, Copy, Element, Extents, Node, Nodes, Perform
+from eatss.lower.kernel.nodes import Buffer, Copy, Element, Extents, Intrinsic, Node, Nodes
 from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import NameTable
 from eatss.polyhedral.expression import Combiner
@@ -99,7 +99,7 @@ class Passed:
 def shuffles(parts: Parts, width: int) -> Nodes:
     """Return what makes the first of ``width`` lanes have what all of them add up."""
     return tuple(
-        Perform(
+        Intrinsic(
             instruction=SHUFFLES[combiner.name],
             operands=(("sum", (register,)),),
             immediates=(("delta", width >> step), ("width", width)),
@@ -140,7 +140,7 @@ def passed_to_all(parts: Parts, loop: MappedLoop, mapping: Mapping, names: NameT
         found = [Element(buffer=box, subscripts=(*own, Constant(at))) for at in range(warps)]
         taken.append(Copy(target=register, source=found[0]))
         taken += [
-            Perform(
+            Intrinsic(
                 instruction=COMBINES[combiner.name],
                 operands=(("target", (register,)), ("value", (part,))),
             )

@@ -9,19 +9,19 @@ import numpy as np
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.layout import Candidates, Layout
-from eatss.analysis.structure import Structure
+from eatss.analysis.variant import KernelVariant
 from eatss.cards.profile import GpuProfile
 from eatss.cost.card import card_of
 from eatss.lower.instructions import INSTRUCTIONS
 from eatss.lower.instructions.products import LOADS
-from eatss.lower.kernel.nodes import Copy, For, Kernel, Perform
+from eatss.lower.kernel.nodes import Copy, For, Intrinsic, Kernel
 from eatss.lower.kernel.uses import every_of
 from eatss.lower.mapping import sizes_of
 from eatss.lower.planning import Unit
 from eatss.lower.products import WarpProducts, described
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.storage import Candidate
-from eatss.lower.structures import launch_facts, references_at
+from eatss.lower.variants import launch_facts, references_at
 from eatss.plan.launch import Compute, LaunchPlan, launch_plan
 from eatss.plan.numbers import Number
 from eatss.polyhedral.kernel import ScheduledScop
@@ -77,7 +77,7 @@ def launch_plan_of(
         if group in groups:
             groups[group] = 1
     host = [one.source_name for one in unit.piece.host]
-    structure = Structure(
+    variant = KernelVariant(
         launches=(cut,),
         host_loop=layout.host_loop if layout.host_loop in host else None,
         instruction=instruction,
@@ -89,7 +89,7 @@ def launch_plan_of(
         "block": block,
         "row_block": None,
     }
-    one_row = Candidates(**chosen, structure=structure, staged=groups)
+    one_row = Candidates(**chosen, variant=variant, staged=groups)
     column = one_row.map(lambda number: np.array([float(number)]))
     return launch_plan(facts, cut, column, card_of(profile))
 
@@ -113,28 +113,28 @@ def left_out(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
         planned = max((_one(one.on * one.buffers) for one in plan.stages), default=1.0)
         made = max((one.count for one in cycles), default=1)
         if max(planned, 1.0) != made:
-            yield f"{planned:.0f} buffers in turn are planned, it has {made}"
-        ahead = any(map(_one, (plan.loads_ahead, *(one.ahead for one in plan.computes))))
+            yield f"{planned:.0f} pipeline stages are planned, it has {made}"
+        ahead = any(map(_one, (plan.register_prefetch_on, *(one.ahead for one in plan.computes))))
         if cycles and ahead != any(one.prefetches for one in cycles):
             yield f"a register prefetch is{'' if ahead else ' not'} planned"
 
 
 def _computed_otherwise(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
     """Yield what the instruction of a plan does not compute, or not as planned."""
-    performed = {node.instruction.name for node in every_of(kernel.body, Perform)}
+    performed = {node.instruction.name for node in every_of(kernel.body, Intrinsic)}
     for own in plan.contracts.values():
         if own.instruction.name not in performed:
             yield f"{own.instruction.name} is planned, and computes nothing"
         elif (own.instruction.factor_words < 1) != bool(_MATRIX_LOADS & performed):
             yield "its factors are not loaded as planned, as matrices or one by one"
     if plan.contracts and _one(plan.turns) != kernel.warps[-1].turns:
-        yield f"{_one(plan.turns):.0f} matrices are to take turns, {kernel.warps[-1].turns} do"
+        yield f"{_one(plan.turns):.0f} matrices are to be interleaved, {kernel.warps[-1].turns} do"
 
 
 def _leaves_factors(one: Compute) -> bool:
     """Tell whether threads add up a statement without the factors that its whole sum has."""
     sums = one.serial and any(use.held and use.writes for use in one.uses)
-    own = sums and not one.plan.structure.in_order and one.contract is None
+    own = sums and not one.plan.variant.in_order and one.contract is None
     return bool(own) and one.facts.in_sum is not None
 
 
@@ -153,7 +153,7 @@ def _copied_otherwise(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
         one.source.buffer.space == "register" and one.target.buffer.space == "shared"
         for one in copies
     )
-    through_registers = _one(plan.turned_in_registers) or _one(plan.line_words)
+    through_registers = _one(plan.transposed_in_registers) or _one(plan.register_staged_words)
     if lines != bool(through_registers):
         yield f"copies through registers are{'' if through_registers else ' not'} planned"
     for group, stage in enumerate(plan.stages):

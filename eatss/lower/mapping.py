@@ -125,7 +125,7 @@ class Mapping:
     many blocks take turns at the tiles of a serial loop that is shared.
     ``warps`` are loops, all that have several threads, whose threads are boxes of lanes. Where
     lanes are ``interleaved`` warps are boxes along the two fastest loops, too, with lanes in the
-    order of :mod:`eatss.analysis.structure`.
+    order of :mod:`eatss.analysis.variant`.
     """
 
     mapped: tuple[MappedLoop, ...]

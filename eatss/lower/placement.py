@@ -14,7 +14,7 @@ from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import Piece
 from eatss.lower.recipe import CodegenOptions, KernelRecipe
 from eatss.lower.storage import Candidate, StoragePlan
-from eatss.lower.transform.point_groups import Neighbours
+from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.plan.launch import LaunchPlan
 from eatss.plan.numbers import nowhere
 from eatss.plan.stage import LoopTile, StagedReads, Tiling, vector
@@ -146,7 +146,7 @@ def with_vectors(mapping: Mapping, plan: LaunchPlan) -> Mapping:
 
 def neighbours_of(
     mapping: Mapping, staged: Collection[Candidate], scop: Scop, plan: LaunchPlan
-) -> tuple[Neighbours, ...]:
+) -> tuple[InterleavedPoints, ...]:
     """Return the loops of which threads have several vectors of points that lie apart, as planned.
 
     All rows of shared memory that are read along one have vectors as long.
@@ -162,7 +162,7 @@ def neighbours_of(
         }
         if len(widths) == 1:
             found.append(
-                Neighbours(
+                InterleavedPoints(
                     thread=loop.thread,
                     threads=loop.threads,
                     point=loop.point,

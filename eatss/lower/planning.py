@@ -10,14 +10,14 @@ from math import prod
 
 from eatss.analysis import KernelFacts, VolumeKind
 from eatss.analysis.analyse import analyse_kernel
-from eatss.analysis.layout import Layout, SharedSum, SplitK
+from eatss.analysis.layout import GridSplitK, Layout, SplitK
 from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
 from eatss.lower.checks import check_launches, crosses_threads
 from eatss.lower.instructions import INSTRUCTIONS
 from eatss.lower.mapping import Mapping, in_warps, layout, widened, with_shared_sum
 from eatss.lower.pieces import NameTable, Part, Piece, parts_of
-from eatss.lower.products import continued_sums, may_fit
+from eatss.lower.products import may_fit, reused_accumulators
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.storage import (
     NeedsOneThreadError,
@@ -165,7 +165,7 @@ class UnitPlanner:
         """Return what fits registers, why something does not, and the sums that go on in others."""
         continued = dict[str, str]()
         if not self._options.strict_fp:
-            continued = continued_sums(self._scop, piece, mapping, storage, parts)
+            continued = reused_accumulators(self._scop, piece, mapping, storage, parts)
         kept, dropped = within_registers(storage, mapping, self._scop, self._profile, continued)
         return kept, dropped, continued
 
@@ -267,7 +267,7 @@ class UnitPlanner:
         split = any(unit.mapping.split or unit.mapping.shared for unit in units)
         return units if split and not share_scalars(units, whole.storage) else [whole]
 
-    def _sharing_units(self, whole: Unit, facts: KernelFacts, shared: SharedSum) -> list[Unit]:
+    def _sharing_units(self, whole: Unit, facts: KernelFacts, shared: GridSplitK) -> list[Unit]:
         """Return the units of a piece, blocks sharing its sums where they can."""
         sharing = partial(self._sharing, shared)
         units = [
@@ -281,7 +281,7 @@ class UnitPlanner:
         return [replace(unit, notes=(*unit.notes, note)) for unit in units]
 
     def _sharing(
-        self, shared: SharedSum, whole: Unit, facts: KernelFacts, part: Part, sums: _Sums
+        self, shared: GridSplitK, whole: Unit, facts: KernelFacts, part: Part, sums: _Sums
     ) -> Unit | None:
         """Return the unit of a part whose sum blocks share, ``None`` where they cannot."""
         dependences = self._scheduled.dependences

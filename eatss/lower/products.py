@@ -27,7 +27,7 @@ from itertools import combinations, permutations
 import islpy as isl
 
 from eatss.analysis.facts import KernelFacts, StatementFacts
-from eatss.analysis.structure import LaunchFacts, ProductFacts, WarpInstruction
+from eatss.analysis.variant import LaunchFacts, ProductFacts, WarpInstruction
 from eatss.analysis.work import reference_of
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile, Tf32
@@ -320,7 +320,7 @@ def _moving(work: StatementFacts, reference: int) -> set[str]:
     return {n for one in work.accesses if one.reference == reference for n, _ in one.strides}
 
 
-def continued_sums(
+def reused_accumulators(
     scop: Scop, piece: Piece, mapping: Mapping, storage: StoragePlan, parts: Sequence[Part]
 ) -> dict[str, str]:
     """Return the arrays whose sums need no registers, each with that in whose they go on.

@@ -79,7 +79,7 @@ def copy_loop(
     return _by_number(sizes, threads, thread, names)
 
 
-def turned_copy_loop(
+def transposed_copy_loop(
     sizes: Sequence[int],
     row_at: int,
     threads: int,
@@ -233,17 +233,17 @@ class SharedTile:
             space="shared",
             element_type=self.element_type,
             layout=Extents(
-                tuple(map(Constant, self.in_box(self.sizes))),
+                tuple(map(Constant, self.in_tile(self.sizes))),
                 padding=self.stage.declared[self.row_at] - self.sizes[self.row_at],
             ),
         )
 
     @property
-    def turned(self) -> bool:
+    def transposed(self) -> bool:
         """Whether rows lie along another dimension than those of the array."""
         return bool(self.stage.transposed)
 
-    def in_box(self, of_array: Sequence[Part]) -> tuple[Part, ...]:
+    def in_tile(self, of_array: Sequence[Part]) -> tuple[Part, ...]:
         """Return what belongs to the dimensions of the array in the order of those of the box."""
         others = (*of_array[: self.row_at], *of_array[self.row_at + 1 :])
         return (*others, of_array[self.row_at])
@@ -280,7 +280,7 @@ def shared_tile(
     """
     rows = row_dimensions(tiling, reads)
     row_at = rows.index(True)
-    reason = "no box of constant size holds what a tile reads"
+    reason = "no shared-memory tile of constant size holds what is read"
     for depth, footprint in footprints.items():
         box = fixed_box(coalesced(footprint))
         if box is None:

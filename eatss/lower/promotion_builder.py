@@ -36,7 +36,7 @@ from eatss.lower.promotion import (
     copy_loop,
     in_vectors,
     shared_tile,
-    turned_copy_loop,
+    transposed_copy_loop,
     whole_steps,
 )
 from eatss.lower.references import References
@@ -253,7 +253,7 @@ class PromotionBuilder:
             return walk.around((*places, copy))
 
         def into_box(walk: CopyLoop, width: int = 1) -> For:
-            target = Element(buffer=tile.buffer, subscripts=tile.in_box(walk.places))
+            target = Element(buffer=tile.buffer, subscripts=tile.in_tile(walk.places))
             return around(walk, Copy(target=target, source=source, width=width))
 
         tests = () if where == TRUE else (self._index(strict(where)),)
@@ -268,7 +268,7 @@ class PromotionBuilder:
             self._aligned[array.name] = aligned
         begins = self._index(equals(value_of(tile.offsets[-1], known) % width, 0))
         vectors: Nodes
-        if tile.turned:
+        if tile.transposed:
             line = Buffer(
                 name=self._names.fresh(f"{tile.name}_line"),
                 space="register",
@@ -280,7 +280,7 @@ class PromotionBuilder:
                 Element(buffer=line, subscripts=(turn, one)) for one in (Constant(0), each)
             )
             *others, last = walk.places
-            box = Element(buffer=tile.buffer, subscripts=tile.in_box((*others, last + each)))
+            box = Element(buffer=tile.buffer, subscripts=tile.in_tile((*others, last + each)))
             store = counted(each.name, width, (Copy(target=box, source=own),))
             load = around(walk, Copy(target=first, source=source, width=width))
             vectors = (Declare(buffer=line), load, walk.around((store,)))
@@ -307,7 +307,7 @@ class PromotionBuilder:
             return None
         sizes = (*tile.sizes[:-1], tile.sizes[-1] // width)
         piece = PIECE_BYTES // tile.stage.element_bytes // width
-        found = turned_copy_loop(sizes, tile.row_at, threads, self.thread, names, piece)
+        found = transposed_copy_loop(sizes, tile.row_at, threads, self.thread, names, piece)
         *places, last = found.places
         return replace(found, places=(*places, width * last))
 
@@ -321,7 +321,7 @@ class PromotionBuilder:
         names, threads = self._names.inner(), self._mapping.threads
         if tile.stage.in_pieces:
             piece = PIECE_BYTES // tile.stage.element_bytes
-            return turned_copy_loop(tile.sizes, tile.row_at, threads, self.thread, names, piece)
+            return transposed_copy_loop(tile.sizes, tile.row_at, threads, self.thread, names, piece)
         return copy_loop(tile.sizes, threads, self.thread, names)
 
     def declaration(self) -> Let:

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from eatss.analysis.layout import Chosen, Layout, SharedSum
-from eatss.analysis.structure import MAX_STAGES, RecomputedArray
+from eatss.analysis.layout import Chosen, GridSplitK, Layout
+from eatss.analysis.variant import MAX_STAGES, RecomputedArray
 from eatss.base.codec import Document, JsonForm
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import read_regular
@@ -107,8 +107,8 @@ class SizeKeywords:
             kind=Words,
             made=partial(parse_numbers, "--stream", "k=32"),
             metavar="LOOP=BLOCKS,...",
-            help="Blocks that take equal shares of a loop's turns, of all tiles; 1 for none. By "
-            "default as selected.",
+            help="Stream-K: blocks that share a loop's k-tiles evenly, of all tiles; 1 for none. "
+            "By default as selected.",
         ),
     ] = None
 
@@ -264,7 +264,7 @@ class CodegenOptions(CodeOptions):
     shared_limit_bytes: int | None = None
     transformations: tuple[str, ...] = ()
     instructions: tuple[str, ...] = ()
-    shared_sums: tuple[tuple[str, SharedSum], ...] = ()
+    shared_sums: tuple[tuple[str, GridSplitK], ...] = ()
 
     @property
     def keeps_apart(self) -> bool:

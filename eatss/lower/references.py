@@ -11,7 +11,7 @@ import islpy as isl
 from eatss.base.frozen import frozen
 from eatss.lower.arrays import DeviceArray, affine_text, subscripts_of, value_of
 from eatss.lower.instructions import ATOMICS, COMBINES
-from eatss.lower.kernel.nodes import Buffer, Copy, Declare, Element, Extents, Fill, Perform
+from eatss.lower.kernel.nodes import Buffer, Copy, Declare, Element, Extents, Init, Intrinsic
 from eatss.lower.kernel_context import KernelInput
 from eatss.lower.pieces import NameTable
 from eatss.lower.promotion import SharedTile
@@ -103,8 +103,8 @@ class References:
         """Let references live in a shared tile."""
         for place in places:
             self._at[place] = tile
-        sizes = " x ".join(map(str, tile.in_box(tile.sizes)))
-        how = ", turned" if tile.turned else ""
+        sizes = " x ".join(map(str, tile.in_tile(tile.sizes)))
+        how = ", transposed" if tile.transposed else ""
         self.notes.append(f"{tile.candidate.text}: shared memory, {sizes} elements{how}")
 
     def staged(self) -> dict[Place, SharedTile]:
@@ -145,7 +145,7 @@ class References:
         )
         return points.set_tuple_name(name).intersect(bound)
 
-    def transfer(self, name: str, values: Sequence[IntExpr]) -> Copy | Perform:
+    def transfer(self, name: str, values: Sequence[IntExpr]) -> Copy | Intrinsic:
         """Return what a transfer does at a point."""
         kind, number = name.split("_")
         registers = self._registers[int(number)]
@@ -164,12 +164,12 @@ class References:
         assert registers.combiner is not None
         rows = ATOMICS if self.combine_atomically else COMBINES
         operands = (("target", (element,)), ("value", (own,)))
-        return Perform(instruction=rows[registers.combiner.name], operands=operands)
+        return Intrinsic(instruction=rows[registers.combiner.name], operands=operands)
 
-    def neutral(self) -> tuple[Fill, ...]:
+    def neutral(self) -> tuple[Init, ...]:
         """Return assignments to all registers that change nothing of what is combined with them."""
         return tuple(
-            Fill(target=own, value=combiner.neutral(own.buffer.element_type))
+            Init(target=own, value=combiner.neutral(own.buffer.element_type))
             for own, combiner in self.combined()
         )
 
@@ -195,7 +195,7 @@ class References:
                 self._index(subscript - value_of(offset, offset.domain()))
                 for subscript, offset in zip(subscripts, home.offsets, strict=True)
             )
-            return Element(buffer=home.buffer, subscripts=home.in_box(places))
+            return Element(buffer=home.buffer, subscripts=home.in_tile(places))
         return self._element(self._arrays[access.array], subscripts)
 
     def _element(self, array: DeviceArray, subscripts: Sequence[IntExpr]) -> Element:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
-from eatss.analysis.layout import Layout, SharedSum
-from eatss.analysis.structure import MAX_STAGES
+from eatss.analysis.layout import GridSplitK, Layout
+from eatss.analysis.variant import MAX_STAGES
 from eatss.base.diagnostics import input_error
 from eatss.base.options import changed
 from eatss.base.targets import CUDA
@@ -336,9 +336,9 @@ class _Kernels:
                 yield name, _named({loop: size for loop, size in loops.items() if loop in own})
         yield from kernels
 
-    def shared_sums(self, wanted: CodeRequest) -> Iterator[tuple[str, SharedSum]]:
+    def shared_sums(self, wanted: CodeRequest) -> Iterator[tuple[str, GridSplitK]]:
         """Yield how blocks share the sum of each kernel that has one of the loops."""
-        found: dict[str, SharedSum] = {}
+        found: dict[str, GridSplitK] = {}
         asked = [(*one, False) for one in (wanted.share or {}).items()]
         asked += [(*one, True) for one in (wanted.stream or {}).items()]
         most = CUDA.most_blocks["y"]
@@ -364,7 +364,7 @@ class _Kernels:
                         hint="give one of them",
                     )
                 if before is None or blocks > 1:
-                    found[kernel.name] = SharedSum(loop=loop, blocks=blocks, streamed=streamed)
+                    found[kernel.name] = GridSplitK(loop=loop, blocks=blocks, streamed=streamed)
         yield from found.items()
 
 

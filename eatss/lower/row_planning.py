@@ -14,7 +14,7 @@ import islpy as isl
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.analyse import AnalysedProgram
-from eatss.analysis.layout import Layout, RowBlock
+from eatss.analysis.layout import FusedRows, Layout
 from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import TRUE, condition_of, union_of
@@ -37,7 +37,6 @@ from eatss.lower.row_storage import (
     with_rows_kept,
 )
 from eatss.lower.storage import NeedsOneThreadError, within_registers
-from eatss.lower.structures import Describing
 from eatss.lower.thread_ast import subtree_of
 from eatss.lower.units import (
     have_same_rows,
@@ -49,6 +48,7 @@ from eatss.lower.units import (
     shared_rows,
     sum_loop,
 )
+from eatss.lower.variants import Describing
 from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.phases import RowPhase, RowRun, RowStorage, kept_rows, slots_of
 from eatss.polyhedral import ScheduledScop
@@ -69,7 +69,7 @@ class RowsInOne:
 def rows_in_one(
     name: str,
     pieces: Sequence[Piece],
-    block: RowBlock,
+    block: FusedRows,
     planner: RowPlanner,
     context: KernelContext,
 ) -> RowsInOne | None:
@@ -128,7 +128,7 @@ def _joined(
     name: str,
     units: Sequence[Unit],
     phases: Sequence[BuiltKernel],
-    block: RowBlock,
+    block: FusedRows,
     integers: Sequence[str],
     storage: RowStorage,
     registers: int,
@@ -221,7 +221,7 @@ class RowPlanner(UnitPlanner):
         super().__init__(scheduled, tuple(facts), lambda _: nothing, profile, options)
 
     def phases(
-        self, pieces: Sequence[Piece], block: RowBlock, names: NameTable
+        self, pieces: Sequence[Piece], block: FusedRows, names: NameTable
     ) -> list[Unit] | None:
         """Return the phases of blocks that take rows through all pieces.
 
@@ -274,7 +274,7 @@ class RowPlanner(UnitPlanner):
         )
 
     def _of_piece(
-        self, piece: Piece, depth: int, block: RowBlock, names: NameTable
+        self, piece: Piece, depth: int, block: FusedRows, names: NameTable
     ) -> list[Unit] | None:
         dependences = self._scheduled.dependences
         facts = piece.facts_in(self._facts)
@@ -327,7 +327,7 @@ class RowPlanner(UnitPlanner):
         part: Part,
         loop: str,
         whole: Mapping,
-        block: RowBlock,
+        block: FusedRows,
         facts: KernelFacts,
         names: NameTable,
     ) -> Unit | None:
@@ -399,7 +399,7 @@ def row_runs(
         named = tuple(one.name for one in kernels if one is not None)
         if len(named) < len(run):
             continue
-        block = RowBlock(kernels=named, loops=depth, rows=1, lanes=_TRIAL_LANES, tile=_TRIAL_LANES)
+        block = FusedRows(kernels=named, loops=depth, rows=1, lanes=_TRIAL_LANES, tile=_TRIAL_LANES)
         local = names
         for piece in run:
             local = piece.inner_names(local)

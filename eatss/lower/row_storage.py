@@ -40,7 +40,7 @@ from eatss.lower.mapping import MappedLoop
 from eatss.lower.pieces import NameTable, Piece
 from eatss.lower.planning import Unit
 from eatss.lower.storage import Place
-from eatss.lower.structures import references_at
+from eatss.lower.variants import references_at
 from eatss.plan.phases import KeptRow, RowStorage, RowValue
 from eatss.polyhedral import Reference
 from eatss.polyhedral.isl_names import coalesced, without_parameters

@@ -16,7 +16,7 @@ from dataclasses import replace
 import islpy as isl
 
 from eatss.analysis import KernelFacts
-from eatss.analysis.layout import RowBlock, SplitK
+from eatss.analysis.layout import FusedRows, SplitK
 from eatss.base.frozen import frozen
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
@@ -398,7 +398,7 @@ def _rows_of(piece: Piece, depth: int) -> isl.Set:
     )
 
 
-def row_mapping(piece: Piece, depth: int, block: RowBlock, names: NameTable) -> Mapping:
+def row_mapping(piece: Piece, depth: int, block: FusedRows, names: NameTable) -> Mapping:
     """Return the layout of a piece whose rows go to blocks, and the rest of whose loops to lanes.
 
     The innermost row loop has as many threads as a block has rows, along y. The innermost other
@@ -426,7 +426,7 @@ def row_mapping(piece: Piece, depth: int, block: RowBlock, names: NameTable) -> 
     return Mapping(mapped=tuple(mapped), serial=tuple(serial))
 
 
-def lanes_mapping(whole: Mapping, loop: LoopMember, block: RowBlock, names: NameTable) -> Mapping:
+def lanes_mapping(whole: Mapping, loop: LoopMember, block: FusedRows, names: NameTable) -> Mapping:
     """Return the layout of a sum over ``loop`` that the lanes of a row share."""
     split = laid_out(loop, block.tile, block.lanes, "x", None, names, 0)
     serial = tuple(tile for tile in whole.serial if tile.name != loop.name)

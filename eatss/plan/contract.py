@@ -16,7 +16,7 @@ from functools import reduce
 from itertools import product
 from typing import Protocol, TypeAlias
 
-from eatss.analysis.structure import (
+from eatss.analysis.variant import (
     MATRIX_ROWS,
     VECTOR_BYTES,
     WORD_BYTES,
@@ -136,17 +136,17 @@ def words_of_two(words: Sequence[Number]) -> Number:
     return reduce(most, [one + other for one, other in pairs])
 
 
-def words_ahead(sums: Number, operands: Number) -> Number:
+def prefetch_words(sums: Number, operands: Number) -> Number:
     """Return the registers for sums, operands that are loaded ahead, and their places."""
     return sums + operands + FRAGMENT_PLACES
 
 
 def prefetches(sums: Number, operands: Number, registers: Number) -> Flag:
     """Return where registers have room for sums, and operands that are loaded ahead."""
-    return words_ahead(sums, operands) <= registers
+    return prefetch_words(sums, operands) <= registers
 
 
-def matrices_in_turn(points: int, of_a_matrix: int, element_bytes: int) -> int:
+def interleaved_fragments(points: int, of_a_matrix: int, element_bytes: int) -> int:
     """Return how many matrices' columns take turns: up to as many as elements in 16 bytes.
 
     Those of narrow elements are loaded as whole matrices by all lanes together, whose columns

@@ -2,7 +2,7 @@
 
 A thread computes its points of a tile unrolled. What a point adds to over serial loops stays in
 registers. What threads of a block share may be staged in shared memory, tile by tile of the serial
-loops. The structure (:mod:`eatss.analysis.structure`) is the generator's own description.
+loops. The variant (:mod:`eatss.analysis.variant`) is the generator's own description.
 
 Entries are a :class:`~eatss.plan.stage.Stage` for each group of reads that may be staged, and a
 :class:`Compute` for each statement, with a :class:`~eatss.plan.contract.Contract` where an
@@ -20,10 +20,10 @@ from typing import Protocol
 
 import numpy as np
 
-from eatss.analysis import structure as banks
+from eatss.analysis import variant as banks
 from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Candidates
-from eatss.analysis.structure import LaunchFacts, RegisterTileFacts, Structure
+from eatss.analysis.variant import KernelVariant, LaunchFacts, RegisterTileFacts
 from eatss.base.targets import AXES, CUDA
 from eatss.plan.contract import (
     STEPS_LOADED,
@@ -32,13 +32,13 @@ from eatss.plan.contract import (
     are_held,
     fragment_padding,
     held_words,
-    matrices_in_turn,
+    interleaved_fragments,
+    prefetch_words,
     prefetches,
     registers_of_a_thread,
     reuses,
     runs_along,
     unrolled,
-    words_ahead,
     words_of_two,
 )
 from eatss.plan.numbers import Flag, Interval, Number, all_of, any_of, chosen, largest, no, nowhere
@@ -82,8 +82,8 @@ class Limits(RegisterFile, Protocol):
 
 
 def plan(facts: KernelFacts, layout: Candidates, card: Limits) -> tuple[LaunchPlan, ...]:
-    """Return what each launch of a kernel does under layouts of one structure."""
-    cuts = layout.structure.launches
+    """Return what each launch of a kernel does under layouts of one variant."""
+    cuts = layout.variant.launches
     return tuple(launch_plan(facts, cut, layout, card) for cut in cuts if cut.statements)
 
 
@@ -100,7 +100,7 @@ def launch_plan(
     Launches beside one whose sums are spread have as many times the threads along ``x`` as there
     are lanes.
     """
-    trips, host = trips_of(facts), layout.structure.host_loop
+    trips, host = trips_of(facts), layout.variant.host_loop
     launches = float(facts.work.launches or 1) * (1.0 if host is None else trips.pop(host))
     tile = {name: np.minimum(size, _MOST_TILE) for name, size in layout.tile_sizes if name in trips}
     threads = {name: np.minimum(layout.threads[name], tile[name]) for name in cut.mapped}
@@ -114,7 +114,7 @@ def launch_plan(
         tile[cut.sum_loop] = layout.sum_tile
         if len(cut.mapped) != len(AXES):  # three loops leave no axis of the grid for chunks
             chunks = chunks_of(layout.chunks, trips[cut.sum_loop], layout.sum_tile)
-    elif layout.structure.spreads and cut.mapped:
+    elif layout.variant.spreads and cut.mapped:
         along, own = cut.mapped[-1], prod(threads.values(), start=1.0)
         times = widening(own, layout.lanes, card.threads_per_block)
         threads[along], tile[along] = threads[along] * times, tile[along] * times
@@ -198,7 +198,7 @@ class Tiled:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LaunchPlan(Tiled):
-    """A launch of layouts of one structure.
+    """A launch of layouts of one variant.
 
     ``facts`` are of the kernel, ``cut`` of the launch in it. ``trips`` are those of the loops that
     run on the card, ``launches`` how often the host launches it. ``steps`` along a loop that blocks
@@ -220,9 +220,9 @@ class LaunchPlan(Tiled):
         return len(self.layout)
 
     @property
-    def structure(self) -> Structure:
+    def variant(self) -> KernelVariant:
         """How the kernel is cut."""
-        return self.layout.structure
+        return self.layout.variant
 
     # -- blocks and threads -----------------------------------------------------------------------
 
@@ -271,7 +271,7 @@ class LaunchPlan(Tiled):
     @property
     def serial_band(self) -> tuple[str, ...]:
         """The loops of the band that each thread runs itself."""
-        others = {*self.cut.mapped, self.structure.host_loop}
+        others = {*self.cut.mapped, self.variant.host_loop}
         return tuple(loop.name for loop in self.facts.loops if loop.name not in others)
 
     def block_trips(self, name: str) -> Number:
@@ -289,7 +289,7 @@ class LaunchPlan(Tiled):
             return self.tile[name]
         if name in self.cut.mapped or (not whole and name in self.tile):
             return np.minimum(self.tile[name], self.trips[name])
-        return 1.0 if name == self.structure.host_loop else self.block_trips(name)
+        return 1.0 if name == self.variant.host_loop else self.block_trips(name)
 
     def box(
         self, uniform: UniformSet, *, whole: bool = False, declared: bool = False
@@ -326,9 +326,9 @@ class LaunchPlan(Tiled):
 
     @cached_property
     def contracts(self) -> dict[str, Contract]:
-        """What the structure's instruction computes, by statement."""
+        """What the variant's instruction computes, by statement."""
         found: dict[str, Contract] = {}
-        instruction, products = self.structure.instruction, self.cut.products
+        instruction, products = self.variant.instruction, self.cut.products
         for one in self.computes:
             own = [product for product in products if product.statement == one.facts.name]
             if own and instruction is not None:
@@ -342,7 +342,7 @@ class LaunchPlan(Tiled):
         return found
 
     @cached_property
-    def loads_ahead(self) -> Flag:
+    def register_prefetch_on(self) -> Flag:
         """Where factors of a step are loaded while those of the one before are multiplied.
 
         Buffers are filled ahead, a tile has an even number of steps, and registers have room for
@@ -354,15 +354,15 @@ class LaunchPlan(Tiled):
         first = products[0]
         steps = self.tile[first.product.sum_loop] / first.instruction.steps
         several = sum(one.terms for one in products) > 1
-        room = self.words_ahead <= self.registers_at_once
-        return (self.boxes > 1) & ((np.mod(steps, STEPS_LOADED) == 0) | several) & room
+        room = self.prefetch_words <= self.registers_at_once
+        return (self.pipeline_stages > 1) & ((np.mod(steps, STEPS_LOADED) == 0) | several) & room
 
     @property
-    def words_ahead(self) -> Number:
+    def prefetch_words(self) -> Number:
         """Registers without which they are not."""
         first = next(iter(self.contracts.values()))
         sums = self.all_points * first.instruction.words + first.part_words
-        return words_ahead(sums, STEPS_LOADED * self.step_words + self.line_words)
+        return prefetch_words(sums, STEPS_LOADED * self.step_words + self.register_staged_words)
 
     @property
     def step_words(self) -> Number:
@@ -460,7 +460,7 @@ class LaunchPlan(Tiled):
             threads=self.block_threads,
             sum_words=sum(element_words(own.element_bytes) for own in self.cut.held),
             registers=np.minimum(self.card.registers_per_thread, of_block),
-            load_vectors=self.structure.instruction is None and self.cut.sum_loop is None,
+            load_vectors=self.variant.instruction is None and self.cut.sum_loop is None,
         )
         serial = {name for part in self.cut.parts if part.serial for name in part.statements}
         accesses = [
@@ -491,8 +491,8 @@ class LaunchPlan(Tiled):
         """
         found, innermost = self._copies, self._innermost
         asynchronous = any(one.asynchronous for one in self.staging)
-        wanted = buffers(self.boxes, asynchronous=asynchronous)
-        several = self.boxes > 1
+        wanted = buffers(self.pipeline_stages, asynchronous=asynchronous)
+        several = self.pipeline_stages > 1
         return tuple(
             replace(
                 one,
@@ -511,18 +511,18 @@ class LaunchPlan(Tiled):
         return largest(one.on * one.depth for one in self._copies)
 
     @cached_property
-    def boxes(self) -> Number:
+    def pipeline_stages(self) -> Number:
         """Buffers in turn of tiles that are filled ahead, one where none can be.
 
         Elements too narrow for ``cp.async`` pass through registers, and so they run ahead only
         while warps multiply.
         """
-        if self.structure.instruction is not None:
-            return self.layout.boxes
+        if self.variant.instruction is not None:
+            return self.layout.pipeline_stages
         ahead = any_of(
             one.on & is_ahead(one.depth, self._innermost) & one.asynchronous for one in self._copies
         )
-        return chosen(ahead, self.layout.boxes, 1.0)
+        return chosen(ahead, self.layout.pipeline_stages, 1.0)
 
     def _stage(self, group: int) -> Stage:
         reads, members = self.staging[group], self.readers(group)
@@ -540,13 +540,13 @@ class LaunchPlan(Tiled):
             on=reads.on,
             depth=max((at for at, name in serial if name in reads.moving), default=0),
             parts=self.cut.copied_in[group],
-            narrow=self.structure.instruction is not None and not reads.asynchronous,
+            narrow=self.variant.instruction is not None and not reads.asynchronous,
         )
 
     def _padded(self, group: int, sizes: list[Number]) -> list[Number]:
         """Return the extents of a buffer as declared."""
         members = [one.access for one in self.readers(group)]
-        own, instruction = {one.reference for one in members}, self.structure.instruction
+        own, instruction = {one.reference for one in members}, self.variant.instruction
         if instruction is None or not any(own & {*one.references} for one in self.cut.products):
             return padded_rows(self.tiling, self.staging[group], sizes)
         loops, reads = self.cut.products[0].loops, [one.terms for one in members]
@@ -568,7 +568,7 @@ class LaunchPlan(Tiled):
         It is 0 where they are as far apart as there are threads: where nothing is multiplied as
         matrices, or tests of statements ask which columns a thread has.
         """
-        instruction, products = self.structure.instruction, self.cut.products
+        instruction, products = self.variant.instruction, self.cut.products
         if instruction is None or not products:
             return 0
         columns, own = products[0].columns, {one for each in products for one in each.references}
@@ -584,7 +584,7 @@ class LaunchPlan(Tiled):
         points = self.points[columns]
         if isinstance(points, Interval):
             return Interval(1.0, banks.VECTOR_BYTES // width)
-        return self._each(lambda one: matrices_in_turn(one, of_a_matrix, width), (points,))
+        return self._each(lambda one: interleaved_fragments(one, of_a_matrix, width), (points,))
 
     def _each(self, of: Callable[..., int], columns: Sequence[Number]) -> Number:
         """Return what a function of whole numbers gives for each layout, once for equal ones."""
@@ -601,23 +601,25 @@ class LaunchPlan(Tiled):
         return largest(sum(size * one.parts.count(part) for one, size in each) for part in parts)
 
     @cached_property
-    def line_words(self) -> Number:
+    def register_staged_words(self) -> Number:
         """Registers of a thread for elements that are copied one by one, on their way."""
         words = (
             one.on * np.ceil(prod(one.extents) / self.block_threads)
             for one in self.stages
             if one.narrow
         )
-        return sum(words, start=0.0) * (self.boxes > 1)
+        return sum(words, start=0.0) * (self.pipeline_stages > 1)
 
     @cached_property
-    def turned_in_registers(self) -> Flag:
+    def transposed_in_registers(self) -> Flag:
         """Where tiles are transposed on their way through registers, a vector at a time.
 
         All of them are, operands are loaded ahead, and registers have room for the vectors, too.
         """
         stages = [one for one in self.stages if not nowhere(one.on)]
-        found = all_of([self.boxes > 1, *(no(s.on) | s.through_registers for s in stages)])
+        found = all_of(
+            [self.pipeline_stages > 1, *(no(s.on) | s.through_registers for s in stages)]
+        )
         serial = [one for one in self.computes if one.serial]
         if nowhere(found) or not serial:
             return False
@@ -625,10 +627,10 @@ class LaunchPlan(Tiled):
             one.on * (prod(one.extents) / self.block_threads) * element_words(one.element_bytes)
             for one in stages
         )
-        return found & all_of(one.loads_ahead(words) for one in serial)
+        return found & all_of(one.register_prefetch_on(words) for one in serial)
 
     def vector_wavefronts(self, access: AccessFacts) -> Number:
-        """Return the wavefronts of one load of vectors [:mod:`eatss.analysis.structure`].
+        """Return the wavefronts of one load of vectors [:mod:`eatss.analysis.variant`].
 
         Vectors of lanes lie beside each other, or in rows that differ in their banks.
         """
@@ -801,9 +803,9 @@ class Compute:
     @cached_property
     def ahead(self) -> Flag:
         """Where a thread loads what a step reads while it computes the one before."""
-        return self.loads_ahead()
+        return self.register_prefetch_on()
 
-    def loads_ahead(self, more_words: Number = 0.0) -> Flag:
+    def register_prefetch_on(self, more_words: Number = 0.0) -> Flag:
         """Return where that is so, and registers have room for ``more_words``.
 
         Buffers are filled ahead, and their rows run along the points. A turn has one loop over an
@@ -824,7 +826,7 @@ class Compute:
         )
         return all_of(
             [
-                plan.boxes > 1,
+                plan.pipeline_stages > 1,
                 (steps == largest(tiles)) & (np.mod(steps, STEPS_LOADED) == 0),
                 unrolled(steps, sum(one.points for one in turn), plan.block_threads),
                 prefetches(sums * plan.all_points, words, plan.registers_at_once),
@@ -844,7 +846,7 @@ class Compute:
     def loads_late(self) -> Flag:
         """Where buffers are filled ahead, but what a step reads of them is not loaded so."""
         staged = any_of(self.plan.staged(use.group) > 0 for use in self._read)
-        return staged & (self.plan.boxes > 1) & no(self.waits_for_nothing)
+        return staged & (self.plan.pipeline_stages > 1) & no(self.waits_for_nothing)
 
     @property
     def _read(self) -> list[UniformSet]:

@@ -17,8 +17,8 @@ from dataclasses import replace
 import numpy as np
 
 from eatss.analysis.facts import AccessFacts, KernelFacts
-from eatss.analysis.layout import Candidates, RowBlock, SplitK
-from eatss.analysis.structure import LaunchFacts, Structure
+from eatss.analysis.layout import Candidates, FusedRows, SplitK
+from eatss.analysis.variant import KernelVariant, LaunchFacts
 from eatss.base.frozen import frozen
 from eatss.plan.contract import are_held, held_words
 from eatss.plan.launch import LaunchPlan, Limits, launch_plan, trips_of
@@ -134,7 +134,7 @@ def phase_plans(
     facts: Mapping[str, KernelFacts],
     run: RowRun,
     kept: Sequence[KeptRow],
-    block: RowBlock,
+    block: FusedRows,
     card: Limits,
     *,
     in_order: bool,
@@ -157,14 +157,14 @@ def phase_plans(
         )
         cut = replace(phase.launch, held=held)
         own = _without_kept(facts[phase.kernel], number, kept, values)
-        structure = Structure(launches=(cut,), in_order=in_order)
-        layout = _phase_layouts(own, phase, block, structure)
+        variant = KernelVariant(launches=(cut,), in_order=in_order)
+        layout = _phase_layouts(own, phase, block, variant)
         plans.append(launch_plan(own, cut, layout, card))
     return plans
 
 
 def _phase_layouts(
-    facts: KernelFacts, phase: RowPhase, block: RowBlock, structure: Structure
+    facts: KernelFacts, phase: RowPhase, block: FusedRows, variant: KernelVariant
 ) -> Candidates:
     """Return the layouts of a phase as a launch: one tile has a row, where lanes share a loop."""
     ones = np.ones(len(block.rows))
@@ -179,7 +179,7 @@ def _phase_layouts(
         threads[loop] = block.lanes
     lanes = block.lanes if spreads else ones
     return Candidates(
-        structure=structure,
+        variant=variant,
         tile_sizes=tuple(tiles.items()),
         block=tuple(threads.items()),
         spread=SplitK(lanes=lanes, tile=block.tile, chunks=ones),

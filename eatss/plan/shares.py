@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from eatss.analysis.facts import AccessFacts, StatementFacts, TouchedBox
-from eatss.analysis.structure import LaunchFacts
+from eatss.analysis.variant import LaunchFacts
 from eatss.base.frozen import frozen
 from eatss.plan.numbers import Number, chosen, least, most
 from eatss.program import Apply, Constant, Name, at_least

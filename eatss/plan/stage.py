@@ -31,7 +31,7 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis.structure import VECTOR_BYTES, WORD_BYTES, interleaves
+from eatss.analysis.variant import VECTOR_BYTES, WORD_BYTES, interleaves
 from eatss.base.frozen import frozen
 from eatss.plan.numbers import (
     Flag,
@@ -303,7 +303,7 @@ def interleaved(
 ) -> dict[tuple[str, str], Flag]:
     """Return for two loops where lanes are interleaved along them: vectors take fewer wavefronts.
 
-    Threads have neighbouring points along both [:mod:`eatss.analysis.structure`].
+    Threads have neighbouring points along both [:mod:`eatss.analysis.variant`].
 
     Args:
         of: the loops.

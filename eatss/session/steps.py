@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
-from eatss.analysis.structure import RecomputedArray
+from eatss.analysis.variant import RecomputedArray
 from eatss.base.diagnostics import Diagnostic, Severity, Told, input_error, nobody
 from eatss.base.forked import allow_more
 from eatss.base.shown import sizes_text
@@ -168,13 +168,13 @@ def select_for(
         _check_tf32(profile, strict_fp=strict_fp)
     if options.timeout_s is not None or options.model in PUBLISHED:
         allow_more((options.timeout_s or DEFAULT_TIMEOUT_S) * len(program.facts))
-    structures = None
+    variants = None
     row_runs: tuple[RowRun, ...] = ()
     if TARGETS[options.target].own and options.model == "prediction":
-        from eatss.lower.structures import structures_for  # noqa: PLC0415 - PPCG needs none
+        from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - PPCG needs none
 
         told("trying how kernels can be cut")
-        structures = structures_for(program, profile, strict_fp=strict_fp, tf32=options.tf32)
+        variants = kernel_variants_for(program, profile, strict_fp=strict_fp, tf32=options.tf32)
         if fuse_rows:
             from eatss.lower.row_planning import row_runs_for  # noqa: PLC0415
 
@@ -187,7 +187,7 @@ def select_for(
         functions=program.functions,
         host_statements=program.host_statements,
         dtype=program.dtype,
-        structures=structures,
+        variants=variants,
         row_runs=row_runs,
         strict_fp=strict_fp,
         told=told,
@@ -271,15 +271,15 @@ def expect_code(
         NoSolutionError: no sizes satisfy the limits of the card.
     """
     from eatss.choose.expectation import expect_cuda  # noqa: PLC0415
-    from eatss.lower.structures import (  # noqa: PLC0415 - PPCG's target needs none
-        structures_for,
+    from eatss.lower.variants import (  # noqa: PLC0415 - PPCG's target needs none
+        kernel_variants_for,
         with_own_sizes,
     )
 
     tf32 = selection.options.tf32
-    structures = structures_for(program, profile, strict_fp=options.strict_fp, tf32=tf32)
-    own = with_own_sizes(selection, program.facts, structures, profile, options)
-    found = expect_cuda(program.facts, structures, profile, selection, own)
+    variants = kernel_variants_for(program, profile, strict_fp=options.strict_fp, tf32=tf32)
+    own = with_own_sizes(selection, program.facts, variants, profile, options)
+    found = expect_cuda(program.facts, variants, profile, selection, own)
     return _expectation(program, profile, found, "cuda", tf32=tf32 != "off")
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, Group, Layout, SplitK, mapped_loops
-from eatss.analysis.structure import WORD_BYTES, Structure
+from eatss.analysis.variant import WORD_BYTES, KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError, input_error
 from eatss.base.targets import AXES, CUDA, TARGETS, TargetName
 from eatss.cards.profile import GpuProfile
@@ -56,7 +56,7 @@ _SPREAD, _KEPT = "lanes * chunks > 1", "lanes * chunks == 1"
 _Filters: TypeAlias = Iterable[tuple[str, str]]
 """What conditions remove, in words, and the conditions."""
 
-Structures: TypeAlias = Mapping[str, tuple[Structure, ...]]
+KernelVariants: TypeAlias = Mapping[str, tuple[KernelVariant, ...]]
 
 
 def space_of(session: Session, profile: GpuProfile | None) -> Space:
@@ -70,7 +70,7 @@ def space_of(session: Session, profile: GpuProfile | None) -> Space:
         InputError: ``EATSS-S018``, no card is named; what reading the source raises.
         NoSolutionError: ``EATSS-S021``, no kernel has sizes to choose.
     """
-    structures: Structures = {}
+    variants: KernelVariants = {}
     target: TargetName = "ppcg" if session.cut == "ppcg" else "cuda"
     if target == "cuda":
         if profile is None:
@@ -79,17 +79,17 @@ def space_of(session: Session, profile: GpuProfile | None) -> Space:
                 "the space of generated code depends on the card",
                 hint="name one: --gpu h200",
             )
-        from eatss.lower.structures import structures_for  # noqa: PLC0415 - PPCG needs none
+        from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - PPCG needs none
 
         if session.recomputable:
             session = session.of(session.select(profile, SelectOptions(target="cuda")))
-        structures = structures_for(session.analysed, profile)
-    return derived_space(session.analysed.facts, structures, profile, target, name=session.name)
+        variants = kernel_variants_for(session.analysed, profile)
+    return derived_space(session.analysed.facts, variants, profile, target, name=session.name)
 
 
 def derived_space(
     facts: Sequence[KernelFacts],
-    structures: Structures,
+    variants: KernelVariants,
     profile: GpuProfile | None,
     target: TargetName,
     *,
@@ -104,7 +104,7 @@ def derived_space(
 
     Args:
         facts: the kernels.
-        structures: for ``cuda`` how each kernel can be cut, by its name.
+        variants: for ``cuda`` how each kernel can be cut, by its name.
         profile: the card; for ``ppcg`` none is needed.
         target: who generates the code.
         name: what the space is called.
@@ -116,7 +116,7 @@ def derived_space(
         iterators, filters = _ppcg(facts)
     else:
         assert profile is not None, "generated code is for a card"
-        own = kernel_spaces(facts, structures, profile).values()
+        own = kernel_spaces(facts, variants, profile).values()
         iterators = [one for space in own for one in space.iterators()]
         filters = [one for space in own for one in space.filters()]
     if not iterators:
@@ -130,13 +130,13 @@ def derived_space(
 
 
 def kernel_spaces(
-    facts: Sequence[KernelFacts], structures: Structures, profile: GpuProfile
+    facts: Sequence[KernelFacts], variants: KernelVariants, profile: GpuProfile
 ) -> dict[str, KernelSpace]:
     """Return what can be decided about each kernel, by its name, in generated code."""
     return {
         one.name: KernelSpace(
             facts=one,
-            every=tuple(every_candidate(one, structures.get(one.name, ()), profile)),
+            every=tuple(every_candidate(one, variants.get(one.name, ()), profile)),
             profile=profile,
             prefix=f"k{one.index}." if len(facts) > 1 else "",
         )
@@ -147,7 +147,7 @@ def kernel_spaces(
 def point_of(
     selection: Selection,
     facts: Sequence[KernelFacts],
-    structures: Structures,
+    variants: KernelVariants,
     profile: GpuProfile,
 ) -> Configuration:
     """Return the point of a selection for generated code in the space of :func:`derived_space`.
@@ -155,10 +155,10 @@ def point_of(
     Args:
         selection: selected for ``cuda``, or with kernels whose sizes are replaced.
         facts: the kernels.
-        structures: how each can be cut.
+        variants: how each can be cut.
         profile: the card.
     """
-    spaces = kernel_spaces(facts, structures, profile)
+    spaces = kernel_spaces(facts, variants, profile)
     point: Configuration = {}
     for kernel in selection.kernels:
         point |= spaces[kernel.name].point(kernel)
@@ -182,7 +182,7 @@ def cut_values(own: Layout) -> dict[str, Any]:
     """Return what a layout decides beside sizes and places, by the names of a search space."""
     share = 1 if own.cut[1] is None else own.chunks
     spread = own.spread or SplitK(lanes=1, tile=1, chunks=1)
-    ways = own.instruction or NONE, own.boxes, own.host_loop or NONE, share, own.streams
+    ways = own.instruction or NONE, own.pipeline_stages, own.host_loop or NONE, share, own.streams
     return dict(zip(CUTS, (*ways, spread.lanes, spread.tile, spread.chunks), strict=True))
 
 
@@ -372,7 +372,7 @@ class KernelSpace:
             yield "threads along three loops", f"{several} <= {len(AXES) - 1}"
 
     def _point_filters(self) -> _Filters:
-        held = any(launch.held for one in self.apart for launch in one.structure.launches)
+        held = any(launch.held for one in self.apart for launch in one.variant.launches)
         most = MOST_POINTS if held or not self._plain else STREAM_POINTS
         yield "no more points than a thread is given", self._alone(f"{self._points} <= {most}")
         for loop in self.mapped if self.products else ():
@@ -381,7 +381,7 @@ class KernelSpace:
         if len(self.mapped) > POINT_LOOPS:
             several = " + ".join(f"(points_{loop} > 1)" for loop in self.mapped)
             yield f"points along {POINT_LOOPS} loops", f"{several} <= {POINT_LOOPS}"
-        words = min((_held_words(one.structure) for one in self._plain), default=0)
+        words = min((_held_words(one.variant) for one in self._plain), default=0)
         if words:
             room = (
                 "min(card.registers_per_thread, card.registers_per_block // "
@@ -430,7 +430,7 @@ class KernelSpace:
             cuts.append(f"({' and '.join(parts)})")
         yield "cuts that the generator can make", " or ".join(dict.fromkeys(cuts))
         trips = trips_of(self.facts)
-        launches = (own for one in self.apart if one.spread for own in one.structure.launches)
+        launches = (own for one in self.apart if one.spread for own in one.variant.launches)
         longest = int(max(trips[own.sum_loop] for own in launches if own.sum_loop is not None))
         yield "chunks as long as the sum", f"chunks * steps < {2 * longest} or chunks == 1"
         blocks = f"chunks * {self._all_tiles or 1} <= {MOST_BLOCKS_PER_SM} * card.sm_count"
@@ -444,22 +444,22 @@ class KernelSpace:
             return
         ahead = list(_values(*(one.stages for one in self._plain)))
         own = f"stages == 1 or (stages in {ahead} and {self._boxes or 0} > 0)"
-        yield "boxes ahead where something is staged", self._alone(own)
+        yield "several pipeline stages where something is staged", self._alone(own)
         if self._spreads:
-            yield "no boxes ahead of spread sums", f"stages == 1 or not ({_SPREAD})"
+            yield "one pipeline stage of spread sums", f"stages == 1 or not ({_SPREAD})"
 
     def _product_filters(self, one: Candidates) -> _Filters:
         """Yield what holds where warps compute products: what their layouts have."""
-        own, tiles, threads = one.structure.instruction, one.tiles, one.threads
+        own, tiles, threads = one.variant.instruction, one.tiles, one.threads
         assert own is not None
-        product = one.structure.products[0]
+        product = one.variant.products[0]
         elsewhere = f"warps != '{own.name}' or "
         sides = zip((product.rows, product.columns), own.lanes, own.points, strict=True)
         for loop, lanes, points in sides:
             boxes = f"threads_{loop} % {lanes} == 0"
             whole = f"points_{loop} % {max(2, points)} == 0"
             sizes = f"{self._tile(loop)} in {list(_values(tiles[loop]))}"
-            yield f"boxes of lanes along {loop}", f"{elsewhere}{boxes} and {whole} and {sizes}"
+            yield f"warp tiles along {loop}", f"{elsewhere}{boxes} and {whole} and {sizes}"
         for loop in self.mapped:
             if loop not in (product.rows, product.columns):
                 yield f"tiles of {loop} for products", f"{elsewhere}{self._tile(loop)} == 1"
@@ -487,7 +487,7 @@ class KernelSpace:
         if not self.sharing:
             return
         none = "share == 1 or "
-        loop = self.sharing[0].structure.shared_loop
+        loop = self.sharing[0].variant.shared_loop
         assert loop is not None
         if self._spreads:
             yield "sums that are shared or spread", f"{none}not ({_SPREAD})"
@@ -500,7 +500,7 @@ class KernelSpace:
             f"{none}({tiles} < card.sm_count and {most})",
         )
         turns = f"ceildiv({int(trips_of(self.facts)[loop])}, {self._tile(loop)})"
-        yield "a turn for each block that shares a sum", f"{none}share <= {turns}"
+        yield "split-K: a k-tile for each block", f"{none}share <= {turns}"
         for group, name in self.staged.items():
             if not any(np.any(one.staged.get(group, 0)) for one in self.apart):
                 yield f"{name} where blocks share a sum", f"share > 1 or {name} == 0"
@@ -510,15 +510,15 @@ class KernelSpace:
         if "stream" not in self.cuts:
             return
         tiles, none = self._all_tiles, "stream == 0 or "
-        yield "boxes where blocks take equal shares", f"{none}{self._boxes} > 0"
+        yield "stream-K: pipeline stages", f"{none}{self._boxes} > 0"
         if self._spreads:
-            yield "equal shares of sums that are not spread", f"{none}not ({_SPREAD})"
+            yield "stream-K: no spread sums", f"{none}not ({_SPREAD})"
         if "host" in self.cuts:
-            yield "equal shares of one launch", none + _on_host(None)
+            yield "stream-K: one launch", none + _on_host(None)
         if self.sharing:
-            yield "equal shares of sums that are not shared", f"{none}share == 1"
+            yield "stream-K: no split-K", f"{none}share == 1"
         idle = f"{tiles} < {1 - LEAST_IDLE} * stream * ceildiv({tiles}, stream)"
-        yield "an idle card where blocks take equal shares", f"{none}{idle}"
+        yield "stream-K: SMs that the last wave leaves idle", f"{none}{idle}"
 
     def _shared_filters(self) -> _Filters:
         terms = [
@@ -598,9 +598,9 @@ def _totals(one: Candidates) -> list[int]:
     return list(_values(prod((count for _, count in one.block), start=one.lanes)))
 
 
-def _held_words(structure: Structure) -> int:
+def _held_words(variant: KernelVariant) -> int:
     """Return the words that one point keeps in registers, in the launch that keeps most."""
     return max(
         sum(max(1, own.element_bytes // WORD_BYTES) for own in launch.held)
-        for launch in structure.launches
+        for launch in variant.launches
     )

@@ -9,15 +9,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates, SharedSum, SplitK, WarpUse, mapped_loops
-from eatss.analysis.structure import MAX_STAGES, Structure
+from eatss.analysis.layout import Candidates, GridSplitK, SplitK, WarpUse, mapped_loops
+from eatss.analysis.variant import MAX_STAGES, KernelVariant
 from eatss.base.diagnostics import InputError, input_error
 from eatss.cards import GpuProfile
-from eatss.choose.cuda import cuda_at, in_warps, structure_of
+from eatss.choose.cuda import cuda_at, in_warps, kernel_variant_of
 from eatss.choose.cuda_candidates import PLAIN_TILE
 from eatss.choose.options import ModelOptions
 from eatss.choose.selection import KernelSelection, Selection
-from eatss.tune.derived import NONE, Structures, cut_values, kernel_spaces
+from eatss.tune.derived import NONE, KernelVariants, cut_values, kernel_spaces
 from eatss.tune.points import CUTS, OF_LOOPS, Point, Value
 
 _TEXTS = ("host", "warps")
@@ -57,7 +57,7 @@ def _whole(name: str, value: Value) -> int:
 def selection_at(
     base: Selection,
     facts: Sequence[KernelFacts],
-    structures: Structures,
+    variants: KernelVariants,
     profile: GpuProfile,
     options: ModelOptions,
     decisions: Point,
@@ -67,7 +67,7 @@ def selection_at(
     Args:
         base: what stands where nothing is decided.
         facts: the kernels.
-        structures: how each can be cut.
+        variants: how each can be cut.
         profile: the card.
         options: what is predicted for.
         decisions: ``tile_i``, ``threads_i``, ``points_i`` by loop, ``staged_A`` by array,
@@ -82,7 +82,7 @@ def selection_at(
     kernels = []
     for kernel, own in zip(base.kernels, facts, strict=True):
         decided = decided_of(decisions, own)
-        cuts = structures.get(own.name, ())
+        cuts = variants.get(own.name, ())
         if decided and cuts:
             kernels.append(_at(kernel, own, cuts, profile, options, decided))
         else:
@@ -93,34 +93,34 @@ def selection_at(
 def _at(
     kernel: KernelSelection,
     facts: KernelFacts,
-    structures: tuple[Structure, ...],
+    variants: tuple[KernelVariant, ...],
     profile: GpuProfile,
     options: ModelOptions,
     decided: Decided,
 ) -> KernelSelection:
-    structure = _structure(kernel, facts, structures, decided)
-    layout = _layout(kernel, facts, structure, structures, profile, decided)
-    if layout.warps is not None and not in_warps(structure, layout.tiles, layout.threads):
+    variant = _kernel_variant(kernel, facts, variants, decided)
+    layout = _layout(kernel, facts, variant, variants, profile, decided)
+    if layout.warps is not None and not in_warps(variant, layout.tiles, layout.threads):
         if "warps" in decided:
             raise _refused(
                 f"the threads and tiles of {facts.name} are not those of {decided['warps']}"
             )
-        structure = _structure(kernel, facts, structures, decided | {"warps": NONE})
-        layout = replace(layout, structure=structure, warps=None, stages=1)
+        variant = _kernel_variant(kernel, facts, variants, decided | {"warps": NONE})
+        layout = replace(layout, variant=variant, warps=None, stages=1)
     if layout.warps is None and not any(layout.staged.values()):
         if decided.get("stages", 1) > 1:
-            raise _refused(f"boxes of {facts.name} are filled ahead only where something is staged")
+            raise _refused(f"several pipeline stages of {facts.name} need something that is staged")
         layout = replace(layout, stages=1)
     return cuda_at(facts, layout.map(lambda one: np.array([one])), profile, options)
 
 
-def _structure(
+def _kernel_variant(
     kernel: KernelSelection,
     facts: KernelFacts,
-    structures: tuple[Structure, ...],
+    variants: tuple[KernelVariant, ...],
     decided: Decided,
-) -> Structure:
-    base = structure_of(structures, kernel)
+) -> KernelVariant:
+    base = kernel_variant_of(variants, kernel)
     spreads = base is not None and base.spreads
     warps, host = decided.get("warps", kernel.instruction or NONE), kernel.host_loop
     if any(name in decided for name in _SPREAD):
@@ -130,12 +130,12 @@ def _structure(
         host = None if decided["host"] == NONE else decided["host"]
     alone = spreads or host is not None
     shares = not alone and decided.get("share", cut_values(kernel)["share"]) > 1
-    for structure in structures:
-        own, shared, at_host, name = structure.cut
+    for variant in variants:
+        own, shared, at_host, name = variant.cut
         if (own, shared is not None, at_host) == (spreads, shares, host) and (
             (name or NONE) == warps or (alone and "warps" not in decided)
         ):
-            return structure
+            return variant
     if shares:
         raise _refused(f"blocks cannot share the sums of {facts.name}")
     if warps != NONE:
@@ -149,8 +149,8 @@ def _structure(
 def _layout(
     kernel: KernelSelection,
     facts: KernelFacts,
-    structure: Structure,
-    structures: tuple[Structure, ...],
+    variant: KernelVariant,
+    variants: tuple[KernelVariant, ...],
     profile: GpuProfile,
     decided: Decided,
 ) -> Candidates:
@@ -160,31 +160,31 @@ def _layout(
         if name in mapped:
             threads, tile = block.get(name, 1), tiles.get(name, 1)
             block[name], tiles[name] = _along(name, decided, threads, tile)
-        elif name == structure.host_loop:
+        elif name == variant.host_loop:
             tiles[name] = 1
         else:
             tiles[name] = decided.get(f"tile_{name}", tiles.get(name, PLAIN_TILE))
-    if decided.get("stream") and structure.stream_loop is None:
-        raise _refused(f"blocks cannot take equal shares of the steps of {kernel.name}")
-    groups = dict.fromkeys(group for launch in structure.launches for group in launch.stageable)
-    (space,) = kernel_spaces([facts], {facts.name: structures}, profile).values()
+    if decided.get("stream") and variant.stream_loop is None:
+        raise _refused(f"no stream-K in {kernel.name}: its sums cannot be parted")
+    groups = dict.fromkeys(group for launch in variant.launches for group in launch.stageable)
+    (space,) = kernel_spaces([facts], {facts.name: variants}, profile).values()
     steps = {"steps": PLAIN_TILE} if kernel.spread is None else {}
     now = cut_values(kernel) | steps | decided
-    stages, instruction = now["stages"], structure.instruction
+    stages, instruction = now["stages"], variant.instruction
     if not 1 <= stages <= MAX_STAGES:
         raise _refused(f"stages is {stages}, not 1 to {MAX_STAGES}")
     spread = SplitK(lanes=now["lanes"], tile=now["steps"], chunks=now["chunks"])
     return Candidates(
-        structure=structure,
+        variant=variant,
         tile_sizes=tuple((loop.name, tiles[loop.name]) for loop in facts.loops),
         block=tuple((name, block[name]) for name in mapped),
         staged={
             group: int(_staged(group, space.staged.get(group, ""), facts, kernel.shared, decided))
             for group in groups
         },
-        spread=spread if structure.spreads else None,
-        shared_sum=_shared_sum(structure, now["share"], now["stream"]),
-        host_loop=structure.host_loop,
+        spread=spread if variant.spreads else None,
+        shared_sum=_shared_sum(variant, now["share"], now["stream"]),
+        host_loop=variant.host_loop,
         warps=None if instruction is None else WarpUse(instruction=instruction.name, stages=stages),
         stages=stages if instruction is None else 1,
     )
@@ -208,12 +208,12 @@ def _along(name: str, decided: Decided, threads: int, tile: int) -> tuple[int, i
     return own_threads or min(threads, own_tile), own_tile
 
 
-def _shared_sum(structure: Structure, share: int, stream: int) -> SharedSum | None:
+def _shared_sum(variant: KernelVariant, share: int, stream: int) -> GridSplitK | None:
     """Return how blocks share a sum: the tiles of its loop, or equal parts of all steps."""
-    if stream and structure.stream_loop is not None:
-        return SharedSum(loop=structure.stream_loop, blocks=stream, streamed=True)
-    loop = structure.shared_loop
-    return None if loop is None else SharedSum(loop=loop, blocks=share)
+    if stream and variant.stream_loop is not None:
+        return GridSplitK(loop=variant.stream_loop, blocks=stream, streamed=True)
+    loop = variant.shared_loop
+    return None if loop is None else GridSplitK(loop=loop, blocks=share)
 
 
 def _staged(

@@ -22,11 +22,11 @@ from eatss.choose.selection import KernelSelection, Selection
 from eatss.frontend.options import Reading
 from eatss.lower.recipe import CodeRequest
 from eatss.lower.requests import checked_options
-from eatss.lower.structures import structures_for, with_own_sizes
+from eatss.lower.variants import kernel_variants_for, with_own_sizes
 from eatss.measurement.options import TileChoice
 from eatss.session.session import Session
 from eatss.session.steps import Arrays
-from eatss.tune.derived import Structures
+from eatss.tune.derived import KernelVariants
 from eatss.tune.generation import own_folder, predicted_metrics
 from eatss.tune.jobs import Made, MakerJob, Wanted
 from eatss.tune.layouts import selection_at
@@ -43,7 +43,7 @@ class Program:
 
     session: Session
     base: Selection
-    structures: Structures
+    variants: KernelVariants
 
 
 class CudaMaker:
@@ -97,7 +97,7 @@ class CudaMaker:
             replace(
                 kernel,
                 predicted=expected_of(
-                    own, program.structures.get(own.name, ()), self._profile, kernel
+                    own, program.variants.get(own.name, ()), self._profile, kernel
                 )[0],
             )
             for kernel, own in zip(selection.kernels, program.session.analysed.facts, strict=True)
@@ -123,8 +123,8 @@ class CudaMaker:
                 sized = Session(sized.c_source, reading, code=True, recomputed=recomputed)
             base = sized.select(self._profile, self._choosing, fuse_rows=False)
             sized = sized.of(base)
-            structures = structures_for(sized.analysed, self._profile)
-            self._programs[sizes] = Program(sized, base, structures)
+            variants = kernel_variants_for(sized.analysed, self._profile)
+            self._programs[sizes] = Program(sized, base, variants)
         return self._programs[sizes]
 
     def _base(self, wanted: Wanted) -> Selection:
@@ -159,15 +159,15 @@ class CudaMaker:
         decisions: Point = dict(wanted.decisions)
         base = self._base(wanted)
         if wanted.role == "default":
-            return default_sizes(program.session, base, program.structures, self._profile)
+            return default_sizes(program.session, base, program.variants, self._profile)
         if wanted.role:
             return base
         options_at = self._choosing.for_card(self._profile)
         limit = self._profile.shared_per_block_optin_bytes
         options_at = replace(options_at, shared_per_block_bytes=limit)
         facts = program.session.analysed.facts
-        structures = program.structures
-        return selection_at(base, facts, structures, self._profile, options_at, decisions)
+        variants = program.variants
+        return selection_at(base, facts, variants, self._profile, options_at, decisions)
 
 
 def selected_under(
@@ -195,7 +195,7 @@ def selected_under(
 def default_sizes(
     session: Session,
     base: Selection,
-    structures: Structures,
+    variants: KernelVariants,
     profile: GpuProfile,
 ) -> Selection:
     """Return a selection with tiles of 32 for every loop, and what else is selected as it is.
@@ -207,7 +207,7 @@ def default_sizes(
     options = checked_options(facts, session.scops, CodeRequest(tiles=loops))
     alone = {
         name: tuple(one for one in several if one.instruction is None)
-        for name, several in structures.items()
+        for name, several in variants.items()
     }
     kernels = []
     for kernel, own in zip(base.kernels, facts, strict=True):

@@ -25,7 +25,7 @@ from eatss.measurement.options import TileChoice
 from eatss.program.expression import SizePairs
 from eatss.session.session import Session
 from eatss.tune.bound import BoundSpace, bind, check_known_values
-from eatss.tune.derived import Structures, derived_space, kernel_spaces, point_of
+from eatss.tune.derived import KernelVariants, derived_space, kernel_spaces, point_of
 from eatss.tune.document import parsed_space
 from eatss.tune.jobs import MakerJob, RolePoint, Wanted
 from eatss.tune.layouts import selection_at, short_name
@@ -76,13 +76,13 @@ def check_decisions(bound: BoundSpace, known: Iterable[str], *, ppcg: bool = Fal
 
 def cuda_names(
     facts: Sequence[KernelFacts],
-    structures: Structures,
+    variants: KernelVariants,
     profile: GpuProfile,
     parameters: Iterable[str],
 ) -> set[str]:
     """Return what variants of generated code can decide."""
     found = {*SELECTING, *parameters}
-    spaces = kernel_spaces(facts, structures, profile)
+    spaces = kernel_spaces(facts, variants, profile)
     for kernel in facts:
         own = set(CUTS)
         own |= {f"tile_{loop.name}" for loop in kernel.loops}
@@ -155,31 +155,31 @@ def outlined(job: MakerJob, space: Space | None, *, rank: int) -> Outline:
 def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) -> Outline:
     maker = CudaMaker(job)
     program = maker.program(())
-    session, base, structures = program.session, program.base, program.structures
+    session, base, variants = program.session, program.base, program.variants
     facts = session.analysed.facts
     parameters = _parameters(session)
     constants = {**card_constants(profile), **dict(parameters)}
-    bound = bind(space or derived_space(facts, structures, profile, "cuda"), constants)
+    bound = bind(space or derived_space(facts, variants, profile, "cuda"), constants)
     check_known_values(bound)
     bound.require_points()
-    check_decisions(bound, cuda_names(facts, structures, profile, dict(parameters)))
+    check_decisions(bound, cuda_names(facts, variants, profile, dict(parameters)))
     roles: list[RolePoint] = []
     for role in ROLES:
         with suppress(EatssError):  # sizes of the paper's model may not fit the card
             wanted = Wanted(variant="", values=(), decisions=(), role=role)
-            point = dict(point_of(maker.chosen(wanted), facts, structures, profile))
+            point = dict(point_of(maker.chosen(wanted), facts, variants, profile))
             known = set(point) == set(bound.names) and point not in [other for _, other in roles]
             roles.append((role, point if known else None))
     choosing = SelectOptions(target="cuda", objective=job.objective)
     if space is None:
-        ranked = _ranked_layouts(session, base, structures, profile, choosing, rank)
+        ranked = _ranked_layouts(session, base, variants, profile, choosing, rank)
         points = tuple(point for point in ranked if bound.allows(point) is None)
     else:
         options = choosing.for_card(profile)
 
         def predicted(point: Point) -> float:
             decisions = bound.decisions(point)
-            at = selection_at(base, facts, structures, profile, options, decisions)
+            at = selection_at(base, facts, variants, profile, options, decisions)
             return _cost(at.kernels, job.objective)
 
         points = _in_order(bound, predicted, rank)
@@ -248,7 +248,7 @@ def _parameters(session: Session) -> SizePairs:
 def _ranked_layouts(
     session: Session,
     base: Selection,
-    structures: Structures,
+    variants: KernelVariants,
     profile: GpuProfile,
     choosing: SelectOptions,
     rank: int,
@@ -258,13 +258,13 @@ def _ranked_layouts(
     options = choosing.for_card(profile)
     own: list[list[tuple[float, KernelSelection]]] = []
     for kernel, fact in zip(base.kernels, facts, strict=True):
-        ranked = ranked_cuda(fact, structures.get(fact.name, ()), profile, options, rank)
+        ranked = ranked_cuda(fact, variants.get(fact.name, ()), profile, options, rank)
         costs = [(_cost((one,), options.objective), one) for one in ranked]
         own.append(sorted(costs, key=lambda one: one[0]) or [(0.0, kernel)])
     points: dict[str, Configuration] = {}
     for at in range(max(map(len, own))):
         chosen = tuple(one[min(at, len(one) - 1)][1] for one in own)
-        point = dict(point_of(replace(base, kernels=chosen), facts, structures, profile))
+        point = dict(point_of(replace(base, kernels=chosen), facts, variants, profile))
         points.setdefault(variant_key(point), point)
     return tuple(points.values())
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.analysis.layout import Candidates, Layout, SharedSum, SplitK, WarpUse
-from eatss.analysis.structure import (
-    Structure,
+from eatss.analysis.layout import Candidates, GridSplitK, Layout, SplitK, WarpUse
+from eatss.analysis.variant import (
+    KernelVariant,
     interleaved_wavefronts,
     interleaves,
     vector_wavefronts,
@@ -24,7 +24,7 @@ from eatss.lower.recipe import CodegenOptions, KernelRecipe
 
 SIZES = st.integers(1, 64)
 SPREADS = st.builds(SplitK, lanes=SIZES, tile=SIZES, chunks=SIZES)
-SHARED = st.builds(SharedSum, loop=st.just("k"), blocks=SIZES, streamed=st.booleans())
+SHARED = st.builds(GridSplitK, loop=st.just("k"), blocks=SIZES, streamed=st.booleans())
 WARPS = st.builds(WarpUse, instruction=st.just("mma"), stages=SIZES, resident=SIZES)
 LAYOUTS = st.builds(
     Layout,
@@ -41,13 +41,13 @@ LAYOUTS = st.builds(
 
 @given(layout=LAYOUTS, factor=st.integers(2, 9))
 def test_a_row_of_columns_is_the_layout_that_it_was_made_of(layout: Layout, factor: int) -> None:
-    structure = Structure(launches=())
-    whole = Candidates(**layout.chosen(), structure=structure, staged={(0, 2): 1})
+    variant = KernelVariant(launches=())
+    whole = Candidates(**layout.chosen(), variant=variant, staged={(0, 2): 1})
     columns = whole.map(lambda one: np.array([one, factor * one]))
     assert len(columns) == 2
     assert columns.at(0) == whole
     assert columns.at(1) == whole.map(lambda one: factor * one)
-    assert columns.structure is structure
+    assert columns.variant is variant
     assert columns.cut == layout.cut
     for name in ("lanes", "sum_tile", "chunks", "streams", "boxes"):
         own = np.broadcast_to(getattr(columns, name), 2)
@@ -82,14 +82,14 @@ def test_wishes_leave_of_a_layout_what_goes_with_them(
     selected = Layout(
         tile_sizes=(("i", 32), ("k", 16)),
         block=(("i", 8),),
-        shared_sum=SharedSum(loop="k", blocks=132, streamed=True),
+        shared_sum=GridSplitK(loop="k", blocks=132, streamed=True),
         stages=3,
         resident=4,
     )
     found = CodegenOptions(**options).changed(selected, "kernel0")  # type: ignore[arg-type]
     names = {one.name for one in fields(Layout)}
     assert {name for name in names if getattr(found, name) != getattr(selected, name)} == gone
-    asked = SharedSum(loop="k", blocks=4)
+    asked = GridSplitK(loop="k", blocks=4)
     wanted = CodegenOptions(shared_sums=(("kernel0", asked),))
     assert wanted.changed(selected, "kernel0") == replace(selected, shared_sum=asked)
     assert wanted.changed(selected, "kernel1") == selected

@@ -10,7 +10,7 @@ import numpy as np
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates
-from eatss.analysis.structure import Structure
+from eatss.analysis.variant import KernelVariant
 from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
 from eatss.choose import KernelSelection, ModelOptions, Selection
@@ -18,7 +18,7 @@ from eatss.choose.cuda_candidates import every_candidate
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
 from eatss.frontend.options import Reading
 from eatss.lower.recipe import CodegenOptions, recipe_of
-from eatss.lower.structures import structures_for
+from eatss.lower.variants import kernel_variants_for
 from eatss.program import Original, Program
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
@@ -36,8 +36,8 @@ def analysed(kernel: str, dtype: str = "double") -> SymbolicProgram:
 
 
 @cache
-def structures(kernel: str, gpu: str = "h200") -> dict[str, tuple[Structure, ...]]:
-    return structures_for(analysed(kernel).program, load_profile(gpu))
+def variants(kernel: str, gpu: str = "h200") -> dict[str, tuple[KernelVariant, ...]]:
+    return kernel_variants_for(analysed(kernel).program, load_profile(gpu))
 
 
 @cache
@@ -73,7 +73,7 @@ def laid_out(kernel: KernelSelection, layouts: Candidates, row: int) -> KernelSe
 
 
 def random_layout(
-    facts: KernelFacts, own: tuple[Structure, ...], card: GpuProfile, dice: Random
+    facts: KernelFacts, own: tuple[KernelVariant, ...], card: GpuProfile, dice: Random
 ) -> tuple[Candidates, CudaPrediction, int] | None:
     """Return layouts with what is predicted and a row of it that launches."""
     offered = every_candidate(facts, own, card)

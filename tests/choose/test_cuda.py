@@ -27,11 +27,11 @@ from eatss.choose.options import SelectOptions
 from eatss.cost.cuda_model import CudaModel
 from eatss.frontend.options import Reading
 from eatss.lower.row_planning import row_runs_for
-from eatss.lower.structures import structures_for
+from eatss.lower.variants import kernel_variants_for
 from eatss.program import Constant, Launch, Program, evaluate
 from eatss.session.session import Session
 from eatss.session.steps import select_for
-from tests.choose.cuda_kernels import ENERGY, analysed, selected, structures
+from tests.choose.cuda_kernels import ENERGY, analysed, selected, variants
 
 
 def select(kernel: str, card: GpuProfile, **changes: Any) -> Selection:
@@ -81,9 +81,9 @@ def all_costs(kernel: str, card: GpuProfile, objective: Any, at: int) -> list[in
     facts = analysed(kernel).program.facts[at]
     model = CudaModel.of(facts, card)
     values, times = [], []
-    for layouts in every_candidate(facts, structures(kernel, card.name)[facts.name], card):
+    for layouts in every_candidate(facts, variants(kernel, card.name)[facts.name], card):
         found = model.columns(layouts)
-        limit = shared_limit(card, by_warps=layouts.structure.instruction is not None)
+        limit = shared_limit(card, by_warps=layouts.variant.instruction is not None)
         fine = found.fits & (found.shared_bytes <= limit)
         fine &= np.isfinite(found.total.time_s)
         values.append(costs(found.total, objective)[fine])
@@ -98,7 +98,7 @@ def test_the_selected_layout_is_the_best_of_all(name: str, objective: Any) -> No
     card = load_profile("h200")
     selection = select(name, card, objective=objective)
     problems = [
-        CudaChoice(facts, structures(name)[facts.name], card, selection.options).problem()
+        CudaChoice(facts, variants(name)[facts.name], card, selection.options).problem()
         for facts in analysed(name).program.facts
     ]
     for at, (kernel, problem) in enumerate(zip(selection.kernels, problems, strict=True)):
@@ -127,7 +127,7 @@ def test_a_selected_layout_is_expected_to_do_what_the_selection_says() -> None:
     card = load_profile("h200")
     facts = analysed("gemm").program.facts
     for kernel, own in zip(selected("gemm").kernels, facts, strict=True):
-        found, note = expected_of(own, structures("gemm")[own.name], card, kernel)
+        found, note = expected_of(own, variants("gemm")[own.name], card, kernel)
         assert found == kernel.predicted
         assert (note is None) == (found is not None)
 
@@ -200,7 +200,7 @@ def contraction(free: str, trips: int) -> str:
 def test_many_parallel_loops_are_laid_out_within_seconds(free: str, trips: int) -> None:
     program = eatss.inspect(contraction(free, trips), cut="eatss")
     card = load_profile("h200")
-    own = structures_for(program, card)
+    own = kernel_variants_for(program, card)
     began = time.process_time()
     (kernel,) = select_for(program, card, ENERGY).kernels
     assert time.process_time() - began < 20
@@ -259,7 +259,7 @@ def generated() -> Program:
 def test_what_is_selected_is_made() -> None:
     program, kernel = generated(), product(1111, "float")
     (code,) = program.kernels
-    assert "132 blocks take equal shares of the turns over k of all tiles" in code.notes
+    assert "stream-K: 132 blocks share the k-tiles over k evenly" in code.notes
     assert dict(code.tile_sizes) == dict(kernel.tile_sizes)
     assert kernel.predicted is not None
     assert code.shared_bytes == kernel.predicted.shared_bytes
@@ -276,14 +276,14 @@ def test_what_is_selected_is_made() -> None:
 def test_layouts_with_streams_have_boxes_and_an_idle_card_without() -> None:
     reading = Reading(defines={name: str(text) for name, text in defined(1111, "float").items()})
     analysed = Session(GEMM, reading).symbolic.program
-    own = structures_for(analysed, H200)["kernel0"]
+    own = kernel_variants_for(analysed, H200)["kernel0"]
     streaming = [
         one for one in every_candidate(analysed.facts[0], own, H200) if np.any(one.streams)
     ]
     assert streaming
     for layouts in streaming:
-        assert layouts.structure.stream_loop == "k"
-        assert not layouts.structure.spreads
+        assert layouts.variant.stream_loop == "k"
+        assert not layouts.variant.spreads
         assert (layouts.streams == 132).all()
         assert np.all(np.sum([*layouts.staged.values()], axis=0) > 0)
         tiles = np.prod([-(-1111 // layouts.tiles[loop]) for loop in "ij"], axis=0)

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eatss.analysis import structure as banks
+from eatss.analysis import variant as banks
 from eatss.analysis.layout import Candidates, mapped_loops
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
@@ -27,12 +27,12 @@ from eatss.cost.computes import loops_apart
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Demand
 from eatss.frontend.options import Reading
-from eatss.lower.structures import structures_for
+from eatss.lower.variants import kernel_variants_for
 from eatss.plan import contract
 from eatss.plan.launch import launch_plan
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
-from tests.choose.cuda_kernels import structures
+from tests.choose.cuda_kernels import variants
 
 SOURCE = """\
 #define N {0}
@@ -58,8 +58,8 @@ def predicted(size: int) -> tuple[Candidates, Demand]:
     (facts,) = program.facts
     (layouts,) = (
         one
-        for one in candidates_of(facts, structures_for(program, card)[facts.name], card)
-        if one.structure.instruction is not None and one.structure.shared_loop is None
+        for one in candidates_of(facts, kernel_variants_for(program, card)[facts.name], card)
+        if one.variant.instruction is not None and one.variant.shared_loop is None
     )
     found = CudaModel.of(facts, card).columns(layouts)
     ((demand, _),) = found.launches
@@ -71,13 +71,13 @@ def row(layouts: Candidates, stages: int) -> int:
     sizes = {"i": 128, "j": 128, "k": 32}
     own = np.logical_and.reduce([layouts.tiles[name] == one for name, one in sizes.items()])
     own &= (layouts.threads["i"] == 16) & (layouts.threads["j"] == 16)
-    (at,) = np.flatnonzero(own & (layouts.boxes == stages))
+    (at,) = np.flatnonzero(own & (layouts.pipeline_stages == stages))
     return int(at)
 
 
 def test_odd_rows_have_two_boxes_at_most() -> None:
-    assert set(predicted(VECTORS)[0].boxes.tolist()) == {1, 2, 3, 4}
-    assert set(predicted(ODD)[0].boxes.tolist()) == {1, 2}
+    assert set(predicted(VECTORS)[0].pipeline_stages.tolist()) == {1, 2, 3, 4}
+    assert set(predicted(ODD)[0].pipeline_stages.tolist()) == {1, 2}
 
 
 def test_eight_elements_of_a_lane_are_one_load(
@@ -119,10 +119,10 @@ def test_loads_take_what_lanes_make_of_them(tmp_path: Path) -> None:
     card = load_profile("h200")
     plain = next(
         one
-        for one in candidates_of(facts, structures_for(program, card)[facts.name], card)
-        if not one.structure.spreads and one.structure.shared_loop is None
+        for one in candidates_of(facts, kernel_variants_for(program, card)[facts.name], card)
+        if not one.variant.spreads and one.variant.shared_loop is None
     )
-    (cut,) = plain.structure.launches
+    (cut,) = plain.variant.launches
     of = launch_plan(facts, cut, plain, card_of(card))
     ((pair, on),) = of.interleaved.items()
     assert pair == ("j", "i")
@@ -142,12 +142,12 @@ pytestmark = pytest.mark.usefixtures("analysed_once")
 
 
 def test_a_launch_knows_in_which_parts_a_box_is_filled() -> None:
-    (structure,) = (
+    (variant,) = (
         one
-        for one in structures("symm")["kernel0"]
+        for one in variants("symm")["kernel0"]
         if one.instruction is None and not one.spreads and one.shared_loop is None
     )
-    (launch,) = structure.launches
+    (launch,) = variant.launches
     assert sorted({at for own in launch.copied_in for at in own}) == [1, 2, 3]
     assert launch.copies == tuple(map(len, launch.copied_in))
 
@@ -167,21 +167,21 @@ def apart(
     """Return the loops of the last launch of a kernel, for tiles of 128 × 128 points."""
     program = with_type(kernel, dtype).program
     facts = program.facts[-1]
-    structure = next(
+    variant = next(
         one
-        for one in structures_for(program, FETCH_CARD)[facts.name]
+        for one in kernel_variants_for(program, FETCH_CARD)[facts.name]
         if not one.spreads and one.host_loop is None and (one.instruction is not None) == warps
     )
     mapped = [loop.name for loop in mapped_loops(facts)]
 
     candidate = Candidates(
-        structure=structure,
+        variant=variant,
         tile_sizes=tuple((one.name, 128 if one.name in mapped else steps) for one in facts.loops),
         block=tuple(zip(mapped, threads, strict=True)),
-        staged={one: 1 for cut in structure.launches for one in cut.stageable},
+        staged={one: 1 for cut in variant.launches for one in cut.stageable},
         stages=2,
     ).map(lambda one: np.array([float(one)]))
-    launch = launch_plan(facts, structure.launches[-1], candidate, card_of(FETCH_CARD))
+    launch = launch_plan(facts, variant.launches[-1], candidate, card_of(FETCH_CARD))
     code, again = (np.ravel(one) for one in loops_apart(launch))
     return code[0], again[0]
 

@@ -20,11 +20,11 @@ from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.profile import Tf32
 from eatss.choose import ModelOptions
-from eatss.choose.cuda import candidate_of, structure_of
+from eatss.choose.cuda import candidate_of, kernel_variant_of
 from eatss.choose.cuda_candidates import MOST_PRODUCT_WORDS, candidates_of, sharing_candidates
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
 from eatss.frontend.options import Reading
-from eatss.lower.structures import structures_for
+from eatss.lower.variants import kernel_variants_for
 from eatss.plan.launch import Compute
 from eatss.plan.shares import Stream, stream_of
 from eatss.session.session import Session
@@ -47,8 +47,8 @@ def offered(
     model = CudaModel.of(facts, card)
     own = [
         one
-        for one in candidates_of(facts, structures_for(program, card)[facts.name], card)
-        if not one.structure.spreads and one.structure.shared_loop is None
+        for one in candidates_of(facts, kernel_variants_for(program, card)[facts.name], card)
+        if not one.variant.spreads and one.variant.shared_loop is None
     ]
     return own, [model.columns(one) for one in own], card
 
@@ -56,8 +56,8 @@ def offered(
 @pytest.mark.parametrize("gpu", ["h200", "a100-40gb"])
 def test_every_multiply_add_is_counted_once_on_tensor_cores(gpu: str) -> None:
     (plain, products), (alone, together), _ = offered(gpu)
-    assert plain.structure.instruction is None
-    assert products.structure.instruction is not None
+    assert plain.variant.instruction is None
+    assert products.variant.instruction is not None
     ((demand, _),) = together.launches
     assert np.all(demand.tensor64 * WARP == NI * NJ * NK)
     ((without, _),) = alone.launches
@@ -75,8 +75,10 @@ def in_tf32(tf32: Tf32) -> tuple[Candidates, CudaPrediction]:
     (facts,) = program.facts
     own = [
         one
-        for one in candidates_of(facts, structures_for(program, card, tf32=tf32)[facts.name], card)
-        if one.structure.instruction is not None and one.structure.shared_loop is None
+        for one in candidates_of(
+            facts, kernel_variants_for(program, card, tf32=tf32)[facts.name], card
+        )
+        if one.variant.instruction is not None and one.variant.shared_loop is None
     ]
     (layouts,) = own
     found = CudaModel.of(facts, card).columns(layouts)
@@ -104,7 +106,7 @@ def test_floats_on_tensor_cores_are_counted_once_and_split_ones_three_times() ->
 
 def test_boxes_ahead_cost_shared_memory_and_save_waiting() -> None:
     (_, products), (_, together), _ = offered("h200")
-    rows = {key: np.flatnonzero(products.boxes == key) for key in (1, 2, 3)}
+    rows = {key: np.flatnonzero(products.pipeline_stages == key) for key in (1, 2, 3)}
     for fewer, more in ((1, 2), (2, 3)):
         assert np.all(
             together.shared_bytes[rows[more]] * fewer == together.shared_bytes[rows[fewer]] * more
@@ -127,7 +129,7 @@ def test_copies_spread_over_a_turn_are_waited_for_where_it_is_short() -> None:
         sizes = {"i": rows, "j": columns, "k": steps}
         own = np.logical_and.reduce([products.tiles[name] == one for name, one in sizes.items()])
         own &= (products.threads["i"] == 16) & (products.threads["j"] == 16)
-        (at,) = np.flatnonzero(own & (products.boxes == stages))
+        (at,) = np.flatnonzero(own & (products.pipeline_stages == stages))
         return float(demand.edge_cycles[at])
 
     turns = NK / 16
@@ -160,7 +162,7 @@ def test_what_blocks_share_is_counted_once_but_for_their_last_turns() -> None:
     reading = Reading(defines=tuple(f"{name}={size}" for name, size in sizes.items()))
     program = Session(data_directory("kernels") / "mttkrp.c", reading, code=True).analysed
     (facts,) = program.facts
-    own = [one for one in structures_for(program, card)[facts.name] if one.shared_loop == "j"]
+    own = [one for one in kernel_variants_for(program, card)[facts.name] if one.shared_loop == "j"]
     assert [one.instruction is None for one in own] == [True, False]
     for layouts in sharing_candidates(facts, own, card):
         found = CudaModel.of(facts, card).columns(layouts)
@@ -171,7 +173,7 @@ def test_what_blocks_share_is_counted_once_but_for_their_last_turns() -> None:
         most = np.minimum(500, np.ceil(turns / layouts.chunks) * layouts.tiles["j"])
         points = tiles * layouts.tiles["i"] * layouts.tiles["r"]
         done = points * 512 * most * layouts.chunks
-        if layouts.structure.instruction is not None:
+        if layouts.variant.instruction is not None:
             assert np.allclose(demand.tensor64 * WARP, done, rtol=1e-9)
         assert np.all(layouts.chunks <= turns)
         assert np.all(tiles < card.sm_count)
@@ -235,17 +237,17 @@ def test_operands_ahead_take_the_registers_of_two_steps_and_hide_their_loads(
         stages=2,
         references=tuple(replace(one, placement="shared") for one in kernel.references),
     )
-    structure = structure_of(structures_for(symbolic.program, card)[facts.name], own)
-    assert structure is not None
+    variant = kernel_variant_of(kernel_variants_for(symbolic.program, card)[facts.name], own)
+    assert variant is not None
 
     def registers_and_cycles() -> tuple[float, float]:
         ((demand, _),) = (
-            CudaModel.of(facts, card).columns(candidate_of(facts, structure, own)).launches
+            CudaModel.of(facts, card).columns(candidate_of(facts, variant, own)).launches
         )
         return demand.registers[0], demand.chain_cycles[0]
 
     registers, cycles = registers_and_cycles()
-    monkeypatch.setattr(Compute, "loads_ahead", lambda *_: False)
+    monkeypatch.setattr(Compute, "register_prefetch_on", lambda *_: False)
     fewer, longer = registers_and_cycles()
     assert fewer < registers
     assert cycles < longer

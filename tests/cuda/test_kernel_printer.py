@@ -17,11 +17,11 @@ from eatss.lower.kernel.nodes import (
     Declare,
     Element,
     Extents,
-    Fill,
+    Init,
+    Intrinsic,
     Kernel,
     Let,
     Node,
-    Perform,
     Source,
 )
 from eatss.polyhedral.expression import ElementType
@@ -79,41 +79,41 @@ BLOCK = Let(name="t", value=applied(Operator.MUL, Constant(32), Name("blockIdx.x
         (Let(name="e", value=Name("threadIdx.y")), "const int e = threadIdx.y;"),
         (Declare(buffer=R), "double r[4];"),
         (Barrier(), "__syncthreads();"),
-        (Fill(target=element(R, AT), value=0), "r[i] = 0;"),
+        (Init(target=element(R, AT), value=0), "r[i] = 0;"),
         (
             Copy(target=element(A, AT, N), source=element(R, AT)),
             "A[i * m + n] = r[i];",
         ),
         (
-            Perform(
+            Intrinsic(
                 instruction=COMBINES["add"],
                 operands=(("target", (element(CELL),)), ("value", (element(SCALAR),))),
             ),
             "c[0] += alpha;",
         ),
         (
-            Perform(
+            Intrinsic(
                 instruction=COMBINES["fmin"],
                 operands=(("target", (element(CELL),)), ("value", (element(SCALAR),))),
             ),
             "c[0] = eatss_fmin(c[0], alpha);",
         ),
-        (Fill(target=element(R, AT), value=math.inf), "r[i] = (1e308 * 1e308);"),
-        (Fill(target=element(R, AT), value=-math.inf), "r[i] = -(1e308 * 1e308);"),
-        (Fill(target=element(R, AT), value=math.nan), "r[i] = (1e308 * 1e308 * 0.0);"),
+        (Init(target=element(R, AT), value=math.inf), "r[i] = (1e308 * 1e308);"),
+        (Init(target=element(R, AT), value=-math.inf), "r[i] = -(1e308 * 1e308);"),
+        (Init(target=element(R, AT), value=math.nan), "r[i] = (1e308 * 1e308 * 0.0);"),
         (
             Copy(target=element(TILE, AT, N), source=element(CELL), condition=AT),
             "if (i) sh.T[i][n] = c[0];",
         ),
         (
-            Perform(
+            Intrinsic(
                 instruction=ATOMIC_ADD,
                 operands=(("target", (element(A, AT, N),)), ("value", (element(R, AT),))),
             ),
             "eatss_atomic_add(&A[i * m + n], r[i]);",
         ),
         (
-            Perform(
+            Intrinsic(
                 instruction=SHUFFLE_DOWN_ADD,
                 operands=(("sum", (element(R, AT),)),),
                 immediates=(("delta", 8), ("width", 16)),

@@ -9,7 +9,7 @@ from eatss.analysis.layout import SplitK
 from eatss.cards import load_profile
 from eatss.choose import KernelSelection, ModelOptions, Selection
 from eatss.lower.recipe import CodegenOptions, recipe_of
-from eatss.lower.structures import structures_for
+from eatss.lower.variants import kernel_variants_for
 from eatss.program import Original, Program, save_program
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
@@ -28,10 +28,10 @@ def spread_as(
     """
     options = ModelOptions(target="cuda")
     selection = select_for(symbolic.program, H200, options, fuse_rows=False)
-    structures = structures_for(symbolic.program, H200)
+    variants = kernel_variants_for(symbolic.program, H200)
 
     def spread_kernel(kernel: KernelSelection) -> KernelSelection:
-        able = [one for one in structures[kernel.name] if one.spreads]
+        able = [one for one in variants[kernel.name] if one.spreads]
         if not able:
             return replace(kernel, spread=None, shared_sum=None, host_loop=None)
         block, sizes = kernel.block, dict(kernel.tile_sizes)

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eatss
-from eatss.analysis.structure import ALONG_X, ALONG_Y
+from eatss.analysis.variant import ALONG_X, ALONG_Y
 from eatss.base.diagnostics import InternalError, SourceSpan
 from eatss.base.shipped import data_directory
 from eatss.lower.lanes import interleaved_places, lane_and_warp
 from eatss.lower.pieces import NameTable
-from eatss.lower.promotion import turned_copy_loop
+from eatss.lower.promotion import transposed_copy_loop
 from eatss.plan.stage import (
     PIECE_BYTES,
     TRANSPOSED_MULTIPLE,
@@ -84,9 +84,11 @@ def made(
     )
 
 
-def turned(program: Program) -> list[str]:
+def transposed(program: Program) -> list[str]:
     """Return the references whose boxes are turned."""
-    return [one.partition(":")[0] for one in program.kernels[0].notes if one.endswith(", turned")]
+    return [
+        one.partition(":")[0] for one in program.kernels[0].notes if one.endswith(", transposed")
+    ]
 
 
 @given(
@@ -101,7 +103,7 @@ def test_every_element_is_copied_once_and_no_bank_is_met_twice(
     piece = PIECE_BYTES // element_bytes
     if not copied_in_pieces(rows, columns, threads, piece):
         return
-    walk = turned_copy_loop((rows, columns), 0, threads, "thread", NameTable(), piece)
+    walk = transposed_copy_loop((rows, columns), 0, threads, "thread", NameTable(), piece)
     assert walk.lower == Constant(0)
     tiling = Tiling(
         mapped=(LoopTile(name="i", tile=rows),),
@@ -136,7 +138,7 @@ def test_every_element_is_copied_once_and_no_bank_is_met_twice(
 
 def test_factors_that_lie_along_the_sum_are_turned(tmp_path: Path) -> None:
     program = made(tmp_path, "A[i][k] * B[k][j]", stages=2)
-    assert sorted(turned(program)) == ["A[i][k]"]
+    assert sorted(transposed(program)) == ["A[i][k]"]
     assert "i0 + 4 * ti + ri" in program.text
     found = verify(tmp_path, device="cpu", sizes=[{"N": 33}, {"N": 64}])
     one_by_one = (
@@ -147,7 +149,7 @@ def test_factors_that_lie_along_the_sum_are_turned(tmp_path: Path) -> None:
 
 def test_factors_stay_as_they_are_where_it_does_not_pay(tmp_path: Path) -> None:
     program = made(tmp_path, "A[i][k] * B[k][j]", tiles=(16, 32, 16), block=(8, 8), row=ODD)
-    assert turned(program) == []
+    assert transposed(program) == []
 
 
 REGISTERS_PRODUCT = """

@@ -161,9 +161,9 @@ def test_a_hoisted_loop_that_runs_against_dependences_is_a_fault() -> None:
     loop = piece.band[-1]
     back = replace(loop, member=replace(loop.member, function=loop.member.function.neg()))
     check_launches(piece, [hoisted(piece, loop)], dependences)
-    turned = replace(hoisted(piece, loop), host=(*piece.host, back))
+    transposed = replace(hoisted(piece, loop), host=(*piece.host, back))
     with pytest.raises(InternalError) as caught:
-        check_launches(piece, [turned], dependences)
+        check_launches(piece, [transposed], dependences)
     assert caught.value.diagnostics[0].code == "EATSS-K902"
 
 

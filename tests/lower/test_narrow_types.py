@@ -278,7 +278,7 @@ def options_of_halves(
 def matrices_loaded(program: eatss.Program) -> dict[str, int]:
     """Return how many matrices loads take at a time, by whether they are turned."""
     calls = re.findall(r" eatss_load_(\w*)matrices\((fragment.*), &sh", program.text)
-    return {turned: words.count("fragment") for turned, words in calls}
+    return {transposed: words.count("fragment") for transposed, words in calls}
 
 
 def check_halves(folder: Path, sizes: Sequence[Mapping[str, int]]) -> None:

@@ -37,7 +37,7 @@ def options(
     )
 
 
-def loads_ahead(program: Program) -> bool:
+def register_prefetch_on(program: Program) -> bool:
     return re.search(r"\b\w+_step(_\d+)?\[", program.text) is not None
 
 
@@ -121,6 +121,6 @@ def test_products_are_right_at_sizes_that_fit_and_at_others(
     generate: Generate, verify_kernel: Check
 ) -> None:
     program = generate("gemm", dtype="float", options=options())
-    assert loads_ahead(program)
+    assert register_prefetch_on(program)
     found = verify_kernel(program, sizes_of(program))
     assert (found.status, found.message) == ("ok", "")

@@ -14,12 +14,12 @@ import pytest
 
 import eatss
 from eatss.analysis.layout import Candidates, WarpUse
-from eatss.analysis.structure import Structure
+from eatss.analysis.variant import KernelVariant
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
-from eatss.choose.cuda import structure_of
+from eatss.choose.cuda import kernel_variant_of
 from eatss.cost.cuda_model import CudaModel
-from eatss.lower.structures import structures_for
+from eatss.lower.variants import kernel_variants_for
 from eatss.program import Program
 from eatss.session.session import Session
 from eatss.verify import verify
@@ -44,12 +44,12 @@ def computed(program: Program, instruction: str) -> set[str]:
 )
 def test_what_is_selected_uses_its_instruction(source: Path) -> None:
     selection = eatss.select(source, gpu="h200", target="cuda")
-    structures = structures_for(eatss.inspect(source, cut="eatss"), H200)
+    variants = kernel_variants_for(eatss.inspect(source, cut="eatss"), H200)
     wanted: set[str] = set()
     for kernel in selection.kernels:
         if kernel.warps is not None:
             assert kernel.warps.instruction == MMA
-            own = structure_of(structures[kernel.name], kernel)
+            own = kernel_variant_of(variants[kernel.name], kernel)
             assert own is not None
             wanted |= {product.statement for product in own.products}
     program = eatss.codegen(source, gpu="h200")
@@ -106,9 +106,9 @@ def used(source: str, rows: str, columns: str, loops: list[str]) -> bool:
     return bool(computed(program, MMA))
 
 
-def products_offered(structures: Sequence[Structure]) -> list[Structure]:
+def products_offered(variants: Sequence[KernelVariant]) -> list[KernelVariant]:
     """Return the structures with an instruction; where blocks share sums, it computes as much."""
-    found = [one for one in structures if one.instruction is not None]
+    found = [one for one in variants if one.instruction is not None]
     alone = [one for one in found if one.shared_loop is None]
     for one in found:
         assert one.instruction in [own.instruction for own in alone]
@@ -122,15 +122,15 @@ def test_contractions_are_offered_just_where_the_generator_finds_products(seed: 
     inspected = eatss.inspect(source, cut="eatss")
     (facts,) = inspected.facts
     loops = [loop.name for loop in facts.parallel_loops]
-    offered = products_offered(structures_for(inspected, H200)[facts.name])
+    offered = products_offered(kernel_variants_for(inspected, H200)[facts.name])
     pairs = list(combinations(loops, 2))
     possible = [pair for pair in pairs if used(source, *pair, loops)]
     assert [(one.rows, one.columns) for own in offered for one in own.products] == possible[-1:]
 
 
-def offered(source: str, gpu: str, *, strict_fp: bool = False) -> list[Structure]:
+def offered(source: str, gpu: str, *, strict_fp: bool = False) -> list[KernelVariant]:
     program = eatss.inspect(source, cut="eatss")
-    found = structures_for(program, load_profile(gpu), strict_fp=strict_fp)
+    found = kernel_variants_for(program, load_profile(gpu), strict_fp=strict_fp)
     return [one for own in found.values() for one in products_offered(own)]
 
 
@@ -334,7 +334,7 @@ def test_each_product_is_right_at_all_sizes(name: str, tmp_path: Path) -> None:
 def test_what_adds_something_else_has_no_products(statement: str) -> None:
     source = source_of(statement).replace("F[NK][NJ]", "F[NK > NI ? NK : NI][NJ]")
     program = eatss.inspect(source, cut="eatss")
-    found = structures_for(program, CARD)
+    found = kernel_variants_for(program, CARD)
     assert all(one.instruction is None for own in found.values() for one in own)
 
 
@@ -342,17 +342,17 @@ def expected_of(statements: str) -> tuple[float, float]:
     """Return time and energy that are expected of one layout in which warps multiply."""
     program = Session(source_of(statements)).symbolic.program
     (facts,) = program.facts
-    structure = next(
+    variant = next(
         one
-        for one in structures_for(program, CARD)[facts.name]
+        for one in kernel_variants_for(program, CARD)[facts.name]
         if one.instruction is not None and one.shared_loop is None
     )
 
     layout = Candidates(
-        structure=structure,
+        variant=variant,
         tile_sizes=(("i", 128), ("j", 96), ("k", 16)),
         block=(("i", 32), ("j", 8)),
-        staged={one: 1 for cut in structure.launches for one in cut.stageable},
+        staged={one: 1 for cut in variant.launches for one in cut.stageable},
         warps=WarpUse(instruction=MMA, stages=3),
     )
     found = CudaModel.of(facts, CARD).columns(layout.map(lambda one: np.array([one]))).total

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import eatss
-from eatss.analysis.layout import RowBlock
+from eatss.analysis.layout import FusedRows
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
@@ -79,7 +79,7 @@ def in_one(
     """Generate a program all of whose kernels are one, into a folder where one is given."""
     session, apart = kept_apart(text, tuple(f"{name}={value}" for name, value in fixed.items()))
     names = tuple(kernel.name for kernel in apart.kernels)
-    block = RowBlock(kernels=names, loops=1, rows=rows, lanes=lanes, tile=tile)
+    block = FusedRows(kernels=names, loops=1, rows=rows, lanes=lanes, tile=tile)
     first, *others = apart.kernels
     selection = replace(apart, kernels=(replace(first, row_block=block), *others))
     program = session.generate(session.recipe(selection, H200, CodeRequest()), H200)

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.analysis.layout import SharedSum
-from eatss.analysis.structure import Structure
+from eatss.analysis.layout import GridSplitK
+from eatss.analysis.variant import KernelVariant
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose import ModelOptions, Selection
-from eatss.choose.cuda import structure_of
+from eatss.choose.cuda import kernel_variant_of
 from eatss.frontend.options import Reading
 from eatss.lower.recipe import CodegenOptions, recipe_of
-from eatss.lower.structures import structures_for
+from eatss.lower.variants import kernel_variants_for
 from eatss.program import Constant, KernelCode, Launch, Original, Program, evaluate
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
@@ -232,7 +232,7 @@ SIZES = [
 
 def streamed(program: Program, blocks: int, loop: str = "k") -> KernelCode:
     """Return the kernel whose blocks take shares, after a look at what is said and launched."""
-    note = f"{blocks} blocks take equal shares of the turns over {loop} of all tiles"
+    note = f"stream-K: {blocks} blocks share the k-tiles over {loop} evenly"
     (kernel,) = (one for one in program.kernels if note in one.notes)
     (entry,) = program.entries
     parts, arrived = entry.temporaries
@@ -339,10 +339,10 @@ def test_a_fault_in_a_stream_is_seen(tmp_path: Path) -> None:
 
 def test_other_loops_stay_as_they_are_and_say_so() -> None:
     program = eatss.codegen(TRIANGLE, gpu="h200", stream={"k": 6})
-    said = "blocks cannot take equal shares of the turns over k"
+    said = "no stream-K over k: its sums cannot be parted"
     notes = [note for kernel in program.kernels for note in kernel.notes]
     assert said in notes
-    assert not any("take equal shares of the turns over" in one for one in notes if one != said)
+    assert not any("stream-K over" in one for one in notes if one != said)
     assert not any(one.name.endswith("_parts") for e in program.entries for one in e.temporaries)
     assert "eatss_comes_last" not in program.text
 
@@ -396,7 +396,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         SUMMED, gpu="h200", output=place, stream={"k": 7},
         tiles={"i": 16, "j": 16, "k": 8}, block={"i": 8, "j": 4},
     )  # fmt: skip
-    shares = "7 blocks take equal shares of the turns over k of all tiles"
+    shares = "stream-K: 7 blocks share the k-tiles over k evenly"
     assert shares in program.kernels[-1].notes
     return place
 
@@ -430,7 +430,7 @@ def test_what_is_added_does_not_depend_on_the_sum(added: str, tmp_path: Path) ->
         text, gpu="h200", output=tmp_path, stream={"k": 7},
         tiles={"i": 16, "j": 16, "k": 8}, block={"i": 8, "j": 4},
     )  # fmt: skip
-    assert "blocks cannot take equal shares of the turns over k" in program.kernels[-1].notes
+    assert "no stream-K over k: its sums cannot be parted" in program.kernels[-1].notes
     found = verify(tmp_path, device="cpu", sizes=ORDER_SIZES)
     assert (found.status, found.message) == ("ok", "")
 
@@ -456,17 +456,17 @@ def test_loops_that_a_structure_names_are_streamed_and_no_others(name: str, dtyp
     source = data_directory("kernels") / f"{name}.c"
     reading = Reading(defines={"DATA_TYPE": dtype, "SMALL_DATASET": "1"})
     analysed = Session(source, reading).symbolic
-    structures = structures_for(analysed.program, H200)
+    variants = kernel_variants_for(analysed.program, H200)
     selection = select_for(analysed.program, H200, ModelOptions(target="cuda"))
     loops = dict.fromkeys(one.name for own in analysed.program.facts for one in own.loops)
     streamed = {
         loop
         for loop in loops
         for one in (selection, alone(selection))
-        if check(name, analysed, structures, one, loop)
+        if check(name, analysed, variants, one, loop)
     }
     assert bool(streamed) == any(
-        one.stream_loop for several in structures.values() for one in several
+        one.stream_loop for several in variants.values() for one in several
     )
     assert streamed or name != "gemm"
 
@@ -474,12 +474,12 @@ def test_loops_that_a_structure_names_are_streamed_and_no_others(name: str, dtyp
 def check(
     name: str,
     analysed: SymbolicProgram,
-    structures: dict[str, tuple[Structure, ...]],
+    variants: dict[str, tuple[KernelVariant, ...]],
     selection: Selection,
     loop: str,
 ) -> bool:
     """Make code whose blocks are to share a loop's turns; return whether some do."""
-    wished = SharedSum(loop=loop, blocks=BLOCKS, streamed=True)
+    wished = GridSplitK(loop=loop, blocks=BLOCKS, streamed=True)
     facts = {own.name: own for own in analysed.program.facts}
     having = [one for one, own in facts.items() if loop in {each.name for each in own.loops}]
     options = CodegenOptions(shared_sums=tuple((one, wished) for one in having))
@@ -487,11 +487,11 @@ def check(
         analysed, recipe_of(selection, options), H200, name=name,
         original=Original(file=f"{name}.c", defines=(), include_dirs=()),
     )  # fmt: skip
-    said = f"{BLOCKS} blocks take equal shares of the turns over {loop} of all tiles"
+    said = f"stream-K: {BLOCKS} blocks share the k-tiles over {loop} evenly"
     found = False
     for kernel in (one for one in selection.kernels if one.name in having):
-        structure = structure_of(structures[kernel.name], replace(kernel, shared_sum=wished))
-        wanted = structure is not None and structure.stream_loop == loop
+        variant = kernel_variant_of(variants[kernel.name], replace(kernel, shared_sum=wished))
+        wanted = variant is not None and variant.stream_loop == loop
         statements = {*facts[kernel.name].statements}
         notes = [n for one in program.kernels if statements & {*one.statements} for n in one.notes]
         assert (said in notes) == wanted, (kernel.name, loop)

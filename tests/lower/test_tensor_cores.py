@@ -23,7 +23,7 @@ from eatss.lower.mapping import MappedLoop, Mapping, in_warps
 from eatss.lower.pieces import NameTable
 from eatss.lower.products import warp_instructions
 from eatss.lower.recipe import CodegenOptions
-from eatss.lower.structures import structures_for
+from eatss.lower.variants import kernel_variants_for
 from eatss.polyhedral.expression import (
     Binary,
     Cast,
@@ -282,11 +282,11 @@ def value_of(value: Expression, numbers: Sequence[float]) -> float:
 
 @given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=5), st.booleans())
 def test_what_is_added_is_what_was_subtracted_in_every_bit(
-    numbers: list[float], turned: bool
+    numbers: list[float], transposed: bool
 ) -> None:
     reads = [Read(access=at) for at in range(1, len(numbers))]
     subtracted = times(*reads)
-    if turned:  # a * (b * c)
+    if transposed:  # a * (b * c)
         subtracted = reads[-1]
         for one in reads[:-1]:
             subtracted = Binary(operator="*", left=one, right=subtracted)
@@ -313,8 +313,8 @@ def test_what_is_added_is_what_was_subtracted_in_every_bit(
 )
 def test_only_floating_point_numbers_are_negated(factors: list[Expression], found: bool) -> None:
     assert (added(minus(times(*factors)), TYPES) is not None) == found
-    turned = Binary(operator="-", left=times(*factors), right=Read(access=TARGET))
-    assert added(turned, TYPES) is None
+    transposed = Binary(operator="-", left=times(*factors), right=Read(access=TARGET))
+    assert added(transposed, TYPES) is None
 
 
 IN_TILES: dict[str, Any] = {
@@ -386,7 +386,7 @@ def test_products_of_them_are_right(dtype: str, instructions: list[str], tmp_pat
 def test_the_prediction_knows_the_last_turn() -> None:
     for value, whole in ((CENTRED, False), ("(X[k][i] - m[i]) * X[k][j]", True)):
         program = eatss.inspect(source_of(value, "double"), cut="eatss")
-        (found,) = structures_for(program, CARD).values()
+        (found,) = kernel_variants_for(program, CARD).values()
         products = [own for one in found for own in one.products]
         assert products
         assert all(own.ends_whole == whole for own in products)

@@ -37,8 +37,8 @@ def test_the_mean_decides(text: str, met: bool) -> None:
 
 def test_selected_is_judged_else_the_first_that_is_not_the_baseline() -> None:
     asked = parse_requirements(["energy<=1"])
-    turned = replace(comparison(row("64"), row("selected")), baseline="selected")
-    for sides, variant in ((BETTER, "selected"), (turned, "64")):
+    transposed = replace(comparison(row("64"), row("selected")), baseline="selected")
+    for sides, variant in ((BETTER, "selected"), (transposed, "64")):
         assert judge(sides, asked)[0].variant == variant
 
 

@@ -15,7 +15,7 @@ from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Demand
 from eatss.plan.launch import plan
 from eatss.plan.numbers import Interval
-from tests.choose.cuda_kernels import analysed, structures
+from tests.choose.cuda_kernels import analysed, variants
 
 CARD = load_profile("h200")
 ROWS = 6
@@ -33,7 +33,7 @@ def test_no_layout_asks_for_less_than_its_box(kernel: str) -> None:
     told = dict.fromkeys((field.name for field in fields(Demand)), 0)
     for facts in analysed(kernel).program.facts:
         model = CudaModel.of(facts, CARD)
-        for own in every_candidate(facts, structures(kernel)[facts.name], CARD):
+        for own in every_candidate(facts, variants(kernel)[facts.name], CARD):
             for _ in range(4):
                 near = int(dice.integers(len(own)))
                 rows = np.clip(near + dice.integers(-40, 40, ROWS), 0, len(own) - 1)

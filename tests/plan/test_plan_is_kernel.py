@@ -32,16 +32,16 @@ from eatss.lower.kernel.nodes import (
     Declare,
     For,
     If,
+    Intrinsic,
     Kernel,
     Let,
     Node,
-    Perform,
     Scope,
 )
 from eatss.lower.kernel.uses import constant_trips, every, inside
 from eatss.lower.launch_plans import left_out
 from eatss.lower.recipe import CodegenOptions, recipe_of
-from eatss.lower.structures import structures_for
+from eatss.lower.variants import kernel_variants_for
 from eatss.plan.launch import LaunchPlan, launch_plan
 from eatss.plan.numbers import Number
 from eatss.program import Apply, Constant
@@ -83,10 +83,12 @@ def launches(source: Path, dice: np.random.Generator) -> Iterator[tuple[LaunchPl
     selection = select_for(symbolic.program, CARD, ModelOptions(target="cuda"))
     (selected,) = selection.kernels
     own = RegionInput(scheduled=region.scheduled, facts=scop.facts, generic=region.generic)
-    for layouts in candidates_of(facts, structures_for(symbolic.program, CARD)[facts.name], CARD):
-        if layouts.structure.spreads or layouts.structure.shared_loop is not None:
+    for layouts in candidates_of(
+        facts, kernel_variants_for(symbolic.program, CARD)[facts.name], CARD
+    ):
+        if layouts.variant.spreads or layouts.variant.shared_loop is not None:
             continue
-        (cut,) = layouts.structure.launches
+        (cut,) = layouts.variant.launches
         of = launch_plan(facts, cut, layouts, card_of(CARD))
         for row in drawn_rows(of, dice):
             chosen = laid_out(selected, layouts, row)
@@ -129,7 +131,7 @@ def adds(node: Node) -> bool:
     """Tell whether a node adds to a sum in registers something that it reads."""
     if isinstance(node, Compute):
         return node.target.buffer.space == "register" and node.target in node.reads
-    return isinstance(node, Perform) and node.instruction.adds and not node.instruction.atomic
+    return isinstance(node, Intrinsic) and node.instruction.adds and not node.instruction.atomic
 
 
 def trips(loop: For) -> int:
@@ -151,7 +153,7 @@ def in_a_turn(nodes: Sequence[Node], name: str) -> int:
         elif isinstance(node, Scope):
             found += in_a_turn(node.body, name)
         elif adds(node):
-            found += name == (node.instruction.name if isinstance(node, Perform) else "")
+            found += name == (node.instruction.name if isinstance(node, Intrinsic) else "")
     return found
 
 
@@ -169,7 +171,7 @@ def turns(nodes: Sequence[Node]) -> Iterator[For]:
 def sums(loop: For) -> set[Buffer]:
     """Return the registers that a turn adds to."""
     targets = (one.target for one in every([loop]) if isinstance(one, Compute) and adds(one))
-    performed = (one for one in every([loop]) if isinstance(one, Perform) and adds(one))
+    performed = (one for one in every([loop]) if isinstance(one, Intrinsic) and adds(one))
     written = (each for one in performed for each in one.named(one.instruction.written))
     return {one.buffer for own in (targets, written) for one in own}
 
@@ -191,7 +193,7 @@ def test_the_plan_is_what_the_kernel_does(seed: int, kind: str, tmp_path: Path) 
         tiles = {one.name: one for one in code.shared}
         staged = [(number, stage) for number, stage in enumerate(of.stages) if at(stage.on)]
         assert len(tiles) == len(staged)
-        in_registers = bool(at(of.turned_in_registers))
+        in_registers = bool(at(of.transposed_in_registers))
         buffered = 0
         for number, stage in staged:
             (array,) = {one.access.array for one in of.readers(number)}
@@ -227,7 +229,7 @@ def check_operations(
     declared = [one.buffer for one in every(code.body) if isinstance(one, Declare)]
     if of.contracts:
         fragments = [one.layout.extents for one in declared if one.name.startswith("fragment")]
-        assert all((len(one) == 3) == bool(at(of.loads_ahead)) for one in fragments)
+        assert all((len(one) == 3) == bool(at(of.register_prefetch_on)) for one in fragments)
     else:
         ahead = bool(at(plain[0].ahead))
         assert any("_step" in one.name for one in declared) == ahead

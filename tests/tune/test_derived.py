@@ -9,13 +9,13 @@ from random import Random
 import pytest
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.structure import Structure
+from eatss.analysis.variant import KernelVariant
 from eatss.base.diagnostics import NoSolutionError
 from eatss.cards import load_profile
 from eatss.choose.cuda import ranked_cuda
 from eatss.choose.cuda_candidates import PLAIN_TILE
 from eatss.choose.options import ModelOptions, SelectOptions
-from eatss.lower.structures import structures_for
+from eatss.lower.variants import kernel_variants_for
 from eatss.session.session import Session
 from eatss.tune.bound import bind
 from eatss.tune.derived import PPCG_TILES, derived_space, kernel_spaces, point_of
@@ -30,24 +30,24 @@ def session_of(name: str) -> Session:
     return Session(KERNELS / f"{name}.c", cut="eatss")
 
 
-def structures_of(name: str, card: str) -> dict[str, tuple[Structure, ...]]:
-    return structures_for(session_of(name).analysed, load_profile(card))
+def kernel_variants_of(name: str, card: str) -> dict[str, tuple[KernelVariant, ...]]:
+    return kernel_variants_for(session_of(name).analysed, load_profile(card))
 
 
 def test_the_selection_is_a_point() -> None:
     session, profile = session_of("gemm"), load_profile("h200")
-    facts, structures = session.analysed.facts, structures_of("gemm", "h200")
-    space = derived_space(facts, structures, profile, "cuda", name="gemm")
+    facts, variants = session.analysed.facts, kernel_variants_of("gemm", "h200")
+    space = derived_space(facts, variants, profile, "cuda", name="gemm")
     assert space_from_text(space_text(space), "again") == space
     bound = bind(space, card_constants(profile))
     selection = session.select(profile, SelectOptions(target="cuda"))
-    assert bound.allows(point_of(selection, facts, structures, profile)) is None
+    assert bound.allows(point_of(selection, facts, variants, profile)) is None
     ranked = [
-        (own, ranked_cuda(own, structures[own.name], profile, ModelOptions(target="cuda"), 30))
+        (own, ranked_cuda(own, variants[own.name], profile, ModelOptions(target="cuda"), 30))
         for own in facts
     ]
-    spaces = kernel_spaces(facts, structures, profile)
-    point = point_of(selection, facts, structures, profile)
+    spaces = kernel_spaces(facts, variants, profile)
+    point = point_of(selection, facts, variants, profile)
     for own, kernels in ranked:
         for kernel in kernels:
             changed = point | spaces[own.name].point(kernel)
@@ -56,19 +56,19 @@ def test_the_selection_is_a_point() -> None:
 
 def test_every_structure_is_in_the_space() -> None:
     profile = load_profile("h200")
-    facts, structures = session_of("gemm").analysed.facts, structures_of("gemm", "h200")
+    facts, variants = session_of("gemm").analysed.facts, kernel_variants_of("gemm", "h200")
     for one in facts:
-        check_structures(one, {one.name: structures[one.name]})
+        check_structures(one, {one.name: variants[one.name]})
     assert profile.sm_count == 132
 
 
-def check_structures(facts: KernelFacts, structures: dict[str, tuple[Structure, ...]]) -> None:
+def check_structures(facts: KernelFacts, variants: dict[str, tuple[KernelVariant, ...]]) -> None:
     """Draw layouts of each layouts that fit the card: all are points."""
     profile = load_profile("h200")
-    (space,) = kernel_spaces([facts], structures, profile).values()
+    (space,) = kernel_spaces([facts], variants, profile).values()
     if not space.every:
         return
-    bound = bind(derived_space([facts], structures, profile, "cuda"), card_constants(profile))
+    bound = bind(derived_space([facts], variants, profile, "cuda"), card_constants(profile))
     held = "sums in registers"
     shared = "shared memory of what is staged"
     for layouts in space.every:
@@ -83,8 +83,8 @@ def check_structures(facts: KernelFacts, structures: dict[str, tuple[Structure, 
 
 
 def test_all_kernels_of_gemm_s_space_are_counted() -> None:
-    facts, structures = session_of("gemm").analysed.facts, structures_of("gemm", "h200")
-    space = derived_space(facts, structures, load_profile("h200"), "cuda", name="gemm")
+    facts, variants = session_of("gemm").analysed.facts, kernel_variants_of("gemm", "h200")
+    space = derived_space(facts, variants, load_profile("h200"), "cuda", name="gemm")
     bound = bind(space, card_constants(load_profile("h200")))
     assert bound.names[:5] == ("warps", "threads_i", "threads_j", "points_i", "points_j")
     count = bound.count()
@@ -96,12 +96,12 @@ def test_all_kernels_of_gemm_s_space_are_counted() -> None:
 
 def test_sums_that_are_spread_have_one_tile() -> None:
     profile, facts = load_profile("h200"), session_of("atax").analysed.facts
-    structures = structures_of("atax", "h200")
-    bound = bind(derived_space(facts, structures, profile, "cuda"), card_constants(profile))
+    variants = kernel_variants_of("atax", "h200")
+    bound = bind(derived_space(facts, variants, profile, "cuda"), card_constants(profile))
     selection = session_of("atax").select(profile, SelectOptions(target="cuda"))
     (first, _) = selection.kernels
     assert first.spread is not None
-    point = point_of(selection, facts, structures, profile)
+    point = point_of(selection, facts, variants, profile)
     assert (point["k0.tile_j"], bound.allows(point)) == (PLAIN_TILE, None)
     for other in (PLAIN_TILE // 2, 2 * PLAIN_TILE):
         reason = bound.allows(point | {"k0.tile_j": other})

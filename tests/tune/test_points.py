@@ -18,7 +18,7 @@ from eatss.cards.document import profile_to_document
 from eatss.choose import KernelSelection
 from eatss.choose.options import SelectOptions
 from eatss.frontend.options import Reading
-from eatss.lower.structures import structures_for
+from eatss.lower.variants import kernel_variants_for
 from eatss.program import load_program
 from eatss.session.session import Session
 from eatss.tune.bound import bind
@@ -67,7 +67,7 @@ def test_a_point_comes_back_from_the_selection_it_decides(tmp_path: Path) -> Non
         except InputError as error:
             refused.append(error.code)
             continue
-        found = point_of(selection, facts, program.structures, PROFILE)
+        found = point_of(selection, facts, program.variants, PROFILE)
         unlike = {n: (point[n], found[n]) for n in point if point[n] != found[n]}
         spread = {n for n in unlike if n.rpartition(".")[2] == "steps"}
         assert not unlike.keys() - spread, unlike
@@ -138,8 +138,8 @@ def test_the_default_has_tiles_of_32_and_no_tensor_cores(tmp_path: Path) -> None
     without = replace(PROFILE, peak_fp64_tensor_gflops=None)
     session = Session(KERNELS / "gemm.c", code=True)
     base = session.select(without, SelectOptions(target="cuda"))
-    structures = structures_for(session.analysed, without)
-    (before,) = default_sizes(session, base, structures, without).kernels
+    variants = kernel_variants_for(session.analysed, without)
+    (before,) = default_sizes(session, base, variants, without).kernels
     assert (kernel.block, kernel.references) == (before.block, before.references)
 
 

@@ -7,10 +7,10 @@ has some that follow each other, it can load them at a time.
 Loads of whole matrices from shared memory, into the lanes of a warp.
 
 A matrix is 8 rows of 16 bytes. Each lane names one row, that with its own number, and gets a word
-of each matrix: of row ``lane / 4`` or, where matrices of halves are turned, of column ``lane / 4``.
+of each matrix: of row ``lane / 4`` or, where matrices of halves are transposed, of that column.
 That is how tensor cores want them [PTX ISA, "ldmatrix"].
 
-Bytes are turned by twos, so a lane gets those of two columns, and parts them.
+Bytes are transposed by twos, so a lane gets those of two columns, and parts them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from eatss.analysis.structure import MATRIX_ROWS, VECTOR_BYTES, WORD_BYTES
+from eatss.analysis.variant import MATRIX_ROWS, VECTOR_BYTES, WORD_BYTES
 from eatss.lower.instructions.product_texts import (
     BYTES,
     DOUBLES,
@@ -459,18 +459,18 @@ def _loads(
     )
 
 
-def _matrices(count: int, element_type: ElementType, *, turned: bool) -> Instruction:
+def _matrices(count: int, element_type: ElementType, *, transposed: bool) -> Instruction:
     each = WORD_BYTES // element_type.size_bytes
     slots = (Coordinate("matrix", count), Coordinate("element", each))
     near, far = {"quad": each, "element": 1}, {"row": 1}
-    points = ({**near, "matrix": ROW}, far) if turned else ({**far, "matrix": ROW}, near)
-    name = f"ldmatrix_x{count}{'_trans' * turned}{'_bytes' * (each > 2)}"
-    extents = (ROW * count, ROW if turned else VECTOR_BYTES // element_type.size_bytes)
+    points = ({**near, "matrix": ROW}, far) if transposed else ({**far, "matrix": ROW}, near)
+    name = f"ldmatrix_x{count}{'_trans' * transposed}{'_bytes' * (each > 2)}"
+    extents = (ROW * count, ROW if transposed else VECTOR_BYTES // element_type.size_bytes)
     held = held_by_lanes(*points, slots=slots)
-    return _loads(name, element_type, held, extents, f"{'turned_' * turned}matrices")
+    return _loads(name, element_type, held, extents, f"{'turned_' * transposed}matrices")
 
 
-TURNED_BYTES = _loads(
+TRANSPOSED_BYTES = _loads(
     "ldmatrix_x4_trans_bytes",
     ElementType.UINT8,
     replace(
@@ -493,14 +493,14 @@ an odd number of vectors.
 
 LOADS: Mapping[int, tuple[Instruction, ...]] = {
     2: tuple(
-        _matrices(count, ElementType.HALF, turned=turned)
+        _matrices(count, ElementType.HALF, transposed=transposed)
         for count in (4, 2)
-        for turned in (False, True)
+        for transposed in (False, True)
     ),
     1: (
-        _matrices(4, ElementType.UINT8, turned=False),
-        TURNED_BYTES,
-        _matrices(2, ElementType.UINT8, turned=False),
+        _matrices(4, ElementType.UINT8, transposed=False),
+        TRANSPOSED_BYTES,
+        _matrices(2, ElementType.UINT8, transposed=False),
     ),
 }
 """Loads of elements of so many bytes, signed or not; those of the most matrices first."""

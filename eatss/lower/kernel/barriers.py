@@ -41,13 +41,13 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Cycle,
     Element,
+    Fixup,
     For,
     If,
+    Intrinsic,
     Let,
     Node,
     Nodes,
-    Perform,
-    PutTogether,
     Scope,
     Wait,
 )
@@ -340,9 +340,9 @@ class Follower:
             return self._turns(node, before, uniform=inside)
         if isinstance(node, AllFinite) and (not uniform or self._varies((node.unless,))):
             self._faults.append("a vote stands where not all threads of a block get to")
-        if isinstance(node, PutTogether) and (not uniform or self._varies((node.number, node.own))):
+        if isinstance(node, Fixup) and (not uniform or self._varies((node.number, node.own))):
             self._faults.append("sums are put together where not all threads of a block get to")
-        if isinstance(node, Perform) and node.instruction.together and not uniform:
+        if isinstance(node, Intrinsic) and node.instruction.together and not uniform:
             self._faults.append(
                 f"{node.instruction.name} stands where not all threads of a warp get to"
             )

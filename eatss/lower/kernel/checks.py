@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
-from eatss.analysis.structure import COPIED_BYTES
+from eatss.analysis.variant import COPIED_BYTES
 from eatss.base.diagnostics import Diagnostic, InternalError
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.barriers import passed_on, varies, varying_names
@@ -31,12 +31,12 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Declare,
     Element,
+    Fixup,
     For,
     If,
+    Intrinsic,
     Kernel,
     Node,
-    Perform,
-    PutTogether,
     Steps,
 )
 from eatss.lower.kernel.uses import (
@@ -106,7 +106,7 @@ def _misplaced(kernel: Kernel) -> Iterator[str]:
     wide = {node.target.buffer for node in every_of(kernel.body, Copy) if node.width > 1} | {
         one.buffer for node in every(kernel.body) for one, _ in _rows_named(node)
     }
-    groups, apart = kernel.overlaid_boxes, kernel.boxes_apart
+    groups, apart = kernel.overlaid_tiles, kernel.separate_tiles
     behind = tuple(one for group in groups for one in group) if wide & {*apart} else ()
     for boxes in (*groups, (*behind, *apart)):
         last = max((at for at, one in enumerate(boxes) if one in wide), default=0)
@@ -150,7 +150,7 @@ def _faults_here(
         yield from _unknown(_before(node), known[0])
         (inner, registers), _ = _known(known, node)
         yield from _unknown(own_expressions(node), inner.union(getattr(node, "counters", ())))
-        if isinstance(node, Perform):
+        if isinstance(node, Intrinsic):
             yield from _missing(node)
         written, read = accesses(node)
         for element in (*written, *read):
@@ -180,7 +180,7 @@ def _before(node: Node) -> Sequence[IntExpr]:
         return (node.lower,)
     if isinstance(node, AllFinite):
         return (node.unless, node.thread)
-    if isinstance(node, PutTogether):
+    if isinstance(node, Fixup):
         return (node.number, node.own, node.thread, *node.arrived.subscripts)
     return tuple(own_expressions(node))
 
@@ -209,13 +209,13 @@ def _in_whole_rows(element: Element, width: int) -> bool:
 
 def _rows_named(node: Node) -> Iterator[tuple[Element, int]]:
     """Yield the first elements of rows that an instruction is told, and how long they are."""
-    if isinstance(node, Perform):
+    if isinstance(node, Intrinsic):
         for operand in node.instruction.operands:
             if operand.beside > 1:
                 yield from ((one, operand.beside) for one in node.named((operand.name,)))
 
 
-def _missing(node: Perform) -> Iterator[str]:
+def _missing(node: Intrinsic) -> Iterator[str]:
     for one, length in _rows_named(node):
         if not _in_whole_rows(one, length):
             yield f"rows of {one.buffer.name} do not begin where those of matrices do"

@@ -30,7 +30,7 @@ from itertools import product
 from operator import add, and_, eq, floordiv, ge, gt, le, lt, mod, mul, or_, sub, truediv, xor
 from typing import Any, Literal, TypeAlias
 
-from eatss.analysis.structure import TensorFormat
+from eatss.analysis.variant import TensorFormat
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.polyhedral.expression import ElementType

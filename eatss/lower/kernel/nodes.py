@@ -296,7 +296,7 @@ class Barrier:
 
 
 @frozen
-class Fill:
+class Init:
     """An element gets a number of its type, NaN and infinity among them."""
 
     target: Element
@@ -378,7 +378,7 @@ class PartialSum:
 
 
 @frozen
-class PutTogether:
+class Fixup:
     """Sums of which a ``number`` of blocks have parts come to the one of them that comes last.
 
     ``name`` is 1 there, and 0 in the others, which leave their parts in memory. The last one waits
@@ -416,7 +416,7 @@ class Wait:
 
 
 @frozen
-class Perform:
+class Intrinsic:
     """An instruction, with what each operand is and its integers, by their names.
 
     An operand is an element, or as many as a lane holds of it, its last slot fastest.
@@ -453,7 +453,7 @@ class Compute:
 
 
 @frozen
-class Evaluate:
+class Load:
     """A part of a statement's value goes to ``target``; the rest as in :class:`Compute`."""
 
     statement: Statement
@@ -482,16 +482,16 @@ Node: TypeAlias = (
     | Staging
     | Steps
     | Barrier
-    | Fill
+    | Init
     | Copy
     | Aligned
     | AllFinite
-    | PutTogether
+    | Fixup
     | Commit
     | Wait
-    | Perform
+    | Intrinsic
     | Compute
-    | Evaluate
+    | Load
     | Source
 )
 
@@ -580,18 +580,18 @@ class Kernel:
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory of a block. Of groups that are overlaid the largest counts."""
-        most = max(map(_bytes_of, self.overlaid_boxes), default=0)
-        return most + _bytes_of(self.boxes_apart)
+        most = max(map(_bytes_of, self.overlaid_tiles), default=0)
+        return most + _bytes_of(self.separate_tiles)
 
     @property
-    def overlaid_boxes(self) -> tuple[tuple[Buffer, ...], ...]:
+    def overlaid_tiles(self) -> tuple[tuple[Buffer, ...], ...]:
         """The boxes of each group that lies where others do, in the order of ``shared``."""
         return tuple(
             tuple(one for one in self.shared if one.name in group) for group in self.overlaid
         )
 
     @property
-    def boxes_apart(self) -> tuple[Buffer, ...]:
+    def separate_tiles(self) -> tuple[Buffer, ...]:
         """The boxes that have their memory for themselves."""
         overlaid = {name for group in self.overlaid for name in group}
         return tuple(one for one in self.shared if one.name not in overlaid)

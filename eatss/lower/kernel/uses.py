@@ -21,16 +21,16 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    Evaluate,
+    Fixup,
     For,
     If,
+    Intrinsic,
     Kernel,
     Let,
+    Load,
     Node,
     Nodes,
     PartialSum,
-    Perform,
-    PutTogether,
     Scope,
     Share,
     Staging,
@@ -90,7 +90,7 @@ class Needs:
         )
 
 
-NAMED = Let | Aligned | AllFinite | PutTogether
+NAMED = Let | Aligned | AllFinite | Fixup
 """Nodes by whose name something is called behind them."""
 
 
@@ -193,7 +193,7 @@ def mapped(nodes: Iterable[Node], change: Callable[[Node], Iterable[Node]]) -> N
 
 def elements(node: Node) -> tuple[Element, ...]:
     """Return the elements that a node itself names."""
-    if isinstance(node, Evaluate):
+    if isinstance(node, Load):
         return (node.target, *(node.reads[read.access] for read in _reads(node.part)))
     return _ELEMENTS.of(node)
 
@@ -204,12 +204,12 @@ def _reads(part: Expression) -> Iterator[Read]:
 
 def accesses(node: Node) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
     """Return what a node itself writes and what it reads."""
-    if isinstance(node, Perform):
+    if isinstance(node, Intrinsic):
         return node.named(node.instruction.written), node.named(node.instruction.read)
     named = elements(node)
     if isinstance(node, AllFinite):
         return (), named
-    return (named, named) if isinstance(node, PutTogether) else (named[:1], named[1:])
+    return (named, named) if isinstance(node, Fixup) else (named[:1], named[1:])
 
 
 def written(nodes: Iterable[Node]) -> set[Buffer]:
@@ -275,7 +275,7 @@ def names_of(nodes: Iterable[Node]) -> set[str]:
 
 def own_names(node: Node) -> tuple[str, ...]:
     """Return the names that a node gives: of what it counts, and what it is called behind it."""
-    counters = node.counters if isinstance(node, For | Steps | AllFinite | PutTogether) else ()
+    counters = node.counters if isinstance(node, For | Steps | AllFinite | Fixup) else ()
     return (*counters, node.name) if isinstance(node, NAMED) else counters
 
 
@@ -338,7 +338,7 @@ def computed_by(kernel: Kernel, name: str) -> tuple[str, ...]:
     }
     statements |= {
         node.computes: None
-        for node in every_of(kernel.body, Perform)
+        for node in every_of(kernel.body, Intrinsic)
         if node.computes and node.instruction.name == name
     }
     return tuple(statements)
@@ -375,7 +375,7 @@ def needs_of(kernel: Kernel) -> Needs:
         "overlaid": bool(kernel.overlaid),
         "halves": half or any(map(_has_halves, nodes)),
         "finite": any(isinstance(node, AllFinite) for node in nodes),
-        "together": any(isinstance(node, PutTogether) for node in nodes),
+        "together": any(isinstance(node, Fixup) for node in nodes),
     }
     what = {name for name, is_met in met.items() if is_met}
     for copy in every_of(nodes, Copy):
@@ -394,7 +394,7 @@ def _has_halves(node: Node) -> bool:
     """Tell whether a node itself names a half, or makes one on the way."""
     if isinstance(node, Declare):
         return node.buffer.element_type is ElementType.HALF
-    value = node.part if isinstance(node, Evaluate) else None
+    value = node.part if isinstance(node, Load) else None
     if isinstance(node, Compute):
         value = node.statement.value
     casts = () if value is None else preorder(value)
@@ -403,7 +403,7 @@ def _has_halves(node: Node) -> bool:
 
 def instructions_of(node: Node) -> Iterator[tuple[Instruction, ElementType]]:
     """Yield the instruction that a node itself names, with the type of what it writes."""
-    if isinstance(node, Perform):
+    if isinstance(node, Intrinsic):
         (written, *_) = node.named(node.instruction.written)
         yield node.instruction, written.buffer.element_type
     elif isinstance(node, Compute) and node.by is not None:

@@ -14,23 +14,23 @@ from eatss.lower.kernel.nodes import Kernel
 from eatss.lower.kernel.uses import inexact_instructions, taken_names, without_unused
 from eatss.lower.transform import TRANSFORMATIONS
 from eatss.lower.transform.barriers import with_barriers
-from eatss.lower.transform.copy_ways import Copying, with_wide_rows
-from eatss.lower.transform.epilogues import with_factors_grouped, with_factors_last
-from eatss.lower.transform.load_matrices import with_matrices_loaded
-from eatss.lower.transform.parts_once import (
+from eatss.lower.transform.common_subexpressions import (
+    with_common_subexpressions,
     with_loads_before_tests,
-    with_parts_once,
     with_registers_defined,
 )
+from eatss.lower.transform.copy_ways import Copying, with_vectorised_stores
+from eatss.lower.transform.epilogues import with_epilogue_scaling, with_factors_grouped
+from eatss.lower.transform.load_matrices import with_matrices_loaded
 from eatss.lower.transform.pipeline import pipelined
 from eatss.lower.transform.point_groups import (
-    Neighbours,
+    InterleavedPoints,
     Padding,
     as_declared,
-    in_groups_of_rows,
     padded_for_lanes,
-    with_matrices_in_turn,
-    with_vectors_apart,
+    with_fragments_interleaved,
+    with_interleaved_vectors,
+    with_threadblock_swizzle,
 )
 from eatss.lower.transform.rows_one_by_one import with_rows_one_by_one
 from eatss.lower.transform.stream_k import Stream, with_steps_streamed
@@ -44,7 +44,7 @@ def transformed(
     instructions: Sequence[str],
     sizes: Collection[str],
     strict_fp: bool,
-    neighbours: Sequence[Neighbours] = (),
+    neighbours: Sequence[InterleavedPoints] = (),
     stages: int = 1,
     most_shared_bytes: int = 0,
     registers: int = 0,
@@ -75,7 +75,7 @@ def transformed(
     """
     _check(kernel, sizes, "")
     for loop in neighbours:
-        kernel = with_vectors_apart(kernel, loop)
+        kernel = with_interleaved_vectors(kernel, loop)
     for name in transformations:
         kernel = _changed(kernel, name, sizes, most_shared_bytes)
     for name in instructions:
@@ -83,7 +83,7 @@ def transformed(
         kernel = _with_instruction(kernel, instruction, sizes, apart=stream is not None)
     if kernel.warps:
         kernel = padded_for_lanes(kernel, padding, most_shared_bytes)
-        kernel = in_groups_of_rows(kernel, taken_names(kernel, sizes))
+        kernel = with_threadblock_swizzle(kernel, taken_names(kernel, sizes))
     if not strict_fp:
         kernel = _regrouped(kernel, sizes, stream)
         _check(kernel, sizes, "after factors were put in another order: ")
@@ -94,14 +94,14 @@ def transformed(
         taken = taken_names(kernel, sizes)
         ahead = pipelined(kernel, stages, most_shared_bytes, taken, registers)
         alone = ahead.body != plain.body and not kernel.warps
-        plain = in_groups_of_rows(ahead, taken_names(ahead, sizes)) if alone else ahead
+        plain = with_threadblock_swizzle(ahead, taken_names(ahead, sizes)) if alone else ahead
         _check(plain, sizes, "after copying ahead: ")
     kernel = plain
     if not transformations:
-        kernel = with_wide_rows(kernel, taken_names(kernel, sizes))
+        kernel = with_vectorised_stores(kernel, taken_names(kernel, sizes))
         _check(kernel, sizes, "after rows in vectors: ")
     kernel = with_registers_defined(kernel, taken_names(kernel, sizes))
-    kernel = with_parts_once(kernel, taken_names(kernel, sizes))
+    kernel = with_common_subexpressions(kernel, taken_names(kernel, sizes))
     _check(kernel, sizes, "after registers got values and parts of values names: ")
     inexact = inexact_instructions(kernel)
     if strict_fp and inexact:
@@ -132,7 +132,7 @@ def _regrouped(kernel: Kernel, sizes: Collection[str], stream: Stream | None) ->
     found = kernel
     if not kernel.regroups:
         taken = taken_names(kernel, sizes)
-        found = with_factors_last(kernel, taken, apart=stream is not None)
+        found = with_epilogue_scaling(kernel, taken, apart=stream is not None)
         found = kernel if found.body == kernel.body else with_rows_one_by_one(found)
     if stream is not None:
         found = with_steps_streamed(found, stream, sizes, taken_names(found, sizes))
@@ -149,9 +149,9 @@ def _with_instruction(
     """
     if not instruction.lanes:
         return use_instruction(kernel, instruction)
-    in_turn = with_matrices_in_turn(kernel, instruction) if kernel.warps else kernel
+    in_turn = with_fragments_interleaved(kernel, instruction) if kernel.warps else kernel
     taken = taken_names(kernel, sizes)
-    sums = with_factors_last(in_turn, taken, apart=apart)
+    sums = with_epilogue_scaling(in_turn, taken, apart=apart)
     found = use_warp_instruction(sums, instruction, taken)
     if found is not None:
         return with_rows_one_by_one(with_matrices_loaded(found, instruction))

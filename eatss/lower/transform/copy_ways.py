@@ -68,7 +68,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eatss.analysis.structure import COPIED_BYTES, WORD_BYTES
+from eatss.analysis.variant import COPIED_BYTES, WORD_BYTES
 from eatss.base.frozen import frozen
 from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import (
@@ -173,7 +173,7 @@ def is_line_store(node: Node) -> bool:
 
 
 @frozen
-class NarrowLines:
+class RegisterStagedCopies:
     """Copies in two parts: ``loads`` fill registers, or tiles without them; ``stores`` tiles."""
 
     declared: tuple[Buffer, ...]
@@ -186,7 +186,7 @@ class NarrowLines:
         return sum(one.layout.elements or 0 for one in self.declared)
 
     @classmethod
-    def of(cls, stages: Sequence[Staging], taken: set[str]) -> NarrowLines | None:
+    def of(cls, stages: Sequence[Staging], taken: set[str]) -> RegisterStagedCopies | None:
         """Return stages in two parts, ``None`` where no tile is filled by narrow copies alone.
 
         Args:
@@ -216,7 +216,7 @@ class NarrowLines:
         return cls(declared=tuple(declared), loads=tuple(loads), stores=tuple(stores))
 
 
-def is_narrow(stage: Staging) -> bool:
+def is_register_staged(stage: Staging) -> bool:
     """Tell whether single halves or bytes are copied, which pass through registers."""
     ways = [way for way in stage.ways if isinstance(way, Way)]
     copies = every_of((node for way in ways for node in way.elements), Copy)
@@ -229,7 +229,7 @@ def _walk(stage: Staging) -> For | None:
     """Return the unrolled loop over what a thread copies of a narrow stage."""
     (walk,) = (way.elements[0] for way in stage.ways[-1:] if isinstance(way, Way))
     unrolled = isinstance(walk, For) and walk.unroll == "whole"
-    return walk if isinstance(walk, For) and unrolled and is_narrow(stage) else None
+    return walk if isinstance(walk, For) and unrolled and is_register_staged(stage) else None
 
 
 def _into(stage: Staging, line: Element) -> Nodes:
@@ -247,7 +247,7 @@ _BELOW = {Operator.LT: 1, Operator.LE: 1, Operator.GT: -1, Operator.GE: -1}
 """Comparisons that hold for all of a row where they hold at one end, by the sign of the other."""
 
 
-def with_wide_rows(kernel: Kernel, taken: set[str]) -> Kernel:
+def with_vectorised_stores(kernel: Kernel, taken: set[str]) -> Kernel:
     """Return a kernel that stores rows of registers in vectors where those lie beside each other.
 
     Names that are ``taken`` stay what they are.

@@ -61,9 +61,9 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    Fill,
     For,
     If,
+    Init,
     Kernel,
     Let,
     Node,
@@ -102,7 +102,7 @@ from eatss.polyhedral.isl_names import involved_dims
 from eatss.program import IntExpr, Name, names_in
 
 
-def with_factors_last(kernel: Kernel, taken: set[str], *, apart: bool = False) -> Kernel:
+def with_epilogue_scaling(kernel: Kernel, taken: set[str], *, apart: bool = False) -> Kernel:
     """Return a kernel whose sums of products get the factors that all of them share at their end.
 
     Those factors are scalars that are passed to the kernel. What else a loop does with the sum, or
@@ -227,7 +227,7 @@ class _Sum:
             return over_places(self.buffer, counters, node)
 
         def zero(buffer: Buffer) -> Nodes:
-            fill = Fill(target=Element(buffer=buffer, subscripts=places), value=0)
+            fill = Init(target=Element(buffer=buffer, subscripts=places), value=0)
             return Declare(buffer=buffer), everywhere(fill)
 
         # registers that are loaded where a tile has points only would keep their values till then

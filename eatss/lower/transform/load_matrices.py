@@ -12,9 +12,9 @@ becomes, where rows of the box are whole vectors of 8 halves,
             &sh.B[16 * k_step + lane_j + 4 * (lane_i % 2) + …][8 * warp_j + …]);
 
 Each lane names a row of 16 bytes, and gets words of two halves each, as tensor cores want them. A
-matrix lies in the box as lanes hold it, row by row, or turned; where it lies otherwise lanes load
-halves one by one. All factors of a kernel come as words, or none does. Bytes are turned by twos: a
-lane gets words of two columns, those of matrices that take turns [``point_groups``].
+matrix lies in the tile as lanes hold it, row by row, or transposed; where it lies otherwise lanes
+load halves one by one. All factors of a kernel come as words, or none does. Bytes are transposed by
+twos: a lane gets words of two columns, those of interleaved fragments [``point_groups``].
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
-from eatss.analysis.structure import VECTOR_BYTES
+from eatss.analysis.variant import VECTOR_BYTES
 from eatss.base.frozen import frozen
-from eatss.lower.instructions.products import LANES_OF_A_BOX, LOADS, TURNED_BYTES
+from eatss.lower.instructions.products import LANES_OF_A_BOX, LOADS, TRANSPOSED_BYTES
 from eatss.lower.kernel.barriers import varies, varying_names
 from eatss.lower.kernel.instruction import WORD, Instruction, Operand, places
 from eatss.lower.kernel.nodes import (
     Buffer,
     Declare,
     Element,
-    Evaluate,
     Extents,
     For,
+    Intrinsic,
     Kernel,
+    Load,
     Node,
     Nodes,
-    Perform,
     Steps,
 )
 from eatss.lower.kernel.uses import every_of, mapped, trips_from_zero
@@ -75,10 +75,10 @@ def with_matrices_loaded(kernel: Kernel, instruction: Instruction) -> Kernel:
     loader = _Loader(kernel)
 
     def is_own(node: Node) -> bool:
-        return isinstance(node, Perform) and node.instruction == instruction
+        return isinstance(node, Intrinsic) and node.instruction == instruction
 
     steps = [
-        one for one in every_of(kernel.body, Steps) if any(map(is_own, every_of((one,), Perform)))
+        one for one in every_of(kernel.body, Steps) if any(map(is_own, every_of((one,), Intrinsic)))
     ]
     loops = [one for own in steps for one in own.loads if isinstance(one, For)]
     found = {id(one): loader.loads(one) for one in loops}
@@ -93,7 +93,7 @@ def with_matrices_loaded(kernel: Kernel, instruction: Instruction) -> Kernel:
         return load
 
     def changed(node: Node) -> Nodes:
-        if is_own(node) and isinstance(node, Perform):
+        if is_own(node) and isinstance(node, Intrinsic):
             read = instruction.read
             operands = (
                 (name, _words(own) if name in read and name not in instruction.written else own)
@@ -148,7 +148,7 @@ class _Rows:
             found = found + first * (quad % 2) + second * (quad // 2)
         for at, distance in enumerate(others):
             bit: IntExpr = row if at == 0 else row // (1 << at)
-            if at == 1 and load is TURNED_BYTES:
+            if at == 1 and load is TRANSPOSED_BYTES:
                 bit = bit + row
             if 2 << at < _ROWS:
                 bit = bit % 2
@@ -170,7 +170,7 @@ class _Loader:
 
     def loads(self, loop: For) -> For | None:
         """Return a loop with loads of matrices, ``None`` where lanes do not hold whole ones."""
-        trips, own = trips_from_zero(loop) or 0, [*every_of(loop.body, Evaluate)]
+        trips, own = trips_from_zero(loop) or 0, [*every_of(loop.body, Load)]
         elements = [one.reads[one.part.access] for one in own if isinstance(one.part, Read)]
         buffer = own[0].target.buffer
         if len(elements) < len(own) or not all(
@@ -187,7 +187,7 @@ class _Loader:
             if not turns or trips % turns:
                 continue
             order = tuple(product(range(turns), range(len(own) // _of_a_word(buffer))))
-            if load is TURNED_BYTES and turns == 1:  # its columns are halves of a fragment
+            if load is TRANSPOSED_BYTES and turns == 1:  # its columns are halves of a fragment
                 order = order[::2] + order[1::2]
             rows = self._rows(loop, elements, loaded, order, turns)
             if rows is None:
@@ -200,7 +200,7 @@ class _Loader:
             row, quad = map(Name, self._lanes)
             at = tuple(rows.own(one, row, quad, load) for one in range(len(rows.corner)))
             named = Element(buffer=elements[0].buffer, subscripts=at)
-            perform = Perform(instruction=load, operands=(("d", targets), ("rows", (named,))))
+            perform = Intrinsic(instruction=load, operands=(("d", targets), ("rows", (named,))))
             return replace(loop, condition=counter < trips // turns, body=(perform,))
         return None
 

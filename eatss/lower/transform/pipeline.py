@@ -51,16 +51,16 @@ from eatss.lower.kernel.uses import (
 )
 from eatss.lower.transform.copy_ways import (
     Copying,
-    NarrowLines,
+    RegisterStagedCopies,
     all_of,
     is_line_store,
-    is_narrow,
+    is_register_staged,
 )
 from eatss.lower.transform.operands_ahead import plain_steps
 from eatss.lower.transform.register_prefetch import (
+    PrefetchedSteps,
     Shares,
-    StepsAhead,
-    copies_among_products,
+    interleaved_copies,
     words_of,
 )
 from eatss.plan.stage import FEWEST_AHEAD, buffers, is_asynchronous
@@ -120,7 +120,9 @@ def _started_in_front(nodes: Sequence[Node]) -> Nodes:
     """
     found = [with_bodies(node, _started_in_front) for node in nodes]
     last = next((at for at, one in enumerate(found) if isinstance(one, Commit)), 0)
-    front = takewhile(lambda one: isinstance(one, Staging) and not is_narrow(one), found[:last])
+    front = takewhile(
+        lambda one: isinstance(one, Staging) and not is_register_staged(one), found[:last]
+    )
     started = _ahead(list(front))
     return (*started, *found[len(started) :])
 
@@ -176,7 +178,7 @@ class _Ahead:
         if not stages:
             return None
         rest = tuple(one for one in loop.body if one not in stages)
-        starts = not all(map(is_narrow, stages))
+        starts = not all(map(is_register_staged, stages))
         found = cls(loop=loop, around=around, stages=stages, rest=rest, starts=starts)
         return found if starts or found.lines(set()) is not None else None
 
@@ -194,9 +196,11 @@ class _Ahead:
             if one.space == "shared"
         }
 
-    def lines(self, taken: set[str]) -> NarrowLines | None:
+    def lines(self, taken: set[str]) -> RegisterStagedCopies | None:
         """Return copies whose halves come through registers while warps multiply, if any do."""
-        return NarrowLines.of(self.stages, taken) if any(every_of(self.rest, Steps)) else None
+        return (
+            RegisterStagedCopies.of(self.stages, taken) if any(every_of(self.rest, Steps)) else None
+        )
 
     def nodes(self) -> Nodes:
         """Return what takes the place of the loop."""
@@ -245,14 +249,14 @@ class _Ahead:
         """The number of a turn's boxes."""
         return Cycle(name=self.around.stage, count=self.count)
 
-    def _steps(self) -> StepsAhead | None:
+    def _steps(self) -> PrefetchedSteps | None:
         """Return steps of products that can be loaded for ahead.
 
         All threads of a block wait for the next turn where the last products are.
         """
         around, boxes = self.around, frozenset(self.staged)
         plain = partial(plain_steps, boxes=boxes, threads=around.threads, taken=around.taken)
-        steps = StepsAhead.of(self.rest, around.registers, plain)
+        steps = PrefetchedSteps.of(self.rest, around.registers, plain)
         if steps is None or any(varies(one, around.varying) for one in steps.tests):
             return None
         return steps.in_parts(around.threads, around.taken)
@@ -292,7 +296,7 @@ class _Ahead:
         end = (Commit(),) if self.starts else ()
         return all_of((self._is_turn(place), *tests)), (*_ahead(copies), *end)
 
-    def _through_lines(self, steps: StepsAhead, copying: Copying) -> Copying:
+    def _through_lines(self, steps: PrefetchedSteps, copying: Copying) -> Copying:
         """Return how copies without tests are made: through lines, if all are, and have room."""
         ways = [way for stage in self.stages for way in copying.ways(stage)]
         lines = [way.line for way in ways if way.line is not None]
@@ -302,7 +306,7 @@ class _Ahead:
 
     def _prefetched(
         self,
-        steps: StepsAhead,
+        steps: PrefetchedSteps,
         copies: Nodes,
         plain: _Plain | None,
         stored: Nodes = (),
@@ -347,7 +351,7 @@ class _Ahead:
         """Return turns whose copies stand among products, and what is in front of them."""
         tests, nodes = plain
         rest, last = self._here(self.rest), self.count > FEWEST_AHEAD
-        among = copies_among_products(nodes, rest, last=last, registers=self.around.registers)
+        among = interleaved_copies(nodes, rest, last=last, registers=self.around.registers)
         if among is None:
             return None
         front, body = self._parted(tests, among, copies, rest)

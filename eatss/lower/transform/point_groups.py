@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from eatss.analysis.structure import ROWS_TOGETHER
+from eatss.analysis.variant import SWIZZLED_ROWS
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.base.trees import free_name
@@ -43,11 +43,11 @@ from eatss.lower.kernel.nodes import (
     Compute,
     Extents,
     For,
+    Intrinsic,
     Kernel,
     Let,
     Node,
     Nodes,
-    Perform,
     Steps,
 )
 from eatss.lower.kernel.uses import (
@@ -62,7 +62,7 @@ from eatss.lower.kernel.uses import (
     with_buffers,
     with_expressions,
 )
-from eatss.plan.contract import matrices_in_turn
+from eatss.plan.contract import interleaved_fragments
 from eatss.program import (
     Constant,
     IntExpr,
@@ -75,7 +75,7 @@ from eatss.program.linear import linear
 
 
 @frozen
-class Neighbours:
+class InterleavedPoints:
     """A loop of which each thread of a block has points that follow each other.
 
     ``thread`` and ``point`` are the names of a thread's place and of what counts its points. It
@@ -89,7 +89,7 @@ class Neighbours:
     vector: int
 
 
-def with_vectors_apart(kernel: Kernel, of: Neighbours) -> Kernel:
+def with_interleaved_vectors(kernel: Kernel, of: InterleavedPoints) -> Kernel:
     """Return a kernel whose threads have vectors of points that lie apart, if they have several.
 
     Raises:
@@ -109,7 +109,7 @@ def with_vectors_apart(kernel: Kernel, of: Neighbours) -> Kernel:
     return found
 
 
-def with_matrices_in_turn(kernel: Kernel, instruction: Instruction) -> Kernel:
+def with_fragments_interleaved(kernel: Kernel, instruction: Instruction) -> Kernel:
     """Return a kernel whose threads have parts of neighbouring matrices in turn.
 
     A loop stays as it is where the points of a thread are no whole matrices, or where something
@@ -140,7 +140,9 @@ def with_matrices_in_turn(kernel: Kernel, instruction: Instruction) -> Kernel:
         in_rows = _in_rows(kernel.body, {one.name for one in values})
         turns = 1
         if in_rows and not inside:
-            turns = min((matrices_in_turn(one, points, width) for one in trips if one), default=1)
+            turns = min(
+                (interleaved_fragments(one, points, width) for one in trips if one), default=1
+            )
         whole = all(count and count % points == 0 for count in trips)
         if not whole or points * turns == 1 or (inside and not in_rows):
             continue
@@ -248,7 +250,7 @@ def padded_for_lanes(kernel: Kernel, padding: Padding, most_shared_bytes: int) -
     for buffer in kernel.shared:
         if buffer not in loaded or buffer.layout.swizzle:
             continue
-        by = next(every_of(steps[0].products, Perform)).instruction
+        by = next(every_of(steps[0].products, Intrinsic)).instruction
         own = replace(buffer.layout, padding=padding(buffer, by, columns.turns))
         other = replace(buffer, layout=own)
         changed = replace(
@@ -295,7 +297,7 @@ _X, _Y, _COLUMNS, _ALL_ROWS = (
 )
 
 
-def in_groups_of_rows(kernel: Kernel, taken: set[str]) -> Kernel:
+def with_threadblock_swizzle(kernel: Kernel, taken: set[str]) -> Kernel:
     """Return a kernel whose blocks take tiles in groups of rows, if they have two directions.
 
     Names that are ``taken`` stay what they are.
@@ -304,11 +306,11 @@ def in_groups_of_rows(kernel: Kernel, taken: set[str]) -> Kernel:
     if not {_X.name, _Y.name} <= used:
         return kernel
     number, rows = free_name("block", taken), free_name("rows", taken)
-    first = ROWS_TOGETHER * (_Y // ROWS_TOGETHER)
-    row = _Y % ROWS_TOGETHER
+    first = SWIZZLED_ROWS * (_Y // SWIZZLED_ROWS)
+    row = _Y % SWIZZLED_ROWS
     order: Nodes = (
         Let(name=number, value=_X + row * _COLUMNS),
-        Let(name=rows, value=minimum(_ALL_ROWS - first, ROWS_TOGETHER)),
+        Let(name=rows, value=minimum(_ALL_ROWS - first, SWIZZLED_ROWS)),
     )
     change: dict[str, IntExpr] = {
         _X.name: Name(number) // Name(rows),

@@ -28,7 +28,8 @@ in front of the parts:
         wait; barrier; load the first step of the next turn; multiply [1]
 
 :class:`Prefetch` has the steps of one product and registers for the operands of two steps, or of
-several products, its phases, that load for each other. :class:`StepsAhead` are what a turn does.
+several products, its phases, that load for each other. :class:`PrefetchedSteps` are what a turn
+does.
 
 Copies that start while warps multiply stand among the products, and no test parts them.
 
@@ -69,7 +70,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from eatss.analysis.structure import WORD_BYTES
+from eatss.analysis.variant import WORD_BYTES
 from eatss.base.frozen import frozen
 from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import (
@@ -82,10 +83,10 @@ from eatss.lower.kernel.nodes import (
     Extents,
     For,
     If,
+    Intrinsic,
     Let,
     Node,
     Nodes,
-    Perform,
     Scope,
     Steps,
 )
@@ -125,7 +126,7 @@ def sum_words(steps: Sequence[Steps]) -> int:
 
 def part_words(steps: Steps) -> int:
     """Return the registers for further parts that factors are split into, of one matrix of each."""
-    performed = every_of(steps.products, Perform)
+    performed = every_of(steps.products, Intrinsic)
     parts = max((one.instruction.multiplying.parts for one in performed), default=1)
     return (parts - 1) * sum(map(_matrix_words, operands_of(steps)))
 
@@ -139,10 +140,10 @@ def _matrix_words(fragment: Buffer) -> int:
 
 def by_warps(steps: Steps) -> bool:
     """Tell whether warps multiply, not threads."""
-    return any(every_of(steps.products, Perform))
+    return any(every_of(steps.products, Intrinsic))
 
 
-def copies_among_products(
+def interleaved_copies(
     copies: Sequence[Node], rest: Sequence[Node], *, last: bool, registers: int
 ) -> Nodes | None:
     """Return what a turn does with copies behind the loads of one of its steps of products.
@@ -408,7 +409,7 @@ def _computed(nodes: Sequence[Node]) -> int:
 
 
 @frozen
-class StepsAhead:
+class PrefetchedSteps:
     """What a turn of a loop does: where ``tests`` hold, steps of products; else ``orelse``.
 
     ``votes`` are taken before, so that no turn before knows what the tests say.
@@ -425,7 +426,7 @@ class StepsAhead:
         rest: Sequence[Node],
         registers: int,
         plain: Callable[[Node], tuple[Steps, ...]] = lambda _: (),
-    ) -> StepsAhead | None:
+    ) -> PrefetchedSteps | None:
         """Return it if it can load a step ahead.
 
         Args:
@@ -459,7 +460,7 @@ class StepsAhead:
         words = sum_words([phase for one in self.steps for phase in one.phases])
         return bool(prefetches(words, max(one.most_words for one in self.steps), registers))
 
-    def in_parts(self, threads: int, taken: set[str]) -> StepsAhead:
+    def in_parts(self, threads: int, taken: set[str]) -> PrefetchedSteps:
         """Return it with steps in parts where they are too many, and of products of threads.
 
         Args:

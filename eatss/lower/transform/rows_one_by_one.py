@@ -24,9 +24,9 @@ from eatss.lower.kernel.nodes import (
     Compute,
     Copy,
     Element,
-    Fill,
     For,
     If,
+    Init,
     Kernel,
     Let,
     Node,
@@ -44,7 +44,7 @@ from eatss.lower.kernel.uses import (
 from eatss.program import IntExpr, Name, names_in, substitute
 from eatss.program.linear import linear
 
-_PLAIN = (Compute, Copy, Fill, For, If, Let, Source)
+_PLAIN = (Compute, Copy, Init, For, If, Let, Source)
 """What may stand in loops that become one."""
 
 

@@ -28,7 +28,7 @@ known as stream-K, with waves of whole tiles before it [Osama et al., PPoPP 2023
 rounded otherwise, and the same in every run with so many blocks: parts are added up in the order of
 the blocks.
 
-Tiles are computed in parts where :mod:`eatss.lower.structures` says so: a loop over steps, sums
+Tiles are computed in parts where :mod:`eatss.lower.variants` says so: a loop over steps, sums
 that it adds to, nothing else.
 
     i0 = …; j0 = …;                         before: names of the tile, registers
@@ -56,16 +56,16 @@ from eatss.lower.kernel.nodes import (
     Declare,
     Element,
     Extents,
-    Fill,
+    Fixup,
     For,
     If,
+    Init,
+    Intrinsic,
     Kernel,
     Let,
     Node,
     Nodes,
     PartialSum,
-    Perform,
-    PutTogether,
     Streamed,
 )
 from eatss.lower.kernel.uses import (
@@ -76,7 +76,7 @@ from eatss.lower.kernel.uses import (
     with_expressions,
     written,
 )
-from eatss.lower.transform.point_groups import in_groups_of_rows
+from eatss.lower.transform.point_groups import with_threadblock_swizzle
 from eatss.lower.transform.use_instruction import added_to_target
 from eatss.plan.shares import MOST_WAVES, rounded_up, shared_steps, whole_waves
 from eatss.polyhedral.expression import Cast, ElementType, Literal
@@ -131,7 +131,7 @@ def with_steps_streamed(
         InternalError: ``EATSS-K905``, more than sums in registers, which begin with zero, is what
             a loop over steps leaves behind, or tiles have no known number of steps.
     """
-    kernel = kernel if kernel.warps else in_groups_of_rows(kernel, taken)
+    kernel = kernel if kernel.warps else with_threadblock_swizzle(kernel, taken)
     nodes = _without_strides(kernel.body)
     loops = ((at, found) for at, one in enumerate(nodes) for found in _loops(one, stream.loop))
     at, (tests, loop) = next(loops)
@@ -217,7 +217,7 @@ def with_steps_streamed(
         let(owner, before_it // share),
         let(number, select(is_whole, 1, several + 1)),
         let(own, _BLOCK - owner),
-        PutTogether(
+        Fixup(
             name=whole.name,
             number=number,
             own=own,
@@ -366,13 +366,13 @@ def is_zero(node: Node) -> bool:
         while isinstance(value, Cast):
             value = value.operand
         return isinstance(value, Literal) and _NOTHING.fullmatch(value.text) is not None
-    return isinstance(node, Fill) and node.value == 0
+    return isinstance(node, Init) and node.value == 0
 
 
 def _adds(node: Node, sums: Sequence[Buffer]) -> bool:
     """Tell whether a node adds to registers what it reads elsewhere, or does nothing with them."""
     written, read = ([one for one in own if one.buffer in sums] for own in accesses(node))
-    if isinstance(node, Perform):
+    if isinstance(node, Intrinsic):
         return node.instruction.adds and {*read} <= {*written}
     if not isinstance(node, Compute):
         return not written and not read

@@ -29,14 +29,14 @@ from eatss.lower.kernel.nodes import (
     Compute,
     Declare,
     Element,
-    Evaluate,
     Extents,
     For,
+    Intrinsic,
     Kernel,
     Let,
+    Load,
     Node,
     Nodes,
-    Perform,
     Scope,
     Source,
     Steps,
@@ -501,7 +501,7 @@ class _User:
                 for number in range(len(slots))
             )
             loaded = tuple(
-                Evaluate(
+                Load(
                     statement=compute.statement,
                     part=part,
                     target=element,
@@ -512,7 +512,7 @@ class _User:
             )
             operands.append((side.factor.name, elements))
             loads += [Declare(buffer=fragment), counted(matrix, count, loaded)]
-        perform = Perform(
+        perform = Intrinsic(
             instruction=instruction, computes=compute.statement.name, operands=tuple(operands)
         )
         products = counted(at[0], tiles[0], (counted(at[1], tiles[1], (perform,)),))

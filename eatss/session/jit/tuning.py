@@ -244,7 +244,7 @@ def _winner(
 def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
     """Generate the model's best layouts: all kernels at their best, then one kernel at another."""
     from eatss.choose.cuda import ranked_cuda  # noqa: PLC0415
-    from eatss.lower.structures import structures_for  # noqa: PLC0415 - most calls tune nothing
+    from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - most calls tune nothing
     from eatss.session.session import Session  # noqa: PLC0415
 
     session = Session(job.source, job.reading, volume=job.choosing.volume_name(), code=True)
@@ -254,7 +254,7 @@ def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
     selection = sized.select(job.profile, job.choosing, strict_fp=strict, fuse_rows=fuse)
     sized = sized.of(selection)
     options = job.choosing.for_card(job.profile)
-    structures = structures_for(sized.analysed, job.profile, strict_fp=strict, tf32=options.tf32)
+    variants = kernel_variants_for(sized.analysed, job.profile, strict_fp=strict, tf32=options.tf32)
     limit = job.choosing.shared_limit_bytes(job.profile)
     apart = selection  # another layout of one kernel is for kernels that are not one
     if any(kernel.row_block is not None for kernel in selection.kernels):
@@ -266,7 +266,7 @@ def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
         (number, rank, other)
         for number, facts in enumerate(sized.analysed.facts)
         for rank, other in enumerate(
-            ranked_cuda(facts, structures.get(facts.name, ()), job.profile, options, count)
+            ranked_cuda(facts, variants.get(facts.name, ()), job.profile, options, count)
         )
         if other.chosen() != kernels[number].chosen()
         or other.references != kernels[number].references

@@ -26,7 +26,7 @@ from eatss.lower.instructions.products import (
     MMA_TF32_16X8X8,
     MMAS_OF_BYTES,
     ROW,
-    TURNED_BYTES,
+    TRANSPOSED_BYTES,
 )
 from eatss.lower.kernel.instruction import Instruction, Operand, Values, run
 from eatss.polyhedral.expression import ElementType
@@ -260,14 +260,14 @@ def test_lanes_hold_what_ptx_says(size: int, instruction: Instruction) -> None:
         assert own == [(lane, column) for column in range(long)]
     for lane, own in enumerate(held_by(instruction, target)):
         far, near = lane // 4, of_a_word * (lane % 4)
-        if instruction is TURNED_BYTES:  # a matrix has pairs of bytes
+        if instruction is TRANSPOSED_BYTES:  # a matrix has pairs of bytes
             words = [own[at : at + 4] for at in range(0, len(own), 4)]
             assert {column for word in words[:2] for _, column in word} == {2 * far}
             assert {column for word in words[2:] for _, column in word} == {2 * far + 1}
             pairs = [[row for row, _ in word] for word in words]
             both = [[2 * (lane % 4) + 8 * matrix + at for at in (0, 1)] for matrix in range(4)]
-            turned = lane % 4 > 1
-            order = [1, 0, 3, 2] if turned else [0, 1, 2, 3]
+            transposed = lane % 4 > 1
+            order = [1, 0, 3, 2] if transposed else [0, 1, 2, 3]
             parts = [both[at] for at in order]
             assert pairs == [parts[0] + parts[1], parts[2] + parts[3]] * 2
             continue
@@ -276,8 +276,8 @@ def test_lanes_hold_what_ptx_says(size: int, instruction: Instruction) -> None:
             for matrix in range(len(own) // of_a_word)
             for at in range(of_a_word)
         ]
-        turned = "trans" in instruction.name
+        transposed = "trans" in instruction.name
         assert own == [
-            (ROW * matrix + at, far) if turned else (ROW * matrix + far, at)
+            (ROW * matrix + at, far) if transposed else (ROW * matrix + far, at)
             for matrix, at in of_all
         ]

@@ -19,15 +19,15 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Element,
     Extents,
-    Fill,
+    Fixup,
     For,
     If,
+    Init,
+    Intrinsic,
     Kernel,
     Let,
     Node,
     PartialSum,
-    Perform,
-    PutTogether,
     Scope,
     Share,
 )
@@ -61,8 +61,8 @@ def use(box: Element) -> Copy:
 
 
 ZERO = Constant(0)
-COMBINE = Perform(instruction=COMBINES["add"], operands=(("target", (S,)), ("value", (A,))))
-ADD = Perform(instruction=ATOMIC_ADD, operands=(("target", (S,)), ("value", (A,))))
+COMBINE = Intrinsic(instruction=COMBINES["add"], operands=(("target", (S,)), ("value", (A,))))
+ADD = Intrinsic(instruction=ATOMIC_ADD, operands=(("target", (S,)), ("value", (A,))))
 
 
 def loop(*body: Node, first: Name | Constant = ZERO) -> For:
@@ -96,7 +96,7 @@ ALONE = "a barrier stands where not all threads of a block get to"
         ((fill(S), fill(S), SYNC, use(S)), ()),  # the same threads write the same places
         ((fill(S), Copy(target=OTHER, source=A)), (TOGETHER,)),
         ((fill(S), SYNC, Copy(target=OTHER, source=A)), ()),
-        ((fill(S), Fill(target=OTHER, value=0)), (TOGETHER,)),
+        ((fill(S), Init(target=OTHER, value=0)), (TOGETHER,)),
         ((fill(S), SYNC, Copy(target=S, source=OTHER)), ()),
         ((fill(S), Copy(target=S, source=OTHER)), (READ_EARLY,)),
         ((fill(S), ADD), (READ_EARLY, TOGETHER)),
@@ -155,7 +155,7 @@ def test_a_vote_reads_its_boxes_and_all_threads_have_to_get_to_it() -> None:
     assert "a vote stands" in barrier_faults([fill(S), SYNC, vote(S, unless=THREAD)])[0]
 
 
-def together(*, number: IntExpr = N, own: IntExpr = ZERO) -> PutTogether:
+def together(*, number: IntExpr = N, own: IntExpr = ZERO) -> Fixup:
     registers = Buffer(
         name="r", space="register", element_type=ElementType.DOUBLE, layout=Extents((Constant(4),))
     )
@@ -167,7 +167,7 @@ def together(*, number: IntExpr = N, own: IntExpr = ZERO) -> PutTogether:
         left=part,
         found=part,
     )
-    return PutTogether(
+    return Fixup(
         name="whole", number=number, own=own, part="part", thread=THREAD, sums=(one,),
         arrived=Element(buffer=buffer("arrived", "global"), subscripts=(N,)),
     )  # fmt: skip

@@ -17,14 +17,14 @@ from eatss.lower.kernel.nodes import (
     Declare,
     Element,
     Extents,
+    Fixup,
     For,
     If,
+    Intrinsic,
     Kernel,
     Let,
     Node,
     PartialSum,
-    Perform,
-    PutTogether,
     Scope,
 )  # fmt: skip
 from eatss.polyhedral.expression import ElementType
@@ -86,7 +86,10 @@ def loop(*body: Node, lower: Name | Constant = Constant(0)) -> For:  # noqa: B00
         ((Declare(buffer=R), Copy(target=at(A, N), source=at(R))), None),
         ((Copy(target=at(A, N), source=at(buffer("T", "shared", 8), N)),), "T is not there"),
         ((Copy(target=at(A, N), source=at(buffer("Z", "global", 8), N)),), "Z is not there"),
-        ((Perform(instruction=ATOMIC_ADD, operands=(("target", (at(A, N),)),)),), "or more: value"),
+        (
+            (Intrinsic(instruction=ATOMIC_ADD, operands=(("target", (at(A, N),)),)),),
+            "or more: value",
+        ),
     ],
 )
 def test_a_fault_is_said(body: tuple[Node, ...], said: str | None) -> None:
@@ -99,12 +102,12 @@ PARTS, ARRIVED = buffer("parts", "global", 8, 4), buffer("arrived", "global", 4)
 SUMS = buffer("sum", "register", 4)
 
 
-def together(slot: str = "part", own: str = "n", sum_at: str = "s") -> PutTogether:
+def together(slot: str = "part", own: str = "n", sum_at: str = "s") -> Fixup:
     one = PartialSum(
         counters=("s",), extents=(4,), sum=at(SUMS, Name(sum_at)),
         left=at(PARTS, N, Name("s")), found=at(PARTS, Name(slot), Name("s")),
     )  # fmt: skip
-    return PutTogether(
+    return Fixup(
         name="whole", number=N, own=Name(own), part="part", thread=Name("threadIdx.x"),
         arrived=at(ARRIVED, N), sums=(one,),
     )  # fmt: skip
@@ -152,7 +155,7 @@ def test_rows_of_matrices_are_vectors_and_words_have_two_halves(
 ) -> None:
     halves = replace(buffer("H", "shared", *box), element_type=ElementType.HALF)
     registers = replace(buffer("w", "register", words), element_type=WORD)
-    load = Perform(
+    load = Intrinsic(
         instruction=next(one for one in LOADS[2] if one.name == "ldmatrix_x2"),
         operands=(
             (

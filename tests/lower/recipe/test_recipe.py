@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.analysis.layout import Layout, SharedSum, SplitK, WarpUse
+from eatss.analysis.layout import GridSplitK, Layout, SplitK, WarpUse
 from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
@@ -40,7 +40,7 @@ from eatss.lower.recipe import (
     recipe_to_dict,
 )
 from eatss.lower.requests import check_alone, choices
-from eatss.lower.structures import structures_for
+from eatss.lower.variants import kernel_variants_for
 from eatss.program import load_program, save_program
 from eatss.session.session import Session
 
@@ -97,10 +97,10 @@ def test_what_is_expected_with_boxes_of_the_user_is_the_prediction_of_the_code(
     (kernel,), (facts,) = selection.kernels, session.analysed.facts
     warps = kernel.warps and replace(kernel.warps, stages=boxes)
     as_made = replace(kernel, warps=warps, stages=kernel.stages if warps else boxes)
-    structures = structures_for(session.analysed, card)[facts.name]
-    assert (found.predicted, None) == expected_of(facts, structures, card, as_made)
+    variants = kernel_variants_for(session.analysed, card)[facts.name]
+    assert (found.predicted, None) == expected_of(facts, variants, card, as_made)
     assert found.predicted is not None
-    assert (found.predicted.shared_bytes, found.boxes) == (code.shared_bytes, boxes)
+    assert (found.predicted.shared_bytes, found.pipeline_stages) == (code.shared_bytes, boxes)
 
 
 # as JSON
@@ -219,7 +219,7 @@ PRODUCT = Layout(
 STREAMED = Layout(
     tile_sizes=(("i", 128), ("j", 128), ("k", 16)),
     block=(("i", 16), ("j", 16)),
-    shared_sum=SharedSum(loop="k", blocks=132, streamed=True),
+    shared_sum=GridSplitK(loop="k", blocks=132, streamed=True),
     stages=2,
 )
 

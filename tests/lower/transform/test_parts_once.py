@@ -29,14 +29,14 @@ from eatss.lower.kernel.nodes import (
     Declare,
     Element,
     Extents,
-    Fill,
     For,
     If,
+    Init,
     Kernel,
     Node,
     Scope,
 )
-from eatss.lower.transform.parts_once import with_registers_defined
+from eatss.lower.transform.common_subexpressions import with_registers_defined
 from eatss.lower.transform.use_instruction import in_order
 from eatss.polyhedral.expression import ElementType
 from eatss.program import (
@@ -164,7 +164,7 @@ def kernel(*body: Node) -> Kernel:
 def emptied(own: Buffer, *counters: str) -> Node:
     """Return the loops in which registers get zeros, with their counters."""
     target = Element(buffer=own, subscripts=tuple(map(Name, counters)))
-    return over(own, counters, Fill(target=target, value=0))
+    return over(own, counters, Init(target=target, value=0))
 
 
 def defined(*body: Node, taken: set[str] | None = None) -> tuple[Node, ...]:
@@ -221,7 +221,7 @@ class Machine:
                 case If():
                     holds = all(evaluate(one, names) for one in node.conditions)
                     self.run(node.body if holds else node.orelse, names)
-                case Fill():
+                case Init():
                     self.has.add(self._place(node.target, names))
                 case _:
                     assert isinstance(node, Copy)

@@ -22,12 +22,12 @@ from eatss.lower.kernel.nodes import (
     Declare,
     Element,
     Extents,
-    Fill,
     For,
     If,
+    Init,
+    Intrinsic,
     Let,
     Node,
-    Perform,
     Scope,
     Source,
     Staging,
@@ -36,7 +36,7 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import every
 from eatss.lower.transform.copy_ways import Copying, all_of
-from eatss.lower.transform.register_prefetch import Shares, copies_among_products
+from eatss.lower.transform.register_prefetch import Shares, interleaved_copies
 from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
 
@@ -44,14 +44,14 @@ N, K = Name("n"), Name("k")
 REGISTER = Element(
     buffer=Buffer(name="R", space="register", element_type=ElementType.DOUBLE, layout=Extents(()))
 )
-LOAD = Fill(target=REGISTER, value=0)
-MULTIPLY = Perform(
+LOAD = Init(target=REGISTER, value=0)
+MULTIPLY = Intrinsic(
     instruction=MMA_F64_8X8X4,
     operands=(("d", (REGISTER, REGISTER)), ("a", (REGISTER,)), ("b", (REGISTER,))),
 )
 TOLD = Source(line=1, text="C += A * B;")
 COPY = Copy(target=REGISTER, source=REGISTER)
-OTHER = Perform(
+OTHER = Intrinsic(
     instruction=COMBINES["add"], operands=(("target", (REGISTER,)), ("value", (REGISTER,)))
 )
 
@@ -95,7 +95,7 @@ def test_copies_stand_behind_the_loads_of_a_step(
     count: int, last: bool, found: tuple[Node, ...]
 ) -> None:
     rest: list[Node] = [LOAD, steps(count, LOAD)]
-    copied = copies_among_products([COPY], rest, last=last, registers=255)
+    copied = interleaved_copies([COPY], rest, last=last, registers=255)
     assert copied == (LOAD, *found)
 
 
@@ -107,7 +107,7 @@ def test_copies_stand_in_front_where_registers_are_few() -> None:
     loop = steps(2, LOAD, declared=operands)
 
     def found(registers: int) -> tuple[Node, ...] | None:
-        return copies_among_products([COPY], [loop], last=True, registers=registers)
+        return interleaved_copies([COPY], [loop], last=True, registers=registers)
 
     every, least = 2 * (1 + 8 + 20), 2 * (1 + 8 + 4)  # the sum, and both operands; one of them
     some = found(every + 32)

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eatss
-from eatss.analysis.structure import ROWS_TOGETHER
+from eatss.analysis.variant import SWIZZLED_ROWS
 from eatss.base.shipped import data_directory
 from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_barrier
 from eatss.lower.kernel.nodes import (
@@ -36,7 +36,7 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import taken_names
 from eatss.lower.transform.barriers import with_barriers
-from eatss.lower.transform.point_groups import in_groups_of_rows
+from eatss.lower.transform.point_groups import with_threadblock_swizzle
 from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, Name, Operator, evaluate
 
@@ -117,7 +117,7 @@ KERNEL = Kernel(
 
 def tiles(columns: int, rows: int) -> list[tuple[int, int]]:
     """Return the column and the row of each block, in the order in which blocks start."""
-    body = in_groups_of_rows(KERNEL, taken_names(KERNEL)).body
+    body = with_threadblock_swizzle(KERNEL, taken_names(KERNEL)).body
     found = []
     for y, x in product(range(rows), range(columns)):
         known = {"blockIdx.x": x, "blockIdx.y": y, "gridDim.x": columns, "gridDim.y": rows}
@@ -133,11 +133,11 @@ def test_every_tile_has_one_block(columns: int, rows: int) -> None:
     assert sorted(tiles(columns, rows)) == list(product(range(columns), range(rows)))
 
 
-@given(st.integers(ROWS_TOGETHER, 40), st.integers(1, 5))
+@given(st.integers(SWIZZLED_ROWS, 40), st.integers(1, 5))
 def test_blocks_go_down_the_rows_of_a_group_first(columns: int, groups: int) -> None:
-    order = tiles(columns, ROWS_TOGETHER * groups)
-    assert order[:ROWS_TOGETHER] == [(0, row) for row in range(ROWS_TOGETHER)]
-    assert order[ROWS_TOGETHER] == (1, 0)
+    order = tiles(columns, SWIZZLED_ROWS * groups)
+    assert order[:SWIZZLED_ROWS] == [(0, row) for row in range(SWIZZLED_ROWS)]
+    assert order[SWIZZLED_ROWS] == (1, 0)
 
 
 def extents(text: str, array: str, kind: str = "double") -> tuple[int, ...]:

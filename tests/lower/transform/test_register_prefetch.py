@@ -24,21 +24,21 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    Evaluate,
     Extents,
-    Fill,
     For,
     If,
+    Init,
+    Intrinsic,
     Let,
+    Load,
     Node,
-    Perform,
     Scope,
     Source,
     Steps,
 )
 from eatss.lower.kernel.uses import constant_trips, every, inside, with_expressions
 from eatss.lower.transform.operands_ahead import plain_steps
-from eatss.lower.transform.register_prefetch import Prefetch, Shares, StepsAhead
+from eatss.lower.transform.register_prefetch import Prefetch, PrefetchedSteps, Shares
 from eatss.plan.contract import (
     FRAGMENT_PLACES,
     MOST_IN_A_TURN,
@@ -139,7 +139,7 @@ class Machine:
     copied: list[int] = field(default_factory=list)
 
     def run(self, nodes: Sequence[Node], names: Mapping[str, int], turn: int) -> None:
-        """Run nodes of which those behind a :class:`Fill` are of the next turn."""
+        """Run nodes of which those behind a :class:`Init` are of the next turn."""
         names = dict(names)
         for node in nodes:
             match node:
@@ -155,7 +155,7 @@ class Machine:
                 case If():
                     holds = all(evaluate(one, names) for one in node.conditions)
                     self.run(node.body if holds else node.orelse, names, turn)
-                case Fill():
+                case Init():
                     turn += 1
                     self.events.append("turn")
                 case _:
@@ -168,11 +168,11 @@ class Machine:
                 self.events.append("copy")
             case Copy():
                 self._load(node.target, node.source, names, turn)
-            case Evaluate():
+            case Load():
                 self._load(node.target, node.reads[0], names, turn)
             case Compute():
                 self._add(node.target, node.reads[1:], names, turn)
-            case Perform():
+            case Intrinsic():
                 factors = [one for name, own in node.operands if name != "d" for one in own]
                 self._add(node.named("d")[0], factors, names, turn)
             case Commit():
@@ -215,7 +215,7 @@ def plainly(rest: Sequence[Node], depth: int, turns: int) -> Machine:
     return machine
 
 
-def ahead(found: StepsAhead, depth: int, turns: int) -> Machine:
+def ahead(found: PrefetchedSteps, depth: int, turns: int) -> Machine:
     """Run turns of which each loads the first step of the next one."""
     machine = Machine()
     machine.run(found.first(), {**THREAD, "k0": 0}, 0)
@@ -227,7 +227,7 @@ def ahead(found: StepsAhead, depth: int, turns: int) -> Machine:
     return machine
 
 
-NEXT_TURN = Fill(target=at(SUMS[0], ZERO, ZERO), value=0)
+NEXT_TURN = Init(target=at(SUMS[0], ZERO, ZERO), value=0)
 
 
 NAMES = frozenset({"r", "c", "i", "j", "k", "k0", "ti", "tj"})
@@ -240,10 +240,10 @@ def steps_ahead(
     threads: int = THREADS,
     boxes: Sequence[Buffer] = BOXES,
     taken: set[str] | None = None,
-) -> StepsAhead | None:
+) -> PrefetchedSteps | None:
     names = set(NAMES) if taken is None else taken
     own = partial(plain_steps, boxes=frozenset(boxes), threads=threads, taken=names)
-    return StepsAhead.of(rest, registers, own)
+    return PrefetchedSteps.of(rest, registers, own)
 
 
 @st.composite
@@ -305,14 +305,14 @@ def test_sums_get_what_the_loop_adds_in_its_order(
     assert ahead(found, depth, turns).sums == plainly(rest, depth, turns).sums
 
 
-def in_parts(rest: Sequence[Node], threads: int) -> StepsAhead | None:
+def in_parts(rest: Sequence[Node], threads: int) -> PrefetchedSteps | None:
     """Return steps as a block of so many threads runs them, in parts if they are too many."""
     taken = set(NAMES)
     found = steps_ahead(rest, threads=threads, taken=taken)
     return None if found is None else found.in_parts(threads, taken)
 
 
-def parts_of(found: StepsAhead) -> list[For]:
+def parts_of(found: PrefetchedSteps) -> list[For]:
     """Return the loops over parts."""
     nodes = every(found.whole_turn(()))
     return [one for one in nodes if isinstance(one, For) and one.unroll == 1]
@@ -368,7 +368,7 @@ def test_operands_of_a_step_are_loaded_in_front_of_the_products_before(
 PLACES = ((Name("r"), Name("c")), (Name("c"), Name("r")), (Name("r"), Name("c")))
 
 
-def counters(found: StepsAhead | None) -> set[str]:
+def counters(found: PrefetchedSteps | None) -> set[str]:
     """Return the names that count in a turn."""
     assert found is not None
     return {one.counter for one in every(found.whole_turn(())) if isinstance(one, For)}
@@ -390,7 +390,7 @@ def test_rows_of_an_even_number_go_to_and_fro(rows: int, pairs: int) -> None:
 def refused() -> dict[str, list[Node]]:
     plain = tile(4, 4)
     test = If(conditions=(Name("whole"),), body=(plain,))
-    fill = Fill(target=at(SUMS[0], ZERO, ZERO), value=0)
+    fill = Init(target=at(SUMS[0], ZERO, ZERO), value=0)
     to_box = tile(4, 4, at(BOXES[2], Name("r"), Name("c")))
     to_memory = tile(4, 4, at(MEMORY, Name("r")))
     large, half = tile(4, MOST_UNROLLED // 16 + 1), tile(4, MOST_UNROLLED // 32 + 1)
@@ -444,7 +444,7 @@ def nest(number: int, count: int, *, threads: bool = False) -> Steps:
     counter, box = f"step{number}", buffer(f"box{number}", "shared", 64)
     fragments = [at(buffer(f"{name}{number}", "register", 1), ZERO) for name in "ab"]
     loads = [
-        Evaluate(
+        Load(
             statement=cast("Any", None),
             part=Read(access=0),
             target=one,
@@ -455,7 +455,7 @@ def nest(number: int, count: int, *, threads: bool = False) -> Steps:
     ]
     own, (a, b) = at(SUMS[0], ZERO), fragments
     operands = (("d", (own,)), ("a", (a,)), ("b", (b,)))
-    by_warps = Perform(instruction=MMA_F64_16X8X4, operands=operands)
+    by_warps = Intrinsic(instruction=MMA_F64_16X8X4, operands=operands)
     declared = [Declare(buffer=one.buffer) for one in fragments]
     products = (TOLD, compute(own, a, b) if threads else by_warps)
     return Steps(counter=counter, count=count, loads=(*declared, *loads), products=products)
@@ -469,7 +469,7 @@ COUNTS = st.one_of(
 
 @given(COUNTS, st.integers(1, 3))
 def test_each_step_multiplies_what_was_loaded_for_it(counts: list[int], turns: int) -> None:
-    found = StepsAhead.of([nest(number, count) for number, count in enumerate(counts)], PLENTY)
+    found = PrefetchedSteps.of([nest(number, count) for number, count in enumerate(counts)], PLENTY)
     assert found is not None
     machine = Machine()
     machine.run(found.first(), {}, 0)
@@ -511,7 +511,7 @@ def copies(count: int) -> tuple[Node, ...]:
 def test_copies_stand_between_loads_and_products(
     counts: list[int], copied: int, stages: int
 ) -> None:
-    found = StepsAhead.of([nest(number, count) for number, count in enumerate(counts)], PLENTY)
+    found = PrefetchedSteps.of([nest(number, count) for number, count in enumerate(counts)], PLENTY)
     assert found is not None
     shares = found.shares(copies(copied), stages, PLENTY)
     if shares is None:
@@ -522,7 +522,7 @@ def test_copies_stand_between_loads_and_products(
     assert steps <= (sum(counts) / 2 if stages == 2 else counts[0] - 1)
 
 
-def copying_steps(found: StepsAhead, shares: Shares, copied: int, count: int) -> int:
+def copying_steps(found: PrefetchedSteps, shares: Shares, copied: int, count: int) -> int:
     """Return how many steps copy; they are the first, and copy between loads and products."""
     machine = Machine()
     machine.run(found.first(), {}, 0)
@@ -544,7 +544,7 @@ def copying_steps(found: StepsAhead, shares: Shares, copied: int, count: int) ->
 @given(st.integers(2, 30).map(lambda half: 2 * half), st.integers(1, 6), st.integers(1, 60))
 def test_many_copies_stand_among_products_of_threads(count: int, threads: int, copied: int) -> None:
     alone = Prefetch(phases=(nest(0, count, threads=True),))
-    whole = StepsAhead(votes=(), tests=(), steps=(alone,), orelse=())
+    whole = PrefetchedSteps(votes=(), tests=(), steps=(alone,), orelse=())
     found = whole.in_parts(threads, set())
     shares = found.shares(copies(copied), 2, PLENTY)
     size = steps_of_a_part(count, 1, threads)

@@ -9,9 +9,9 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Element,
     Extents,
-    Fill,
     For,
     If,
+    Init,
     Kernel,
     Let,
     Node,
@@ -58,8 +58,8 @@ LOAD = Copy(target=element(R, Name("r")), source=element(C, Name("i")))
 STORE = Copy(target=element(C, Name("i")), source=element(R, Name("r")))
 
 
-def zero(counter: str = "s", of: Buffer = R) -> Fill:
-    return Fill(target=element(of, Name(counter)), value=0)
+def zero(counter: str = "s", of: Buffer = R) -> Init:
+    return Init(target=element(of, Name(counter)), value=0)
 
 
 def joined(*body: Node) -> tuple[Node, ...]:

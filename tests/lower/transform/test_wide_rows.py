@@ -22,7 +22,7 @@ from eatss.lower.kernel.nodes import (
     Let,
     Node,
 )
-from eatss.lower.transform.copy_ways import with_wide_rows
+from eatss.lower.transform.copy_ways import with_vectorised_stores
 from eatss.polyhedral.expression import ElementType
 from eatss.program import (
     Apply,
@@ -146,7 +146,7 @@ def test_the_same_goes_to_the_same_place(
 ) -> None:
     of, vector = kind
     before = kernel_of(stores(vectors * vector, value_of(threads, vector), of=of))
-    after = with_wide_rows(before, set())
+    after = with_vectorised_stores(before, set())
     assert after != before
     for j0 in (0, 1, 2, 4, 32):
         for aligned in (0, 1):
@@ -155,7 +155,7 @@ def test_the_same_goes_to_the_same_place(
 
 
 def test_tests_stand_around_all_rows() -> None:
-    wide, test = with_wide_rows(kernel_of(stores(4, value_of(8, 2))), set()).body
+    wide, test = with_vectorised_stores(kernel_of(stores(4, value_of(8, 2))), set()).body
     assert isinstance(wide, Aligned)
     assert (wide.name, wide.width) == ("wide_C", 2)
     assert isinstance(test, If)
@@ -168,14 +168,14 @@ def loading(points: int) -> For:
     """Return loops that load what they store elsewhere."""
     loop = stores(points, value_of(8, 2))
 
-    def turned(node: Node) -> Node:
+    def transposed(node: Node) -> Node:
         if isinstance(node, For | If):
-            return replace(node, body=tuple(map(turned, node.body)))
+            return replace(node, body=tuple(map(transposed, node.body)))
         if isinstance(node, Copy):
             return replace(node, target=node.source, source=node.target)
         return node
 
-    found = turned(loop)
+    found = transposed(loop)
     assert isinstance(found, For)
     return found
 
@@ -196,4 +196,4 @@ OTHERS: dict[str, tuple[Node, ...]] = {
 @pytest.mark.parametrize("what", [one for one in OTHERS if one != "a loop that stays one"])
 def test_what_is_no_row_of_vectors_stays(what: str) -> None:
     kernel = kernel_of(*OTHERS[what])
-    assert with_wide_rows(kernel, set()) == kernel
+    assert with_vectorised_stores(kernel, set()) == kernel

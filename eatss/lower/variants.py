@@ -12,18 +12,18 @@ from typing import Any, Literal
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.analyse import AnalysedProgram
-from eatss.analysis.layout import Layout, SharedSum, SplitK, mapped_loops
-from eatss.analysis.structure import (
+from eatss.analysis.layout import GridSplitK, Layout, SplitK, mapped_loops
+from eatss.analysis.variant import (
+    KernelVariant,
     LaunchFacts,
     PartFacts,
     ProductFacts,
     RegisterTileFacts,
-    Structure,
     WarpInstruction,
 )
 from eatss.cards.profile import GpuProfile, Tf32
 from eatss.choose import KernelSelection, Selection
-from eatss.choose.cuda import in_warps, structure_of
+from eatss.choose.cuda import in_warps, kernel_variant_of
 from eatss.lower.instructions import INSTRUCTIONS
 from eatss.lower.mapping import sizes_of
 from eatss.lower.pieces import NameTable, Piece, pieces_of
@@ -42,7 +42,7 @@ from eatss.polyhedral.scop import Scop
 def with_own_sizes(
     selection: Selection,
     facts: Sequence[KernelFacts],
-    structures: Mapping[str, tuple[Structure, ...]],
+    variants: Mapping[str, tuple[KernelVariant, ...]],
     profile: GpuProfile,
     options: CodegenOptions,
 ) -> Selection:
@@ -54,7 +54,7 @@ def with_own_sizes(
         InputError: as ``eatss.lower.mapping.layout``.
     """
     kernels = tuple(
-        _with_own(kernel, own, structures.get(own.name, ()), profile, options)
+        _with_own(kernel, own, variants.get(own.name, ()), profile, options)
         for kernel, own in zip(selection.kernels, facts, strict=True)
     )
     return replace(selection, kernels=kernels)
@@ -63,23 +63,23 @@ def with_own_sizes(
 def _with_own(
     kernel: KernelSelection,
     facts: KernelFacts,
-    structures: Sequence[Structure],
+    variants: Sequence[KernelVariant],
     profile: GpuProfile,
     options: CodegenOptions,
 ) -> KernelSelection:
-    kernel = _with_shared_sum(options.changed(kernel, kernel.name), structures, options)
-    structure = structure_of(structures, kernel)
-    if structure is None:
+    kernel = _with_shared_sum(options.changed(kernel, kernel.name), variants, options)
+    variant = kernel_variant_of(variants, kernel)
+    if variant is None:
         return kernel
     tiles, block = sizes_of(facts, kernel, profile, options)
     spread = kernel.spread
     if spread is not None:
         asked = [s for name, sizes in options.tile_sizes if name == facts.name for s in sizes]
-        sums = {launch.sum_loop for launch in structure.launches}
+        sums = {launch.sum_loop for launch in variant.launches}
         tile = next((size for loop, size in reversed(asked) if loop in sums), spread.tile)
         spread = replace(spread, tile=tile)
     places: dict[int, Literal["l1", "shared"]] = {}
-    for launch in structure.launches:
+    for launch in variant.launches:
         for group in launch.stageable:
             memory = _asked_for(group, facts, options)
             if memory is not None:
@@ -90,8 +90,8 @@ def _with_own(
         tile_sizes=tuple((loop, tiles[loop]) for loop, _ in kernel.tile_sizes),
         block=tuple(threads.items()),
         spread=spread,
-        sum_kinds=structure.sum_kinds,
-        warps=kernel.warps if in_warps(structure, tiles, threads) else None,
+        sum_kinds=variant.sum_kinds,
+        warps=kernel.warps if in_warps(variant, tiles, threads) else None,
         references=tuple(
             replace(reference, placement=places.get(at, reference.placement))
             for at, reference in enumerate(kernel.references)
@@ -100,14 +100,14 @@ def _with_own(
 
 
 def _with_shared_sum(
-    kernel: KernelSelection, structures: Sequence[Structure], options: CodegenOptions
+    kernel: KernelSelection, variants: Sequence[KernelVariant], options: CodegenOptions
 ) -> KernelSelection:
     """Return a kernel with the blocks that the user lets share its sum, where they can."""
     own = kernel.shared_sum
     if own is None or kernel.name not in (name for name, _ in options.shared_sums):
         return kernel
     found = kernel if own.streamed else replace(kernel, spread=None, sum_loops=(), host_loop=None)
-    cut = structure_of(structures, found)
+    cut = kernel_variant_of(variants, found)
     if cut is None or (own.streamed and cut.stream_loop != own.loop):
         return replace(kernel, shared_sum=None)
     return found
@@ -134,13 +134,13 @@ _TRIAL = SplitK(lanes=32, tile=32, chunks=2)
 """Shows whether sums can be spread; its numbers decide nothing."""
 
 
-def structures_for(
+def kernel_variants_for(
     program: AnalysedProgram,
     profile: GpuProfile,
     *,
     strict_fp: bool = False,
     tf32: Tf32 = "off",
-) -> dict[str, tuple[Structure, ...]]:
+) -> dict[str, tuple[KernelVariant, ...]]:
     """Return how the generator can cut each kernel of a program, by the kernel's name.
 
     Args:
@@ -153,28 +153,28 @@ def structures_for(
         InputError: ``EATSS-P001``, isl needs more than the program's ``max_operations`` for one
             region.
     """
-    found: dict[str, tuple[Structure, ...]] = {}
+    found: dict[str, tuple[KernelVariant, ...]] = {}
     for region in program.scops:
         options = CodegenOptions(strict_fp=strict_fp)
         work = bounded_work(region.scop, program.max_operations)
         with source_lines("on what code can be made"), work:
-            found |= structures_of(region.scheduled, region.facts, profile, options, tf32)
+            found |= kernel_variants_of(region.scheduled, region.facts, profile, options, tf32)
     return found
 
 
-def structures_of(
+def kernel_variants_of(
     scheduled: ScheduledScop,
     facts: Sequence[KernelFacts],
     profile: GpuProfile,
     options: CodegenOptions,
     tf32: Tf32 = "off",
-) -> dict[str, tuple[Structure, ...]]:
+) -> dict[str, tuple[KernelVariant, ...]]:
     """Return for each kernel, by name, the ways in which the generator can cut it.
 
     The first is without spread sums, if there is any such: a kernel without a parallel loop runs in
     one thread then and has no launches to choose sizes for.
     """
-    found: dict[str, tuple[Structure, ...]] = {}
+    found: dict[str, tuple[KernelVariant, ...]] = {}
     names = NameTable((scheduled.scop.function, *scheduled.scop.parameters))
     for piece in pieces_of(scheduled, names):
         kernel = piece.facts_in(facts)
@@ -184,7 +184,7 @@ def structures_of(
         described = Describing(
             scheduled, tuple(facts), profile, options, tf32, piece, kernel, local
         )
-        found[kernel.name] = tuple(described.structures())
+        found[kernel.name] = tuple(described.variants())
     return found
 
 
@@ -208,10 +208,10 @@ class Describing:
         self._piece, self._kernel, self._names = piece, kernel, names
         self._plans = StoragePlans(scheduled.scop, scheduled.dependences)
 
-    def structures(self) -> Iterator[Structure]:
+    def variants(self) -> Iterator[KernelVariant]:
         """Yield the cuts, the one without spread sums first."""
         units = self._units()
-        plain = self._structure(units)
+        plain = self._kernel_variant(units)
         yield plain
         if not self._options.strict_fp:
             yield from self._with_products(units, plain)
@@ -221,7 +221,7 @@ class Describing:
             if any(unit.mapping.split is not None for unit in units) and (
                 host_loop is None or host_loop in (loop.source_name for loop in units[0].piece.host)
             ):
-                yield self._structure(units, host_loop)
+                yield self._kernel_variant(units, host_loop)
 
     def _host_loops(self) -> Iterable[str]:
         if not self._piece.selected:
@@ -233,15 +233,15 @@ class Describing:
             for piece in hoistable(self._piece, c_names, self._scheduled.dependences)
         ]
 
-    def _with_shared_sum(self, plain: Sequence[Unit]) -> Iterator[Structure]:
-        """Yield the structures of which blocks share a long loop of the sums, outermost first."""
+    def _with_shared_sum(self, plain: Sequence[Unit]) -> Iterator[KernelVariant]:
+        """Yield the variants of which blocks share a long loop of the sums, outermost first."""
         serial = {tile.source_name for unit in plain for tile in unit.mapping.serial}
         for loop in self._kernel.loops:
             if loop.name not in serial or trips(self._kernel, loop.name) < LEAST_TRIPS:
                 continue
-            units = self._units(shared_sum=SharedSum(loop=loop.name, blocks=_TRIAL.chunks))
+            units = self._units(shared_sum=GridSplitK(loop=loop.name, blocks=_TRIAL.chunks))
             if any(unit.mapping.shared is not None for unit in units):
-                shared = self._structure(units)
+                shared = self._kernel_variant(units)
                 yield shared
                 yield from self._with_products(units, shared)
 
@@ -261,16 +261,18 @@ class Describing:
         )
         return planner.units(self._piece, self._names.inner())
 
-    def _structure(self, units: Sequence[Unit], host_loop: str | None = None) -> Structure:
+    def _kernel_variant(self, units: Sequence[Unit], host_loop: str | None = None) -> KernelVariant:
         launches = tuple(self.launch(unit) for unit in units)
-        return Structure(
+        return KernelVariant(
             launches=launches,
             host_loop=host_loop,
             in_order=self._options.strict_fp,
         )
 
-    def _with_products(self, units: Sequence[Unit], plain: Structure) -> Iterator[Structure]:
-        """Yield the structure with an instruction of warps, for the first loops that it fits."""
+    def _with_products(
+        self, units: Sequence[Unit], plain: KernelVariant
+    ) -> Iterator[KernelVariant]:
+        """Yield the variant with an instruction of warps, for the first loops that it fits."""
         for instruction in warp_instructions(self._profile, self._tf32):
             for loops in product_loops([one.name for one in self._kernel.parallel_loops]):
                 launches = tuple(

@@ -18,7 +18,7 @@ import pytest
 from eatss.analysis.layout import reordering_loops
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
-from eatss.choose.cuda import structure_of
+from eatss.choose.cuda import kernel_variant_of
 from eatss.lower.kernel.nodes import Kernel, Let
 from eatss.lower.mapping import MappedLoop
 from eatss.lower.recipe import CodegenOptions
@@ -31,7 +31,7 @@ from tests.choose.cuda_kernels import (
     laid_out,
     random_layout,
     selected,
-    structures,
+    variants,
 )
 
 H200 = load_profile("h200")
@@ -40,7 +40,7 @@ H200 = load_profile("h200")
 @pytest.mark.parametrize("name", ["gemm", "atax", "lu", "jacobi-2d"])
 def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(name: str) -> None:
     facts = {kernel.name: kernel for kernel in analysed(name).program.facts}
-    found = structures(name)
+    found = variants(name)
     assert set(found) == set(facts)
     for kernel, own in found.items():
         assert not own[0].spreads
@@ -90,7 +90,7 @@ def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) ->
     selection = selected(name)
     kernels, expected = [], []
     for facts, kernel in zip(analysed(name).program.facts, selection.kernels, strict=True):
-        taken = random_layout(facts, structures(name)[facts.name], H200, dice)
+        taken = random_layout(facts, variants(name)[facts.name], H200, dice)
         if taken is None:
             kernels.append(replace(kernel, spread=None))
             continue
@@ -99,7 +99,7 @@ def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) ->
     program = generated(name, replace(selection, kernels=tuple(kernels)))
     for facts, (layouts, prediction, row) in expected:
         chosen = layouts.at(row)
-        launches = [one for one in layouts.structure.launches if one.statements]
+        launches = [one for one in layouts.variant.launches if one.statements]
         for launch, (demand, _) in zip(launches, prediction.launches, strict=True):
             (code,) = [c for c in program.kernels if {*c.statements} == {*launch.statements}]
             spread = (
@@ -111,15 +111,15 @@ def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) ->
             tiles = dict(code.tile_sizes)
             reorders = any(tiles[name] > 1 for name in reordering_loops(facts) if name in tiles)
             assert code.reassociates == (spread is not None or reorders)
-            assert host_loop(code) == layouts.structure.host_loop
-            instruction = layouts.structure.instruction
+            assert host_loop(code) == layouts.variant.host_loop
+            instruction = layouts.variant.instruction
             for product in launch.products:
                 assert instruction is not None
                 assert instruction_of(code, product.statement) == instruction.name
             assert code.shared_bytes == int(demand.shared_bytes[row])
             x, y, z = code.block
             assert x * y * z == int(demand.threads[row])
-            if not layouts.structure.spreads:
+            if not layouts.variant.spreads:
                 sizes = dict(code.tile_sizes)
                 assert all(sizes[loop] == chosen.tiles[loop] for loop in launch.mapped)
 
@@ -129,13 +129,13 @@ def test_the_selected_layout_is_carried_out(name: str) -> None:
     gpu = "xavier"  # that of the H200 is generated and verified elsewhere
     selection = selected(name, gpu)
     program = generated(name, selection)
-    own = structures(name, gpu)
+    own = variants(name, gpu)
     for kernel in selection.kernels:
         if not kernel.tile_sizes and kernel.spread is None:
             continue
-        structure = structure_of(own[kernel.name], kernel)
-        assert structure is not None
-        for launch in structure.launches:
+        variant = kernel_variant_of(own[kernel.name], kernel)
+        assert variant is not None
+        for launch in variant.launches:
             (code,) = [c for c in program.kernels if {*c.statements} == {*launch.statements}]
             assert spread_loop(code) == (launch.sum_loop or launch.shared_loop)
             assert host_loop(code) == kernel.host_loop

@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from eatss.analysis.structure import WORD_BYTES
+from eatss.analysis.variant import WORD_BYTES
 from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import (
     Buffer,
@@ -50,13 +50,13 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    Evaluate,
     Extents,
-    Fill,
     For,
     If,
+    Init,
     Kernel,
     Let,
+    Load,
     Node,
     Nodes,
     Scope,
@@ -92,7 +92,7 @@ from eatss.program import Constant, IntExpr, Name, names_in
 _ARITHMETIC = frozenset({"+", "-", "*", "/"})
 
 
-def with_parts_once(kernel: Kernel, taken: set[str]) -> Kernel:
+def with_common_subexpressions(kernel: Kernel, taken: set[str]) -> Kernel:
     """Return a kernel in which statements that compute anew do so once for each value.
 
     Names that are ``taken`` stay what they are.
@@ -154,8 +154,8 @@ class _Parts:
         known = self._values.get(part)
         return rebuilt(part, self._shortened) if known is None else known
 
-    def _evaluate(self, buffer: Buffer, part: Expression, statement: Statement) -> Evaluate:
-        return Evaluate(
+    def _evaluate(self, buffer: Buffer, part: Expression, statement: Statement) -> Load:
+        return Load(
             statement=statement,
             part=part,
             target=Element(buffer=buffer),
@@ -284,7 +284,7 @@ def _uses(nodes: Sequence[Node], buffer: Buffer, around: _Guards) -> Iterator[tu
 def _emptied(buffer: Buffer, taken: set[str]) -> Node:
     counters = tuple(free_name("s", taken) for _ in buffer.layout.extents)
     own = Element(buffer=buffer, subscripts=tuple(Name(one) for one in counters))
-    return over_places(buffer, counters, Fill(target=own, value=0))
+    return over_places(buffer, counters, Init(target=own, value=0))
 
 
 def with_loads_before_tests(kernel: Kernel, taken: set[str]) -> Kernel:

@@ -1,6 +1,6 @@
 """How the generator can cut a kernel into launches: its own description, which the model reads.
 
-The generator (:mod:`eatss.lower.structures`) says which cuts are legal and what each launch keeps
+The generator (:mod:`eatss.lower.variants`) says which cuts are legal and what each launch keeps
 in registers and may stage; the model chooses among them and chooses the sizes.
 
 The last part is of banks of shared memory, by which the generator lays out lanes and the model
@@ -27,7 +27,7 @@ MATRIX_ROWS = 8
 """Rows of a matrix of halves that a warp loads as a whole, each a vector."""
 
 
-ROWS_TOGETHER = 8
+SWIZZLED_ROWS = 8
 """Rows of tiles that blocks take column by column, where copies run ahead."""
 
 
@@ -160,7 +160,7 @@ class LaunchFacts:
     together; ``copied_in`` says in which parts, by index, each of them is copied: in each that
     reads it. Boxes of one part lie where those of the others do.
     ``sum_loop`` is the loop of the sums that are spread over lanes and chunks, ``shared_loop`` that
-    of sums that blocks share. ``products`` are the statements that the structure's instruction
+    of sums that blocks share. ``products`` are the statements that the variant's instruction
     computes. Tiles that a bound cuts, as in a triangle, run as full ones do for the statements that
     are ``whole_if_finite``, where no factor is infinite. Blocks may take equal shares of the turns
     of the ``stream_loop``.
@@ -194,7 +194,7 @@ class LaunchFacts:
 
 
 @frozen
-class Structure:
+class KernelVariant:
     """One way to cut a kernel into launches.
 
     ``host_loop`` is a loop of the band that runs on the host; all launches run once for each of its
