@@ -22,7 +22,7 @@ def documented() -> set[str]:
 def test_every_code_of_a_call_is_documented() -> None:
     text = "".join(path.read_text() for path in sorted((ROOT / "eatss/session/jit").glob("*.py")))
     raised = set(re.findall(r'"EATSS-(J\d+)"', text))
-    assert len(raised) > 15
+    assert raised
     assert documented() == raised
 
 
