@@ -35,7 +35,7 @@ from eatss.lower.units import LEAST_TRIPS, adds_only, combiner_in, hoistable, su
 from eatss.lower.whole_tiles import runs_whole_if_finite
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import bounded_work, source_lines
-from eatss.polyhedral.expression import ElementType
+from eatss.polyhedral.expression import SUMS, ElementType
 from eatss.polyhedral.scop import Scop
 
 
@@ -425,7 +425,7 @@ def references_at(kernel: KernelFacts, piece: Piece, places: Iterable[Place]) ->
 def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> str | None:
     """Return the loop of whose turns blocks may take equal shares, ``None`` if there is none.
 
-    It is the only serial loop around sums of products in registers, has as many turns in each
+    It is the only serial loop around what is added up in registers, has as many turns in each
     tile, and no other statement of the launch comes before it that writes something else.
 
     Args:
@@ -442,6 +442,7 @@ def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> st
     before = unit.parts[: unit.parts.index(part)]
     coupled = {one.name for one in kernel.work.statements if one.coupled}
     types = (scheduled.scop.array(name).element_type for name in sums)
+    added = {one.statement for one in unit.piece.kernel.reductions if one.operator in SUMS}
     sources = {tile.name: tile.source_name for tile in unit.mapping.serial}
     alone = (
         len(part.serial) == 1
@@ -449,6 +450,7 @@ def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> st
         and all(one in (ElementType.FLOAT, ElementType.DOUBLE) for one in types)
         and coupled.isdisjoint(part.statements)
         and {(name, 0) for name in part.statements} <= held
+        and added.issuperset(part.statements)
         and all(
             unit.piece.statement(name).write.array in sums and (name, 0) in held
             for other in before

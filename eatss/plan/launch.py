@@ -572,7 +572,7 @@ class LaunchPlan(Tiled):
         if instruction is None or not products:
             return 0
         columns, own = products[0].columns, {one for each in products for one in each.references}
-        if any(columns in one.facts.coupled for one in self.computes):
+        if not self.in_groups(columns):
             return 0
         reads = [
             use.access for use in self.uses if use.group is not None and use.access.reference in own
@@ -647,10 +647,15 @@ class LaunchPlan(Tiled):
     def in_groups(self, name: str) -> bool:
         """Tell whether points of a thread lie in vectors that are as far apart as all threads'.
 
-        They follow each other where tests of statements ask which of them a thread has. That is
-        priced alike: with conflicts of banks for it, an H200 took 7 % longer for what was selected.
+        They follow each other where tests around loops over points ask which of them a thread has:
+        of a loop whose values depend on those of one outside of it, as columns of a triangle do.
+        Both are priced alike.
         """
-        return not any(name in one.facts.coupled for one in self.computes)
+        mapped = self.cut.mapped
+        outside = {*mapped[: mapped.index(name)], *self.serial_band}
+        return not any(
+            name in one.facts.coupled and outside & {*one.facts.coupled} for one in self.computes
+        )
 
 
 def _is_diagonal(one: UniformSet) -> bool:

@@ -409,6 +409,27 @@ def test_what_is_read_before_the_loop_may_be_written_behind_it(folder: Path) -> 
     assert (found.status, found.message) == ("ok", "")
 
 
+def test_minima_are_not_streamed(tmp_path: Path) -> None:
+    """A sum starts at zero in each block that shares it; what a minimum starts at is loaded."""
+    text = """
+void f(int n, double a[n][n], double m[n])
+{
+#pragma scop
+  for (int i = 0; i < n; i++) {
+    double v = a[i][0];
+    for (int j = 0; j < n; j++)
+      if (a[i][j] < v)
+        v = a[i][j];
+    m[i] = v;
+  }
+#pragma endscop
+}
+"""
+    program = eatss.codegen(text, gpu="h200", output=tmp_path, cache=False)
+    assert not any("stream-K" in note for one in program.kernels for note in one.notes)
+    assert verify(tmp_path, sizes=[{"n": 70}]).ok
+
+
 def test_parts_that_nobody_waits_for_are_a_race(folder: Path, tmp_path: Path) -> None:
     for one in folder.iterdir():
         text = one.read_text()
