@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 
 from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.variant.files import File, Files
-from mkdocs.variant.pages import Page
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from eatss.base.schemas import PUBLISHED, schema
 from eatss.cards import list_profiles

@@ -13,8 +13,8 @@ import re
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.variant.files import File, Files
-from mkdocs.variant.pages import Page
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "gpu_profiles/README.md", "kernels/README.md")

@@ -49,7 +49,7 @@ def test_a_row_of_columns_is_the_layout_that_it_was_made_of(layout: Layout, fact
     assert columns.at(1) == whole.map(lambda one: factor * one)
     assert columns.variant is variant
     assert columns.cut == layout.cut
-    for name in ("lanes", "sum_tile", "chunks", "streams", "boxes"):
+    for name in ("lanes", "sum_tile", "chunks", "streams", "pipeline_stages"):
         own = np.broadcast_to(getattr(columns, name), 2)
         assert own[0] == getattr(layout, name)
 

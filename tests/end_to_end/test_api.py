@@ -78,7 +78,9 @@ void f(double a[64][64][64], double b[64][64][64]) {
 """
     with pytest.raises(eatss.NoSolutionError) as caught:
         eatss.select(source, gpu="xavier", split=0.25, warp_fraction=1.0)
-    assert "L1 cache: 2 references need at least 512 KiB, the card has 96 KiB" in str(caught.value)
+    assert "shared memory: 1 reference needs at least 256 KiB, the card has 32 KiB" in str(
+        caught.value
+    )
     assert caught.value.exit_code == 1
 
 

@@ -123,7 +123,7 @@ def _with_stand_ins(command: str) -> str:
     if command.startswith("eatss ppcg"):
         small = command.removesuffix(" -DMINI_DATASET") + " -DMINI_DATASET"
         return small.replace("eatss ppcg", f"eatss ppcg {stand_ins}")
-    nvml = "eatss meter --nvml tests.measurement.foreign.steady_nvml:CARDS"
+    nvml = "eatss meter --nvml tests.measurement.meters.steady_nvml:CARDS"
     return command.replace("eatss meter", nvml)
 
 

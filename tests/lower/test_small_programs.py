@@ -260,7 +260,6 @@ LEAVING = """\
 static float third(double x) { return x / 3; }
 static double narrow(float x) { return x; }
 static int at(int i, int n) { return n - 1 - i; }
-static void twice(double *x, int from, int n) { for (int i = from; i < n; i++) x[i] *= 2; }
 void f(int n, int m, double a[n], double b[n][n], double c[n]) {
 #pragma scop
   for (int i = 0; i < n; i++) {
@@ -273,7 +272,7 @@ void f(int n, int m, double a[n], double b[n][n], double c[n]) {
       b[i][j] *= 2;
     }
   }
-  twice(c, 1, m);
+  for (int i = 1; i < m; i++) c[i] *= 2;
 #pragma endscop
 }
 """

@@ -242,7 +242,7 @@ def test_the_model_chooses_sizes_for_it(choice: Tf32) -> None:
         ({"gpu": "h200", "tf32": "split", "strict_fp": True}, "EATSS-K019"),
         ({"gpu": "v100", "tf32": "on"}, "EATSS-M001"),
         ({"gpu": "h200", "tf32": "yes"}, "EATSS-C004"),
-        ({"gpu": "h200", "tf32": "on", "objective": "paper"}, "EATSS-M001"),
+        ({"gpu": "h200", "tf32": "on", "objective": "paper"}, "EATSS-C004"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options: dict[str, object], code: str) -> None:

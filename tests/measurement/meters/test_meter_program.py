@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -179,8 +180,7 @@ def test_cpus_alone_need_no_card(tmp_path: Path) -> None:
 def test_the_table_says_what_is_sure_and_what_is_not() -> None:
     done = meter("--repeat", "2", "--", "sleep", "0.4", cards="SLOW")
     assert "2 runs" in done.stderr
-    assert " J a run" in done.stderr
-    assert "energy is known to ±" in done.stderr
+    assert re.search(r"\d ± \d+ J, [\d.]+ J a\b", done.stderr)  # the cell may go on below
     assert all(len(row) <= 100 for row in done.stderr.splitlines())
 
 
