@@ -21,6 +21,7 @@ from eatss.base.codec import MisfitError, decode, encode
 from eatss.base.diagnostics import EatssError
 from eatss.base.forked import in_bounds
 from eatss.base.frozen import frozen
+from eatss.base.targets import MEASURES
 from eatss.lower.recipe import Recipe
 from eatss.measurement.card import Card, CompileError
 from eatss.measurement.compile import compile_program, find_toolchains
@@ -222,12 +223,11 @@ def _winner(
             "time": speedup is not None and (speedup.low or 0) > 1,
             "energy": energy is not None and (energy.high or 2) < 1,
         }
-        cost = {
-            "time": time_ratio,
-            "edp": None if None in (time_ratio, energy_ratio) else time_ratio * energy_ratio,  # type: ignore[operator]
-        }.get(objective, energy_ratio if energy_ratio is not None else time_ratio)
+        judged = objective if objective in MEASURES else "energy"
+        judged = "time" if judged == "energy" and energy is None else judged
+        cost = MEASURES[judged].of(time_ratio, energy_ratio)
         sure = surely["time" if objective == "time" or energy is None else "energy"]
-        if cost is not None and sure and cost < best[1]:
+        if sure and cost < best[1]:
             best = (label, cost, time_ratio or 1.0, energy_ratio or 1.0)
     label = best[0]
     return Tuned(
