@@ -29,14 +29,7 @@ def main() -> None:
 
 
 def _command_word() -> str:
-    """Return the first word that is no option of ``eatss`` itself."""
-    words = iter(sys.argv[1:])
-    for word in words:
-        if word == "--config":
-            next(words, "")
-        elif not word.startswith("-"):
-            return word
-    return ""
+    return next((word for word in sys.argv[1:] if not word.startswith("-")), "")
 
 
 def _bounded_command() -> int:

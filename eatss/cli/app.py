@@ -1,4 +1,4 @@
-"""The declared commands as an application of Click: command line, settings, help, completion.
+"""The declared commands as an application of Click: command line, help, completion.
 
 A command is loaded when it is asked for, and all of them for the help of the whole.
 """
@@ -17,12 +17,10 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from eatss.base.diagnostics import EatssError, InputError, input_error
+from eatss.base.diagnostics import InputError, input_error
 from eatss.base.shipped import MARK, kernel_names, sweep_names
 from eatss.base.streams import echo, page_width
 from eatss.cli.declared import COMMANDS, REQUIRED, Command, Given, Parameter
-from eatss.cli.settings import Settings, in_force
-from eatss.cli.talk import QUIET_HELP, VERBOSE_HELP, Talk, chosen, current
 
 EXAMPLES = """
 Examples:
@@ -108,11 +106,6 @@ class _Command(_WithExamples):
     def invoke(self, ctx: click.Context) -> None:
         """Run it."""
         sources = {one.name: ctx.get_parameter_source(one.name) for one in self.parameters}
-        settings: Settings | None = ctx.obj
-        named = any(
-            found is ParameterSource.DEFAULT_MAP and name not in ("quiet", "verbose")
-            for name, found in sources.items()
-        )
         self.declared.run(
             Given(
                 parameters=self.parameters,
@@ -120,7 +113,6 @@ class _Command(_WithExamples):
                 typed=frozenset(
                     name for name, found in sources.items() if found is ParameterSource.COMMANDLINE
                 ),
-                settings=settings.file if settings is not None and named else None,
             )
         )
 
@@ -164,8 +156,7 @@ class Commands(_WithExamples, click.Group):
             params=_ROOT,
             callback=_root,
             invoke_without_command=True,
-            help="Energy-aware tile sizes for affine loops on GPUs, proven optimal.\n\nOptions may "
-            "have defaults in eatss.toml or [tool.eatss] of pyproject.toml.",
+            help="Energy-aware tile sizes for affine loops on GPUs, proven optimal.",
             epilog=EXAMPLES,
             no_args_is_help=True,
         )
@@ -299,52 +290,14 @@ _ROOT = [
         is_flag=True,
         help="Print the version and exit; with --verbose what a bug report needs.",
     ),
-    click.Option(["--quiet", "-q"], is_flag=True, help=QUIET_HELP),
-    click.Option(["--verbose", "-v"], is_flag=True, help=VERBOSE_HELP),
-    click.Option(
-        ["--config"],
-        type=click.Path(path_type=Path, readable=False),
-        metavar="FILE",
-        help="Take defaults of options from FILE instead of eatss.toml.",
-    ),
-    click.Option(["--no-config"], is_flag=True, help="Take no defaults from eatss.toml."),
+    click.Option(["--verbose", "-v"], is_flag=True, hidden=True),
 ]
 
 
 @click.pass_context
-def _root(
-    context: click.Context,
-    *,
-    version: bool,
-    quiet: bool,
-    verbose: bool,
-    config: Path | None,
-    no_config: bool,
-) -> None:
-    quiet, verbose = chosen((), quiet=quiet, verbose=verbose)
+def _root(context: click.Context, *, version: bool, verbose: bool) -> None:
     if version:
         from eatss.cli.installation import print_version  # noqa: PLC0415 - keeps --help fast
 
-        current.set(Talk(quiet=quiet))
         print_version(in_full=verbose)
         context.exit()
-    if no_config and config is not None:
-        raise input_error(
-            "EATSS-C012",
-            "--config and --no-config exclude each other",
-            hint="leave one of them out",
-        )
-    defaults: dict[str, Any] = {}
-    try:
-        context.obj = None if no_config else in_force(config)
-        defaults = {} if context.obj is None else context.obj.default_map()
-    except EatssError:
-        if not {"--help", "-h"} & set(sys.argv):
-            raise
-    for path in COMMANDS:
-        table = defaults
-        for word in path:
-            table = table.setdefault(word, {})
-        if quiet or verbose:
-            table |= {"quiet": quiet, "verbose": verbose}
-    context.default_map = defaults

@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from eatss.base.frozen import frozen
 from eatss.base.options import OF_FIELD, Asked, Option, option
-from eatss.cli.talk import QUIET_HELP, VERBOSE_HELP, FindingsFormat, Talk, chosen, current
+from eatss.cli.talk import FindingsFormat, Talk, current
 
 REQUIRED = inspect.Parameter.empty
 
@@ -77,8 +76,6 @@ class Given:
     parameters: tuple[Parameter, ...]
     values: Mapping[str, Any]
     typed: frozenset[str]
-    settings: Path | None = None
-    """The file that some values are from."""
 
     def spelled(self, name: str) -> str:
         """Return how an option is spelled."""
@@ -98,8 +95,8 @@ _TALK = tuple(
     for name, words, kind, default, said in (
         ("diagnostics", "", FindingsFormat, "text", "How findings are printed on stderr."),
         ("debug", "--debug", bool, False, "Show a traceback for our own faults."),
-        ("quiet", "--quiet -q", bool, False, QUIET_HELP),
-        ("verbose", "--verbose -v", bool, False, VERBOSE_HELP),
+        ("quiet", "--quiet -q", bool, False, "Say nothing on stderr but errors."),
+        ("verbose", "--verbose -v", bool, False, "Say each step and its time on stderr."),
     )
 )
 """How commands talk: options of all."""
@@ -138,20 +135,14 @@ class Command:
         return (*own, *(one for one in _TALK if one.name not in without))
 
     def run(self, given: Given) -> None:
-        """Run it; it talks as its options say.
-
-        Raises:
-            InputError: ``EATSS-C012``, it is to be quiet and verbose.
-        """
+        """Run it; it talks as its options say."""
         values = given.values
-        quiet, verbose = chosen(given.typed, quiet=values["quiet"], verbose=values["verbose"])
         current.set(
             Talk(
-                quiet=quiet,
-                verbose=verbose,
+                quiet=values["quiet"],
+                verbose=values["verbose"],
                 as_json=values.get("diagnostics") == "json",
                 debug=bool(values.get("debug")),
-                settings=given.settings,
             )
         )
         self.load()(**_filled(self.load(), given))

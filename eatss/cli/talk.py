@@ -1,7 +1,6 @@
 """Words on stderr while a command works: what it does and how far it is, warnings, errors.
 
-Every command has ``--quiet`` and ``--verbose``, and so has ``eatss`` itself: ``eatss --quiet
-select …`` is ``eatss select … --quiet``.
+Every command has ``--quiet`` and ``--verbose``.
 
 A step that takes long is one line on a terminal, which comes after two seconds, with the time since
 the step began, and goes when the step ends. Elsewhere, as in a log, nothing is said; with
@@ -16,16 +15,14 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from eatss.base.diagnostics import (
     Diagnostic,
     EatssError,
-    ExitCode,
     InputError,
     Severity,
     input_error,
@@ -46,38 +43,17 @@ class Talk:
     """What is said on stderr besides errors.
 
     ``quiet``: nothing. ``verbose``: each step with its time. ``as_json``: findings are JSON.
-    ``debug``: our own faults have a traceback. ``settings`` is the file that set some options.
+    ``debug``: our own faults have a traceback. ``quiet`` outdoes ``verbose``.
     """
 
     quiet: bool = False
     verbose: bool = False
     as_json: bool = False
     debug: bool = False
-    settings: Path | None = None
 
 
 current: ContextVar[Talk] = ContextVar("talk", default=Talk())  # noqa: B039 - it is frozen
 """How the command of this process talks; set once its options are known."""
-
-QUIET_HELP = "Say nothing on stderr but errors."
-VERBOSE_HELP = "Say each step and its time on stderr."
-
-
-def chosen(typed: Collection[str], *, quiet: bool, verbose: bool) -> tuple[bool, bool]:
-    """Return what holds of ``--quiet`` and ``--verbose``: what is typed outdoes settings.
-
-    Raises:
-        InputError: ``EATSS-C012``, both are asked for.
-    """
-    if quiet and verbose:
-        quiet, verbose = "quiet" in typed, "verbose" in typed
-        if quiet == verbose:
-            raise input_error(
-                "EATSS-C012",
-                "--quiet and --verbose exclude each other",
-                hint="leave one of them out",
-            )
-    return quiet, verbose
 
 
 def talk_of_words(words: Sequence[str]) -> Talk:
@@ -238,16 +214,7 @@ def say(text: str, *, nl: bool = True) -> None:
 
 def report_error(error: EatssError, talk: Talk) -> None:
     """Print an error's findings on stderr, and how many there are if several."""
-    notes: tuple[Diagnostic, ...] = ()
-    if talk.settings is not None and error.exit_code is ExitCode.USER_INPUT:
-        note = Diagnostic(
-            code="EATSS-C034",
-            message=f"{talk.settings} sets options of this command",
-            severity=Severity.NOTE,
-            hint="eatss --no-config leaves settings out",
-        )
-        notes = (note,)
-    _print_diagnostics([*error.diagnostics, *notes], as_json=talk.as_json)
+    _print_diagnostics(error.diagnostics, as_json=talk.as_json)
     count = sum(one.severity is Severity.ERROR for one in error.diagnostics)
     if not talk.as_json and count > 1:
         echo(f"{count} errors.", err=True)

@@ -175,7 +175,6 @@ LONG = "x" * 300
         ("codegen", "@gemm", "--gpu", "h200", "-o", "new", "--recipe", LONG),
         ("results", "show", LONG),
         ("characterize", "-o", f"{LONG}/x.toml"),
-        ("--config", LONG, "kernels"),
     ],
     ids=lambda words: " ".join(words).replace(LONG, "x"),
 )

@@ -159,15 +159,6 @@ def test_a_step_is_drawn_after_a_while_with_its_time_and_goes_when_it_ends() -> 
     assert drawn.rstrip().endswith("\x1b[2K")  # nothing is left of it
 
 
-def test_what_is_nearer_to_the_command_wins_and_both_at_once_is_a_mistake() -> None:
-    assert "analysing" in eatss("--quiet", "inspect", "--verbose", GEMM).stderr
-    assert eatss("--verbose", "inspect", "--quiet", GEMM).stderr == ""
-    for words in (("inspect", "-q", "-v", GEMM), ("-q", "-v", "inspect", GEMM)):
-        done = eatss(*words)
-        assert done.returncode == 2
-        assert "EATSS-C012" in done.stderr
-
-
 def test_quiet_has_no_warnings() -> None:
     words = ("select", ROOT / "kernels" / "syrk.c", "--gpu", "a100", "--format", "ppcg")
     loud, quiet = eatss(*words), eatss(*words, "-q")
