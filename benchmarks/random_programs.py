@@ -258,13 +258,11 @@ def _mixed(seed: int) -> Callable[[Path], str]:
     gpu = rng.choice(CARDS)
     strict = rng.random() < 0.3
     index: Literal[64] | None = rng.choice((None, None, None, 64))
-    changes = ("swizzle",) if rng.random() < 0.5 else ()
     generated = codegen(
         text,
         gpu=gpu,
         strict_fp=strict,
         index_bits=index,
-        transformations=changes,
         cache=False,
     )
 

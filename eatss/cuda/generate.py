@@ -284,7 +284,6 @@ class RegionBuilder:
             if limit is None
             else limit,
             static_shared_bytes=self._profile.shared_per_block_bytes,
-            wide_copies=not self._options.transformations,
             strict_fp=self._options.strict_fp,
         )
 
@@ -328,7 +327,6 @@ class RegionBuilder:
             return None
         code = transformed(
             made.kernel.kernel,
-            transformations=self._options.transformations,
             instructions=self._options.instructions,
             sizes=self._scop.sizes,
             strict_fp=self._options.strict_fp,
@@ -399,7 +397,6 @@ class RegionBuilder:
             resident = max(resident, -(-wished.blocks // self._profile.sm_count))
         code = transformed(
             kernel.kernel,
-            transformations=self._options.transformations,
             instructions=instructions,
             sizes=self._scop.sizes,
             strict_fp=self._options.strict_fp,

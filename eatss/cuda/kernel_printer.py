@@ -310,10 +310,7 @@ class _Printer:
             for function, value in zip(functions, node.integers, strict=True)
         }
         printer = self._values(node, lambda function: values[id(function)])
-        if node.by is None:
-            return printer.assigned(words["target"])
-        instruction, parts = node.by
-        return instruction.cuda.format(**{name: printer.operand(part) for name, part in parts})
+        return printer.assigned(words["target"])
 
     def _values(self, node: Compute | Load, affine: Callable[[Any], IntExpr]) -> ValuePrinter:
         return ValuePrinter(
@@ -345,7 +342,7 @@ class _Printer:
             return buffer.name
         if buffer.space == "global":
             return f"{buffer.name}[{self._expression(buffer.layout.address(subscripts))}]"
-        places = "".join(f"[{self._expression(one)}]" for one in buffer.layout.place(subscripts))
+        places = "".join(f"[{self._expression(one)}]" for one in subscripts)
         home = f"{SHARED}." if buffer.space == "shared" else ""
         return f"{home}{buffer.name}{places}"
 

@@ -392,7 +392,7 @@ def preamble(needs: Needs) -> str:
         "".join(text for text, wanted in table if has.issuperset(wanted))
         for table in (_FOR_CUDA, _FOR_BOTH)
     )
-    order = INSTRUCTIONS.names()
+    order = [*INSTRUCTIONS]
     used = sorted(
         {instruction for instruction, _ in needs.instructions},
         key=lambda one: (order.index(one.name) if one.name in order else len(order), one.name),

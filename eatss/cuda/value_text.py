@@ -105,10 +105,6 @@ class ValuePrinter:
         """Return the value a statement stores; the text has the type of what it is stored to."""
         return self.emit(self.statement.value).text
 
-    def operand(self, part: Expression) -> str:
-        """Return a part of the value, in parentheses where it is more than a name or a call."""
-        return self.emit(part).above(_ATOM)
-
     def assigned(self, target: str) -> str:
         """Return ``target = value;`` where ``target`` has the type of what the statement writes.
 

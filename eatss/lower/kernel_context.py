@@ -36,7 +36,6 @@ class KernelContext:
     parameters: tuple[str, ...]
     shared_limit_bytes: int
     static_shared_bytes: int
-    wide_copies: bool = True
     copies_ahead: bool = False
     strict_fp: bool = False
 

@@ -12,7 +12,7 @@ from eatss.analysis.layout import Candidates, Layout
 from eatss.analysis.variant import KernelVariant
 from eatss.cards.profile import GpuProfile
 from eatss.cost.card import card_of
-from eatss.lower.instructions import INSTRUCTIONS
+from eatss.lower.instructions import of_warps
 from eatss.lower.instructions.products import LOADS
 from eatss.lower.kernel.nodes import Copy, For, Intrinsic, Kernel
 from eatss.lower.kernel.uses import every_of
@@ -50,10 +50,9 @@ def launch_plan_of(
         options: what the user wants of the code.
     """
     cut, instruction, mapping = launch_facts(unit, facts, scheduled), None, unit.mapping
-    asked = (one for one in options.instructions if INSTRUCTIONS.get(one).lanes)
-    name = next(asked, layout.instruction)
+    name = next(iter(options.instructions), layout.instruction)
     if mapping.warps and name is not None:
-        (rows, columns), row = mapping.warps, INSTRUCTIONS.get(name)
+        (rows, columns), row = mapping.warps, of_warps(name)
         instruction = described(row)
         found = WarpProducts(
             piece=unit.piece,

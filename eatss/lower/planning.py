@@ -14,7 +14,7 @@ from eatss.analysis.layout import GridSplitK, Layout, SplitK
 from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
 from eatss.lower.checks import check_launches, crosses_threads
-from eatss.lower.instructions import INSTRUCTIONS
+from eatss.lower.instructions import of_warps
 from eatss.lower.mapping import Mapping, in_warps, layout, widened, with_shared_sum
 from eatss.lower.pieces import NameTable, Part, Piece, parts_of
 from eatss.lower.products import may_fit, reused_accumulators
@@ -138,10 +138,9 @@ class UnitPlanner:
         mapping = layout(piece, facts, selection, self._profile, self._options, own)
         chosen = () if selection.warps is None else (selection.warps.instruction,)
         for name in (*self._options.instructions, *chosen):
-            instruction = INSTRUCTIONS.get(name)
-            lanes = instruction.lanes
-            if lanes and not mapping.warps and may_fit(instruction, mapping):
-                mapping = in_warps(mapping, [lane.extent for lane in lanes], own)
+            instruction = of_warps(name)
+            if not mapping.warps and may_fit(instruction, mapping):
+                mapping = in_warps(mapping, [lane.extent for lane in instruction.lanes], own)
         storage = self._plans.of(piece, mapping.mapped)
         if crosses_threads(self._scop, piece, mapping, dependences):
             raise NeedsOneThreadError("iterations of parallel loops need one another's memory")

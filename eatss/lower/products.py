@@ -31,7 +31,7 @@ from eatss.analysis.variant import LaunchFacts, ProductFacts, WarpInstruction
 from eatss.analysis.work import reference_of
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile, Tf32
-from eatss.lower.instructions import INSTRUCTIONS
+from eatss.lower.instructions.products import PRODUCTS
 from eatss.lower.kernel.instruction import Instruction
 from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import Part, Piece
@@ -68,7 +68,7 @@ def warp_instructions(profile: GpuProfile, tf32: Tf32 = "off") -> Iterator[WarpI
     steps: what a step loads takes registers.
     """
     found: dict[tuple[str, ...], list[WarpInstruction]] = {}
-    for one in map(INSTRUCTIONS.get, INSTRUCTIONS.names()):
+    for one in PRODUCTS:
         if not _multiplies(one):
             continue
         own, kind = described(one), max(one.element_types, key=lambda own: own.size_bytes)

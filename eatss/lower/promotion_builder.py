@@ -74,7 +74,7 @@ class PromotionBuilder:
     ``groups`` are the names of those that some statements use while no other boxes are in use.
     ``thread`` is the number of a thread in its block. What of a box is not read is zero if it
     ``clears`` them. Threads copy several floating-point elements at a time where rows allow it and
-    copies are ``wide``. Where loops may copy ``ahead``, whole steps of them need no more than a
+    it is so planned. Where loops may copy ``ahead``, whole steps of them need no more than a
     test of the edges of a block's own tile. Boxes that no tile reads as a whole, as that of a star,
     are loaded as a whole where most of them is read, the array has all of it, and nothing in the
     kernel writes it.
@@ -92,7 +92,7 @@ class PromotionBuilder:
         self._piece, self._mapping, self._names = own.piece, own.mapping, own.names
         self._index, self._arrays = own.index, own.context.arrays
         self.clears = clears
-        self._wide, self._ahead = own.context.wide_copies, own.context.copies_ahead
+        self._ahead = own.context.copies_ahead
         self._aligned: dict[str, Aligned] = {}
         self._members = NameTable()
         self._mostly_read: set[str] = set()
@@ -134,7 +134,7 @@ class PromotionBuilder:
                 staged_reads(candidate, self._arrays),
                 places[0],
                 serial[-1].source_name if serial else "",
-                width if self._wide and self._mapping.warps else 1,
+                width if self._mapping.warps else 1,
             )
             if isinstance(tile, str):
                 self.notes.append(f"{candidate.text} stays in L1: {tile}")
@@ -300,9 +300,9 @@ class PromotionBuilder:
             self._mapping.threads,
             self._names.inner(),
         )
-        if self._wide and tile.stage.width == width > 1:
+        if tile.stage.width == width > 1:
             return copy_loop(tile.sizes, threads, self.thread, names, width)
-        ahead = self._wide and self._ahead and tile.element_type.is_floating
+        ahead = self._ahead and tile.element_type.is_floating
         if not (ahead and tile.stage.through_registers):
             return None
         sizes = (*tile.sizes[:-1], tile.sizes[-1] // width)

@@ -121,10 +121,8 @@ class CodeOptions:
         strict_fp: Keep the order of every floating-point operation.
         index_bits: Width of index arithmetic; by default the narrowest that is proven to do.
         line_info: Let compilers, debuggers and profilers name lines of the C source.
-        transformations: Changes of the generated code by name, in their order; there is
-            ``"swizzle"``, and what packages add (``eatss.lower.transform.TRANSFORMATIONS``).
-        instructions: Instructions that take the place of statements whose value they compute,
-            ``"fma"`` or another name of ``eatss.lower.instructions.INSTRUCTIONS``.
+        instructions: Instructions of tensor cores that take the place of products, by name
+            (``eatss.lower.instructions.INSTRUCTIONS``).
         stages: Boxes of shared memory that are in use at once, so that all but one are filled
             ahead; by default as selected.
         fuse_rows: Let kernels that share rows become one, where that is selected; with sizes,
@@ -151,16 +149,6 @@ class CodeOptions:
     line_info: Annotated[
         bool, _option("--line-info", help="Map the code back to lines of the C file.")
     ] = False
-    transformations: Annotated[
-        Sequence[str],
-        _option(
-            "--transform",
-            kind=Words,
-            made=tuple,
-            metavar="NAME",
-            help="Change the code: swizzle (instead of padding), or one that a package adds.",
-        ),
-    ] = ()
     instructions: Annotated[
         Sequence[str],
         _option(
@@ -168,8 +156,7 @@ class CodeOptions:
             kind=Words,
             made=tuple,
             metavar="NAME",
-            help="Use an instruction wherever it computes what a statement does: fma, or one that "
-            "a package adds.",
+            help="Compute products by an instruction of tensor cores, as mma_tf32_16x8x8.",
         ),
     ] = ()
     stages: Annotated[
@@ -214,20 +201,15 @@ class CodeRequest(CodeOptions, SizeKeywords):
             ("share", Mapping, "say what is which: {'k': 4}"),
             ("stream", Mapping, "say what is which: {'k': 132}"),
             ("block", Mapping | Sequence, "give threads by order, (32, 8), or loop, {'i': 8}"),
-            ("transformations", Sequence, "give a list of names"),
             ("instructions", Sequence, "give a list of names"),
         ):
             value = getattr(self, name)
             if isinstance(value, str | bytes) or not isinstance(value, kinds | None):
                 raise input_error("EATSS-C004", f"{name} is {value!r}", hint=hint)
-        if self.transformations or self.instructions:
-            from eatss.lower.instructions import INSTRUCTIONS  # noqa: PLC0415 - most requests name none
-            from eatss.lower.transform import TRANSFORMATIONS  # noqa: PLC0415
+        for name in self.instructions:
+            from eatss.lower.instructions import of_warps  # noqa: PLC0415 - most requests name none
 
-            for name in self.transformations:
-                TRANSFORMATIONS.get(name)
-            for name in self.instructions:
-                INSTRUCTIONS.get(name)
+            of_warps(name)
 
 
 @frozen
@@ -262,7 +244,7 @@ class CodegenOptions(CodeOptions):
     block: tuple[tuple[str, tuple[int, ...] | NamedThreads], ...] = ()
     placements: tuple[tuple[str, Literal["l1", "shared"]], ...] = ()
     shared_limit_bytes: int | None = None
-    transformations: tuple[str, ...] = ()
+    transformations: tuple[()] = ()  # recipes of before have it
     instructions: tuple[str, ...] = ()
     shared_sums: tuple[tuple[str, GridSplitK], ...] = ()
 

@@ -67,7 +67,7 @@ def checked_options(
     kernels = _Kernels(facts)
     plain = {one.name: getattr(wanted, one.name) for one in fields(CodeOptions)}
     return CodegenOptions(
-        **plain | {name: tuple(plain[name]) for name in ("transformations", "instructions")},
+        **plain | {"instructions": tuple(plain["instructions"])},
         shared_limit_bytes=shared_limit_bytes,
         tile_sizes=tuple(kernels.tile_sizes(wanted.tiles or {})),
         block=tuple(kernels.blocks(wanted.block)),
@@ -212,7 +212,7 @@ def _of_kernel(kernel: KernelFacts, decided: KernelSelection | KernelRecipe) -> 
     if spread and (spread.lanes not in _LANES or shared):
         yield f"spreads sums over {spread.lanes} threads that do not go with a launch"
     name = warps and warps.instruction
-    if name and not (name in INSTRUCTIONS.names() and INSTRUCTIONS.get(name).lanes):
+    if name and not (name in INSTRUCTIONS and INSTRUCTIONS[name].lanes):
         yield f"computes products by {name}, which is no instruction of warps"
 
 

@@ -24,7 +24,7 @@ from eatss.analysis.variant import (
 from eatss.cards.profile import GpuProfile, Tf32
 from eatss.choose import KernelSelection, Selection
 from eatss.choose.cuda import in_warps, kernel_variant_of
-from eatss.lower.instructions import INSTRUCTIONS
+from eatss.lower.instructions import of_warps
 from eatss.lower.mapping import sizes_of
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner
@@ -293,7 +293,7 @@ class Describing:
             facts=self._kernel,
             cut=cut,
             loops=loops,
-            instruction=INSTRUCTIONS.get(instruction.name),
+            instruction=of_warps(instruction.name),
             types={array.name: array.element_type for array in self._scheduled.scop.arrays},
         )
         return tuple(product for part in unit.parts for product in found.of_part(part))

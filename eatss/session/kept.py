@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from eatss.base.cache import Cache, key_of, versions
 from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import Diagnostic, InputError
-from eatss.base.extensions import Registry
 from eatss.base.files import folder_named, read_regular
 from eatss.base.frozen import frozen
 from eatss.base.options import changed
@@ -145,7 +144,7 @@ def kept_program(
     """
 
     def key() -> str:
-        extensions = (_objective(options), _changes(wanted, decided))
+        extensions = (_objective(options),)
         asked = (_given(options), _given(wanted), decided, sizes)
         return _key("codegen", source, reading, profile, asked, extensions)
 
@@ -231,49 +230,23 @@ def _key(
 
 
 class _NoVersionError(Exception):
-    """What takes part has no version that tells it from others of its name."""
+    """An objective has no version that tells it from others of its name."""
 
 
 def _objective(options: SelectOptions) -> tuple[str, ...]:
-    """Return whose the objective is."""
+    """Return whose the objective is.
+
+    Raises:
+        _NoVersionError: it is of this program.
+    """
     if options.objective is None:
         return ()
     from eatss.choose.objectives import OBJECTIVES  # noqa: PLC0415 - it needs NumPy
 
-    return _versions(OBJECTIVES, (options.objective,))
-
-
-def _changes(wanted: CodeRequest, decided: Selection | Recipe | None) -> tuple[str, ...]:
-    """Return whose the changes are that are made to the code."""
-    transformations, instructions = tuple(wanted.transformations), tuple(wanted.instructions)
-    if decided is not None:
-        from eatss.lower.recipe import Recipe  # noqa: PLC0415 - few have one
-
-        if isinstance(decided, Recipe):
-            transformations += decided.options.transformations
-            instructions += decided.options.instructions
-    if not transformations and not instructions:
-        return ()
-    from eatss.lower.instructions import INSTRUCTIONS  # noqa: PLC0415 - few want one
-    from eatss.lower.transform import TRANSFORMATIONS  # noqa: PLC0415
-
-    changes = _versions(TRANSFORMATIONS, transformations)
-    return (*changes, *_versions(INSTRUCTIONS, instructions))
-
-
-def _versions(registry: Registry[Any], names: Iterable[str]) -> tuple[str, ...]:
-    """Return versions of extensions.
-
-    Raises:
-        _NoVersionError: one has none.
-    """
-    found = []
-    for name in names:
-        version = registry.version(name)
-        if version is None:
-            raise _NoVersionError(name)
-        found.append(version)
-    return tuple(found)
+    version = OBJECTIVES.version(options.objective)
+    if version is None:
+        raise _NoVersionError(options.objective)
+    return (version,)
 
 
 def _given(noun: SelectOptions | CodeRequest) -> tuple[object, ...]:

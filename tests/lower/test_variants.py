@@ -1,15 +1,13 @@
-"""Kernel variants, distributions and transformations of them.
+"""Kernel variants and their distributions.
 
 What the generator says it can do is what it then does.
 
 Threads that have their points in a row instead of by turns: the mapping is data.
-
-Transformations keep what a kernel computes, and what breaks a kernel is found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
@@ -19,12 +17,9 @@ from eatss.analysis.layout import reordering_loops
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.choose.cuda import kernel_variant_of
-from eatss.lower.kernel.nodes import Kernel, Let
 from eatss.lower.mapping import MappedLoop
 from eatss.lower.recipe import CodegenOptions
-from eatss.lower.transform import TRANSFORMATIONS
-from eatss.program import KernelCode, Name, Program
-from eatss.verify import Verification
+from eatss.program import KernelCode, Program
 from tests.choose.cuda_kernels import (
     analysed,
     generated,
@@ -172,49 +167,9 @@ def test_each_point_of_a_tile_is_one_thread_s(tile: int, threads: int, *, cyclic
 
 
 Generate = Callable[..., Program]
-Verify = Callable[..., Verification]
-
-SIZES = {"NI": 70, "NJ": 37, "NK": 45}
 
 
-def test_an_instruction_takes_the_place_of_what_it_computes(
-    generate: Generate, verify_kernel: Verify
-) -> None:
-    options = CodegenOptions(instructions=("fma",))
-    program = generate("gemm", dtype="float", options=options)
-    assert "C_r[ri][rj] = eatss_fma((alpha * " in program.text.replace("rk", "ri")
-    assert "C_r[ri][rj] +=" not in program.text
-    assert "// fma: computes S1\n" in program.text
-    found = verify_kernel(program, [SIZES])
-    assert found.ok, found.message
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (CodegenOptions(transformations=("swizle",)), "no transformation 'swizle'"),
-        (CodegenOptions(instructions=("fms",)), "no instruction 'fms'"),
-    ],
-)
-def test_unknown_names_are_refused(options: CodegenOptions, said: str, generate: Generate) -> None:
-    with pytest.raises(InputError, match=said) as raised:
-        generate("gemm", options=options)
+def test_unknown_names_are_refused(generate: Generate) -> None:
+    with pytest.raises(InputError, match="no instruction 'fms'") as raised:
+        generate("gemm", options=CodegenOptions(instructions=("fms",)))
     assert raised.value.code == "EATSS-X005"
-
-
-@pytest.fixture
-def breaks() -> Iterator[str]:
-    def changed(kernel: Kernel) -> Kernel:
-        return replace(kernel, body=(Let(name="x", value=Name("nowhere")), *kernel.body))
-
-    TRANSFORMATIONS.register("breaks", changed)
-    yield "breaks"
-    TRANSFORMATIONS.remove("breaks")
-
-
-def test_what_breaks_a_kernel_is_found(breaks: str, generate: Generate) -> None:
-    with pytest.raises(
-        InputError, match="of this program fails on kernel_gemm_k0: nothing is"
-    ) as e:
-        generate("gemm", options=CodegenOptions(transformations=(breaks,)))
-    assert e.value.code == "EATSS-X004"

@@ -37,7 +37,7 @@ GENERATED: tuple[dict[str, Any], ...] = (
     {},
     {"dtype": "float", "strict_fp": True},
     {"objective": "paper", "index_bits": 64},
-    {"transformations": ["swizzle"], "instructions": ["fma"], "line_info": True},
+    {"instructions": ["mma_f64_8x8x4"], "line_info": True},
 )
 SMALL = """#define N 64
 void scale(double A[N])
@@ -199,8 +199,7 @@ def test_whatever_decides_the_code_is_part_of_its_key(cache: Cache) -> None:
         lambda: eatss.codegen(SMALL, gpu="a100", strict_fp=True),
         lambda: eatss.codegen(SMALL, gpu="a100", index_bits=64),
         lambda: eatss.codegen(SMALL, gpu="a100", line_info=True),
-        lambda: eatss.codegen(SMALL, gpu="a100", transformations=["swizzle"]),
-        lambda: eatss.codegen(SMALL, gpu="a100", instructions=["fma"]),
+        lambda: eatss.codegen(SMALL, gpu="a100", instructions=["mma_f64_8x8x4"]),
         lambda: eatss.codegen(SMALL, gpu="a100", shared_per_block="default"),
         lambda: eatss.codegen(SMALL, gpu="h200"),
     ]

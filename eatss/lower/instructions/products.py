@@ -1,4 +1,4 @@
-"""Products: of one thread, and of small matrices on tensor cores.
+"""Products of small matrices on tensor cores.
 
 The lanes of a warp are eight rows of four: lane ``4 * row + quad``. Which of them has which element
 is as in PTX ISA, "Matrix Fragments for mma", but for the names of the steps of a sum: where a lane
@@ -53,43 +53,6 @@ def held_by_lanes(*points: Mapping[str, int], slots: Sequence[Coordinate]) -> Di
         coordinates=(*LANES_OF_A_BOX, *slots), points=tuple(Linear(terms, 0) for terms in points)
     )
 
-
-FMA = Instruction(
-    name="fma",
-    what="fused multiply-add",
-    operands=(Operand(name="d", role="inout"), Operand(name="a"), Operand(name="b")),
-    target="d",
-    value="a * b",
-    adds=True,
-    cuda="{d} = eatss_fma({a}, {b}, {d});",
-    definitions="""\
-
-// a * b + c, rounded once whatever the compiler is told.
-__device__ __forceinline__ float eatss_fma(float a, float b, float c)
-{
-    return __fmaf_rn(a, b, c);
-}
-__device__ __forceinline__ double eatss_fma(double a, double b, double c)
-{
-    return __fma_rn(a, b, c);
-}
-""",
-    cpu_definitions="""\
-
-// a * b + c, rounded once.
-inline float eatss_fma(float a, float b, float c)
-{
-    return fmaf(a, b, c);
-}
-inline double eatss_fma(double a, double b, double c)
-{
-    return fma(a, b, c);
-}
-""",
-)
-"""``d = a * b + d`` with one rounding; compilers contract products and sums to it by themselves,
-unless they are told not to.
-"""
 
 _HALF_ULP = 2.0**-11
 """Of itself, how far a number is from the nearest one with 11 significant bits, at most."""
@@ -288,7 +251,6 @@ other along the steps of a sum.
 """
 
 PRODUCTS = (
-    FMA,
     MMA_F64_8X8X4,
     MMA_F64_16X8X4,
     MMA_F64_16X8X16,

@@ -54,33 +54,22 @@ from eatss.lower.kernel.uses import (
 from eatss.program import Constant, IntExpr, evaluate, names_in, substitute
 
 
-def kernel_faults(
-    kernel: Kernel,
-    sizes: Collection[str],
-    before: Kernel | None = None,
-    most_shared_bytes: int = 0,
-) -> tuple[str, ...]:
+def kernel_faults(kernel: Kernel, sizes: Collection[str]) -> tuple[str, ...]:
     """Return what is wrong with a kernel, in words; nothing if it is well formed.
 
     Every name is known where it stands, every element has a subscript for each dimension of its
     buffer, buffers are declared or passed, what is passed to be read is not written, what threads
-    pass on to each other is passed as such, and instructions have their operands. Boxes that lie
-    in the same memory are in use one after another. A kernel that came from another keeps its name,
-    its threads and its arguments, and takes no more shared memory than blocks may have.
+    pass on to each other is passed as such, and instructions have their operands. Tiles that lie
+    in the same memory are in use one after another.
 
     Args:
         kernel: the kernel.
         sizes: names that are known without being passed, as macros are.
-        before: the kernel that it came from.
-        most_shared_bytes: what a block may have if it asks; without asking it may have less.
     """
-    if not isinstance(kernel, Kernel):
-        return (f"a {type(kernel).__name__} is no kernel",)
     known = {*sizes, *(argument.name for argument in kernel.arguments)}
     passed = {one.buffer for one in kernel.arguments if one.buffer is not None}
     constant = {one.buffer for one in kernel.arguments if one.buffer and one.read_only}
     faults = [
-        *_changes(kernel, before, most_shared_bytes),
         *_faults_here(kernel, known, passed | set(kernel.shared), constant),
         *_misplaced(kernel),
         *overlay_faults(kernel.body, kernel.overlaid),
@@ -113,17 +102,6 @@ def _misplaced(kernel: Kernel) -> Iterator[str]:
         for buffer in boxes[:last]:
             if buffer.size_bytes % COPIED_BYTES:
                 yield f"wide copies stand behind {buffer.name}, of {buffer.size_bytes} bytes"
-
-
-def _changes(kernel: Kernel, before: Kernel | None, most_shared_bytes: int) -> Iterator[str]:
-    if before is None:
-        return
-    for what in ("name", "threads", "arguments", "index_bits"):
-        if getattr(kernel, what) != getattr(before, what):
-            yield f"its {what} changed, which the launch relies on"
-    most = max(before.shared_bytes, kernel.static_shared_bytes, most_shared_bytes)
-    if kernel.shared_bytes > most:
-        yield f"it takes {kernel.shared_bytes} bytes of shared memory, and a block may have {most}"
 
 
 _Known: TypeAlias = tuple[frozenset[str], frozenset[Buffer]]
@@ -204,7 +182,7 @@ def _in_whole_rows(element: Element, width: int) -> bool:
     """Tell whether rows of an element's buffer are whole multiples of so many elements."""
     layout = element.buffer.layout
     last = layout.allocated[-1]
-    return isinstance(last, Constant) and last.value % width == 0 and not layout.swizzle
+    return isinstance(last, Constant) and last.value % width == 0
 
 
 def _rows_named(node: Node) -> Iterator[tuple[Element, int]]:

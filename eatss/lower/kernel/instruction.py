@@ -22,13 +22,10 @@ before, and stores or adds it to ``target``. So what an instruction means can be
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
-from operator import add, and_, eq, floordiv, ge, gt, le, lt, mod, mul, or_, sub, truediv, xor
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from eatss.analysis.variant import TensorFormat
 from eatss.base.frozen import frozen
@@ -43,15 +40,6 @@ FLOATING = (ElementType.FLOAT, ElementType.DOUBLE)
 
 WORD = ElementType.UINT32
 """What registers are that hold several elements of a narrower type."""
-
-Values: TypeAlias = dict[tuple[int, ...], float]
-"""What an operand holds, by the index of the element."""
-
-_OPERATORS: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
-    ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv, ast.Mod: mod,
-    ast.FloorDiv: floordiv, ast.Lt: lt, ast.LtE: le, ast.Gt: gt, ast.GtE: ge, ast.Eq: eq,
-    ast.BitAnd: and_, ast.BitOr: or_, ast.BitXor: xor,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,42 +216,8 @@ class Instruction:
     cpu_definitions: str = ""
     capabilities: tuple[Capability, ...] = ()
 
-    def __post_init__(self) -> None:
-        """Refuse what does not go together.
-
-        Raises:
-            ValueError: the target is no operand that is written, the value mentions an unknown
-                name, or an instance touches an element that no thread holds.
-        """
-        name, _ = self._place(self._target)
-        if name not in self.written:
-            raise ValueError(f"{self.name}: its target {self.target} is no operand that it writes")
-        known = {one.name for one in self.operands} | {n for n, _ in self.instances}
-        mentioned = {n.id for n in ast.walk(self.expression) if isinstance(n, ast.Name)}
-        for unknown in sorted(mentioned - known - set(self.immediates)):
-            raise ValueError(f"{self.name}: its value mentions {unknown}, which is no operand")
-        for operand in self.operands:
-            if operand.name == name and not self._holds(operand):
-                raise ValueError(f"{self.name}: no thread holds some element of {name}")
-        names = [*(one.name for one in self.operands), *self.immediates]
-        try:
-            self.cuda.format(**dict.fromkeys(names, ""))
-        except (KeyError, IndexError, ValueError) as error:
-            raise ValueError(
-                f"{self.name}: its text has {error}, which is no operand; write {{{{ for a brace"
-            ) from None
-
     def __hash__(self) -> int:
         return hash(self.name)
-
-    @cached_property
-    def expression(self) -> ast.expr:
-        """The value, parsed."""
-        return ast.parse(self.value, mode="eval").body
-
-    @cached_property
-    def _target(self) -> ast.expr:
-        return ast.parse(self.target, mode="eval").body
 
     @property
     def factor_types(self) -> dict[str, ElementType]:
@@ -288,77 +242,3 @@ class Instruction:
         """Return what a card needs to run it on values of a type."""
         fitting = [c for c in self.capabilities if c.element_type in (None, element_type)]
         return max(fitting, key=lambda one: one.least, default=Capability(least=(0, 0)))
-
-    def counters(self) -> Iterator[dict[str, int]]:
-        """Yield the counters of each instance."""
-        names = [name for name, _ in self.instances]
-        for values in product(*(range(extent) for _, extent in self.instances)):
-            yield dict(zip(names, values, strict=True))
-
-    def _holds(self, operand: Operand) -> bool:
-        """Tell whether threads hold what instances write of an operand."""
-        held = set(operand.held.everywhere())
-        return all(_place_of(self._target, values)[1] in held for values in self.counters())
-
-    @staticmethod
-    def _place(node: ast.expr) -> tuple[str, ast.expr | None]:
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-            return node.value.id, node.slice
-        return (node.id if isinstance(node, ast.Name) else ""), None
-
-
-def run(
-    instruction: Instruction,
-    operands: Mapping[str, Values],
-    immediates: Mapping[str, int] | None = None,
-) -> dict[str, Values]:
-    """Return what the operands hold after an instruction, by its meaning alone.
-
-    Args:
-        instruction: the instruction.
-        operands: what they hold before; that of a single value has the index ``()``.
-        immediates: its integers.
-    """
-    after = {name: dict(values) for name, values in operands.items()}
-    target = ast.parse(instruction.target, mode="eval").body
-    for counters in instruction.counters():
-        names = {**(immediates or {}), **counters}
-        name, index = _place_of(target, names)
-        value = _value(instruction.expression, names, operands)
-        after[name][index] = after[name][index] + value if instruction.adds else value
-    return after
-
-
-def _place_of(node: ast.expr, names: Mapping[str, int]) -> tuple[str, tuple[int, ...]]:
-    """Return the operand and the index that text like ``d[i, j]`` means."""
-    if isinstance(node, ast.Name):
-        return node.id, ()
-    assert isinstance(node, ast.Subscript)
-    assert isinstance(node.value, ast.Name)
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    return node.value.id, tuple(int(_value(part, names, {})) for part in parts)
-
-
-def _value(node: ast.expr, names: Mapping[str, int], operands: Mapping[str, Values]) -> float:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return node.value
-    if isinstance(node, ast.Name) and node.id in names:
-        return names[node.id]
-    if isinstance(node, ast.Name | ast.Subscript):
-        name, index = _place_of(node, names)
-        return operands[name][index]
-    if isinstance(node, ast.BinOp):
-        left, right = (_value(side, names, operands) for side in (node.left, node.right))
-        return _apply(node.op, left, right)
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        left, right = (_value(s, names, operands) for s in (node.left, node.comparators[0]))
-        return _apply(node.ops[0], left, right)
-    if isinstance(node, ast.IfExp):
-        chosen = node.body if _value(node.test, names, operands) else node.orelse
-        return _value(chosen, names, operands)
-    raise ValueError(f"an instruction's value cannot have {ast.unparse(node)}")
-
-
-def _apply(operator: ast.AST, left: float, right: float) -> float:
-    found: float = _OPERATORS[type(operator)](left, right)
-    return found

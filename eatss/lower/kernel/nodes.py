@@ -17,11 +17,9 @@ from eatss.plan.stage import in_shared
 from eatss.polyhedral.expression import ElementType, Expression
 from eatss.polyhedral.scop import Statement
 from eatss.program import (
-    Apply,
     Constant,
     IntExpr,
     Name,
-    Operator,
 )
 
 Space: TypeAlias = Literal["global", "argument", "shared", "register"]
@@ -33,34 +31,13 @@ Unroll: TypeAlias = Literal["whole"] | int | None
 
 @dataclass(frozen=True, slots=True)
 class Extents:
-    """Extents in elements, the slowest first, and how rows lie.
+    """Extents in elements, the slowest first; ``padding`` elements follow each row.
 
-    ``padding`` elements follow each row. Columns are exchanged by exclusive or with the number of
-    the row modulo ``swizzle``, a power of two that divides the last extent; 0 leaves them. The row
-    is the last subscript but one of an extent above 1.
-
-    ``Extents((Constant(32), Constant(32)), padding=1)`` is a box whose rows are 33 elements apart.
-    ``Extents((Constant(32), Constant(32)), swizzle=32)`` needs no padding: element ``[i][j]`` lies
-    where ``[i][j ^ (i % 32)]`` would, so that a column, too, lies in all banks.
+    ``Extents((Constant(32), Constant(32)), padding=1)`` is a tile whose rows are 33 elements apart.
     """
 
     extents: tuple[IntExpr, ...]
     padding: int = 0
-    swizzle: int = 0
-
-    def __post_init__(self) -> None:
-        """Refuse a swizzle that leaves the row.
-
-        Raises:
-            ValueError: it is no power of two that divides the length of a row, or there is padding
-                besides, which would do the same again.
-        """
-        if not self.swizzle:
-            return
-        last = self.extents[-1] if len(self.extents) > 1 else None
-        fits = isinstance(last, Constant) and last.value % self.swizzle == 0
-        if self.swizzle & (self.swizzle - 1) or not fits or self.padding:
-            raise ValueError(f"a swizzle of {self.swizzle} does not fit {self}")
 
     @property
     def allocated(self) -> tuple[IntExpr, ...]:
@@ -71,7 +48,7 @@ class Extents:
 
     @property
     def strides(self) -> tuple[IntExpr, ...]:
-        """How far apart neighbours along each dimension are, in elements, the swizzle left out."""
+        """How far apart neighbours along each dimension are, in elements."""
         found: list[IntExpr] = []
         stride: IntExpr = Constant(1)
         for extent in reversed(self.allocated):
@@ -85,23 +62,12 @@ class Extents:
         extents = [one.value for one in self.allocated if isinstance(one, Constant)]
         return prod(extents) if len(extents) == len(self.extents) else None
 
-    def place(self, subscripts: Sequence[IntExpr]) -> tuple[IntExpr, ...]:
-        """Return the subscripts at which an element lies in an array of the allocated extents."""
-        if not self.swizzle:
-            return tuple(subscripts)
-        *outer, column = subscripts
-        long = [k for k, extent in enumerate(self.extents[:-1]) if extent != Constant(1)]
-        row = outer[long[-1] if long else -1]
-        turn = row % self.swizzle
-        return (*outer, Apply(Operator.XOR, (column, turn)))
-
     def address(self, subscripts: Sequence[IntExpr]) -> IntExpr:
         """Return how many elements in front of it an element has."""
-        places = self.place(subscripts)
-        if not places:
+        if not subscripts:
             return Constant(0)
-        address = places[0]
-        for extent, place in zip(self.allocated[1:], places[1:], strict=True):
+        address = subscripts[0]
+        for extent, place in zip(self.allocated[1:], subscripts[1:], strict=True):
             address = address * extent + place
         return address
 
@@ -440,8 +406,6 @@ class Compute:
     ``reads`` has the element of each access of the statement, the first that of its write.
     ``integers`` are the values of the affine functions in the statement's value, in the order of
     :func:`eatss.lower.kernel.uses.affine_values`. ``types`` are element types of arrays by name.
-    ``by`` is the instruction that does it, if the compiler is not to choose, and the part of the
-    value that each of its operands is.
     """
 
     statement: Statement
@@ -449,7 +413,6 @@ class Compute:
     reads: tuple[Element, ...]
     integers: tuple[IntExpr, ...]
     types: Mapping[str, ElementType]
-    by: tuple[Instruction, tuple[tuple[str, Expression], ...]] | None = None
 
 
 @frozen

@@ -233,11 +233,8 @@ def expressions(node: Node) -> Iterator[IntExpr]:
     """Yield the integer expressions that a node computes, the places of its elements included."""
     yield from own_expressions(node)
     for element in elements(node):
-        layout = element.buffer.layout
         if element.buffer.space == "global":
-            yield layout.address(element.subscripts)
-        elif layout.swizzle:
-            yield from layout.place(element.subscripts)
+            yield element.buffer.layout.address(element.subscripts)
 
 
 def with_buffers(nodes: Iterable[Node], other: Mapping[Buffer, Buffer]) -> Nodes:
@@ -331,17 +328,9 @@ def rounded_sums(kernel: Kernel) -> tuple[RoundedSums, ...]:
 
 def computed_by(kernel: Kernel, name: str) -> tuple[str, ...]:
     """Return the statements that an instruction computes."""
-    statements = {
-        node.statement.name: None
-        for node in every_of(kernel.body, Compute)
-        if node.by is not None and node.by[0].name == name
-    }
-    statements |= {
-        node.computes: None
-        for node in every_of(kernel.body, Intrinsic)
-        if node.computes and node.instruction.name == name
-    }
-    return tuple(statements)
+    performed = every_of(kernel.body, Intrinsic)
+    own = (one.computes for one in performed if one.computes and one.instruction.name == name)
+    return tuple(dict.fromkeys(own))
 
 
 def instruction_notes(kernel: Kernel, names: Sequence[str]) -> Iterator[str]:
@@ -406,8 +395,6 @@ def instructions_of(node: Node) -> Iterator[tuple[Instruction, ElementType]]:
     if isinstance(node, Intrinsic):
         (written, *_) = node.named(node.instruction.written)
         yield node.instruction, written.buffer.element_type
-    elif isinstance(node, Compute) and node.by is not None:
-        yield node.by[0], node.target.buffer.element_type
 
 
 def operators_in(expression: IntExpr) -> Iterator[Operator]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from eatss.base.diagnostics import Diagnostic, EatssError, InternalError, input_error
-from eatss.lower.instructions import INSTRUCTIONS
+from eatss.base.diagnostics import Diagnostic, InternalError, input_error
+from eatss.lower.instructions import of_warps
 from eatss.lower.kernel.barriers import barrier_faults
 from eatss.lower.kernel.checks import kernel_faults
 from eatss.lower.kernel.instruction import Instruction
 from eatss.lower.kernel.nodes import Kernel
 from eatss.lower.kernel.uses import inexact_instructions, taken_names, without_unused
-from eatss.lower.transform import TRANSFORMATIONS
 from eatss.lower.transform.barriers import with_barriers
 from eatss.lower.transform.common_subexpressions import (
     with_common_subexpressions,
@@ -34,13 +33,12 @@ from eatss.lower.transform.point_groups import (
 )
 from eatss.lower.transform.rows_one_by_one import with_rows_one_by_one
 from eatss.lower.transform.stream_k import Stream, with_steps_streamed
-from eatss.lower.transform.use_instruction import use_instruction, use_warp_instruction
+from eatss.lower.transform.use_instruction import use_warp_instruction
 
 
 def transformed(
     kernel: Kernel,
     *,
-    transformations: Sequence[str],
     instructions: Sequence[str],
     sizes: Collection[str],
     strict_fp: bool,
@@ -55,7 +53,6 @@ def transformed(
 
     Args:
         kernel: without barriers.
-        transformations: names of transformations, in their order.
         instructions: names of instructions to use where they fit.
         sizes: names that kernels know without being passed them.
         strict_fp: whether floating-point operations are to be those of the source.
@@ -67,20 +64,16 @@ def transformed(
         padding: of boxes that lanes load fragments from.
 
     Raises:
-        InputError: ``EATSS-X005``, there is no such transformation or instruction; ``EATSS-X004``,
-            a transformation of others fails, or what it returns is not well formed;
-            ``EATSS-K019``, an instruction rounds otherwise than is asked for.
+        InputError: ``EATSS-X005``, there is no such instruction; ``EATSS-K019``, one rounds
+            otherwise than is asked for.
         InternalError: ``EATSS-K904`` a kernel is not well formed, ``EATSS-K903`` threads may meet
             in shared memory without a barrier.
     """
     _check(kernel, sizes, "")
     for loop in neighbours:
         kernel = with_interleaved_vectors(kernel, loop)
-    for name in transformations:
-        kernel = _changed(kernel, name, sizes, most_shared_bytes)
     for name in instructions:
-        instruction = INSTRUCTIONS.get(name)
-        kernel = _with_instruction(kernel, instruction, sizes, apart=stream is not None)
+        kernel = _with_instruction(kernel, of_warps(name), sizes, apart=stream is not None)
     if kernel.warps:
         kernel = padded_for_lanes(kernel, padding, most_shared_bytes)
         kernel = with_threadblock_swizzle(kernel, taken_names(kernel, sizes))
@@ -97,9 +90,8 @@ def transformed(
         plain = with_threadblock_swizzle(ahead, taken_names(ahead, sizes)) if alone else ahead
         _check(plain, sizes, "after copying ahead: ")
     kernel = plain
-    if not transformations:
-        kernel = with_vectorised_stores(kernel, taken_names(kernel, sizes))
-        _check(kernel, sizes, "after rows in vectors: ")
+    kernel = with_vectorised_stores(kernel, taken_names(kernel, sizes))
+    _check(kernel, sizes, "after rows in vectors: ")
     kernel = with_registers_defined(kernel, taken_names(kernel, sizes))
     kernel = with_common_subexpressions(kernel, taken_names(kernel, sizes))
     _check(kernel, sizes, "after registers got values and parts of values names: ")
@@ -144,11 +136,9 @@ def _with_instruction(
 ) -> Kernel:
     """Return a kernel that uses an instruction where it fits.
 
-    One of warps makes sums of whole tiles, so factors that all products share can wait, and so can
+    It makes sums of whole tiles, so factors that all products share can wait, and so can
     what sums begin with if they are to be ``apart``.
     """
-    if not instruction.lanes:
-        return use_instruction(kernel, instruction)
     in_turn = with_fragments_interleaved(kernel, instruction) if kernel.warps else kernel
     taken = taken_names(kernel, sizes)
     sums = with_epilogue_scaling(in_turn, taken, apart=apart)
@@ -157,29 +147,6 @@ def _with_instruction(
         return with_rows_one_by_one(with_matrices_loaded(found, instruction))
     found = use_warp_instruction(in_turn, instruction, taken_names(kernel, sizes))
     return kernel if found is None else with_matrices_loaded(found, instruction)
-
-
-def _changed(kernel: Kernel, name: str, sizes: Collection[str], most_shared_bytes: int) -> Kernel:
-    """Return what a transformation makes of a kernel; a fault of it is its author's."""
-    change, provider = TRANSFORMATIONS.get(name), TRANSFORMATIONS.provider(name)
-    try:
-        found = change(kernel)
-        faults = kernel_faults(found, sizes, before=kernel, most_shared_bytes=most_shared_bytes)
-    except EatssError:
-        raise
-    except Exception as error:
-        if provider == "eatss":
-            raise
-        faults = (f"{type(error).__name__}: {error}",)
-    for fault in faults:
-        if provider == "eatss":
-            raise _internal("EATSS-K904", kernel, f"after {name}: {fault}")
-        raise input_error(
-            "EATSS-X004",
-            f"the transformation '{name}' of {provider} fails on {kernel.name}: {fault}",
-            hint="mend it, or leave it out",
-        )
-    return found
 
 
 def _internal(code: str, kernel: Kernel, fault: str) -> InternalError:

@@ -99,7 +99,7 @@ def with_common_subexpressions(kernel: Kernel, taken: set[str]) -> Kernel:
     """
 
     def change(node: Node) -> Nodes:
-        if not isinstance(node, Compute) or node.by is not None or not node.statement.recomputed:
+        if not isinstance(node, Compute) or not node.statement.recomputed:
             return (node,)
         return _Parts(node, taken).nodes()
 

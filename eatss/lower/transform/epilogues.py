@@ -183,7 +183,7 @@ class _Sum:
         own = [one for one in before if _declares(one, buffer) or buffer in buffers_of((one,))]
         others = (one for one in every((loop,)) if not isinstance(one, Compute))
         if (
-            any(one.target.buffer != buffer or one.by is not None for one in computes)
+            any(one.target.buffer != buffer for one in computes)
             or not any(_declares(one, buffer) for one in own)
             or buffer.layout.elements is None
             or any(element.buffer == buffer for one in others for element in elements(one))
@@ -388,7 +388,7 @@ class _Known(NamedTuple):
 
 
 def _changed(node: Node, known: _Known) -> Nodes:
-    plain = known.repeats and isinstance(node, Compute) and node.by is None
+    plain = known.repeats and isinstance(node, Compute)
     return (_grouped(node, known.names) if plain else node,)
 
 

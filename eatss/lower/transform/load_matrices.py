@@ -265,7 +265,7 @@ class _Loader:
 def _has_rows(box: Buffer, fragment: Buffer) -> bool:
     """Tell whether a box in shared memory has rows of whole vectors, of a fragment's elements."""
     last = box.layout.allocated[-1] if box.layout.extents else None
-    same = box.element_type is fragment.element_type and not box.layout.swizzle
+    same = box.element_type is fragment.element_type
     return (
         box.space == "shared"
         and same

@@ -16,8 +16,7 @@ block has the same points as before, only other threads.
 
 Rows of boxes in shared memory lie so that lanes meet different banks.
 
-They are padded where lanes load fragments of them. With the transformation ``swizzle`` boxes have
-no padding: columns are exchanged, so that rows and columns lie in all banks.
+They are padded where lanes load fragments of them.
 
 Blocks that run at the same time are near each other in both directions.
 
@@ -28,7 +27,7 @@ groups of rows, column by column, they read less of both from memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -41,7 +40,6 @@ from eatss.lower.kernel.instruction import Instruction
 from eatss.lower.kernel.nodes import (
     Buffer,
     Compute,
-    Extents,
     For,
     Intrinsic,
     Kernel,
@@ -248,7 +246,7 @@ def padded_for_lanes(kernel: Kernel, padding: Padding, most_shared_bytes: int) -
     loaded = read(node for one in steps for node in one.loads)
     *_, columns = kernel.warps
     for buffer in kernel.shared:
-        if buffer not in loaded or buffer.layout.swizzle:
+        if buffer not in loaded:
             continue
         by = next(every_of(steps[0].products, Intrinsic)).instruction
         own = replace(buffer.layout, padding=padding(buffer, by, columns.turns))
@@ -261,35 +259,6 @@ def padded_for_lanes(kernel: Kernel, padding: Padding, most_shared_bytes: int) -
         if changed.shared_bytes <= most_shared_bytes:
             kernel = changed
     return kernel
-
-
-_BANKS_BYTES = 128
-"""Bytes that the banks of shared memory give at once."""
-
-
-def swizzle(kernel: Kernel) -> Kernel:
-    """Return a kernel whose padded boxes are swizzled instead.
-
-    A box stays padded where its rows are no power of two long, or do not fill the banks.
-    """
-    found = dict(_swizzled(kernel.shared))
-    return replace(
-        kernel,
-        shared=tuple(found.get(buffer, buffer) for buffer in kernel.shared),
-        body=with_buffers(kernel.body, found),
-    )
-
-
-def _swizzled(buffers: tuple[Buffer, ...]) -> Iterator[tuple[Buffer, Buffer]]:
-    for buffer in buffers:
-        extents, padding = buffer.layout.extents, buffer.layout.padding
-        last = extents[-1] if padding and len(extents) > 1 else None
-        if not isinstance(last, Constant) or last.value & (last.value - 1):
-            continue
-        rows = _BANKS_BYTES // buffer.element_type.size_bytes
-        if last.value < rows:
-            continue
-        yield buffer, replace(buffer, layout=Extents(extents, swizzle=rows))
 
 
 _X, _Y, _COLUMNS, _ALL_ROWS = (

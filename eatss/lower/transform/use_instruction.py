@@ -1,6 +1,6 @@
 """Indices as sums in order, with quotients and remainders in their shortest form.
 
-Let an instruction do what statements do, or one that warps run together what a nest does.
+Let an instruction that warps run together do what a nest of loops does.
 
     for (k = k0; k < k0 + 16; ++k)
         for (ri = 0; ri < 4; ++ri)
@@ -16,7 +16,6 @@ those of the lanes that have them.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -49,7 +48,6 @@ from eatss.polyhedral.expression import (
     Binary,
     ElementType,
     Expression,
-    Literal,
     Read,
     added_to,
     factors,
@@ -155,47 +153,6 @@ def _most(atom: IntExpr) -> int:
     return 1 << 62
 
 
-_SIGNS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-
-Parts = dict[str, Expression]
-"""The part of a statement's value that each operand is."""
-
-
-def use_instruction(kernel: Kernel, instruction: Instruction) -> Kernel:
-    """Return a kernel in which an instruction computes what it can.
-
-    A statement fits where its value is that of the instruction, its type one of the instruction's,
-    and no operand is read from where the result goes. Only an instruction of single values can fit
-    that a thread runs by itself; atomic ones are for memory that threads share, and are placed.
-    """
-
-    def changed(node: Node) -> Nodes:
-        return (_with(node, instruction) if isinstance(node, Compute) else node,)
-
-    return replace(kernel, body=mapped(kernel.body, changed))
-
-
-def _with(node: Compute, instruction: Instruction) -> Compute:
-    placed = instruction.atomic or instruction.together or instruction.instances
-    if placed or instruction.immediates or node.by is not None:
-        return node
-    if node.target.buffer.element_type not in instruction.element_types:
-        return node
-    value = node.statement.value
-    if instruction.adds:
-        added = added_to_target(node, value)
-        if added is None:
-            return node
-        value = added
-    own = Read(access=0)
-    for parts in _matches(instruction.expression, value, {}):
-        before = parts.pop(instruction.target, own)
-        operands = [part for one in parts.values() for part in preorder(one)]
-        if _is_target(node, before) and not any(_is_target(node, one) for one in operands):
-            return replace(node, by=(instruction, (*parts.items(), (instruction.target, own))))
-    return node
-
-
 def _is_target(node: Compute, part: Expression) -> bool:
     """Tell whether a part of a value is what the statement writes."""
     return isinstance(part, Read) and node.reads[part.access] == node.target
@@ -223,43 +180,6 @@ def own_part(node: Compute) -> Read:
 
 def _type_of(node: Compute, access: int) -> ElementType:
     return node.reads[access].buffer.element_type
-
-
-def _matches(pattern: ast.expr, value: Expression, known: Parts) -> Sequence[Parts]:
-    """Return the ways in which a value is what a pattern says.
-
-    Operands of sums and products may change places.
-    """
-    if isinstance(pattern, ast.Name):
-        if pattern.id in known:
-            return [known] if known[pattern.id] == value else []
-        return [{**known, pattern.id: value}]
-    if isinstance(pattern, ast.Constant):
-        same = isinstance(value, Literal) and _number(value.text) == pattern.value
-        return [known] if same else []
-    if not isinstance(pattern, ast.BinOp) or not isinstance(value, Binary):
-        return []
-    sign = _SIGNS.get(type(pattern.op))
-    if sign != value.operator:
-        return []
-    sides = [(value.left, value.right)]
-    if sign in ("+", "*"):
-        sides.append((value.right, value.left))
-    return [
-        both
-        for left, right in sides
-        for first in _matches(pattern.left, left, known)
-        for both in _matches(pattern.right, right, first)
-    ]
-
-
-def _number(text: str) -> float | None:
-    if len(text) > 1 and text.startswith("0") and text.isdigit():
-        return int(text, 8)
-    try:
-        return float(text.rstrip("fFlLuU"))
-    except ValueError:
-        return None
 
 
 @frozen
@@ -417,7 +337,6 @@ class _User:
                 count is None or count % side.count
                 for count, side in zip(counts, self._sides, strict=True)
             )
-            or compute.by is not None
             or trips is None
             or trips % extents["k"]
             or target.buffer.element_type not in self._instruction.element_types

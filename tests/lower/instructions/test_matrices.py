@@ -28,9 +28,10 @@ from eatss.lower.instructions.products import (
     ROW,
     TRANSPOSED_BYTES,
 )
-from eatss.lower.kernel.instruction import Instruction, Operand, Values, run
+from eatss.lower.kernel.instruction import Instruction, Operand
 from eatss.polyhedral.expression import ElementType
 from eatss.verify.build import SHIM
+from tests.instruction_meaning import Values, run
 
 
 def held_by(instruction: Instruction, operand: Operand) -> list[list[tuple[int, ...]]]:

@@ -172,19 +172,6 @@ def test_rows_of_matrices_are_vectors_and_words_have_two_halves(
     assert "wide copies stand behind S, of 18 bytes" in behind
 
 
-def test_what_the_launch_relies_on_stays() -> None:
-    before = kernel()
-    assert kernel_faults(before, (), before=before) == ()
-    for changed, said in (
-        (replace(before, threads=64), "its threads changed"),
-        (replace(before, name="other"), "its name changed"),
-        (replace(before, arguments=()), "its arguments changed"),
-        (replace(before, shared=(buffer("S", "shared", 300),)), "1200 bytes of shared memory"),
-    ):
-        (found,) = kernel_faults(changed, (), before=before)
-        assert said in found
-
-
 def test_every_kernel_is_well_formed(made: tuple[Program, list[Kernel]]) -> None:
     program, kernels = made
     sizes = [parameter.name for parameter in program.parameters]

@@ -171,7 +171,7 @@ def defined(*body: Node, taken: set[str] | None = None) -> tuple[Node, ...]:
     names = {"ri", "rj", "rk"} if taken is None else taken
     before = kernel(*body)
     found = with_registers_defined(before, names)
-    assert not kernel_faults(found, (), before=before)
+    assert not kernel_faults(found, ())
     return found.body
 
 
