@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
@@ -17,7 +16,6 @@ from eatss.lower.arrays import TRUE, DeviceArray, condition_of, device_arrays, u
 from eatss.lower.index_range import multiplies_sizes, widened
 from eatss.lower.kernel_context import BuiltKernel
 from eatss.lower.pieces import NameTable
-from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
     coalesced,
     parameter_at_least,
@@ -137,34 +135,18 @@ def entry_arguments(
     declarations = scop.parameter_declarations
     found: list[Argument] = []
     for parameter in scop.function_parameters:
-        sizes = [one for one in declarations if _is_member(one, parameter)]
-        parts = [array for array in arrays.values() if _is_member(array.array, parameter)]
-        members = [
-            replace(one, position=parameter.position, structure=parameter.c_type)
-            for one in (*map(_size, sizes), *map(argument, parts))
-        ]
         array = by_source.get(parameter.name)
-        if members:
-            found += members
-        elif array is not None:
+        if array is not None:
             found.append(replace(argument(array), position=parameter.position))
         else:
             found.append(_parameter(scop, parameter))
     found += (
         argument(array)
         for array in arrays.values()
-        if array.array.origin not in ("parameter", "member") and not _is_temporary(scop, array)
+        if array.array.origin != "parameter" and not _is_temporary(scop, array)
     )
-    found += (
-        _size(one) for one in declarations if one.origin not in ("parameter", "member", "macro")
-    )
+    found += (_size(one) for one in declarations if one.origin not in ("parameter", "macro"))
     return tuple(found)
-
-
-def _is_member(one: ParameterDeclaration | Array, parameter: FunctionParameter) -> bool:
-    """Tell whether a parameter is or points to the structure that something is a member of."""
-    owner = re.split(r"\W", one.source_name, maxsplit=1)[0]
-    return one.origin == "member" and owner == parameter.name
 
 
 def _parameter(scop: Scop, parameter: FunctionParameter) -> Argument:
@@ -200,7 +182,7 @@ def _size(declaration: ParameterDeclaration) -> Argument:
     )
 
 
-_SOURCES: Mapping[str, Place] = {"parameter": "parameter", "member": "member", "global": "global"}
+_SOURCES: Mapping[str, Place] = {"parameter": "parameter", "global": "global"}
 
 
 def _argument(scop: Scop, written: frozenset[str], array: DeviceArray) -> Argument:

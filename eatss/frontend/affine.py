@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 import islpy as isl
 
 from eatss.base.frozen import frozen
 from eatss.base.polynomial import Monomial, accumulate
-from eatss.frontend.calls import is_library_function, why_not_inlined
 from eatss.frontend.declarations import SymbolTable, Variable
 from eatss.frontend.refusals import (
     NotAffineError,
     Reporter,
+    call_refusal,
+    floating,
+    is_library_function,
     not_affine,
     product_of_variables,
 )
-from eatss.frontend.tree import ELEMENTS, Kind, Node, chain
+from eatss.frontend.tree import Node, chain
 from eatss.frontend.values import (
     NonLinearError,
     Poly,
@@ -33,143 +34,6 @@ from eatss.polyhedral.expression import Expression
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.scop import AccessKind, SizeCondition
 
-# -- division ----------------------------------------------------------------------------------
-# Reads division and rounding: C's ``/``, ``%`` and shifts by a constant, floor and ceil.
-#
-# C truncates towards zero and isl rounds down; everything that turns one into the other is here.
-# The functions take what reads their operands.
-
-
-class OperandReader(Protocol):
-    """Reads integer operands; ``AffineReader`` is one."""
-
-    algebra: ValueAlgebra
-    ranges: RangeProver
-
-    def value(self, node: Node, domain: isl.Set) -> Value:
-        """Read an integer expression whose value is used in ``domain``."""
-
-
-def by_constant(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
-    """Read ``/``, ``%``, ``<<`` and ``>>`` with a constant right operand.
-
-    Raises:
-        NotAffineError: If the right operand is not a constant, or one C leaves undefined.
-    """
-    value, right = (reader.value(operand, domain) for operand in node.children)
-    amount = reader.algebra.constant_of(right)
-    if amount is None:
-        raise NotAffineError(node, f"right operand of '{node.op}' is not a constant")
-    if node.op in ("/", "%"):
-        return _divide(reader, node, value, amount, domain)
-    if not 0 <= amount < node.type.bits:
-        raise NotAffineError(
-            node,
-            f"shift by {amount} is undefined",
-            code="EATSS-F042",
-            hint="shift by less than the width of the type",
-        )
-    if node.op == "<<":
-        return reader.algebra.scale(value, 1 << amount)
-    return reader.algebra.floor_divide(value, 1 << amount)
-
-
-def _divide(
-    reader: OperandReader, node: Node, value: Value, divisor: int, domain: isl.Set
-) -> Value:
-    """C truncates towards zero: ``a / -c = -(a / c)`` and ``a % -c = a % c``."""
-    if divisor == 0:
-        raise NotAffineError(
-            node, f"'{node.op}' by zero", code="EATSS-F042",
-            hint="the divisor must be a non-zero constant",
-        )  # fmt: skip
-    size = abs(divisor)
-    constant = reader.algebra.constant_of(value)
-    if constant is not None:
-        quotient = abs(constant) // size * (1 if constant * divisor >= 0 else -1)
-        result = quotient if node.op == "/" else constant - quotient * divisor
-        return Poly.constant(result)
-    if size == 1:
-        return reader.algebra.scale(value, divisor) if node.op == "/" else Poly.constant(0)
-    non_negative = reader.ranges.proven(domain, reader.algebra.at_least(value, 0))
-    if node.op == "/":
-        if non_negative:
-            quotient_f = reader.algebra.floor_divide(value, size)
-        else:
-            quotient_f = reader.algebra.function(value).tdiv_q(reader.algebra.function(size))
-        return reader.algebra.scale(quotient_f, 1 if divisor > 0 else -1)
-    if non_negative:
-        return reader.algebra.modulo(value, size)
-    return reader.algebra.function(value).tdiv_r(reader.algebra.function(size))
-
-
-def rounded(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
-    """Read ``(int) floor((double) a / b)`` and its like, as old floord macros expand to."""
-    numerator, divisor, exact = fraction(reader, node.children[0], domain)
-    if not exact:
-        raise NotAffineError(node, "conversion of a floating-point value to an integer")
-    assert divisor == 1
-    return numerator
-
-
-def fraction(reader: OperandReader, node: Node, domain: isl.Set) -> tuple[Value, int, bool]:
-    """Read a floating expression as ``value / divisor``; exact if that is an integer."""
-    if node.kind == "cast" and not node.type.is_integer:
-        operand = node.children[0]
-        if operand.type.is_integer:
-            if operand.type.bits > 32 or node.type.bits < 64:
-                raise NotAffineError(node, "rounding of a large integer")
-            return reader.value(operand, domain), 1, True
-        return fraction(reader, operand, domain)
-    if node.kind == "float" and isinstance(node.value, float):
-        if node.value == int(node.value) and abs(node.value) < 2**31:
-            return Poly.constant(int(node.value)), 1, True
-    elif node.is_binary("/"):
-        top, below, _ = fraction(reader, node.children[0], domain)
-        amount, unit, _ = fraction(reader, node.children[1], domain)
-        divisor = reader.algebra.constant_of(amount)
-        if below == unit == 1 and divisor:
-            sign = 1 if divisor > 0 else -1
-            return reader.algebra.scale(top, sign), abs(divisor), abs(divisor) == 1
-    elif (
-        node.kind == "call"
-        and node.name in ("floor", "ceil")
-        and is_library_function(node.children[0])
-    ):
-        top, below, _ = fraction(reader, node.children[1], domain)
-        if node.name == "floor":
-            return reader.algebra.floor_divide(top, below), 1, True
-        up = reader.algebra.add(top, below - 1)
-        return reader.algebra.floor_divide(up, below), 1, True
-    raise why_not(node)
-
-
-def why_not(node: Node) -> NotAffineError:
-    """Find the reason a floating expression is not affine: data, or only its form."""
-    for inner in node.preorder():
-        if inner.kind in ELEMENTS:
-            return not_affine(inner)
-        if inner.kind == "name" and inner.type.kind == "floating":
-            return NotAffineError(inner, f"'{inner.name}' is data", "data")
-    return NotAffineError(node, "floating-point expression")
-
-
-def rounded_division(reader: OperandReader, node: Node, domain: isl.Set) -> Value:
-    """Read CLooG's ``floord`` and ``ceild``."""
-    value = reader.value(node.children[1], domain)
-    divisor = reader.algebra.constant_of(reader.value(node.children[2], domain))
-    if not divisor:
-        raise NotAffineError(
-            node, f"second argument of {node.name} is not a non-zero constant",
-            code="EATSS-F042", hint="the divisor must be a non-zero constant",
-        )  # fmt: skip
-    if divisor < 0:
-        value, divisor = reader.algebra.scale(value, -1), -divisor
-    if node.name == "ceild":
-        value = reader.algebra.add(value, divisor - 1)
-    return reader.algebra.floor_divide(value, divisor)
-
-
 # -- affine ------------------------------------------------------------------------------------
 # Reads C integer expressions as quasi-affine values and C conditions as sets.
 #
@@ -179,14 +43,17 @@ def rounded_division(reader: OperandReader, node: Node, domain: isl.Set) -> Valu
 # subscript) it is proven to lie in its type's range; a value that may be negative there is refused.
 
 
-_MAX_DEPTH = 120
 _MINIMA = frozenset({"min", "MIN", "imin", "Min"})
 _MAXIMA = frozenset({"max", "MAX", "imax", "Max"})
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 
 class AffineReader:
-    """Reads expressions under the counters that are active."""
+    """Reads expressions under the counters that are active.
+
+    Of scalars that the region sets, ``scalars`` has what they are where that is known, ``unknown``
+    why it is not.
+    """
 
     def __init__(self, symbols: SymbolTable, algebra: ValueAlgebra) -> None:
         self._symbols = symbols
@@ -195,14 +62,6 @@ class AffineReader:
         self.ranges = RangeProver(algebra)
         self.scalars: dict[Variable, Value] = {}
         self.unknown: dict[Variable, NotAffineError] = {}
-        self._depth = 0
-        self._inner: dict[Kind, Callable[[Node, isl.Set], Value]] = {
-            "binary": self._binary,
-            "unary": self._unary,
-            "cast": self._cast,
-            "conditional": self._conditional,
-            "call": self._call,
-        }
 
     # -- entry points -------------------------------------------------------------
 
@@ -238,13 +97,7 @@ class AffineReader:
 
     @contextmanager
     def _guarded(self, node: Node) -> Iterator[None]:
-        self._depth += 1
         try:
-            if self._depth > _MAX_DEPTH:
-                raise NotAffineError(
-                    node, "expression is nested too deeply", code="EATSS-F009",
-                    hint="split the expression",
-                )  # fmt: skip
             yield
         except NonLinearError:
             raise product_of_variables(node) from None
@@ -253,8 +106,6 @@ class AffineReader:
                 node, "expression has too many cases", code="EATSS-F009",
                 hint="use fewer nested ?:, min and max in one expression",
             ) from None  # fmt: skip
-        finally:
-            self._depth -= 1
 
     # -- integers -----------------------------------------------------------------
 
@@ -288,15 +139,22 @@ class AffineReader:
         else:
             others.append((value, sign))
 
-    def _term(self, node: Node, domain: isl.Set) -> Value:
-        kind = node.kind
-        if kind == "int" and isinstance(node.value, int):
-            return Poly.constant(node.value)
-        if kind == "name":
-            return self._name(node)
-        read = self._inner.get(kind)
-        if read is not None:
-            return read(node, domain)
+    def _term(self, node: Node, domain: isl.Set) -> Value:  # noqa: PLR0911 - one for each form
+        match node.kind:
+            case "int" if isinstance(node.value, int):
+                return Poly.constant(node.value)
+            case "name":
+                return self._name(node)
+            case "binary":
+                return self._binary(node, domain)
+            case "unary":
+                return self._unary(node, domain)
+            case "cast":
+                return self._cast(node, domain)
+            case "conditional":
+                return self._conditional(node, domain)
+            case "call":
+                return self._call(node, domain)
         raise not_affine(node)
 
     def _name(self, node: Node) -> Value:
@@ -344,12 +202,77 @@ class AffineReader:
         if node.op == "*":
             return self._product(node, domain)
         if node.op in ("/", "%", ">>", "<<"):
-            return by_constant(self, node, domain)
+            return self._by_constant(node, domain)
         if node.op in _COMPARISONS or node.op in ("&&", "||"):
             return self._truth(node, domain)
         for child in node.children:
             self._ring(child, domain)  # data is the better reason
         raise not_affine(node)
+
+    def _by_constant(self, node: Node, domain: isl.Set) -> Value:
+        """Read ``/``, ``%``, ``<<`` and ``>>`` with a constant right operand."""
+        value, right = (self.value(operand, domain) for operand in node.children)
+        amount = self.algebra.constant_of(right)
+        if amount is None:
+            raise NotAffineError(node, f"right operand of '{node.op}' is not a constant")
+        if node.op in ("/", "%"):
+            return self._divide(node, value, amount, domain)
+        if not 0 <= amount < node.type.bits:
+            raise NotAffineError(
+                node, f"shift by {amount} is undefined", code="EATSS-F042",
+                hint="shift by less than the width of the type",
+            )  # fmt: skip
+        if node.op == "<<":
+            return self.algebra.scale(value, 1 << amount)
+        return self.algebra.floor_divide(value, 1 << amount)
+
+    def _divide(self, node: Node, value: Value, divisor: int, domain: isl.Set) -> Value:
+        """C truncates, isl rounds down: ``a / -c = -(a / c)`` and ``a % -c = a % c``."""
+        algebra, size = self.algebra, abs(self._divisor(node, divisor))
+        constant = algebra.constant_of(value)
+        if constant is not None:
+            quotient = abs(constant) // size * (1 if constant * divisor >= 0 else -1)
+            result = quotient if node.op == "/" else constant - quotient * divisor
+            return Poly.constant(result)
+        if size == 1:
+            return algebra.scale(value, divisor) if node.op == "/" else Poly.constant(0)
+        non_negative = self.ranges.proven(domain, algebra.at_least(value, 0))
+        if node.op == "%":
+            if non_negative:
+                return algebra.modulo(value, size)
+            return algebra.function(value).tdiv_r(algebra.function(size))
+        if non_negative:
+            quotient_f = algebra.floor_divide(value, size)
+        else:
+            quotient_f = algebra.function(value).tdiv_q(algebra.function(size))
+        return algebra.scale(quotient_f, 1 if divisor > 0 else -1)
+
+    @staticmethod
+    def _divisor(node: Node, divisor: int | None) -> int:
+        if not divisor:
+            raise NotAffineError(
+                node, f"'{node.op or node.name}' by what is no constant, or zero",
+                code="EATSS-F042", hint="the divisor must be a non-zero constant",
+            )  # fmt: skip
+        return divisor
+
+    def _rounded(self, node: Node, domain: isl.Set) -> Value:
+        """Read ``(int) floor((double) a / b)``, which macros of floord expand to."""
+        call = node.children[0]
+        if call.kind == "call" and call.name == "floor" and is_library_function(call.children[0]):
+            quotient = call.children[1]
+            sides = quotient.children if quotient.is_binary("/") else []
+            operands = [side.children[0] for side in sides if side.kind == "cast"]
+            if len(operands) == 2 and all(
+                one.type.is_integer and one.type.bits <= 32 for one in operands
+            ):
+                top, below = (self.value(one, domain) for one in operands)
+                return self._floor_divide(node, top, self.algebra.constant_of(below))
+        raise NotAffineError(node, "conversion of a floating-point value to an integer")
+
+    def _floor_divide(self, node: Node, value: Value, divisor: int | None) -> Value:
+        sign = 1 if self._divisor(node, divisor) > 0 else -1
+        return self.algebra.floor_divide(self.algebra.scale(value, sign), abs(divisor or 1))
 
     def _product(self, node: Node, domain: isl.Set) -> Value:
         left, right = (self._ring(factor, domain) for factor in node.children)
@@ -382,7 +305,7 @@ class AffineReader:
         if not target.is_integer:
             raise NotAffineError(node, f"conversion to {target.spelling}")
         if not source.is_integer:
-            return rounded(self, node, domain)
+            return self._rounded(node, domain)
         if target.bits <= 1:
             return self._truth(operand, domain)
         if not source.signed and target.bits > source.bits:
@@ -419,13 +342,17 @@ class AffineReader:
     def _call(self, node: Node, domain: isl.Set) -> Value:
         callee, *arguments = node.children
         if not is_library_function(callee):
-            message, hint = why_not_inlined(callee)
-            raise NotAffineError(node, message, code="EATSS-F038", hint=hint)
+            code, message, hint = call_refusal(callee)
+            raise NotAffineError(node, message, code=code, hint=hint)
         if len(arguments) == 2 and node.name in _MINIMA | _MAXIMA:
             left, right = (self.value(a, domain) for a in arguments)
             return extremum(is_max=node.name in _MAXIMA, left=left, right=right)
         if len(arguments) == 2 and node.name in ("floord", "ceild"):
-            return rounded_division(self, node, domain)
+            value, below = (self.value(a, domain) for a in arguments)
+            divisor = self._divisor(node, self.algebra.constant_of(below))
+            if node.name == "ceild":
+                value = self.algebra.add(value, divisor - (1 if divisor > 0 else -1))
+            return self._floor_divide(node, value, divisor)
         if len(arguments) == 1 and node.name in ("abs", "labs"):
             value = self.value(arguments[0], domain)
             return extremum(is_max=True, left=value, right=self.algebra.scale(value, -1))
@@ -444,7 +371,7 @@ class AffineReader:
             if node.kind == "cast" and node.type.bits <= 1:
                 return self._condition(node.children[0], domain)
             if not node.type.is_integer:
-                raise why_not(node)
+                raise floating(node)
             value = self.value(node, domain)
             return self.algebra.unequal(value, 0)
 
@@ -478,15 +405,10 @@ class AffineReader:
     def operands(self, node: Node, domain: isl.Set) -> tuple[Value, Value]:
         """Read both sides of a comparison."""
         left, right = node.children
-        if left.type.is_integer and right.type.is_integer:
-            return self.value(left, domain), self.value(right, domain)
-        sides = []
         for side in (left, right):
-            value, _, exact = fraction(self, side, domain)
-            if not exact:
-                raise NotAffineError(side, "comparison of floating-point values")
-            sides.append(value)
-        return sides[0], sides[1]
+            if not side.type.is_integer:
+                raise floating(side)
+        return self.value(left, domain), self.value(right, domain)
 
 
 # -- reading -----------------------------------------------------------------------------------

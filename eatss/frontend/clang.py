@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -18,12 +17,6 @@ from clang.cindex import conf
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.polyhedral.expression import ElementType
-
-# -- clang -------------------------------------------------------------------------------------
-# All that is asked of libclang: parse, operators, literals, declarations, diagnostics.
-#
-# Nothing outside this file, ``tree.py`` and ``shapes.py`` touches a libclang object.
-
 
 CursorKind: Any = cindex.CursorKind
 StorageClass: Any = cindex.StorageClass
@@ -52,7 +45,6 @@ _CONTINUE = 1
 _EVALUATED_FLOAT = 2
 
 
-_TRANSPARENT = (CursorKind.UNEXPOSED_EXPR, CursorKind.PAREN_EXPR)
 _UNDECLARED = {
     "getCursorBinaryOperatorKind": (cindex.Cursor, ctypes.c_int),
     "getCursorUnaryOperatorKind": (cindex.Cursor, ctypes.c_int),
@@ -97,83 +89,6 @@ def below(*cursors: Any) -> Iterator[Any]:
     while todo:
         yield (cursor := todo.pop())
         todo.extend(children(cursor))
-
-
-_Cursor: Any = cindex.Cursor
-
-
-class Member(_Cursor):  # type: ignore[misc]
-    """A member of a structure that a variable is or points to, as the declaration of a variable.
-
-    Its type is that of the field; all else is that of ``base``, the variable. ``path`` leads from
-    the variable to the member: ``->in.n``.
-    """
-
-    base: Any
-    path: str
-
-    @classmethod
-    def of(cls, field: Any, base: Any, path: str) -> Member:
-        """Return the member to which a path leads."""
-        member: Member = cls.from_buffer_copy(field)
-        member._tu, member.base, member.path = field._tu, base, path
-        return member
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Member):
-            return False
-        return self.path == other.path and bool(self.base == other.base)
-
-    def __hash__(self) -> int:
-        return self.hash
-
-    @property
-    def hash(self) -> int:
-        """What libclang's declarations have."""
-        return hash((self.base.hash, self.path))
-
-    @property
-    def spelling(self) -> str:
-        """How C names it: ``p->in.n``."""
-        return f"{self.base.spelling}{self.path}"
-
-    kind = property(attrgetter("base.kind"))
-    semantic_parent = property(attrgetter("base.semantic_parent"))
-    storage_class = property(attrgetter("base.storage_class"))
-    location = property(attrgetter("base.location"))
-
-
-def variable_of(declaration: Any) -> Any:
-    """Return the declaration of the variable that a member belongs to, or the declaration."""
-    return declaration.base if isinstance(declaration, Member) else declaration
-
-
-def member_of(reference: Any) -> Member | None:
-    """Return the member that a reference names.
-
-    ``None`` where that is no plain value, array or pointer within a structure that is a variable,
-    or that a variable points to.
-    """
-    path, cursor = "", reference
-    if reference.type.is_volatile_qualified():
-        return None
-    while cursor.kind is not CursorKind.DECL_REF_EXPR:
-        field = cursor.referenced if cursor.kind is CursorKind.MEMBER_REF_EXPR else None
-        if field is not None:
-            is_structure = field.type.get_canonical().kind is TypeKind.RECORD
-            in_union = field.semantic_parent.kind is CursorKind.UNION_DECL
-            if in_union or field.is_bitfield() or is_structure is (cursor is reference):
-                return None
-            path = f".{field.spelling}{path}"
-        elif cursor.kind not in _TRANSPARENT and operator(cursor) != "*":
-            return None
-        inner = children(cursor)
-        if len(inner) != 1:
-            return None
-        (cursor,) = inner
-    is_pointer = cursor.type.get_canonical().kind is TypeKind.POINTER
-    arrow = "->" + path[1:] if is_pointer else path
-    return Member.of(reference.referenced, cursor.referenced, arrow)
 
 
 def is_invalid(declaration: Any) -> bool:

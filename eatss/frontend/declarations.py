@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -131,11 +130,6 @@ class Variable:
     first_use: Node | None = None
 
     @property
-    def is_member(self) -> bool:
-        """Whether it is a member of a structure."""
-        return isinstance(self.declaration, clang.Member)
-
-    @property
     def is_scalar(self) -> bool:
         """Whether it has no dimensions."""
         return not self.shape.sizes
@@ -206,7 +200,7 @@ class SymbolTable:
             if variable.is_local and variable.role == "parameter":
                 variable.role = "data"
             if variable.role != "counter":
-                variable.unique_name = self.names.take(re.sub(r"\W+", "_", variable.name))
+                variable.unique_name = self.names.take(variable.name)
 
     def of(self, node: Node | None) -> Variable | None:
         """Return the variable a name stands for."""
@@ -245,8 +239,6 @@ class SymbolTable:
         known = self.variable_of(declaration)
         if known is not None:
             return known
-        structure = self.variable_of(clang.variable_of(declaration))
-        is_local = is_local or (structure is not None and structure.is_local)
         shape = shape_of(declaration)
         is_integer = shape.element.is_integer and not shape.sizes
         variable = Variable(

@@ -13,13 +13,14 @@ import islpy as isl
 from eatss.base.frozen import frozen
 from eatss.base.trees import Parts
 from eatss.frontend.affine import AffineReader, RawAccess, RegionReader
-from eatss.frontend.calls import is_library_function, why_not_inlined
 from eatss.frontend.declarations import SymbolTable, Variable
 from eatss.frontend.refusals import (
     REFUSED_EXPRESSIONS,
     UNSUPPORTED_EXPRESSION,
     NotAffineError,
     Reporter,
+    call_refusal,
+    is_library_function,
 )
 from eatss.frontend.source import RefusedError
 from eatss.frontend.tree import ELEMENTS, WRITES, Node, chain
@@ -120,7 +121,6 @@ def _spells(written: str, value: float, element: ElementType) -> bool:
     return known == value and not digits.strip().startswith(("n", "i", "-", "+"))
 
 
-_MAX_DEPTH = 120
 _PURE_FUNCTIONS = frozenset(
     {
         *MATH_FUNCTIONS,
@@ -169,14 +169,12 @@ class ExpressionReader(RegionReader):
 
     # -- values ---------------------------------------------------------------------
 
-    def read(self, node: Node, depth: int = 0) -> Expression:
+    def read(self, node: Node) -> Expression:
         """Read an expression; left-deep chains of operators cost no recursion.
 
         Raises:
             RefusedError: If something in it was refused; the finding is recorded.
         """
-        if depth > _MAX_DEPTH:
-            self._refuse_nesting(node)
         affine = self._as_affine(node)
         if affine is not None:
             return affine
@@ -188,19 +186,17 @@ class ExpressionReader(RegionReader):
             self._check_arithmetic(node)
             spine.append(node)
             node = node.children[0]
-        if sum(one.type.element is ElementType.HALF for one in spine) > _MAX_DEPTH:
-            self._refuse_nesting(spine[0])
-        result = self._try(node, depth) if spine else self._leaf(node, depth)
+        result = self._try(node) if spine else self._leaf(node)
         for parent in reversed(spine):
-            right = self._try(parent.children[1], depth)
+            right = self._try(parent.children[1])
             left, right = as_float(result, parent.children[0]), as_float(right, parent.children[1])
             result = rounded(Binary(operator=parent.op, left=left, right=right), parent)
         return result
 
-    def _try(self, node: Node, depth: int) -> Expression:
+    def _try(self, node: Node) -> Expression:
         """Read an operand; after a refusal go on with the others to find all that is wrong."""
         try:
-            return self.read(node, depth + 1)
+            return self.read(node)
         except RefusedError:
             self.failed = True
             return Literal(text="0", element_type=ElementType.INT32)
@@ -256,10 +252,9 @@ class ExpressionReader(RegionReader):
         test: Node,
         if_true: Callable[[], Expression],
         if_false: Callable[[], Expression],
-        depth: int = 0,
     ) -> Select:
         """Read a choice between what two functions read."""
-        condition = as_float(self._try(test, depth), test)
+        condition = as_float(self._try(test), test)
         with self._within(self.where(test, holds=True)):
             first = if_true()
         with self._within(self.where(test, holds=False)):
@@ -284,10 +279,7 @@ class ExpressionReader(RegionReader):
     def search(self, node: Node) -> None:
         """Look for findings in an expression whose value is not needed any more."""
         if node.type.is_arithmetic:
-            self._try(node, 0)
-
-    def _refuse_nesting(self, node: Node) -> NoReturn:
-        self._refuse("EATSS-F009", node, "expression is nested too deeply", "split the statement")
+            self._try(node)
 
     def _as_affine(self, node: Node) -> Expression | None:
         if not node.pure_index or node.kind == "int":
@@ -340,24 +332,22 @@ class ExpressionReader(RegionReader):
             )
         self._element(node)
 
-    def _leaf(self, node: Node, depth: int) -> Expression:  # noqa: PLR0911 - one for each form
+    def _leaf(self, node: Node) -> Expression:  # noqa: PLR0911 - one for each form
         kind = node.kind
         if kind in ("int", "float"):
             return self._literal(node)
         if kind == "name" or kind in ELEMENTS:
             return self._read_access(node)
         if kind == "unary":
-            operand = as_float(self.read(node.children[0], depth + 1), node.children[0])
+            operand = as_float(self.read(node.children[0]), node.children[0])
             return rounded(Unary(operator=node.op, operand=operand), node)
         if kind == "cast":
-            return self._cast(node, depth)
+            return self._cast(node)
         if kind == "conditional":
             test, if_true, if_false = node.children
-            return self.choose(
-                test, lambda: self._try(if_true, depth), lambda: self._try(if_false, depth), depth
-            )
+            return self.choose(test, lambda: self._try(if_true), lambda: self._try(if_false))
         if kind == "call":
-            return self._call(node, depth)
+            return self._call(node)
         return self._refuse_kind(node)
 
     def _literal(self, node: Node) -> Expression:
@@ -369,7 +359,7 @@ class ExpressionReader(RegionReader):
             return Cast(element_type=element, operand=Literal(text=text, element_type=single))
         return Literal(text=literal_text(node, element, written), element_type=element)
 
-    def _cast(self, node: Node, depth: int) -> Expression:
+    def _cast(self, node: Node) -> Expression:
         if not node.type.is_arithmetic:
             self._refuse(
                 "EATSS-F024",
@@ -378,15 +368,16 @@ class ExpressionReader(RegionReader):
                 "convert arithmetic values only",
             )
         element = self._element(node)
-        return Cast(element_type=element, operand=self.read(node.children[0], depth + 1))
+        return Cast(element_type=element, operand=self.read(node.children[0]))
 
-    def _call(self, node: Node, depth: int) -> Expression:
+    def _call(self, node: Node) -> Expression:
         callee, *arguments = node.children
         known = callee.kind == "name" and is_library_function(callee)
         if node.name not in _PURE_FUNCTIONS or not known:
-            self._refuse("EATSS-F038", node, *why_not_inlined(callee))
+            code, message, hint = call_refusal(callee)
+            self._refuse(code, node, message, hint)
         self._element(node)
-        values = tuple(as_float(self._try(a, depth), a) for a in arguments)
+        values = tuple(as_float(self._try(a), a) for a in arguments)
         return rounded(Call(function=node.name, arguments=values), node)
 
     def _refuse_kind(self, node: Node) -> NoReturn:

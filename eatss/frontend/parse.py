@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from ctypes import ArgumentError
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import islpy as isl
 from clang.cindex import TranslationUnitLoadError
@@ -18,7 +18,6 @@ from eatss.base.frozen import frozen
 from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader, RawAccess, RawStatement
 from eatss.frontend.arrays import Assembler, Delinearised, delinearise
-from eatss.frontend.calls import inlined
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.declarations import SymbolTable, Variable, killed_after
 from eatss.frontend.options import FrontendOptions, FrontendResult
@@ -44,8 +43,7 @@ from eatss.frontend.signature import (
 from eatss.frontend.source import (
     Findings,
     SourceText,
-    check_bytes,
-    needs_large_stack,
+    check_text,
     path_for_clang,
     read_bytes,
 )
@@ -257,8 +255,7 @@ def keep_live(symbols: SymbolTable, following: tuple[Any, ...]) -> None:
     """Take a variable of the region for live after it where its block goes on to use it."""
     named = named_in(following)
     for variable in symbols.variables:
-        around = (variable.declaration, clang.variable_of(variable.declaration))
-        if variable.is_local and any(one == other for one in around for other in named):
+        if variable.is_local and any(variable.declaration == other for other in named):
             variable.is_local = False
 
 
@@ -278,40 +275,6 @@ def _first_use(tree: Node, variable: Variable) -> Node | None:
 
 # -- parse -------------------------------------------------------------------------------------
 # The driver: bytes to regions to ``Scop``s, all findings gathered on the way.
-
-
-_Result = TypeVar("_Result")
-_STACK_BYTES = 512 * 1024 * 1024
-
-
-def on_large_stack(function: Callable[[], _Result]) -> _Result:
-    """Return what ``function`` returns, or raise what it raises.
-
-    libclang parses on a thread of its own with a small stack unless ``LIBCLANG_NOTHREADS`` is
-    set, and offers no other way to ask for more; so the variable is set for the rest of the
-    process. It changes where libclang runs, not what it does. The memory of the stack is only
-    reserved; what is not used is never touched.
-    """
-    os.environ["LIBCLANG_NOTHREADS"] = "1"
-    results: list[_Result] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(function())
-        except BaseException as error:
-            errors.append(error)
-
-    before = threading.stack_size(_STACK_BYTES)
-    try:
-        thread = threading.Thread(target=run, name="eatss-frontend")
-        thread.start()
-    finally:
-        threading.stack_size(before)
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
 
 
 _DEFAULT = FrontendOptions()
@@ -381,15 +344,10 @@ def parse_bytes(
     run = _Run(options=options, symbols=symbols, context=context or isl.Context())
     source = SourceText.of(file, data)
     findings = Findings(source)
-    check_bytes(source, findings)
-    findings.raise_errors()
-    deep = needs_large_stack(source, findings)
-    findings.raise_errors()
+    check_text(source, findings)
     try:
-        if deep:
-            return on_large_stack(lambda: _read(source, run, findings))
         return _read(source, run, findings)
-    except RecursionError:
+    except (RecursionError, ArgumentError):  # the latter where it ends within libclang
         raise input_error(
             "EATSS-F009", f"'{file}' is nested too deeply", hint="split the expressions"
         ) from None
@@ -471,7 +429,7 @@ def _read_region(
 ) -> Scop | None:
     """Read one region; ``None`` if it was refused."""
     options = run.options
-    nodes = inlined([read_tree(cursor) for cursor in placed.statements], placed.function)
+    nodes = [read_tree(cursor) for cursor in placed.statements]
     symbols = SymbolTable()
     symbols.scan(nodes)
     algebra = ValueAlgebra(run.context, dict(options.parameter_values))

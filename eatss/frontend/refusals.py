@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, NoReturn, TypeAlias, cast
+from typing import Literal, NoReturn, TypeAlias
 
 from eatss.base.diagnostics import SourceSpan
+from eatss.frontend.clang import CursorKind
 from eatss.frontend.source import Findings, RefusedError, SourceText
-from eatss.frontend.tree import ELEMENTS, Kind, Node
+from eatss.frontend.tree import ELEMENTS, JUMPS, Kind, Node
 
 # -- refusals ----------------------------------------------------------------------------------
 # Why something is refused: constructs by their kind, and expressions that are not affine.
@@ -15,14 +16,9 @@ from eatss.frontend.tree import ELEMENTS, Kind, Node
 
 Refusal: TypeAlias = tuple[str, str, str]
 
-_AROUND = "put #pragma scop before the loop"
 _CORRECT = "correct the errors clang reports"
 _ADDRESS = ("EATSS-F024", "address taken", "use the array itself")
-_MEMBER = (
-    "EATSS-F024",
-    "member that is no number, array or pointer of a structure that a variable is or points to",
-    "copy it to a variable before the region, or use an array of its own",
-)
+_MEMBER = ("EATSS-F024", "member of a structure", "copy it to a variable before the region")
 _BROKEN = ("EATSS-F007", "expression clang could not make sense of", _CORRECT)
 COMMA = ("EATSS-F038", "comma operator", "write each part as its own statement")
 _EFFECT = (
@@ -31,16 +27,33 @@ _EFFECT = (
     "make it a statement of its own",
 )
 
+
+def is_library_function(callee: Node) -> bool:
+    """Return whether a name stands for a function whose body is not in the file.
+
+    Only then does the name say what the function does; a pointer of that name, or a
+    function that the file defines, may do anything.
+    """
+    declaration = callee.declaration
+    return (
+        declaration is not None
+        and declaration.kind is CursorKind.FUNCTION_DECL
+        and declaration.get_definition() is None
+    )
+
+
+def call_refusal(callee: Node) -> Refusal:
+    """Return why a call is no value."""
+    return (
+        "EATSS-F038",
+        f"call of '{callee.name or 'a function'}' may have side effects",
+        "call only mathematical functions such as sqrt, exp or fmax, and write functions of the "
+        "file as macros",
+    )
+
+
 REFUSED_STATEMENTS: dict[Kind, Refusal] = {
-    **{
-        kind: ("EATSS-F019", kind, "use for (i = start; i < end; i++) and if")
-        for kind in cast("tuple[Kind, ...]", ("goto", "label", "while", "do"))
-    },
-    "break": ("EATSS-F019", "break of no loop of the region", _AROUND),
-    "continue": ("EATSS-F019", "continue of no loop of the region", _AROUND),
-    "return": ("EATSS-F019", "return inside the region", "return after #pragma endscop"),
-    "switch": ("EATSS-F019", "switch", "use if with affine conditions"),
-    "call": ("EATSS-F038", "call", "move the call out of the region"),
+    **{kind: ("EATSS-F019", kind, "use for (i = start; i < end; i++) and if") for kind in JUMPS},
     "broken": ("EATSS-F007", "statement clang could not make sense of", _CORRECT),
 }
 IDLE_STATEMENT = ("EATSS-F038", "statement without effect", "remove it")
@@ -61,7 +74,6 @@ REFUSED_EXPRESSIONS: dict[Kind, Refusal] = {
     "binary": COMMA,
     "broken": _BROKEN,
     "string": ("EATSS-F040", "string", "use numbers"),
-    "call": ("EATSS-F038", "call of a function", "use an array"),
     "conditional": (
         "EATSS-F024",
         "choice between arrays",
@@ -137,6 +149,16 @@ def not_affine(node: Node) -> NotAffineError:
     return NotAffineError(node, message)
 
 
+def floating(node: Node) -> NotAffineError:
+    """Return why a floating-point expression is not affine: data, or only its form."""
+    for inner in node.preorder():
+        if inner.kind in ELEMENTS:
+            return not_affine(inner)
+        if inner.kind == "name" and inner.type.kind == "floating":
+            return NotAffineError(inner, f"'{inner.name}' is data", "data")
+    return NotAffineError(node, "floating-point expression")
+
+
 # -- report ------------------------------------------------------------------------------------
 # Words findings about nodes of the tree.
 
@@ -183,7 +205,7 @@ class Reporter:
         is that of whatever last part reaches furthest.
         """
         start, end = self._own_offsets(node)
-        while node.children and not node.is_inlined:
+        while node.children:
             node = node.children[-1]
             end = max(end, self._own_offsets(node)[1])
         return start, end

@@ -50,7 +50,7 @@ def origin_of(variable: Variable) -> Origin:
     """Return where the object of a variable lives."""
     declaration = variable.declaration
     if declaration.kind is CursorKind.PARM_DECL:
-        return "member" if variable.is_member else "parameter"
+        return "parameter"
     if not clang.outlives_function(declaration):
         return "local"
     return "static" if declaration.storage_class is StorageClass.STATIC else "global"
@@ -259,8 +259,6 @@ def _may_name_any(declaration: Any, surroundings: Surroundings) -> bool:
     """
     if type_of(declaration.type).kind != "pointer" or declaration.type.is_restrict_qualified():
         return False
-    if isinstance(declaration, clang.Member):  # may come with a whole structure
-        return bool(declaration.kind is CursorKind.VAR_DECL)
     values = [value for target, value, _ in surroundings.assigned if target == declaration]
     tree = read_tree(declaration)
     values += tree.children[:1] if tree.kind == "variable" else []

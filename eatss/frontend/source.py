@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
+from itertools import accumulate
 from math import inf
 from pathlib import Path
 from typing import Protocol
@@ -170,30 +171,9 @@ def path_for_clang(file: str) -> str:
     return os.path.join(os.curdir, file) if file.startswith("-") else file  # noqa: PTH118
 
 
-def check_bytes(source: SourceText, findings: Findings) -> None:
-    """Find what is wrong with a text before it is parsed."""
-    data, nul = source.data, source.data.find(b"\0")
-    if len(data) > MAX_BYTES or not data.strip():
-        state = "is too large" if data.strip() else "is empty"
-        hint = f"name a C source file of at most {MAX_BYTES >> 20} MiB"
-        findings.add("EATSS-F001", f"'{source.file}' {state}", hint=hint)
-    elif nul >= 0:
-        span = source.span(nul, nul + 1)
-        findings.add("EATSS-F001", "NUL byte in the source", span=span, hint="save it as UTF-8")
-
-
-# -- lexical checks ----------------------------------------------------------------------------
-# Looks through a text before libclang does: bad bytes in code, and nesting it could not bear.
-#
-# libclang recurses over expressions and statements and ends the process when its stack does. So
-# the depth a statement can reach is estimated from its text. Ordinary texts are parsed as they are,
-# deep ones on a large stack, absurd ones not at all.
-
-
-MAX_BRACKETS = 250
-MAX_OPERATORS = 100_000
-_ORDINARY_OPERATORS = 1_500
-_ORDINARY_BRANCHES = 500
+_MAX_BRACKETS = 250
+_MAX_OPERATORS = 2_000
+_MAX_BRANCHES = 1_000
 
 _TEXTUAL = re.compile(
     rb"//(?:\\\r?\n|[^\n])*"
@@ -206,32 +186,34 @@ _BRACKET = re.compile(rb"[(\[{}\])]")
 _OPERATOR = re.compile(rb"[-+!~*&/%|^<>=?:(\[]")
 
 
-def needs_large_stack(source: SourceText, findings: Findings) -> bool:
-    """Look through a text; return whether libclang needs a large stack for it.
+def check_text(source: SourceText, findings: Findings) -> None:
+    """Find what is wrong with a text before it is parsed: its bytes, and what is nested deeply.
 
-    Records findings for bytes that are not UTF-8 outside comments and strings, and for nesting
-    beyond all bounds.
+    libclang recurses over expressions and statements and ends the process when its stack does.
     """
-    code = _TEXTUAL.sub(lambda match: b" " * len(match[0]), source.data)
+    data, nul = source.data, source.data.find(b"\0")
+    code = _TEXTUAL.sub(lambda match: b" " * len(match[0]), data)
     try:
         code.decode("utf-8")
     except UnicodeDecodeError as error:
         at, hint = error.start, "save the file as UTF-8"
         message = f"byte 0x{code[at]:02x} is not UTF-8"
         findings.add("EATSS-F001", message, span=source.span(at, at + 1), hint=hint)
-    depth = 0
-    for match in _BRACKET.finditer(code):
-        depth += 1 if match[0] in b"([{" else -1
-        if depth > MAX_BRACKETS:
-            findings.add(
-                "EATSS-F009",
-                f"brackets are nested more than {MAX_BRACKETS} deep",
-                span=source.span(*match.span()),
-                hint="split the expression or the block",
-            )
-            return False
-    operators = max(len(_OPERATOR.findall(one)) for one in re.split(rb"[;{},]", code))
-    if operators > MAX_OPERATORS:
-        message = f"a statement has more than {MAX_OPERATORS} operators"
-        findings.add("EATSS-F009", message, hint="split the statement")
-    return operators > _ORDINARY_OPERATORS or code.count(b"else") > _ORDINARY_BRANCHES
+    if len(data) > MAX_BYTES or not data.strip():
+        state = "is too large" if data.strip() else "is empty"
+        hint = f"name a C source file of at most {MAX_BYTES >> 20} MiB"
+        findings.add("EATSS-F001", f"'{source.file}' {state}", hint=hint)
+    elif nul >= 0:
+        span = source.span(nul, nul + 1)
+        findings.add("EATSS-F001", "NUL byte in the source", span=span, hint="save it as UTF-8")
+    depth = accumulate(1 if one in b"([{" else -1 for one in _BRACKET.findall(code))
+    operators = (len(_OPERATOR.findall(one)) for one in re.split(rb"[;{},]", code))
+    for much, most, what in (
+        (max(depth, default=0), _MAX_BRACKETS, "levels of brackets"),
+        (max(operators), _MAX_OPERATORS, "operators in one statement"),
+        (code.count(b"else"), _MAX_BRANCHES, "branches"),
+    ):
+        if much > most:
+            message = f"'{source.file}' has more than {most} {what}"
+            findings.add("EATSS-F009", message, hint="split the statement")
+    findings.raise_errors()

@@ -12,8 +12,6 @@ import islpy as isl
 from eatss.base.frozen import frozen
 from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader, LoopLevel, RawAccess, RawStatement, RegionReader
-from eatss.frontend.calls import why_not_inlined
-from eatss.frontend.clang import CursorKind
 from eatss.frontend.declarations import (
     PpcgCount,
     SymbolTable,
@@ -33,13 +31,14 @@ from eatss.frontend.expressions import (
     mark_index_expressions,
     update_of,
 )
-from eatss.frontend.loops import Exits, Header, LoopReader
+from eatss.frontend.loops import Header, LoopReader
 from eatss.frontend.refusals import (
     COMMA,
     IDLE_STATEMENT,
     REFUSED_STATEMENTS,
     NotAffineError,
     Reporter,
+    call_refusal,
 )
 from eatss.frontend.scalars import ScalarValues
 from eatss.frontend.source import RefusedError
@@ -47,8 +46,6 @@ from eatss.frontend.tree import BODIES, WRITES, Kind, Node, chain
 from eatss.frontend.values import Value
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.scop import AccessKind
-
-_MAX_DEPTH = 150
 
 
 @frozen
@@ -58,7 +55,6 @@ class Frame:
     loops: tuple[LoopLevel, ...]
     positions: tuple[int, ...]
     domain: isl.Set
-    depth: int = 0
     guards: tuple[Guard, ...] = ()
     places: Iterator[int] = field(default_factory=count)
 
@@ -81,33 +77,19 @@ class StatementReader(RegionReader):
         self.ppcg = PpcgCount()
         self.statements: list[RawStatement] = []
         self._ppcg_name = ""
-        self._too_deep = False
-        self._exits: list[Exits | None] = []
         self._readers: dict[Kind, Callable[[Node, Frame], None]] = {
             "if": self._if,
             "declarations": self._declarations,
             "for": self._for,
-            "break": self._leave,
-            "continue": self._leave,
         }
 
     def read_all(self, nodes: list[Node], frame: Frame) -> None:
         """Read statements that follow one another."""
         for node in nodes:
-            exits = self._exits[-1] if self._exits else None
-            if exits is not None and exits.left is not None:
-                frame = frame.within(frame.domain.subtract(exits.left))
             self._statement(node, frame)
 
     def _statement(self, node: Node, frame: Frame) -> None:
-        frame = replace(frame, depth=frame.depth + 1)
-        if frame.depth > _MAX_DEPTH:
-            if not self._too_deep:
-                self._error(
-                    "EATSS-F009", node, "statements are nested too deeply", "use fewer levels"
-                )
-            self._too_deep = True
-        elif node.kind == "compound":
+        if node.kind == "compound":
             with self.ppcg.block():
                 self.read_all(node.children, frame)
         elif node.kind != "empty":
@@ -155,47 +137,12 @@ class StatementReader(RegionReader):
             try:
                 domain = self._loops.iterations(header, name, frame.domain)
             except RefusedError:
-                with self._doubt(), self._left(None):
+                with self._doubt():
                     self.read_all([header.body], inner)
                 self.scalars.forget(node)
                 return
-            exits = Exits(counter=name, sign=header.sign, guards=len(frame.guards))
-            first = len(self.statements)
-            with self._left(exits):
-                self.read_all([header.body], replace(inner, domain=domain))
-            self.statements[first:] = [
-                replace(raw, domain=exits.before(raw.domain, self._algebra))
-                for raw in self.statements[first:]
-            ]
+            self.read_all([header.body], replace(inner, domain=domain))
         self.scalars.forget(header.body)
-
-    @contextmanager
-    def _left(self, exits: Exits | None) -> Iterator[None]:
-        """Read the body of a loop, which ``break`` and ``continue`` leave; ``None``: of no loop."""
-        self._exits.append(exits)
-        try:
-            yield
-        finally:
-            self._exits.pop()
-
-    def _leave(self, node: Node, frame: Frame) -> None:
-        next(frame.places)
-        if not self._exits:
-            self._refuse_statement(node)
-            return
-        exits = self._exits[-1]
-        if exits is None:
-            return  # of a loop that was refused
-        if len(frame.guards) > exits.guards:
-            test = frame.guards[-1].test
-            self._error(
-                "EATSS-F012",
-                test,
-                f"condition {self._quoted(test)} of a {node.kind} depends on data",
-                "leave rounds of a loop under conditions of counters and parameters only",
-            )
-            return
-        exits.add(frame.domain, breaks=node.kind == "break")
 
     @contextmanager
     def _counter(self, variable: Variable, name: str) -> Iterator[None]:
@@ -221,7 +168,7 @@ class StatementReader(RegionReader):
             statements = node.children[-1:]
         name = counter_of(node) if node.kind == "for" else None
         variable = self._of(name)
-        with self._doubt(), self._left(None):
+        with self._doubt():
             if variable is None or variable in self._affine.active:
                 self.read_all(statements, frame)
                 return
@@ -464,12 +411,6 @@ class StatementReader(RegionReader):
                 "pointer arithmetic" if operator else "a pointer is set inside the region",
                 "set pointers before #pragma scop and use subscripts",
             )
-        owner = self._of(base_name(place))
-        if owner is not None and owner.is_member and _is_copied(owner):
-            self._refuse(
-                "EATSS-F024", place, f"member {self._quoted(place)} is written",
-                "write to a variable, and copy it to the member after the region",
-            )  # fmt: skip
         return reader.add_access(place, AccessKind.WRITE)
 
     def _refuse_statement(self, node: Node) -> None:
@@ -483,13 +424,5 @@ class StatementReader(RegionReader):
         if node.kind == "broken" and node.name:
             code, message = "EATSS-F007", f"the declaration of '{node.name}' is not understood"
         if node.kind == "call":
-            message, hint = why_not_inlined(node.children[0])
+            code, message, hint = call_refusal(node.children[0])
         self._error(code, node, message, hint)
-
-
-def _is_copied(member: Variable) -> bool:
-    """Return whether generated code has a copy of a member, or C has one of its structure."""
-    by_value = member.declaration.path.startswith(".")
-    is_argument = member.declaration.kind is CursorKind.PARM_DECL
-    inside = by_value and is_argument and not member.shape.is_pointer
-    return not member.is_local and (member.is_scalar or inside)

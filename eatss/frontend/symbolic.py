@@ -18,13 +18,12 @@ from eatss.base.frozen import frozen
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.declarations import ISL_WORDS
 from eatss.frontend.options import DtypeName, FrontendOptions, FrontendResult
-from eatss.frontend.parse import on_large_stack, parse_bytes
+from eatss.frontend.parse import parse_bytes
 from eatss.frontend.regions import MacroNames, macro_names
 from eatss.frontend.source import (
     Findings,
     SourceText,
-    check_bytes,
-    needs_large_stack,
+    check_text,
     path_for_clang,
     read_bytes,
 )
@@ -286,10 +285,6 @@ def _macro_names(program: _Program) -> MacroNames:
 
 
 def _unit_files(program: _Program) -> tuple[str, ...]:
-    source = SourceText.of(program.file, program.data)
-    findings = Findings(source)
-    check_bytes(source, findings)
-    findings.raise_errors()
     unit = _unit(program, program.data)
     return (program.file,) if unit is None else unit.user_files
 
@@ -297,18 +292,12 @@ def _unit_files(program: _Program) -> tuple[str, ...]:
 def _unit(program: _Program, data: bytes) -> Unit | None:
     """Parse a text as the program's; ``None`` if clang gives up."""
     source = SourceText.of(program.file, program.data)
-    findings = Findings(source)
-    deep = needs_large_stack(source, findings)
-    findings.raise_errors()
-
-    def parsed() -> Unit:
-        options = program.options
+    check_text(source, Findings(source))
+    options = program.options
+    try:
         return parse_unit(
             program.file, data, include_dirs=options.include_dirs, defines=options.defines
         )
-
-    try:
-        return on_large_stack(parsed) if deep else parsed()
     except TranslationUnitLoadError:
         return None
 

@@ -85,6 +85,10 @@ _CONSTANTS = frozenset(
 
 ELEMENTS: frozenset[Kind] = frozenset({"subscript", "dereference"})
 WRITES: frozenset[Kind] = frozenset({"assign", "step"})
+JUMPS: tuple[Kind, ...] = (
+    "goto", "label", "while", "do", "break", "continue", "return", "switch",
+)  # fmt: skip
+"""Control that is never read."""
 BODIES: frozenset[Kind] = frozenset({*_STATEMENTS.values(), *WRITES, "call"})
 """What a statement that holds other statements may have as its body."""
 
@@ -103,7 +107,6 @@ class Node:
     declaration: Any = None
     implicit: bool = False
     pure_index: bool = False
-    is_inlined: bool = False  # of the body of a function; it stands where that is called
 
     @property
     def offsets(self) -> tuple[int, int]:
@@ -208,8 +211,10 @@ def _read(cursor: Any) -> tuple[Node | None, list[Any]]:
 
 def _filled(node: Node, cursor: Any, children: list[Any]) -> list[Any]:
     """Set what a node of its kind has; return the cursors of its children."""
-    if node.kind in ("name", "member"):
-        _fill_name(node, cursor)
+    if node.kind == "name":
+        node.name, node.declaration = cursor.spelling, cursor.referenced
+        if node.declaration is not None and node.declaration.kind is CursorKind.ENUM_CONSTANT_DECL:
+            node.kind, node.value = "int", int(node.declaration.enum_value)
         return []
     if node.kind == "call":
         node.name = cursor.spelling
@@ -219,26 +224,6 @@ def _filled(node: Node, cursor: Any, children: list[Any]) -> list[Any]:
         last = [one for one in children[-1:] if one.kind.is_expression()]
         return [one for one in last if one.extent.end.offset == end]
     return children[-1:] if node.kind == "cast" else children  # a TYPE_REF may come first
-
-
-def _fill_name(node: Node, cursor: Any) -> None:
-    """Set what a name stands for; a number is one of a constant, or of a member of a constant.
-
-    A member that is a variable of its own becomes a name.
-    """
-    node.name, node.declaration = cursor.spelling, cursor.referenced
-    if node.declaration is not None and node.declaration.kind is CursorKind.ENUM_CONSTANT_DECL:
-        node.kind, node.value = "int", int(node.declaration.enum_value)
-    if node.kind != "member":
-        return
-    is_constant = cursor.type.is_const_qualified() and not cursor.type.is_volatile_qualified()
-    if is_constant and node.type.is_arithmetic:
-        node.value = clang.evaluate(cursor)
-    member = clang.member_of(cursor)
-    if node.value is not None:
-        node.kind = "int" if node.type.is_integer else "float"
-    elif member is not None:
-        node.kind, node.name, node.declaration = "name", member.spelling, member
 
 
 def _read_unexposed(cursor: Any, children: list[Any]) -> tuple[Node | None, list[Any]]:

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 # Arrays and their element types.
 
 
-Origin: TypeAlias = typing.Literal["parameter", "member", "global", "static", "local"]
-"""Where an array or scalar lives: a parameter of the function, a structure that one is or points
-to, a global that other files can reach, a ``static`` one that they cannot, or the function's own
-storage."""
+Origin: TypeAlias = typing.Literal["parameter", "global", "static", "local"]
+"""Where an array or scalar lives: a parameter of the function, a global that other files can reach,
+a ``static`` one that they cannot, or the function's own storage."""
 
 
 class ElementType(Enum):

@@ -163,10 +163,6 @@ def _doubts(scop: Scop) -> list[str]:
         doubts.append(f"PPCG keeps the last value of {names}, which the function names again later")
     if scop.ppcg_wholes:
         doubts.append(f"PPCG takes {scop.ppcg_wholes[0]} with all below it for one statement")
-    members = [one.source_name for one in scop.arrays if one.origin == "member"]
-    members += [d.source_name for d in scop.parameter_declarations if d.origin == "member"]
-    if members:
-        doubts.append(f"PPCG reads '{members[0]}' as data, with all of its structure")
     return doubts
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import islpy as isl
 
 
-ParameterOrigin: TypeAlias = Literal["parameter", "member", "global", "static", "local", "macro"]
+ParameterOrigin: TypeAlias = Literal["parameter", "global", "static", "local", "macro"]
 """As :data:`~eatss.polyhedral.expression.Origin`; ``macro`` is a size that ``-D`` may set."""
 
 

@@ -47,7 +47,7 @@ class Parameter:
 
 
 Role: TypeAlias = Literal["array", "scalar", "cell", "parameter"]
-Place: TypeAlias = Literal["parameter", "member", "global", "local"]
+Place: TypeAlias = Literal["parameter", "global", "local"]
 """What an argument is in the original C."""
 
 
@@ -61,9 +61,8 @@ class Argument:
     ``parameter`` is an integer by value. ``element_type`` is the C spelling. ``source`` says
     what it is in the original C: a parameter of the function (``position`` counts them from 0),
     a global variable or a local one called ``source_name``. A parameter by value that the region
-    writes is a local variable with a position: callers of the function see nothing of it. A
-    ``member`` is one of the structure that the parameter at ``position`` is, or points to;
-    ``structure`` is the type of that parameter.
+    writes is a local variable with a position: callers of the function see nothing of it.
+    ``structure`` is the type of a parameter that is one, of which the region uses nothing.
     """
 
     name: str

@@ -206,11 +206,7 @@ def _call_text(
     text = 'extern "C" ' if language == "c++" else ""
     text += f"int eatss_call_{number}(void **eatss_p)\n{{\n"
     text += "".join(_structure_text(position, type_) for position, type_ in structures.items())
-    globals_ = [
-        (k, replace(a, source_name=_own_name(a)))
-        for k, a in enumerate(entry.arguments)
-        if a.source in ("global", "member")
-    ]
+    globals_ = [(k, a) for k, a in enumerate(entry.arguments) if a.source == "global"]
     if _is_part(entry):
         text += _kept(entry, sizes)
         text += "".join(_copied("PUT", k, argument) for k, argument in globals_)
@@ -330,14 +326,6 @@ def _structure_text(position: int, type_: str) -> str:
     plain = re.sub(r"\b(const|volatile|restrict)\b|\*", "", type_).strip()
     name = f"eatss_structure_{position}"
     return f"    static {plain} {name};\n    __builtin_memset((void *)&{name}, 0, sizeof {name});\n"
-
-
-def _own_name(argument: Argument) -> str:
-    """Return how the caller of a function names a global variable, or a member it passes."""
-    if argument.source != "member":
-        return argument.source_name
-    path = re.sub(r"^\w+(->|\.)", ".", argument.source_name)
-    return f"eatss_structure_{argument.position}{path}"
 
 
 def _copied(what: str, k: int, argument: Argument) -> str:

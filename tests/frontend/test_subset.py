@@ -495,7 +495,6 @@ def _in_time() -> Iterator[None]:
 
 REFUSED = {
     "5000 parentheses": wrapped("A[0] = " + "(" * 5000 + "1" + ")" * 5000 + ";"),
-    "200 levels in a subscript": wrapped("A[" + "n + (" * 200 + "1" + ")" * 200 + "] = 0;"),
     "5000 minus signs": wrapped("A[0] = " + "- " * 5000 + "s;"),
     "1000 choices": wrapped("A[0] = " + "s > 1 ? 1.0 : " * 1000 + "s;"),
     "1000 else ifs": wrapped(
@@ -523,8 +522,8 @@ def test_too_many_cases_are_a_finding() -> None:
 
 
 def test_a_long_condition() -> None:
-    condition = " && ".join(f"n > {k}" for k in range(1000))
+    condition = " && ".join(f"n > {k}" for k in range(500))
     domain = parse_source(wrapped(f"if ({condition}) A[0] = 1;")).scops[0].statements[0].domain
     assert domain.is_equal(
-        type(domain).read_from_str(domain.get_ctx(), "[n] -> { S0[] : n > 999 }")
+        type(domain).read_from_str(domain.get_ctx(), "[n] -> { S0[] : n > 499 }")
     )

@@ -105,35 +105,6 @@ def test_a_parameter_by_value_that_a_region_writes_is_compared(tmp_path: Path) -
     assert [one.position for one in arguments] == [0, 1, 2, 3, 4, 5]
 
 
-STRUCTURES = """
-struct inner { short from; float scale[2]; };
-typedef struct { int n, m; double beta; struct inner in; double (*rows)[16]; float *sums; } all;
-void turn(all by_value, const struct inner *unused, const all *all, double x[], struct inner no)
-{
-#pragma scop
-  for (int i = all->in.from; i < all->n; i++) {
-    all->sums[i] *= (*all).in.scale[1];
-    for (int j = 0; j < all->m && j < 16; j++) {
-      all->rows[i][j] += by_value.beta * x[j];
-      all->sums[i] += all->rows[i][j];
-    }
-  }
-#pragma endscop
-}
-"""
-
-
-def test_members_of_structures_are_compared(tmp_path: Path) -> None:
-    text = STRUCTURES
-    if True:
-        text = text.replace("#pragma scop", "static int calls;\n  calls++;\n#pragma scop")
-    folder = generated(text, tmp_path)
-    (folder / "turn.c").write_text(text.replace("", ""))
-    sizes = [{"all_n": 20, "all_m": m, "all_in_from": m // 5} for m in (7, 30)]
-    found = verify(folder, device="cpu", sizes=sizes, timeout_s=30)
-    assert found.status == ("wrong result" if "" else "ok"), found.message
-
-
 def test_a_function_that_may_end_before_its_region_is_not_compared(tmp_path: Path) -> None:
     text = PART.replace("#pragma scop", "if (n > 9) return;\n#pragma scop")
     with pytest.raises(InputError, match="'kernel' ends before its region at") as caught:

@@ -306,14 +306,3 @@ def test_a_word_is_no_yes() -> None:
     with pytest.raises(eatss.InputError) as caught:
         eatss.jit("nowhere.c", exact_sizes="no")  # type: ignore[arg-type]
     assert caught.value.code == "EATSS-C004"
-
-
-def test_members_of_structures_are_called_as_launchers_call_them() -> None:
-    member = {"source": "member", "position": 0, "structure": "struct s *"}
-    taken = signature(
-        argument("p_n", role="parameter", element_type="int", source_name="p->n", **member),
-        argument("p_x", role="scalar", source_name="p->x", **member),
-        argument("a", Name("p_n"), position=1),
-        defaults={"p_n": None},
-    )
-    assert [one.name for one in taken.arguments] == ["p_n", "p_x", "a"]
