@@ -19,7 +19,7 @@ _LAUNCH = """\
 
 HALVES = """\
 
-// A number with 11 significant bits. It is stored and converted; floats are what is computed with.
+// A number with 11 significant bits. Each sum, difference and product is rounded.
 struct eatss_half {
     unsigned short bits;
 
@@ -60,6 +60,23 @@ struct eatss_half {
     {
         return (float)*this == (float)other;
     }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 530
+#define EATSS_HALF_OPERATOR(sign, instruction) \\
+    __device__ __forceinline__ friend eatss_half operator sign(eatss_half a, eatss_half b) \\
+    { \\
+        asm(instruction ".rn.f16 %0, %0, %1;" : "+h"(a.bits) : "h"(b.bits)); \\
+        return a; \\
+    }
+#else
+#define EATSS_HALF_OPERATOR(sign, instruction) \\
+    __host__ __device__ friend eatss_half operator sign(eatss_half a, eatss_half b) \\
+    { \\
+        return eatss_half((float)a sign (float)b); \\
+    }
+#endif
+    EATSS_HALF_OPERATOR(+, "add")
+    EATSS_HALF_OPERATOR(-, "sub")
+    EATSS_HALF_OPERATOR(*, "mul")
 #ifndef __CUDA_ARCH__
     static inline unsigned short on_host(double value)
     {
@@ -86,7 +103,7 @@ struct eatss_half {
 
 CPU_HALVES = """\
 
-// A number with 11 significant bits. It is stored and converted; floats are what is computed with.
+// A number with 11 significant bits. Each sum, difference and product is rounded.
 struct eatss_half {
     unsigned short bits;
 
@@ -109,6 +126,18 @@ struct eatss_half {
         return (Number)half;
     }
     bool operator==(eatss_half other) const { return (float)*this == (float)other; }
+    friend eatss_half operator+(eatss_half a, eatss_half b)
+    {
+        return eatss_half((float)a + (float)b);
+    }
+    friend eatss_half operator-(eatss_half a, eatss_half b)
+    {
+        return eatss_half((float)a - (float)b);
+    }
+    friend eatss_half operator*(eatss_half a, eatss_half b)
+    {
+        return eatss_half((float)a * (float)b);
+    }
 };
 """
 

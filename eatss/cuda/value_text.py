@@ -181,7 +181,22 @@ class ValuePrinter:
             if text is not None:
                 literal = _literal(text, own)
                 return _conversion(kind, literal) if of_half else literal
+        if kind is ElementType.HALF and isinstance(operand, Binary):
+            halves = [self._half(part) for part in (operand.left, operand.right)]
+            if operand.operator in _COMPOUND and halves[0] and halves[1]:
+                joined = _joined(operand.operator, halves[0], halves[1])
+                return _Text(joined.text, joined.level, kind)
         return _conversion(kind, self._inside(node)[0])
+
+    def _half(self, node: Expression) -> _Text | None:
+        """Return what becomes a float for an operation whose result becomes a half, if a half.
+
+        A float has more than twice the bits of a half, and two: rounding twice is rounding once.
+        """
+        if isinstance(node, Cast) and node.element_type is ElementType.FLOAT:
+            inner = self._inside(node)[0]
+            return inner if inner.type is ElementType.HALF else None
+        return None
 
     # -- operators --------------------------------------------------------------------
 

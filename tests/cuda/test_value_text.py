@@ -410,6 +410,16 @@ int main()
         for (double one : {middle, middle * (1 + 1e-12), middle * (1 - 1e-12)})
             if (!same(eatss_half(one).bits, bits_of((_Float16)one)))
                 return 3;
+        // a double holds what two halves give exactly
+        for (unsigned other = all % 4099; other < 65536; other += 4099) {
+            eatss_half second;
+            second.bits = (unsigned short)other;
+            const double a = (double)half, b = (double)second;
+            if (!same((half + second).bits, bits_of((_Float16)(a + b))) ||
+                !same((half - second).bits, bits_of((_Float16)(a - b))) ||
+                !same((half * second).bits, bits_of((_Float16)(a * b))))
+                return 5;
+        }
         before = here;
     }
     return eatss_half(7) == eatss_half(7.0f) && (int)eatss_half(-2.5) == -2 ? 0 : 4;
@@ -417,13 +427,24 @@ int main()
 """
 
 
-def test_conversions_on_the_host_are_those_of_c(tmp_path: Path) -> None:
+def test_halves_on_the_host_are_those_of_c(tmp_path: Path) -> None:
     source = tmp_path / "all.cpp"
     headers = "".join(f"#include <{one}>\n" for one in ("initializer_list", "math.h", "string.h"))
     names = "".join(f"#define {one}\n" for one in ("__host__", "__device__", "__forceinline__"))
     source.write_text(f"{headers}{names}{HALVES}{MAIN}")
     subprocess.run(["g++", "-O1", "-w", source, "-o", tmp_path / "all"], check=True)
     assert subprocess.run([tmp_path / "all"], check=False).returncode == 0
+
+
+def test_operations_on_halves_are_of_halves() -> None:
+    text = eatss.codegen(
+        "void f(int n, _Float16 s, _Float16 x[n], float y[n])\n{\n#pragma scop\n"
+        "  for (int i = 0; i < n; i++) { x[i] = s * x[i] - x[i] / s; y[i] = x[i] * (float)x[i]; }\n"
+        "#pragma endscop\n}\n",
+        gpu="h200",
+    ).text
+    assert "= s * x_r[ri] - (eatss_half)((float)x_r[ri] / (float)s);" in text
+    assert "= (float)x_r[ri] * (float)x_r[ri];" in text
 
 
 def test_the_original_is_not_called_with_halves_by_value() -> None:
