@@ -241,8 +241,8 @@ def codegen(asked: _Codegen) -> Program:
             made, ``"FILE.py"`` or ``"FILE.py:NAME"``.
         gpu: Name of a card (``"h200"``), ``"auto"`` for the one in this machine, path of a TOML
             profile, or a profile.
-        output: A folder to write the program to, with its launch plan, a README and the
-            C it was made from.
+        output: A folder to write the program to, with its launch plan and the C it was
+            made from.
         force: Replace files in ``output`` that eatss did not write.
         selection: Sizes that :func:`select` found before, for the same kernels and card.
         recipe: Everything that was decided before: a file of ``eatss codegen --save-recipe``, a

@@ -1,4 +1,4 @@
-"""``Program`` in, a folder of files out: text, launch plan, README and the C that it was made from.
+"""``Program`` in, a folder of files out: text, launch plan and the C that it was made from.
 
 The plan is placed last: until then the folder holds no program.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,102 +16,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from eatss.base.diagnostics import input_error
-from eatss.base.files import check_places, is_c_text, place_files, read_regular
-from eatss.cuda.text import argument_text
+from eatss.base.files import is_c_text, place_files, read_regular
 from eatss.frontend.source import read_bytes
-from eatss.polyhedral.expression import ElementType
 from eatss.program import Original, Program, program_to_dict
-
-_FLOATING = frozenset(one.value for one in ElementType if one.is_floating)
-
-
-def readme_text(program: Program) -> str:
-    """Return the README in Markdown; what a kernel does stands above it in the text."""
-    major, minor = divmod(program.compute_capability, 10)
-    source, stem = program.original.file, program.file.removesuffix(".cu")
-    nvcc = " ".join(["nvcc -O3", f"-arch=sm_{program.compute_capability}", *program.flags])
-    lines = [
-        f"# {program.name}",
-        "",
-        f"CUDA made by eatss from `{source}` for {program.gpu} (compute capability "
-        f"{major}.{minor}). It computes in {program.dtype}, with indices of "
-        f"{program.index_bits} bits. `plan.json` has arguments, grids and blocks.",
-        "",
-        *_rounding(program),
-    ]
-    if program.recipe is not None:  # of eatss, with a program of its own
-        original = program.original
-        given = [
-            f"{p.name}={'VALUE' if p.default is None else p.default}"
-            for p in program.parameters
-            if p.kind == "argument"
-        ]
-        defines = [f"-D{' '.join(define.split())}" for define in original.defines]
-        includes = [f"-I{place}" for place in original.include_dirs]
-        made = f"{source.removesuffix('.c')}.o"
-        gcc = shlex.join(("gcc", "-O2", *defines, *includes, "-c", source, "-o", made))
-        run = " ".join([f"./{stem} 20", *given])
-        lines += ["Timed on random data, 20 times; below, compared with the C source, too:"]
-        lines += _shell(f"{nvcc} -DEATSS_MAIN {program.file} -o {stem}", run)
-        own = f"{nvcc} -DEATSS_MAIN -DEATSS_CHECK {program.file} {made} -o {stem}"
-        lines += _shell(gcc, own)
-    lines += ["As part of another program, and verified (a GPU is used where there is one):"]
-    lines += _shell(f"{nvcc} -c {program.file}", "eatss verify .")
-    for one in program.parameters:
-        how = "an argument" if one.kind == "argument" else f"`-D{one.macro}=VALUE` for nvcc"
-        lines.append(
-            f"- size `{one.name}`: {'none' if one.default is None else one.default}; {how}"
-        )
-    for entry in program.entries:
-        arguments = ", ".join([*map(argument_text, entry.arguments), "cudaStream_t stream"])
-        lines += ["", f"Region {entry.region}, of `{entry.function}`, on device pointers:", ""]
-        lines += ["```c++", f'extern "C" int {entry.launcher}({arguments});', "```"]
-    lines += [
-        "",
-        "Launchers return 0, a positive `cudaError_t`, or a negative number where an assumption",
-        "that the text names does not hold. They do not wait for the card.",
-    ]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _shell(*commands: str) -> tuple[str, ...]:
-    return ("", "```", *commands, "```", "")
-
-
-def _rounding(program: Program) -> list[str]:
-    """Return in which ways results are rounded otherwise than by C."""
-    kernels = program.kernels
-    ways = []
-    if any(kernel.reassociates for kernel in kernels):
-        ways.append("Some sums, products, maxima or minima are combined in another order.")
-    if any(kernel.regroups for kernel in kernels):
-        ways.append(
-            "Some factors are multiplied in another order or after a sum, or the products of a "
-            "statement are added one by one."
-        )
-    inexact = sorted({one for kernel in kernels for one in kernel.inexact_instructions})
-    if inexact:
-        ways.append(f"These instructions round otherwise: {', '.join(inexact)}.")
-    bounds = sorted({str(one) for kernel in kernels for one in kernel.rounded_sums})
-    ways += [f"Before other roundings, {bound} of the exact sum." for bound in bounds]
-    if ways:
-        return [
-            "Results may differ from those of C by rounding:",
-            "",
-            *(f"- {w}" for w in ways),
-            "",
-        ]
-    types = {one.element_type for entry in program.entries for one in entry.arguments}
-    types |= {one.element_type for entry in program.entries for one in entry.temporaries}
-    if types & _FLOATING:
-        return ["Every floating-point operation keeps the order of the C source.", ""]
-    return []
-
 
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 _UNUSUAL = re.compile(r"[^\w.+-]", re.ASCII)
 _MAX_HEADERS = 2_000
 _HEADERS = "include"
+_PLAN = "plan.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +79,7 @@ def original_files(
         home, own_name = path.absolute().parent, _UNUSUAL.sub("_", path.name)
         data = read_bytes(os.fspath(source))
     home = Path(os.path.normpath(home))
-    if own_name in (f"{name}.cu", "plan.json", "README.md"):
+    if own_name in (f"{name}.cu", _PLAN):
         own_name = f"{name}.c"
     searched = [Path(os.path.normpath(Path(folder).absolute())) for folder in include_dirs]
     headers = dict(_headers(data, home, searched))
@@ -214,16 +126,11 @@ def _find(name: str, folders: Sequence[Path]) -> Path | None:
         return None
     for folder in folders:
         candidate = Path(os.path.normpath(folder / name))
-        try:
-            if candidate.is_file() and os.access(candidate, os.R_OK):
-                return candidate
-        except (OSError, ValueError):
-            continue
+        if candidate.is_file() and os.access(candidate, os.R_OK):
+            return candidate
     return None
 
 
-_PLAN = "plan.json"
-_README = "README.md"
 _CHECKSUMS = "checksums"
 """Key of the plan: SHA-256 of every file as written, of the plan itself without this key."""
 _MOST_BYTES = 64 * 2**20
@@ -247,15 +154,12 @@ def write_program(
     contents = program_files(program, originals)
     target = Path(os.path.realpath(directory))
     try:
-        if not target.exists():
-            place_files(target, contents, folders=originals.folders, last=_PLAN)
-        else:
-            check_places(target, [*contents, *(f"{folder}/" for folder in originals.folders)])
-            changed = {n: data for n, data in contents.items() if _digest(target / n) != _sha(data)}
-            if not force:
-                _refuse_foreign(directory, target, program.name, changed)
-            if changed or not all((target / folder).is_dir() for folder in originals.folders):
-                place_files(target, changed, folders=originals.folders, last=_PLAN)
+        changed = {
+            name: data for name, data in contents.items() if _sum_of(target / name) != _sha(data)
+        }
+        if not force:
+            _refuse_foreign(directory, target, program.name, changed)
+        place_files(target, changed, folders=originals.folders, last=_PLAN)
     except OSError as error:
         raise input_error(
             "EATSS-C008",
@@ -271,7 +175,6 @@ def program_files(program: Program, originals: OriginalFiles) -> dict[str, bytes
     contents = {
         program.file: program.text.encode(),
         _PLAN: _json(plan),
-        _README: readme_text(program).encode(),
         **dict(originals.files),
     }
     checksums = {name: _sha(data) for name, data in sorted(contents.items())}
@@ -286,12 +189,11 @@ def _sha(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def _digest(path: Path) -> str | None:
+def _sum_of(path: Path) -> str | None:
     """Return the checksum of a file; ``None`` where there is no regular file, or a link."""
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            return None
-        return _sha(read_regular(path, _MOST_BYTES))
+        regular = stat.S_ISREG(path.lstat().st_mode)
+        return _sha(read_regular(path, _MOST_BYTES)) if regular else None
     except OSError:
         return None
 
@@ -300,9 +202,12 @@ def _refuse_foreign(
     directory: Path, target: Path, program: str, changed: Mapping[str, bytes]
 ) -> None:
     """Refuse to replace files that are not as eatss wrote them for a program."""
-    taken = [name for name in changed if os.path.lexists(target / name)]
-    whole = {name for name, same in _written(target, program) if same} if taken else set()
-    foreign = [f"'{name}'" for name in taken if name not in whole]
+    sums = _written(target, program)
+    foreign = [
+        f"'{name}'"
+        for name in changed
+        if os.path.lexists(target / name) and sums.get(name, "") != _sum_of(target / name)
+    ]
     if foreign:
         raise input_error(
             "EATSS-C008",
@@ -312,14 +217,15 @@ def _refuse_foreign(
         )
 
 
-def _written(target: Path, program: str) -> Iterator[tuple[str, bool]]:
-    """Yield the files of a program in a folder, and whether each is still as it was written."""
+def _written(target: Path, program: str) -> dict[str, str | None]:
+    """Return the checksums that files of a program had when they were written, by name."""
     try:
         plan = json.loads(read_regular(target / _PLAN, _MOST_BYTES))
-        checksums = dict(plan.pop(_CHECKSUMS))
+        sums = dict(plan.pop(_CHECKSUMS))
     except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
-        return
-    for name, checksum in checksums.items() if plan.get("name") == program else ():
-        of_plan = name == _PLAN and not (target / _PLAN).is_symlink()
-        found = _sha(_json(plan)) if of_plan else _digest(target / name)
-        yield name, found == checksum
+        return {}
+    if plan.get("name") != program:
+        return {}
+    if _sha(_json(plan)) == sums.get(_PLAN) and not (target / _PLAN).is_symlink():
+        sums[_PLAN] = _sum_of(target / _PLAN)
+    return sums

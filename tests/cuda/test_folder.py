@@ -41,7 +41,7 @@ LATER = OriginalFiles(
     files=(("scale.c", b"// later\n"), ("include/deep/size.h", b"")),
     folders=(),
 )
-NAMES = {"scale.cu", "plan.json", "README.md", "scale.c", "include/size.h"}
+NAMES = {"scale.cu", "plan.json", "scale.c", "include/size.h"}
 
 
 def everything(folder: Path) -> dict[str, bytes | str | None]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import pytest
 
-from eatss.cuda.folder import readme_text
 from eatss.cuda.main_text import main_text
 from eatss.cuda.preamble import preamble
 from eatss.lower.kernel.uses import Needs
@@ -195,29 +192,6 @@ def test_the_program_reads_its_command_line(tmp_path: Path) -> None:
     large = run("n=3000000000")
     assert large.returncode == 2
     assert "n=3000000000 does not fit its type" in large.stderr
-
-
-def test_the_readme_says_how_to_compile_launch_and_verify() -> None:
-    text = readme_text(replace(a_program(), recipe={}))
-    assert "nvcc -O3 -arch=sm_90 -fmad=false -DEATSS_MAIN product.cu -o product" in text
-    assert "eatss verify" in text
-    assert (
-        "int launch_product(double alpha, double *C, const double *A, int n, cudaStream_t stream);"
-        in text
-    )
-    assert "-DNI=" in text
-
-
-def test_commands_of_the_readme_are_whole_words_of_a_shell() -> None:
-    odd = Original(file="product.c", defines=("X=(1.0 + `id`)", "Y=a\n```\n# b"),
-                   include_dirs=("in|c $(id)",))  # fmt: skip
-    text = readme_text(replace(a_program(), original=odd, recipe={}))
-    (line,) = (one for one in text.splitlines() if one.startswith("gcc"))
-    assert shlex.split(line) == [
-        "gcc", "-O2", "-DX=(1.0 + `id`)", "-DY=a ``` # b", "-Iin|c $(id)", "-c", "product.c",
-        "-o", "product.o",
-    ]  # fmt: skip
-    assert text.count("\n```") == readme_text(replace(a_program(), recipe={})).count("\n```")
 
 
 # -- run without a card ------------------------------------------------------------------
