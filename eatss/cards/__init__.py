@@ -11,12 +11,11 @@ from eatss.base.lazy_names import loading_names
 
 if TYPE_CHECKING:
     from eatss.cards.document import profile_from_document, profile_to_document
-    from eatss.cards.load import CARDS, list_profiles, profile_directory, profile_provider
+    from eatss.cards.load import list_profiles, profile_directory
     from eatss.cards.profile import FIGURES, GpuProfile, Source
     from eatss.cards.this_machine import load_profile
 
 __all__ = [
-    "CARDS",
     "FIGURES",
     "GpuProfile",
     "Source",
@@ -24,14 +23,12 @@ __all__ = [
     "load_profile",
     "profile_directory",
     "profile_from_document",
-    "profile_provider",
     "profile_to_document",
 ]
 
 __getattr__ = loading_names(
     __name__,
     {
-        "CARDS": "load",
         "FIGURES": "profile",
         "GpuProfile": "profile",
         "Source": "profile",
@@ -39,7 +36,6 @@ __getattr__ = loading_names(
         "load_profile": "this_machine",
         "profile_directory": "load",
         "profile_from_document": "document",
-        "profile_provider": "load",
         "profile_to_document": "document",
     },
 )

@@ -9,8 +9,9 @@ them is **uncalibrated**: :mod:`eatss.cards.match` scales another card's by spec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
+from eatss.base.codec import BY_NAME
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown, figure
 
@@ -117,7 +118,7 @@ class Calibration:
     many a run has.
     """
 
-    coefficients: tuple[tuple[str, Coefficient], ...]
+    coefficients: Annotated[tuple[tuple[str, Coefficient], ...], BY_NAME]
     cards: tuple[str, ...]
     driver: str
     toolkit: str

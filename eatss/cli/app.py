@@ -272,7 +272,7 @@ def _offer(one: Parameter) -> Any:
 
 def _cards() -> Iterator[str]:
     from eatss.base.shipped import data_directory  # noqa: PLC0415
-    from eatss.cards.card_names import shipped_names  # noqa: PLC0415
+    from eatss.cards.load import shipped_names  # noqa: PLC0415
 
     yield from ("auto", *shipped_names(data_directory("gpu_profiles")))
 

@@ -140,7 +140,7 @@ def _sensor_checks(device: int | str) -> tuple[Check, ...]:
         if error.name is None or error.name.partition(".")[0] != "numpy":
             raise
         return ()
-    return examine_sensors(device)
+    return (examine_sensors(device),)
 
 
 def schema(

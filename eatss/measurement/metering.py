@@ -1,6 +1,6 @@
 """The meters and the state of a card around a stretch of load: start, stop, cut at its edges.
 
-Which energy sensors of this machine answer: lines of ``eatss doctor``.
+Which energy sensors of this machine answer: a line of ``eatss doctor``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import fields
 from itertools import chain
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -260,11 +260,7 @@ def load_state(seen: Sequence[CardState]) -> LoadState:
     )
 
 
-_ENERGY = "measuring energy"
-_TRUST = "trusting energy"
-
-
-def examine_sensors(device: int | str = 0, *, module: Any = None) -> tuple[Check, ...]:
+def examine_sensors(device: int | str = 0, *, module: Any = None) -> Check:
     """Look at the energy sensors of a card, for ``eatss doctor``.
 
     Args:
@@ -272,49 +268,18 @@ def examine_sensors(device: int | str = 0, *, module: Any = None) -> tuple[Check
         module: what stands in for ``pynvml``.
     """
     (named,) = named_cards(device, module=module).cards
-    try:
-        if named.reason:
-            raise MeterError(named.reason)
-        card = NvmlDevice(named.device, module=module)
-    except MeterError as error:
-        reason = error
-        return (_checked("energy meter", _ENERGY, lambda: _meters(named.device, None, reason)),)
-    with closing(card):
-        return (
-            _checked("energy meter", _ENERGY, lambda: _meters(named.device, card, None)),
-            _checked("other programs", _TRUST, lambda: _other_processes(card)),
-        )
-
-
-_Found: TypeAlias = tuple[bool | None, str, str]
-"""Whether all is well, what was found, and what to do."""
-
-
-def _checked(name: str, needed_for: str, look: Callable[[], _Found]) -> Check:
-    try:
-        ok, found, remedy = look()
-    except MeterError as error:
-        ok, found, remedy = None, str(error), error.remedy or "try again"
-    return Check(name=name, ok=ok, found=found, needed_for=needed_for, remedy=remedy)
-
-
-def _meters(device: int | str, card: NvmlDevice | None, reason: MeterError | None) -> _Found:
-    """Say which meters work, or why none does."""
-    chosen = choose_meters("auto", device, nvml=card)
-    if chosen.meters:
-        return True, ", ".join(meter.name for meter in chosen.meters), ""
-    if reason is not None:
-        raise reason
     remedy = "time is measured all the same; energy needs a card that tells it"
-    return None, chosen.missing[0].reason, remedy
-
-
-def _other_processes(card: NvmlDevice) -> _Found:
-    processes = card.other_processes()
-    if not processes:
-        return True, "none uses the card", ""
-    return (
-        None,
-        f"{', '.join(map(str, processes))} on the card",
-        "wait for them or choose another card (--device): what they draw would be counted",
+    try:
+        with closing(NvmlDevice(named.device, module=module)) as card:
+            chosen = choose_meters("auto", named.device, nvml=card)
+        found = ", ".join(meter.name for meter in chosen.meters)
+        reason = "" if found else chosen.missing[0].reason
+    except MeterError as error:
+        found, reason, remedy = "", named.reason or str(error), error.remedy or remedy
+    return Check(
+        name="energy meter",
+        ok=True if found else None,
+        found=found or reason,
+        needed_for="measuring energy",
+        remedy="" if found else remedy,
     )

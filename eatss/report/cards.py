@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from rich.console import RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -18,7 +17,6 @@ from eatss.base.streams import page_width
 from eatss.base.text import BYTES_OF_UNIT, bytes_text
 from eatss.cards.document import profile_to_document
 from eatss.cards.environment import LIGHT, Check
-from eatss.cards.load import profile_provider
 from eatss.cards.profile import FIGURES_IN_WORDS, GpuProfile
 from eatss.report.render import NONE, RIGHT, headed, listing, render, uncut
 
@@ -36,7 +34,6 @@ _COLUMNS: tuple[tuple[str, Callable[[GpuProfile], str]], ...] = (
     ("!>W", lambda one: _amount(one.tdp_w)),
     ("card", lambda one: one.title),
     ("!>L1+shared KiB", lambda one: _amount(one.l1_shared_bytes, "KiB")),
-    ("from", profile_provider),
 )
 """Columns of the list of cards, those first that are there at little width, too."""
 
@@ -47,13 +44,7 @@ def render_profiles(profiles: Sequence[GpuProfile], output: str) -> str:
     """Return the list of known cards as ``table`` or ``json``."""
     if output == "json":
         names = [
-            {
-                "name": one.name,
-                "title": one.title,
-                "aliases": list(one.aliases),
-                "provider": profile_provider(one),
-            }
-            for one in profiles
+            {"name": one.name, "title": one.title, "aliases": list(one.aliases)} for one in profiles
         ]
         return json.dumps({"profiles": names}, indent=2) + "\n"
     columns = _COLUMNS if page_width() >= _WIDE else _COLUMNS[:_NARROW]
@@ -152,14 +143,12 @@ def checks_parts(found: Examination) -> Iterator[RenderableType]:
     for check in found.checks:
         table.add_row(_MARKS[check.ok], check.name, check.found)
     yield table
-    for (needed_for, remedy, command), alike in groupby(
-        (check for check in found.checks if check.remedy or check.command),
-        key=lambda check: (check.needed_for, check.remedy, check.command),
+    for (needed_for, remedy), alike in groupby(
+        (check for check in found.checks if check.remedy),
+        key=lambda check: (check.needed_for, check.remedy),
     ):
         text = Text(f"\n{', '.join(check.name for check in alike)}", style="bold")
         yield text.append(f", for {needed_for}: {remedy}", style="not bold")
-        if command:  # a line of its own, to copy
-            yield Padding(Text(command, style="cyan", overflow="fold"), (0, 0, 0, 4))
     yield _verdict(found.checks)
 
 

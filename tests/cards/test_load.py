@@ -24,7 +24,7 @@ from eatss.cards import (
     profile_from_document,
     profile_to_document,
 )
-from eatss.cards.schema import parse_size
+from eatss.cards.load import shipped_names
 
 GOOD = (profile_directory() / "ga100.toml").read_text(encoding="utf-8")
 
@@ -45,17 +45,12 @@ def write(tmp_path: Path) -> Write:
     return write_profile
 
 
-def findings(path: str | Path) -> tuple[Diagnostic, ...]:
+def the_finding(path: str | Path) -> Diagnostic:
     with pytest.raises(InputError) as caught:
         load_profile(path)
     assert caught.value.exit_code is ExitCode.USER_INPUT
-    return caught.value.diagnostics
-
-
-def the_finding(path: str | Path) -> Diagnostic:
-    found = findings(path)
-    assert len(found) == 1, [str(one) for one in found]
-    return found[0]
+    (found,) = caught.value.diagnostics
+    return found
 
 
 def changed(old: str, new: str) -> str:
@@ -84,24 +79,13 @@ def test_a_changed_file_is_read_again(write: Write) -> None:
     assert load_profile(path).sm_count == 12345
 
 
-def test_the_example_of_the_format_description_is_a_profile(write: Write) -> None:
-    """Only the figures that it leaves to "any file here" are missing."""
-    readme = (profile_directory() / "README.md").read_text(encoding="utf-8")
-    example = readme.split("```toml\n")[1].split("```")[0]
-    found = findings(write(example))
-    given = {"l2_bytes"}
-    assert {one.message for one in found} == {
-        f"{field} is missing in figures" for field in set(REQUIRED) - given
-    }
-
-
 def test_an_unknown_name_lists_close_and_known_ones() -> None:
     found = the_finding("h20")
     assert found.code == "EATSS-G001"
     assert '"h20"' in found.message
     assert found.hint is not None
     assert "did you mean h200" in found.hint
-    assert "xavier" in found.hint
+    assert "eatss profiles" in found.hint
 
 
 @pytest.mark.parametrize("name", ["", " ", "\0", "gpu\n", "é" * 1000])
@@ -115,9 +99,12 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert "none.toml" in found.message
 
 
-def test_a_directory_is_refused(tmp_path: Path) -> None:
-    assert the_finding(tmp_path).code == "EATSS-G003"
-    assert the_finding(f"{tmp_path}{os.sep}").code == "EATSS-G003"
+def test_what_is_no_file_of_text_is_refused(tmp_path: Path) -> None:
+    assert the_finding(tmp_path).code == "EATSS-G002"
+    assert the_finding(f"{tmp_path}{os.sep}").code == "EATSS-G002"
+    path = tmp_path / "card.toml"
+    path.write_bytes(b'schema_version = 1\nname = "caf\xe9"\n')
+    assert the_finding(path).code == "EATSS-G002"
 
 
 @pytest.mark.parametrize("digits", ["9" * 6000, "1e999"])
@@ -125,29 +112,7 @@ def test_a_directory_is_refused(tmp_path: Path) -> None:
 def test_a_number_of_thousands_of_digits_is_refused(write: Write, figure: str, digits: str) -> None:
     text = re.sub(rf"(?m)^({figure} = {{ value = )[^,]+", rf"\g<1>{digits}", GOOD)
     assert text != GOOD
-    assert the_finding(write(text)).code in ("EATSS-G005", "EATSS-G008", "EATSS-G009")
-
-
-def test_of_thousands_of_faults_the_first_are_told(write: Write) -> None:
-    faults = "".join(f"k{number} = 1\n" for number in range(1000))
-    for text in (faults + GOOD, GOOD.replace("[figures]\n", f"[figures]\n{faults}"), faults):
-        found = findings(write(text))
-        assert 20 <= len(found) <= 60
-        assert any("k0" in one.message for one in found)
-
-
-@pytest.mark.parametrize("escape", ["\\u001b[31m", "\\u0007", "\\u009b2J", "\\r", "\\n"])
-def test_a_title_that_steers_the_terminal_is_refused(write: Write, escape: str) -> None:
-    found = the_finding(write(changed('title = "GA100', f'title = "{escape}GA100')))
-    assert found.code == "EATSS-G008"
-
-
-def test_bytes_that_are_not_utf8_are_refused_with_their_line(tmp_path: Path) -> None:
-    path = tmp_path / "card.toml"
-    path.write_bytes(b'schema_version = 1\nname = "caf\xe9"\n')
-    found = the_finding(path)
-    assert found.code == "EATSS-G004"
-    assert "line 2" in found.message
+    assert the_finding(write(text)).code == "EATSS-G005"
 
 
 def test_bad_toml_syntax_is_shown_where_it_is(write: Write) -> None:
@@ -158,140 +123,76 @@ def test_bad_toml_syntax_is_shown_where_it_is(write: Write) -> None:
     assert found.source_line == 'name = "ga100'
 
 
-@pytest.mark.parametrize("text", ["[figures", "a = 1\na = 2\n", "x", "=\n", "a = \0", "a = [1,"])
+@pytest.mark.parametrize(
+    "text", ["[figures", "a = 1\na = 2\n", "x", "=\n", "a = \0", "a = [1,", "a = " + "[" * 200_000]
+)
 def test_broken_toml_is_a_syntax_error_with_a_place(write: Write, text: str) -> None:
     found = the_finding(write(text))
     assert found.code == "EATSS-G005"
     assert found.span is not None
 
 
-def test_endless_nesting_is_refused(write: Write) -> None:
-    assert the_finding(write("a = " + "[" * 200_000)).code == "EATSS-G005"
-
-
-def test_an_empty_file_lacks_everything(write: Write) -> None:
-    found = findings(write(""))
-    assert {one.code for one in found} == {"EATSS-G007"}
-    assert {one.message.split(": ")[-1].split()[0] for one in found} == {
-        "schema_version",
-        "name",
-        "title",
-        "architecture",
-        "compute_capability",
-        "figures",
-        "sources",
-    }
-
-
-@pytest.mark.parametrize("field", REQUIRED)
-def test_a_missing_figure_is_named(write: Write, field: str) -> None:
-    lines = [line for line in GOOD.splitlines() if not line.startswith(f"{field} = {{")]
-    assert len(lines) == len(GOOD.splitlines()) - 1
-    found = the_finding(write("\n".join(lines)))
-    assert found.code == "EATSS-G007"
-    assert found.message == f"{field} is missing in figures"
-    assert found.source_line == "[figures]"
-
-
-@pytest.mark.parametrize("field", sorted(set(FIGURES) - set(REQUIRED)))
-def test_an_optional_figure_may_be_left_out(write: Write, field: str) -> None:
-    lines = [line for line in GOOD.splitlines() if not line.startswith(f"{field} = {{")]
-    text = "\n".join(lines)
-    assert getattr(load_profile(write(text)), field) is None
-
-
 @pytest.mark.parametrize(
-    ("old", "new", "code", "says"),
+    ("old", "new", "says"),
     [
-        ('"192 KiB"', '"192 KB"', "EATSS-G008", "may mean 1000 or 1024"),
-        ('"192 KiB"', '"192"', "EATSS-G008", "neither a number of bytes"),
-        ('"192 KiB"', "192", "EATSS-G009", "at least 1024"),
-        ('"192 KiB"', "true", "EATSS-G008", "integer"),
-        ('"192 KiB"', '"192 GiB"', "EATSS-G009", "at most 67108864"),
-        ("value = 1410,", "value = 1_410_000,", "EATSS-G009", "at most 20000"),
-        ("value = 1555,", "value = 0,", "EATSS-G009", "more than 0"),
-        ("value = 1555,", "value = nan,", "EATSS-G008", "finite"),
-        ("{ value = 250, source", '{ value = "250 W", source', "EATSS-G008", "number"),
-        ("{ value = 250, source", "{ source", "EATSS-G007", "value is missing"),
-        ('{ value = 250, source = "eatss-table-3" }', "250", "EATSS-G008", "a table"),
-        (', source = "eatss-table-3" }\n\n[sources', " }\n\n[sources", "EATSS-G007", "source"),
-        ("bandwidth_gb_s = {", "bandwidth_gbs = {", "EATSS-G006", "bandwidth_gbs"),
-        ("schema_version = 1", "schema_version = 2", "EATSS-G012", "is 2"),
-        ('name = "ga100"', 'name = "GA 100"', "EATSS-G008", "GA 100"),
-        ('compute_capability = "8.0"', "compute_capability = 8.0", "EATSS-G008", "string"),
-        ('aliases = ["a100-pcie-40gb"]', 'aliases = "x"', "EATSS-G008", "list"),
-        ('aliases = ["a100-pcie-40gb"]', 'aliases = ["x", "x"]', "EATSS-G010", "more than once"),
-        ('architecture = "Ampere"', 'architecture = ""', "EATSS-G008", "at least 1 character"),
-        ("architecture =", "architectur =", "EATSS-G006", "architectur"),
-        ("[notes]\n", '[notes]\ntpd_w = "x"\n', "EATSS-G011", "tpd_w"),
+        ('"192 KiB"', '"192 KB"', "no size"),
+        ('"192 KiB"', '"192"', "no size"),
+        ('"192 KiB"', "192", "1024 to"),
+        ('"192 KiB"', "true", "no int"),
+        ('"192 KiB"', '"192 GiB"', "to 67108864"),
+        ("value = 1410,", "value = 1_410_000,", "to 20000 MHz"),
+        ("value = 1555,", "value = 0,", "GB/s"),
+        ("value = 1555,", "value = nan,", "is nan"),
+        ("{ value = 250, source", '{ value = "250 W", source', "no float"),
+        ("{ value = 250, source", "{ source", "no 'value'"),
+        ('{ value = 250, source = "eatss-table-3" }', "250", "no object"),
+        (', source = "eatss-table-3" }\n\n[sources', " }\n\n[sources", "no 'source'"),
+        ("bandwidth_gb_s = {", "bandwidth_gbs = {", "bandwidth_gbs"),
+        ("schema_version = 1", "schema_version = 2", "is 2"),
+        ('name = "ga100"', 'name = "GA 100"', "GA 100"),
+        ('compute_capability = "8.0"', "compute_capability = 8.0", "no str"),
+        ('aliases = ["a100-pcie-40gb"]', 'aliases = "x"', "no list"),
+        ('aliases = ["a100-pcie-40gb"]', 'aliases = ["x", "x"]', "more than once"),
+        ("[notes]\n", '[notes]\ntpd_w = "x"\n', "tpd_w"),
+        ("threads_per_warp = { value = 32,", "threads_per_warp = { value = 2048,", "at least one"),
+        ("base_clock_mhz = { value = 765,", "base_clock_mhz = { value = 1411,", "boost_clock_mhz"),
     ],
 )
 def test_a_wrong_entry_is_named_where_it_stands(
-    write: Write, old: str, new: str, code: str, says: str
+    write: Write, old: str, new: str, says: str
 ) -> None:
-    text = GOOD
-    assert old in text
-    text = text.replace(old, new, 1)
-    found = [one for one in findings(write(text)) if one.code == code and says in one.message]
-    assert found, [str(one) for one in findings(write(text))]
-    span, source_line = found[0].span, found[0].source_line
-    assert span is not None
-    assert source_line == text.splitlines()[span.line - 1]
-    assert 1 <= span.column < span.end_column <= len(source_line) + 1
+    assert old in GOOD
+    text = GOOD.replace(old, new, 1)
+    found = the_finding(write(text))
+    assert says in found.message
+    assert found.span is not None
+    assert found.source_line == text.splitlines()[found.span.line - 1]
+    assert any(line.strip() for line in new.splitlines() if line in str(found.source_line))
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "against"),
-    [
-        ("threads_per_warp", "2048", "threads_per_block"),
-        ("threads_per_block", "4096", "max_threads_per_sm"),
-        ("threads_per_block", "1000", "threads_per_warp"),
-        ("max_threads_per_sm", "2040", "threads_per_warp"),
-        ("registers_per_block", "131072", "registers_per_sm"),
-        ("registers_per_thread", "70000", "registers_per_block"),
-        ("shared_per_block_bytes", '"164 KiB"', "shared_per_block_optin_bytes"),
-        ("shared_per_block_optin_bytes", '"165 KiB"', "shared_per_sm_bytes"),
-        ("shared_per_sm_bytes", '"193 KiB"', "l1_shared_bytes"),
-        ("base_clock_mhz", "1411", "boost_clock_mhz"),
-    ],
-)
-def test_contradicting_figures_are_both_named(
-    write: Write, field: str, value: str, against: str
-) -> None:
-    lines = [
-        f'{field} = {{ value = {value}, source = "cuda-guide" }}'
-        if line.startswith(f"{field} = {{")
-        else line
-        for line in GOOD.splitlines()
-    ]
-    found = [one for one in findings(write("\n".join(lines))) if one.code == "EATSS-G010"]
-    assert any(field in one.message and against in one.message for one in found)
+@pytest.mark.parametrize("key", ["title", "figures", "l2_bytes"])
+def test_what_is_missing_is_named(write: Write, key: str) -> None:
+    whole = profile_to_document(load_profile("ga100"))
+    (whole["figures"] if key in FIGURES else whole).pop(key)
+    with pytest.raises(InputError, match=key) as caught:
+        profile_from_document(whole)
+    assert caught.value.code == "EATSS-G005"
+
+
+def test_names_that_are_kept_cannot_be_changed() -> None:
+    names = shipped_names(profile_directory())
+    assert names["a100"] == "a100-40gb"
+    with pytest.raises(TypeError):
+        names["a100"] = "h200"  # type: ignore[index]
 
 
 def test_a_source_that_is_not_in_the_bibliography_is_named(write: Write) -> None:
     old = 'bandwidth_gb_s = { value = 1555, source = "a100-pcie-brief" }'
     found = the_finding(write(changed(old, old.replace("brief", "breif"))))
-    assert found.code == "EATSS-G011"
+    assert found.code == "EATSS-G005"
     assert "a100-pcie-breif" in found.message
     assert found.hint is not None
     assert "a100-pcie-brief" in found.hint
-
-
-def test_all_findings_come_in_one_run_and_in_order_of_place(write: Write) -> None:
-    text = GOOD.replace("value = 1410,", "value = -1,").replace('"40 MiB"', '"40 MB"')
-    text = text.replace("threads_per_warp = { value = 32", "threads_per_warp = { value = 33")
-    text = text.replace("title =", "titel =", 1).replace('source = "eatss-text"', 'source = "x"')
-    found = findings(write(text))
-    assert {one.code for one in found} == {
-        "EATSS-G006",
-        "EATSS-G007",
-        "EATSS-G008",
-        "EATSS-G009",
-        "EATSS-G010",
-        "EATSS-G011",
-    }
-    lines = [one.span.line for one in found if one.span is not None]
-    assert lines == sorted(lines)
 
 
 @pytest.mark.parametrize("document", [[], None, 3, "x", {"figures": 3}, {"figures": {"x": []}}])
@@ -334,15 +235,6 @@ def read(document: dict[str, Any]) -> tuple[GpuProfile | None, tuple[str, ...]]:
         return profile_from_document(document), ()
     except InputError as error:
         return None, tuple(finding.code for finding in error.diagnostics)
-
-
-@given(
-    number=st.integers(0, 2**20), unit=st.sampled_from([("B", 1), ("KiB", 2**10), ("GiB", 2**30)])
-)
-def test_a_size_is_number_times_unit(number: int, unit: tuple[str, int]) -> None:
-    assert parse_size(f"{number} {unit[0]}") == number * unit[1]
-    assert parse_size(f"{number}{unit[0]}") == number * unit[1]
-    assert parse_size(number) == number
 
 
 def test_a_warm_load_takes_under_ten_milliseconds(write: Write) -> None:

@@ -15,7 +15,6 @@ import pytest
 from markdown_it import MarkdownIt
 
 from eatss.base.extensions import Registry
-from eatss.cards import CARDS
 from eatss.choose import OBJECTIVES
 from eatss.measurement.meters import METERS
 from eatss.report.formats import FORMATS
@@ -25,7 +24,7 @@ from tests.end_to_end.in_process import eatss
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REGISTRIES: tuple[Registry[Any], ...] = (
-    OBJECTIVES, METERS, CARDS, FORMATS, STRATEGIES,
+    OBJECTIVES, METERS, FORMATS, STRATEGIES,
 )  # fmt: skip
 
 
@@ -54,9 +53,6 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     own = files()
     points = tomllib.loads(own.pop("pyproject.toml"))["project"]["entry-points"]
     assert set(points) == {registry.group for registry in REGISTRIES}
-    card = (REPOSITORY / "gpu_profiles" / "t4.toml").read_text()
-    card = re.sub(r"^name = .*", 'name = "lab"', card, flags=re.MULTILINE)
-    own["lab.toml"] = re.sub(r"^aliases = .*\n", "", card, flags=re.MULTILINE)
     folder = tmp_path / "outside"
     folder.mkdir()
     for registry in REGISTRIES:

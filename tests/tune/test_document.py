@@ -120,7 +120,7 @@ def test_a_space_is_read_and_comes_back() -> None:
             '"k0.threads_i" = "dim_n"',
             'k0.threads_i = "dim_n"',
             "S004",
-            (16, "variant"),
+            (18, "k0"),
             '"k0.threads_i"',
         ),
         ('name = "dgemm"', "", "S004", None, "name is missing"),
