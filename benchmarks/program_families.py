@@ -363,10 +363,15 @@ def many_arrays(rng: Random) -> Sample:
 
 
 def guards(rng: Random) -> Sample:
-    """Return statements under affine conditions."""
+    """Return statements under affine conditions, and rounds that are left."""
     kind = _kind(rng)
     test = rng.choice(("i < j", "i + j < n", "i % 3 == 1", "i != j", "j >= 2 && i < n - 1"))
-    body = f"{_loops('ij')} {{ if ({test}) b[i][j] = a[i][j] * 2; else b[i][j] += a[j][i]; }}"
+    leave = rng.choice(
+        ("if (i == j) continue; ", "if (j > i) break; ", "if (i == 0) continue; ", "")
+    )
+    body = (
+        f"{_loops('ij')} {{ {leave}if ({test}) b[i][j] = a[i][j] * 2; else b[i][j] += a[j][i]; }}"
+    )
     return Sample(_function(f"int n, {kind} a[n][n], {kind} b[n][n]", body), _sizes(rng, "n"))
 
 

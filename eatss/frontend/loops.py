@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import islpy as isl
 
 from eatss.base.frozen import frozen
@@ -10,7 +12,7 @@ from eatss.frontend.declarations import Variable, started_by
 from eatss.frontend.refusals import NotAffineError, has_product, product_of_variables
 from eatss.frontend.source import RefusedError
 from eatss.frontend.tree import WRITES, Node, unconverted
-from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value
+from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, ValueAlgebra
 from eatss.polyhedral.isl_names import (
     coalesced,
     involves_parameter,
@@ -268,3 +270,34 @@ def _coefficient(value: Value, name: str) -> int | None:
         return None if involves_parameter(value, name) else 0
     coefficients = {_coefficient(part, name) for part in value.values}
     return coefficients.pop() if len(coefficients) == 1 else None
+
+
+@dataclass(slots=True, kw_only=True)
+class Exits:
+    """Where the body of one loop is left: ``left`` for the round, ``broken`` for the loop.
+
+    ``sign`` is -1 where the counter runs down; ``guards`` is the number of conditions around the
+    loop that are not affine.
+    """
+
+    counter: str
+    sign: int
+    guards: int
+    left: isl.Set | None = None
+    broken: isl.Set | None = None
+
+    def add(self, domain: isl.Set, *, breaks: bool) -> None:
+        """Add the points at which a ``break`` or a ``continue`` is met."""
+        self.left = domain if self.left is None else self.left.union(domain)
+        if breaks:
+            self.broken = domain if self.broken is None else self.broken.union(domain)
+
+    def before(self, domain: isl.Set, algebra: ValueAlgebra) -> isl.Set:
+        """Return the part of a domain in rounds that no earlier ``break`` has kept from running."""
+        if self.broken is None:
+            return domain
+        earlier = f"{self.counter}_earlier"
+        gap = algebra.add(Poly.unknown(self.counter), Poly.unknown(earlier), -1)
+        after = algebra.at_least(algebra.scale(gap, self.sign), 1)
+        met = renamed_parameter(self.broken, self.counter, earlier).intersect(after)
+        return coalesced(domain.subtract(without_parameters(met, (earlier,))))

@@ -18,6 +18,7 @@ from eatss.base.frozen import frozen
 from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader, RawAccess, RawStatement
 from eatss.frontend.arrays import Assembler, Delinearised, delinearise
+from eatss.frontend.calls import inlined
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.declarations import SymbolTable, Variable, killed_after
 from eatss.frontend.options import FrontendOptions, FrontendResult
@@ -429,7 +430,7 @@ def _read_region(
 ) -> Scop | None:
     """Read one region; ``None`` if it was refused."""
     options = run.options
-    nodes = [read_tree(cursor) for cursor in placed.statements]
+    nodes = inlined([read_tree(cursor) for cursor in placed.statements], placed.function)
     symbols = SymbolTable()
     symbols.scan(nodes)
     algebra = ValueAlgebra(run.context, dict(options.parameter_values))

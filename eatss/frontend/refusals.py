@@ -16,6 +16,7 @@ from eatss.frontend.tree import ELEMENTS, JUMPS, Kind, Node
 
 Refusal: TypeAlias = tuple[str, str, str]
 
+_AROUND = "put #pragma scop before the loop"
 _CORRECT = "correct the errors clang reports"
 _ADDRESS = ("EATSS-F024", "address taken", "use the array itself")
 _MEMBER = ("EATSS-F024", "member of a structure", "copy it to a variable before the region")
@@ -44,16 +45,26 @@ def is_library_function(callee: Node) -> bool:
 
 def call_refusal(callee: Node) -> Refusal:
     """Return why a call is no value."""
+    name = callee.name or "a function"
+    if callee.declaration is None or is_library_function(callee):
+        return (
+            "EATSS-F038",
+            f"call of '{name}' may have side effects",
+            "call only mathematical functions such as sqrt, exp or fmax, and functions of the file "
+            "that are one return",
+        )
     return (
         "EATSS-F038",
-        f"call of '{callee.name or 'a function'}' may have side effects",
-        "call only mathematical functions such as sqrt, exp or fmax, and write functions of the "
-        "file as macros",
+        f"call of '{name}', which stands for no single expression here",
+        "write its body as one return of numbers, without assignments and recursion, whose "
+        "variables of the file are not hidden where it is called; or as a macro",
     )
 
 
 REFUSED_STATEMENTS: dict[Kind, Refusal] = {
     **{kind: ("EATSS-F019", kind, "use for (i = start; i < end; i++) and if") for kind in JUMPS},
+    "break": ("EATSS-F019", "break of no loop of the region", _AROUND),
+    "continue": ("EATSS-F019", "continue of no loop of the region", _AROUND),
     "broken": ("EATSS-F007", "statement clang could not make sense of", _CORRECT),
 }
 IDLE_STATEMENT = ("EATSS-F038", "statement without effect", "remove it")
@@ -205,7 +216,7 @@ class Reporter:
         is that of whatever last part reaches furthest.
         """
         start, end = self._own_offsets(node)
-        while node.children:
+        while node.children and not node.is_inlined:
             node = node.children[-1]
             end = max(end, self._own_offsets(node)[1])
         return start, end

@@ -31,7 +31,7 @@ from eatss.frontend.expressions import (
     mark_index_expressions,
     update_of,
 )
-from eatss.frontend.loops import Header, LoopReader
+from eatss.frontend.loops import Exits, Header, LoopReader
 from eatss.frontend.refusals import (
     COMMA,
     IDLE_STATEMENT,
@@ -77,15 +77,21 @@ class StatementReader(RegionReader):
         self.ppcg = PpcgCount()
         self.statements: list[RawStatement] = []
         self._ppcg_name = ""
+        self._exits: list[Exits | None] = []
         self._readers: dict[Kind, Callable[[Node, Frame], None]] = {
             "if": self._if,
             "declarations": self._declarations,
             "for": self._for,
+            "break": self._leave,
+            "continue": self._leave,
         }
 
     def read_all(self, nodes: list[Node], frame: Frame) -> None:
         """Read statements that follow one another."""
         for node in nodes:
+            exits = self._exits[-1] if self._exits else None
+            if exits is not None and exits.left is not None:
+                frame = frame.within(frame.domain.subtract(exits.left))
             self._statement(node, frame)
 
     def _statement(self, node: Node, frame: Frame) -> None:
@@ -137,12 +143,47 @@ class StatementReader(RegionReader):
             try:
                 domain = self._loops.iterations(header, name, frame.domain)
             except RefusedError:
-                with self._doubt():
+                with self._doubt(), self._left(None):
                     self.read_all([header.body], inner)
                 self.scalars.forget(node)
                 return
-            self.read_all([header.body], replace(inner, domain=domain))
+            exits = Exits(counter=name, sign=header.sign, guards=len(frame.guards))
+            first = len(self.statements)
+            with self._left(exits):
+                self.read_all([header.body], replace(inner, domain=domain))
+            self.statements[first:] = [
+                replace(raw, domain=exits.before(raw.domain, self._algebra))
+                for raw in self.statements[first:]
+            ]
         self.scalars.forget(header.body)
+
+    @contextmanager
+    def _left(self, exits: Exits | None) -> Iterator[None]:
+        """Read the body of a loop, which ``break`` and ``continue`` leave; ``None``: of no loop."""
+        self._exits.append(exits)
+        try:
+            yield
+        finally:
+            self._exits.pop()
+
+    def _leave(self, node: Node, frame: Frame) -> None:
+        next(frame.places)
+        if not self._exits:
+            self._refuse_statement(node)
+            return
+        exits = self._exits[-1]
+        if exits is None:
+            return  # of a loop that was refused
+        if len(frame.guards) > exits.guards:
+            test = frame.guards[-1].test
+            self._error(
+                "EATSS-F012",
+                test,
+                f"condition {self._quoted(test)} of a {node.kind} depends on data",
+                "leave rounds of a loop under conditions of counters and parameters only",
+            )
+            return
+        exits.add(frame.domain, breaks=node.kind == "break")
 
     @contextmanager
     def _counter(self, variable: Variable, name: str) -> Iterator[None]:
@@ -168,7 +209,7 @@ class StatementReader(RegionReader):
             statements = node.children[-1:]
         name = counter_of(node) if node.kind == "for" else None
         variable = self._of(name)
-        with self._doubt():
+        with self._doubt(), self._left(None):
             if variable is None or variable in self._affine.active:
                 self.read_all(statements, frame)
                 return

@@ -86,7 +86,7 @@ _CONSTANTS = frozenset(
 ELEMENTS: frozenset[Kind] = frozenset({"subscript", "dereference"})
 WRITES: frozenset[Kind] = frozenset({"assign", "step"})
 JUMPS: tuple[Kind, ...] = (
-    "goto", "label", "while", "do", "break", "continue", "return", "switch",
+    "goto", "label", "while", "do", "return", "switch",
 )  # fmt: skip
 """Control that is never read."""
 BODIES: frozenset[Kind] = frozenset({*_STATEMENTS.values(), *WRITES, "call"})
@@ -107,6 +107,7 @@ class Node:
     declaration: Any = None
     implicit: bool = False
     pure_index: bool = False
+    is_inlined: bool = False  # of the body of a function; it stands where that is called
 
     @property
     def offsets(self) -> tuple[int, int]:

@@ -100,6 +100,7 @@ class _Writer:
                 f"(({a}) - ({b}))",
                 f"(({a}) >> 1)",
                 f"min({a}, {b})",
+                f"largest({a}, {b})",
             ]
         )
 
@@ -124,6 +125,8 @@ class _Writer:
                 self.loop(counters, rows, depth)
             elif roll < 75 and depth < 4:
                 self.branch(counters, rows, depth)
+            elif roll < 80 and depth > 0:
+                self.leave(counters)
             else:
                 self.statement(counters, rows)
 
@@ -134,6 +137,10 @@ class _Writer:
             self.both("} else {")
             self.statement(counters, rows)
         self.both("}")
+
+    def leave(self, counters: list[str]) -> None:
+        how = self.rng.choice(["continue", "break"])
+        self.both(f"if ({self.condition([*counters, 'n', 'm'])}) {how};")
 
     def loop(self, counters: list[str], rows: list[str], depth: int) -> None:
         names = [*counters, "n", "m"]
@@ -244,6 +251,7 @@ def generate(seed: int) -> Program:
     source = (
         MACROS
         + "static double A[NC][NC];\nint min(int, int);\n"
+        + "static int largest(int a, int b) { return a > b ? a : b; }\n"
         + "void kernel(int n, int m, double V[n][m], double *B, double *C, double *L, double s)\n"
         + "{\n#pragma scop\n" + body + "\n#pragma endscop\n}\n"
     )  # fmt: skip
@@ -262,6 +270,7 @@ def run_traces(programs: list[Program], folder: Path) -> list[list[Instance]]:
     parts = [
         "#include <stdio.h>\n" + MACROS,
         "static int min(int a, int b) { return a < b ? a : b; }",
+        "static int largest(int a, int b) { return a > b ? a : b; }",
     ]
     calls = []
     for number, program in enumerate(programs):

@@ -1,4 +1,4 @@
-"""Conditions that are not affine."""
+"""``continue``, ``break``, and conditions that are not affine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from types import ModuleType
 import islpy as isl
 import pytest
 
-from eatss.base.diagnostics import Diagnostic
+from eatss.base.diagnostics import Diagnostic, InputError
+from eatss.frontend import parse_source
 from eatss.polyhedral.expression import Binary, Expression, Literal, Read, Select, Unary
 from eatss.polyhedral.scop import AccessKind, Scop
 
@@ -36,6 +37,51 @@ def text_of(scop: Scop, number: int = 0) -> str:
         return text(value.operand) if hasattr(value, "operand") else "affine"
 
     return f"{statement.write.text} = {text(statement.value)}"
+
+
+def run_alike(one: Scop, other: Scop) -> bool:
+    """Return whether the statements of two regions have the same domains."""
+    assert len(one.statements) == len(other.statements)
+    return all(
+        a.domain.is_equal(isl.Set(str(b.domain), context=a.domain.get_ctx()))
+        for a, b in zip(one.statements, other.statements, strict=True)
+    )
+
+
+# -- leaving rounds and loops -------------------------------------------------------------
+
+
+def test_continue_leaves_the_rest_of_a_round(region: Region) -> None:
+    one = region(LOOP + "{ A[i] = 1; if (i % 2) continue; p[i] = 2; }")
+    other = region(LOOP + "{ A[i] = 1; if (i % 2 == 0) p[i] = 2; }")
+    assert run_alike(one, other)
+
+
+def test_break_ends_a_loop_in_its_direction(region: Region) -> None:
+    one = region("for (i = n; i > 0; i -= 2) { A[i] = 1; if (3 * i < m) break; p[i] = 2; }")
+    other = region(
+        "for (i = n; i > 0; i -= 2) { if (3 * i + 6 >= m || i == n) A[i] = 1;"
+        " if (3 * i >= m) p[i] = 2; }"
+    )
+    assert run_alike(one, other)
+
+
+def test_a_break_without_condition_leaves_one_round(region: Region) -> None:
+    scop = region(LOOP + "{ A[i] = 0; break; }")
+    assert run_alike(scop, region("if (n > 0) " + LOOP + "if (i < 1) A[i] = 0;"))
+
+
+def test_a_break_of_a_loop_around_the_region_is_refused() -> None:
+    text = (
+        "void f(int n, double A[n]) {\n  for (int t = 0; t < n; t++) {\n#pragma scop\n"
+        "    A[t] = 0;\n    break;\n#pragma endscop\n  }\n}\n"
+    )
+    with pytest.raises(InputError) as caught:
+        parse_source(text)
+    assert caught.value.diagnostics[0].code == "EATSS-F019"
+
+
+# -- conditions that are not affine -------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -88,9 +134,8 @@ def test_what_only_an_arm_declares_is_not_kept(region: Region) -> None:
 
 def test_affine_parts_of_a_condition_bound_where_it_is_asked(region: Region) -> None:
     scop = region(LOOP + "if (i > 0 && A[i - 1] > 0 && i < m) A[i] = 0;")
-    expected = "[n, m] -> { S0[i] : 0 < i < n and i < m }"
-    domain = scop.statements[0].domain
-    assert domain.is_equal(isl.Set(expected, context=domain.get_ctx()))
+    other = region(LOOP + "if (i > 0 && i < m) A[i] = 0;")
+    assert run_alike(scop, other)
     assert text_of(scop) == "A[i] = (A[i - 1] > 0 ? 0 : A[i])"
 
 
