@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -15,7 +14,6 @@ from eatss.analysis.analyse import SlowLoop
 from eatss.analysis.layout import FusedRows, GridSplitK, Layout
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
-from eatss.base.forked import left_s
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
 from eatss.cuda.host import (
@@ -99,9 +97,6 @@ from eatss.program import (
     minimum,
     multiplied,
 )
-
-FIRST_OPERATIONS = 2_000_000
-"""What isl may do for one kernel at first; each of ``kernels/`` takes under half a second."""
 
 KERNEL_OPERATIONS = 6_000_000
 """What isl may do for one kernel before it becomes one of a single thread, twice as much for sizes
@@ -295,7 +290,8 @@ class RegionBuilder:
         limit = 2 * KERNEL_OPERATIONS if own else KERNEL_OPERATIONS
         for unit in self._planner.units(piece, local):
             try:
-                kernel = self._tiled(unit, context, limit)
+                with at_most(self._scop.isl_context, limit):
+                    kernel = self._kernel(unit, context)
             except (isl.Error, TooManyCasesError):
                 if ran_out(self._scop):
                     raise
@@ -340,23 +336,6 @@ class RegionBuilder:
             kernel, kernel.piece, (block.lanes, block.rows, 1), made.tiles, notes, made.in_order
         )
         return kernel
-
-    def _tiled(self, unit: Unit, context: KernelContext, limit: int) -> BuiltKernel:
-        """Write the kernel of a unit within ``limit`` operations of isl.
-
-        A part of them is tried first. Where time is bounded, all are only where they fit into it
-        at that speed: isl takes long for operations on large numbers.
-        """
-        before_s = left_s()
-        try:
-            with at_most(self._scop.isl_context, FIRST_OPERATIONS):
-                return self._kernel(unit, context)
-        except isl.Error:
-            taken_s = before_s - left_s() if before_s < math.inf else 0.0
-            if ran_out(self._scop) or taken_s * limit / FIRST_OPERATIONS > left_s() / 2:
-                raise
-        with at_most(self._scop.isl_context, limit):
-            return self._kernel(unit, context)
 
     def _kernel(self, unit: Unit, context: KernelContext) -> BuiltKernel:
         """Write the kernel of a unit and note it."""

@@ -11,22 +11,24 @@ what an instance needs is computed before it by the same thread or by an earlier
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import islpy as isl
 
 from eatss.base.diagnostics import SourceSpan, internal_error
+from eatss.base.frozen import frozen
 from eatss.lower.arrays import TileRange, isl_notation, union_of
-from eatss.lower.mapping import MappedLoop, Mapping, SerialTile
+from eatss.lower.mapping import MappedLoop, SerialTile
+from eatss.lower.mapping import Mapping as LoopMapping
 from eatss.lower.pieces import Part, Piece
 from eatss.lower.thread_ast import (
-    TREE,
+    Block,
     If,
     Leaf,
-    Loop,
     Node,
     Phase,
+    Points,
     Subtree,
     order_of,
     thread_instances,
@@ -53,6 +55,7 @@ from eatss.program import (
     Operator,
     equals,
     names_in,
+    substitute,
 )
 
 _BOUNDS = {
@@ -63,21 +66,43 @@ _BOUNDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Reached:
-    """What stands around a leaf: counters, outermost first, and conditions in isl's notation."""
+@frozen
+class _Around:
+    """What stands around a node: counters, outermost first, and conditions in isl's notation.
 
-    counters: tuple[str, ...]
-    conditions: tuple[str, ...]
-    leaf: Leaf
+    ``values`` are what names stand for, in terms of the counters and of what a thread knows.
+    """
+
+    values: Mapping[str, IntExpr]
+    counters: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+
+    def meant(self, expression: IntExpr) -> IntExpr:
+        return substitute(expression, self.values)
+
+    def where(self, *conditions: str) -> _Around:
+        return replace(self, conditions=(*self.conditions, *conditions))
+
+    def counting(self, name: str) -> _Around:
+        """Return it in a loop; the counter is called after its depth."""
+        counter = f"eatss_n{len(self.counters)}"
+        values = {**self.values, name: Name(counter)}
+        return replace(self, counters=(*self.counters, counter), values=values)
 
 
-def check_coverage_of(phase: Phase, node: Node | None, known: isl.Set, span: SourceSpan) -> None:
+def check_coverage_of(
+    phase: Phase,
+    node: Node | None,
+    values: Mapping[str, IntExpr],
+    known: isl.Set,
+    span: SourceSpan,
+) -> None:
     """Check that the code of a thread runs its instances, each once.
 
     Args:
         phase: what is to be run.
         node: the code; ``None`` runs nothing.
+        values: what names in it stand for that it does not define.
         known: what is known of the parameters, the thread's coordinates among them.
         span: where the statements are, for the error.
 
@@ -86,9 +111,8 @@ def check_coverage_of(phase: Phase, node: Node | None, known: isl.Set, span: Sou
     """
     reached: dict[str, list[isl.Map]] = {}
     parameters = parameter_names(known)
-    for item in _leaves(node, (), ()) if node is not None else ():
-        relation = _relation(item, parameters, known)
-        reached.setdefault(item.leaf.instance, []).append(relation)
+    for leaf, around in () if node is None else _leaves(node, _Around(values=values)):
+        reached.setdefault(leaf.instance, []).append(_relation(leaf, around, parameters, known))
     for instance in phase.instances:
         wanted = without_parameters(thread_instances(phase, instance), phase.bound)
         wanted = wanted.intersect_params(known)
@@ -114,42 +138,42 @@ def _is_partition(maps: Sequence[isl.Map], wanted: isl.Set) -> bool:
     return bool(covered.is_equal(wanted))
 
 
-def _relation(item: _Reached, parameters: Sequence[str], known: isl.Set) -> isl.Map:
-    dims = [f"v{position}'" for position in range(len(item.leaf.values))]
-    equal = [
-        isl_notation(equals(Name(dim), value))
-        for dim, value in zip(dims, item.leaf.values, strict=True)
-    ]
+def _relation(leaf: Leaf, around: _Around, parameters: Sequence[str], known: isl.Set) -> isl.Map:
+    dims = [f"v{position}'" for position in range(len(leaf.values))]
+    values = map(around.meant, leaf.values)
+    equal = map(isl_notation, map(equals, map(Name, dims), values))
     text = (
-        f"[{', '.join(parameters)}] -> {{ [{', '.join(item.counters)}] -> "
-        f"{item.leaf.instance}[{', '.join(dims)}] : {' and '.join((*equal, *item.conditions))} }}"
+        f"[{', '.join(parameters)}] -> {{ [{', '.join(around.counters)}] -> "
+        f"{leaf.instance}[{', '.join(dims)}] : {' and '.join((*equal, *around.conditions))} }}"
     )
     return isl.Map.read_from_str(known.get_ctx(), text).intersect_params(known)
 
 
-def _leaves(
-    node: Node, counters: tuple[str, ...], conditions: tuple[str, ...]
-) -> Iterator[_Reached]:
+def _leaves(node: Node, around: _Around) -> Iterator[tuple[Leaf, _Around]]:
+    """Yield instances, each with what stands around it."""
     if isinstance(node, Leaf):
-        yield _Reached(counters, conditions, node)
+        yield node, around
     elif isinstance(node, If):
-        condition = isl_notation(node.condition)
-        yield from _leaves(node.body, counters, (*conditions, f"({condition})"))
+        condition = isl_notation(around.meant(node.condition))
+        yield from _leaves(node.body, around.where(f"({condition})"))
         if node.orelse is not None:
-            yield from _leaves(node.orelse, counters, (*conditions, f"not ({condition})"))
+            yield from _leaves(node.orelse, around.where(f"not ({condition})"))
+    elif isinstance(node, Block):
+        for child in node.body:
+            yield from _leaves(child, around)
     else:
-        if isinstance(node, Loop):  # points were made loops
-            counters = (*counters, node.counter)
-            conditions = (*conditions, *_loop_conditions(node))
-        for child in TREE.of(node):
-            yield from _leaves(child, counters, conditions)
-
-
-def _loop_conditions(loop: Loop) -> Iterator[str]:
-    yield from _each(Name(loop.counter) >= loop.lower)
-    yield from _each(loop.condition)
-    if loop.step != 1:
-        yield f"({loop.counter} - {isl_notation(loop.lower)}) mod {loop.step} = 0"
+        inner = around.counting(node.counter)
+        counter = inner.meant(Name(node.counter))
+        if isinstance(node, Points):
+            value = inner.meant(node.value)
+            inner = replace(inner, values={**inner.values, node.name: value})
+            bounds = (counter >= 0, counter < node.count, *map(inner.meant, node.guards))
+        else:
+            lower = around.meant(node.lower)
+            stride = Apply(Operator.MOD, (counter - lower, Constant(node.step)))
+            bounds = (counter >= lower, inner.meant(node.condition), equals(stride, 0))
+        conditions = (text for one in bounds for text in _each(one))
+        yield from _leaves(node.body, inner.where(*conditions))
 
 
 def _each(condition: IntExpr) -> Iterator[str]:
@@ -167,7 +191,9 @@ def _each(condition: IntExpr) -> Iterator[str]:
         yield f"({isl_notation(condition)})"
 
 
-def crosses_threads(scop: Scop, piece: Piece, mapping: Mapping, dependences: Dependences) -> bool:
+def crosses_threads(
+    scop: Scop, piece: Piece, mapping: LoopMapping, dependences: Dependences
+) -> bool:
     """Tell whether one thread of a launch would need what another computes."""
     names = [loop.name for loop in mapping.mapped]
     if not names:
@@ -200,7 +226,7 @@ def _without(relation: isl.Map, names: Sequence[str]) -> isl.Map:
 def check_order(
     scop: Scop,
     piece: Piece,
-    mapping: Mapping,
+    mapping: LoopMapping,
     parts: Sequence[Part],
     dependences: Dependences,
     below: Subtree,
@@ -273,7 +299,7 @@ def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Depende
 
 
 def _time(
-    piece: Piece, mapping: Mapping, parts: Sequence[Part], below: Subtree
+    piece: Piece, mapping: LoopMapping, parts: Sequence[Part], below: Subtree
 ) -> isl.MultiUnionPwAff:
     """Return when a thread runs each instance: part by part, tile after tile."""
     times: list[isl.UnionMap] = []

@@ -667,8 +667,7 @@ class KernelBuilder:
         """Generate the code of a thread, and check that it runs what it is to run."""
         code = thread_code(phase, known)
         lowered = None if code is None else self._thread.lowered(code)
-        meaning = None if lowered is None else self._thread.meaning(lowered)
-        check_coverage_of(phase, meaning, known, self._span)
+        check_coverage_of(phase, lowered, self._thread.known(), known, self._span)
         return lowered
 
 

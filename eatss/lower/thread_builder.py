@@ -84,10 +84,9 @@ class ThreadBuilder:
         """Return a tree in its final form: named, its points guarded, folded."""
         return self._lowered(self._named(node), self._definitions)
 
-    def meaning(self, lowered: Node) -> Node:
-        """Return what a lowered tree says: names as what they stand for, no points."""
-        values = {d.name: d.form.expression() for d in self._definitions}
-        return _without_points(map_expressions(lowered, lambda e: substitute(e, values)), 0)
+    def known(self) -> dict[str, IntExpr]:
+        """Return what the names of loops of one point stand for."""
+        return {one.name: one.form.expression() for one in self._definitions}
 
     # Names -------------------------------------------------------------------------------
 
@@ -337,32 +336,6 @@ def _unrolled_size(node: Node) -> int:
         return node.count * inside
     trips = node.trips if isinstance(node, Loop) else None
     return inside if trips is None else inside * _unroll_factor(trips, inside)
-
-
-def _without_points(node: Node, depth: int) -> Node:
-    """Return a lowered tree whose points are plain loops, counters called after their depth."""
-    if not isinstance(node, Loop | Points):
-        return TREE.rebuilt(node, lambda child: _without_points(child, depth))
-    counter = f"eatss_n{depth}"
-    values: dict[str, IntExpr] = {node.counter: Name(counter)}
-    if isinstance(node, Loop):
-        loop = replace(node, counter=counter, condition=substitute(node.condition, values))
-        inner = map_expressions(node.body, lambda e: substitute(e, values))
-        return replace(loop, body=_without_points(inner, depth + 1))
-    values[node.name] = substitute(node.value, values)
-    body = node.body
-    if node.guards:
-        condition = Apply(Operator.AND, node.guards) if len(node.guards) > 1 else node.guards[0]
-        body = If(condition=condition, body=body)
-    body = map_expressions(body, lambda e: substitute(e, values))
-    return Loop(
-        counter=counter,
-        hint=node.name,
-        lower=Constant(0),
-        condition=Name(counter) < node.count,
-        step=1,
-        body=_without_points(body, depth + 1),
-    )
 
 
 def _last_value(loop: Loop) -> IntExpr | None:
