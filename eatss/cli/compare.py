@@ -23,7 +23,6 @@ from eatss.cli.options import of_output, source_argument
 if TYPE_CHECKING:
     from eatss.measurement.measured import Measured
     from eatss.measurement.options import Variant
-    from eatss.measurement.requirement import Requirement
 
 EXAMPLES = {
     "compare": """
@@ -34,13 +33,8 @@ Examples:
     eatss compare @gemm --tiles selected --tiles i=32,j=64 --plot gemm.png
 
     eatss compare build/ours build/theirs --baseline theirs --format csv
-
-    eatss compare @atax --require 'energy<=1.0' --require 'time<=0.95'
 """
 }
-
-NOT_MET = 3
-"""Exit code where a requirement is not met."""
 
 _HARMLESS = (*MEASURED, "rejected by the model")
 
@@ -72,14 +66,6 @@ def compare(
             "folders the last.",
         ),
     ] = None,
-    require: Annotated[
-        list[str] | None,
-        option(
-            metavar="RATIO<=N",
-            help="Exit with 3 unless time, energy, ppw or speedup against the baseline is so, for "
-            "selected or else the first other variant.",
-        ),
-    ] = None,
     measuring: MeasuringOptions,
     generating: GeneratingOptions,
     output: Results = "table",
@@ -90,8 +76,8 @@ def compare(
 ) -> None:
     """Measure variants of one program by turns and compare time, energy and PPW.
 
-    Exits with 0, with 1 if a program failed or none was measured, with 3 if a requirement is not
-    met, with 130 after Ctrl-C, which keeps what was measured.
+    Exits with 0, with 1 if a program failed or none was measured, with 130 after Ctrl-C, which
+    keeps what was measured.
     """
     from eatss.measurement.api import check_comparable  # noqa: PLC0415 - keeps --help fast
     from eatss.measurement.options import (  # noqa: PLC0415
@@ -100,11 +86,9 @@ def compare(
         is_program,
         parse_tile_choices,
     )
-    from eatss.measurement.requirement import parse_requirements  # noqa: PLC0415
     from eatss.measuring import DEFAULT_TILES, keeping, refuse_output  # noqa: PLC0415
     from eatss.report.plots import check_plot_file  # noqa: PLC0415
 
-    requirements = parse_requirements(require or ())
     if plot is not None:
         check_plot_file(plot)
     folders = [is_program(source) for source in sources]
@@ -133,19 +117,12 @@ def compare(
             device = measuring.options.device
             variants = generating.for_card(device).several(sources[0], choices, folder, device)
         check_comparable(variants, measuring.options)
-        finish(measuring.measured(variants), label, requirements, output, plot)
+        finish(measuring.measured(variants), label, output, plot)
 
 
-def finish(
-    found: Measured,
-    baseline: str,
-    requirements: Sequence[Requirement],
-    output: Results,
-    plot: Path | None,
-) -> None:
+def finish(found: Measured, baseline: str, output: Results, plot: Path | None) -> None:
     """Print and draw a comparison and end with the exit code it calls for."""
     from eatss.measurement.api import compare as beside  # noqa: PLC0415 - needs SciPy
-    from eatss.measurement.requirement import judge  # noqa: PLC0415
     from eatss.report.measurement import render_comparison  # noqa: PLC0415
 
     measurements = found.measurements
@@ -156,19 +133,13 @@ def finish(
     except EatssError:
         show(measurements, output)  # what was measured is not lost
         raise
-    verdicts = judge(comparison, requirements)
-    echo(render_comparison(comparison, output, verdicts), nl=False)
+    echo(render_comparison(comparison, output), nl=False)
     if plot is not None:
         from eatss.report.plots import plot_comparisons  # noqa: PLC0415 - matplotlib
 
         plot_comparisons([comparison], plot)
     if found.interrupted:
         stop_interrupted(anything=True)
-    failed = [verdict for verdict in verdicts if not verdict.met]
-    for verdict in failed:
-        echo(f"requirement {verdict.requirement} not met: {verdict.message}", err=True)
-    if failed:
-        raise SystemExit(NOT_MET)
     statuses = [measurement.status for measurement in measurements]
     nothing = not any(status in MEASURED for status in statuses)
     if nothing or any(status not in _HARMLESS for status in statuses):

@@ -5,12 +5,11 @@ text, options, architecture, compiler and its full version. What is loaded is a 
 process, made anew from the cache, which only this user can have written. CuPy's own way to NVRTC is
 not used, because it adds ``-ftz=true``, which is not what nvcc does to the same text.
 
-A program loaded from machine code, launched by CuPy or its own host code; its runs.
+A program loaded from machine code, launched by CuPy; its runs.
 """
 
 from __future__ import annotations
 
-import ctypes
 import re
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from functools import cache as once
 from itertools import chain, islice
 from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -39,9 +38,8 @@ from eatss.measurement.card import CompileError, LaunchError
 from eatss.measurement.cupy_module import is_out_of_memory
 from eatss.measurement.measurement import CompilerName, KernelResources, LaunchedBy
 from eatss.measurement.options import CompilerChoice
-from eatss.program import Argument, KernelCode, Program
+from eatss.program import KernelCode, Program
 from eatss.program.expression import Sizes
-from eatss.verify.data import as_parameter, dtype_of
 
 COMPILE_LIMIT_S = 300.0
 
@@ -168,27 +166,13 @@ def compile_program(
     for toolchain in toolchains:
         options = options_of(toolchain, program, sizes, capability)
         try:
-            path = _made(toolchain, program.text, program.file, options, cache, limit_s=limit_s)
+            path = _made(toolchain, program.text, program.file, options, cache, limit_s)
         except CompileError as error:
             refused = error
         else:
             return Compiled(path=path, toolchain=toolchain)
     assert refused is not None
     raise refused
-
-
-def compile_host_code(
-    toolchain: Toolchain, program: Program, sizes: Sizes, capability: int, *, cache: Cache
-) -> Path:
-    """Compile the whole text, launchers included, to a shared library by nvcc.
-
-    Arguments are those of :func:`compile_program`.
-
-    Raises:
-        CompileError: nvcc does not take it.
-    """
-    options = (*options_of(toolchain, program, sizes, capability), "-shared", "-Xcompiler", "-fPIC")
-    return _made(toolchain, program.text, program.file, options, cache, kind="library")
 
 
 def options_of(
@@ -214,32 +198,27 @@ def _made(
     file: str,
     options: tuple[str, ...],
     cache: Path | Cache,
-    *,
-    kind: Literal["cubin", "library"] = "cubin",
     limit_s: float = COMPILE_LIMIT_S,
 ) -> Path:
     """Return a file of this process with what was compiled, now or before."""
     by_nvcc = toolchain.name == "nvcc"
-    if by_nvcc and kind == "cubin":
-        options = ("-cubin", *options)
     kept = Cache(cache) if isinstance(cache, Path) else cache
-    key = key_of(1, toolchain.name, toolchain.version, options, file, text)
-    code = kept.get(kind, key)
+    key = key_of(1, toolchain.name, toolchain.version, ("-cubin",) * by_nvcc + options, file, text)
+    code = kept.get("cubin", key)
     if code is None:
         with tempfile.TemporaryDirectory(prefix="eatss-making-") as work:
             made = Path(work) / "made"
             if by_nvcc:
                 (Path(work) / file).write_text(text, encoding="utf-8")
-                _run(toolchain, (*options, file, "-o", str(made)), "", work, limit_s)
+                _run(toolchain, ("-cubin", *options, file, "-o", str(made)), "", work, limit_s)
             else:
                 asked = nvrtc.Request(text=text, name=file, options=options, target=str(made))
                 _run(toolchain, (), asked.to_json(), work, limit_s)
-            try:
-                code = made.read_bytes()
-            except FileNotFoundError:
-                raise CompileError(f"{toolchain} says that all is well, and made no code") from None
-        kept.put(kind, key, code)
-    path = Path(_of_this_process().name) / f"{key}{'.cubin' if kind == 'cubin' else '.so'}"
+            if not made.is_file():
+                raise CompileError(f"{toolchain} says that all is well, and made no code")
+            code = made.read_bytes()
+        kept.put("cubin", key, code)
+    path = Path(_of_this_process().name) / f"{key}.cubin"
     write_whole(path, code)
     return path
 
@@ -351,50 +330,6 @@ def _loaded(module: Any, code: KernelCode) -> Any:
     if code.dynamic_shared:
         kernel.max_dynamic_shared_size_bytes = code.shared_bytes
     return kernel
-
-
-class HostCode:
-    """A shared library with the launchers of a program, on the current card."""
-
-    def __init__(self, program: Program, path: Path) -> None:
-        """Load what :func:`eatss.measurement.compile.compile_host_code` made.
-
-        Raises:
-            LaunchError: it does not load.
-        """
-        self._program = program
-        try:
-            self._library = ctypes.CDLL(str(path))
-        except OSError as error:
-            raise LaunchError(f"the host code of {program.name} does not load: {error}") from None
-
-    def run(self, bound: Sequence[Mapping[str, Any]], sizes: Sizes, stream: int) -> None:
-        """Enqueue one run: every entry in order.
-
-        Args:
-            bound: arrays and scalars of each entry by name.
-            sizes: values of the program's parameters.
-            stream: address of the stream.
-
-        Raises:
-            LaunchError: a launcher refuses.
-        """
-        for entry, values in zip(self._program.entries, bound, strict=True):
-            passed = [_passed(argument, values, sizes) for argument in entry.arguments]
-            code = int(getattr(self._library, entry.launcher)(*passed, ctypes.c_void_p(stream)))
-            if code < 0:
-                message = entry.assumptions[-code - 1].message
-                raise LaunchError(f"the launcher refuses these sizes: {message}")
-            if code:
-                raise LaunchError(f"{entry.launcher} returned CUDA error {code}", lost=True)
-
-
-def _passed(argument: Argument, values: Mapping[str, Any], sizes: Sizes) -> Any:
-    if argument.role in ("array", "cell"):
-        return ctypes.c_void_p(values[argument.name].data.ptr)
-    if argument.role == "parameter":
-        return as_parameter(dtype_of(argument).type(sizes[argument.name]))
-    return as_parameter(values[argument.name])
 
 
 GRAPH_LAUNCHES = 20_000

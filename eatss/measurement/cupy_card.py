@@ -7,21 +7,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
-from eatss.base.diagnostics import InputError
-from eatss.measurement.arguments import (
-    MOST_LAUNCHES,
-    ArgumentStore,
-    CardMemory,
-    complete_sizes,
-    launches,
-)
+from eatss.measurement.arguments import ArgumentStore, CardMemory, complete_sizes
 from eatss.measurement.compile import (
     CompileTarget,
-    HostCode,
-    compile_host_code,
     compile_program,
     find_toolchains,
     usable_cache,
@@ -77,7 +67,6 @@ class CupyCard:
         self._cupy = import_cupy()
         self._card = cuda_card(self._cupy, device)
         self._toolchains = find_toolchains(compiler, nvcc)
-        self._nvcc = nvcc
         self._cache = usable_cache(cache)
         self._nvml = _nvml(self._card.uuid)
         self.info = self._described()
@@ -165,20 +154,7 @@ class CupyCard:
             seed,
             compiled,
             replace(self.compile_target, toolchain=compiled.toolchain),
-            self._host_code(program, values),
         )
-
-    def _host_code(self, program: Program, sizes: Sizes) -> HostCode | None:
-        """Return compiled launchers for a program of very many launches, if nvcc is here."""
-        if sum(1 for _ in islice(launches(program, sizes), MOST_LAUNCHES + 1)) <= MOST_LAUNCHES:
-            return None
-        try:
-            (nvcc,) = find_toolchains("nvcc", self._nvcc)
-        except InputError:
-            return None
-        capability = self._card.capability
-        path = compile_host_code(nvcc, program, sizes, capability, cache=self._cache)
-        return HostCode(program, path)
 
     def wait(self) -> None:
         """Wait for everything that was enqueued.

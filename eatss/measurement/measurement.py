@@ -155,8 +155,8 @@ class Window:
 class Method:
     """How it was measured.
 
-    ``launched_by`` says who launches the kernels of a run: a CUDA ``graph``, Python launch by
-    launch on a ``stream``, or the program's own compiled ``host code`` where they are very many.
+    ``launched_by`` says who launches the kernels of a run: a CUDA ``graph``, or Python launch by
+    launch on a ``stream`` where they are very many (``host code`` in measurements of before).
 
     ``restoring`` says how overwritten inputs were put back (``Measurement.notes`` say where drift
     was not tried): ``none`` (nothing is overwritten that

@@ -48,7 +48,7 @@ from eatss.measurement.arguments import (
     temporaries_of,
 )
 from eatss.measurement.card import Difference, LaunchError, SteadyLoad
-from eatss.measurement.compile import Compiled, CompileTarget, HostCode, Kernels, Runner
+from eatss.measurement.compile import Compiled, CompileTarget, Kernels, Runner
 from eatss.measurement.correctness import (
     change_last_bits,
     compare_with_original,
@@ -91,10 +91,8 @@ class CupyWorkload:
         seed: int,
         compiled: Compiled,
         target: CompileTarget,
-        host_code: HostCode | None = None,
     ) -> None:
         self._memory = memory
-        self._host_code = host_code
         self._program = program
         self._directory = directory
         self._sizes = dict(sizes)
@@ -125,7 +123,7 @@ class CupyWorkload:
     @property
     def launched_by(self) -> LaunchedBy:
         """How a run is launched; known from the first :meth:`reset` on."""
-        return "host code" if self._host_code is not None else self._runner.launched_by
+        return self._runner.launched_by
 
     @property
     def overwrites_inputs(self) -> bool:
@@ -309,8 +307,7 @@ class CupyWorkload:
                 self._acquire(choice.flavour)
             self._begin()
             run_s = self._runner.timed(self._runner.launch_once)
-        if self._host_code is None:
-            self._runner.prepare(run_s)
+        self._runner.prepare(run_s)
         if self.overwrites_inputs:
             self._restorer.prepare(self._runner.timed(self._restorer.launch_once))
         return choice
@@ -420,14 +417,7 @@ class CupyWorkload:
         )
 
     def _launch(self) -> Iterator[None]:
-        """Launch the kernels of one run on the current stream, one a step.
-
-        With compiled host code, all of them are one step.
-        """
-        if self._host_code is not None:
-            self._host_code.run(self._bound, self._sizes, self._memory.stream.ptr)
-            yield
-            return
+        """Launch the kernels of one run on the current stream, one a step."""
         for launch in launches(self._program, self._sizes):
             self._kernels.launch(launch, self._bound[launch.entry])
             yield

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from functools import partial
 from io import StringIO
 from typing import Any
@@ -28,7 +27,6 @@ from eatss.measurement.measurement import (
     comparison_rows,
     measurement_rows,
 )
-from eatss.measurement.requirement import JudgedComparison, Verdict
 from eatss.report.render import (
     MODULE_NOTE,
     NONE,
@@ -286,24 +284,17 @@ def _throttling(loads: Sequence[LoadState]) -> str:
     return f"held back: {', '.join(reasons)}" if reasons else "not held back"
 
 
-def render_comparison(comparison: Comparison, output: str, verdicts: Sequence[Verdict] = ()) -> str:
+def render_comparison(comparison: Comparison, output: str) -> str:
     """Return a comparison as ``table``, ``json`` or ``csv``."""
     if output == "csv":
         return csv_text(comparison_rows(comparison))
-    if verdicts:
-        entries = {field.name: getattr(comparison, field.name) for field in fields(comparison)}
-        comparison = JudgedComparison(**entries, requirements=tuple(verdicts))
     return printed(comparison, output)
 
 
 def comparison_parts(comparison: Comparison) -> list[RenderableType]:
-    """Return a comparison: figures, then ratios, then notes.
-
-    Requirements that are not met are errors and go to stderr.
-    """
+    """Return a comparison: figures, then ratios, then notes."""
     measurements = [row.measurement for row in comparison.rows]
     fullest = max(measurements, key=lambda found: (found.device is not None, bool(found.sizes)))
-    verdicts = comparison.requirements if isinstance(comparison, JudgedComparison) else ()
     counters = any(found.counters is not None for found in measurements)
     return apart(
         [headed(comparison.program, f"\n{_subject(fullest)}")],
@@ -312,11 +303,6 @@ def comparison_parts(comparison: Comparison) -> list[RenderableType]:
         [_shared_notes(measurements)],
         [Text(f"not alike: {note}", style="yellow") for note in comparison.notes],
         [_counters(measurements)] if counters else [],
-        [
-            Text.assemble(("met  ", "green"), f"{one.requirement}: {one.message}")
-            for one in verdicts
-            if one.met
-        ],
     )
 
 

@@ -20,7 +20,6 @@ from eatss.measurement.measurement import (
     comparison_from_dict,
     measurement_from_dict,
 )
-from eatss.measurement.requirement import judge, parse_requirements
 from eatss.report.measurement import render_comparison, render_measurements
 from eatss.report.plots import plot_comparisons
 from eatss.report.render import figure
@@ -143,13 +142,8 @@ def test_what_holds_for_all_is_said_once() -> None:
     assert "all measured" in text
 
 
-def test_json_can_be_read_back_and_holds_the_verdicts() -> None:
-    verdicts = judge(SIDES, parse_requirements(["energy<=1", "time<=0.1"]))
-    document = json.loads(render_comparison(SIDES, "json", verdicts))
-    assert [verdict["met"] for verdict in document["requirements"]] == [True, False]
-    assert document["requirements"][1]["text"] == "time<=0.1"
-    assert document["requirements"][1]["ratio"]["value"] == 0.5
-    assert comparison_from_dict(document) == SIDES
+def test_json_can_be_read_back() -> None:
+    assert comparison_from_dict(json.loads(render_comparison(SIDES, "json"))) == SIDES
 
 
 def test_the_plot_names_programs_variants_panels_and_failures(tmp_path: Path) -> None:
