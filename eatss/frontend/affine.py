@@ -51,8 +51,7 @@ _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 class AffineReader:
     """Reads expressions under the counters that are active.
 
-    Of scalars that the region sets, ``scalars`` has what they are where that is known, ``unknown``
-    why it is not.
+    ``scalars`` has what scalars that the region sets are, where that is known.
     """
 
     def __init__(self, symbols: SymbolTable, algebra: ValueAlgebra) -> None:
@@ -61,7 +60,6 @@ class AffineReader:
         self.active: dict[Variable, str] = {}
         self.ranges = RangeProver(algebra)
         self.scalars: dict[Variable, Value] = {}
-        self.unknown: dict[Variable, NotAffineError] = {}
 
     # -- entry points -------------------------------------------------------------
 
@@ -174,7 +172,7 @@ class AffineReader:
             raise NotAffineError(
                 node,
                 f"counter '{node.name}' is used outside its loop",
-                code="EATSS-F033",
+                code="EATSS-F031",
                 hint="write the value it has there, for example the loop's upper bound",
             )
         if variable.role == "data" or not variable.shape.element.is_integer:
@@ -185,14 +183,11 @@ class AffineReader:
         return Poly.unknown(variable.unique_name)
 
     def _data(self, node: Node, variable: Variable) -> NotAffineError:
-        why = self.unknown.get(variable)
-        if why is not None:
-            return NotAffineError(node, why.message, why.reason, code=why.code, hint=why.hint)
         if variable.is_scalar and (variable.is_local or variable.first_write is not None):
             return NotAffineError(
                 node,
                 f"'{node.name}' is set in the region, and what it is here is not known",
-                code="EATSS-F031",
+                "data",
                 hint="set it to an affine expression of counters and parameters before, in each "
                 "round of the loop (k = 2 * i, not k += 2)",
             )

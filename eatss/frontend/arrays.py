@@ -138,48 +138,14 @@ class _Delineariser(RegionReader):
                     )
         return None
 
-    def _factors(self, uses: list[_Use]) -> list[Poly]:
-        """Return the values free of counters by which the source multiplies counters.
-
-        What scalars are set to is not in the text of a reference, but in its value.
-        """
+    @staticmethod
+    def _factors(uses: list[_Use]) -> list[Poly]:
+        """Return the values by which subscripts multiply, which may be sizes."""
         found: list[Poly] = []
-        written = (
-            side
-            for use in uses
-            for node in use.access.node.preorder()
-            if node.is_binary("*", "<<")
-            for side in self._free_side(node, use)
-        )
-        for factor in (*written, *(f for use in uses for f in _coefficients(use))):
-            is_size = factor.constant_value is None or factor.constant_value > 1
-            if is_size and factor.is_linear and all(factor.terms != known.terms for known in found):
+        for factor in (one for use in uses for one in _coefficients(use)):
+            if all(factor.terms != known.terms for known in found):
                 found.append(factor)
         return found[:_MAX_FACTORS]
-
-    def _free_side(self, node: Node, use: _Use) -> list[Poly]:
-        sides = []
-        for side in node.children:
-            if any(map(self._is_counter, side.preorder())) or (
-                node.op == "<<" and side is node.children[0]
-            ):
-                continue
-            try:
-                value = self._affine.value(side, use.domain)
-            except NotAffineError:
-                continue
-            if isinstance(value, Poly):
-                constant = value.constant_value
-                if node.op == "<<":
-                    if constant is None or not 0 < constant < 31:
-                        continue
-                    value = Poly.constant(1 << constant)
-                sides.append(value)
-        return sides
-
-    def _is_counter(self, node: Node) -> bool:
-        variable = self._of(node) if node.kind == "name" else None
-        return variable is not None and variable.role == "counter"
 
     def _split_all(
         self, uses: list[_Use], inner: tuple[Poly, ...]
@@ -307,7 +273,7 @@ class _Delineariser(RegionReader):
 
 
 def _coefficients(use: _Use) -> Iterator[Poly]:
-    """Yield the values that are no numbers by which a subscript multiplies counters."""
+    """Yield the values other than 1 by which a subscript multiplies counters and parameters."""
     value = use.access.subscripts[0]
     assert isinstance(value, Poly)
     known: list[Poly] = []
@@ -315,16 +281,16 @@ def _coefficients(use: _Use) -> Iterator[Poly]:
     def degree(counter: str) -> int:
         return max((len(monomial) for monomial in value.beside(counter).terms), default=0)
 
-    for counter in sorted(use.counters, key=degree):
-        factor = value.beside(counter)
+    products = sorted({name for monomial in value.terms if len(monomial) > 1 for name in monomial})
+    sides = [value.beside(counter) for counter in sorted(use.counters, key=degree)]
+    for side in (*sides, *map(Poly.unknown, products)):
+        factor = side.scaled(-1) if all(c < 0 for c in side.terms.values()) else side
         for size in known:
             quotient, remainder = _divide(factor, size)
             factor = quotient if remainder.constant_value == 0 else factor
-        if (
-            factor.is_linear
-            and factor.constant_value is None
-            and not factor.unknowns & use.counters
-        ):
+        constant = factor.constant_value
+        is_size = constant is None or constant > 1
+        if is_size and factor.is_linear and not factor.unknowns & use.counters:
             known.append(factor)
             yield factor
 

@@ -233,9 +233,9 @@ def parse_unit(
 ) -> Unit:
     """Parse C text, after the declarations in ``prelude``, which take no line of the file.
 
-    Only the warning about unknown pragmas is switched on: that is how
-    clang itself tells where ``#pragma scop`` stands, after macros, ``_Pragma``,
-    comments and conditional compilation. Our own headers come after the user's.
+    The warning about unknown pragmas is how clang itself tells where ``#pragma scop`` stands, after
+    macros, ``_Pragma``, comments and conditional compilation; another is about macros given with
+    ``-D`` that the text defines anew. Our own headers come after the user's.
 
     Raises:
         cindex.TranslationUnitLoadError: If clang gives up.
@@ -252,6 +252,7 @@ def parse_unit(
         "-fno-spell-checking",
         "-Wno-everything",
         "-Wunknown-pragmas",
+        "-Wmacro-redefined",
         *(f"-I{directory}" for directory in include_dirs),
         *(f"-D{define}" for define in defines),
         "-isystem",

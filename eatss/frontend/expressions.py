@@ -287,7 +287,7 @@ class ExpressionReader(RegionReader):
         try:
             function = self._affine.function(node, self._domain)
         except NotAffineError as error:
-            if error.code in ("EATSS-F033", "EATSS-F040", "EATSS-F042"):
+            if error.code in ("EATSS-F031", "EATSS-F040", "EATSS-F042"):
                 self._reporter.not_affine(error, node, "subscript")
                 raise RefusedError from None
             variable = self._of(node) if node.kind == "name" else None

@@ -50,7 +50,7 @@ class LoopReader(RegionReader):
         """
         if len(loop.children) != 4:
             self._refuse(
-                "EATSS-F029", loop, "loop without start, condition or increment",
+                "EATSS-F018", loop, "loop without start, condition or increment",
                 "write for (i = start; i < end; i++)",
             )  # fmt: skip
         start, condition, increment, body = loop.children
@@ -71,7 +71,7 @@ class LoopReader(RegionReader):
             or (name.kind == "variable" and not name.children)
         ):
             self._refuse(
-                "EATSS-F029", start, "start of the loop does not set one integer counter",
+                "EATSS-F018", start, "start of the loop does not set one integer counter",
                 "write for (i = start; i < end; i++) with one counter",
             )  # fmt: skip
         first = name.children[0] if name.kind == "variable" else start.children[1]
@@ -180,7 +180,7 @@ class LoopReader(RegionReader):
         holds = self._affine.condition(header.condition, tested)
         if not self._ends(header, name, header.condition, tested):
             self._refuse(
-                "EATSS-F029",
+                "EATSS-F018",
                 header.condition,
                 f"condition {self._quoted(header.condition)} does not end a loop that "
                 f"counts {'up' if header.step > 0 else 'down'}",

@@ -229,7 +229,7 @@ def check_live_counters(
             waiting.remove(variable)
             assert variable.first_use is not None
             reporter.error(
-                "EATSS-F033",
+                "EATSS-F031",
                 variable.first_use,
                 f"counter '{variable.name}' keeps its value after the function, where it is lost",
                 "use a counter of the loop's own: for (int i = 0; ...)",
@@ -245,7 +245,7 @@ def check_live_counters(
             waiting.remove(variable)
             if not use.implicit:
                 reporter.error(
-                    "EATSS-F033",
+                    "EATSS-F031",
                     use,
                     f"counter '{variable.name}' is used after the region, where its value is lost",
                     "set it again after #pragma endscop",
@@ -538,12 +538,12 @@ def _check_options(options: FrontendOptions, findings: Findings) -> None:
     for define in options.defines:
         if not _DEFINE.fullmatch(define):
             findings.add(
-                "EATSS-F049", f"macro '{define}' is not NAME or NAME=VALUE", hint="write -D N=4000"
+                "EATSS-F010", f"macro '{define}' is not NAME or NAME=VALUE", hint="write -D N=4000"
             )
     names = [name for name, _ in options.parameter_values]
     for name in sorted({name for name in names if names.count(name) > 1}):
         findings.add(
-            "EATSS-F049", f"parameter '{name}' has more than one value", hint="give it once"
+            "EATSS-F010", f"parameter '{name}' has more than one value", hint="give it once"
         )
 
 
@@ -554,7 +554,7 @@ def _check_parameters(
     for name, _ in options.parameter_values:
         if scops and name not in known:
             findings.add(
-                "EATSS-F049",
+                "EATSS-F010",
                 f"no region has a parameter '{name}'",
                 hint=f"parameters: {', '.join(known) or 'none'}",
             )

@@ -26,8 +26,6 @@ from eatss.frontend.python_expressions import (
     CONVERT,
     FORMS,
     HEAD,
-    NAMES,
-    TYPES,
     Argument,
     Local,
     one_type,
@@ -101,7 +99,7 @@ def _c_function(
             with suppress(RefusedError):
                 reader.refuse(
                     place, f"'{name}' may have no value here",
-                    "give it one before the loop or the condition", code=NAMES,
+                    "give it one before the loop or the condition", code=HEAD,
                 )  # fmt: skip
     findings.raise_errors()
     if not any(isinstance(one, ast.Assign | ast.AugAssign) for one in ast.walk(node)):
@@ -165,8 +163,7 @@ def _read(node: ast.FunctionDef, head: StatementReader) -> StatementReader:
         if one_type(values) is None:
             with suppress(RefusedError):
                 reader.refuse(
-                    seen[-1][1], f"local '{name}' is of types {types_of(values)}", CONVERT,
-                    code=TYPES,
+                    seen[-1][1], f"local '{name}' is of types {types_of(values)}", CONVERT
                 )  # fmt: skip
     return reader
 
@@ -364,7 +361,6 @@ def _is_decorator(node: ast.expr, resolve: Resolve) -> bool:
 _HINTS = {
     "EATSS-F012": "use sums of counters and parameters with constant factors; // and % by "
     "constants, min, max and a if c else b are fine, and a size is a parameter: m: eatss.Param",
-    "EATSS-F031": "write its expression here, or set it to one before, in each round of the loop",
 }
 """Hints that are otherwise for Python than for C."""
 

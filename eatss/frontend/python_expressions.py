@@ -38,8 +38,8 @@ from eatss.frontend.python_types import (
 from eatss.frontend.source import Findings, RefusedError
 from eatss.polyhedral.expression import ElementType, as_single, single_text
 
-HEAD, NAMES, FORMS, TYPES = "EATSS-Y004", "EATSS-Y010", "EATSS-Y011", "EATSS-Y019"
-"""Codes: the head of a function, its variables, what is outside the subset, types of numbers."""
+HEAD, FORMS = "EATSS-Y004", "EATSS-Y011"
+"""Codes: the head of a function and its names; what is outside the subset, types of numbers."""
 
 CONVERT = "convert it, for example with numpy.float64(…) or numpy.int64(…)"
 
@@ -329,7 +329,7 @@ class ExpressionReader:
         try:
             yield
         except TypeClashError as error:
-            self.refuse(node, str(error), CONVERT, code=TYPES)
+            self.refuse(node, str(error), CONVERT)
 
     def at(self, text: str, node: Node) -> str:
         """Return C text that stands for a node."""
@@ -400,7 +400,7 @@ class ExpressionReader:
         if name in self.past:
             self.refuse(
                 node, f"counter '{name}' is used outside its loop",
-                "write the value it has there, for example the end of the range less 1", code=NAMES,
+                "write the value it has there, for example the end of the range less 1", code=HEAD,
             )  # fmt: skip
         if variable is None:
             if name in self.assigned or name in self.refused:
@@ -408,7 +408,7 @@ class ExpressionReader:
             self.refuse(
                 node, f"'{name}' is neither a parameter of the function nor assigned in it",
                 f"add a parameter, {name}: eatss.Param or {name}: eatss.f64, or write the number: "
-                "what surrounds the function is not read", code=NAMES,
+                "what surrounds the function is not read", code=HEAD,
             )  # fmt: skip
         if variable.extents:
             self.refuse(node, f"'{name}' is an array, not an element of it", _ELEMENTS)

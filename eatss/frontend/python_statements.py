@@ -12,7 +12,6 @@ from eatss.base.diagnostics import SourceSpan
 from eatss.frontend.python_expressions import (
     FORMS,
     HEAD,
-    NAMES,
     OPERATORS,
     PRECEDENCE,
     Argument,
@@ -257,7 +256,7 @@ class StatementReader(ExpressionReader):
         if name in self.counters or name in self.arguments or name in self.assigned:
             self.refuse(
                 target, f"counter '{name}' is a parameter, a local or another counter as well",
-                _NEW_NAME, code=NAMES,
+                _NEW_NAME, code=HEAD,
             )  # fmt: skip
         return name
 
@@ -342,7 +341,7 @@ class StatementReader(ExpressionReader):
         if name in (*self.counters, *self.past, *self.arguments) or local.extents:
             self.refuse(
                 node, f"'{name}' is assigned, which is a parameter, a counter or an array",
-                f"assign elements, {name}[i] = …, or a local of another name", code=NAMES,
+                f"assign elements, {name}[i] = …, or a local of another name", code=HEAD,
             )  # fmt: skip
         return Value(text=self.at(name, node), type=local.type)
 

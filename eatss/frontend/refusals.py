@@ -21,9 +21,9 @@ _CORRECT = "correct the errors clang reports"
 _ADDRESS = ("EATSS-F024", "address taken", "use the array itself")
 _MEMBER = ("EATSS-F024", "member of a structure", "copy it to a variable before the region")
 _BROKEN = ("EATSS-F007", "expression clang could not make sense of", _CORRECT)
-COMMA = ("EATSS-F038", "comma operator", "write each part as its own statement")
+COMMA = ("EATSS-F019", "comma operator", "write each part as its own statement")
 _EFFECT = (
-    "EATSS-F038",
+    "EATSS-F019",
     "side effect inside an expression",
     "make it a statement of its own",
 )
@@ -48,13 +48,13 @@ def call_refusal(callee: Node) -> Refusal:
     name = callee.name or "a function"
     if callee.declaration is None or is_library_function(callee):
         return (
-            "EATSS-F038",
+            "EATSS-F019",
             f"call of '{name}' may have side effects",
             "call only mathematical functions such as sqrt, exp or fmax, and functions of the file "
             "that are one return",
         )
     return (
-        "EATSS-F038",
+        "EATSS-F019",
         f"call of '{name}', which stands for no single expression here",
         "write its body as one return of numbers, without assignments and recursion, whose "
         "variables of the file are not hidden where it is called; or as a macro",
@@ -67,18 +67,18 @@ REFUSED_STATEMENTS: dict[Kind, Refusal] = {
     "continue": ("EATSS-F019", "continue of no loop of the region", _AROUND),
     "broken": ("EATSS-F007", "statement clang could not make sense of", _CORRECT),
 }
-IDLE_STATEMENT = ("EATSS-F038", "statement without effect", "remove it")
+IDLE_STATEMENT = ("EATSS-F019", "statement without effect", "remove it")
 
 REFUSED_EXPRESSIONS: dict[Kind, Refusal] = {
     "address": _ADDRESS,
     "member": _MEMBER,
     "assign": (
-        "EATSS-F038",
+        "EATSS-F019",
         "assignment inside an expression",
         "write each assignment as its own statement",
     ),
     "step": (
-        "EATSS-F038",
+        "EATSS-F019",
         "++ or -- inside an expression",
         "write it as its own statement",
     ),
@@ -92,7 +92,7 @@ REFUSED_EXPRESSIONS: dict[Kind, Refusal] = {
     ),
 }
 UNSUPPORTED_EXPRESSION = (
-    "EATSS-F038",
+    "EATSS-F019",
     "construct outside the subset",
     "use assignments to arrays",
 )
@@ -195,7 +195,7 @@ _HINTS: dict[tuple[Place, Reason], str] = {
 
 # Findings that rest on what is known of counters; below a loop that was refused they would
 # only repeat that it was.
-_NEED_DOMAIN = frozenset({"EATSS-F029", "EATSS-F033", "EATSS-F036", "EATSS-F092"})
+_NEED_DOMAIN = frozenset({"EATSS-F018", "EATSS-F031", "EATSS-F036", "EATSS-F092"})
 
 
 class Reporter:
@@ -297,49 +297,32 @@ def _without_comments(text: str) -> str:
     return _COMMENT_OR_STRING.sub(lambda m: " " if m[0].startswith("/") else m[0], text)
 
 
-_MAX_REFERENCE_DEPTH = 40
-_PRECEDENCE = {"<<": 1, ">>": 1, "+": 2, "-": 2, "*": 3, "/": 3, "%": 3}
-_PREFIX = 4
-_POSTFIX = 5
+_LEVELS = {"<<": 1, ">>": 1, "+": 2, "-": 2, "*": 3, "/": 3, "%": 3}
 
 
-def reference_text(node: Node) -> str | None:
+def reference_text(node: Node, level: int = 0) -> str | None:
     """Return ``A[i + 1][j]`` for the tree of a reference, macros expanded.
 
-    ``None`` if a subscript has more than arithmetic in it or is nested very deeply.
+    ``None`` if a subscript has more than arithmetic in it. What binds less tightly than ``level``
+    stands in parentheses.
     """
-    return _text(node, 0, _MAX_REFERENCE_DEPTH)
-
-
-def _text(node: Node, above: int, depth: int) -> str | None:
-    """Write a node out; in parentheses if it binds less tightly than ``above``."""
-    if node.kind == "cast" and node.implicit and depth > 0:
-        return _text(node.children[0], above, depth - 1)
+    if node.kind == "cast" and node.implicit:
+        return reference_text(node.children[0], level)
     if node.kind in ("name", "int"):
         return node.name or str(node.value)
-    form = _form(node)
-    if form is None or depth == 0:
+    is_binary, is_subscript = node.kind == "binary", node.kind == "subscript"
+    own = _LEVELS.get(node.op, 0) if is_binary else 4 + is_subscript
+    inner = (own, own + 1) if is_binary else (5, 0)
+    parts = [reference_text(child, at) for child, at in zip(node.children, inner, strict=False)]
+    if None in parts or not own:
         return None
-    pattern, own, needed = form
-    parts = [
-        _text(child, tightness, depth - 1)
-        for child, tightness in zip(node.children, needed, strict=True)
-    ]
-    if None in parts:
-        return None
-    text = pattern.format(*parts)
-    return f"({text})" if own < above else text
-
-
-def _form(node: Node) -> tuple[str, int, tuple[int, ...]] | None:
-    """Return how a node is written, how tightly it binds, and how tightly its children must."""
-    if node.kind == "subscript":
-        return "{}[{}]", _POSTFIX, (_POSTFIX, 0)
-    if node.kind == "dereference":
-        return "*{}", _PREFIX, (_PREFIX,)
-    if node.kind == "unary":
-        return f"{node.op}{{}}", _PREFIX, (_POSTFIX,)  # a sign before a sign: -(-i), not --i
-    if node.is_binary(*_PRECEDENCE):
-        own = _PRECEDENCE[node.op]
-        return f"{{}} {node.op} {{}}", own, (own, own + 1)
-    return None
+    match node.kind:
+        case "subscript":
+            text = f"{parts[0]}[{parts[1]}]"
+        case "binary":
+            text = f"{parts[0]} {node.op} {parts[1]}"
+        case "dereference" | "unary":
+            text = f"{node.op or '*'}{parts[0]}"
+        case _:
+            return None
+    return f"({text})" if own < level else text

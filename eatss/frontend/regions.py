@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +19,7 @@ from eatss.frontend.source import Findings, RefusedError, SourceText
 # Finds the regions: where the pragmas stand, by clang's own word, and what lies between.
 
 
-UNKNOWN_PRAGMAS = "-Wunknown-pragmas"
+UNKNOWN_PRAGMAS, REDEFINED = "-Wunknown-pragmas", "-Wmacro-redefined"
 _PRAGMA = re.compile(rb'(?:_Pragma\s*\(\s*L?")?\s*((?:end)?scop)\b(?:\s*"\s*\))?')
 
 
@@ -286,8 +286,8 @@ _SPLICED = re.compile(r"\\\r?\n")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w+)[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
 _DEFINE = re.compile(r"([A-Za-z_]\w*)(\(?)(.*)", re.DOTALL)
-_DEFINED = re.compile(r"(!\s*)?\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
-_MACRO_WORD = re.compile(r"[A-Za-z_]\w*")
+_DEFINED = re.compile(r"(!\s*)?\bdefined[\s(]*(\w+)")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @frozen
@@ -295,14 +295,11 @@ class MacroNames:
     """Macros of a program by name.
 
     ``guarded`` are the object-like macros defined only where they are not yet, each with its
-    bodies; ``tested`` are those that decide which code there is (``#if N > 100``), ``conditions``
-    all names in conditions, ``#ifdef`` and ``defined`` too, ``always`` those defined under none.
+    bodies; ``tested`` are those that decide which code there is (``#if N > 100``).
     """
 
-    guarded: tuple[tuple[str, tuple[str, ...]], ...]
-    tested: frozenset[str]
-    conditions: frozenset[str] = frozenset()
-    always: frozenset[str] = frozenset()
+    guarded: dict[str, list[str]]
+    tested: set[str]
 
 
 def macro_names(texts: Iterable[str]) -> MacroNames:
@@ -310,68 +307,36 @@ def macro_names(texts: Iterable[str]) -> MacroNames:
     guarded: dict[str, list[str]] = {}
     bodies: dict[str, set[str]] = {}
     tested: set[str] = set()
-    asked: set[str] = set()
-    always: set[str] = set()
     for text in texts:
-        conditions: list[frozenset[str]] = []
+        absent: list[set[str]] = []  # what each open condition demands to be undefined
         for word, rest in _directives(text):
             if word in ("if", "elif"):
-                tested.update(_MACRO_WORD.findall(_DEFINED.sub(" ", rest)))
-            if word in ("if", "elif", "ifdef", "ifndef"):
-                asked.update(_MACRO_WORD.findall(rest))
+                tested.update(_WORD.findall(_DEFINED.sub(" ", rest)))
             if word in ("if", "ifdef", "ifndef"):
-                conditions.append(_absent(word, rest))
-            elif word in ("else", "elif") and conditions:
-                conditions[-1] = frozenset()
-            elif word == "endif" and conditions:
-                conditions.pop()
+                wanted = f"!defined {rest}" if word == "ifndef" else "" if "||" in rest else rest
+                absent.append({name for sign, name in _DEFINED.findall(wanted) if sign})
+            elif word in ("else", "elif"):
+                absent[-1:] = [set()]
+            elif word == "endif":
+                del absent[-1:]
             elif word == "define" and (match := _DEFINE.match(rest)) is not None:
                 name, parenthesis, body = match[1], match[2], match[3].strip()
-                bodies.setdefault(name, set()).update(_MACRO_WORD.findall(body))
-                always |= set() if conditions else {name}
-                if not parenthesis and any(name in absent for absent in conditions):
+                bodies.setdefault(name, set()).update(_WORD.findall(body))
+                if not parenthesis and any(name in names for names in absent):
                     guarded.setdefault(name, []).append(body)
-    return MacroNames(
-        guarded=tuple((name, tuple(found)) for name, found in guarded.items()),
-        tested=_closure(tested, bodies),
-        conditions=frozenset(asked),
-        always=frozenset(always),
-    )
+    while more := {word for name in tested for word in bodies.get(name, ())} - tested:
+        tested |= more
+    return MacroNames(guarded=guarded, tested=tested)
 
 
-def _directives(text: str) -> Iterator[tuple[str, str]]:
-    plain = _COMMENT.sub(" ", _SPLICED.sub(" ", text))
-    for match in _DIRECTIVE.finditer(plain):
-        yield match[1], match[2]
-
-
-def _absent(word: str, rest: str) -> frozenset[str]:
-    """Return the macros that a condition demands to be undefined."""
-    if word == "ifndef":
-        return frozenset(_MACRO_WORD.findall(rest)[:1])
-    if word == "ifdef" or "||" in rest:
-        return frozenset()
-    return frozenset(m[2] or m[3] for m in _DEFINED.finditer(rest) if m[1])
-
-
-def _closure(names: set[str], bodies: dict[str, set[str]]) -> frozenset[str]:
-    """Return ``names`` and every macro they expand to."""
-    closed: set[str] = set()
-    todo = list(names)
-    while todo:
-        name = todo.pop()
-        if name not in closed:
-            closed.add(name)
-            todo.extend(bodies.get(name, ()))
-    return frozenset(closed)
+def _directives(text: str) -> list[tuple[str, str]]:
+    return _DIRECTIVE.findall(_COMMENT.sub(" ", _SPLICED.sub(" ", text)))
 
 
 def warn_of_unused(
     defines: Sequence[str], unit: Unit, source: SourceText, findings: Findings
 ) -> None:
-    """Add a warning for each macro of the command line that surely changes nothing.
-
-    No text names it, or the first to do so defines it anew whatever it was.
+    """Warn of each macro given with ``-D`` that no text names, or that one defines anew.
 
     Args:
         defines: macros as for a compiler: ``NAME``, ``NAME=VALUE``, ``NAME(A)=VALUE``.
@@ -381,22 +346,20 @@ def warn_of_unused(
     """
     texts = [source.data.decode("utf-8", "replace")]
     texts += [Path(one).read_text("utf-8", "replace") for one in unit.user_files[1:]]
-    found = macro_names(texts)
     values = " ".join(one.partition("=")[2] for one in defines)
-    for name in sorted({_MACRO_WORD.findall(one)[0] for one in defines}):
-        use = re.compile(rf"(?P<define>^[ \t]*#[ \t]*define[ \t]+)?\b{name}\b|##", re.MULTILINE)
-        uses = [match for text in (values, *texts) if (match := use.search(text))]
-        is_replaced = name in found.always and all(match["define"] for match in uses)
-        if name in found.conditions or not (is_replaced or not uses):
+    words = _WORD.findall(" ".join(rest for text in texts for _, rest in _directives(text)))
+    known = {word.lower(): word for word in sorted(words)}
+    anew = {m.message.split("'")[1]: m for m in unit.messages if m.option == REDEFINED}
+    for name in sorted({_WORD.findall(one)[0] for one in defines}):
+        use, span = re.compile(rf"\b{name}\b|##"), None
+        close = difflib.get_close_matches(name.lower(), known, n=1)
+        why, hint = "nothing uses it", f"did you mean {known[close[0]]}?" if close else None
+        if name in anew:
+            span = span_of(anew[name], source, len(name))
+            why, hint = (
+                "it is defined anew",
+                f"write #ifndef {name} before its #define and #endif after it",
+            )
+        elif any(map(use.search, (values, *texts))):
             continue
-        others = {one.lower(): one for one in sorted(found.conditions)}
-        close = difflib.get_close_matches(name.lower(), others, n=1)
-        hint = f"write #ifndef {name} before its #define and #endif after it"
-        if close and not uses:
-            hint = f"did you mean {others[close[0]]}?"
-        findings.warn(
-            "EATSS-F095",
-            f"-D {name} changes nothing: nothing that is compiled in '{source.file}' uses it as it "
-            "is given",
-            hint=hint,
-        )
+        findings.warn("EATSS-F095", f"-D {name} changes nothing: {why}", span=span, hint=hint)

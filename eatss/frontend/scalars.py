@@ -81,27 +81,9 @@ class ScalarValues(RegionReader):
         assert variable is not None
         try:
             value = self._new_value(node, self._values.get(variable), domain)
-        except NotAffineError as error:
-            self._affine.unknown[variable] = self._set_to(variable, node, error)
-            return None
         except _NO_VALUE:
             return None
-        if value is None or self._fits(variable, value, domain):
-            return value
-        kind = variable.shape.element.spelling
-        self._affine.unknown[variable] = NotAffineError(
-            node, f"'{variable.name}' may leave the range of its type '{kind}'",
-            code="EATSS-F036", hint="use int or long",
-        )  # fmt: skip
-        return None
-
-    def _set_to(self, variable: Variable, node: Node, error: NotAffineError) -> NotAffineError:
-        """Return why it is not known what a scalar is that is set to what is not affine."""
-        cause = self._of(error.node)
-        if cause is not None and cause in self._affine.unknown:
-            return self._affine.unknown[cause]
-        said = f"'{variable.name}' is set to {self._quoted(node.children[-1])}: {error.message}"
-        return error if error.code else NotAffineError(node, said, error.reason)
+        return value if value is None or self._fits(variable, value, domain) else None
 
     def _new_value(self, node: Node, before: Value | None, domain: isl.Set) -> Value | None:
         if node.kind == "variable" or (node.kind == "assign" and not node.op):
@@ -140,17 +122,13 @@ class ScalarValues(RegionReader):
             self._values.pop(variable, None)
         else:
             self._values[variable] = value
-            self._affine.unknown.pop(variable, None)
             self.known.add(variable)
 
-    def forget(self, node: Node, test: Node | None = None) -> None:
-        """Note that any statement below a node may have run, or not, as a test says."""
+    def forget(self, node: Node) -> None:
+        """Note that any statement below a node may have run, or not."""
         for variable in {self._written(part) for part in node.preorder()} - {None}:
             assert variable is not None
             self._put(variable, None)
-            if test is not None and variable in self._followed:
-                message = f"'{variable.name}' is set under {self._quoted(test)}"
-                self._affine.unknown[variable] = NotAffineError(test, message, "data")
 
     def now(self) -> dict[Variable, Value]:
         """Return what is known here."""

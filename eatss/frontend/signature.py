@@ -179,7 +179,7 @@ def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Repo
             if isinstance(size, Node):
                 if size.has(*WRITES, "call"):
                     reporter.error(
-                        "EATSS-F038",
+                        "EATSS-F019",
                         size,
                         f"size of '{array.name}' has a side effect or calls a function",
                         "use a variable that keeps its value as the size",

@@ -231,7 +231,7 @@ class StatementReader(RegionReader):
                 self._reporter.not_affine(error, test, "condition")
                 with self._doubt():
                     self.read_all(arms, frame)
-            self.scalars.forget(node, test)
+            self.scalars.forget(node)
             return
         before = self.scalars.now()
         self.read_all(arms[:1], frame.within(frame.domain.intersect(holds)))
@@ -319,7 +319,7 @@ class StatementReader(RegionReader):
         _ = self.ppcg.statement()  # what the variable held before ends
         if node.kind != "variable" or variable is None:
             self._error(
-                "EATSS-F038", node, "declaration outside the subset",
+                "EATSS-F019", node, "declaration outside the subset",
                 "declare variables only",
             )  # fmt: skip
             return
@@ -328,7 +328,7 @@ class StatementReader(RegionReader):
             self.scalars.note(node, None)
         elif variable.role == "counter":
             self._error(
-                "EATSS-F033",
+                "EATSS-F031",
                 node,
                 f"counter '{variable.name}' gets a value outside its loop",
                 "start it in the for statement",
@@ -338,7 +338,7 @@ class StatementReader(RegionReader):
             or node.children[0].kind == "other"
         ):
             self._error(
-                "EATSS-F038", node, f"array '{variable.name}' with an initialiser",
+                "EATSS-F019", node, f"array '{variable.name}' with an initialiser",
                 "assign its elements in a loop",
             )  # fmt: skip
         else:
@@ -360,7 +360,7 @@ class StatementReader(RegionReader):
         if clang.is_automatic(node.cursor):
             return False
         self._error(
-            "EATSS-F038",
+            "EATSS-F019",
             node,
             f"'{variable.name}' is declared static or extern inside the region",
             "declare it before #pragma scop",
@@ -388,14 +388,9 @@ class StatementReader(RegionReader):
         variable = self._of(base_name(target))
         if variable is None or variable.role != "counter":
             return False
-        inside = variable in self._affine.active
-        self._error(
-            "EATSS-F031" if inside else "EATSS-F033",
-            node,
-            f"counter '{variable.name}' is written "
-            + ("in the body of its loop" if inside else "outside its loop"),
-            "use another variable",
-        )
+        where = "in the body of its" if variable in self._affine.active else "outside its"
+        message = f"counter '{variable.name}' is written {where} loop"
+        self._error("EATSS-F031", node, message, "use another variable")
         return True
 
     def _assign(

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import islpy as isl
 from clang.cindex import TranslationUnitLoadError
 
-from eatss.base.diagnostics import Diagnostic, InputError, Severity
+from eatss.base.diagnostics import Diagnostic, InputError
 from eatss.base.files import is_c_text
 from eatss.base.frozen import frozen
 from eatss.frontend.clang import Unit, parse_unit
@@ -184,8 +184,7 @@ class SymbolicResult:
 
     ``scops`` are the regions with the macros of ``values`` as parameters; spans and names are those
     of ``numeric``, the file as it is. At ``values`` (macro, value) both are equal. All sets of both
-    live in one isl context. ``warnings`` are those of ``numeric`` and one for every macro size
-    that had to stay a number.
+    live in one isl context.
     """
 
     scops: tuple[Scop, ...]
@@ -241,7 +240,7 @@ def parse_symbolic(
         scops=scops,
         values=tuple((m.name, m.value) for m in kept if m.name in used),
         numeric=numeric,
-        warnings=numeric.warnings + tuple(_numbers_left(numeric, names, kept)),
+        warnings=numeric.warnings,
     )
 
 
@@ -259,7 +258,7 @@ def type_macros(
     program = _Program(file=file, data=data, options=options, context=isl.Context())
     return tuple(
         name
-        for name, bodies in _macro_names(program).guarded
+        for name, bodies in _macro_names(program).guarded.items()
         if all(body in get_args(DtypeName) for body in bodies)
     )
 
@@ -280,8 +279,7 @@ def _macro_names(program: _Program) -> MacroNames:
     texts += [Path(name).read_text("utf-8", "replace") for name in files[1:]]
     found = macro_names(texts)
     given = {define.partition("=")[0].partition("(")[0] for define in program.options.defines}
-    guarded = tuple(pair for pair in found.guarded if pair[0] not in given)
-    return MacroNames(guarded=guarded, tested=found.tested)
+    return replace(found, guarded={n: b for n, b in found.guarded.items() if n not in given})
 
 
 def _unit_files(program: _Program) -> tuple[str, ...]:
@@ -311,7 +309,7 @@ def _macros(program: _Program, names: MacroNames) -> Iterator[_Macro]:
         return
     questions = "\n".join(
         f"#ifdef {name}\nstatic const __typeof__({name}) {_VALUE}{name} = ({name});\n#endif"
-        for name, _ in names.guarded
+        for name in names.guarded
     )
     unit = _unit(program, program.data + b"\n" + questions.encode() + b"\n")
     if unit is None:
@@ -381,21 +379,3 @@ def _all_agree(
     finally:
         context.set_max_operations(0)
         context.reset_operations()
-
-
-def _numbers_left(
-    numeric: FrontendResult, names: MacroNames, kept: tuple[_Macro, ...]
-) -> Iterator[Diagnostic]:
-    """Warn of the macros of loop bounds that could be overridden but stay numbers."""
-    symbols = {macro.name for macro in kept}
-    guarded = {name for name, _ in names.guarded}
-    sizes = dict(pair for scop in numeric.scops for pair in scop.size_macros)
-    for name, value in sizes.items():
-        if name in guarded and name not in symbols:
-            yield Diagnostic(
-                code="EATSS-F094",
-                severity=Severity.WARNING,
-                message=f"macro '{name}' stays {value} in generated code: it decides which code is "
-                "compiled, is an option (0), or stands where C, isl or the analysis needs a number",
-                hint=f"give -D {name}=… for other sizes",
-            )

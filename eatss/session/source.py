@@ -164,11 +164,11 @@ class Source:
         """Refuse options that are for C, where it is Python.
 
         Raises:
-            InputError: ``EATSS-Y031``.
+            InputError: ``EATSS-F010``.
         """
         if self.python is not None and (reading.defines or reading.include_dirs):
             raise input_error(
-                "EATSS-Y031",
+                "EATSS-F010",
                 f"'{self.python.name}' is Python, which has no macros and no headers",
                 hint="give parameters values: --param n=4000, or parameters={'n': 4000}",
             )

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.base.diagnostics import InputError, Severity
+from eatss.base.diagnostics import InputError
 from eatss.frontend import FrontendOptions, SymbolicResult, parse_file, parse_symbolic, type_macros
 from eatss.frontend.parse import parse_bytes
 from eatss.frontend.symbolic import agree
@@ -185,14 +185,11 @@ def test_a_macro_made_of_a_size_follows_it() -> None:
 
 
 @pytest.mark.parametrize("test", ["#if N > 100", "#if BIG", "#ifdef X\n#elif N == 3"])
-def test_a_size_that_decides_what_is_compiled_stays_a_number_and_is_named(test: str) -> None:
+def test_a_size_that_decides_what_is_compiled_stays_a_number(test: str) -> None:
     head = HEAD + f"#define BIG (N > 50)\n{test}\nint other;\n#endif\n"
     result = parse_symbolic(region(LOOP, head=head))
     assert result.values == (("M", 24),)
-    (warning,) = result.warnings
-    assert warning.code == "EATSS-F094"
-    assert warning.severity is Severity.WARNING
-    assert "'N' stays 40" in warning.message
+    assert result.warnings == ()
 
 
 def test_only_the_size_that_breaks_affinity_stays_a_number() -> None:
@@ -201,10 +198,9 @@ def test_only_the_size_that_breaks_affinity_stays_a_number() -> None:
     body = "for (i = 0; i < M; i++) for (j = 0; j < N; j++) p[N * N * i] = A[i][0];"
     result = parse_symbolic(region(body))
     assert names_of(result) == ["M"]
-    assert [w.code for w in result.warnings if w not in result.numeric.warnings] == ["EATSS-F094"]
 
 
-def test_a_size_of_a_global_array_stays_a_number_and_is_named() -> None:
+def test_a_size_of_a_global_array_stays_a_number() -> None:
     text = HEAD + (
         "double G[N][N], unused[M];\nvoid f(double *p)\n{\n#pragma scop\n"
         "  for (int i = 0; i < N; i++) for (int j = 0; j < M; j++) G[i][0] += p[j];\n"
@@ -212,7 +208,6 @@ def test_a_size_of_a_global_array_stays_a_number_and_is_named() -> None:
     )
     result = parse_symbolic(text)
     assert result.values == (("M", 24),)
-    assert [w.code for w in result.warnings if "'N'" in w.message] == ["EATSS-F094"]
 
 
 def test_a_size_in_sizeof_or_in_another_constant_is_never_taken_for_its_number() -> None:

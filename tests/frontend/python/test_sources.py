@@ -137,7 +137,7 @@ def test_which_function_of_a_file(file: Path) -> None:
 def test_macros_are_for_c(file: Path) -> None:
     done = command("select", file, "--gpu", "h200", "-D", "n=4")
     assert done.returncode == 2
-    assert "[EATSS-Y031]" in done.stderr
+    assert "[EATSS-F010]" in done.stderr
     assert "--param n=4000" in done.stderr
 
 
