@@ -68,15 +68,14 @@ def meter(
     The program's standard streams, signals and exit code are its own: results go to standard
     error, or to a file (-o). Exits with 127 if there is no such program.
     """
-    from eatss.measurement.foreign import without_trace  # noqa: PLC0415 - keeps --help fast
-    from eatss.report.plots import check_plot_file  # noqa: PLC0415
+    from eatss.report.plots import check_plot_file  # noqa: PLC0415 - keeps --help fast
     from eatss.report.render import printed  # noqa: PLC0415
 
     _check_files((("--output", file), ("--trace", trace), ("--plot", plot)))
     if plot is not None:
         check_plot_file(plot)
     found = _metered(command, metering.made(), nvml)
-    text = printed(without_trace(found), output)
+    text = printed(found, output)
     written = _written(found, text, trace=trace, plot=plot, file=file)
     if file is None or not written:
         echo(text, err=True, nl=False)

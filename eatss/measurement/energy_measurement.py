@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from eatss.base.codec import encode
+from eatss.base.codec import JsonForm, encode
 from eatss.base.frozen import frozen
 from eatss.base.shown import Tabular, in_lines
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
@@ -40,6 +39,7 @@ class SourceEnergy:
         uncertainty_j: Joules that ``energy_j`` may be off, as far as the sensor is right.
         power_w: Mean watts.
         peak_power_w: Largest watts that the sensor told, itself a mean over some time.
+        idle_power_w: Mean watts before the block.
         meter: The sensor that ``energy_j`` rests on.
         updates: How many values it gave during the block.
         checks: What other sensors of the source said.
@@ -48,8 +48,9 @@ class SourceEnergy:
         after: The same after it.
         missing: What is not known, and why.
         trace: Power over time, from before the block to its end.
-        contradiction: How sensors differ by more than both leave open; ``""`` if none do.
     """
+
+    json_layout = JsonForm(apart=("trace",))
 
     name: str
     kind: SourceKind
@@ -65,7 +66,7 @@ class SourceEnergy:
     after: CardState | None = None
     missing: tuple[Missing, ...] = ()
     trace: tuple[PowerSample, ...] = ()
-    contradiction: str = ""
+    idle_power_w: float | None = None
 
     def __repr__(self) -> str:
         return f"<SourceEnergy {self.name}: {_joules(self.energy_j, self.uncertainty_j)}>"
@@ -95,15 +96,10 @@ class WindowRun:
     Attributes:
         begin_s: Seconds since the block began.
         time_s: Seconds that it took.
-        energy_j: Joules of all cards; ``None`` where it is too short for the sensor, or a card is
-            not known.
-        uncertainty_j: Joules that ``energy_j`` may be off.
     """
 
     begin_s: float
     time_s: float
-    energy_j: float | None
-    uncertainty_j: float | None
 
 
 @frozen
@@ -169,7 +165,6 @@ class EnergyMeasurement(Tabular):
         windows: The named windows of the block, in the order in which they first began.
         waited_for: What was waited for before time began and ended, in words.
         counted: How cards are counted, in words.
-        contradictions: How sensors of a source differ by more than both leave open.
         schema_version: Of the JSON form.
     """
 
@@ -194,7 +189,6 @@ class EnergyMeasurement(Tabular):
     windows: tuple[WindowEnergy, ...] = ()
     waited_for: tuple[str, ...] = ()
     counted: str = ""
-    contradictions: tuple[str, ...] = ()
     schema_version: int = ENERGY_SCHEMA
 
     @property
@@ -243,8 +237,7 @@ class EnergyMeasurement(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types, without the traces of power."""
-        sources = tuple(replace(one, trace=()) for one in self.sources)
-        plain: dict[str, Any] = encode(replace(self, sources=sources))
+        plain: dict[str, Any] = encode(self)
         return plain
 
     def __repr__(self) -> str:
@@ -257,7 +250,6 @@ class EnergyMeasurement(Tabular):
         elif self.cpus:
             told.append(f"CPU energy unknown: {_why(self.cpus)}")
         told += _of_own((one.name, one) for one in self.sources if one.kind == "own")
-        told += self.contradictions
         return ", ".join(filter(None, told))
 
     def _of_cards(self) -> str:

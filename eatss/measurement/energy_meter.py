@@ -220,7 +220,8 @@ class EnergyMeter:
         cpu: likewise.
         own: likewise ``meters``.
         synchronize: likewise.
-        margin_s: likewise.
+        margin_s: likewise; after the block no more than ``MARGIN_S``.
+        strict: whether a card or a meter of it that does not work is an error.
         meters: of each card use these instead of choosing.
         module: what stands in for ``pynvml``.
         root: where ``/sys`` is looked for.
@@ -234,6 +235,7 @@ class EnergyMeter:
     own: Sequence[Meter] = ()
     synchronize: Callable[[], object] | None = None
     margin_s: float = MARGIN_S
+    strict: bool = False
     meters: Sequence[Meter] | None = None
     module: object | None = None
     root: Path = Path("/")
@@ -337,7 +339,7 @@ class EnergyMeter:
             end_s = self.now()
             try:
                 if any(source.recording for source in run.sources):
-                    self.sleep(self.margin_s)
+                    self.sleep(min(MARGIN_S, self.margin_s))
             finally:
                 self._finish(run, end_s, error)
                 self._run = None
@@ -346,6 +348,8 @@ class EnergyMeter:
         named = named_cards(self.device, module=self.module)
         run.counted = named.counted
         run.missing.extend(named.missing)
+        if self.strict and named.missing:
+            raise input_error("EATSS-E074", named.missing[0].reason)
         for number, card in enumerate(named.cards):
             self._open(run, card, first=number == 0)
         if self.cpu:
@@ -364,15 +368,27 @@ class EnergyMeter:
         run.sources.append(source)
         if card.reason:
             source.missing.append(Missing(what="energy", reason=card.reason))
-            return
+        elif self.meters is not None:
+            self._look_up(source, card)
+            source.meters = self.meters if first else ()
+        else:
+            self._look_up(source, card)
+            with guarded("energy", source.missing):
+                source.take(
+                    choose_meters(self.choice, card.device, nvml=source.card, root=self.root)
+                )
+        if self.strict and not source.meters and (self.choice != "none" or source.card is None):
+            reasons = "; ".join(dict.fromkeys(one.reason for one in source.missing))
+            raise input_error(
+                "EATSS-E074",
+                f"{source.name} cannot be metered: {reasons}",
+                hint="--gpus none leaves cards out, --meter none tells time alone",
+            )
+
+    def _look_up(self, source: Source, card: NamedCard) -> None:
         with guarded("device", source.missing):
             source.card = NvmlDevice(card.device, module=self.module)
             source.info = device_info(source.card)
-        if self.meters is not None:
-            source.meters = self.meters if first else ()
-            return
-        with guarded("energy", source.missing):
-            source.take(choose_meters(self.choice, card.device, nvml=source.card, root=self.root))
 
     def _wait(self, run: _Run) -> None:
         if self.synchronize is not None:

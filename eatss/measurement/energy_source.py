@@ -25,12 +25,11 @@ from eatss.measurement.meters.interval_energy import (
     Course,
     IntervalEnergy,
     Span,
-    contradiction,
     energy_of_spans,
     joined,
     resolved,
 )
-from eatss.measurement.meters.meter import Meter, MeterError, Trace, power_samples
+from eatss.measurement.meters.meter import Meter, MeterError, power_samples
 from eatss.measurement.meters.nvml import NvmlDevice, card_state
 from eatss.measurement.meters.rapl import (
     RAPL_NAME,
@@ -54,7 +53,6 @@ class Source:
         meters: Those that record it.
         card: The card, open in NVML, ``None`` for other sources.
         info: Which card it is.
-        tracer: Records power for its trace alone; without it, that of ``meters`` is taken.
         missing: What is not known of it, and why.
     """
 
@@ -63,13 +61,11 @@ class Source:
     meters: Sequence[Meter] = ()
     card: NvmlDevice | None = None
     info: DeviceInfo | None = None
-    tracer: Meter | None = None
     missing: list[Missing] = field(default_factory=list)
     _before: CardState | None = None
     _after: CardState | None = None
     _recording: list[Meter] = field(default_factory=list)
     _courses: list[Course] = field(default_factory=list)
-    _power: list[Trace] = field(default_factory=list)
 
     def take(self, chosen: ChosenMeters) -> None:
         """Take the meters that were chosen for it."""
@@ -80,7 +76,7 @@ class Source:
         """Begin to record."""
         if self.card is not None:
             self._before = card_state(self.card)
-        for meter in (*self.meters, *((self.tracer,) if self.tracer is not None else ())):
+        for meter in self.meters:
             with self._guarded(meter):
                 meter.start()
                 self._recording.append(meter)
@@ -95,18 +91,11 @@ class Source:
         recording, self._recording = self._recording, []
         if self.card is not None and self._after is None:
             self._after = card_state(self.card)
-        limit_w = None if self.info is None else self.info.power_limit_w
-        ceiling_w = math.inf if limit_w is None else OVERSHOOT * limit_w
+        limit_w = self.info and self.info.power_limit_w
+        ceiling_w = OVERSHOOT * limit_w if limit_w else math.inf
         for meter in recording:
-            self._stop(meter, ceiling_w if self.kind == "card" else math.inf)
-
-    def _stop(self, meter: Meter, ceiling_w: float) -> None:
-        with self._guarded(meter):
-            trace = meter.stop()
-            if meter is self.tracer:
-                self._power.append(trace)
-            else:
-                self._courses.append(Course.of(trace, ceiling_w=ceiling_w))
+            with self._guarded(meter):
+                self._courses.append(Course.of(meter.stop(), ceiling_w=ceiling_w))
 
     def close(self) -> None:
         """Stop what records, and give the card back."""
@@ -132,12 +121,13 @@ class Source:
 
     def _guarded(self, meter: Meter) -> AbstractContextManager[None]:
         name = self.name if self.kind == "own" else str(getattr(meter, "name", self.name))
-        return guarded(name if meter is self.tracer else f"energy by {name}", self.missing)
+        return guarded(f"energy by {name}", self.missing)
 
     def result(self, begin_s: float, end_s: float) -> SourceEnergy:
         """Return what was drawn between two moments, after :meth:`stop`."""
         told, missing = self.energies(((begin_s, end_s),))
-        trace = power_samples(self._power or [one.trace for one in self._courses], begin_s, end_s)
+        trace = power_samples([one.trace for one in self._courses], begin_s, end_s)
+        idle = [one.power_w for one in trace if one.time_s < 0]
         found = SourceEnergy(
             name=self.name,
             kind=self.kind,
@@ -152,7 +142,7 @@ class Source:
             after=self._after,
             missing=(*self.missing, *missing),
             trace=trace,
-            contradiction=self._contradiction(begin_s, end_s),
+            idle_power_w=sum(idle) / len(idle) if idle else None,
         )
         if not told:
             return found
@@ -166,17 +156,6 @@ class Source:
             updates=best.updates,
             checks=tuple(checks),
         )
-
-    def _contradiction(self, begin_s: float, end_s: float) -> str:
-        """Return how sensors differ: over the block, or all that was recorded if that is short."""
-        sampled = [one.times for one in self._courses if len(one.times) > 1]
-        whole = (max((one[0] for one in sampled), default=begin_s),
-                 min((one[-1] for one in sampled), default=end_s))  # fmt: skip
-        for first_s, last_s in ((begin_s, end_s), whole):
-            told, _ = self.energies(((first_s, last_s),)) if first_s < last_s else ([], [])
-            if len(told) > 1:
-                return contradiction(told, last_s - first_s)
-        return ""
 
 
 def told_apart(sources: Sequence[Source]) -> None:
@@ -283,11 +262,6 @@ def energy_result(
         cpu_energy_j=cpu_energy_j,
         cpu_uncertainty_j=cpu_uncertainty_j,
         sources=results,
-        contradictions=tuple(
-            f"{one.name}: {one.contradiction}" if several else one.contradiction
-            for one in results
-            if one.contradiction
-        ),
         windows=tuple(_window(name, spans, sources, begin_s) for name, spans in named.items()),
     )
 
@@ -318,7 +292,6 @@ def _window(
         missing.append(Missing(what="energy", reason="no card, CPU or meter records it"))
     energy_j, uncertainty_j = _sums(shares, "card")
     cpu_energy_j, cpu_uncertainty_j = _sums(shares, "cpu")
-    cards = [source for source in sources if source.kind == "card"]
     return WindowEnergy(
         name=name,
         count=len(spans),
@@ -329,20 +302,10 @@ def _window(
         cpu_uncertainty_j=cpu_uncertainty_j,
         power_w=energy_j / time_s if energy_j is not None else None,
         sources=shares,
-        runs=tuple(_run(span, cards, begin_s) for span in spans),
+        runs=tuple(
+            WindowRun(begin_s=span[0] - begin_s, time_s=span[1] - span[0]) for span in spans
+        ),
         missing=tuple(missing),
-    )
-
-
-def _run(span: Span, cards: Sequence[Source], begin_s: float) -> WindowRun:
-    energy_j, uncertainty_j = _sums(
-        [_share(card, card.energies((span,))[0]) for card in cards], "card"
-    )
-    return WindowRun(
-        begin_s=span[0] - begin_s,
-        time_s=span[1] - span[0],
-        energy_j=energy_j,
-        uncertainty_j=uncertainty_j,
     )
 
 

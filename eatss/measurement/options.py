@@ -130,11 +130,6 @@ def _cards(named: Sequence[str]) -> tuple[int | str, ...] | Literal["all"]:
     return () if words == ["none"] else tuple(parse_device(one, option="--gpus") for one in words)
 
 
-_LEAST_S: Mapping[str, float] = {"--idle": 0.0, "--interval": 0.001}
-_MOST_S = 3600.0
-"""Bounds of the times of :class:`MeterOptions`."""
-
-
 @frozen
 class MeterOptions:
     """How a program is metered.
@@ -145,12 +140,6 @@ class MeterOptions:
         cpu: Whether to meter the CPU packages too.
         repeat: How often the program is run, one run after the other.
         meter: Which sensor energy is read from, a name of ``eatss.measurement.meters.METERS``.
-        interval_s: Seconds between two looks at a card's power.
-        idle_s: Seconds recorded before the program begins: by default one, which is what most
-            drivers average power over.
-
-    Raises:
-        InputError: ``EATSS-E092``: a time is not one, or is more than an hour.
     """
 
     devices: Annotated[
@@ -172,30 +161,6 @@ class MeterOptions:
         int, option(metavar="N", min=1, help="Run it N times; energy is of all runs together.")
     ] = 1
     meter: Annotated[str, meter_option()] = "auto"
-    interval_s: Annotated[
-        float,
-        option(
-            "--interval",
-            metavar="SECONDS",
-            min=_LEAST_S["--interval"],
-            help="Time between two looks at the power.",
-        ),
-    ] = 0.005
-    idle_s: Annotated[
-        float,
-        option(
-            "--idle", metavar="SECONDS", min=0.0, help="Time recorded before the program begins."
-        ),
-    ] = 1.0
-
-    def __post_init__(self) -> None:
-        for word, value_s in (("--idle", self.idle_s), ("--interval", self.interval_s)):
-            if not _LEAST_S[word] <= value_s <= _MOST_S:
-                raise input_error(
-                    "EATSS-E092",
-                    f"{word} is {value_s:g} seconds",
-                    hint=f"give it a time from {_LEAST_S[word]:g} to {_MOST_S:g} seconds",
-                )
 
 
 _option = partial(option, panel="Measuring")

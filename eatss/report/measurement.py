@@ -15,8 +15,8 @@ from rich.text import Text
 
 from eatss.base.shown import pairs_text
 from eatss.base.text import bytes_text
-from eatss.measurement.energy_measurement import EnergyMeasurement, WindowEnergy
-from eatss.measurement.foreign import CardEnergy, Drawn, ProgramEnergy
+from eatss.measurement.energy_measurement import EnergyMeasurement, SourceEnergy, WindowEnergy
+from eatss.measurement.foreign import ProgramEnergy
 from eatss.measurement.measurement import (
     Cell,
     Comparison,
@@ -376,7 +376,7 @@ def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
         )
         for name, times, time_s, energy_j, off_j, power_w, meter in rows
     )
-    reasons = list(found.contradictions)
+    reasons = []
     if any(one.device is not None and one.device.power_scope == "module" for one in found.cards):
         reasons.append(MODULE_NOTE)
     reasons += [one.reason for one in found.missing]
@@ -433,23 +433,24 @@ def program_energy_parts(found: ProgramEnergy) -> list[RenderableType]:
     return [head, table, *(Text(f"  {note}") for note in dict.fromkeys(notes))]
 
 
-def sources_of(found: ProgramEnergy) -> dict[str, Drawn]:
+def sources_of(found: ProgramEnergy) -> dict[str, SourceEnergy]:
     """Return cards and CPU packages by name; of several cards with the start of UUIDs."""
     several = len(found.cards) > 1
-    sources: dict[str, Drawn] = {}
+    sources: dict[str, SourceEnergy] = {}
     for card in found.cards:
-        uuid = f" {(card.device.uuid or '')[:12]}" if several else ""
-        sources[f"{card.device.name}{uuid}".strip()] = card
+        uuid = card.device.uuid if card.device and several else None
+        name = card.device.name if card.device else card.name
+        sources[f"{name} {(uuid or '')[:12]}".strip()] = card
     return sources | {cpu.name: cpu for cpu in found.cpus}
 
 
 def power_csv(found: ProgramEnergy) -> str:
     """Return power over time as CSV: card or CPU, seconds since the program began, watts."""
-    named = [(card.device.uuid or card.device.name, card.trace) for card in found.cards]
     rows = [
         {"device": name, "time_s": f"{one.time_s:.4f}", "power_w": f"{one.power_w:.3f}"}
-        for name, trace in (*named, *((cpu.name, cpu.trace) for cpu in found.cpus))
-        for one in trace
+        for source in (*found.cards, *found.cpus)
+        for name in [(source.device and source.device.uuid) or source.name]
+        for one in source.trace
     ]
     return csv_text(rows) or "device,time_s,power_w\n"
 
@@ -465,10 +466,8 @@ def _watts(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.4g} W"
 
 
-def _source_notes(source: Drawn) -> Iterator[str]:
-    if source.contradiction:
-        yield source.contradiction
-    if isinstance(source, CardEnergy) and source.device.power_scope == "module":
+def _source_notes(source: SourceEnergy) -> Iterator[str]:
+    if source.device is not None and source.device.power_scope == "module":
         yield MODULE_NOTE
     if source.energy_j is None or source.uncertainty_j is None:
         reasons = [one.reason for one in source.missing if one.what.startswith("energy")]

@@ -16,7 +16,7 @@ from eatss.measurement.energy_measurement import (
     WindowEnergy,
     WindowRun,
 )
-from eatss.measurement.foreign import CpuEnergy, ProgramEnergy
+from eatss.measurement.foreign import ProgramEnergy
 from eatss.measurement.meters.meter import PowerSample
 from eatss.report.plots import plot_program
 
@@ -31,10 +31,7 @@ def source(name: str) -> SourceEnergy:
 
 
 def window(name: str, *begins_s: float) -> WindowEnergy:
-    runs = tuple(
-        WindowRun(begin_s=begin_s, time_s=0.2, energy_j=None, uncertainty_j=None)
-        for begin_s in begins_s
-    )
+    runs = tuple(WindowRun(begin_s=begin_s, time_s=0.2) for begin_s in begins_s)
     return WindowEnergy(
         name=name, count=len(runs), time_s=0.4, energy_j=None, uncertainty_j=None,
         cpu_energy_j=None, cpu_uncertainty_j=None, power_w=None, sources=(), runs=runs, missing=(),
@@ -60,10 +57,7 @@ def test_lines_and_windows_are_named() -> None:
 
 
 def test_a_program_is_drawn_the_same_way_each_time(tmp_path: Path) -> None:
-    cpu = CpuEnergy(
-        name="CPU package 0", energy_j=1.0, uncertainty_j=0.1, power_w=1.0, peak_power_w=1.0,
-        idle_power_w=None, meter="RAPL", updates=3, missing=(), trace=TRACE,
-    )  # fmt: skip
+    cpu = source("CPU package 0")
     program = ProgramEnergy(
         command=("true",), runs=1, exit_code=0, time_s=1.0, cards=(), cpus=(cpu,)
     )

@@ -248,37 +248,14 @@ TOLERANCE = 0.05
 """What a sensor may be off as it is built: NVML's power is specified to 5 %."""
 
 
-def contradiction(told: Sequence[IntervalEnergy], time_s: float) -> str:
-    """Return that sensors contradict the first one, beyond what both leave open; "" if none does.
-
-    Args:
-        told: what each tells of the same time.
-        time_s: how long that is.
-    """
-    for other in told[1:]:
-        first = told[0]
-        open_j = first.uncertainty_j + other.uncertainty_j
-        open_j += TOLERANCE * max(first.energy_j, other.energy_j)
-        if abs(first.energy_j - other.energy_j) > open_j:
-            told_by = (
-                f"{verb}{one.energy_j:.4g} J ({one.energy_j / time_s:.4g} W)"
-                for verb, one in ((f"{first.meter} tells ", first), (f"{other.meter} ", other))
-            )
-            return _sentence(*told_by)
-    return ""
-
-
 def power_contradiction(told: Sequence[tuple[str, float]]) -> str:
-    """Return the same of sensors that each tell a mean power of steady loads, in watts."""
+    """Return that a sensor tells another mean power, in watts, of steady loads than the first."""
     for name, power_w in told[1:]:
         first, first_w = told[0]
         if abs(power_w - first_w) > 2 * TOLERANCE * max(power_w, first_w):
-            return _sentence(f"{first} tells {first_w:.4g} W", f"{name} {power_w:.4g} W")
+            return (
+                f"sensors contradict each other: {first} tells {first_w:.4g} W, {name} "
+                f"{power_w:.4g} W; at least one of them is wrong, or they cover different parts of "
+                "the board"
+            )
     return ""
-
-
-def _sentence(one: str, other: str) -> str:
-    return (
-        f"sensors contradict each other: {one}, {other}; at least one of them is wrong, or they "
-        "cover different parts of the board"
-    )

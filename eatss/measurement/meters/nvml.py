@@ -7,7 +7,6 @@ A thin layer over ``pynvml`` that only reads. Every refusal of the driver become
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
@@ -246,14 +245,6 @@ class NvmlDevice:
     def power_limit_w(self) -> float:
         """Return the power limit in force."""
         return int(self._of_card("power limit", "EnforcedPowerLimit")) / 1000
-
-    def other_processes(self) -> tuple[GpuProcess, ...]:
-        """Return the processes that compute on the card, this one left out.
-
-        In a container the driver may tell the numbers of the host; then this process,
-        once it uses the card, looks like another one.
-        """
-        return tuple(process for process in self.processes() if process.pid != os.getpid())
 
     def processes(self) -> tuple[GpuProcess, ...]:
         """Return the processes that compute on the card, by the numbers the driver tells."""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -55,19 +55,6 @@ def virtual(
         )
 
     return clock, make
-
-
-def test_a_meter_shows_what_it_measured_or_that_it_has_not_ended(
-    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
-) -> None:
-    clock, make = virtual
-    meter = make(counter(), power())
-    assert repr(meter) == "<EnergyMeter: it has had no block>"
-    for told in ("2 s, 800 ± 40 J, 400 W", "3 s, energy unknown"):  # the recording ends
-        with meter:
-            clock.sleep(float(told[0]))
-            assert repr(meter) == "<EnergyMeter: its block has not ended>"
-        assert repr(meter).startswith(f"<EnergyMeter: {told}")
 
 
 def test_a_block_has_time_energy_and_how_sure_they_are(
@@ -230,17 +217,3 @@ def test_a_real_card_draws_something_while_idle() -> None:
     assert result.energy_j is not None, result.missing
     assert result.power_w is not None
     assert 5 < result.power_w < 2000
-
-
-Virtual: TypeAlias = tuple["VirtualTime", Callable[..., EnergyMeter]]
-
-
-@pytest.mark.parametrize("seconds", [0.4, 5.0])
-def test_a_short_block_is_judged_by_all_that_was_recorded(virtual: Virtual, seconds: float) -> None:
-    clock, make = virtual
-    with make(counter(37.5), power(65.0), margin_s=1.0) as meter:
-        clock.sleep(seconds)
-    assert meter.result.contradictions
-    with make(counter(400.0), power(410.0), margin_s=1.0) as meter:
-        clock.sleep(seconds)
-    assert not meter.result.contradictions

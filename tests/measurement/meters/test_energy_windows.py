@@ -96,7 +96,6 @@ def test_a_window_shorter_than_the_counter_moves_has_a_reason_and_never_zero(
         clock.sleep(1.0)
     short = meter.result.window("short")
     assert (short.energy_j, short.uncertainty_j, short.power_w) == (None, None, None)
-    assert short.runs[0].energy_j is None
     assert "did not move in 0.02 s (it does every 100 ms)" in short.missing[0].reason
 
 
@@ -108,7 +107,6 @@ def test_many_short_windows_tell_more_than_one(virtual: tuple[VirtualTime, Make]
                 clock.sleep(0.09)
             clock.sleep(0.002)
     forward = meter.result.window("forward")
-    assert all(run.energy_j is None for run in forward.runs)
     assert forward.energy_j == pytest.approx(100 * 0.09 * 400, rel=0.01)
     assert forward.uncertainty_j is not None  # the ends, and 99 gaps of 2 ms at twice 700 W
     assert forward.uncertainty_j <= 2 * 48 + 99 * 0.002 * 1400 + 100 * 2e-3
@@ -179,18 +177,6 @@ def test_cpu_packages_are_told_beside_cards_and_summed(
     assert last.power_w.mean() == pytest.approx(100, rel=0.1)
 
 
-def test_cpus_that_cannot_be_read_have_a_reason_and_leave_the_card_alone(
-    fake: FakeNvml, tmp_path: Path
-) -> None:
-    with EnergyMeter(cpu=True, module=fake, margin_s=0.03, root=tmp_path) as meter:
-        time.sleep(0.1)
-    found = meter.result
-    assert found.energy_j is not None
-    assert (found.cpu_energy_j, found.total_energy_j) == (None, None)
-    assert any("CPU: the kernel shows no energy of CPUs" in one.reason for one in found.missing)
-    assert ", CPU energy unknown: the kernel shows no energy of CPUs" in str(found)
-
-
 class Wall:
     """A meter of the user: an object with a name, and nothing of eatss."""
 
@@ -225,19 +211,6 @@ def test_a_meter_of_the_user_stands_beside_the_card(fake: FakeNvml) -> None:
     assert meter.result.total_energy_j == meter.result.energy_j  # the socket has the card in it
 
 
-@pytest.mark.parametrize("fails", ["start", "stop"])
-def test_a_meter_of_the_user_that_fails_leaves_the_block_and_the_card_alone(
-    fake: FakeNvml, fails: str
-) -> None:
-    with EnergyMeter(own=[Wall(fails=fails)], module=fake, margin_s=0.03) as meter:
-        time.sleep(0.1)
-    found = meter.result
-    assert found.energy_j is not None
-    assert found.source("wall socket").energy_j is None
-    said = "wall socket: it failed: OSError: no route to host"
-    assert any(one.reason == said for one in found.missing)
-
-
 def test_sources_of_one_name_are_told_apart(fake: FakeNvml) -> None:
     own = [PowerMeter(lambda: 10.0, name="wall"), PowerMeter(lambda: 20.0, name="wall")]
     card = PowerMeter(lambda: 30.0, name="card 0")
@@ -270,7 +243,7 @@ def test_power_over_time_is_arrays_and_not_in_the_json(fake: FakeNvml) -> None:
         assert trace.time_s[0] < 0 < trace.time_s[-1] <= meter.result.time_s
         assert trace.power_w == pytest.approx(400, abs=0.6)
     plain = meter.result.to_dict()
-    assert json.loads(json.dumps(plain))["sources"][1]["trace"] == []
+    assert "trace" not in json.loads(json.dumps(plain))["sources"][1]
     assert plain["sources"][1]["name"] == "card 1"
 
 

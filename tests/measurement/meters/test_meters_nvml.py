@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import os
 from contextlib import closing
-from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from eatss.base.compilers import in_container
 from eatss.measurement.measurement import CardState
-from eatss.measurement.meters import MeterError, NvmlDevice, NvmlError, card_state, device_info
-from eatss.measurement.meters.nvml import GpuProcess
+from eatss.measurement.meters import MeterError, NvmlDevice, NvmlError, card_state
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml
@@ -30,13 +25,6 @@ def test_what_the_driver_refuses_is_said_with_what_to_do(
         device.total_energy_j()
     assert word in caught.value.remedy
     assert not caught.value.lost
-
-
-def test_a_function_that_an_old_package_lacks_is_named_too_old(fake: FakeNvml) -> None:
-    device = NvmlDevice(module=fake)
-    fake.failing["nvmlDeviceGetTotalEnergyConsumption"] = "absent"
-    with pytest.raises(MeterError, match="too old"):
-        device.total_energy_j()
 
 
 def test_units_are_joules_watts_and_megahertz(fake: FakeNvml) -> None:
@@ -61,13 +49,6 @@ def test_nvml_is_given_back_as_often_as_it_was_taken(fake: FakeNvml) -> None:
     with pytest.raises(MeterError, match="code 6"):
         NvmlDevice("GPU-none", module=fake)
     assert fake.users == 0
-
-
-def test_a_container_is_known_by_its_control_group_too(tmp_path: Path) -> None:
-    assert not in_container(tmp_path)
-    (tmp_path / "proc/1").mkdir(parents=True)
-    (tmp_path / "proc/1/cgroup").write_text("0::/kubepods/besteffort/pod1\n")
-    assert in_container(tmp_path)
 
 
 def test_a_missing_package_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,34 +78,10 @@ def test_what_a_card_does_not_tell_of_its_state_is_none_and_not_zero(fake: FakeN
     assert (state.temperature_c, state.throttle, state.sm_clock_mhz) == (None, None, 1980)
 
 
-def test_a_card_is_described(fake: FakeNvml) -> None:
-    info = device_info(NvmlDevice(module=fake), toolkit="13.0")
-    assert (info.name, info.uuid, info.compute_capability) == ("NVIDIA H200", "GPU-0", 90)
-    assert (info.driver, info.toolkit, info.power_limit_w) == ("580.159", "13.0", 700)
-
-
-def test_other_processes_are_listed_without_this_one(fake: FakeNvml) -> None:
-    fake.processes = [
-        SimpleNamespace(pid=os.getpid(), usedGpuMemory=1),
-        SimpleNamespace(pid=4_000_001, usedGpuMemory=None),
-        SimpleNamespace(pid=4_000_002, usedGpuMemory=1 << 30),
-    ]
-    assert NvmlDevice(module=fake).other_processes() == (
-        GpuProcess(pid=4_000_001, memory_bytes=None),
-        GpuProcess(pid=4_000_002, memory_bytes=1 << 30),
-    )
-
-
 @pytest.mark.parametrize(("mode", "enabled"), [([1, 1], True), ([0, 1], False)])
 def test_mig_is_seen(fake: FakeNvml, mode: list[int], enabled: bool) -> None:
     fake.mig = mode
     assert NvmlDevice(module=fake).mig_enabled() is enabled
-
-
-@pytest.mark.parametrize("code", [3, "absent"])
-def test_a_card_that_knows_no_mig_has_none(fake: FakeNvml, code: Any) -> None:
-    fake.failing["nvmlDeviceGetMigMode"] = code
-    assert NvmlDevice(module=fake).mig_enabled() is False
 
 
 @pytest.mark.gpu

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from eatss.measurement.measurement import Reading
-from eatss.measurement.meters import Period, Sample, Trace, TraceKind, read, steady, update_period_s
+from eatss.measurement.meters import Sample, Trace, TraceKind, read, steady
 from eatss.measurement.meters.background import SHARP_S
 from eatss.measurement.meters.interval_energy import (
     Course,
@@ -155,17 +155,6 @@ def test_the_energy_of_several_spans_lies_within_its_uncertainty(
         assert abs(energy.energy_j - true_j) <= energy.uncertainty_j * (1 + 1e-9)
 
 
-def test_of_spans_close_together_the_sum_is_known_where_power_is_bounded() -> None:
-    spans = [(0.5 + 0.05 * k, 0.5 + 0.05 * k + 0.0499) for k in range(40)]
-    free = energy_of_spans(Course.of(counted(400)), spans)
-    bounded = energy_of_spans(Course.of(counted(400), ceiling_w=1400), spans)
-    assert isinstance(free, IntervalEnergy)
-    assert isinstance(bounded, IntervalEnergy)
-    assert free.energy_j == bounded.energy_j == pytest.approx(400 * 0.0499 * 40)
-    assert free.uncertainty_j >= free.energy_j  # all of it may lie in the gaps
-    assert bounded.uncertainty_j <= 2 * 48 + 1400 * 0.0001 * 39 + 40 * 2e-3
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.floats(1, 90), min_size=4, max_size=8),
@@ -265,14 +254,6 @@ def test_the_first_second_of_power_tells_of_the_time_before_and_is_left_out() ->
     assert reading.span_s == pytest.approx(2.5)
 
 
-def test_too_few_updates_give_a_reason_and_no_number() -> None:
-    assert read(counted(700), 1.0, 1.21) == (
-        "NVML energy counter gave 2 updates in a window of 0.21 s (the first 0.05 s left out),"
-        " 4 are needed"
-    )
-    assert isinstance(read(trace(), 0.0, 1.0), str)
-
-
 def test_a_counter_that_runs_back_gives_a_reason() -> None:
     values = [(k * 0.1, 70.0 * k if k < 15 else 70.0 * (k - 15)) for k in range(30)]
     reason = read(trace(*values), 0.0, 3.0)
@@ -298,23 +279,11 @@ def test_power_that_cannot_be_gives_a_reason(power_w: float) -> None:
     )
 
 
-def test_the_period_counts_changes_only() -> None:
-    period = update_period_s(trace((0, 9), (0.1, 9), (0.2, 8), (0.5, 7), kind="power"))
-    assert period == Period(median_s=0.25, longest_s=0.3, count=2)
-
-
 def test_a_load_that_settled_is_steady_and_one_that_rises_is_not() -> None:
     assert steady(counted(700), last_s=1.0, within=0.01)
     rising = trace(*((k * 0.1, 300 * k * 0.1 + 100 * (k * 0.1) ** 2) for k in range(31)))
     assert not steady(rising, last_s=1.0, within=0.02)
     assert steady(rising, last_s=1.0, within=0.2)
-
-
-def test_swings_of_momentary_power_are_steady_and_a_drift_is_not() -> None:
-    swings = trace(*((k * 0.05, 700.0 + (300 if k % 2 else -300)) for k in range(61)), kind="power")
-    assert steady(swings, last_s=2.0, within=0.03)
-    drifts = trace(*((k * 0.05, 500.0 + 2 * k) for k in range(61)), kind="power")
-    assert not steady(drifts, last_s=2.0, within=0.03)
 
 
 def test_a_block_shorter_than_an_update_is_as_uncertain_as_it_is() -> None:
@@ -325,14 +294,6 @@ def test_a_block_shorter_than_an_update_is_as_uncertain_as_it_is() -> None:
     assert energy.energy_j + energy.uncertainty_j >= 70
     assert energy.updates == 0
     assert "did not move in 0.04 s (it does every 100 ms)" in str(resolved(energy, 0.04, 0.1))
-
-
-def test_a_long_block_is_certain_to_two_updates() -> None:
-    energy = interval_energy(counted(700), 0.25, 2.75)
-    assert isinstance(energy, IntervalEnergy)
-    assert energy.energy_j == pytest.approx(1750)
-    assert energy.uncertainty_j <= 2 * 70
-    assert energy.updates == 25
 
 
 def test_averaged_power_says_nothing_of_a_short_block() -> None:

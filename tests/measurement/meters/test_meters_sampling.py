@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from eatss.measurement.meters import MeterError, NvmlDevice, Sample, Trace, upda
 from eatss.measurement.meters.background import (
     CONFIRM_S,
     SHARP_S,
-    BackgroundMeter,
     CounterMeter,
     PowerMeter,
     follow,
@@ -105,24 +103,6 @@ def test_power_that_stays_is_confirmed_and_power_that_moves_is_seen_at_once(
     assert first.time_s == pytest.approx(101.0, abs=0.0051)
 
 
-def test_threads_record_a_card_and_its_period(fake: FakeNvml) -> None:
-    device = NvmlDevice(module=fake)
-    fake.period_s = 0.02
-    meters = (CounterMeter(device.total_energy_j), PowerMeter(device.power_w))
-    for meter in meters:
-        meter.start()
-    deadline_s = time.perf_counter() + 5
-    while time.perf_counter() < deadline_s and any(len(meter._samples) < 5 for meter in meters):
-        time.sleep(0.01)
-    counted, powered = (meter.stop() for meter in meters)
-    assert (counted.kind, powered.kind) == ("energy", "power")
-    assert len(counted.samples) >= 3
-    assert len(powered.samples) >= 3
-    period = update_period_s(counted)
-    assert isinstance(period, Period)
-    assert period.median_s == pytest.approx(0.02, rel=0.5)
-
-
 def test_a_card_that_vanishes_while_recording_is_reported_at_the_end(fake: FakeNvml) -> None:
     meter = CounterMeter(NvmlDevice(module=fake).total_energy_j)
     meter.start()
@@ -135,16 +115,6 @@ def test_a_card_that_vanishes_while_recording_is_reported_at_the_end(fake: FakeN
     assert meter.stop().kind == "energy"
 
 
-def test_a_fault_in_the_thread_is_not_swallowed() -> None:
-    def broken(*_: object) -> None:
-        raise ZeroDivisionError("by zero")
-
-    meter = BackgroundMeter("broken sensor", "power", broken)
-    meter.start()
-    with pytest.raises(MeterError, match="broken sensor failed: ZeroDivisionError: by zero"):
-        meter.stop()
-
-
 def test_a_meter_records_once_at_a_time(fake: FakeNvml) -> None:
     meter = PowerMeter(NvmlDevice(module=fake).power_w)
     with pytest.raises(MeterError, match="was not recording"):
@@ -153,15 +123,6 @@ def test_a_meter_records_once_at_a_time(fake: FakeNvml) -> None:
     with pytest.raises(MeterError, match="recording already"):
         meter.start()
     meter.stop()
-
-
-def test_no_thread_is_left_after_recording(fake: FakeNvml) -> None:
-    before = threading.active_count()
-    for _ in range(3):
-        meter = CounterMeter(NvmlDevice(module=fake).total_energy_j)
-        meter.start()
-        meter.stop()
-    assert threading.active_count() == before
 
 
 @pytest.mark.gpu
