@@ -79,18 +79,16 @@ def roofline_figure(rows: Sequence[Roofs], title: str) -> Figure:
 class _Panel:
     """One quantity over intensities ``x``: the line of a machine, and what is drawn beside it.
 
-    ``capped`` is the line at full clock where the power limit is reached, ``lowered`` that of a
-    card that lowers its clocks, ``point`` where a result lies, ``program`` the ceiling of a program
-    and what it reached.
+    ``lowered`` is that of a card that lowers its clocks to keep to its power limit, ``point`` where
+    a result lies, ``program`` the ceiling of a program and what it reached.
     """
 
     label: str
     colour: str
     line: str
     whole: Callable[[EnergyRoofline, _Floats], _Floats]
-    capped: Callable[[EnergyRoofline, _Floats], _Floats]
     point: _Value
-    lowered: Callable[[PowerLimitedRoofline, _Floats], _Floats] | None = None
+    lowered: Callable[[PowerLimitedRoofline, _Floats], _Floats]
     program: Callable[[RooflinePoint], tuple[float, float | None]] | None = None
 
 
@@ -100,7 +98,6 @@ PANELS = {
         colour=BLUE,
         line="roofline (time)",
         whole=lambda machine, x: machine.speed_flops_s(x) / 1e9,
-        capped=lambda machine, x: 1.0 / machine.capped_time_s(1.0, x) / 1e9,
         point=lambda one: one.flops / one.time_s / 1e9,
         lowered=lambda held, x: 1.0 / held.time_s(1.0, x) / 1e9,
         program=lambda one: (one.speed_ceiling_flops_s, one.speed_flops_s),
@@ -110,7 +107,6 @@ PANELS = {
         colour=VERMILION,
         line="arch line (energy)",
         whole=lambda machine, x: machine.efficiency_flops_j(x) / 1e9,
-        capped=lambda machine, x: 1.0 / machine.capped_energy_j(1.0, x) / 1e9,
         point=lambda one: one.flops / one.energy_j / 1e9 if one.energy_j else None,
         lowered=lambda held, x: 1.0 / held.energy_j(1.0, x) / 1e9,
         program=lambda one: (one.efficiency_ceiling_flops_j, one.efficiency_flops_j),
@@ -120,8 +116,8 @@ PANELS = {
         colour=GREEN,
         line="power line",
         whole=lambda machine, x: machine.power_w(x),
-        capped=lambda machine, x: machine.capped_power_w(x),
         point=lambda one: one.power_w,
+        lowered=lambda held, x: held.power_w(x),
     ),
 }
 """The roofline, the arch line and the power line, without and with the power limit.
@@ -134,21 +130,17 @@ and 5; Figs. 2b, 6 and 7]
 def roofline_panel(row: Roofs, what: str, *, axes: Axes | None = None) -> Axes:
     """Draw one of :data:`PANELS` of a machine over flop/byte, with points and programs.
 
-    At full clock a limit costs more than in truth: a card lowers its clocks to keep to it, and with
-    them its voltage, so points lie above the dashed line and near that of ``row.lowered``.
+    A card lowers its clocks to keep to its power limit, and with them its voltage.
     """
     axes, machine, x, panel = axes or new_axes(), row.machine, _intensities(row), PANELS[what]
     plot = partial(axes.plot, x)
     plot(panel.whole(machine, x), color=panel.colour, label=panel.line)
-    if machine.power_limit_w is not None and machine.power_limit_w < machine.power_bounds_w[1]:
-        held = f"held to {machine.power_limit_w:.0f} W"
-        capped = panel.capped(machine, x)
-        plot(capped, color=panel.colour, linestyle="--", label=f"{held} at full clock")
-        if row.lowered is not None and panel.lowered is not None:
-            plot(
-                panel.lowered(row.lowered, x), color=BLACK, linestyle=(0, (3, 1.5)), linewidth=1,
-                label=f"{held} by lower clocks",
-            )  # fmt: skip
+    limit_w, held = machine.power_limit_w, row.lowered
+    if held is not None and limit_w is not None and limit_w < machine.power_bounds_w[1]:
+        plot(
+            panel.lowered(held, x), color=BLACK, linestyle=(0, (3, 1.5)), linewidth=1,
+            label=f"held to {limit_w:.0f} W by lower clocks",
+        )  # fmt: skip
     placed = [(_intensity(one), panel.point(one)) for one in row.results]
     found = [(at, y) for at, y in placed if at > 0 and y is not None]  # others have no place
     if found:

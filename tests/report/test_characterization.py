@@ -111,8 +111,8 @@ def test_the_roofline_is_that_of_the_machine_and_has_its_corner() -> None:
     x, y = data(axes, "roofline (time)")
     assert y == pytest.approx(MACHINE.speed_flops_s(x) / 1e9)
     assert MACHINE.time_balance in x
-    x, y = data(axes, "held to 700 W at full clock")
-    assert y == pytest.approx(1 / MACHINE.capped_time_s(1.0, x) / 1e9)
+    x, y = data(axes, "held to 700 W by lower clocks")
+    assert (y <= MACHINE.speed_flops_s(x) / 1e9 * (1 + 1e-9)).all()
     assert axes.get_ylabel() == "speed in GFLOP/s"
 
 

@@ -14,7 +14,6 @@ which ``float`` reads. An infinite intensity stands for no bytes at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,8 +32,8 @@ class EnergyRoofline:
     ``flop_s``, ``byte_s``: seconds of one flop and of one byte at full throughput (τ_flop, τ_mem).
     ``flop_j``, ``byte_j``: joules of one flop and of one byte, constant power left out (ε_flop,
     ε_mem). ``constant_w``: watts drawn whatever runs (π0); more than an idle card draws [2.5, 5.1].
-    ``power_limit_w``: the most watts that the card may draw, None where there is no limit; only
-    the methods whose names begin with ``capped`` heed it.
+    ``power_limit_w``: the most watts that the card may draw, None where there is no limit; what
+    follows from it is in ``PowerLimitedRoofline``.
 
     Raises:
         ValueError: A cost is not positive and finite, constant power is negative or not finite, or
@@ -247,88 +246,6 @@ class EnergyRoofline:
         least_w = self.constant_w + self.flop_power_w * min(1.0, gap)
         return least_w, self.constant_w + self.flop_power_w * (1 + gap)
 
-    def capped_time_s(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
-        """Return the time in s of so many flops on a card that keeps to its power limit.
-
-        The paper leaves power limits open [5.2, 8]. Here a card that would draw more slows down
-        until it draws just its limit. Flops and bytes cost what they did, so the time is the
-        dynamic energy over what the limit leaves beside constant power, or eq. (3) if longer.
-
-        Raises:
-            ValueError: Work is negative or not finite, or an intensity is not positive.
-        """
-        free_s = self.time_s(work_flops, intensity)
-        if self.power_limit_w is None:
-            return free_s
-        least_s = self.dynamic_energy_j(work_flops, intensity) / (
-            self.power_limit_w - self.constant_w
-        )
-        return _array(np.maximum(free_s, least_s))
-
-    def capped_energy_j(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
-        """Return the energy in J of so many flops on a card that keeps to its power limit.
-
-        A longer run draws constant power for longer: a limit costs energy in this model, where in
-        truth a slower clock also lowers the joules of a flop.
-
-        Raises:
-            ValueError: Work is negative or not finite, or an intensity is not positive.
-        """
-        constant_j = self.constant_w * self.capped_time_s(work_flops, intensity)
-        return _array(self.dynamic_energy_j(work_flops, intensity) + constant_j)
-
-    def capped_power_w(self, intensity: ArrayLike) -> _Floats:
-        """Return mean power in W on a card that keeps to its power limit, never above the limit.
-
-        Raises:
-            ValueError: An intensity is not positive.
-        """
-        free_w = self.power_w(intensity)
-        if self.power_limit_w is None:
-            return free_w
-        return _array(np.minimum(free_w, self.power_limit_w))
-
-
-def energy_j_of_levels(
-    *,
-    flops: float,
-    flop_j: float,
-    bytes_by_level: Sequence[float],
-    joules_by_level: Sequence[float],
-    constant_w: float,
-    time_s: float,
-) -> float:
-    """Return the energy in J of flops and of bytes at any number of levels [4.3, eq. (10)].
-
-    ``joules_by_level`` holds the joules of one byte at each level, in the order of
-    ``bytes_by_level``. Energy is all that runs for ``time_s`` draws, constant power included.
-
-    Raises:
-        ValueError: The levels of bytes and of joules are not equally many.
-    """
-    if len(bytes_by_level) != len(joules_by_level):
-        raise ValueError(
-            f"Every level needs its joules of a byte: there are {len(bytes_by_level)} levels of"
-            f" bytes and {len(joules_by_level)} of joules."
-        )
-    levels = zip(bytes_by_level, joules_by_level, strict=True)
-    moved_j = sum(moved_bytes * byte_j for moved_bytes, byte_j in levels)
-    return flops * flop_j + moved_j + constant_w * time_s
-
-
-def cache_byte_j(*, energy_j: float, known_j: float, cache_bytes: float) -> float:
-    """Return the joules of one byte of a cache from a measured energy [4.3, eqs. (11) and (12)].
-
-    ``known_j`` is :func:`energy_j_of_levels` of those whose bytes have known joules: memory for L2
-    [eq. (11)], memory and L2 for L1 [eq. (12)]. What it leaves of ``energy_j`` is the cache's. A
-    negative result is returned as it is: the known parts explain more than was measured.
-
-    Raises:
-        ValueError: ``cache_bytes`` is not positive and finite.
-    """
-    _require_positive(cache_bytes=cache_bytes)
-    return (energy_j - known_j) / cache_bytes
-
 
 def work_limit(
     machine: EnergyRoofline, intensity: ArrayLike, traffic_factor: float = math.inf
@@ -397,7 +314,7 @@ class TradeOff:
             ValueError: An intensity is not positive.
         """
         values = _intensities(intensity)
-        balance = machine.effective_energy_balance(self._intensity_factor * values)
+        balance = machine.effective_energy_balance(self.work_factor * self.traffic_factor * values)
         new = self.work_factor + balance / (self.traffic_factor * values)
         return _array(_energy_of_baseline(machine, values) / new)
 
@@ -410,62 +327,6 @@ class TradeOff:
             ValueError: An intensity is not positive.
         """
         return np.asarray(self.work_factor < work_limit(machine, intensity, self.traffic_factor))
-
-    def case(self, machine: EnergyRoofline, intensity: ArrayLike) -> NDArray[np.int64]:
-        """Return which of the three cases of 6.3 holds, by what bounds the times.
-
-        1: memory bounds both algorithms. 2: it bounds the baseline, flops the new one. 3: flops
-        bound both. At I = B_τ flops are said to bound [2.3].
-
-        Raises:
-            ValueError: An intensity is not positive.
-        """
-        values = _intensities(intensity)
-        new_by_flops = self._intensity_factor * values >= machine.time_balance
-        old_by_flops = values >= machine.time_balance
-        return np.asarray(1 + new_by_flops.astype(np.int64) + old_by_flops.astype(np.int64))
-
-    def greenup_bounds(
-        self, machine: EnergyRoofline, intensity: ArrayLike
-    ) -> tuple[_Floats, _Floats]:
-        """Return a lower and an upper bound of ``greenup`` in the case at hand.
-
-        Those of A.5 to A.7, which without constant power are eqs. (18) to (23) of 6.3. The greenup
-        may equal a bound where a factor is 1. In case 1 they do not depend on the factors
-        [eq. (31)]. In case 2 the lower one is below ``speedup``, which A.6 leaves open; the upper
-        one grows with ``traffic_factor`` and is loose where traffic falls by much more than it
-        takes to be compute-bound. In case 3 the lower one is not below ``speedup``.
-
-        The upper bound that A.5 prints for case 1, ``(1 + B̂_ε(I)/I) / (1 + B̂_ε(I)/B_τ)``, is
-        exceeded under constant power: it takes m for B_τ / I in one place and for 1 in another.
-        The divisor here is ``1 + η B_ε / B_τ``, which f = 1 and m = B_τ / I reach. Without constant
-        power both are eq. (19).
-
-        Raises:
-            ValueError: An intensity is not positive.
-        """
-        values = _intensities(intensity)
-        case = self.case(machine, values)
-        old = _energy_of_baseline(machine, values)
-        moving = machine.flop_efficiency * machine.energy_balance
-        # against an algorithm with as many bytes and just enough flops to be compute-bound
-        against_balanced = old * values / (machine.time_balance + moving)
-        cases = [case == 1, case == 2]
-        lower = np.select(
-            cases,
-            [against_balanced, self.speedup(machine, values) * against_balanced],
-            old / (self.work_factor + moving / values),
-        )
-        upper = np.select(
-            cases,
-            [old / (1 + moving / machine.time_balance), self.traffic_factor * against_balanced],
-            old / (1 + moving / (self.traffic_factor * values)),
-        )
-        return _array(lower), _array(upper)
-
-    @property
-    def _intensity_factor(self) -> float:
-        return self.work_factor * self.traffic_factor
 
 
 def _energy_of_baseline(machine: EnergyRoofline, intensity: ArrayLike) -> _Floats:

@@ -6,7 +6,7 @@ Tables, figures, sections and equations are those of *A roofline model of energy
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from eatss.measurement.characterize.energy_roofline import (
     EnergyRoofline,
     TradeOff,
-    cache_byte_j,
-    energy_j_of_levels,
     work_limit,
 )
 
@@ -46,7 +44,6 @@ PLATFORMS = {
 }
 """Peaks of table 3 with the energies of table 4."""
 
-GPUS = ("GTX 580", "GTX 680")
 
 CONSTANT_W = st.just(0.0) | st.floats(1.0, 300.0)
 MACHINES = st.builds(
@@ -145,29 +142,6 @@ def test_racing_to_halt_is_right_where_the_effective_gap_is_below_one(
         assert at_balance < 0.5
 
 
-@given(machine=MACHINES, work=WORK, of_balance=OF_BALANCE, headroom=st.floats(0.01, 1.5))
-def test_a_power_limit_is_kept_and_changes_nothing_below_it(
-    machine: EnergyRoofline, work: float, of_balance: float, headroom: float
-) -> None:
-    intensity = of_balance * machine.time_balance
-    free_w = float(machine.power_w(intensity))
-    limit_w = machine.constant_w + headroom * (free_w - machine.constant_w)
-    capped = replace(machine, power_limit_w=limit_w)
-    time_s = capped.capped_time_s(work, intensity)
-    energy_j = capped.capped_energy_j(work, intensity)
-    power_w = float(capped.capped_power_w(intensity))
-    assert power_w <= limit_w
-    assert power_w == pytest.approx(energy_j / time_s, rel=CLOSE)
-    assert time_s >= machine.time_s(work, intensity)
-    if free_w < limit_w * (1 - CLOSE):
-        assert time_s == machine.time_s(work, intensity)
-        assert energy_j == pytest.approx(machine.energy_j(work, intensity), rel=CLOSE)
-        assert power_w == free_w
-    if free_w > limit_w * (1 + CLOSE):
-        assert power_w == limit_w
-        assert time_s > machine.time_s(work, intensity)
-
-
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
@@ -190,50 +164,6 @@ def test_costs_that_cannot_be_are_refused(wrong: dict[str, float], sentence: str
 def test_an_intensity_that_is_not_positive_is_refused(intensity: float | list[float]) -> None:
     with pytest.raises(ValueError, match="intensity has to be positive"):
         KECKLER.power_w(intensity)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caches:
-    """Picojoules of a byte of L1 (or shared memory) and of L2."""
-
-    l1_pj: float
-    l2_pj: float
-
-
-TABLE_5 = {"GTX 680": Caches(l1_pj=51, l2_pj=195), "GTX 580": Caches(l1_pj=149, l2_pj=257)}
-
-
-@pytest.mark.parametrize("gpu", GPUS)
-def test_energy_of_a_cache_byte_is_found_again(gpu: str) -> None:
-    """Eqs. (11) and (12) undo eq. (10), for the caches of table 5."""
-    machine, caches = PLATFORMS[gpu, "single"], TABLE_5[gpu]
-    flops, time_s = 1e10, 0.7
-    memory_bytes, l2_bytes, l1_bytes = 2e9, 3e10, 4e11
-    l2_j, l1_j = 1e-12 * caches.l2_pj, 1e-12 * caches.l1_pj
-
-    def energy_j(moved: tuple[float, ...], joules: tuple[float, ...]) -> float:
-        return energy_j_of_levels(
-            flops=flops,
-            flop_j=machine.flop_j,
-            bytes_by_level=moved,
-            joules_by_level=joules,
-            constant_w=machine.constant_w,
-            time_s=time_s,
-        )
-
-    def byte_j(
-        total_j: float, cache_bytes: float, moved: tuple[float, ...], joules: tuple[float, ...]
-    ) -> float:
-        known_j = energy_j(moved, joules)
-        return cache_byte_j(energy_j=total_j, known_j=known_j, cache_bytes=cache_bytes)
-
-    in_l2_j = energy_j((memory_bytes, l2_bytes), (machine.byte_j, l2_j))
-    found_l2_j = byte_j(in_l2_j, l2_bytes, (memory_bytes,), (machine.byte_j,))
-    assert found_l2_j == pytest.approx(l2_j)
-    in_l1_j = energy_j((memory_bytes, l2_bytes, l1_bytes), (machine.byte_j, l2_j, l1_j))
-    found_l1_j = byte_j(in_l1_j, l1_bytes, (memory_bytes, l2_bytes), (machine.byte_j, found_l2_j))
-    assert found_l1_j == pytest.approx(l1_j)
-    assert byte_j(0.0, l2_bytes, (memory_bytes,), (machine.byte_j,)) < 0
 
 
 @given(machine=MACHINES, of_balance=OF_BALANCE, f=FACTORS, m=FACTORS)
@@ -287,91 +217,3 @@ def test_without_traffic_the_work_limit_is_that_of_equations_28_and_29(
     if of_balance < 1:
         expected = eta + (eta * balance + (1 - eta) * machine.time_balance) / intensity
     assert work_limit(machine, intensity) == pytest.approx(expected, rel=CLOSE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trade:
-    """A trade-off, and the baseline's intensity over the time balance."""
-
-    trade_off: TradeOff
-    of_balance: float
-
-
-def trade(f: float, m: float, of_balance: float) -> Trade:
-    return Trade(trade_off=TradeOff(work_factor=f, traffic_factor=m), of_balance=of_balance)
-
-
-BELOW_ONE = st.floats(0.01, 0.999)
-ABOVE_ONE = st.floats(1.001, 20.0)
-TRADES = {
-    1: st.builds(lambda f, m, below: trade(f, m, below / (f * m)), FACTORS, FACTORS, BELOW_ONE),
-    2: st.builds(
-        lambda f, x, above: trade(f, max(1.0, above / (f * x)), x), FACTORS, BELOW_ONE, ABOVE_ONE
-    ),
-    3: st.builds(trade, FACTORS, FACTORS, ABOVE_ONE),
-}
-"""Trade-offs of each case of 6.3."""
-
-
-@pytest.mark.parametrize("case", [1, 2, 3])
-@given(data=st.data(), machine=MACHINES)
-def test_greenup_stays_within_its_bounds(
-    case: int, data: st.DataObject, machine: EnergyRoofline
-) -> None:
-    drawn = data.draw(TRADES[case])
-    intensity = drawn.of_balance * machine.time_balance
-    assert drawn.trade_off.case(machine, intensity) == case
-    greenup = float(drawn.trade_off.greenup(machine, intensity))
-    lower, upper = map(float, drawn.trade_off.greenup_bounds(machine, intensity))
-    assert lower * (1 - CLOSE) <= greenup <= upper * (1 + CLOSE)
-
-
-@pytest.mark.parametrize("case", [1, 2, 3])
-@given(data=st.data(), machine=MACHINES)
-def test_bounds_without_constant_power_are_those_of_section_6(
-    case: int, data: st.DataObject, machine: EnergyRoofline
-) -> None:
-    """Eqs. (18) to (23) as 6.4 lists them."""
-    free = replace(machine, constant_w=0.0)
-    drawn = data.draw(TRADES[case])
-    f, m = drawn.trade_off.work_factor, drawn.trade_off.traffic_factor
-    intensity = drawn.of_balance * free.time_balance
-    of_bytes = free.energy_balance / intensity
-    small = (1 + 1 / of_bytes) / (1 + free.time_balance / free.energy_balance)
-    expected = {
-        1: (small, (1 + of_bytes) / (1 + free.balance_gap)),
-        2: (free.time_balance / (f * intensity) * small, m * small),
-        3: ((1 + of_bytes) / (f + of_bytes), (1 + of_bytes) / (1 + of_bytes / m)),
-    }
-    lower, upper = drawn.trade_off.greenup_bounds(free, intensity)
-    assert (float(lower), float(upper)) == pytest.approx(expected[case], rel=CLOSE)
-
-
-@pytest.mark.parametrize("case", [2, 3])
-@given(data=st.data(), machine=MACHINES)
-def test_the_lower_bound_is_below_the_speedup_in_case_2_and_above_in_case_3(
-    case: int, data: st.DataObject, machine: EnergyRoofline
-) -> None:
-    """A.6 leaves the first open; eq. (22) and A.7 state the second."""
-    drawn = data.draw(TRADES[case])
-    intensity = drawn.of_balance * machine.time_balance
-    lower = float(drawn.trade_off.greenup_bounds(machine, intensity)[0])
-    speedup = float(drawn.trade_off.speedup(machine, intensity))
-    if case == 2:
-        assert lower <= speedup * (1 + CLOSE)
-    else:
-        assert lower >= speedup * (1 - CLOSE)
-
-
-def test_greenup_exceeds_the_upper_bound_that_the_appendix_prints_for_case_1() -> None:
-    """A.5, for the GTX 580 in double precision at half of B_τ."""
-    machine = PLATFORMS["GTX 580", "double"]
-    intensity = machine.time_balance / 2
-    trade_off = TradeOff(work_factor=1.0, traffic_factor=1.99)
-    greenup = float(trade_off.greenup(machine, intensity))
-    balance = float(machine.effective_energy_balance(intensity))
-    printed = (1 + balance / intensity) / (1 + balance / machine.time_balance)
-    assert trade_off.case(machine, intensity) == 1
-    upper = float(trade_off.greenup_bounds(machine, intensity)[1])
-    assert printed < greenup < upper
-    assert (printed, greenup, upper) == pytest.approx((1.494, 1.833, 1.840), abs=5e-4)
