@@ -30,7 +30,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.nodes import (
@@ -51,7 +51,7 @@ from eatss.lower.kernel.nodes import (
     Scope,
     Wait,
 )
-from eatss.lower.kernel.uses import accesses, every, every_of, mapped, read, written
+from eatss.lower.kernel.uses import accesses, depends_on, every, every_of, mapped, read, written
 from eatss.program import (
     Constant,
     IntExpr,
@@ -136,91 +136,50 @@ def stage_of(element: Element, cycles: Mapping[str, Cycle]) -> Stage:
     return ANY
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Box:
-    """A box, and which of its stages; an array, and the phase that touches it.
+class Use(NamedTuple):
+    """What some thread may have done to a tile in shared memory since it last met a barrier.
 
-    A box that is overlaid has a ``group``. A follower has one object for each, compared as such.
+    ``stage`` says which buffer of a pipeline it was. An array in global memory has the ``phase``
+    that touches it. What a copy writes goes ``through`` places, which have a number; ``None`` is
+    for what no other write is like. A copy that a thread has sent, and may not have waited for,
+    has the ``groups`` that were closed since, at least.
     """
 
-    buffer: Buffer
+    name: str
     stage: Stage
     phase: str
-    group: int | None
+    writes: bool
+    through: int | None = None
+    groups: int | None = None
 
 
-class _Through:
-    """The places that a copy goes through. A follower has one object for each."""
+Pending: TypeAlias = frozenset[Use]
+"""All of it. A barrier leaves what is still on its way."""
 
-    __slots__ = ()
-
-
-_Write: TypeAlias = tuple[_Box, _Through | None]
-"""A box and the places that a copy goes through; ``None`` for what no other write is like."""
+NOTHING: Pending = frozenset()
 
 Overlaid: TypeAlias = Sequence[Sequence[str]]
-"""Groups of boxes, by name, that lie in the same memory [``Kernel.overlaid``]."""
-
-_Access: TypeAlias = tuple[frozenset[_Write], frozenset[_Box]]
-"""What is written and what is read."""
+"""Groups of tiles, by name, that lie in the same memory [``Kernel.overlaid``]."""
 
 _MOST_GROUPS = 64
 """Groups of copies behind one of which it does not matter how many more there are."""
 
 
-@dataclass(frozen=True, slots=True)
-class SharedUses:
-    """Boxes in shared memory that some thread may have used since it last met a barrier.
-
-    ``sent`` are copies that a thread may not have waited for, barrier or not, each with the number
-    of groups that it has closed since, at least. What a :class:`Follower` finds is for it alone.
-    """
-
-    written: frozenset[_Write] = frozenset()
-    read: frozenset[_Box] = frozenset()
-    sent: frozenset[tuple[_Write, int]] = frozenset()
-
-    def joined(self, other: SharedUses) -> SharedUses:
-        """Return what either has."""
-        if not self.sent and not other.sent:
-            return SharedUses(self.written | other.written, self.read | other.read)
-        sent: dict[_Write, int] = {}
-        for write, groups in (*self.sent, *other.sent):
-            sent[write] = min(groups, sent.get(write, groups))
-        return SharedUses(
-            self.written | other.written, self.read | other.read, frozenset(sent.items())
-        )
-
-    def behind_barrier(self) -> SharedUses:
-        """Return what a barrier leaves."""
-        return SharedUses(sent=self.sent)
-
-    def committed(self) -> SharedUses:
-        """Return what it is when a group of copies is closed."""
-        sent = ((write, min(groups + 1, _MOST_GROUPS)) for write, groups in self.sent)
-        return replace(self, sent=frozenset(sent))
-
-    def waited(self, pending: int) -> SharedUses:
-        """Return what it is when all groups but the last few are there."""
-        there = {one for one in self.sent if one[1] > pending}
-        return replace(
-            self, written=self.written | {write for write, _ in there}, sent=self.sent - there
-        )
-
-    def with_boxes(self, other: Callable[[_Box], _Box]) -> SharedUses:
-        """Return it with other boxes in the places of its."""
-        boxes = {*self.read, *(one for one, _ in self.written), *(one for (one, _), _ in self.sent)}
-        changed = {one: other(one) for one in boxes}
-        if all(one is new for one, new in changed.items()):
-            return self
-        return SharedUses(
-            frozenset((changed[one], places) for one, places in self.written),
-            frozenset(changed[one] for one in self.read),
-            frozenset(((changed[one], places), groups) for (one, places), groups in self.sent),
-        ).joined(_NOTHING)
+def behind_barrier(pending: Pending) -> Pending:
+    """Return what a barrier leaves."""
+    return frozenset(one for one in pending if one.groups is not None)
 
 
-_NOTHING = SharedUses()
+def _behind_wait(node: Node, before: Pending) -> Pending:
+    """Return what a barrier, the end of a group or a wait for groups leaves."""
+    if isinstance(node, Barrier):
+        return behind_barrier(before)
+    sent = {one: one.groups for one in before if one.groups is not None}
+    if isinstance(node, Wait):
+        there = {one for one, groups in sent.items() if groups > node.pending}
+        return before - there | {one._replace(groups=None) for one in there}
+    closed = {o._replace(groups=min(n + 1, _MOST_GROUPS)) for o, n in sent.items()}
+    return before - {*sent} | closed
 
 
 def barrier_faults(body: Sequence[Node], overlaid: Overlaid = ()) -> tuple[str, ...]:
@@ -237,7 +196,7 @@ def barrier_faults(body: Sequence[Node], overlaid: Overlaid = ()) -> tuple[str, 
 
 
 def _faults(body: Sequence[Node], varying: frozenset[str], overlaid: Overlaid) -> tuple[str, ...]:
-    return Follower(varying, overlaid).followed(body, SharedUses())[1]
+    return Follower(varying, overlaid).followed(body, NOTHING)[1]
 
 
 def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
@@ -286,190 +245,151 @@ class Follower:
 
     Args:
         varying: names that differ between threads, see :func:`varying_names`.
-        overlaid: groups of boxes that are the same memory.
+        overlaid: groups of tiles that are the same memory.
     """
 
     def __init__(self, varying: frozenset[str], overlaid: Overlaid = ()) -> None:
         self._varying = varying
         self._groups = {name: at for at, group in enumerate(overlaid) for name in group}
-        self._boxes: dict[tuple[Buffer, Stage, str], _Box] = {}
         self._phase = ""
-        self._through: dict[_Places, _Through] = {}
+        self._through: dict[_Places, int] = {}
         self._defined: dict[str, tuple[IntExpr, ...]] = {}
         self._cycles: dict[str, Cycle] = {}
-        self._accesses: dict[int, _Access] = {}
+        self._uses: dict[int, tuple[Use, ...]] = {}
         self._faults: list[str] = []
 
-    def followed(
-        self, nodes: Sequence[Node], before: SharedUses
-    ) -> tuple[SharedUses, tuple[str, ...]]:
+    def followed(self, nodes: Sequence[Node], before: Pending) -> tuple[Pending, tuple[str, ...]]:
         """Return what is pending behind nodes that all threads get to, and the faults in words.
 
         Args:
             nodes: what threads do.
             before: what they may have done since they last met a barrier.
         """
-        self._defined, self._cycles, self._accesses, self._faults = {}, {}, {}, []
+        self._defined, self._cycles, self._uses, self._faults = {}, {}, {}, []
         pending = self._follow(nodes, before, uniform=True)
         return pending, tuple(dict.fromkeys(self._faults))
 
-    def _follow(self, nodes: Sequence[Node], before: SharedUses, *, uniform: bool) -> SharedUses:
+    def _follow(self, nodes: Sequence[Node], before: Pending, *, uniform: bool) -> Pending:
         """Return what is pending behind nodes; ``uniform`` says that all threads get to them."""
         state = before
         for node in nodes:
             state = self._step(node, state, uniform=uniform)
         return state
 
-    def _step(self, node: Node, before: SharedUses, *, uniform: bool) -> SharedUses:
-        if isinstance(node, Barrier | Commit | Wait):
-            return self._waited(node, before, uniform=uniform)
+    def _step(self, node: Node, before: Pending, *, uniform: bool) -> Pending:
         if isinstance(node, Scope):
             outside, self._phase = self._phase, node.phase or self._phase
             behind = self._follow(node.body, before, uniform=uniform)
             self._phase = outside
             return behind
         if isinstance(node, If):
-            inside = uniform and not self._varies(node.conditions)
+            inside = uniform and not self._varies(*node.conditions)
             first = self._follow(node.body, before, uniform=inside)
-            return first.joined(self._follow(node.orelse, before, uniform=inside))
-        if isinstance(node, Let):
-            self._define(node.name, (node.value,))
+            return first | self._follow(node.orelse, before, uniform=inside)
         if isinstance(node, For):
-            self._define(node.counter, (node.lower, node.condition, node.step))
-            inside = uniform and not self._varies((node.lower, node.condition, node.step))
-            return self._turns(node, before, uniform=inside)
-        if isinstance(node, AllFinite) and (not uniform or self._varies((node.unless,))):
-            self._faults.append("a vote stands where not all threads of a block get to")
-        if isinstance(node, Fixup) and (not uniform or self._varies((node.number, node.own))):
-            self._faults.append("sums are put together where not all threads of a block get to")
+            asked = (node.lower, node.condition, node.step)
+            self._define(node.counter, *asked)
+            return self._turns(node, before, uniform=uniform and not self._varies(*asked))
+        if isinstance(node, Let):
+            self._define(node.name, node.value)
+        self._faults += self._apart(node, uniform=uniform)
+        waits = isinstance(node, Barrier | Commit | Wait)
+        return _behind_wait(node, before) if waits else self._access(node, before)
+
+    def _apart(self, node: Node, *, uniform: bool) -> Iterator[str]:
+        """Yield what stands where not all threads get to, of what all of them have to do."""
+        where = "where not all threads of a block get to"
+        if isinstance(node, Barrier) and not uniform:
+            yield f"a barrier stands {where}"
+        if isinstance(node, AllFinite) and (not uniform or self._varies(node.unless)):
+            yield f"a vote stands {where}"
+        if isinstance(node, Fixup) and (not uniform or self._varies(node.number, node.own)):
+            yield f"sums are put together {where}"
         if isinstance(node, Intrinsic) and node.instruction.together and not uniform:
-            self._faults.append(
-                f"{node.instruction.name} stands where not all threads of a warp get to"
-            )
-        return self._access(node, before)
+            yield f"{node.instruction.name} stands where not all threads of a warp get to"
 
-    def _waited(
-        self, node: Barrier | Commit | Wait, before: SharedUses, *, uniform: bool
-    ) -> SharedUses:
-        if isinstance(node, Commit):
-            return before.committed()
-        if isinstance(node, Wait):
-            return before.waited(node.pending)
-        if not uniform:
-            self._faults.append("a barrier stands where not all threads of a block get to")
-        return before.behind_barrier()
-
-    def _turns(self, loop: For, before: SharedUses, *, uniform: bool) -> SharedUses:
+    def _turns(self, loop: For, before: Pending, *, uniform: bool) -> Pending:
         """Return what is pending behind a loop, whatever the number of its turns."""
         if loop.cycle is not None:
             self._cycles[loop.counter] = loop.cycle
-            self._accesses = {}
-        state = self._with_stages(before, lambda one: one.in_turns(loop.counter, loop.cycle))
+            self._uses = {}
+        state = _in_stages(before, lambda one: one.in_turns(loop.counter, loop.cycle))
         while True:
             turn = self._follow(loop.body, state, uniform=uniform)
-            more = state.joined(self._with_stages(turn, lambda one: one.a_turn_on(loop.counter)))
+            more = state | _in_stages(turn, lambda one: one.a_turn_on(loop.counter))
             if more == state:
                 break
             state = more
         if self._cycles.pop(loop.counter, None) is not None:
-            self._accesses = {}
-        return self._with_stages(state, lambda one: one.behind(loop.counter))
+            self._uses = {}
+        return _in_stages(state, lambda one: one.behind(loop.counter))
 
-    def _with_stages(self, uses: SharedUses, change: Callable[[Stage], Stage]) -> SharedUses:
-        def box(one: _Box) -> _Box:
-            stage = change(one.stage)
-            return one if stage is one.stage else self._box(one.buffer, stage, one.phase)
-
-        return uses.with_boxes(box)
-
-    def _define(self, name: str, values: tuple[IntExpr, ...]) -> None:
+    def _define(self, name: str, *values: IntExpr) -> None:
         if self._defined.get(name) != values:
             self._defined[name] = values
-            self._accesses = {}
+            self._uses = {}
 
-    def _places(self, subscripts: tuple[IntExpr, ...]) -> _Through:
-        """Return subscripts with what the names in them stand for, directly or not."""
-        found: dict[str, tuple[IntExpr, ...]] = {}
-        todo = list(subscripts)
-        while todo:
-            for name in names_in(todo.pop()):
-                if name in self._defined and name not in found:
-                    found[name] = self._defined[name]
-                    todo += found[name]
-        return self._through.setdefault((subscripts, frozenset(found.items())), _Through())
+    def _places(self, subscripts: tuple[IntExpr, ...]) -> int:
+        """Return the number of subscripts with what the names in them stand for."""
+        names = depends_on(names_in(*subscripts), self._defined)
+        found = {name: self._defined[name] for name in names if name in self._defined}
+        return self._through.setdefault((subscripts, frozenset(found.items())), len(self._through))
 
-    def _accessed(self, node: Node) -> _Access:
-        """Return what a node writes and reads where threads of the block meet."""
-        known = self._accesses.get(id(node))
-        if known is not None:
-            return known
-        written, read = accesses(node)
-        same = isinstance(node, Copy)
-        wrote = frozenset(
-            (
-                self._box_of(one),
-                self._places(one.subscripts) if same and one.buffer.space == "shared" else None,
-            )
-            for one in written
-            if self._is_met(one.buffer)
-        )
-        reads = frozenset(self._box_of(one) for one in read if self._is_met(one.buffer))
-        self._accesses[id(node)] = wrote, reads
-        return wrote, reads
-
-    def _access(self, node: Node, before: SharedUses) -> SharedUses:
-        wrote, reads = self._accessed(node)
-        if not wrote and not reads:
-            return before
-        there = before.written | {write for write, _ in before.sent}
-        self._faults += [
-            f"{one.buffer.name} is read before all threads have written their part of it"
-            for one in reads
-            if any(_meet(one, other) for other, _ in there)
-        ]
-        for box, places in wrote:
-            if any(_meet(box, other) for other in before.read):
-                self._faults.append(
-                    f"{box.buffer.name} is written while other threads may still read it"
+    def _uses_of(self, node: Node) -> tuple[Use, ...]:
+        """Return what a node reads and writes where threads of the block meet."""
+        if id(node) not in self._uses:
+            written, read = accesses(node)
+            copies, sent = isinstance(node, Copy), isinstance(node, Copy) and node.ahead
+            found = [(one, False) for one in read] + [(one, True) for one in written]
+            self._uses[id(node)] = tuple(
+                Use(
+                    name=one.buffer.name,
+                    stage=stage_of(one, self._cycles),
+                    phase="" if shared else self._phase,
+                    writes=writes,
+                    through=self._places(one.subscripts) if shared and writes and copies else None,
+                    groups=0 if sent and writes else None,
                 )
-            others = {
-                own if other.buffer == box.buffer else None
-                for other, own in there
-                if _meet(box, other)
-            }
-            if others and (places is None or others != {places}):
-                self._faults.append(f"{box.buffer.name} is written by several threads at a time")
-        if isinstance(node, Copy) and node.ahead:
-            own = SharedUses(read=reads, sent=frozenset((one, 0) for one in wrote))
-        else:
-            own = SharedUses(wrote, reads)
-        return before.joined(own)
+                for one, writes in found
+                for shared in (one.buffer.space == "shared",)
+                if shared or (one.buffer.space == "global" and self._phase)
+            )
+        return self._uses[id(node)]
 
-    def _is_met(self, buffer: Buffer) -> bool:
-        return buffer.space == "shared" or (buffer.space == "global" and self._phase != "")
+    def _access(self, node: Node, before: Pending) -> Pending:
+        uses = self._uses_of(node)
+        for use in uses:
+            met = [one for one in before if self._meet(use, one)]
+            written = {one.through if one.name == use.name else None for one in met if one.writes}
+            if written and not use.writes:
+                self._faults.append(
+                    f"{use.name} is read before all threads have written their part of it"
+                )
+            if use.writes and not all(one.writes for one in met):
+                self._faults.append(f"{use.name} is written while other threads may still read it")
+            if use.writes and written and (use.through is None or written != {use.through}):
+                self._faults.append(f"{use.name} is written by several threads at a time")
+        return before.union(uses)
 
-    def _box_of(self, element: Element) -> _Box:
-        phase = self._phase if element.buffer.space == "global" else ""
-        return self._box(element.buffer, stage_of(element, self._cycles), phase)
+    def _meet(self, one: Use, other: Use) -> bool:
+        """Tell whether two uses may be of the same memory, or of an array in two phases.
 
-    def _box(self, buffer: Buffer, stage: Stage, phase: str) -> _Box:
-        group = self._groups.get(buffer.name) if buffer.space == "shared" else None
-        return self._boxes.setdefault((buffer, stage, phase), _Box(buffer, stage, phase, group))
+        They are of the same stage of a tile, or of tiles that are overlaid.
+        """
+        same = one.name == other.name
+        if one.phase or other.phase:
+            return same and "" != one.phase != other.phase != ""
+        groups = self._groups.get(one.name), self._groups.get(other.name)
+        if not same:
+            return None not in groups and groups[0] != groups[1]
+        return may_meet(one.stage, other.stage)
 
-    def _varies(self, expressions: Iterable[IntExpr]) -> bool:
+    def _varies(self, *expressions: IntExpr) -> bool:
         return any(varies(expression, self._varying) for expression in expressions)
 
 
-def _meet(one: _Box, other: _Box) -> bool:
-    """Tell whether two boxes may be the same memory, or an array of two phases.
-
-    They are the same stage of the same box, or of boxes that are overlaid.
-    """
-    if one.buffer.space == "global":
-        return one.buffer == other.buffer and one.phase != other.phase
-    if one.group is not None and other.group is not None and one.group != other.group:
-        return True
-    return one.buffer == other.buffer and may_meet(one.stage, other.stage)
+def _in_stages(pending: Pending, change: Callable[[Stage], Stage]) -> Pending:
+    return frozenset(one._replace(stage=change(one.stage)) for one in pending)
 
 
 def varying_names(body: Sequence[Node]) -> frozenset[str]:

@@ -270,6 +270,18 @@ def names_of(nodes: Iterable[Node]) -> set[str]:
     return {name for node in every(nodes) for one in expressions(node) for name in names_in(one)}
 
 
+def depends_on(names: Iterable[str], values: Mapping[str, Sequence[IntExpr]]) -> set[str]:
+    """Return names and all that they stand for, directly or not, by the values of some."""
+    found: set[str] = set()
+    todo = list(names)
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += names_in(*values.get(name, ()))
+    return found
+
+
 def own_names(node: Node) -> tuple[str, ...]:
     """Return the names that a node gives: of what it counts, and what it is called behind it."""
     counters = node.counters if isinstance(node, For | Steps | AllFinite | Fixup) else ()

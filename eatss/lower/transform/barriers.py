@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eatss.lower.kernel.barriers import (
+    NOTHING,
     Follower,
     Overlaid,
-    SharedUses,
+    Pending,
+    behind_barrier,
     needed_barriers_only,
     varying_names,
 )
 from eatss.lower.kernel.nodes import Barrier, For, Node, Nodes
 from eatss.lower.kernel.uses import with_bodies
-
-_NOTHING = SharedUses()
 
 
 def with_barriers(body: Sequence[Node], overlaid: Overlaid = ()) -> Nodes:
@@ -32,16 +32,16 @@ def with_barriers(body: Sequence[Node], overlaid: Overlaid = ()) -> Nodes:
     return needed_barriers_only(found, overlaid)
 
 
-def _through(nodes: Sequence[Node], follower: Follower) -> tuple[Nodes, SharedUses]:
+def _through(nodes: Sequence[Node], follower: Follower) -> tuple[Nodes, Pending]:
     """Return nodes with barriers between them and in them, and what is pending behind them."""
     found: list[Node] = []
-    state = _NOTHING
+    state = NOTHING
     for node in nodes:
         inner = _inside(node, follower)
         behind, faults = follower.followed((inner,), state)
         if _conflict((inner,), faults, follower):
             found.append(Barrier())
-            behind, _ = follower.followed((inner,), state.behind_barrier())
+            behind, _ = follower.followed((inner,), behind_barrier(state))
         found.append(inner)
         state = behind
     return tuple(found), state
@@ -62,4 +62,4 @@ def _inside(node: Node, follower: Follower) -> Node:
 
 def _conflict(nodes: Sequence[Node], faults: Sequence[str], follower: Follower) -> bool:
     """Tell whether nodes meet what threads did before, apart from what they do to themselves."""
-    return bool(faults) and not set(faults) <= set(follower.followed(nodes, _NOTHING)[1])
+    return bool(faults) and not set(faults) <= set(follower.followed(nodes, NOTHING)[1])
