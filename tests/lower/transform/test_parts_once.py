@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,11 +26,8 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    Extents,
-    For,
     If,
     Init,
-    Kernel,
     Node,
     Scope,
 )
@@ -51,6 +46,15 @@ from eatss.program import (
     total,
 )
 from eatss.verify import verify
+from tests.lower.small_kernels import (
+    ZERO,
+    Machine,
+    at,
+    buffer,
+    kernel,
+    loop,
+    place,
+)
 
 SOURCE = """
 void f(double A[64][64], float F[64][64], double B[64][64]) {{
@@ -88,33 +92,9 @@ def test_what_stands_there_several_times_has_a_name(
     assert parts(producer, reader) == named
 
 
-ZERO, ONE = Constant(0), Constant(1)
 TESTS = ("a", "b", "c")
-
-
-def buffer(name: str, space: Any, *extents: IntExpr | int) -> Buffer:
-    layout = Extents(tuple(Constant(one) if isinstance(one, int) else one for one in extents))
-    return Buffer(name=name, space=space, element_type=ElementType.FLOAT, layout=layout)
-
-
-MEMORY = buffer("C", "global", 8)
-SUMS = buffer("C_r", "register", 4, 16)
-
-
-def below(counter: str, end: IntExpr) -> IntExpr:
-    return Apply(Operator.LT, (Name(counter), end))
-
-
-def loop(counter: str, end: int, *body: Node) -> For:
-    return For(
-        counter=counter,
-        lower=ZERO,
-        condition=below(counter, Constant(end)),
-        step=ONE,
-        body=body,
-        unroll="whole",
-        narrow=True,
-    )
+MEMORY = buffer("C", "global", 8, of=ElementType.FLOAT)
+SUMS = buffer("C_r", "register", 4, 16, of=ElementType.FLOAT)
 
 
 def places(own: Buffer, make: Callable[[Element], Node]) -> Node:
@@ -130,35 +110,22 @@ def over(own: Buffer, counters: Sequence[str], node: Node) -> Node:
     """Return loops over all places of registers."""
     for counter, extent in reversed(list(zip(counters, own.layout.extents, strict=True))):
         end = extent.value if isinstance(extent, Constant) else 1
-        node = loop(counter, end, node)
+        node = loop(counter, end, node, unroll="whole")
     return node
 
 
 def load(own: Buffer = SUMS) -> Node:
-    memory = Element(buffer=MEMORY, subscripts=(ZERO,))
+    memory = at(MEMORY, ZERO)
     return places(own, lambda one: Copy(target=one, source=memory))
 
 
 def store(own: Buffer = SUMS) -> Node:
-    memory = Element(buffer=MEMORY, subscripts=(ZERO,))
+    memory = at(MEMORY, ZERO)
     return places(own, lambda one: Copy(target=memory, source=one))
 
 
 def where(tests: str, *body: Node) -> If:
     return If(conditions=tuple(map(Name, tests)), body=body)
-
-
-def kernel(*body: Node) -> Kernel:
-    arguments = (*(Argument(name=one) for one in TESTS), Argument(name="C", buffer=MEMORY))
-    return Kernel(
-        name="one",
-        threads=32,
-        arguments=arguments,
-        shared=(),
-        static_shared_bytes=48 << 10,
-        index_bits=32,
-        body=body,
-    )
 
 
 def emptied(own: Buffer, *counters: str) -> Node:
@@ -169,8 +136,8 @@ def emptied(own: Buffer, *counters: str) -> Node:
 
 def defined(*body: Node, taken: set[str] | None = None) -> tuple[Node, ...]:
     names = {"ri", "rj", "rk"} if taken is None else taken
-    before = kernel(*body)
-    found = with_registers_defined(before, names)
+    passed = (*(Argument(name=one) for one in TESTS), Argument(name="C", buffer=MEMORY))
+    found = with_registers_defined(kernel(*body, arguments=passed), names)
     assert not kernel_faults(found, ())
     return found.body
 
@@ -193,52 +160,35 @@ DECLARED = Declare(buffer=SUMS)
 def test_48_registers_are_many(
     extents: tuple[int, ...], element_type: ElementType, many: bool
 ) -> None:
-    own = replace(buffer("C_r", "register", *extents), element_type=element_type)
+    own = buffer("C_r", "register", *extents, of=element_type)
     declared, *rest = (Declare(buffer=own), where("a", load(own)), store(own))
     zeros = (emptied(own, *("s", "s_1", "s_2")[: len(extents)]),) if many else ()
     assert defined(declared, *rest) == (declared, *zeros, *rest)
 
 
-@dataclass
-class Machine:
+class Registers(Machine):
     """Knows which registers have values, and how many were read without one."""
 
-    has: set[tuple[int, ...]] = field(default_factory=set)
-    missed: int = 0
+    def __init__(self) -> None:
+        self.has: set[tuple[int, ...]] = set()
+        self.missed = 0
 
-    def run(self, nodes: Sequence[Node], names: Mapping[str, int]) -> None:
-        for node in nodes:
-            match node:
-                case Declare():
-                    self.has.clear()
-                case Scope():
-                    self.run(node.body, names)
-                case For():
-                    value = 0
-                    while evaluate(node.condition, {**names, node.counter: value}):
-                        self.run(node.body, {**names, node.counter: value})
-                        value += 1
-                case If():
-                    holds = all(evaluate(one, names) for one in node.conditions)
-                    self.run(node.body if holds else node.orelse, names)
-                case Init():
-                    self.has.add(self._place(node.target, names))
-                case _:
-                    assert isinstance(node, Copy)
-                    if node.source.buffer == SUMS:
-                        self.missed += self._place(node.source, names) not in self.has
-                    if node.target.buffer == SUMS:
-                        self.has.add(self._place(node.target, names))
-
-    def _place(self, one: Element, names: Mapping[str, int]) -> tuple[int, ...]:
-        return tuple(evaluate(part, names) for part in one.subscripts)
+    def do(self, node: Node, names: Mapping[str, int]) -> None:
+        if isinstance(node, Declare):
+            self.has.clear()
+            return
+        assert isinstance(node, Copy | Init)
+        if isinstance(node, Copy) and node.source.buffer == SUMS:
+            self.missed += place(node.source, names) not in self.has
+        if node.target.buffer == SUMS:
+            self.has.add(place(node.target, names))
 
 
 def missed(body: Sequence[Node]) -> int:
     """Return how often registers without values are read, over all that tests may say."""
     found = 0
     for values in product((0, 1), repeat=len(TESTS)):
-        machine = Machine()
+        machine = Registers()
         machine.run(body, dict(zip(TESTS, values, strict=True)))
         found += machine.missed
     return found
