@@ -162,7 +162,7 @@ def expect(
         options: PPCG's options for the program.
 
     Raises:
-        InputError: ``EATSS-K004``: a block has other axes than the kernel has threads.
+        InputError: ``EATSS-K001``: a block has other axes than the kernel has threads.
     """
     return tuple(
         _expectation(
@@ -253,7 +253,7 @@ def _threads(facts: KernelFacts, asked: Threads, axes: Sizes) -> tuple[int, ...]
 def _other_axes(facts: KernelFacts, mapped: Sequence[str], block: Sequence[str]) -> InputError:
     number = "one number" if len(mapped) == 1 else f"{len(mapped)} numbers, the last one along x"
     return input_error(
-        "EATSS-K004",
+        "EATSS-K001",
         f"{facts.name} has threads along {', '.join(mapped)}, and its block is {', '.join(block)}",
         hint=f"give {number}, or threads by loop, like {mapped[-1]}=32",
     )

@@ -37,7 +37,6 @@ from eatss.lower.assumptions import (
     stated_conditions,
     within,
 )
-from eatss.lower.checks import check_order
 from eatss.lower.index_range import (
     INT_MAX,
     Indices,
@@ -68,8 +67,7 @@ from eatss.lower.placement import neighbours_of, promoted_candidates, unpromoted
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import padding_of
 from eatss.lower.recipe import Recipe, recipe_to_dict
-from eatss.lower.row_planning import RowPlanner, rows_in_one
-from eatss.lower.thread_ast import subtree_of
+from eatss.lower.row_planning import RowPlanner
 from eatss.lower.transform.chain import transformed
 from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.transform.stream_k import Stream
@@ -314,7 +312,7 @@ class RegionBuilder:
         name = f"{self._scop.function}_k{len(self._made.kernels)}"
         try:
             with at_most(self._scop.isl_context, KERNEL_OPERATIONS):
-                made = rows_in_one(name, pieces, block, planner, context)
+                made = planner.in_one(name, pieces, block, context)
         except (isl.Error, TooManyCasesError):
             if ran_out(self._scop):
                 raise
@@ -339,15 +337,7 @@ class RegionBuilder:
 
     def _kernel(self, unit: Unit, context: KernelContext) -> BuiltKernel:
         """Write the kernel of a unit and note it."""
-        in_order = check_order(
-            self._scop,
-            unit.piece,
-            unit.mapping,
-            unit.parts,
-            self._scheduled.dependences,
-            subtree_of(unit.piece, unit.mapping),
-            strict=self._options.strict_fp,
-        )
+        in_order = self._planner.in_order(unit)
         name = f"{self._scop.function}_k{len(self._made.kernels)}"
         decided = None if unit.kernel is None else self._recipe.wanted(unit.kernel)
         layout = decided or self._options.changed(Layout(tile_sizes=(), block=()), "")

@@ -293,9 +293,9 @@ def layout(
         names: where C names come from.
 
     Raises:
-        InputError: ``EATSS-K003``, ``EATSS-K004``: threads given by the user exceed the card, or
-            are along other loops; ``EATSS-K020``: tiles take sums in another order where that is to
-            be kept.
+        InputError: ``EATSS-K001``, threads given by the user are along other loops;
+            ``EATSS-K003``, they exceed the card; ``EATSS-K020``, tiles take sums in another order
+            where that is to be kept.
     """
     tiles, block = sizes_of(facts, selection, profile, options, piece.statements[0].span)
     order = [name for name, _ in block]  # the last one along x
@@ -342,7 +342,7 @@ class _Wanted:
     options: CodegenOptions
     span: SourceSpan | None
 
-    def _refuse(self, code: str, message: str, hint: str) -> NoReturn:
+    def _refuse(self, message: str, hint: str, code: str = "EATSS-K001") -> NoReturn:
         raise input_error(code, message, span=self.span, hint=hint)
 
     def tiles(self) -> dict[str, int]:
@@ -358,10 +358,10 @@ class _Wanted:
         for name in reordering_loops(self.facts) if self.options.strict_fp else ():
             if name in asked and tiles[name] > 1:
                 self._refuse(
-                    "EATSS-K020",
                     f"tiles of {tiles[name]} iterations of loop '{name}' take sums in another "
                     "order",
                     f"give {name}=1, or leave out --strict-fp",
+                    "EATSS-K020",
                 )
             if name in tiles:
                 tiles[name] = 1
@@ -375,12 +375,8 @@ class _Wanted:
             (sizes for kernel, sizes in reversed(self.options.block) if kernel in ("", facts.name)),
             None,
         )
-        if isinstance(given, NamedThreads):
-            return self._named_block(given, order)
         if given is not None:
-            # of up to three loops each has an axis, and the user says which has x
-            band = [loop.name for loop in facts.parallel_loops]
-            return self._given_block(given, band if len(band) <= len(AXES) else order)
+            return self._given_block(given, order)
         same = tiles == dict(selection.tile_sizes) and order == [n for n, _ in selection.block]
         if same:
             return _launchable(selection.block)
@@ -393,54 +389,37 @@ class _Wanted:
         sizes = dict(choose_block(reordered, tiles, self.profile))
         return _launchable(tuple((name, sizes.get(name, 1)) for name in order))
 
-    def _named_block(
-        self, given: NamedThreads, order: Sequence[str]
-    ) -> tuple[tuple[str, int], ...]:
-        sizes = dict(given.threads)
-        for name in sizes:
-            if name not in order:
-                self._refuse(
-                    "EATSS-K004",
-                    f"--block gives threads to the loop '{name}', which does not go to threads",
-                    f"the loops that do: {', '.join(order) or 'none'}",
-                )
-        block = tuple((name, sizes.get(name, 1)) for name in order)
-        self._check_threads([size for _, size in block])
-        return block
-
     def _given_block(
-        self, given: tuple[int, ...], mapped: Sequence[str]
+        self, given: tuple[int, ...] | NamedThreads, order: Sequence[str]
     ) -> tuple[tuple[str, int], ...]:
-        sizes = list(given[-len(mapped) :]) if mapped else []
-        if prod(given[: len(given) - len(sizes)]) > 1:
+        """Return the threads along each mapped loop that the user gives, by loop or in order."""
+        if isinstance(given, NamedThreads):
+            sizes = dict(given.threads)
+            fits = {*sizes} <= {*order}
+        else:
+            # of up to three loops each has an axis, and the user says which has x
+            band = [loop.name for loop in self.facts.parallel_loops]
+            order = band if len(band) <= len(AXES) else order
+            sizes = dict(zip(order[::-1], given[::-1], strict=False))
+            fits = prod(given[: len(given) - len(sizes)]) == 1
+        loops = ", ".join(order) or "none"
+        if not fits:
             self._refuse(
-                "EATSS-K004",
-                f"--block gives {len(given)} sizes, but {len(mapped)} loops go to threads "
-                f"({', '.join(mapped) or 'none'})",
-                "give one size for each of them, the innermost last",
+                f"--block gives threads to other loops than go to threads ({loops})",
+                "give one size for each of them, the innermost last, or threads by loop",
             )
-        sizes = [1] * (len(mapped) - len(sizes)) + sizes
-        self._check_threads(sizes)
-        return tuple(zip(mapped, sizes, strict=True))
-
-    def _check_threads(self, sizes: Sequence[int]) -> None:
-        """Refuse threads that no block has; sizes are in the order of threads, x last."""
-        threads, most = prod(sizes), self.profile.threads_per_block
-        if any(size < 1 for size in sizes) or threads > most:
+        block = tuple((name, sizes.get(name, 1)) for name in order)
+        counts = [size for _, size in block]
+        along_z = threads_along("z", counts, thread_axes(counts))
+        most, most_along_z = self.profile.threads_per_block, CUDA.most_threads["z"]
+        if not 1 <= prod(counts) <= most or along_z > most_along_z:
             self._refuse(
-                "EATSS-K003",
-                f"a block of {' x '.join(map(str, sizes))} = {threads} threads cannot launch: "
-                f"{self.profile.title} has 1 to {most} threads a block",
+                f"a block of {' x '.join(map(str, counts))} = {prod(counts)} threads cannot "
+                f"launch: {self.profile.title} has 1 to {most}, {most_along_z} along z",
                 "give smaller sizes with --block",
-            )
-
-        along_z = threads_along("z", sizes, thread_axes(sizes))
-        if along_z > CUDA.most_threads["z"]:
-            self._refuse(
                 "EATSS-K003",
-                f"{along_z} threads along z cannot launch: CUDA allows {CUDA.most_threads['z']}",
-                "give a smaller first size with --block",
             )
+        return block
 
 
 def _launchable(block: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import field, replace
-from functools import partial
 from math import prod
 
 from eatss.analysis import KernelFacts, VolumeKind
 from eatss.analysis.analyse import analyse_kernel
-from eatss.analysis.layout import GridSplitK, Layout, SplitK
+from eatss.analysis.layout import Layout, SplitK
 from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
-from eatss.lower.checks import check_launches, crosses_threads
+from eatss.lower.checks import check_launches, check_order, crosses_threads
 from eatss.lower.instructions import of_warps
 from eatss.lower.mapping import Mapping, in_warps, layout, widened, with_shared_sum
 from eatss.lower.pieces import NameTable, Part, Piece, parts_of
@@ -26,11 +25,11 @@ from eatss.lower.storage import (
     StoragePlans,
     within_registers,
 )
+from eatss.lower.thread_ast import subtree_of
 from eatss.lower.units import (
     LEAST_TRIPS,
     SERIAL_SPREAD,
     adds_only,
-    banded,
     combiner_in,
     hoistable,
     may_follow,
@@ -65,9 +64,6 @@ class Unit:
 _Sums = dict[str, frozenset[str]]
 """The loops that each statement sums over."""
 
-_OfSum = Callable[[Unit, KernelFacts, Part, _Sums], Unit | None]
-"""Makes the unit of a part that adds up something."""
-
 
 class UnitPlanner:
     """Decides the units of the pieces of one region."""
@@ -101,72 +97,88 @@ class UnitPlanner:
         return units
 
     def _units(self, piece: Piece, names: NameTable) -> list[Unit]:
-        chosen = self._chosen(piece)
-        if chosen is None:
-            return list(self._serial_units(piece, names))
-        facts, selection = chosen
+        facts = piece.facts_in(self._facts)
+        if not piece.selected or facts is None:
+            return list(self._serial_units(piece, facts, names))
+        chosen = self._sizes(facts.name)
+        if chosen.streams:  # of all that is launched together
+            chosen = replace(chosen, shared_sum=None)
         try:
-            whole = self._whole(piece, facts, selection, names)
+            whole = self._whole(piece, facts, chosen, names)
         except NeedsOneThreadError as error:
             return [self.one_thread(piece, names, str(error))]
-        shared = selection.shared_sum
-        if shared is not None and shared.streamed:  # blocks do, of all that is launched together
-            shared = None
-        if selection.spread is None and shared is None:
-            return self._apart(whole, facts)
-        if shared is not None:
-            return self._sharing_units(whole, facts, shared)
-        assert selection.spread is not None
-        if selection.host_loop is not None:
-            hoisted = self._hoisted(whole, facts, selection, selection.host_loop, names)
+        if chosen.spread is not None and chosen.host_loop is not None:
+            hoisted = self._hoisted(whole, facts, chosen, names)
             if hoisted:
                 return hoisted
-        return [
-            split
+        units = [
+            own
             for unit in self._apart(whole, facts)
-            for split in self._spread_units(unit, facts, selection.spread, names)
+            for own in self._split_units(unit, facts, chosen, names)
         ]
+        shared = chosen.shared_sum
+        if shared is None or any(unit.mapping.shared is not None for unit in units):
+            return units
+        note = f"blocks cannot share the sum over {shared.loop}"
+        return [replace(unit, notes=(*unit.notes, note)) for unit in units]
 
-    def _whole(self, piece: Piece, facts: KernelFacts, selection: Layout, names: NameTable) -> Unit:
+    def _whole(self, piece: Piece, facts: KernelFacts, chosen: Layout, names: NameTable) -> Unit:
         """Return the unit of all of a piece.
 
         Raises:
             NeedsOneThreadError: threads cannot share the work; the text says why.
         """
-        dependences = self._scheduled.dependences
         own = names.inner()
-        mapping = layout(piece, facts, selection, self._profile, self._options, own)
-        chosen = () if selection.warps is None else (selection.warps.instruction,)
-        for name in (*self._options.instructions, *chosen):
+        mapping = layout(piece, facts, chosen, self._profile, self._options, own)
+        selected = () if chosen.warps is None else (chosen.warps.instruction,)
+        for name in (*self._options.instructions, *selected):
             instruction = of_warps(name)
             if not mapping.warps and may_fit(instruction, mapping):
                 mapping = in_warps(mapping, [lane.extent for lane in instruction.lanes], own)
-        storage = self._plans.of(piece, mapping.mapped)
+        parts = self._parts(piece, mapping)
+        return self._unit(piece, mapping, parts, facts.name, own)
+
+    def _parts(self, piece: Piece, mapping: Mapping) -> tuple[Part, ...]:
+        """Return the parts of a piece whose threads share the work.
+
+        Raises:
+            NeedsOneThreadError: they cannot; the text says why.
+        """
+        dependences = self._scheduled.dependences
+        self._plans.of(piece, mapping.mapped)
         if crosses_threads(self._scop, piece, mapping, dependences):
             raise NeedsOneThreadError("iterations of parallel loops need one another's memory")
         mapped = [loop.name for loop in mapping.mapped]
-        parts = parts_of(piece, mapped, [tile.name for tile in mapping.serial], dependences)
-        storage, dropped, continued = self._within_registers(piece, mapping, storage, parts)
+        return parts_of(piece, mapped, [tile.name for tile in mapping.serial], dependences)
+
+    def _unit(
+        self,
+        piece: Piece,
+        mapping: Mapping,
+        parts: Sequence[Part],
+        kernel: str | None,
+        names: NameTable,
+        notes: tuple[str, ...] = (),
+    ) -> Unit:
+        """Return the unit of some parts, with what fits registers in them.
+
+        Raises:
+            NeedsOneThreadError: threads cannot share the work; the text says why.
+        """
+        storage, continued = self._plans.of(piece, mapping.mapped), dict[str, str]()
+        if not self._options.strict_fp:
+            continued = reused_accumulators(self._scop, piece, mapping, storage, parts)
+        storage, dropped = within_registers(storage, mapping, self._scop, self._profile, continued)
         return Unit(
             piece=piece,
             mapping=mapping,
-            parts=parts,
+            parts=tuple(parts),
             storage=storage,
-            kernel=facts.name,
-            names=own,
-            notes=dropped,
+            kernel=kernel,
+            names=names,
+            notes=(*notes, *dropped),
             continued=continued,
         )
-
-    def _within_registers(
-        self, piece: Piece, mapping: Mapping, storage: StoragePlan, parts: Sequence[Part]
-    ) -> tuple[StoragePlan, tuple[str, ...], dict[str, str]]:
-        """Return what fits registers, why something does not, and the sums that go on in others."""
-        continued = dict[str, str]()
-        if not self._options.strict_fp:
-            continued = reused_accumulators(self._scop, piece, mapping, storage, parts)
-        kept, dropped = within_registers(storage, mapping, self._scop, self._profile, continued)
-        return kept, dropped, continued
 
     def _apart(self, whole: Unit, facts: KernelFacts) -> list[Unit]:
         """Return a unit cut in two where sums come to live in registers by that.
@@ -182,10 +194,7 @@ class UnitPlanner:
             if not may_follow(piece, first, then, dependences):
                 continue
             try:
-                units = [
-                    self._rest(whole, restricted(piece, statements), side)
-                    for statements, side in zip((first, then), sides, strict=True)
-                ]
+                units = [self._rest(whole, side) for side in sides]
             except NeedsOneThreadError:
                 continue
             if held < _held_sums(units, facts) and not share_scalars(units, whole.storage):
@@ -193,111 +202,84 @@ class UnitPlanner:
         return [whole]
 
     def _hoisted(
-        self,
-        whole: Unit,
-        facts: KernelFacts,
-        selection: Layout,
-        host_loop: str,
-        names: NameTable,
+        self, whole: Unit, facts: KernelFacts, chosen: Layout, names: NameTable
     ) -> list[Unit]:
-        """Return the units of a piece whose serial loop ``host_loop`` runs on the host.
+        """Return the units of a piece whose selected serial loop runs on the host.
 
         Empty if that is not legal, or leaves no sum to be split.
         """
-        assert selection.spread is not None
         mapped = [loop.name for loop in whole.mapping.mapped]
         for piece in hoistable(whole.piece, mapped, self._scheduled.dependences):
-            if piece.host[-1].source_name != host_loop:
+            if piece.host[-1].source_name != chosen.host_loop:
                 continue
             try:
-                inside = self._whole(piece, facts, selection, names)
+                inside = self._whole(piece, facts, chosen, names)
             except NeedsOneThreadError:
                 continue
-            units = self._spread_units(inside, facts, selection.spread, names)
+            units = self._split_units(inside, facts, chosen, names)
             if any(unit.mapping.split is not None for unit in units):
-                note = f"the loop {host_loop} runs on the host"
+                note = f"the loop {chosen.host_loop} runs on the host"
                 return [replace(unit, notes=(*unit.notes, note)) for unit in units]
         return []
 
-    def _spread_units(
-        self, whole: Unit, facts: KernelFacts, spread: SplitK, names: NameTable
-    ) -> list[Unit]:
-        """Return the units of a piece with its sums spread over threads and blocks."""
-        lanes = widened(whole.mapping, spread.lanes, self._profile.threads_per_block)
-
-        def spreading(whole: Unit, facts: KernelFacts, part: Part, sums: _Sums) -> Unit | None:
-            dependences = self._scheduled.dependences
-            loop = sum_loop(whole.piece, part.statements, part.serial, sums, facts, dependences)
-            return None if loop is None else self._sum(whole, facts, part, loop, spread, names)
-
-        return self._split_units(whole, facts, lanes, spreading)
-
     def _split_units(
-        self, whole: Unit, facts: KernelFacts, beside: Mapping, of_sum: _OfSum
+        self, whole: Unit, facts: KernelFacts, chosen: Layout, names: NameTable
     ) -> list[Unit]:
-        """Return the units of a piece, those of its sums as ``of_sum`` says.
+        """Return the units of a piece whose sums threads or blocks share, as is chosen.
 
-        Launches beside them are laid out as ``beside``.
+        Blocks beside one whose sums are spread over lanes are as large.
         """
-        piece = whole.piece
-        sums = self._sums(piece)
-        rest_of = replace(whole, mapping=beside)
+        beside = whole
+        if chosen.spread is not None and chosen.shared_sum is None:
+            lanes, most = chosen.spread.lanes, self._profile.threads_per_block
+            beside = replace(whole, mapping=widened(whole.mapping, lanes, most))
         units: list[Unit] = []
         waiting: list[Part] = []
-
-        def flush() -> None:
-            if waiting:
-                names_here = [name for part in waiting for name in part.statements]
-                rest = self._rest(rest_of, restricted(piece, names_here), tuple(waiting))
-                units.append(rest)
-                waiting.clear()
-
         try:
             for part in whole.parts:
-                unit = of_sum(whole, facts, part, sums)
+                unit = self._of_sum(whole, facts, part, chosen, names)
                 if unit is None:
                     waiting.append(part)
-                else:
-                    flush()
-                    units.append(unit)
-            flush()
+                    continue
+                units += [self._rest(beside, waiting)] if waiting else []
+                units.append(unit)
+                waiting = []
+            units += [self._rest(beside, waiting)] if waiting else []
         except NeedsOneThreadError:  # what is left shares a scalar with a sum
             return [whole]
         split = any(unit.mapping.split or unit.mapping.shared for unit in units)
         return units if split and not share_scalars(units, whole.storage) else [whole]
 
-    def _sharing_units(self, whole: Unit, facts: KernelFacts, shared: GridSplitK) -> list[Unit]:
-        """Return the units of a piece, blocks sharing its sums where they can."""
-        sharing = partial(self._sharing, shared)
-        units = [
-            own
-            for unit in self._apart(whole, facts)
-            for own in self._split_units(unit, facts, unit.mapping, sharing)
-        ]
-        if any(unit.mapping.shared is not None for unit in units):
-            return units
-        note = f"blocks cannot share the sum over {shared.loop}"
-        return [replace(unit, notes=(*unit.notes, note)) for unit in units]
+    def _rest(self, whole: Unit, parts: Sequence[Part]) -> Unit:
+        """Return the unit of some parts, laid out like the whole."""
+        piece = restricted(whole.piece, [name for part in parts for name in part.statements])
+        return self._unit(piece, whole.mapping, parts, whole.kernel, whole.names.inner())
 
-    def _sharing(
-        self, shared: GridSplitK, whole: Unit, facts: KernelFacts, part: Part, sums: _Sums
+    def _of_sum(
+        self, whole: Unit, facts: KernelFacts, part: Part, chosen: Layout, names: NameTable
     ) -> Unit | None:
-        """Return the unit of a part whose sum blocks share, ``None`` where they cannot."""
-        dependences = self._scheduled.dependences
-        sources = {tile.source_name: tile.name for tile in whole.mapping.serial}
-        loop = sources.get(shared.loop)
-        piece = restricted(whole.piece, part.statements)
-        if (
-            loop not in part.serial
-            or not adds_only(whole.piece, part.statements, loop, sums, dependences)
-            or not only_updates(piece, dependences)
-        ):
+        """Return the unit of a part whose sum threads or blocks share, ``None`` where none do."""
+        sums, dependences = self._sums(whole.piece), self._scheduled.dependences
+        shared, spread = chosen.shared_sum, chosen.spread
+        if shared is not None:
+            sources = {tile.source_name: tile.name for tile in whole.mapping.serial}
+            loop = sources.get(shared.loop)
+            if loop not in part.serial or not adds_only(
+                whole.piece, part.statements, loop, sums, dependences
+            ):
+                return None
+            mapping = with_shared_sum(whole.mapping, loop, shared.blocks)
+            if mapping is None:
+                return None
+            how, own = (
+                f"{shared.loop} is shared by up to {shared.blocks} blocks",
+                whole.names.inner(),
+            )
+            return self.summing(whole.piece, part, mapping, whole.kernel, own, how)
+        loop = sum_loop(whole.piece, part.statements, part.serial, sums, facts, dependences)
+        if spread is None or loop is None:
             return None
-        mapping = with_shared_sum(whole.mapping, loop, shared.blocks)
-        if mapping is None:
-            return None
-        how = f"{shared.loop} is shared by up to {shared.blocks} blocks"
-        return self.summing(piece, part, mapping, whole.kernel, whole.names.inner(), how)
+        return self._spread(whole, facts, part, loop, spread, names)
 
     def summing(
         self,
@@ -313,6 +295,9 @@ class UnitPlanner:
         A note says over what, and ``how`` threads or blocks share it. ``None`` where registers do
         not hold every sum, or parts of sums of several threads cannot become one.
         """
+        piece = restricted(piece, part.statements)
+        if not only_updates(piece, self._scheduled.dependences):
+            return None
         try:
             storage = self._plans.of(piece, mapping.mapped, sums=True)
         except NeedsOneThreadError:
@@ -334,21 +319,7 @@ class UnitPlanner:
             notes=(f"the {what} over {how}",),
         )
 
-    def _rest(self, whole: Unit, piece: Piece, parts: tuple[Part, ...]) -> Unit:
-        """Return the unit of some parts, laid out like the whole."""
-        storage = self._plans.of(piece, whole.mapping.mapped)
-        storage, dropped, continued = self._within_registers(piece, whole.mapping, storage, parts)
-        return replace(
-            whole,
-            piece=piece,
-            parts=parts,
-            storage=storage,
-            names=whole.names.inner(),
-            notes=dropped,
-            continued=continued,
-        )
-
-    def _sum(
+    def _spread(
         self,
         whole: Unit,
         facts: KernelFacts,
@@ -358,87 +329,74 @@ class UnitPlanner:
         names: NameTable,
     ) -> Unit | None:
         """Return the unit of a part whose sum is split, ``None`` where it cannot be."""
-        piece = restricted(whole.piece, part.statements)
-        if not only_updates(piece, self._scheduled.dependences):
-            return None
         own = names.inner()
         mapping = split_mapping(
-            piece, facts, whole.mapping, loop, spread, self._profile, self._options, own
+            whole.piece, facts, whole.mapping, loop, spread, self._profile, self._options, own
         )
-        assert mapping.split is not None
-        if mapping.split.threads == 1 and mapping.chunks == 1:
+        split = mapping.split
+        if split is None or (split.threads == 1 and mapping.chunks == 1):
             return None  # one thread would add up all
         serial = tuple(name for name in part.serial if name != loop)
+        counts = {"threads": split.threads, "blocks": mapping.chunks}
+        over = " and ".join(f"{count} {what}" for what, count in counts.items() if count > 1)
+        how = f"{split.source_name} is split over {over}"
         inside = Part(statements=part.statements, serial=serial)
-        threads = f"{mapping.split.threads} threads" if mapping.split.threads > 1 else ""
-        blocks = f"{mapping.chunks} blocks" if mapping.chunks > 1 else ""
-        over = " and ".join(filter(None, (threads, blocks)))
-        how = f"{mapping.split.source_name} is split over {over}"
-        return self.summing(piece, inside, mapping, whole.kernel, own, how)
+        return self.summing(whole.piece, inside, mapping, whole.kernel, own, how)
 
-    def _serial_units(self, piece: Piece, names: NameTable) -> Iterator[Unit]:
+    def _serial_units(
+        self, piece: Piece, facts: KernelFacts | None, names: NameTable
+    ) -> Iterator[Unit]:
         """Yield the units of a piece none of whose loops is parallel."""
-        facts = piece.facts_in(self._facts)
         spread = SERIAL_SPREAD if facts is None else self._sizes(facts.name).spread
-        if spread is None:
-            yield self.one_thread(piece, names, "no loop is parallel")
+        sums, why = self._sums(piece), "no loop is parallel"
+        runs = [] if spread is None else [*serial_runs(piece, sums)]
+        if spread is None or not any(loop for _, loop in runs):
+            yield self.one_thread(piece, names, why)
             return
         facts = facts or analyse_kernel(
             self._scop, piece.kernel, volume=VolumeKind.PRODUCT, element_type=None, index=0
         )
-        sums = self._sums(piece)
-        runs = serial_runs(piece, sums)
-        if not any(run.sum_loop for run in runs):
-            yield self.one_thread(piece, names, "no loop is parallel")
-            return
-        for run in runs:
-            unit = None
-            if run.sum_loop is not None:
-                own = banded(piece, run.statements[0])
-                part = Part(statements=run.statements, serial=(run.sum_loop,))
+        for own, loop in runs:
+            unit, statements = None, tuple(one.name for one in own.statements)
+            dependences = self._scheduled.dependences
+            if loop and sum_loop(own, statements, (loop,), sums, facts, dependences):
+                part = Part(statements=statements, serial=(loop,))
                 whole = self.one_thread(own, names, "")
-                loop = sum_loop(
-                    own, run.statements, part.serial, sums, facts, self._scheduled.dependences
-                )
-                if loop is not None:
-                    unit = self._sum(whole, facts, part, loop, spread, names)
-            yield unit or self.one_thread(
-                restricted(piece, run.statements), names, "no loop is parallel"
-            )
+                unit = self._spread(whole, facts, part, loop, spread, names)
+            yield unit or self.one_thread(restricted(piece, statements), names, why)
 
     def one_thread(self, piece: Piece, names: NameTable, why: str) -> Unit:
         """Return the unit that runs a piece in one thread."""
-        storage = self._plans.of(piece, ())
-        return Unit(
-            piece=piece,
-            mapping=Mapping(mapped=(), serial=()),
-            parts=(Part(statements=tuple(s.name for s in piece.statements), serial=()),),
-            storage=storage,
-            kernel=None,
-            names=names.inner(),
-            notes=(f"one thread: {why}",),
+        part = Part(statements=tuple(s.name for s in piece.statements), serial=())
+        alone = Mapping(mapped=(), serial=())
+        return self._unit(piece, alone, (part,), None, names.inner(), (f"one thread: {why}",))
+
+    def in_order(self, unit: Unit) -> bool:
+        """Tell whether a unit adds up in the order of the source.
+
+        Raises:
+            InternalError: ``EATSS-K902`` a thread runs its instances in the wrong order.
+        """
+        return check_order(
+            self._scop,
+            unit.piece,
+            unit.mapping,
+            unit.parts,
+            self._scheduled.dependences,
+            subtree_of(unit.piece, unit.mapping),
+            strict=self._options.strict_fp,
         )
 
     def _sums(self, piece: Piece) -> _Sums:
         """Return the sums of a piece that may be taken in any order."""
         return sums_of(piece, self._scop, exact=self._options.strict_fp)
 
-    def _chosen(self, piece: Piece) -> tuple[KernelFacts, Layout] | None:
-        """Return facts and selected sizes of a piece that has any."""
-        facts = piece.facts_in(self._facts)
-        if not piece.selected or facts is None:
-            return None
-        return facts, self._sizes(facts.name)
-
 
 def share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:
     """Tell whether a scalar that every thread has of its own is used in several units."""
-    for scalar in storage.scalars:
-        users = {statement for statement, _ in scalar.places}
-        using = [u for u in units if users & {s.name for s in u.piece.statements}]
-        if len(using) > 1:
-            return True
-    return False
+    names = [{statement.name for statement in unit.piece.statements} for unit in units]
+    users = [{statement for statement, _ in scalar.places} for scalar in storage.scalars]
+    return any(sum(not one.isdisjoint(own) for own in names) > 1 for one in users)
 
 
 def sums_in_registers(piece: Piece, storage: StoragePlan) -> bool:

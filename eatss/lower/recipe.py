@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from eatss.analysis.variant import MAX_STAGES, RecomputedArray
 from eatss.base.codec import Document, JsonForm
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import read_regular
-from eatss.base.frozen import frozen
+from eatss.base.frozen import called, frozen
 from eatss.base.options import (
     Words,
     option,
@@ -212,6 +212,11 @@ class CodeRequest(CodeOptions, SizeKeywords):
             of_warps(name)
 
 
+def compact(text: str) -> str:
+    """Return the text of a reference without spaces."""
+    return "".join(text.split())
+
+
 @frozen
 class NamedThreads:
     """Threads of a block by loop; what is not named has one."""
@@ -251,8 +256,17 @@ class CodegenOptions(CodeOptions):
     @property
     def keeps_apart(self) -> bool:
         """Whether no kernels become one: the user says so, or says how each of them is laid out."""
-        own = self.tile_sizes or self.block or self.placements or self.shared_sums
-        return bool(own) or not self.fuse_rows
+        return self._lays_out or not self.fuse_rows
+
+    @property
+    def _lays_out(self) -> bool:
+        return bool(self.tile_sizes or self.block or self.placements or self.shared_sums)
+
+    def placed(self, names: Iterable[str]) -> Literal["l1", "shared"] | None:
+        """Return the memory that the user wants for references of these arrays or texts, if any."""
+        known = {compact(one) for one in names}
+        found = (memory for name, memory in self.placements[::-1] if compact(name) in known)
+        return next(found, None)
 
     def changed(self, chosen: Chosen, kernel: str) -> Chosen:
         """Return what is chosen for a kernel as the user changes it, but for sizes and places.
@@ -284,8 +298,7 @@ class CodegenOptions(CodeOptions):
     @property
     def changes_layout(self) -> bool:
         """Whether blocks are laid out otherwise than selected."""
-        own = self.tile_sizes or self.block or self.placements or self.shared_sums
-        return bool(own) or self.stages is not None
+        return self._lays_out or self.stages is not None
 
 
 SCHEMA_VERSION = 1
@@ -339,10 +352,7 @@ class Recipe:
 
     def kernel(self, name: str) -> KernelRecipe:
         """Return what was decided about a kernel; ``KeyError`` if there is none of that name."""
-        for kernel in self.kernels:
-            if kernel.name == name:
-                return kernel
-        raise KeyError(name)
+        return called(name, self.kernels)
 
 
 def recipe_of(selection: Selection, options: CodegenOptions) -> Recipe:

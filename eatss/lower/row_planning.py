@@ -15,17 +15,17 @@ import islpy as isl
 from eatss.analysis import KernelFacts
 from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.layout import FusedRows, Layout
-from eatss.base.frozen import frozen
+from eatss.base.frozen import called, frozen
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import TRUE, condition_of, union_of
-from eatss.lower.checks import check_launches, check_order, crosses_threads
+from eatss.lower.checks import check_launches
 from eatss.lower.kernel.barriers import passed_on
-from eatss.lower.kernel.nodes import Argument, Buffer, Declare, If, Scope
+from eatss.lower.kernel.nodes import Argument, Buffer, Declare, If, Nodes, Scope
 from eatss.lower.kernel.uses import buffers_of, names_of, with_buffers, without_unused
 from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.mapping import Mapping
-from eatss.lower.pieces import NameTable, Part, Piece, parts_of, pieces_of
+from eatss.lower.pieces import NameTable, Part, Piece, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner, share_scalars
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.row_storage import (
@@ -36,19 +36,17 @@ from eatss.lower.row_storage import (
     with_row_values,
     with_rows_kept,
 )
-from eatss.lower.storage import NeedsOneThreadError, within_registers
-from eatss.lower.thread_ast import subtree_of
+from eatss.lower.storage import NeedsOneThreadError
 from eatss.lower.units import (
     have_same_rows,
     lanes_mapping,
-    only_updates,
     restricted,
     row_groups,
     row_mapping,
     shared_rows,
     sum_loop,
 )
-from eatss.lower.variants import Describing
+from eatss.lower.variants import launch_of
 from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.phases import RowPhase, RowRun, RowStorage, kept_rows, slots_of
 from eatss.polyhedral import ScheduledScop
@@ -66,148 +64,8 @@ class RowsInOne:
     in_order: bool
 
 
-def rows_in_one(
-    name: str,
-    pieces: Sequence[Piece],
-    block: FusedRows,
-    planner: RowPlanner,
-    context: KernelContext,
-) -> RowsInOne | None:
-    """Return the kernel whose blocks take rows through several pieces, its barriers not put yet.
-
-    Args:
-        name: what it is called.
-        pieces: what it does, in its order.
-        block: rows and threads of a block.
-        planner: decides the phases.
-        context: what kernels of the region are made of.
-
-    Returns:
-        ``None`` where they cannot be one.
-    """
-    names = context.names
-    for piece in pieces:
-        names = piece.inner_names(names)
-    units = planner.phases(pieces, block, names)
-    if units is None:
-        return None
-    built = [_built(name, unit, context) for unit in units]
-    integers = (*context.parameters, *pieces[0].host_names)
-    storage = planner.storage(units, block.loops)
-    registers = planner.registers(block.threads)
-    kernel = _joined(name, units, built, block, integers, storage, registers, context)
-    if kernel is None:
-        return None
-    notes = [note for unit in units for note in unit.notes]
-    phases = "; ".join(", ".join(s.name for s in unit.piece.statements) for unit in units)
-    whole = replace(
-        pieces[0],
-        statements=tuple(s for piece in pieces for s in piece.statements),
-        placed=tuple(p for piece in pieces for p in piece.placed),
-        band=tuple(loop for piece in pieces for loop in piece.band),
-    )
-    tiles = {loop.source_name: loop.tile for unit in units for loop in unit.mapping.spread}
-    rows = f"{block.rows} {'row' if block.rows == 1 else 'rows'}"
-    return RowsInOne(
-        kernel=replace(
-            kernel,
-            piece=whole,
-            notes=(f"phases of {rows} a block: {phases}", *notes, *kernel.notes),
-        ),
-        tiles=tuple(tiles.items()),
-        in_order=all(planner.in_order(unit) for unit in units),
-    )
-
-
-def _built(name: str, unit: Unit, context: KernelContext) -> BuiltKernel:
-    """Return a phase as a kernel of its own. All that it reads it reads through L1."""
-    return KernelBuilder(name, unit, frozenset(), context, sums_for_all=True).build()
-
-
-def _joined(
-    name: str,
-    units: Sequence[Unit],
-    phases: Sequence[BuiltKernel],
-    block: FusedRows,
-    integers: Sequence[str],
-    storage: RowStorage,
-    registers: int,
-    context: KernelContext,
-) -> BuiltKernel | None:
-    """Return one kernel that runs those of phases one after another.
-
-    ``None`` where blocks of the same number have other rows in one phase than in another.
-    """
-    first = phases[0]
-    if any(phase.grid != first.grid or phase.origins != first.origins for phase in phases):
-        return None
-    launch = coalesced(union_of([phase.launch for phase in phases]))
-    lowered: list[LoweredPhase] = []
-    arrays: dict[str, Argument] = {}
-    tiles: dict[str, int] = {}
-    index = first.index
-    boxes: list[Buffer] = []
-    members = NameTable()
-    for unit, phase in zip(units, phases, strict=True):
-        for one in phase.kernel.arguments:
-            if one.buffer is not None:
-                known = arrays.get(one.name, one)
-                arrays[one.name] = replace(one, read_only=one.read_only and known.read_only)
-        for size, tile in phase.parameter_tiles:
-            tiles[size] = max(tile, tiles.get(size, 0))
-        index = index.joined(phase.index)
-        own = {box: replace(box, name=members.fresh(box.name)) for box in phase.kernel.shared}
-        boxes += own.values()
-        nodes = with_buffers(phase.kernel.body, own)
-        condition = condition_of(phase.launch, launch)
-        if condition != TRUE:
-            nodes = (If(conditions=(index(strict(condition)),), body=nodes),)
-        lowered.append(LoweredPhase(unit, nodes))
-    names = units[0].names.inner()
-    declared, told = tuple[Declare, ...](), tuple[str, ...]()
-    by_all: Sequence[LoweredPhase] = lowered
-    if block.lanes > 1:
-        values = [(one, context.arrays[one.array].buffer) for one in storage.values]
-        declared, by_all, told = with_row_values(lowered, values, names)
-    fits = kept_rows(storage, block.tile, block.lanes, registers)
-    kept = [
-        (one, context.arrays[one.array].buffer)
-        for one, on in zip(storage.kept, fits, strict=True)
-        if on
-    ]
-    slots = slots_of(block.tile, block.lanes)
-    front, bodies, notes = with_rows_kept(by_all, kept, slots, names)
-    scopes = (
-        Scope(body=without_unused(body), phase=f"phase {at}") for at, body in enumerate(bodies)
-    )
-    body = (*declared, *front, *scopes)
-    used, passed, met = names_of(body), buffers_of(body), passed_on(body)
-    return replace(
-        first,
-        kernel=replace(
-            first.kernel,
-            name=name,
-            threads=block.threads,
-            arguments=(
-                *(Argument(name=name) for name in integers if name in used),
-                *(
-                    replace(one, passed_on=one.buffer in met)
-                    for one in arrays.values()
-                    if one.buffer in passed
-                ),
-            ),
-            shared=tuple(boxes),
-            body=body,
-        ),
-        launch=launch,
-        parameter_tiles=tuple(sorted(tiles.items())),
-        notes=(*dict.fromkeys(note for phase in phases for note in phase.notes), *told, *notes),
-        index=index,
-    )
-
-
 class RowPlanner(UnitPlanner):
-    """Decides the phases of blocks that take rows through several pieces."""
+    """Decides the phases of blocks that take rows through several pieces, and joins them."""
 
     def __init__(
         self,
@@ -234,112 +92,197 @@ class RowPlanner(UnitPlanner):
         Raises:
             InternalError: ``EATSS-K902`` the phases would run in the wrong order.
         """
-        depth = block.loops
-        if shared_rows(pieces, self._scheduled.dependences) < depth:
+        dependences = self._scheduled.dependences
+        if shared_rows(pieces, dependences) < block.loops:
             return None
+        for piece in pieces:
+            names = piece.inner_names(names)
         phases: list[Unit] = []
         for piece in pieces:
             try:
-                found = self._of_piece(piece, depth, block, names)
+                found = self._of_piece(piece, block, names)
             except NeedsOneThreadError:
                 return None
             if found is None:
                 return None
-            check_launches(piece, [unit.piece for unit in found], self._scheduled.dependences)
+            check_launches(piece, [unit.piece for unit in found], dependences)
             phases += found
-        return phases if have_same_rows([unit.piece for unit in phases], depth) else None
+        return phases if have_same_rows([unit.piece for unit in phases], block.loops) else None
 
-    def storage(self, units: Sequence[Unit], depth: int) -> RowStorage:
-        """Return what registers may have of rows, of which so many loops are, between phases."""
-        return row_storage(self._scop, units, depth, self._facts)
-
-    def registers(self, threads: int) -> int:
-        """Return the registers that a thread may have in blocks of so many threads."""
-        return int(registers_of_a_thread(self._profile, threads))
-
-    def in_order(self, unit: Unit) -> bool:
-        """Tell whether a phase adds up in the order of the source.
-
-        Raises:
-            InternalError: ``EATSS-K902`` a thread runs its instances in the wrong order.
-        """
-        return check_order(
-            self._scop,
-            unit.piece,
-            unit.mapping,
-            unit.parts,
-            self._scheduled.dependences,
-            subtree_of(unit.piece, unit.mapping),
-            strict=self._options.strict_fp,
-        )
-
-    def _of_piece(
-        self, piece: Piece, depth: int, block: FusedRows, names: NameTable
-    ) -> list[Unit] | None:
-        dependences = self._scheduled.dependences
-        facts = piece.facts_in(self._facts)
-        own = names.inner()
-        mapping = row_mapping(piece, depth, block, own)
-        if (
-            facts is None
-            or len(mapping.mapped) > depth + 1
-            or crosses_threads(self._scop, piece, mapping, dependences)
-        ):
+    def _of_piece(self, piece: Piece, block: FusedRows, names: NameTable) -> list[Unit] | None:
+        facts, own = piece.facts_in(self._facts), names.inner()
+        mapping = row_mapping(piece, block.loops, block, own)
+        if facts is None or len(mapping.mapped) > block.loops + 1:
             return None
-        mapped = [loop.name for loop in mapping.mapped]
-        serial = [tile.name for tile in mapping.serial]
-        parts = parts_of(piece, mapped, serial, dependences)
-        sums = self._sums(piece)
         units: list[Unit] = []
-        for part in parts:
-            here = restricted(piece, part.statements)
+        for part in self._parts(piece, mapping):
             if not part.serial:
-                units.append(self._unit(here, part, mapping, facts, own))
+                here = restricted(piece, part.statements)
+                units.append(self._unit(here, mapping, (part,), facts.name, own.inner()))
                 continue
-            loop = sum_loop(piece, part.statements, part.serial, sums, facts, dependences)
-            if loop is None or len(part.serial) > 1 or len(mapped) > depth:
-                return None
-            unit = self._row_sum(here, part, loop, mapping, block, facts, names)
+            unit = None
+            if len(part.serial) == 1 and len(mapping.mapped) == block.loops:
+                unit = self._row_sum(piece, part, mapping, block, facts, names.inner())
             if unit is None:
                 return None
             units.append(unit)
-        whole = self._plans.of(piece, mapping.mapped)
-        return None if share_scalars(units, whole) else units
-
-    def _unit(
-        self, piece: Piece, part: Part, mapping: Mapping, facts: KernelFacts, names: NameTable
-    ) -> Unit:
-        storage = self._plans.of(piece, mapping.mapped)
-        storage, dropped = within_registers(storage, mapping, self._scop, self._profile)
-        return Unit(
-            piece=piece,
-            mapping=mapping,
-            parts=(part,),
-            storage=storage,
-            kernel=facts.name,
-            names=names.inner(),
-            notes=dropped,
-        )
+        return None if share_scalars(units, self._plans.of(piece, mapping.mapped)) else units
 
     def _row_sum(
         self,
         piece: Piece,
         part: Part,
-        loop: str,
-        whole: Mapping,
+        mapping: Mapping,
         block: FusedRows,
         facts: KernelFacts,
         names: NameTable,
     ) -> Unit | None:
         """Return the phase of a sum whose terms the lanes of a row share."""
-        if not only_updates(piece, self._scheduled.dependences):
+        sums, dependences = self._sums(piece), self._scheduled.dependences
+        loop = sum_loop(piece, part.statements, part.serial, sums, facts, dependences)
+        if loop is None:
             return None
-        own = names.inner()
-        (member,) = (one for one in piece.band if one.name == loop)
-        mapping = lanes_mapping(whole, member, block, own)
+        member = called(loop, piece.band)
+        lanes = lanes_mapping(mapping, member, block, names)
         how = f"{member.source_name} is split over {block.lanes} threads"
         summed = Part(statements=part.statements, serial=())
-        return self.summing(piece, summed, mapping, facts.name, own, how)
+        return self.summing(piece, summed, lanes, facts.name, names, how)
+
+    def storage(self, units: Sequence[Unit], depth: int) -> RowStorage:
+        """Return what registers may have of rows, of which so many loops are, between phases."""
+        return row_storage(self._scop, units, depth, self._facts)
+
+    def in_one(
+        self, name: str, pieces: Sequence[Piece], block: FusedRows, context: KernelContext
+    ) -> RowsInOne | None:
+        """Return the kernel whose blocks take rows through several pieces, without barriers.
+
+        Args:
+            name: what it is called.
+            pieces: what it does, in its order.
+            block: rows and threads of a block.
+            context: what kernels of the region are made of.
+
+        Returns:
+            ``None`` where they cannot be one, as where blocks of the same number would have other
+            rows in one phase than in another.
+
+        Raises:
+            InternalError: ``EATSS-K902`` a thread would run its instances in the wrong order.
+        """
+        units = self.phases(pieces, block, context.names)
+        if units is None:
+            return None
+        # each phase as a kernel of its own, which reads all that it reads through L1
+        phases = [
+            KernelBuilder(name, unit, frozenset(), context, sums_for_all=True).build()
+            for unit in units
+        ]
+        first = phases[0]
+        if any(phase.grid != first.grid or phase.origins != first.origins for phase in phases):
+            return None
+        launch = coalesced(union_of([phase.launch for phase in phases]))
+        index, members = first.index, NameTable()
+        lowered: list[LoweredPhase] = []
+        shared: list[Buffer] = []
+        for unit, phase in zip(units, phases, strict=True):
+            index = index.joined(phase.index)
+            own = {one: replace(one, name=members.fresh(one.name)) for one in phase.kernel.shared}
+            shared += own.values()
+            nodes = with_buffers(phase.kernel.body, own)
+            condition = condition_of(phase.launch, launch)
+            if condition != TRUE:
+                nodes = (If(conditions=(index(strict(condition)),), body=nodes),)
+            lowered.append(LoweredPhase(unit, nodes))
+        orders = [self.in_order(unit) for unit in units]
+        body, notes = self._in_registers(lowered, block, context)
+        rows = f"{block.rows} {'row' if block.rows == 1 else 'rows'}"
+        of_phases = "; ".join(", ".join(s.name for s in unit.piece.statements) for unit in units)
+        kernel = replace(
+            first.kernel,
+            name=name,
+            threads=block.threads,
+            arguments=_arguments(body, phases, (*context.parameters, *pieces[0].host_names)),
+            shared=tuple(shared),
+            body=body,
+        )
+        return RowsInOne(
+            kernel=replace(
+                first,
+                kernel=kernel,
+                launch=launch,
+                parameter_tiles=_largest([pair for one in phases for pair in one.parameter_tiles]),
+                index=index,
+                piece=replace(
+                    pieces[0],
+                    statements=tuple(s for piece in pieces for s in piece.statements),
+                    placed=tuple(p for piece in pieces for p in piece.placed),
+                    band=tuple(loop for piece in pieces for loop in piece.band),
+                ),
+                notes=(
+                    f"phases of {rows} a block: {of_phases}",
+                    *(note for unit in units for note in unit.notes),
+                    *dict.fromkeys(note for phase in phases for note in phase.notes),
+                    *notes,
+                ),
+            ),
+            tiles=tuple(
+                {
+                    loop.source_name: loop.tile for unit in units for loop in unit.mapping.spread
+                }.items()
+            ),
+            in_order=all(orders),
+        )
+
+    def _in_registers(
+        self, phases: Sequence[LoweredPhase], block: FusedRows, context: KernelContext
+    ) -> tuple[Nodes, tuple[str, ...]]:
+        """Return the body of phases with what registers have of rows, and notes of it."""
+        units = [phase.unit for phase in phases]
+        storage, names = self.storage(units, block.loops), units[0].names.inner()
+        declared, told = tuple[Declare, ...](), tuple[str, ...]()
+        if block.lanes > 1:
+            values = [(one, context.arrays[one.array].buffer) for one in storage.values]
+            declared, phases, told = with_row_values(phases, values, names)
+        registers = int(registers_of_a_thread(self._profile, block.threads))
+        fits = kept_rows(storage, block.tile, block.lanes, registers)
+        kept = [
+            (one, context.arrays[one.array].buffer)
+            for one, on in zip(storage.kept, fits, strict=True)
+            if on
+        ]
+        slots = slots_of(block.tile, block.lanes)
+        front, bodies, notes = with_rows_kept(phases, kept, slots, names)
+        scopes = (
+            Scope(body=without_unused(body), phase=f"phase {at}") for at, body in enumerate(bodies)
+        )
+        return (*declared, *front, *scopes), (*told, *notes)
+
+
+def _arguments(
+    body: Nodes, phases: Sequence[BuiltKernel], integers: Sequence[str]
+) -> tuple[Argument, ...]:
+    """Return what a body uses of the integers and arrays that kernels of its phases are passed."""
+    arrays: dict[str, Argument] = {}
+    for one in (
+        one for phase in phases for one in phase.kernel.arguments if one.buffer is not None
+    ):
+        read_only = one.read_only and arrays.get(one.name, one).read_only
+        arrays[one.name] = replace(one, read_only=read_only)
+    used, passed, met = names_of(body), buffers_of(body), passed_on(body)
+    return (
+        *(Argument(name=name) for name in integers if name in used),
+        *(
+            replace(one, passed_on=one.buffer in met)
+            for one in arrays.values()
+            if one.buffer in passed
+        ),
+    )
+
+
+def _largest(tiles: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """Return the largest tile of each size."""
+    return tuple(sorted({size: max(t for s, t in tiles if s == size) for size, _ in tiles}.items()))
 
 
 _OPERATIONS = 2_000_000
@@ -395,36 +338,29 @@ def row_runs(
     planner = RowPlanner(scheduled, facts, profile, options)
     known = {one.statements: one for one in facts}
     for run, depth in row_groups(pieces, scheduled.dependences):
-        kernels = [known.get(piece.kernel.statements) for piece in run]
-        named = tuple(one.name for one in kernels if one is not None)
-        if len(named) < len(run):
+        kernels = [known[one.kernel.statements] for one in run if one.kernel.statements in known]
+        if len(kernels) < len(run):
             continue
+        named = tuple(one.name for one in kernels)
         block = FusedRows(kernels=named, loops=depth, rows=1, lanes=_TRIAL_LANES, tile=_TRIAL_LANES)
-        local = names
-        for piece in run:
-            local = piece.inner_names(local)
         try:
             with at_most(scheduled.scop.isl_context, _OPERATIONS):
-                units = planner.phases(run, block, local)
+                units = planner.phases(run, block, names) or ()
         except isl.Error:
             if ran_out(scheduled.scop):
                 raise
-            units = None
-        if units is None or not any(unit.mapping.split is not None for unit in units):
+            units = ()
+        if not any(unit.mapping.split is not None for unit in units):
             continue
         phases = []
         for unit in units:
-            (kernel,) = (one for one in facts if one.name == unit.kernel)
-            piece = next(one for one in run if one.kernel.statements == kernel.statements)
-            described = Describing(
-                scheduled, tuple(facts), profile, options, "off", piece, kernel, local
-            )
+            kernel = called(unit.kernel or "", facts)
             loop = lane_loop(unit)
             span = None if loop is None else span_of(unit.piece, loop)
             phases.append(
                 RowPhase(
                     kernel=kernel.name,
-                    launch=described.launch(unit),
+                    launch=launch_of(unit, kernel, scheduled, strict_fp=options.strict_fp),
                     rows=tuple(loop.source_name for loop in unit.mapping.mapped[:depth]),
                     lane_loop=None if loop is None else loop.source_name,
                     length=None if span is None or span[0] < 0 else span[1] + 1,

@@ -17,7 +17,6 @@ import islpy as isl
 
 from eatss.analysis import KernelFacts
 from eatss.analysis.layout import FusedRows, SplitK
-from eatss.base.frozen import frozen
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import union_of
@@ -38,7 +37,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.scheduling import live_ranges_overlap
 from eatss.polyhedral.scop import Scop, Statement
-from eatss.polyhedral.tree import KernelTree, alone, members
+from eatss.polyhedral.tree import alone, members
 
 
 def within_launch(piece: Piece, dependences: Dependences) -> isl.UnionMap:
@@ -191,18 +190,14 @@ def sum_loop(
 
     Every statement has to be a sum along it, and none may need what another computes.
     """
-    if not all(name in sums for name in statements):
-        return None
     sources = {loop.name: loop.source_name for loop in (*piece.band, *piece.inner)}
-    common = [
+    found = [
         loop
         for loop in loops
-        if all(loop in sums[name] for name in statements)
-        and trips(facts, sources[loop]) >= LEAST_TRIPS
+        if trips(facts, sources[loop]) >= LEAST_TRIPS
+        and adds_only(piece, statements, loop, sums, dependences)
     ]
-    if not common or _depend(piece, statements, dependences):
-        return None
-    return max(common, key=lambda name: _contiguous(piece, sources[name]))
+    return max(found, key=lambda name: _contiguous(piece, sources[name]), default=None)
 
 
 def adds_only(
@@ -221,14 +216,10 @@ def adds_only(
         sums: the loops that each statement sums over, by C name.
         dependences: of the region.
     """
-    return all(loop in sums.get(name, ()) for name in statements) and not _depend(
-        piece, statements, dependences
-    )
-
-
-def _depend(piece: Piece, statements: Sequence[str], dependences: Dependences) -> bool:
+    if not all(loop in sums.get(name, ()) for name in statements):
+        return False
     tied = tied_instances(piece, ())
-    return any(edges({name: tied[name] for name in statements}, dependences))
+    return not any(edges({name: tied[name] for name in statements}, dependences))
 
 
 def _contiguous(piece: Piece, source_name: str) -> int:
@@ -453,14 +444,6 @@ def hoisted(piece: Piece, loop: LoopMember) -> Piece:
     return replace(piece, host=(*piece.host, loop), band=band)
 
 
-@frozen
-class Run:
-    """Statements of a piece that are launched together; ``sum_loop`` is a loop to split."""
-
-    statements: tuple[str, ...]
-    sum_loop: str | None
-
-
 def restricted(piece: Piece, statements: Sequence[str]) -> Piece:
     """Return the piece with some of its statements only."""
     kept = [
@@ -506,55 +489,41 @@ def combiner_in(piece: Piece, statements: Collection[str], scop: Scop) -> Combin
     return next(iter(found)) if len(found) == 1 else None
 
 
-def serial_runs(piece: Piece, sums: dict[str, frozenset[str]]) -> tuple[Run, ...]:
-    """Return the runs of a piece that has no parallel loop, in their order."""
-    runs: list[Run] = []
+def serial_runs(
+    piece: Piece, sums: dict[str, frozenset[str]]
+) -> Iterator[tuple[Piece, str | None]]:
+    """Yield what runs one after another of a piece that has no parallel loop.
+
+    A sum that may be split is a piece of its own, with its loop; other statements stay together.
+    """
+    waiting: list[str] = []
     for node in _items(piece.tree.node):
-        statements = _statements(node)
-        band = _outer_band(node)
+        statements = set_names(node.get_domain())
         loop = None
-        if band is not None and len(statements) == 1 and statements[0] in sums:
-            name = _name_of(piece, band)
-            loop = name if name in sums[statements[0]] else None
-        if loop is None and runs and runs[-1].sum_loop is None:
-            runs[-1] = Run(statements=runs[-1].statements + statements, sum_loop=None)
-        else:
-            runs.append(Run(statements=statements, sum_loop=loop))
-    return tuple(runs)
+        if node_kind(node) == "band" and node.band_n_member() == 1 and len(statements) == 1:
+            summed, (member,) = sums.get(statements[0], ()), members(node)
+            same = [one for one in piece.inner if one.member.key == member.key]
+            loop = next((one for one in same if one.name in summed), None)
+        if loop is None:
+            waiting += statements
+            continue
+        if waiting:
+            yield restricted(piece, waiting), None
+        waiting = []
+        yield _banded(restricted(piece, statements), node, loop), loop.name
+    if waiting:
+        yield restricted(piece, waiting), None
 
 
-def banded(piece: Piece, statement: str) -> Piece:
+def _banded(piece: Piece, node: isl.ScheduleNode, loop: LoopMember) -> Piece:
     """Return the piece of one statement whose outermost loop is a band of one member."""
-    own = restricted(piece, [statement])
-    node = next(node for node in _items(piece.tree.node) if _statements(node) == (statement,))
-    band = _outer_band(node)
-    assert band is not None
-    member = members(band)[0]
-    loop = next(loop for loop in piece.inner if loop.member.key == member.key)
-    tree = KernelTree(
-        host=piece.tree.host,
-        band=(member,),
-        permutable=True,
-        leaves=piece.tree.leaves,
-        node=band,
-    )
-    placed = tuple(
-        _with_parameter(domain, loop, noun)
-        for domain, noun in zip(own.placed, own.statements, strict=True)
-    )
-    return replace(
-        own,
-        tree=tree,
-        band=(loop,),
-        inner=tuple(other for other in piece.inner if other is not loop),
-        placed=placed,
-    )
-
-
-def _with_parameter(domain: isl.Set, loop: LoopMember, statement: Statement) -> isl.Set:
-    function = function_on(loop.member.function, statement.domain)
-    bound = bound_domain(statement.domain, [function], [loop.name])
-    return domain.intersect(bound)
+    tree = replace(piece.tree, band=tuple(members(node)), permutable=True, node=node)
+    placed = []
+    for domain, statement in zip(piece.placed, piece.statements, strict=True):
+        function = function_on(loop.member.function, statement.domain)
+        placed.append(domain.intersect(bound_domain(statement.domain, [function], [loop.name])))
+    inner = tuple(other for other in piece.inner if other is not loop)
+    return replace(piece, tree=tree, band=(loop,), inner=inner, placed=tuple(placed))
 
 
 def _items(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
@@ -567,19 +536,3 @@ def _items(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:
             yield from _items(node.get_child(position))
     else:
         yield node
-
-
-def _statements(node: isl.ScheduleNode) -> tuple[str, ...]:
-    return set_names(node.get_domain())
-
-
-def _outer_band(node: isl.ScheduleNode) -> isl.ScheduleNode | None:
-    """Return a node that is a band of one member."""
-    if node_kind(node) != "band" or node.band_n_member() != 1:
-        return None
-    return node
-
-
-def _name_of(piece: Piece, band: isl.ScheduleNode) -> str | None:
-    key = members(band)[0].key
-    return next((loop.name for loop in piece.inner if loop.member.key == key), None)

@@ -81,7 +81,8 @@ def _with_own(
     places: dict[int, Literal["l1", "shared"]] = {}
     for launch in variant.launches:
         for group in launch.stageable:
-            memory = _asked_for(group, facts, options)
+            own = [facts.references[at] for at in group]
+            memory = options.placed(name for one in own for name in (one.array, one.access))
             if memory is not None:
                 places.update(dict.fromkeys(group, memory))
     threads = {loop: min(count, tiles[loop]) for loop, count in block}
@@ -111,23 +112,6 @@ def _with_shared_sum(
     if cut is None or (own.streamed and cut.stream_loop != own.loop):
         return replace(kernel, shared_sum=None)
     return found
-
-
-def _asked_for(
-    group: Sequence[int], facts: KernelFacts, options: CodegenOptions
-) -> Literal["l1", "shared"] | None:
-    """Return the memory that the user wants for references, named by array or by text."""
-    named = _names_of(group, facts)
-    for name, memory in reversed(options.placements):
-        if "".join(name.split()) in named:
-            return memory
-    return None
-
-
-def _names_of(group: Sequence[int], facts: KernelFacts) -> set[str]:
-    """Return how a user may call the references of a group: by array, or by text."""
-    arrays = {facts.references[at].array for at in group}
-    return arrays | {"".join(facts.references[at].access.split()) for at in group}
 
 
 _TRIAL = SplitK(lanes=32, tile=32, chunks=2)
@@ -262,11 +246,14 @@ class Describing:
         return planner.units(self._piece, self._names.inner())
 
     def _kernel_variant(self, units: Sequence[Unit], host_loop: str | None = None) -> KernelVariant:
-        launches = tuple(self.launch(unit) for unit in units)
+        strict = self._options.strict_fp
+        launches = tuple(
+            launch_of(unit, self._kernel, self._scheduled, strict_fp=strict) for unit in units
+        )
         return KernelVariant(
             launches=launches,
             host_loop=host_loop,
-            in_order=self._options.strict_fp,
+            in_order=strict,
         )
 
     def _with_products(
@@ -298,40 +285,43 @@ class Describing:
         )
         return tuple(product for part in unit.parts for product in found.of_part(part))
 
-    def launch(self, unit: Unit) -> LaunchFacts:
-        """Return what is to be known of the launch of a unit."""
-        strict, split = self._options.strict_fp, unit.mapping.split
-        return launch_facts(
-            unit,
-            self._kernel,
-            self._scheduled,
-            () if strict or split is not None else self._whole_if_finite(unit),
-            None if strict else stream_loop(unit, self._kernel, self._scheduled),
-        )
 
-    def _whole_if_finite(self, unit: Unit) -> Iterator[str]:
-        """Yield the statements of which a tile that a bound cuts may run as a full one does."""
-        staged = {place for one in unit.storage.candidates for place in one.places}
-        held = frozenset(place for own in unit.storage.registers for place in own.places)
-        mapped = [loop.name for loop in unit.mapping.mapped]
-        coupled = {one.name for one in self._kernel.work.statements if one.coupled}
-        types = {array.name: array.element_type for array in self._scheduled.scop.arrays}
-        piece = unit.piece
-        for name in (name for part in unit.parts if part.serial for name in part.statements):
-            if not types[piece.statement(name).write.array].is_floating:
-                continue
-            if name in coupled and runs_whole_if_finite(piece, name, staged, held, mapped, types):
-                yield name
-
-
-def launch_facts(
-    unit: Unit,
-    kernel: KernelFacts,
-    scheduled: ScheduledScop,
-    whole_if_finite: Iterable[str] = (),
-    stream: str | None = None,
+def launch_of(
+    unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop, *, strict_fp: bool
 ) -> LaunchFacts:
-    """Return what is to be known of the launch of a unit."""
+    """Return what the model has to know of the launch of a unit."""
+    facts = launch_facts(unit, kernel, scheduled)
+    if strict_fp:
+        return facts
+    return replace(
+        facts,
+        whole_if_finite=tuple(_whole_if_finite(unit, kernel, scheduled)),
+        stream_loop=stream_loop(unit, kernel, scheduled),
+    )
+
+
+def _whole_if_finite(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> Iterator[str]:
+    """Yield the statements of which a tile that a bound cuts may run as a full one does."""
+    if unit.mapping.split is not None:
+        return
+    staged = {place for one in unit.storage.candidates for place in one.places}
+    held = frozenset(place for own in unit.storage.registers for place in own.places)
+    mapped = [loop.name for loop in unit.mapping.mapped]
+    coupled = {one.name for one in kernel.work.statements if one.coupled}
+    types = {array.name: array.element_type for array in scheduled.scop.arrays}
+    piece = unit.piece
+    for name in (name for part in unit.parts if part.serial for name in part.statements):
+        floating = types[piece.statement(name).write.array].is_floating
+        if (
+            floating
+            and name in coupled
+            and runs_whole_if_finite(piece, name, staged, held, mapped, types)
+        ):
+            yield name
+
+
+def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> LaunchFacts:
+    """Return what a plan has to know of the launch of a unit."""
     mapping = unit.mapping
     sources = {tile.name: tile.source_name for tile in mapping.serial}
     in_order = sorted(mapping.mapped, key=lambda loop: loop.order)
@@ -357,8 +347,6 @@ def launch_facts(
         copied_in=tuple(map(tuple, groups.values())),
         sum_loop=None if split is None else split.source_name,
         shared_loop=None if mapping.shared is None else mapping.shared.source_name,
-        whole_if_finite=tuple(whole_if_finite),
-        stream_loop=stream,
     )
 
 

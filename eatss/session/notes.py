@@ -83,7 +83,7 @@ def _chains(region: AnalysedScop) -> Iterator[_Chain]:
             pieces = pieces or pieces_of(region.scheduled, NameTable())
             piece = next(one for one in pieces if one.kernel.statements == fact.statements)
             found = serial_runs(piece, sums_of(piece, scop))
-            runs = [run.statements for run in found if run.sum_loop is None]
+            runs = [tuple(s.name for s in own.statements) for own, loop in found if loop is None]
         trips = dict(fact.work.trips)
         threads = prod(trips.get(loop.name, 1) for loop in fact.parallel_loops)
         for names in runs:

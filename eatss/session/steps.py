@@ -29,7 +29,7 @@ from eatss.choose.options import DEFAULT_TIMEOUT_S
 from eatss.cost.demand import Column
 from eatss.cost.expected import Parts, host_time_s
 from eatss.cost.terms import Predicted
-from eatss.lower.recipe import CodegenOptions, Recipe
+from eatss.lower.recipe import CodegenOptions, NamedThreads, Recipe
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import source_lines, with_source_line
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
@@ -249,13 +249,17 @@ def expect_ppcg(
         InputError: ``EATSS-K0xx``, sizes that cannot be.
     """
     from eatss.choose.expectation import expect  # noqa: PLC0415
-    from eatss.lower.requests import blocks_of, tile_sizes_of  # noqa: PLC0415
+    from eatss.lower.requests import Kernels  # noqa: PLC0415
 
+    kernels = Kernels(program.facts)
     found = expect(
         program.facts,
         profile,
-        tiles=tile_sizes_of(wanted.tiles or {}, program.facts),
-        blocks=blocks_of(wanted.block, program.facts),
+        tiles={name: dict(sizes) for name, sizes in kernels.tile_sizes(wanted.tiles or {})},
+        blocks={
+            name: dict(sizes.threads) if isinstance(sizes, NamedThreads) else sizes
+            for name, sizes in kernels.blocks(wanted.block)
+        },
         options=options,
     )
     return _expectation(program, profile, found, "ppcg", options)

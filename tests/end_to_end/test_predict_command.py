@@ -104,7 +104,7 @@ def test_what_does_not_fit_the_card_has_no_prediction() -> None:
     ("arguments", "code"),
     [
         (["--tile", "x=3"], "EATSS-K001"),
-        (["--block", "8"], "EATSS-K004"),
+        (["--block", "8"], "EATSS-K001"),
         (["--gpu", "voodoo2"], "EATSS-G"),
     ],
 )
