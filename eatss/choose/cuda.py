@@ -25,9 +25,8 @@ from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
 from eatss.choose.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
 from eatss.choose.options import DEFAULT_TIMEOUT_S, ModelOptions, ObjectiveName
-from eatss.choose.problem import TableProblem
 from eatss.choose.selection import KernelSelection, ReferenceSelection, Usage
-from eatss.choose.solver import solve_table
+from eatss.choose.solver import proven_least
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
 from eatss.cost.expected import Prediction
 from eatss.plan.contract import ROOM_BESIDE_SUMS
@@ -271,25 +270,6 @@ class CudaChoice:
             place -= len(own)
         raise IndexError(place)
 
-    def problem(self) -> TableProblem | None:
-        """Return the table of all layouts that launch; beyond ``MOST_ROWS`` the best ones.
-
-        There is none of a kernel in which nothing is chosen.
-        """
-        entries = variables(self.facts, self.every) if self.every else {}
-        if not entries:
-            return None
-        launching = np.sort(self.costs[self.costs < NEVER])
-        last = launching[:MOST_ROWS][-1] if len(launching) else NEVER - 1
-        kept = np.flatnonzero(self.costs <= last)
-        table = np.stack([column[kept] for column in entries.values()], axis=1)
-        return TableProblem(
-            kernel=self.facts.name,
-            variables=tuple(entries),
-            rows=tuple(map(tuple, table.tolist())),
-            costs=tuple(self.costs[kept].tolist()),
-        )
-
     def described(self, own: Candidates, row: int, **found: Any) -> KernelSelection:
         """Return the selection of a layout."""
         variant = own.variant
@@ -367,18 +347,18 @@ def select_cuda(
     if least == NEVER:
         nothing = nothing_allowed(facts.name, options.objective)
         raise NoSolutionError(nothing) if choice.can_launch else _no_solution(facts)
-    problem = choice.problem()
-    spent_s = time.perf_counter() - began
-    if problem is None:  # one thread, nothing to choose
+    if not facts.loops and len(choice.costs) == 1:  # one thread, nothing to choose
         return choice.described(*choice.at(best), objective=least, compared=1)
-    solution = solve_table(problem, timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S)
+    rows = np.sort(choice.costs[choice.costs < NEVER])[:MOST_ROWS].tolist()
+    timeout_s = options.timeout_s or DEFAULT_TIMEOUT_S
+    proven = proven_least(facts.name, rows, timeout_s=timeout_s)
     extra: dict[str, Any] = {"note": FEWER} if any(own.fewer for own in choice.every) else {}
     return choice.described(
         *choice.at(best),
-        objective=solution.objective,
-        optimal="proven" if solution.proven else "best found",
-        solver_calls=solution.solver_calls,
-        solve_time_s=spent_s + solution.solve_time_s,
+        objective=least,
+        optimal="proven" if proven else "best found",
+        solver_calls=1,
+        solve_time_s=time.perf_counter() - began,
         compared=len(choice.costs),
         **extra,
     )
@@ -445,55 +425,3 @@ def _no_solution(facts: KernelFacts) -> NoSolutionError:
             hint="a narrower element type or a card with more of it would help",
         )
     )
-
-
-def variables(facts: KernelFacts, every: Sequence[Candidates]) -> dict[str, Integers]:
-    """Return the columns of the table by name: those of all candidates, one behind the other.
-
-    Tiles by loop, ``threads:i``, ``staged:A[i][k]``, ``spread:lanes``, ``spread:steps`` and
-    ``spread:blocks`` of spread sums, ``share:k`` for blocks that share a sum, ``stream`` for blocks
-    that take equal shares of all steps, ``host:i`` where a loop may run on the host, ``warps:NAME``
-    where warps compute products by an instruction, and ``stages`` where tiles in shared memory may
-    be filled ahead. What a variant does not have is 1 or 0.
-    """
-    found: dict[str, list[Number]] = {}
-    for loop in facts.loops:
-        found[loop.name] = [own.tiles[loop.name] for own in every]
-    for loop in mapped_loops(facts):
-        found[f"threads:{loop.name}"] = [own.threads[loop.name] for own in every]
-    for group in dict.fromkeys(group for own in every for group in own.staged):
-        text = ",".join(dict.fromkeys(facts.references[at].access for at in group))
-        name = f"staged:{text}"
-        while name in found:
-            name += "'"
-        found[name] = [own.staged.get(group, 0) for own in every]
-    for used in dict.fromkeys(own.instruction for own in every if own.warps is not None):
-        found[f"warps:{used}"] = [int(own.instruction == used) for own in every]
-    if any((own.pipeline_stages > 1).any() for own in every):
-        found["stages"] = [own.pipeline_stages for own in every]
-    if any(np.any(own.streams) for own in every):
-        found["stream"] = [own.streams for own in every]
-    found |= _of_cuts(every)
-    return {
-        name: np.concatenate(
-            [np.broadcast_to(part, len(own)) for part, own in zip(parts, every, strict=True)]
-        )
-        for name, parts in found.items()
-    }
-
-
-def _of_cuts(every: Sequence[Candidates]) -> dict[str, list[Number]]:
-    """Return the variables that variants have apart from sizes and instructions."""
-    found: dict[str, list[Number]] = {}
-    cuts = [own.variant for own in every]
-    for shared in dict.fromkeys(cut.shared_loop for cut in cuts if cut.shared_loop is not None):
-        found[f"share:{shared}"] = [
-            own.chunks if own.variant.shared_loop == shared else 1 for own in every
-        ]
-    if any(cut.spreads for cut in cuts):
-        found["spread:lanes"] = [own.lanes for own in every]
-        found["spread:steps"] = [own.sum_tile for own in every]
-        found["spread:blocks"] = [1 if own.spread is None else own.chunks for own in every]
-    for host in dict.fromkeys(cut.host_loop for cut in cuts if cut.host_loop is not None):
-        found[f"host:{host}"] = [int(own.host_loop == host) for own in every]
-    return found

@@ -27,14 +27,13 @@ from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import predicted_kernel
 from eatss.choose.objectives import NEVER, costs, nothing_allowed
 from eatss.choose.options import DEFAULT_TIMEOUT_S, ModelOptions, ObjectiveName
-from eatss.choose.problem import TableProblem
 from eatss.choose.selection import (
     PPCG_DEFAULT,
     PPCG_SHARED_BYTES,
     KernelSelection,
     PpcgOptions,
 )
-from eatss.choose.solver import solve_table
+from eatss.choose.solver import proven_least
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.cost.terms import Predicted, prediction_at
@@ -70,11 +69,6 @@ SERIAL_TILES = {1: (8, 16, 32, 64, 128), 2: (4, 8, 16, 32, 64)}
 
 Vector = tuple[int, ...]
 """Tiles of all loops of the band, then threads of the mapped ones."""
-
-
-def variable_names(kernel: PpcgKernel) -> tuple[str, ...]:
-    """Return the names of a vector's entries: tiles by loop, blocks as ``threads:loop``."""
-    return kernel.band + tuple(f"threads:{name}" for name in kernel.threads)
 
 
 def default_vector(kernel: PpcgKernel) -> Vector:
@@ -261,8 +255,8 @@ class _Kernel:
         # where nothing launches within the limits, any that does
         return found if found.min() < NEVER else cell.costs
 
-    def problem(self, cell: _Cell, *, kept: bool) -> TableProblem:
-        """Return the table of what is allowed.
+    def table(self, cell: _Cell, *, kept: bool) -> list[int]:
+        """Return the costs of what is allowed.
 
         Where the default is ``kept``, everything else costs its margin more, as it is not surely
         better.
@@ -273,13 +267,8 @@ class _Kernel:
             dearer = np.ceil(np.where(launches, table, 0) * self.margin).astype(np.int64)
             table = np.where(launches, dearer, NEVER)
             table[0] = cell.costs[0]
-        rows = np.flatnonzero(table != NEVER).tolist()
-        return TableProblem(
-            kernel=self.facts.name,
-            variables=variable_names(self.model.kernel),
-            rows=tuple(self.vectors[row] for row in rows),
-            costs=tuple(int(table[row]) for row in rows),
-        )
+        found: list[int] = table[table != NEVER].tolist()
+        return found
 
     def described(self, cell: _Cell, row: int, timeout_s: float, share_s: float) -> KernelSelection:
         """Return the selection of a vector under a setting; it took so long to find it."""
@@ -288,9 +277,9 @@ class _Kernel:
         prediction = prediction_at(cell.demand, cell.expected, row)
         calls, proven = 0, not vector
         if vector and prediction is not None:
-            solution = solve_table(self.problem(cell, kept=kept), timeout_s=timeout_s)
-            calls, proven = solution.solver_calls, solution.proven
-            share_s += solution.solve_time_s
+            began, table = time.perf_counter(), self.table(cell, kept=kept)
+            calls, proven = 1, proven_least(self.facts.name, table, timeout_s=timeout_s)
+            share_s += time.perf_counter() - began
         sizes, threads = vector[: len(kernel.band)], vector[len(kernel.band) :]
         usual = prediction_at(default.demand, default.expected, 0)
         return predicted_kernel(

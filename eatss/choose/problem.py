@@ -68,6 +68,14 @@ class Constraint:
     subject: str = "the tile"
     element_bytes: int | None = None
 
+    def sentence(self, sizes: Mapping[str, int]) -> str:
+        """Return that so large a tile is the least, and needs too much."""
+        amount = self.expression.evaluate(sizes)
+        size = self.element_bytes
+        least = f"{amount} {self.unit}" if size is None else bytes_text(amount * size)
+        verb = "needs" if self.subject.startswith(("1 ", "the ")) else "need"
+        return f"{self.title}: {self.subject} {verb} at least {least}, {self.detail}"
+
 
 @frozen
 class Problem:
@@ -82,19 +90,6 @@ class Problem:
     constraints: tuple[Constraint, ...]
     objective: Polynomial
     preference: tuple[tuple[str, Direction], ...]
-
-
-@frozen
-class TableProblem:
-    """Minimise ``costs`` over ``rows``, one each; of equal costs the first row counts.
-
-    ``variables`` name the entries of a row; costs are integers.
-    """
-
-    kernel: str
-    variables: tuple[str, ...]
-    rows: tuple[tuple[int, ...], ...]
-    costs: tuple[int, ...]
 
 
 @frozen
@@ -139,7 +134,7 @@ def fits(problem: Problem, sizes: Mapping[str, int]) -> bool:
     )
 
 
-def require_fit(problem: Problem, sizes: Mapping[str, int], origin: str) -> None:
+def require_fit(problem: Problem, sizes: Mapping[str, int]) -> None:
     """Check an answer independently of what produced it.
 
     Raises:
@@ -147,7 +142,7 @@ def require_fit(problem: Problem, sizes: Mapping[str, int], origin: str) -> None
     """
     if not fits(problem, sizes):
         text = ", ".join(f"{name}={size}" for name, size in sizes.items())
-        message = f"{origin} gave {text} for {problem.kernel}, which breaks the problem"
+        message = f"the solver gave {text} for {problem.kernel}, which breaks the problem"
         raise InternalError(Diagnostic(code="EATSS-M900", message=message))
 
 
@@ -162,99 +157,12 @@ def rank(problem: Problem, sizes: Mapping[str, int]) -> tuple[int, ...]:
     )
 
 
-def shifted(polynomial: Polynomial, lower: Mapping[str, int]) -> Polynomial:
-    """Return the polynomial in ``s``, where ``T = lower + s``."""
-    total = Polynomial.constant(0)
-    for term in polynomial.terms:
-        product = Polynomial.constant(term.coefficient)
-        for name in term.loops:
-            product = product * (Polynomial.product([name]) + Polynomial.constant(lower[name]))
-        total = total + product
-    return total
-
-
-def is_monotone(polynomial: Polynomial, lower: Mapping[str, int], name: str | None = None) -> bool:
-    """Whether the polynomial surely never falls as ``T_name`` (or any size) grows from ``lower``.
-
-    With ``T = lower + s``, ``s >= 0``, it is enough that no term in ``s`` has a negative
-    coefficient; footprints such as ``(T_h + T_k - 1) * T_w`` pass.
-    """
-    if all(term.coefficient >= 0 for term in polynomial.terms):
-        return True
-    return all(
-        term.coefficient >= 0
-        for term in shifted(polynomial, lower).terms
-        if term.loops and (name is None or name in term.loops)
-    )
-
-
-def monotone_constraints(problem: Problem) -> tuple[Constraint, ...]:
-    """Return the constraints that surely never ease as sizes grow."""
-    lower = smallest(problem)
-    return tuple(c for c in problem.constraints if is_monotone(c.expression, lower))
-
-
-def tightened(
-    variables: Sequence[Variable], constraints: Sequence[Constraint]
-) -> tuple[Variable, ...]:
-    """Return the variables with upper bounds that monotone ``constraints`` imply.
-
-    A size that breaks such a constraint with all others at their smallest breaks
-    it everywhere. Values are dropped only for that reason, so no solution is lost.
-    """
-    lower = {v.name: v.lower for v in variables}
-    return tuple(
-        v if v.lower == v.upper else replace(v, upper=_highest(v, constraints, lower))
-        for v in variables
-    )
-
-
-def _highest(variable: Variable, constraints: Sequence[Constraint], lower: dict[str, int]) -> int:
-    values = variable.values
-    count = len(values)
-    for constraint in constraints:
-        if variable.name not in constraint.expression.loops:
-            continue
-        low, high = 0, count  # the first position that breaks the constraint is in [low, high]
-        while low < high:
-            middle = (low + high) // 2
-            sizes = {**lower, variable.name: values[middle]}
-            if constraint.expression.evaluate(sizes) <= constraint.limit:
-                low = middle + 1
-            else:
-                high = middle
-        count = low
-    # bounds cannot say that nothing is left; the constraints still do
-    return values[max(count, 1) - 1]
-
-
-def conflict(problem: Problem, solver_calls: int, solve_time_s: float) -> Conflict:
-    """Say what excludes every vector: the limit that the smallest tile exceeds most."""
+def too_small(problem: Problem) -> list[tuple[float, Constraint]]:
+    """Return the constraints that the smallest tile breaks, by how many times, the most first."""
     sizes = smallest(problem)
-    needs = ((c.expression.evaluate(sizes), c) for c in monotone_constraints(problem))
+    needs = ((one.expression.evaluate(sizes), one) for one in problem.constraints)
     broken = [(need / c.limit if c.limit > 0 else inf, c) for need, c in needs if need > c.limit]
-    factor, worst = max(broken, key=lambda one: one[0], default=(inf, None))
-    return Conflict(
-        constraints=tuple(c.name for c in ([worst] if worst else problem.constraints)),
-        message=_sentence(worst, sizes) if worst else "its limits exclude each other",
-        excess=factor,
-        solver_calls=solver_calls,
-        solve_time_s=solve_time_s,
-    )
-
-
-def amount_text(constraint: Constraint, amount: int) -> str:
-    """Return an amount in the constraint's unit as people say it."""
-    if constraint.element_bytes is not None:
-        return bytes_text(amount * constraint.element_bytes)
-    return f"{amount} {constraint.unit}"
-
-
-def _sentence(constraint: Constraint, sizes: Mapping[str, int]) -> str:
-    verb = "needs" if constraint.subject.startswith(("1 ", "the ")) else "need"
-    least = amount_text(constraint, constraint.expression.evaluate(sizes))
-    need = f"{constraint.subject} {verb} at least {least}"
-    return f"{constraint.title}: {need}, {constraint.detail}"
+    return sorted(broken, key=lambda one: -one[0])
 
 
 MAX_BLOCK_LOOPS = 3

@@ -44,7 +44,7 @@ from eatss.choose.selection import (
     Selection,
     Usage,
 )
-from eatss.choose.solver import enumerate_best, solve
+from eatss.choose.solver import solve
 from eatss.plan.phases import RowRun
 
 ALTERNATIVES = 3
@@ -233,8 +233,8 @@ class _Published:
     ) -> _Grid:
         """Solve every cell and rank those with a solution.
 
-        The time limit is one for all cells. When it is over, the cells left take the
-        enumeration's vector, unproven.
+        The time limit is one for all cells. When it is over, the cells left take the best vector
+        of a grid, unproven.
 
         Raises:
             NoSolutionError: ``EATSS-M020``, there is none; it names the least demanding conflict.
@@ -246,10 +246,9 @@ class _Published:
         calls = 0
         for cell in self.options.cells:
             problem = build(cell)
-            start = enumerate_best(problem)
             left_s = max(0.0, deadline - time.perf_counter())
             try:
-                answer = solve(problem, start=start, timeout_s=left_s)
+                answer = solve(problem, timeout_s=left_s)
             except NoSolutionError as error:  # time ran out with nothing found
                 dropped.append((inf, _dropped(cell, (), error.diagnostics[0].message)))
                 continue

@@ -97,30 +97,17 @@ def all_costs(kernel: str, card: GpuProfile, objective: Any, at: int) -> list[in
 def test_the_selected_layout_is_the_best_of_all(name: str, objective: Any) -> None:
     card = load_profile("h200")
     selection = select(name, card, objective=objective)
-    problems = [
-        CudaChoice(facts, variants(name)[facts.name], card, selection.options).problem()
-        for facts in analysed(name).program.facts
-    ]
-    for at, (kernel, problem) in enumerate(zip(selection.kernels, problems, strict=True)):
-        assert problem is not None
-        every = all_costs(name, card, objective, at)
-        least = min(every)
-        assert kernel.objective == least == min(problem.costs)
-        assert kernel.compared >= len(every)
-        assert len(problem.rows) == len(problem.costs)
-        entries = {**dict(kernel.tile_sizes)}
-        entries |= {f"threads:{loop}": size for loop, size in kernel.block}
-        if kernel.warps is not None:
-            entries |= {f"warps:{kernel.warps.instruction}": 1, "stages": kernel.warps.stages}
-        best = [
-            dict(zip(problem.variables, row, strict=True))
-            for row, cost in zip(problem.rows, problem.costs, strict=True)
-            if cost == least
-        ]
-        host = kernel.host_loop
-        assert any(
-            all(row[name] == size for name, size in entries.items() if name != host) for row in best
-        )
+    for at, (kernel, facts) in enumerate(
+        zip(selection.kernels, analysed(name).program.facts, strict=True)
+    ):
+        choice = CudaChoice(facts, variants(name)[facts.name], card, selection.options)
+        least = min(all_costs(name, card, objective, at))
+        assert kernel.objective == least == choice.costs.min()
+        assert kernel.compared == len(choice.costs)
+        own, row = choice.at(int(np.argmin(choice.costs)))
+        best = own.at(row)
+        assert (best.tile_sizes, best.block) == (kernel.tile_sizes, kernel.block)
+        assert (best.instruction, best.host_loop) == (kernel.instruction, kernel.host_loop)
 
 
 def test_a_selected_layout_is_expected_to_do_what_the_selection_says() -> None:

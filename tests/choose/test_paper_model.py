@@ -30,10 +30,10 @@ from eatss.choose import (
 from eatss.choose.problem import (
     choose_block,
     inner_extent,
+    require_fit,
     weights,
 )
 from eatss.choose.selection import CellResult
-from eatss.choose.solver import enumerate_best
 from eatss.polyhedral.kernel import Loop
 
 MakeFacts = Callable[..., KernelFacts]
@@ -316,22 +316,16 @@ def test_when_time_is_over_the_best_found_is_never_called_proven(
     ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
     problem = build_problem(matmul, ga100, HALF, AS_PUBLISHED)
-    solution = solved(problem, start={"i": 16, "j": 16, "k": 16}, timeout_s=1e-9)
+    solution = solved(problem, timeout_s=1e-9)
     assert not solution.proven
-    assert solution.objective == problem.objective.evaluate({"i": 16, "j": 16, "k": 16})
+    assert solution.objective == problem.objective.evaluate(dict(solution.values))
 
 
-def test_a_wrong_starting_point_is_caught(ga100: GpuProfile, matmul: KernelFacts) -> None:
+def test_a_wrong_answer_is_caught(ga100: GpuProfile, matmul: KernelFacts) -> None:
     problem = build_problem(matmul, ga100, HALF, AS_PUBLISHED)
     for wrong in ({"i": 17, "j": 16, "k": 16}, {"i": 1024, "j": 1024, "k": 1024}):
         with pytest.raises(InternalError):
-            solve(problem, start=wrong)
-
-
-def proven_from_start(problem: Problem) -> Solution:
-    seen = enumerate_best(problem)
-    assert seen is not None
-    return solved(problem, start=seen)
+            require_fit(problem, wrong)
 
 
 def test_threads_solve_side_by_side(ga100: GpuProfile, nests: dict[str, MakeFacts]) -> None:
@@ -341,7 +335,7 @@ def test_threads_solve_side_by_side(ga100: GpuProfile, nests: dict[str, MakeFact
         )
         for make in nests.values()
     ] * 2
-    alone = [proven_from_start(p) for p in problems]
+    alone = [solved(p) for p in problems]
     with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(proven_from_start, problems))
+        together = list(pool.map(solved, problems))
     assert together == alone
