@@ -1,16 +1,14 @@
 """Runs a job in a worker process, which may crash or hang, and says how the worker ended.
 
-The job, a noun, goes to ``python -m MODULE`` as JSON on standard input. The worker calls
-:func:`connect` and tells of events, nouns too: one JSON object a line on its standard output. It
-leads a group, with the compilers and meters that it starts, and the group ends with it, and with
-this process (:mod:`eatss.base.guard`).
+``python -m MODULE`` gets the job, a noun, on its standard input. It calls :func:`connect` and tells
+of events, nouns too, on its standard output; both are connections of ``multiprocessing``, whose own
+processes would run the user's script once more. The worker leads a group, with the compilers and
+meters that it starts, and the group ends with it, and with this process (:mod:`eatss.base.guard`).
 """
 
 from __future__ import annotations
 
-import json
 import os
-import selectors
 import signal
 import subprocess
 import sys
@@ -19,11 +17,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import field
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, NoReturn, TypeVar
 
-from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError
 from eatss.base.frozen import frozen
 from eatss.base.guard import guarded
@@ -38,7 +37,7 @@ ENDING_LIMIT_S = 5.0
 """A worker that is told to end, or has told all, is given this long."""
 
 _LONGEST_WAIT_S = 3600.0
-"""Selectors take no wait of months; a longer one is several."""
+"""The system takes no wait of months; a longer one is several."""
 
 _LINES_SAID = 3
 
@@ -47,14 +46,12 @@ _LINES_SAID = 3
 class Worker:
     """A worker process to be.
 
-    ``module`` is what Python runs, ``job`` the noun it is given, ``events`` the nouns it may emit
-    of. ``start_limit_s`` bounds the seconds until its first stage. ``environment`` is set besides
-    the variables of this process.
+    ``module`` is what Python runs, ``job`` the noun it is given. ``start_limit_s`` bounds the
+    seconds until its first stage. ``environment`` is set besides the variables of this process.
     """
 
     module: str
     job: object
-    events: tuple[type[Any], ...]
     start_limit_s: float
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -76,10 +73,7 @@ class Outcome:
         """How it ended, in words that follow its name."""
         if self.exit_code >= 0:
             return f"ended with exit code {self.exit_code}"
-        try:
-            return f"was ended by signal {signal.Signals(-self.exit_code).name}"
-        except ValueError:
-            return f"was ended by signal {-self.exit_code}"
+        return f"was ended by signal {signal.Signals(-self.exit_code).name}"
 
 
 @frozen
@@ -128,21 +122,29 @@ class Ready:
 
 
 class LiveWorker:
-    """One worker process. Start, ask and end it from one thread: it ends with that thread.
-
-    Args:
-        worker: what to run; :class:`Ready` need not be among its events.
-    """
+    """One worker process. Start, ask and end it from one thread: it ends with that thread."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._kinds = {kind.__name__: kind for kind in (*worker.events, Ready)}
         self._open = ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, take: Take) -> Outcome | None:
         """Start it and wait until it is ready; return how it ended if it ended instead."""
-        self._begin()
+        job, self._orders = Pipe(duplex=False)
+        self._events, told = Pipe(duplex=False)
+        self._said = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        self._open.enter_context(self._events)
+        with job, told:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command line
+                guarded([sys.executable, "-m", self._worker.module]),
+                stdin=job.fileno(),
+                stdout=told.fileno(),
+                stderr=self._said,
+                start_new_session=True,
+                env=child_environment(self._worker.environment),
+            )
+        self._open.enter_context(self._process)
         return self.ask(self._worker.job, take, limit_s=self._worker.start_limit_s)
 
     def ask(self, order: object, take: Take, *, limit_s: float) -> Outcome | None:
@@ -156,59 +158,13 @@ class LiveWorker:
         Returns:
             ``None``, or how the worker ended if it did; it has to be started again then.
         """
-        assert self._process is not None
-        assert self._process.stdin is not None
-        self._deadline_s = time.monotonic() + limit_s
-        try:
-            data = _line(order)
-            with suppress(BrokenPipeError):  # its end is told of below
-                while data:
-                    data = data[os.write(self._process.stdin.fileno(), data) :]
-        except BaseException:
-            self._kill(asking=True)
-            raise
-        return self._heard(take)
-
-    def stop(self) -> None:
-        """Let it end now, from another thread; who waits for it learns how it ended."""
-        process = self._process
-        if process is not None:
-            signal_group(process, signal.SIGTERM)
-
-    def end(self) -> None:
-        """End it: by closing its input at first, then by force."""
-        process = self._process
-        if process is not None:
-            assert process.stdin is not None
-            with suppress(OSError):
-                process.stdin.close()
-            try:
-                _wait_for_end(process)
-            finally:
-                self._kill(asking=False)
-
-    def _begin(self) -> None:
-        self._said = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-        self._process = self._open.enter_context(
-            subprocess.Popen(  # noqa: S603 - our own command line
-                guarded([sys.executable, "-m", self._worker.module]),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._said,
-                start_new_session=True,
-                env=child_environment(self._worker.environment),
-            )
-        )
-        self._lines: list[bytes] = []
-        self._pending = b""
-        self._deadline_s = time.monotonic() + self._worker.start_limit_s
-
-    def _heard(self, take: Take) -> Outcome | None:
-        """Take events until it is ready, or return how it ended: of itself, or too late."""
         process = self._process
         assert process is not None
+        self._deadline_s = time.monotonic() + limit_s
         try:
-            how = self._hear(process, take)
+            with suppress(BrokenPipeError):  # its end is told of below
+                self._orders.send(order)
+            how = self._hear(take)
             if how == "ready":
                 return None
             if how == "closed":
@@ -224,33 +180,39 @@ class LiveWorker:
         self._kill(asking=False)
         return Outcome(in_time=how == "closed", exit_code=code, said=said)
 
-    def _hear(
-        self, process: subprocess.Popen[bytes], take: Take
-    ) -> Literal["ready", "closed", "late"]:
+    def stop(self) -> None:
+        """Let it end now, from another thread; who waits for it learns how it ended."""
+        process = self._process
+        if process is not None:
+            signal_group(process, signal.SIGTERM)
+
+    def end(self) -> None:
+        """End it: by closing its input at first, then by force."""
+        process = self._process
+        if process is not None:
+            self._orders.close()
+            try:
+                _wait_for_end(process)
+            finally:
+                self._kill(asking=False)
+
+    def _hear(self, take: Take) -> Literal["ready", "closed", "late"]:
         """Take events; ``late`` is where a stage takes longer than its limit."""
-        assert process.stdout is not None
-        output = process.stdout.fileno()
-        with selectors.DefaultSelector() as selector:
-            selector.register(output, selectors.EVENT_READ)
-            while True:
-                while self._lines:
-                    document = json.loads(self._lines.pop(0))
-                    event: Any = decode(self._kinds[document["event"]], document)
-                    if isinstance(event, Ready):
-                        return "ready"
-                    limit_s, now_s = take(event), time.monotonic()
-                    if limit_s is None:
-                        self._deadline_s = max(self._deadline_s, now_s + BETWEEN_LIMIT_S)
-                    else:
-                        self._deadline_s = now_s + limit_s
-                left_s = max(0.0, self._deadline_s - time.monotonic())
-                if selector.select(min(left_s, _LONGEST_WAIT_S)):
-                    chunk = os.read(output, 1 << 16)
-                    if not chunk:
-                        return "closed"
-                    *self._lines, self._pending = (self._pending + chunk).split(b"\n")
-                elif left_s <= _LONGEST_WAIT_S:
+        while True:
+            left_s = max(0.0, self._deadline_s - time.monotonic())
+            if not self._events.poll(min(left_s, _LONGEST_WAIT_S)):
+                if left_s <= _LONGEST_WAIT_S:
                     return "late"
+                continue
+            try:
+                event = self._events.recv()
+            except EOFError:
+                return "closed"
+            if isinstance(event, Ready):
+                return "ready"
+            limit_s, now_s = take(event), time.monotonic()
+            between_s = max(self._deadline_s, now_s + BETWEEN_LIMIT_S)
+            self._deadline_s = between_s if limit_s is None else now_s + limit_s
 
     def _kill(self, *, asking: bool) -> None:
         process, self._process = self._process, None
@@ -260,11 +222,8 @@ class LiveWorker:
             signal_group(process, signal.SIGTERM)
             _wait_for_end(process)
         signal_group(process, signal.SIGKILL)
+        self._orders.close()
         self._open.close()
-
-
-def _line(noun: object) -> bytes:
-    return json.dumps(encode(noun)).encode() + b"\n"
 
 
 def child_environment(added: Mapping[str, str]) -> dict[str, str]:
@@ -338,25 +297,20 @@ def end_at_sigterm() -> None:
 
 
 def connect(
-    kind: type[J], *, printed_to: int = 2, finite: bool = True
-) -> tuple[J, Callable[[object], None]]:
-    """Return, in a worker, its job and what tells the supervisor of events.
+    job: type[J], *, printed_to: int = 2
+) -> tuple[J, Connection[Any, Any], Callable[[object], None]]:
+    """Return, in a worker, its job, where orders come from, and what tells of events.
 
     Args:
-        kind: the noun of the job.
+        job: the noun of the job.
         printed_to: the file that gets what compilers, libraries and foreign code print to
             standard output, which is no event.
-        finite: whether numbers of events that are infinite or none are a mistake.
     """
-    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    orders, events = Connection(os.dup(0)), Connection(os.dup(1), readable=False)
     os.dup2(printed_to, 1)
-
-    def emit(event: object) -> None:
-        document = {"event": type(event).__name__, **encode(event)}
-        output.write(json.dumps(document, allow_nan=not finite) + "\n")
-        output.flush()
-
-    return decode(kind, json.loads(sys.stdin.readline())), emit
+    given = orders.recv()
+    assert isinstance(given, job)
+    return given, orders, events.send
 
 
 def serving(job: type[J], order: type[O]) -> tuple[J, Iterator[O], Callable[[object], None]]:
@@ -369,12 +323,15 @@ def serving(job: type[J], order: type[O]) -> tuple[J, Iterator[O], Callable[[obj
         job: the noun of the job.
         order: the noun of an order.
     """
-    given, emit = connect(job)
+    given, incoming, emit = connect(job)
 
     def orders() -> Iterator[O]:
         emit(Ready())
-        for line in iter(sys.stdin.readline, ""):
-            yield decode(order, json.loads(line))
-            emit(Ready())
+        with suppress(EOFError):
+            while True:
+                found = incoming.recv()
+                assert isinstance(found, order)
+                yield found
+                emit(Ready())
 
     return given, orders(), emit

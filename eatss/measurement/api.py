@@ -28,7 +28,6 @@ from eatss.measurement.assemble import (
 )
 from eatss.measurement.card import Card
 from eatss.measurement.job import (
-    EVENTS,
     START,
     Broken,
     CardLost,
@@ -218,9 +217,7 @@ def _run_worker(job: Job, records: Records, progress: OnProgress) -> str:
         return event.limit_s if isinstance(event, Entered) else None
 
     outcome = supervise(
-        Worker(
-            module="eatss.measurement.worker", job=job, events=EVENTS, start_limit_s=START.limit_s
-        ),
+        Worker(module="eatss.measurement.worker", job=job, start_limit_s=START.limit_s),
         take,
     )
     match told:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from eatss.base.frozen import frozen
 from eatss.base.supervisor import Refused
@@ -242,8 +242,6 @@ Event: TypeAlias = (
 )
 
 Emit: TypeAlias = Callable[[Event], None]
-
-EVENTS: tuple[type[Any], ...] = Event.__args__
 
 
 NOT_PREPARED = Prepared(task=-1)

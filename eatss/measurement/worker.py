@@ -1,6 +1,6 @@
 """The process that holds the card; it may crash or hang, its parent does not.
 
-Reads a job as JSON from standard input; writes one JSON object a line, its events.
+It is given a job, and tells of events.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from eatss.measurement.trials import run_trials
 def main() -> None:
     """Run the job on standard input."""
     end_at_sigterm()
-    job, emit = connect(Job)
+    job, _, emit = connect(Job)
     with faults_told(emit):
         try:
             options = job.options

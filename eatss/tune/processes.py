@@ -28,7 +28,6 @@ from eatss.measurement.card import CompileError
 from eatss.measurement.compile import Toolchain, compile_program, find_toolchains, usable_cache
 from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
-    EVENTS,
     START,
     Broken,
     CardLost,
@@ -163,7 +162,6 @@ class CardProcess(HeldProcess):
             Worker(
                 module="eatss.tune.card_worker",
                 job=job,
-                events=EVENTS,
                 start_limit_s=START.limit_s,
             ),
             take,
@@ -261,7 +259,6 @@ class MakerProcess(HeldProcess):
             Worker(
                 module="eatss.tune.maker_worker",
                 job=self._job,
-                events=(Made, Refused),
                 start_limit_s=MAKE_LIMIT_S,
             ),
             refused.append,

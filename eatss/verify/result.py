@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from eatss.base.codec import BY_NAME
 from eatss.base.diagnostics import EatssError, ExitCode
@@ -381,13 +381,13 @@ Stage: TypeAlias = Literal["compile", "original", "generated", "bounds"]
 
 @frozen
 class Run:
-    """A launch: an entry by number, sizes, and the code its launcher has to return.
+    """A launch: an entry by number, and sizes; its results are compared, or its code alone.
 
+    ``code`` is what its launcher has to return where that is all there is to compare.
     ``limit_s`` is the processor time the original may take: where it takes longer, or where C has
-    no meaning, the run is left out; ``None`` if the run is wanted whatever it takes. With
-    ``code_only`` the code is all there is to compare. A run may take ``patience`` times as long as
-    others before it counts as one that does not end. What is ``spare`` is left out where it costs
-    much and comes to no code that no other came to. ``signed`` asks for data of both signs first,
+    no meaning, the run is left out; ``None`` if the run is wanted whatever it takes. What is
+    ``spare`` need not be: it may take longer than others before it counts as one that does not
+    end. ``signed`` asks for data of both signs first,
     ``infinite`` for data with infinities, of which one that is not finite is as good as another.
     The arguments of the numbers ``shifted`` start where only single elements can be moved, and that
     of number ``endless`` is an infinite number.
@@ -395,10 +395,8 @@ class Run:
 
     entry: int
     sizes: SizePairs
-    code: int = 0
+    code: int | None = None
     limit_s: float | None = None
-    code_only: bool = False
-    patience: float = 1.0
     spare: bool = False
     signed: bool = False
     infinite: bool = False
@@ -432,7 +430,7 @@ class Job:
     """Runs of the program in ``directory``; ``work`` is a folder for what is compiled.
 
     Results of ``runs`` are told one by one, those of ``further`` only if they fail or take branches
-    that no run before took.
+    that no run before took; so are those that a worker that ``searches`` looks for by itself.
     With ``first_failure`` the first result that is not ok is the last one. Libraries of the
     original are kept in the folder ``kept``, if one is named, and taken from there.
     ``machine`` is empty, or names what runs the program instead: ``MODULE:FUNCTION``, a function
@@ -447,6 +445,7 @@ class Job:
     runs: tuple[Run, ...]
     machine: tuple[str, ...] = ()
     further: tuple[Run, ...] = ()
+    searches: bool = False
     first_failure: bool = False
     kept: str = ""
     compilers: Compilers = DEFAULT_COMPILERS
@@ -484,8 +483,6 @@ class Done:
 
 Event: TypeAlias = Entered | Compared | Done | Refused
 
-EVENTS: tuple[type[Any], ...] = Event.__args__
-
 
 @frozen
 class Progress:
@@ -504,10 +501,11 @@ class Progress:
 
 def progress_of(program: Program, job: Job, event: Entered) -> Progress:
     """Return how far a job is when a stage begins."""
+    total = len(job.runs) + len(job.further)
     return Progress(
         launcher=program.entries[event.run.entry].launcher,
         sizes=event.run.sizes,
         stage=event.stage,
-        done=event.number,
-        total=len(job.runs) + len(job.further),
+        done=min(event.number, total),
+        total=total,
     )

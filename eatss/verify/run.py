@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Literal
@@ -20,7 +21,6 @@ from eatss.verify.element_types import limits_of, numpy_name
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.result import (
     DEFAULT_COMPILERS,
-    EVENTS,
     Compared,
     Compilers,
     Coverage,
@@ -40,29 +40,26 @@ from eatss.verify.result import (
     progress_of,
 )
 from eatss.verify.sizes import (
+    TESTS_VALUES,
     Probe,
+    accepted_sizes,
     boundary_sizes,
     choose_sizes,
-    edge_sizes,
     estimated_points,
     expected_code,
     has_fixed_sizes,
-    mixed_sizes,
-    moved_by_vectors,
     refused_sizes,
-    sizes_above_tiles,
     sizes_around_tiles,
-    skewed_sizes,
-    steady_sizes,
+    sizes_at_conditions,
 )
 
 _COMPILE_LIMIT_S = 900.0
 _ORIGINAL_LIMIT_S = 0.2
-_TESTS_VALUES = "eatss_is_finite("
-_FEW_AROUND, _FEW_SMALL = 2, 2
-_FEW_POINTS, _MOST_POINTS, _MOST_ABOVE = 1e6, 6e6, 1e8
+_FEW = 2
+_FEW_POINTS, _MOST_POINTS, _MOST_AIMED = 1e6, 6e6, 2e7
 _PATIENCE = 5.0
-_SPARE = Run(entry=0, sizes=(), limit_s=_ORIGINAL_LIMIT_S, spare=True)
+_WANTED = Run(entry=0, sizes=())
+_LIMITED = Run(entry=0, sizes=(), limit_s=_ORIGINAL_LIMIT_S)
 
 
 def verify(
@@ -118,6 +115,7 @@ def verify(
             runs=runs,
             machine=tuple(machine),
             further=_further(program) if with_shim else (),
+            searches=with_shim,
             first_failure=first_failure,
             kept="" if kept is None else str(kept),
             compilers=compilers,
@@ -216,22 +214,27 @@ def _runs(program: Program, sizes: Sequence[Sizes] | None) -> tuple[Run, ...]:
                 "too long, or too much memory, to compare with",
                 hint=_smaller_hint(program),
             )
-    given = sizes is not None
-    limit_s = None if given or has_fixed_sizes(program) else _ORIGINAL_LIMIT_S
-    needed = wanted if given else _needed(program, wanted)
-    like = Run(entry=0, sizes=(), limit_s=limit_s)
-    runs = [
-        _run(program, number, one, replace(like, spare=one not in needed))
-        for one in wanted
-        for number in range(len(program.entries))
-    ]
-    return (*runs, *_probed(program, () if given else refused_sizes(program)))
+    if sizes is not None:
+        return tuple(_runs_at(program, wanted, _WANTED))
+    like = _WANTED if has_fixed_sizes(program) else _LIMITED
+    runs = _runs_at(program, _needed(program, wanted), like)
+    return (*runs, *_probed(program, refused_sizes(program)))
 
 
-def _probed(program: Program, probes: Sequence[Probe], *, code_only: bool = False) -> Iterator[Run]:
+def _runs_at(program: Program, every: Sequence[Sizes], like: Run) -> list[Run]:
+    """Return runs of all entries; those whose assumptions do not hold have to be refused."""
+    found = []
+    for given in every:
+        for number, entry in enumerate(program.entries):
+            code = expected_code(entry, given) or None
+            found.append(replace(like, entry=number, sizes=tuple(given.items()), code=code))
+    return found
+
+
+def _probed(program: Program, probes: Sequence[Probe]) -> Iterator[Run]:
     for entry, code, given in probes:
         number = program.entries.index(entry)
-        yield Run(entry=number, sizes=tuple(given.items()), code=code, code_only=code_only)
+        yield Run(entry=number, sizes=tuple(given.items()), code=code)
 
 
 def _smaller_hint(program: Program) -> str:
@@ -255,67 +258,27 @@ def _needed(program: Program, wanted: Sequence[Sizes]) -> Sequence[Sizes]:
             alike.setdefault(points.bit_length(), []).append(given)
     found: list[Sizes] = []
     for bits, group in alike.items():
-        found += [*group[:2], *group[-2:]] if 2**bits <= _FEW_POINTS else group[:1]
+        found += [*group[:2], *group[2:][-2:]] if 2**bits <= _FEW_POINTS else group[:1]
     return found
 
 
 def _further(program: Program) -> tuple[Run, ...]:
-    """Return runs that need not be told one by one, and of which some may be left out."""
-    entries = range(len(program.entries))
-
-    def runs(every: Sequence[Sizes], like: Run = _SPARE) -> list[Run]:
-        return [_run(program, n, given, like) for given in every for n in entries]
-
-    signed, infinite = replace(_SPARE, signed=True), replace(_SPARE, infinite=True)
-    patient = replace(_SPARE, patience=_PATIENCE)
-    small = boundary_sizes(program)
-    tiles = sizes_around_tiles(program, apart=_full_in_several(program))
-    found = runs(small[:_FEW_SMALL], replace(signed, spare=False))
-    found += runs(small[_FEW_SMALL : 2 * _FEW_SMALL], signed)
-    if _TESTS_VALUES in program.text:  # what runs where some value is infinite
-        found += runs((*small[:_FEW_SMALL], *tiles[:_FEW_AROUND]), infinite)
-    needed = replace(_SPARE, spare=False)
-    for run in runs(
-        [one for one in choose_sizes(program) if [*one.values()].count(0) == 1], needed
-    ):
+    """Return runs that need not be told one by one."""
+    runs = partial(_runs_at, program)
+    small, tiles = boundary_sizes(program)[:_FEW], sizes_around_tiles(program)
+    found = runs(small, replace(_LIMITED, signed=True))
+    if TESTS_VALUES in program.text:  # what runs where some value is infinite
+        found += runs((*small, *tiles[:_FEW]), replace(_LIMITED, infinite=True))
+    empty = [one for one in choose_sizes(program) if [*one.values()].count(0) == 1]
+    for run in runs(empty, _LIMITED):
         found += [
             replace(run, endless=number)  # times a sum without terms
             for number, one in enumerate(program.entries[run.entry].arguments)
             if one.role == "scalar" and numpy_name(one).startswith("f")
         ]
-    found += runs([one for one in tiles if estimated_points(program, one) <= _MOST_POINTS], needed)
-    known = [*tiles, *_needed(program, choose_sizes(program))]
-    above = sizes_above_tiles(program, known)
-    found += runs([one for one in above if estimated_points(program, one) <= _MOST_ABOVE], needed)
-    for number, run in enumerate(runs(steady_sizes(program))):
-        found.append(run)
-        if number >= len(entries) and all(size % 2 == 0 for _, size in run.sizes):
-            moved = moved_by_vectors(program, program.entries[run.entry])
-            found += [replace(run, shifted=(place,)) for place in moved]
-    found += [*runs(skewed_sizes(program)), *runs(tiles[-1:], signed)]
-    found += runs(small[2 * _FEW_SMALL :], signed)
-    if _TESTS_VALUES in program.text:
-        found += runs(small[_FEW_SMALL:], infinite)
-    return (
-        *found,
-        *_probed(program, edge_sizes(program), code_only=True),
-        *runs(mixed_sizes(program), patient),
-    )
-
-
-def _full_in_several(program: Program) -> bool:
-    """Tell whether some code is for tiles that are full in several sizes."""
-    names = {parameter.name for parameter in program.parameters}
-    return any(
-        one.has_else and "&&" in one.condition and len(set(one.condition.split()) & names) > 1
-        for one in instrumented_text(program)[1]
-    )
-
-
-def _run(program: Program, number: int, given: Sizes, like: Run) -> Run:
-    """Return a run; one that has to be refused where an assumption does not hold."""
-    code = expected_code(program.entries[number], given)
-    return replace(like, entry=number, sizes=tuple(given.items()), code=code)
+    aimed = (*tiles, *sizes_at_conditions(program, instrumented_text(program)[1]))
+    found += runs([one for one in aimed if estimated_points(program, one) <= _MOST_AIMED], _LIMITED)
+    return (*found, *_probed(program, accepted_sizes(program)))
 
 
 def _completed(program: Program, given: Sizes) -> dict[str, int]:
@@ -396,7 +359,7 @@ class _Report:
         """How long the stage that runs may take."""
         if self.entered is None or self.entered.stage == "compile":
             return max(self.limit_s, _COMPILE_LIMIT_S)
-        return self.limit_s * self.entered.run.patience
+        return self.limit_s * (_PATIENCE if self.entered.run.spare else 1.0)
 
     def take(self, event: Event) -> float | None:
         """Note an event of the worker; return the limit of the stage that it begins, if any."""
@@ -421,7 +384,6 @@ def _run_worker(job: Job, report: _Report) -> None:
         Worker(
             module="eatss.verify.worker",
             job=job,
-            events=EVENTS,
             start_limit_s=report.stage_limit_s,
             environment={"TMPDIR": job.work},  # compilers that are killed leave files behind
         ),

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import cache, lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice, pairwise, permutations, product
 from math import inf, prod
-from pathlib import Path
 from random import Random
 from typing import TypeAlias
 
@@ -21,7 +19,6 @@ from eatss.program import (
     HostLoop,
     HostStep,
     IntExpr,
-    Launch,
     Name,
     Operator,
     Parameter,
@@ -30,6 +27,7 @@ from eatss.program import (
 )
 from eatss.program.expression import Sizes
 from eatss.verify.element_types import limits_of
+from eatss.verify.instrumentation import Branch, least_sizes
 
 WORK_LIMIT = 3e7
 """Statement instances of one run, about: 30 ms of the original."""
@@ -40,35 +38,34 @@ FIXED_WORK_LIMIT = 2e9
 MEMORY_LIMIT_BYTES = 2**28
 """Memory of one run: every argument three times, with error bounds and what watches it."""
 
-AIMED_MEMORY_LIMIT_BYTES, _FREE = (2**30, 11 * 2**28), 2
-"""The same at sizes that conditions of kernels ask for: two matrices of 2048 rows; and of 4096,
-where so many times as much is free."""
+AIMED_MEMORY_LIMIT_BYTES = 2**30
+"""The same at sizes that conditions of kernels ask for: two matrices of 2048 rows."""
 
 FIXED_MEMORY_LIMIT_BYTES = 2**32
 """The same for a program whose sizes are fixed."""
 
-THREADS_LIMIT = 3e7
-"""Threads of all launches of a run: about a second on a CPU."""
+POINTS_LIMIT = 1e9
+"""Points of all tiles of a run whose work is not estimated."""
 
 _MOST_ALWAYS_BYTES = 2**30
 """The same where arrays are large whatever the sizes are."""
 
+TESTS_VALUES = "eatss_is_finite("
+"""What code calls that looks for infinite values."""
+
 _ASKS_START = re.compile(r"\beatss_is_aligned\((\w+)\)")
-_ROWS_IN_GROUPS = re.compile(r"\(int\)blockIdx\.y / (\d+)|\btile / [^;]*? / (\d+)\) \+ block")
-_TILE_AHEAD = re.compile(r"\b(\d+) \+ (\d+) <= (\w+)")
 _BYTES_PER_ELEMENT = 80
 _WORK_PER_ELEMENT = 4
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 _VALUES = (0, 1, 2, 3, 5, 8, 1000, 32768, 46341, 65536, 70000, 2**31 - 1)
 _OTHERS = (0, 1, 7, 40, 1000)
-_MOST_BOUNDARY, _MOST_MIXED, _MOST_SEARCHED = 16, 24, 4000
+_MOST_BOUNDARY, _MOST_SEARCHED = 16, 4000
+_MOST_AROUND, _MOST_AT_CONDITIONS = 24, 8
 _MOST_LAUNCHES = 1e5
-_MOST_AROUND = 12
-_SEVERAL = (3, 6, 2, 1)
+_MOST_TIMES = 6
+_TIMES, _BEYOND = (1, 2, 3, _MOST_TIMES), (0, 3, 16)
 _UNTILED = 16
 _MOVED = 8
-_MANY, _MOST_MANY = 64, 6e6
-_FEW = 0.05
 
 OwnSizes: TypeAlias = dict[str, int]
 """Sizes that may be changed."""
@@ -108,9 +105,9 @@ def choose_sizes(program: Program) -> tuple[Sizes, ...]:
     than a tile, one less than a tile, a tile, one more, one less than two, and two full tiles and a
     partial one, as far as the original stays below :data:`WORK_LIMIT` and the data below
     :data:`MEMORY_LIMIT_BYTES`. Sizes differ from parameter to parameter, so that exchanged
-    strides show; once they are exchanged and once all equal, and once those are small that make
-    arrays smaller, and once they are whole tiles where copies of 16 bytes are for such rows. None
-    violates an assumption of an entry; parameters that the assumptions fix have their values. A
+    strides show; once they are exchanged, once all equal, and twice all whole tiles and multiples
+    of what is moved at a time. None violates an assumption of an entry; parameters that the
+    assumptions fix have their values. A
     program without parameters has one empty choice. There is none where the sizes that are allowed
     are too large.
     """
@@ -122,25 +119,18 @@ def choose_sizes(program: Program) -> tuple[Sizes, ...]:
         for k, p in enumerate(program.parameters)
     }
     small = {name: ladder[-1] for name, ladder in ladders.items()}
-    wanted: list[OwnSizes] = []
-    for value in (0, 1):
-        wanted.append(dict.fromkeys(small, value))
-        wanted += [{**small, name: value} for name in small if len(small) > 1]
-    wanted += [dict.fromkeys(small, value) for value in (2, 3)]
+    wanted: list[OwnSizes] = [dict.fromkeys(small, value) for value in range(4)]
+    wanted += [{**small, name: value} for value in (0, 1) for name in small]
     if all(p.kind == "argument" and limits[p.name][0] < 0 for p in program.parameters):
         negative = dict.fromkeys(small, -3)
         wanted += [negative] if _rows_exist(program, negative) else []
-    wanted.append(small)
     depth = max(len(ladder) for ladder in ladders.values())
-    steps = [_affordable(program, ladders, step) for step in reversed(range(depth - 1))]
-    if steps:
-        middle = list(steps[len(steps) // 2].values())
-        wanted.append(dict(zip(small, reversed(middle), strict=True)))
-        wanted.append(dict.fromkeys(small, min(middle)))
-    wanted += steps
-    if "eatss_is_aligned" in program.text:
-        wanted.append(_whole_vectors(program))
-    wanted += islice(_mixed(program, estimated=True), 1)
+    steps = [_affordable(program, ladders, step) for step in reversed(range(depth))]
+    middle = list(steps[len(steps) // 2].values())
+    wanted += [*steps, dict(zip(small, reversed(middle), strict=True))]
+    wanted.append(dict.fromkeys(small, min(middle)))
+    whole = {p.name: -(-max(1, p.tile) // _UNTILED) * _UNTILED for p in program.parameters}
+    wanted += [{name: times * tile for name, tile in whole.items()} for times in (2, 3)]
     chosen = _allowed(program, wanted, exchange=True, estimated=True)
     if not chosen:
         chosen = _allowed(program, _searched(program, ladders), exchange=True, estimated=True)[:1]
@@ -175,195 +165,89 @@ def boundary_sizes(program: Program) -> tuple[Sizes, ...]:
     return tuple(chosen[:_MOST_BOUNDARY]) if names else ()
 
 
-def skewed_sizes(program: Program) -> tuple[Sizes, ...]:
-    """Choose sizes one less than two tiles where that needs few threads, whatever work they are.
+def sizes_around_tiles(program: Program) -> tuple[Sizes, ...]:
+    """Choose whole tiles, sizes one below and one above one, and several, the others small.
 
-    There a skewed tile that starts inside is cut off by one.
-    """
-    free, value = _free(program), 2 * _largest_tile(program) - 1
-    chosen = _allowed(program, [{p.name: value for p in free}] if free else [])
-    few = _FEW * THREADS_LIMIT
-    return tuple(sizes for sizes in chosen if estimated_threads(program, sizes) <= few)
-
-
-def sizes_around_tiles(program: Program, *, apart: bool) -> tuple[Sizes, ...]:
-    """Choose sizes one below a tile of each kernel, or at it where there is one size alone.
-
-    Code for full tiles that runs too soon then reads beyond rows. All sizes are so at once, or
-    ``apart`` one after the other, the others whole tiles: where a tile has to be full in several.
-    One less than the largest tile of a size is one less than a multiple of each tile that divides
-    it. Once all sizes are whole tiles: rows begin where several elements can be moved at a time.
+    Code for full tiles that runs too soon then reads beyond rows. One less than the largest tile of
+    a size is one less than a multiple of each tile that divides it. Where a size is several tiles,
+    a loop over them comes to its steady state: what it loads ahead it uses.
     """
     free, tiles = _free(program), _tiles(program)
     whole = {p.name: p.tile if p.tile > 1 else _UNTILED for p in free}
-    below = {p.name: p.tile - 1 for p in free if p.tile > 1}
-    wanted = [{**whole, **below}] if below and not apart else []
-    if apart:
-        wanted = [
-            {**whole, p.name: tile - 1}
-            for p in free
-            for tile in (*(t for t in tiles if t < p.tile and p.tile % t), p.tile)
-            if tile > 1
-        ]
+    tiled = [p for p in free if p.tile > 1]
+    few = _few(free)
+    wanted = [whole, {**whole, **{p.name: p.tile - 1 for p in tiled}}]
+    for p in tiled:
+        smaller = [tile for tile in tiles if tile < p.tile and p.tile % tile]
+        wanted += [{**whole, p.name: tile - 1} for tile in (*smaller, p.tile)]
+        wanted += [{**few, p.name: p.tile + 1}, {**few, p.name: _MOST_TIMES * p.tile + 3}]
     if len(free) == 1:
-        wanted += [{**whole, free[0].name: tile} for tile in tiles]
-    chosen = _allowed(program, wanted)
-    even = _allowed(program, [whole] if any(p.tile > 1 for p in free) else [])
-    found = (*even, *sorted(chosen, key=_magnitude)[: _MOST_AROUND - len(even)])
-    return tuple(sorted({tuple(sizes.items()): sizes for sizes in found}.values(), key=_magnitude))
+        wanted += [{free[0].name: tile} for tile in tiles]
+    return tuple(sorted(_allowed(program, wanted), key=_magnitude)[:_MOST_AROUND])
 
 
-def steady_sizes(program: Program) -> tuple[Sizes, ...]:
-    """Choose sizes of which one is several tiles of some loop, and the others are small.
-
-    A loop over tiles then comes to its steady state at little cost: what it loads ahead it uses.
-    The others are once less than a tile, once such that rows begin where several elements can be
-    moved at a time (also rows that are one longer), and once one or two whole tiles. Each is 1
-    once beside whole tiles: sums of one term, variances that are 0.
-    """
-    free = _free(program)
-    several = {p.name: max(p.tile, _UNTILED) for p in free}
-    patterns = (
-        (3, _few(free)),
-        (_UNTILED, dict.fromkeys(several, _UNTILED)),
-        (_UNTILED, several),
-        (_UNTILED, {name: 2 * tile for name, tile in several.items()}),
-        (_UNTILED, {name: 2 * tile + _UNTILED for name, tile in several.items()}),
-        (_UNTILED - 1, dict.fromkeys(several, _UNTILED - 1)),
-        (0, {name: tile + _UNTILED for name, tile in several.items()}),
-        (3, {name: tile + 1 for name, tile in several.items()}),
-    )
+def sizes_at_conditions(program: Program, branches: Sequence[Branch]) -> tuple[Sizes, ...]:
+    """Choose the least sizes at which conditions of kernels may hold, and one less of each."""
+    names = [p.name for p in _free(program)]
+    few = _few(_free(program))
     wanted: list[OwnSizes] = []
-    if free:  # whole tiles before and behind others, and a loop that is long where tiles are small
-        p = min(reversed(free), key=lambda one: several[one.name])
-        long = _SEVERAL[0] * several[p.name] + _UNTILED
-        wanted.append({**patterns[3][1], p.name: long})
-        wanted += [{**several, p.name: 1} for p in free if len(free) > 1]
-    for times, (rest, others), p in product(_SEVERAL, patterns, free):
-        taken = {other.tile for other in free if other is not p} - {p.tile}
-        own = [t for t in _tiles(program) if t <= p.tile and t not in taken] or [_UNTILED // 2]
-        wanted += [
-            {**others, p.name: times * tile + rest} for tile in dict.fromkeys((own[0], own[-1]))
-        ]
-    return tuple(_allowed(program, wanted))
-
-
-def sizes_above_tiles(program: Program, known: Sequence[Sizes]) -> tuple[Sizes, ...]:
-    """Choose sizes one above a tile, the others small, for each size of which none is known.
-
-    Once sizes without tiles are many: each element of a row is the largest of some row. Where
-    blocks take tiles in groups of rows, there is one group and a row more of them, with as many
-    sizes of 0 as leave the kernels something to do. Where a tile is loaded ahead (``k0 + 96 + 32 <=
-    N``), once it lacks one element.
-    """
-    fixed, free = fixed_parameters(program), _free(program)
-    few = {**_few(free), **fixed}
-    wanted = [
-        {**few, p.name: p.tile + 1}
-        for p in free
-        if p.tile > 1 and all(sizes[p.name] <= p.tile for sizes in known)
-    ]
-    many = {**{p.name: p.tile - 1 if p.tile > 1 else _MANY for p in free}, **fixed}
-    if _MANY in many.values() and estimated_points(program, many) <= _MOST_MANY:
-        wanted.append(many)
-    wanted += [
-        {**few, name: int(ahead) + int(tile) - 1}
-        for ahead, tile, name in sorted(set(_TILE_AHEAD.findall(program.text)))
-        if name in few and name not in fixed and ahead != "0"
-    ]
-    for rows, streamed in set(_ROWS_IN_GROUPS.findall(program.text)):
-        for p in free:
-            sizes = {**few, p.name: int(rows or streamed) * p.tile + 1}
-            if streamed or _most_rows(program, sizes) > int(rows):
-                wanted.append(_emptied(program, sizes, p.name))
-    return tuple(_allowed(program, wanted))
+    for number in range(len(branches)):
+        found = least_sizes(branches, number, True, names)[-1]
+        large = {name: value for name, value in found.items() if value > few.get(name, value)}
+        if large:
+            wanted.append({**few, **large})
+            wanted += [{**few, **large, name: value - 1} for name, value in large.items()]
+    return tuple(sorted(_allowed(program, wanted), key=_magnitude)[:_MOST_AT_CONDITIONS])
 
 
 def _few(free: Sequence[Parameter]) -> OwnSizes:
     return {p.name: 3 + k % 3 for k, p in enumerate(free)}
 
 
-def _most_rows(program: Program, sizes: Sizes) -> int:
-    """Return the most rows of blocks that a launch has."""
-    rows: list[int] = []
-
-    def note(launch: Launch, blocks: int) -> float:
-        rows.append(evaluate(launch.grid[1], sizes) if blocks else 0)
-        return 0.0
-
-    _of_launches(program, sizes, note)
-    return max(rows, default=0)
-
-
-def _emptied(program: Program, sizes: OwnSizes, kept: str) -> OwnSizes:
-    """Return sizes of which all are 0 but one and those that launches need."""
-
-    def launched(some: Sizes) -> list[frozenset[str]]:
-        return [launched_kernels(entry, some) for entry in program.entries]
-
-    for name in sizes:
-        fewer = {**sizes, name: 0}
-        if name != kept and launched(fewer) == launched(sizes):
-            sizes = fewer
-    return sizes
-
-
-def sizes_from(program: Program, least: Sizes, *, affordable: bool = True) -> tuple[Sizes, ...]:
-    """Choose sizes of which some are at least so large, and the others small, or a tile.
+def varied_sizes(
+    program: Program, least: Sizes | None = None, *, affordable: bool = True
+) -> tuple[Sizes, ...]:
+    """Choose sizes of which some are at least so large, and the others small, or about a tile.
 
     They are as large, a little larger, the next multiple of what is moved at a time, two, three and
     six times so large: for loops over tiles, one before and one behind, and those loaded ahead. The
-    others are a few elements, what is moved at a time, or almost a tile, of which a block uses all
-    threads: once one less, and once by what is moved at a time. Those that are not ``affordable``
-    may need any memory and any number of threads.
+    others are a few elements, what is moved at a time, or a tile and almost one, of which a block
+    uses all threads: once one less, and once by what is moved at a time. Those that are not
+    ``affordable`` may need any memory and be any work. Without ``least``, each size in turn is as
+    large as a tile, and once all are.
     """
-    free = _free(program)
+    free, tiles = _free(program), _tiles(program)
+    whole = {p.name: max(p.tile, _UNTILED) for p in free}
+    starts = [least] if least is not None else [whole, dict.fromkeys(whole, max(tiles, default=1))]
+    if least is None:
+        untiled = min(tiles, default=_UNTILED // 2)
+        starts += [{p.name: p.tile if p.tile > 1 else untiled} for p in free]
     few = _few(free)
     patterns = (
         few,
         dict.fromkeys(few, _UNTILED),
         {p.name: p.tile - 1 if p.tile > 3 else 1 for p in free},
         {p.name: p.tile - _MOVED if p.tile > _UNTILED else max(p.tile, 2) for p in free},
+        whole,
     )
     wanted: list[OwnSizes] = []
-    for times, rest, others in product((1, 2, 3, 6), (0, 3, _UNTILED), patterns):
+    for start, times, rest, others in product(starts, _TIMES, _BEYOND, patterns):
         large = {
             name: times * value + rest if rest <= 3 else -(-times * value // rest) * rest + rest
-            for name, value in least.items()
-            if value > others.get(name, 0)
+            for name, value in start.items()
+            if value > others.get(name, 0) or least is None
         }
         wanted.append({**others, **large})
-    return tuple(_allowed(program, wanted, memory=_aimed_memory_bytes() if affordable else inf))
-
-
-def fits(program: Program, sizes: Sizes) -> bool:
-    """Tell whether every entry accepts sizes that conditions ask for, and a run has the memory."""
-    return _accepted(program, sizes) and _fits(program, sizes, memory=_aimed_memory_bytes())
+    return tuple(_allowed(program, wanted, memory=AIMED_MEMORY_LIMIT_BYTES if affordable else inf))
 
 
 def _accepted(program: Program, sizes: Sizes) -> bool:
     return all(broken_assumption(entry, sizes) is None for entry in program.entries)
 
 
-@cache
-def _aimed_memory_bytes() -> int:
-    """Return the memory of a run at sizes that conditions ask for; much only where it is free."""
-    least, most = AIMED_MEMORY_LIMIT_BYTES
-    with suppress(OSError):
-        free = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text())
-        return most if free and int(free[1]) * 1024 >= _FREE * most else least
-    return least
-
-
-@lru_cache(maxsize=1)
-def _asked_for_start(text: str) -> frozenset[str]:
-    """Return the arrays of which a text asks where they start."""
-    return frozenset(_ASKS_START.findall(text))
-
-
 def moved_by_vectors(program: Program, entry: Entry) -> list[int]:
     """Return the numbers of the arrays of which a kernel asks where they start."""
-    names = _asked_for_start(program.text)
+    names = _ASKS_START.findall(program.text)
     return [k for k, one in enumerate(entry.arguments) if one.role == "array" and one.name in names]
 
 
@@ -376,54 +260,6 @@ def _free(program: Program) -> list[Parameter]:
 def _tiles(program: Program) -> list[int]:
     """Return the different tile sizes of all kernels."""
     return sorted({size for kernel in program.kernels for _, size in kernel.tile_sizes} - {1})
-
-
-def mixed_sizes(program: Program) -> tuple[Sizes, ...]:
-    """Choose sizes of which some are above a tile and others small, those of the largest arrays.
-
-    Their work is not estimated, only memory and threads are: whoever runs them has to stop the
-    original where it takes too long.
-    """
-    found = islice(_mixed(program, estimated=False), _MOST_MIXED)
-    return tuple(sorted(found, key=lambda sizes: estimated_points(program, sizes)))
-
-
-def _mixed(program: Program, *, estimated: bool) -> Iterator[OwnSizes]:
-    fixed = fixed_parameters(program)
-    free = [(k, p) for k, p in enumerate(program.parameters) if p.name not in fixed]
-    if not free:
-        return
-    largest = _largest_tile(program)
-    above = [times * largest + 3 for times in (1, 2, 4)]  # skewed tiles are full from there on
-    most = 6 if len(free) <= 4 else 4
-    values = [
-        tuple(dict.fromkeys((_ladder(p, k)[0], max(1, p.tile), 3 + k % 3, *above)))[:most]
-        for k, p in free
-    ]
-    found = [
-        dict(zip((p.name for _, p in free), chosen, strict=True))
-        for chosen in islice(product(*values), _MOST_SEARCHED)
-    ]
-    fitting = _allowed(program, found, estimated=estimated)
-    yield from sorted(
-        fitting, key=lambda sizes: (-_least_array(program, sizes), sum(sizes.values()))
-    )
-
-
-def _largest_tile(program: Program) -> int:
-    return max((size for kernel in program.kernels for _, size in kernel.tile_sizes), default=1)
-
-
-def _least_array(program: Program, sizes: Sizes) -> int:
-    """Return the smallest extent of the arrays that are written."""
-    extents = [
-        evaluate(extent, sizes)
-        for entry in program.entries
-        for argument in entry.arguments
-        if argument.writes
-        for extent in argument.shape
-    ]
-    return min(extents, default=1)
 
 
 def _allowed(
@@ -481,7 +317,7 @@ def _fits(
         return False
     if estimated:
         return estimated_work(program, sizes) - (0 if fixed else _WORK_PER_ELEMENT * always) <= work
-    return estimated_threads(program, sizes) <= THREADS_LIMIT
+    return estimated_points(program, sizes) <= POINTS_LIMIT
 
 
 def _elements(program: Program, sizes: Sizes) -> list[int]:
@@ -533,53 +369,53 @@ def refused_sizes(program: Program) -> tuple[Probe, ...]:
         for an assumption that holds at all sizes tried. Where one size alone breaks an
         assumption, it breaks it by one; of such sizes these are the smallest.
     """
-    return tuple(_smallest(_edges(program)).values())
+    return tuple(refused for refused, _ in _edges(program))
 
 
-def edge_sizes(program: Program) -> tuple[Probe, ...]:
-    """Find more sizes on both sides of where an entry begins to refuse, as few launches take."""
-    refused = refused_sizes(program)
+def accepted_sizes(program: Program) -> tuple[Probe, ...]:
+    """Find sizes beside those of :func:`refused_sizes` that run, as few launches take."""
     return tuple(
-        probe
-        for probe in _edges(program)
-        if probe not in refused and (probe[1] or _launches(probe[0], probe[2]) <= _MOST_LAUNCHES)
+        beside
+        for _, beside in _edges(program)
+        if beside is not None
+        and beside[1] == 0
+        and sum(times for *_, times in launches(beside[0].body, beside[2])) <= _MOST_LAUNCHES
     )
 
 
-def _smallest(probes: Sequence[Probe]) -> dict[tuple[str, int], Probe]:
-    """Return, of each code with which an entry refuses, the probe of the smallest sizes."""
-    found: dict[tuple[str, int], Probe] = {}
-    for entry, code, sizes in sorted(probes, key=lambda probe: (-probe[1], _magnitude(probe[2]))):
-        if code:
-            found.setdefault((entry.launcher, code), (entry, code, sizes))
-    return found
-
-
 @lru_cache(maxsize=1)
-def _edges(program: Program) -> tuple[Probe, ...]:
-    """Return sizes on both sides of where the code of an entry changes along one of them.
+def _edges(program: Program) -> tuple[tuple[Probe, Probe | None], ...]:
+    """Return of each code with which an entry refuses the smallest sizes, and those beside them.
 
-    The others are alike but for one, or what assumptions fix. Of a code that no such change leads
-    to there are some sizes, too.
+    One size is such that the code changes there, if any is; the others are alike but for one, or
+    what assumptions fix.
     """
     limits = _limits(program)
-    found: list[Probe] = []
+    found: dict[tuple[str, int], tuple[Probe, Probe | None]] = {}
+
+    def note(one: Probe, beside: Probe | None) -> None:
+        best = found.get((one[0].launcher, one[1]))
+        if one[1] and (best is None or _rank(one, beside) < _rank(*best)):
+            found[one[0].launcher, one[1]] = one, beside
+
     for entry in program.entries:
-        edges: list[Probe] = []
-        tried: list[Probe] = []
         for name, base in _bases(program, limits):
             least, most = limits[name]
             around = (base[name] - 1, base[name], base[name] + 1)
             values = sorted({value for value in (*_VALUES, *around) if least <= value <= most})
             line = [_probe(entry, {**base, name: value}) for value in values]
-            tried += line
             for low, high in pairwise(line):
+                note(low, None)
+                note(high, None)
                 if low[1] != high[1]:
-                    edges += _edge(entry, name, low, high)
-        seen = _smallest(edges)
-        edges += [probe for at, probe in _smallest(tried).items() if at not in seen]
-        found += {tuple(sizes.items()): (entry, code, sizes) for _, code, sizes in edges}.values()
-    return tuple(found)
+                    edge = _edge(entry, name, low, high)
+                    note(*edge)
+                    note(*edge[::-1])
+    return tuple(found[at] for at in sorted(found, key=lambda at: (at[0], -at[1])))
+
+
+def _rank(one: Probe, beside: Probe | None) -> tuple[bool, int]:
+    return beside is None, _magnitude(one[2])
 
 
 def _bases(
@@ -615,11 +451,6 @@ def _magnitude(sizes: Sizes) -> int:
     return sum(abs(value) for value in sizes.values())
 
 
-def _launches(entry: Entry, sizes: Sizes) -> float:
-    """Return how many launches an entry has, and rounds of its loops."""
-    return _of_steps(entry.body, sizes, lambda _, __: 1.0)
-
-
 def broken_assumption(entry: Entry, sizes: Sizes) -> int | None:
     """Return the number of the first assumption that does not hold."""
     for number, assumption in enumerate(entry.assumptions):
@@ -645,11 +476,10 @@ def estimated_work(program: Program, sizes: Sizes) -> float:
             return float(prod(size for _, size in kernel.tile_sizes))
         return float(prod(longest[k] if k < len(longest) else longest[0] for k in range(loops)))
 
-    def of_launch(launch: Launch, blocks: int) -> float:
-        return of_kernel(launch.kernel) * (min(1, blocks) if longest else blocks)
-
-    of_data = _WORK_PER_ELEMENT * sum(_elements(program, sizes))
-    return of_data + _of_launches(program, sizes, of_launch)
+    return _WORK_PER_ELEMENT * sum(_elements(program, sizes)) + sum(
+        times * (of_kernel(name) * (min(1, blocks) if longest else blocks) if name else 1.0)
+        for name, blocks, times in _all_launches(program, sizes)
+    )
 
 
 def _dimensions(program: Program) -> int:
@@ -666,78 +496,52 @@ def estimated_points(program: Program, sizes: Sizes, *, tiles_only: bool = False
     longest = max((1, *sizes.values()))
     dims = _dimensions(program)
 
-    def of_launch(launch: Launch, blocks: int) -> float:
-        kernel = program.kernel(launch.kernel)
+    def of_tiles(name: str, blocks: int) -> float:
+        kernel = program.kernel(name)
         tiles = [max(1, size) for _, size in kernel.tile_sizes]
         tiles += [1] * ((dims if tiles else max(2, dims)) - len(tiles))
         whole = 1.0
         for tile in tiles:
             own = [sizes[p.name] for p in program.parameters if p.tile == tile]
             whole *= -(-max(1, max(own, default=longest)) // tile)
-        points = max(prod(tiles), prod(kernel.block))
-        return points * max(blocks, whole) if blocks else 0.0
+        return max(prod(tiles), prod(kernel.block)) * max(blocks, whole)
 
-    return _of_launches(program, sizes, of_launch) + (
-        0.0 if tiles_only else 1.0 + sum(_elements(program, sizes))
-    )
-
-
-def estimated_threads(program: Program, sizes: Sizes) -> float:
-    """Return how many threads all launches of a run have; a host loop's rounds are alike."""
-    return _of_launches(
-        program, sizes, lambda launch, blocks: blocks * prod(program.kernel(launch.kernel).block)
+    found = 0.0 if tiles_only else 1.0 + sum(_elements(program, sizes))
+    return found + sum(
+        times * (of_tiles(name, blocks) if name else 1.0)
+        for name, blocks, times in _all_launches(program, sizes)
+        if blocks or not name
     )
 
 
 def launched_kernels(entry: Entry, sizes: Sizes) -> frozenset[str]:
     """Return the kernels that an entry launches at some sizes; a host loop's rounds are alike."""
-    names: set[str] = set()
-
-    def note(launch: Launch, blocks: int) -> float:
-        names.update((launch.kernel,) if blocks else ())
-        return 0.0
-
-    _of_steps(entry.body, sizes, note)
-    return frozenset(names)
+    return frozenset(name for name, blocks, _ in launches(entry.body, sizes) if blocks)
 
 
-def _of_launches(
-    program: Program, sizes: Sizes, of_launch: Callable[[Launch, int], float]
-) -> float:
-    """Add up what :func:`_of_steps` says of all entries."""
-    return sum(_of_steps(entry.body, sizes, of_launch) for entry in program.entries)
+def _all_launches(program: Program, sizes: Sizes) -> Iterator[tuple[str, int, float]]:
+    for entry in program.entries:
+        yield from launches(entry.body, sizes)
 
 
-def _of_steps(
-    steps: Sequence[HostStep],
-    values: Sizes,
-    of_launch: Callable[[Launch, int], float],
-) -> float:
-    """Add up what ``of_launch`` says of each launch and its blocks; a round of a loop is 1 more."""
-    total = 0.0
+def launches(steps: Sequence[HostStep], sizes: Sizes) -> Iterator[tuple[str, int, float]]:
+    """Yield the kernel of each launch, its blocks, and how often; the rounds of a loop are alike.
+
+    What has no kernel are the rounds of a loop themselves.
+    """
     for step in steps:
         if isinstance(step, HostIf):
-            if evaluate(step.condition, values):
-                total += _of_steps(step.body, values, of_launch)
+            if evaluate(step.condition, sizes):
+                yield from launches(step.body, sizes)
         elif isinstance(step, HostLoop):
-            lower, upper = evaluate(step.lower, values), evaluate(step.upper, values)
-            count = max(0, (upper - lower) // step.step + 1)
-            middle = {**values, step.counter: (lower + upper) // 2}
-            total += count * (1.0 + _of_steps(step.body, middle, of_launch)) if count else 0.0
+            lower, upper = evaluate(step.lower, sizes), evaluate(step.upper, sizes)
+            if (count := (upper - lower) // step.step + 1) > 0:
+                yield "", 0, count
+                middle = {**sizes, step.counter: (lower + upper) // 2}
+                for name, blocks, times in launches(step.body, middle):
+                    yield name, blocks, count * times
         else:
-            blocks = prod(max(0, evaluate(extent, values)) for extent in step.grid)
-            total += of_launch(step, blocks)
-    return total
-
-
-def _whole_vectors(program: Program) -> OwnSizes:
-    """Return sizes of which all are multiples of 16, some tiles long."""
-    tiled = {p.name: -(-max(1, p.tile) // _UNTILED) * _UNTILED for p in program.parameters}
-    for times in (4, 3, 2):
-        sizes = {name: times * tile for name, tile in tiled.items()}
-        if _fits(program, sizes, estimated=True):
-            return sizes
-    return tiled
+            yield step.kernel, prod(max(0, evaluate(extent, sizes)) for extent in step.grid), 1
 
 
 def _ladder(parameter: Parameter, number: int) -> tuple[int, ...]:

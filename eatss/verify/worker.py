@@ -1,7 +1,6 @@
 """The process that compiles and runs foreign code; it may crash or hang, its parent does not.
 
-Reads a job as JSON from standard input; writes one JSON object a line: the stage it enters,
-and the result of each run.
+It is given a job, and tells of the stage it enters and of the result of each run.
 """
 
 from __future__ import annotations
@@ -10,15 +9,17 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import takewhile
+from functools import cache, partial
+from itertools import product, takewhile
 from math import inf, log2
 from pathlib import Path
 from pkgutil import resolve_name
+from random import Random
 from typing import TypeAlias
 
 import numpy as np
@@ -26,7 +27,7 @@ import numpy as np
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.supervisor import Refused, connect
 from eatss.program import Entry, Program, load_program
-from eatss.program.expression import SizePairs
+from eatss.program.expression import SizePairs, Sizes
 from eatss.program.tokens import tokens
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.compare import (
@@ -62,11 +63,12 @@ from eatss.verify.result import (
     sum_of,
 )
 from eatss.verify.sizes import (
+    TESTS_VALUES,
+    boundary_sizes,
     estimated_points,
-    fits,
     launched_kernels,
     moved_by_vectors,
-    sizes_from,
+    varied_sizes,
 )
 
 _SHIFTS = frozenset(("<<", ">>", "<<=", ">>="))
@@ -79,33 +81,23 @@ of half as many that need not run."""
 def main() -> None:
     """Run the job on standard input."""
     nowhere = os.open(os.devnull, os.O_WRONLY)  # what the original prints is not ours
-    job, emit = connect(Job, printed_to=nowhere, finite=False)
+    job, _, emit = connect(Job, printed_to=nowhere)
     try:
         _Worker(job, emit).work()
     except EatssError as error:
         emit(Refused.because(error))
 
 
-_BUDGET_STEPS, _SEARCH_STEPS, _AIM_STEPS = 6e8, 2e9, 3e9
-"""Events of generated code, some 4e8 a second: for all runs; while there is code that none ran;
-while conditions tell which sizes come to it."""
+_BUDGET_STEPS, _SEARCH_STEPS, _SURE_STEPS = 6e8, 3e9, 1.5e10
+"""Events of generated code, some 4e8 a second, at which no further run begins: while all code ran;
+of runs that may come to code that none ran; of those that surely do."""
 
-_SMALL_STEPS, _SHORT_STEPS, _AIMED_STEPS = 3e7, 2e8, 8e8
-"""The same for one run, of those that are tried first; for one at sizes that conditions ask for."""
+_SPARE_LIMIT_S = 1.0
+"""Processor time of the original in a run that need not be."""
 
-_AIMED_LIMIT_S = 1.0
-"""Processor time of the original there."""
-
-_MOST_INSISTED, _INSISTED_STEPS, _PATIENCE = 3, 1e10, 5.0
-"""Runs at sizes that conditions ask for which are more work, the most steps of one, and how much
-longer it may take than others before it counts as one that does not end."""
-
-_MOST_VAIN, _GROWTH, _MOST_TRIED = 5, 1.5, 3
-"""Runs in a row that show nothing more; how much larger the next ones are then, in points; runs for
-one place."""
-
-_PRICES = 2
-"""Prices that count as alike, in each factor of two."""
+_MOST_TRIED, _MOST_VAIN, _GROWTH = 3, 8, 1.15
+"""Runs that surely come to a place; those in a row that perhaps do and show nothing, and how much
+larger they become, in points."""
 
 _SHARE = 3
 """A run that may be left out takes at most this part of what is left."""
@@ -159,15 +151,18 @@ class _Worker:
         self._further = Further()
         self._number = 0
         self._failed = False
+        self._done: set[Run] = set()
         self._estimates: dict[SizePairs, float] = {}
         self._steps, self._spent, self._points = 0, 0.0, 0.0
         self._too_long: list[Run] = []
+        self._tried: Counter[_Way] = Counter()
+        self._vain, self._least = (0, 0), 0.0
         self._known: tuple[int, tuple[_Way, ...]] = (-1, ())
         self._branches = instrumented_text(self._program)[1]
         self._conditions = Conditions(self._program, self._branches)
-        self._unaffordable: dict[_Way, Run] = {}
         self._launched = cache(self._kernels_of)
-        self._sizes_from = cache(self._larger)
+        self._to = cache(self._runs_to)
+        self._varied = cache(partial(varied_sizes, self._program))
         self._shifts: list[tuple[tuple[int, ...], ...]] = [
             ((), *((one,) for one in moved_by_vectors(self._program, entry)))
             for entry in self._program.entries
@@ -196,118 +191,112 @@ class _Worker:
         )
 
     def _all_runs(self) -> None:
-        waiting = []
-        for number, run in enumerate((*self._job.runs, *self._job.further)):
-            if run.spare:
-                waiting.append((number, run))
-            elif self._is_last(number, run):
+        for run in (*self._job.runs, *self._job.further):
+            if self._is_last(run):
                 return
-        told = len(self._job.runs)
-        small = [one for one in waiting if one[0] < told]
-        waiting = [one for one in waiting if one[0] >= told]
-        if self._aim(len(self._job.runs) + len(self._job.further)):
-            return
-        if self._search(small, _SMALL_STEPS) or self._search(waiting, _SHORT_STEPS):
-            return
-        every = sorted((*waiting, *small), key=lambda one: self._points_of(one[1]))
-        if self._search(every, _SEARCH_STEPS, _GROWTH):
-            return
-        for number, run in sorted(every, key=lambda one: (one[0] < told, one[0])):
-            is_cheap = _SHARE * self._price(run) <= _BUDGET_STEPS - self._spent
-            if is_cheap and self._is_last(number, run):
-                return
+        if self._job.searches:
+            while not self._failed and (best := self._next()) is not None:
+                if self._is_last(best):
+                    return
+            for run in self._others():
+                is_cheap = _SHARE * self._price(run) <= _BUDGET_STEPS - self._spent
+                if is_cheap and self._is_last(run):
+                    return
 
-    def _aim(self, number: int) -> bool:
-        """Do runs at sizes that conditions ask for, the cheapest first, while code is unrun.
+    def _next(self) -> Run | None:
+        """Return the cheapest run that comes to code that none ran, surely or else perhaps.
 
-        Returns:
-            Whether no other run has to follow.
+        Places behind conditions that none met are not tried by chance. What was tried so has to
+        grow until it shows something.
         """
-        blank = next((run for run in self._job.further if run.spare), None)
-        planned: dict[_Way, list[Run]] = {}
-        looked: set[tuple[_Way, bool]] = set()
-        done: set[Run] = set()
-        while blank is not None and not self._failed:
-            unrun = self._unrun()
-            for way in unrun:
-                is_behind = any(before in unrun for before in self._branches[way[0]].inside)
-                if not planned.get(way) and (way, is_behind) not in looked:
-                    looked.add((way, is_behind))
-                    planned[way] = self._aimed(blank, *way, is_behind)
-            ready = [way for way in unrun if planned.get(way)]
-            if not ready:
-                return self._insist(number)
-            way = min(ready, key=lambda way: (-len(planned[way]), self._points_of(planned[way][0])))
-            others = list(dict.fromkeys(planned[other][0] for other in ready))
-            run = self._merged(planned[way].pop(0), way, others)
-            if run not in done and self._is_affordable(run, way):
-                done.add(run)
-                if self._is_last(number, run):
-                    return True
-        return False
-
-    def _insist(self, number: int) -> bool:
-        """Do a few runs that are much work, where nothing less comes to some code."""
-        cheapest = sorted(self._unaffordable.items(), key=lambda one: self._price(one[1]))
-        for way, run in cheapest[:_MOST_INSISTED]:
-            if way in self._unrun() and self._price(run) <= _INSISTED_STEPS:
-                if self._is_last(number, replace(run, patience=_PATIENCE)):
-                    return True
-                self._unaffordable.pop(way, None)
-        return False
-
-    def _merged(self, run: Run, way: _Way, others: Sequence[Run]) -> Run:
-        """Return a run that comes to where several do, if it is less work than these."""
-        for other in others:
-            merged = replace(
-                run,
-                sizes=tuple((n, max(v, dict(other.sizes)[n])) for n, v in run.sizes),
-                shifted=tuple(sorted({*run.shifted, *other.shifted})),
-            )
-            if (
-                merged != run
-                and other.entry == run.entry
-                and self._points_of(merged) < self._points_of(run) + self._points_of(other)
-                and self._price(merged) <= self._most_aimed
-                and self._reached(merged, *way) == "surely"
-                and fits(self._program, dict(merged.sizes))
-            ):
-                run = merged
+        unrun = self._unrun()
+        if len(unrun) < self._vain[0]:
+            self._vain, self._least = (len(unrun), 0), 0.0
+        sure = [(*way, False) for way in unrun if self._tried[way] < _MOST_TRIED]
+        if (run := self._cheapest("surely", sure, _SURE_STEPS)) is not None:
+            self._tried.update(way for way in unrun if self._reached(run, *way) == "surely")
+            return run
+        open_ = [
+            (k, way, True)
+            for k, way in unrun
+            if self._branches[k].kind != "part" and not {*self._branches[k].inside} & {*unrun}
+        ]
+        if self._vain[1] >= _MOST_VAIN:
+            return None
+        run = self._cheapest("perhaps", open_, _SEARCH_STEPS, self._least)
+        if run is not None:
+            self._vain = len(unrun), self._vain[1] + 1
+            if self._vain[1] % len(self._shifts[run.entry]) == 0:
+                self._least = _GROWTH * self._points_of(run)
         return run
 
-    @property
-    def _most_aimed(self) -> float:
-        """Steps that a run may take at sizes that conditions ask for."""
-        return min(_AIMED_STEPS, _AIM_STEPS - self._spent)
+    def _cheapest(
+        self,
+        certainty: Reached,
+        places: Sequence[tuple[int, bool, bool]],
+        most_steps: float,
+        least_points: float = 0.0,
+    ) -> Run | None:
+        """Return the cheapest run to one of some places, and mark it as done."""
+        found = []
+        for number, way, anywhere in places:
+            for run in self._to(number, way, anywhere):
+                if run in self._done or self._points_of(run) < least_points:
+                    continue
+                if self._reached(run, number, way) == certainty:
+                    found.append(run)
+                    break
+        best = min(found, key=self._price, default=None)
+        if best is None or self._price(best) > most_steps - self._spent:
+            return None
+        self._done.add(best)
+        return best
 
-    def _is_affordable(self, run: Run, way: _Way) -> bool:
-        """Tell whether a run is little enough work to come to a place; note if it is not."""
-        if self._price(run) <= self._most_aimed:
-            self._unaffordable.pop(way, None)
-            return True
-        if self._reached(run, *way) == "surely":
-            self._unaffordable.setdefault(way, run)
-        return False
+    def _others(self) -> Iterator[Run]:
+        """Yield runs whose sizes no condition asks for, in an order of chance."""
+        varied = [*self._varied()]
+        Random(0).shuffle(varied)  # noqa: S311 - not for secrets
+        entries = range(len(self._program.entries))
+        every = product((*boundary_sizes(self._program), *varied), entries)
+        for number, (sizes, entry) in enumerate(every):
+            yield Run(
+                entry=entry,
+                sizes=tuple(sizes.items()),
+                limit_s=_SPARE_LIMIT_S,
+                spare=True,
+                signed=number % 2 == 0,
+                shifted=self._shifts[entry][number % len(self._shifts[entry])],
+            )
 
-    def _aimed(self, blank: Run, number: int, way: bool, is_behind: bool) -> list[Run]:
-        """Return runs that come to a place, the cheapest first.
+    def _runs_to(self, number: int, way: bool, anywhere: bool) -> list[Run]:
+        """Return runs at sizes that a place asks for, or ``anywhere``, the cheapest first."""
+        more = self._varied() if anywhere else ()
+        return sorted(self._runs_at(number, way, more), key=self._cheapest_first)
 
-        Those that may come to it are taken where there is no other, sizes matter, and it is not
-        behind a condition that has to be met first.
-        """
+    def _runs_at(
+        self, number: int, way: bool, more: Sequence[Sizes] = (), *, affordable: bool = True
+    ) -> Iterator[Run]:
+        """Yield runs of each entry at sizes, with arrays that start where a place depends on."""
         every = least_sizes(self._branches, number, way, self._names)
-        sizes = [one for least in every for one in self._sizes_from(tuple(least.items()))]
-        like = replace(blank, signed=False, infinite=False, limit_s=_AIMED_LIMIT_S)
-        runs = self._runs_at(number, dict.fromkeys(sizes), like)
-        surely: list[Run] = []
-        perhaps: list[Run] = []
-        for run in sorted(runs, key=self._cheapest_first):
-            found = self._reached(run, number, way)
-            if found != "never":
-                (surely if found == "surely" else perhaps).append(run)
-            if len(surely) == _MOST_TRIED:
-                break
-        return surely or (perhaps[:_MOST_TRIED] if every[-1] and not is_behind else [])
+        chosen = [
+            sizes
+            for least in every
+            for sizes in varied_sizes(self._program, least, affordable=affordable)
+        ]
+        chosen += more
+        chain = (number, *(k for k, _ in self._branches[number].inside))
+        asks = self._conditions.asks_where_arrays_start(number)
+        infinite = any(TESTS_VALUES in self._branches[k].condition for k in chain)
+        for entry, shifts in enumerate(self._shifts):
+            for shifted, sizes in product(shifts if asks else ((),), chosen):
+                yield Run(
+                    entry=entry,
+                    sizes=tuple(sizes.items()),
+                    limit_s=_SPARE_LIMIT_S,
+                    spare=True,
+                    infinite=infinite,
+                    shifted=shifted,
+                )
 
     def _reachable(self) -> Iterator[_Way]:
         """Yield ways to code that none ran, to which conditions say that some sizes come.
@@ -330,7 +319,7 @@ class _Worker:
                 continue
             tried: list[Run] = []
             found: set[Reached] = set()
-            for run in self._runs_of_any_price(number, way):
+            for run in self._runs_at(number, way, affordable=False):
                 tried.append(run)
                 found.add(self._reached(run, number, way))
                 if "surely" in found:
@@ -343,74 +332,24 @@ class _Worker:
             ):
                 yield number, way
 
-    def _runs_at(self, number: int, sizes: Iterable[SizePairs], like: Run) -> Iterator[Run]:
-        """Yield runs of each entry at sizes, with arrays that start where a place depends on."""
-        asks = self._conditions.asks_where_arrays_start(number)
-        chosen = tuple(sizes)
-        for entry, shifts in enumerate(self._shifts):
-            for arrays in shifts if asks else ((),):
-                for one in chosen:
-                    yield replace(like, entry=entry, sizes=one, shifted=arrays)
-
-    def _runs_of_any_price(self, number: int, way: bool) -> Iterator[Run]:
-        """Return runs that may come to a place, however much work and memory they need."""
-        sizes = [
-            one
-            for least in least_sizes(self._branches, number, way, self._names)
-            for one in self._sizes_from(tuple(least.items()), affordable=False)
-        ]
-        return self._runs_at(number, sizes, Run(entry=0, sizes=()))
-
-    def _larger(self, least: SizePairs, *, affordable: bool = True) -> list[SizePairs]:
-        found = sizes_from(self._program, dict(least), affordable=affordable)
-        return [tuple(sizes.items()) for sizes in found]
-
     def _cheapest_first(self, run: Run) -> tuple[int, float, bool]:
         """Order runs by their price, about; of those alike, one with more elements is first."""
         points = self._points_of(run)
         elements = sum(value for _, value in run.sizes)
-        return round(_PRICES * log2(points)), -elements, bool(run.shifted)
-
-    def _search(
-        self, waiting: list[tuple[int, Run]], most_steps: float, growth: float | None = None
-    ) -> bool:
-        """Do runs while there is code that none ran, and they may come to it.
-
-        Of those that do not, ``growth`` tells how much larger the next has to be; without it, a
-        few are enough. What ran is taken out of ``waiting``.
-
-        Returns:
-            Whether no other run has to follow.
-        """
-        vain, least = 0, 0.0
-        for number, run in tuple(waiting):
-            left = min(most_steps, _SEARCH_STEPS - self._spent)
-            if self._failed or self._price(run) > left or self._points_of(run) < least:
-                continue
-            if not self._may_show_more(run):
-                continue
-            before = len(self._unrun())
-            waiting.remove((number, run))
-            if self._is_last(number, run):
-                return True
-            vain = 0 if len(self._unrun()) < before else vain + 1
-            if vain >= _MOST_VAIN and growth is None:
-                break
-            if vain >= 2 and growth is not None:
-                least, vain = growth * self._points_of(run), 0
-        return False
+        return round(2 * log2(points)), -elements, bool(run.shifted)
 
     def _unrun(self) -> list[_Way]:
         """Return the ways to code that none ran."""
         return [(k, way) for k, way in self._untaken() if way in self._branches[k].ways]
 
-    def _is_last(self, number: int, run: Run) -> bool:
+    def _is_last(self, run: Run) -> bool:
         """Do a run, tell of it, and tell whether no other has to follow."""
-        self._number = number
         before = len(self._untaken())
         result = self._run(run)
         self._note_price(run)
-        if number < len(self._job.runs) or result.failed or len(self._untaken()) < before:
+        told = self._number < len(self._job.runs)
+        self._number += 1
+        if told or result.failed or len(self._untaken()) < before:
             self._emit(Compared(result=result))
         elif result.status == "ok":
             self._further = self._further.plus(result)
@@ -440,7 +379,7 @@ class _Worker:
 
     def _note_price(self, run: Run) -> None:
         """Learn from a run how long others will take, in steps that all machines count alike."""
-        if run.code or run.code_only:
+        if run.code is not None:
             return
         taken = self._all_steps() - self._steps
         self._steps += taken
@@ -451,14 +390,6 @@ class _Worker:
     def _all_steps(self) -> int:
         """Return the events that all libraries have counted together; 0 on a card."""
         return sum(machine.steps for machine in self._counting.values())
-
-    def _may_show_more(self, run: Run) -> bool:
-        """Tell whether a run may come to code that none has run."""
-        return any(
-            self._reached(run, k, way) != "never"
-            for k, way in self._unrun()
-            if self._branches[k].kind != "part"
-        )
 
     def _reached(self, run: Run, number: int, way: bool, *, alone: bool = False) -> Reached:
         """Tell whether a run takes a way; ``alone``, whatever stands before it."""
@@ -498,7 +429,7 @@ class _Worker:
             machine = self._machine(dict(run.sizes))
         except CompileError as error:
             return replace(blank, status="compile error", message=str(error))
-        if run.code or run.code_only:
+        if run.code is not None:
             return self._code(run, entry, machine, blank)
         best: SizeResult | None = None
         try:
@@ -534,8 +465,8 @@ class _Worker:
     ) -> SizeResult:
         """Run blocks and threads in one order and in the other.
 
-        The other is for runs that have to be, or come to code that none has run, and for strides,
-        which only few blocks take. A race that had no effect in either order is reported after
+        The other has fewer blocks, which go on by a grid. It is for runs that have to be, or may
+        come to code that none has run. A race that had no effect in either order is reported after
         wrong results of both.
         """
         result = replace(blank, original_time_s=reference.seconds)
@@ -548,20 +479,12 @@ class _Worker:
             most = _SECOND_ORDER_STEPS / (2 if run.spare else 1)
             if result.status != "ok" or self._all_steps() - steps > most:
                 break
-            is_vain = run.spare and len(self._untaken()) == before
-            if is_vain and not self._strides_are_unrun():
+            is_aimed = not run.spare or run in self._done
+            if not is_aimed and len(self._untaken()) == before:
                 break
         if result.status == "ok" and observed is not None:
             return replace(result, status=observed[0], message=observed[1])
         return result
-
-    def _strides_are_unrun(self) -> bool:
-        """Tell whether none ran some code that blocks come to when they go on by a grid."""
-        return any(
-            "gridDim" in self._branches[number].condition
-            for k, _ in self._unrun()
-            for number in (k, *(number for number, _ in self._branches[k].inside))
-        )
 
     def _code(self, run: Run, entry: Entry, machine: Machine, blank: SizeResult) -> SizeResult:
         """Check that the entry refuses sizes at which an assumption does not hold, or accepts."""

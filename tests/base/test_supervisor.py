@@ -24,7 +24,6 @@ def worker(behaviour: Behaviour, limit_s: float = 30.0) -> Worker:
     return Worker(
         module="tests.supervised_worker",
         job=Task(behaviour, limit_s),
-        events=(Entered, Refused),
         start_limit_s=60.0,
     )
 
