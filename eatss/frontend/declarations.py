@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -11,7 +11,7 @@ from eatss.base.frozen import frozen
 from eatss.base.trees import free_name
 from eatss.frontend import clang
 from eatss.frontend.clang import ARRAYS, INT, CType, CursorKind, TypeKind, type_of
-from eatss.frontend.tree import WRITES, Node, named_in, read_tree
+from eatss.frontend.tree import WRITES, Node, read_tree
 
 # -- shapes ------------------------------------------------------------------------------------
 # The shape of an array variable, read from its declaration.
@@ -385,27 +385,3 @@ class PpcgCount:
         if counter is not None:
             self.steps.append((self.statement(), self._open_loops))
         self._open_loops -= 1
-
-
-def killed_after(
-    symbols: SymbolTable, before: Sequence[Node], following: Sequence[Any]
-) -> frozenset[Variable]:
-    """Return the variables that the block around the region declares and does not use after it.
-
-    None of them has its address taken before.
-    """
-    addressed = (one for node in before for part in node.parts("address") for one in part.children)
-    named = [*named_in(following), *(one.declaration for one in addressed if one.kind == "name")]
-    declared = [
-        one.declaration
-        for node in before
-        if node.kind == "declarations"
-        for one in node.children
-        if one.kind == "variable"
-    ]
-    return frozenset(
-        variable
-        for variable in symbols.variables
-        if any(variable.declaration == other for other in declared)
-        and not any(variable.declaration == other for other in named)
-    )

@@ -8,19 +8,17 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from ctypes import ArgumentError
 from types import MappingProxyType
-from typing import Any
 
 import islpy as isl
 from clang.cindex import TranslationUnitLoadError
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader, RawAccess, RawStatement
 from eatss.frontend.arrays import Assembler, Delinearised, delinearise
 from eatss.frontend.calls import inlined
 from eatss.frontend.clang import Unit, parse_unit
-from eatss.frontend.declarations import SymbolTable, Variable, killed_after
+from eatss.frontend.declarations import SymbolTable, Variable
 from eatss.frontend.options import FrontendOptions, FrontendResult
 from eatss.frontend.refusals import NotAffineError, Reporter
 from eatss.frontend.regions import (
@@ -39,7 +37,6 @@ from eatss.frontend.signature import (
     check_sizes,
     declared_parameter,
     function_parameters,
-    is_whole_function,
 )
 from eatss.frontend.source import (
     Findings,
@@ -49,7 +46,7 @@ from eatss.frontend.source import (
     read_bytes,
 )
 from eatss.frontend.statements import Frame, StatementReader
-from eatss.frontend.tree import Node, named_in, read_tree
+from eatss.frontend.tree import Node, read_tree
 from eatss.frontend.values import NonLinearError, Poly, ValueAlgebra
 from eatss.polyhedral.isl_names import parameter_space, without_parameters
 from eatss.polyhedral.scop import AccessKind, Scop
@@ -144,23 +141,6 @@ def without_unread(
         kept = rest
 
 
-def is_dead_after(variable: Variable, placed: PlacedRegion, surroundings: Surroundings) -> bool:
-    """Return whether nothing reads what a scalar of a region is after it."""
-    if variable.is_local:
-        return True
-    declaration = variable.declaration
-    if clang.outlives_function(declaration) or any(
-        declaration == addressed for addressed, _ in surroundings.addressed
-    ):
-        return False
-    for cursor in (*placed.following, *placed.later):
-        tree = read_tree(cursor)
-        use = _first_use(tree, variable)
-        if use is not None:
-            return tree.kind == "assign" and use.implicit
-    return True
-
-
 def _written(raw: RawStatement) -> Variable:
     return raw.accesses[0].variable
 
@@ -215,63 +195,6 @@ def _is_outside(
             if sizes.is_subset(meant):
                 return True
     return False
-
-
-def check_live_counters(
-    symbols: SymbolTable, following: tuple[Any, ...], reporter: Reporter
-) -> None:
-    """Refuse a counter whose value is read after the region before it is set again."""
-    waiting = [
-        v for v in symbols.variables if v.role == "counter" and not v.is_local
-    ]  # fmt: skip
-    for variable in tuple(waiting):
-        if clang.outlives_function(variable.declaration):
-            waiting.remove(variable)
-            assert variable.first_use is not None
-            reporter.error(
-                "EATSS-F031",
-                variable.first_use,
-                f"counter '{variable.name}' keeps its value after the function, where it is lost",
-                "use a counter of the loop's own: for (int i = 0; ...)",
-            )
-    for cursor in following:
-        if not waiting:
-            return
-        tree = read_tree(cursor)
-        for variable in tuple(waiting):
-            use = _first_use(tree, variable)
-            if use is None:
-                continue
-            waiting.remove(variable)
-            if not use.implicit:
-                reporter.error(
-                    "EATSS-F031",
-                    use,
-                    f"counter '{variable.name}' is used after the region, where its value is lost",
-                    "set it again after #pragma endscop",
-                )
-
-
-def keep_live(symbols: SymbolTable, following: tuple[Any, ...]) -> None:
-    """Take a variable of the region for live after it where its block goes on to use it."""
-    named = named_in(following)
-    for variable in symbols.variables:
-        if variable.is_local and any(variable.declaration == other for other in named):
-            variable.is_local = False
-
-
-def _first_use(tree: Node, variable: Variable) -> Node | None:
-    """Return the first use of a variable; marked ``implicit`` if it is set there."""
-    targets: set[int] = set()
-    for node in tree.preorder():
-        if node.kind == "assign" and node.op == "":
-            target = node.children[0]
-            if target.kind == "name" and not node.children[1].names(variable.declaration):
-                targets.add(id(target))
-        if node.kind == "name" and node.declaration == variable.declaration:
-            node.implicit = id(node) in targets
-            return node
-    return None
 
 
 # -- parse -------------------------------------------------------------------------------------
@@ -430,7 +353,7 @@ def _read_region(
 ) -> Scop | None:
     """Read one region; ``None`` if it was refused."""
     options = run.options
-    nodes = inlined([read_tree(cursor) for cursor in placed.statements], placed.function)
+    nodes = inlined([read_tree(cursor) for cursor in placed.statements])
     symbols = SymbolTable()
     symbols.scan(nodes)
     algebra = ValueAlgebra(run.context, dict(options.parameter_values))
@@ -445,17 +368,17 @@ def _read_region(
     reader.read_all(nodes, Frame(loops=(), positions=(), domain=facts.intersect(fixed)))
     affine.scalars.clear()  # they hold only where their counters do
     warn_of_assumptions(affine, reporter)
-    check_live_counters(symbols, (*placed.following, *placed.later), reporter)
     check_aliases(symbols, surroundings, reporter)
     check_counters(symbols, surroundings, reporter)
     check_sizes(symbols, surroundings, reporter)
-    keep_live(symbols, placed.following)
+    for variable in symbols.variables:
+        variable.is_local = variable.is_local and not surroundings.names_after(variable)
     conditions = affine.conditions()
     for one in conditions:
         facts = facts.intersect(one.sizes)
     certain = tuple(raw for raw in reader.statements if not raw.doubtful)
     scalars = reader.scalars.known
-    dead = frozenset(v for v in scalars if is_dead_after(v, placed, surroundings))
+    dead = frozenset(filter(surroundings.is_dead_after, scalars))
     statements = without_idle(without_unread(certain, dead), reporter)
     arrays = delinearise(affine, symbols, reporter, statements)
     if facts.intersect(fixed).is_empty():
@@ -482,7 +405,7 @@ def _read_region(
         space=space,
         arrays={array.variable: array for array in arrays},
     )
-    killed = reader.ppcg.killed | killed_after(symbols, surroundings.before, placed.following)
+    killed = reader.ppcg.killed | surroundings.killed(symbols)
     accessed = frozenset(one.variable for one in arrays if not one.variable.is_local)
     depth = max((len(raw.loops) for raw in statements), default=0)
     return Scop(
@@ -496,7 +419,7 @@ def _read_region(
         span=source.span(placed.region.opening.start, placed.region.closing.end),
         size_macros=_size_macros(nodes, reporter),
         function_parameters=function_parameters(placed.function),
-        whole_function=is_whole_function(placed, symbols, accessed),
+        whole_function=surroundings.is_whole_function(symbols, accessed),
         parameter_declarations=declared,
         ppcg_counters=tuple(sorted(v.name for v in reader.ppcg.counters - killed)),
         ppcg_steps=tuple(reader.ppcg.steps),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, takewhile
 from typing import Any
 
 from eatss.frontend import clang
@@ -11,7 +11,7 @@ from eatss.frontend.clang import CursorKind, StorageClass, type_of
 from eatss.frontend.declarations import SymbolTable, Variable, shape_of
 from eatss.frontend.refusals import Reporter
 from eatss.frontend.regions import PlacedRegion
-from eatss.frontend.tree import WRITES, Kind, Node, read_tree, unconverted
+from eatss.frontend.tree import BODIES, WRITES, Kind, Node, read_tree, unconverted
 from eatss.polyhedral.expression import Origin
 from eatss.polyhedral.scop import FunctionParameter, ParameterDeclaration
 
@@ -20,12 +20,6 @@ from eatss.polyhedral.scop import FunctionParameter, ParameterDeclaration
 
 
 _EFFECTS: frozenset[Kind] = WRITES | {"call", "broken", "other"}
-_VALUES = frozenset(
-    {
-        "int", "float", "name", "cast", "unary",
-        "binary", "conditional", "subscript", "dereference",
-    }
-)  # fmt: skip
 
 
 def function_parameters(function: Any) -> tuple[FunctionParameter, ...]:
@@ -68,48 +62,127 @@ def declared_parameter(variable: Variable, macros: frozenset[str]) -> ParameterD
     )
 
 
-def is_whole_function(
-    placed: PlacedRegion,
-    symbols: SymbolTable,
-    accessed: frozenset[Variable],
-) -> bool:
-    """Tell whether a function does nothing that can be observed but its region.
+class Surroundings:
+    """What a function does outside a region.
 
-    Declarations, ``return;`` and expressions without effect may stand around it; what gives a
-    variable of the region its value before the region runs, may not. ``accessed`` are the
-    variables whose elements the region reads or writes.
+    ``before`` are the statements before the region in its block, ``following`` those after it,
+    ``later`` these and what may run after them, the next round of loops around it included.
+    ``assigned`` holds the declaration of the target, the value (``None`` for ``++`` and
+    ``--``) and the offset of each assignment; ``addressed`` the variables whose address is taken,
+    and whether a function is called with it directly (``scanf("%d", &n)``).
     """
-    if placed.block.kind is not CursorKind.COMPOUND_STMT or placed.block not in list(
-        placed.function.get_children()
-    ):
-        return False
-    inside = range(placed.region.opening.start, placed.region.closing.start)
-    around = (
-        read_tree(child)
-        for child in clang.children(placed.block)
-        if child.extent.start.offset not in inside
-    )
-    return all(_is_idle(node, symbols, accessed) for node in around)
+
+    def __init__(self, placed: PlacedRegion) -> None:
+        region = placed.region
+        start, end = region.opening.start, region.closing.start
+        self._placed = placed
+        block = clang.children(placed.block)
+        self.before = [*map(read_tree, takewhile(placed.statements[0].__ne__, block))]
+        self.following = [*map(read_tree, placed.following)]
+        self.later = [*self.following, *map(read_tree, placed.later)]
+        nodes: list[Node] = []
+        todo = [placed.function]
+        while todo:
+            for child in clang.children(todo.pop()):
+                first, last = child.extent.start.offset, child.extent.end.offset
+                if first < start and last > end:
+                    todo.append(child)
+                elif last <= start or first >= end:
+                    nodes += _with_sizes(read_tree(child))
+        arguments = {
+            id(unconverted(argument, explicit=True))
+            for node in nodes
+            if node.kind == "call"
+            for argument in node.children[1:]
+        }
+        self.addressed = [
+            (node.children[0].declaration, id(node) in arguments)
+            for node in nodes
+            if node.kind == "address" and node.children[0].kind == "name"
+        ]
+        self.assigned: list[tuple[Any, Node | None, int]] = []
+        for node in nodes:
+            target = node.children[0] if node.kind in WRITES else node
+            if target.kind in ("name", "variable") and node.children:
+                value = None if node.kind == "step" else node.children[-1]
+                self.assigned.append((target.declaration, value, node.offsets[0]))
+
+    def takes_address(self, variable: Variable) -> bool:
+        """Return whether the address of a variable is taken."""
+        return any(variable.declaration == taken for taken, _ in self.addressed)
+
+    def names_after(self, variable: Variable) -> bool:
+        """Return whether the block goes on to name a variable."""
+        return any(tree.names(variable.declaration) for tree in self.following)
+
+    def use_after(self, variable: Variable) -> tuple[Node, Node | None] | None:
+        """Return the first use of a variable after the region, and the statement if it sets it."""
+        for tree in self.later:
+            targets = {
+                id(node.children[0])
+                for node in tree.parts("assign")
+                if not node.op and not node.children[1].names(variable.declaration)
+            }
+            for node in tree.parts("name"):
+                if node.declaration == variable.declaration:
+                    return node, tree if id(node) in targets else None
+        return None
+
+    def is_dead_after(self, variable: Variable) -> bool:
+        """Return whether nothing reads what a scalar of the region is after it."""
+        if variable.is_local:
+            return True
+        if clang.outlives_function(variable.declaration) or self.takes_address(variable):
+            return False
+        use = self.use_after(variable)
+        return use is None or (use[1] is not None and use[1].kind == "assign")
+
+    def killed(self, symbols: SymbolTable) -> frozenset[Variable]:
+        """Return the variables that the block declares before the region and does not use after it.
+
+        None of them has its address taken before.
+        """
+        declared = [
+            one.declaration
+            for node in self.before
+            if node.kind == "declarations"
+            for one in node.parts("variable")
+        ]
+        taken = [
+            one.children[0].declaration
+            for node in self.before
+            for one in node.parts("address")
+            if one.children[0].kind == "name"
+        ]
+        return frozenset(
+            variable
+            for variable in symbols.variables
+            if any(variable.declaration == other for other in declared)
+            and not self.names_after(variable)
+            and not any(variable.declaration == other for other in taken)
+        )
+
+    def is_whole_function(self, symbols: SymbolTable, accessed: frozenset[Variable]) -> bool:
+        """Tell whether the function does nothing that can be observed but the region.
+
+        Declarations, ``return;`` and expressions without effect may stand around it; what gives a
+        variable of the region its value before the region runs, may not. ``accessed`` are the
+        variables whose elements the region reads or writes.
+        """
+        placed = self._placed
+        is_body = placed.block in list(placed.function.get_children())
+        if placed.block.kind is not CursorKind.COMPOUND_STMT or not is_body:
+            return False
+        return all(_is_idle(node, symbols, accessed) for node in (*self.before, *self.following))
 
 
-def _is_idle(node: Node, symbols: SymbolTable, accessed: frozenset[Variable]) -> bool:
-    if node.kind in ("empty", "return"):
-        return not node.children
-    if node.kind == "declarations":
-        return all(_is_idle_declaration(child, symbols, accessed) for child in node.children)
-    return node.kind in _VALUES and not node.has(*_EFFECTS)
-
-
-def _is_idle_declaration(node: Node, symbols: SymbolTable, accessed: frozenset[Variable]) -> bool:
-    if node.kind != "variable":
-        return node.kind != "broken"
-    if any(part.has(*_EFFECTS) for part in _expressions_of(node)):
-        return False
-    variable = symbols.variable_of(node.declaration)
-    if not node.children or variable is None or variable.role == "counter":
-        return True
-    is_known = variable.constant is not None or variable.role == "data"
-    return is_known and variable not in accessed
+def _with_sizes(tree: Node) -> Iterator[Node]:
+    """Yield the nodes of a tree, and those of the sizes of what it declares."""
+    for node in tree.preorder():
+        yield node
+        if node.kind == "variable":
+            for size in _expressions_of(node):
+                yield from _with_sizes(size)
 
 
 def _expressions_of(variable: Node) -> Iterator[Node]:
@@ -119,92 +192,69 @@ def _expressions_of(variable: Node) -> Iterator[Node]:
             yield read_tree(child)
 
 
-class Surroundings:
-    """The assignments of a function outside a region.
+def _is_idle(node: Node, symbols: SymbolTable, accessed: frozenset[Variable]) -> bool:
+    if node.kind in ("empty", "return"):
+        return not node.children
+    if node.kind == "declarations":
+        variables = [child for child in node.children if child.kind == "variable"]
+        is_known = all(child.kind != "broken" for child in node.children)
+        return is_known and all(_is_idle(child, symbols, accessed) for child in variables)
+    if node.kind != "variable":
+        return not node.has(*BODIES, "broken", "other")
+    if any(part.has(*_EFFECTS) for part in _expressions_of(node)):
+        return False
+    variable = symbols.variable_of(node.declaration)
+    if not node.children or variable is None or variable.role == "counter":
+        return True
+    is_known = variable.constant is not None or variable.role == "data"
+    return is_known and variable not in accessed
 
-    ``assigned`` holds the declaration of the target, the value (``None`` for ``++`` and
-    ``--``) and the offset of each. ``addressed`` holds the variables whose address is taken,
-    and whether a function is called with it directly (``scanf("%d", &n)``). ``before`` are the
-    statements that stand before the region in its block.
-    """
 
-    def __init__(self, placed: PlacedRegion) -> None:
-        self.assigned: list[tuple[Any, Node | None, int]] = []
-        self.addressed: list[tuple[Any, bool]] = []
-        region = placed.region
-        self.before = tuple(
-            read_tree(child)
-            for child in clang.children(placed.block)
-            if child.extent.end.offset <= region.opening.start
-        )
-        todo = [placed.function]
-        while todo:
-            for child in clang.children(todo.pop()):
-                extent = child.extent
-                first, last = extent.start.offset, extent.end.offset
-                if first < region.opening.start and last > region.closing.start:
-                    todo.append(child)
-                elif last <= region.opening.start or first >= region.closing.start:
-                    self._collect(read_tree(child))
-
-    def _collect(self, body: Node) -> None:
-        arguments: set[int] = set()
-        for node in body.preorder():
-            is_write = node.kind in WRITES
-            at = node.offsets[0] if is_write or node.kind == "variable" else 0
-            if node.kind == "variable":
-                for size in _expressions_of(node):
-                    self._collect(size)
-            if node.kind == "variable" and node.children:
-                self.assigned.append((node.declaration, node.children[0], at))
-            elif node.kind == "call":
-                arguments.update(
-                    id(unconverted(child, explicit=True)) for child in node.children[1:]
-                )
-            elif node.kind == "address" and node.children[0].kind == "name":
-                declaration = node.children[0].declaration
-                self.addressed.append((declaration, id(node) in arguments))
-            elif is_write:
-                target = node.children[0]
-                if target.kind == "name":
-                    value = node.children[1] if node.kind == "assign" else None
-                    self.assigned.append((target.declaration, value, at))
+def check_counters(symbols: SymbolTable, surroundings: Surroundings, reporter: Reporter) -> None:
+    """Refuse counters whose values can be observed outside the region."""
+    for variable in symbols.variables:
+        place = variable.first_use
+        if variable.role != "counter" or variable.is_local or place is None:
+            continue
+        if not (
+            clang.outlives_function(variable.declaration) or surroundings.takes_address(variable)
+        ):
+            use = surroundings.use_after(variable)
+            place = None if use is None or use[1] else use[0]
+        if place is not None:
+            reporter.error(
+                "EATSS-F031",
+                place,
+                f"counter '{variable.name}' is read outside the region, where its value is lost",
+                "use a counter of the loop's own: for (int i = 0; ...)",
+            )
 
 
 def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Reporter) -> None:
     """Refuse arrays whose size was fixed before one of its variables got another value."""
     for array in symbols.variables:
         for size in array.shape.sizes:
-            declared = array.declaration.location.offset
-            if isinstance(size, Node):
-                if size.has(*WRITES, "call"):
-                    reporter.error(
-                        "EATSS-F019",
-                        size,
-                        f"size of '{array.name}' has a side effect or calls a function",
-                        "use a variable that keeps its value as the size",
-                    )
-                declared = min(declared, size.offsets[0])  # a typedef fixes it where it stands
-            for variable in _named(size, symbols):
-                changed = any(
-                    at > declared and target == variable.declaration
-                    for target, _, at in surroundings.assigned
+            if not isinstance(size, Node):
+                continue
+            if size.has(*WRITES, "call"):
+                reporter.error(
+                    "EATSS-F019",
+                    size,
+                    f"size of '{array.name}' has a side effect or calls a function",
+                    "use a variable that keeps its value as the size",
                 )
-                if changed and array.first_use is not None:
+            # a typedef fixes it where it stands
+            declared = min(array.declaration.location.offset, size.offsets[0])
+            later = [target for target, _, at in surroundings.assigned if at > declared]
+            for name in size.parts("name"):
+                if array.first_use is not None and any(name.declaration == one for one in later):
                     reporter.error(
                         "EATSS-F031",
                         array.first_use,
-                        f"'{variable.name}' in the size of '{array.name}' is changed after "
+                        f"'{name.name}' in the size of '{array.name}' is changed after "
                         f"'{array.name}' is declared",
                         "use a variable that keeps its value",
                     )
-
-
-def _named(size: int | Node | None, symbols: SymbolTable) -> list[Variable]:
-    if not isinstance(size, Node):
-        return []
-    found = map(symbols.of, size.parts("name"))
-    return [variable for variable in found if variable is not None]
 
 
 # -- aliases -----------------------------------------------------------------------------------
@@ -235,20 +285,6 @@ def check_aliases(
                 second.first_use,
                 f"'{first.name}' and '{second.name}' may be the same memory",
                 "use one name for one array within the region",
-            )
-
-
-def check_counters(symbols: SymbolTable, surroundings: Surroundings, reporter: Reporter) -> None:
-    """Refuse counters that can be reached through a pointer, whose value would be observed."""
-    for variable in symbols.variables:
-        if variable.role != "counter" or variable.first_use is None:
-            continue
-        if any(variable.declaration == taken for taken, _ in surroundings.addressed):
-            reporter.error(
-                "EATSS-F024",
-                variable.first_use,
-                f"the address of counter '{variable.name}' is taken in this function",
-                "use a counter of the loop's own: for (int i = 0; ...)",
             )
 
 

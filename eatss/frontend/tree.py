@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -137,7 +137,7 @@ class Node:
 
     def names(self, declaration: Any) -> int:
         """Return how often the subtree names a variable."""
-        return sum(node.declaration == declaration for node in self.parts("name"))
+        return sum(declaration == node.declaration for node in self.parts("name"))
 
     @property
     def reads_memory(self) -> bool:
@@ -177,11 +177,6 @@ def read_tree(cursor: Any) -> Node:
         siblings.append(node)
         stack.extend((child, node.children) for child in reversed(children))
     return root[0]
-
-
-def named_in(cursors: Iterable[Any]) -> list[Any]:
-    """Return the declarations of what statements name."""
-    return [node.declaration for cursor in cursors for node in read_tree(cursor).parts("name")]
 
 
 def _read(cursor: Any) -> tuple[Node | None, list[Any]]:

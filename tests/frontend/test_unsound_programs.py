@@ -75,7 +75,7 @@ REFUSED = {
     ),
     "a pointer to a counter": (
         _function("for (i = 0; i < n; i++) C[i] = p[0];", inside="int i; int *p = &i;"),
-        "EATSS-F024",
+        "EATSS-F031",
     ),
     "members of a union": (
         _function(
