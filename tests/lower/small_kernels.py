@@ -28,7 +28,7 @@ def buffer(
     name: str,
     space: Space = "shared",
     *extents: IntExpr | int,
-    of: ElementType = ElementType.DOUBLE,
+    of: ElementType = ElementType.FLOAT,
 ) -> Buffer:
     sizes = (Constant(one) if isinstance(one, int) else one for one in extents)
     return Buffer(name=name, space=space, element_type=of, layout=Extents(tuple(sizes)))

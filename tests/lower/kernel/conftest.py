@@ -19,7 +19,7 @@ PROGRAMS = ("gemm", "atax", "lu")
 
 
 @pytest.fixture(scope="session", params=PROGRAMS)
-def made(request: pytest.FixtureRequest) -> tuple[Program, list[Kernel]]:
+def generated_kernels(request: pytest.FixtureRequest) -> tuple[Program, list[Kernel]]:
     """Return a program and its kernels."""
     module = importlib.import_module("eatss.cuda.generate")
     kernels: list[Kernel] = []

@@ -15,10 +15,8 @@ from eatss.lower.kernel.barriers import (
 from eatss.lower.kernel.nodes import (
     AllFinite,
     Barrier,
-    Buffer,
     Copy,
     Element,
-    Extents,
     Fixup,
     For,
     If,
@@ -32,23 +30,18 @@ from eatss.lower.kernel.nodes import (
     Share,
 )
 from eatss.lower.transform.barriers import with_barriers
-from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, Program
+from tests.lower.small_kernels import (
+    THREAD,
+    ZERO,
+    N,
+    at,
+    buffer,
+    loop,
+)
 
-N, THREAD = Name("n"), Name("threadIdx.x")
-
-
-def buffer(name: str, space: str = "shared") -> Buffer:
-    return Buffer(
-        name=name,
-        space="shared" if space == "shared" else "global",
-        element_type=ElementType.DOUBLE,
-        layout=Extents((Constant(8),)),
-    )
-
-
-A = Element(buffer=buffer("A", "global"), subscripts=(N,))
-S, T = (Element(buffer=buffer(name), subscripts=(N,)) for name in ("S", "T"))
+A, G, H = (at(buffer(name, "global", 8), N) for name in "AGH")
+S, T = (at(buffer(name, "shared", 8), N) for name in "ST")
 SYNC = Barrier()
 
 
@@ -60,17 +53,15 @@ def use(box: Element) -> Copy:
     return Copy(target=A, source=box)
 
 
-ZERO = Constant(0)
 COMBINE = Intrinsic(instruction=COMBINES["add"], operands=(("target", (S,)), ("value", (A,))))
 ADD = Intrinsic(instruction=ATOMIC_ADD, operands=(("target", (S,)), ("value", (A,))))
 
 
-def loop(*body: Node, first: Name | Constant = ZERO) -> For:
-    below = Apply(Operator.LT, (Name("k"), N))
-    return For(counter="k", lower=first, condition=below, step=Constant(1), body=body)
+def turns(*body: Node, first: IntExpr = ZERO) -> For:
+    return loop("k", N, *body, lower=first)
 
 
-OTHER = Element(buffer=buffer("S"), subscripts=(Apply(Operator.SUB, (Constant(63), N)),))
+OTHER = at(S.buffer, Apply(Operator.SUB, (Constant(63), N)))
 TOGETHER = "S is written by several threads at a time"
 READ_EARLY = "S is read before all threads have written their part of it"
 WRITTEN_EARLY = "S is written while other threads may still read it"
@@ -85,11 +76,11 @@ ALONE = "a barrier stands where not all threads of a block get to"
         ((fill(S), fill(T), SYNC, use(S), use(T)), ()),
         ((fill(S), SYNC, fill(T), use(S)), ()),
         ((fill(S), SYNC, use(S), fill(S), SYNC, use(S)), (WRITTEN_EARLY,)),
-        ((loop(fill(S), SYNC, use(S), SYNC),), ()),
-        ((loop(fill(S), SYNC, use(S)),), (WRITTEN_EARLY,)),  # the next turn of the loop
-        ((loop(fill(S), SYNC), use(S)), ()),
-        ((loop(SYNC, fill(S)), use(S)), (READ_EARLY,)),
-        ((fill(S), loop(SYNC), use(S)), (READ_EARLY,)),  # the loop may not run
+        ((turns(fill(S), SYNC, use(S), SYNC),), ()),
+        ((turns(fill(S), SYNC, use(S)),), (WRITTEN_EARLY,)),  # the next turn of the loop
+        ((turns(fill(S), SYNC), use(S)), ()),
+        ((turns(SYNC, fill(S)), use(S)), (READ_EARLY,)),
+        ((fill(S), turns(SYNC), use(S)), (READ_EARLY,)),  # the loop may not run
         ((If(conditions=(N,), body=(fill(S), SYNC), orelse=(fill(S),)), use(S)), (READ_EARLY,)),
         ((If(conditions=(N,), body=(fill(S),), orelse=(use(S),)),), ()),
         ((Scope(body=(fill(S), SYNC)), use(S)), ()),
@@ -103,12 +94,12 @@ ALONE = "a barrier stands where not all threads of a block get to"
         ((fill(S), SYNC, COMBINE, fill(S)), (WRITTEN_EARLY, TOGETHER)),
         ((If(conditions=(THREAD,), body=(SYNC,)),), (ALONE,)),
         ((If(conditions=(N,), body=(SYNC,)),), ()),
-        ((loop(SYNC, first=THREAD),), (ALONE,)),
+        ((turns(SYNC, first=THREAD),), (ALONE,)),
         (
             (
                 Let(name="t", value=THREAD),
                 Let(name="u", value=Apply(Operator.ADD, (Name("t"), N))),
-                If(conditions=(Name("u"),), body=(loop(SYNC),)),
+                If(conditions=(Name("u"),), body=(turns(SYNC),)),
             ),
             (ALONE,),
         ),
@@ -119,29 +110,24 @@ def test_faults(body: tuple[Node, ...], faults: tuple[str, ...]) -> None:
 
 
 def test_barriers_that_are_not_needed_are_left_out() -> None:
-    body = (loop(fill(S), SYNC, use(S), SYNC, fill(T), SYNC, use(T), SYNC),)
+    body = (turns(fill(S), SYNC, use(S), SYNC, fill(T), SYNC, use(T), SYNC),)
     # between a use of S and its next fill stands the barrier behind the fill of T
-    assert needed_barriers_only(body) == (loop(fill(S), SYNC, use(S), fill(T), SYNC, use(T)),)
+    assert needed_barriers_only(body) == (turns(fill(S), SYNC, use(S), fill(T), SYNC, use(T)),)
     assert needed_barriers_only((SYNC, SYNC)) == ()
 
 
-@pytest.mark.parametrize("at", [0, 1])
-def test_a_barrier_is_taken_out_by_its_number(at: int) -> None:
-    body = (loop(SYNC, use(S)), If(conditions=(N,), body=(), orelse=(SYNC,)))
-    fewer = without_barrier(body, at)
-    assert barriers_in(fewer) == 1
-    assert (fewer[0] == body[0]) == (at == 1)
-
-
-def test_one_barrier_fewer_fails_in_every_kernel(made: tuple[Program, list[Kernel]]) -> None:
-    for kernel in made[1]:
-        assert barrier_faults(kernel.body) == ()
-        for at in range(barriers_in(kernel.body)):
-            assert barrier_faults(without_barrier(kernel.body, at)), f"{kernel.name}, barrier {at}"
+def test_one_barrier_fewer_fails_in_every_kernel(
+    generated_kernels: tuple[Program, list[Kernel]],
+) -> None:
+    for one in generated_kernels[1]:
+        assert barrier_faults(one.body) == ()
+        for number in range(barriers_in(one.body)):
+            fewer = without_barrier(one.body, number)
+            assert barrier_faults(fewer), f"{one.name}, barrier {number}"
 
 
 def vote(box: Element, *, unless: IntExpr = ZERO) -> AllFinite:
-    share = Share(count=8, element=Element(buffer=box.buffer, subscripts=(Name("e"),)))
+    share = Share(count=8, element=at(box.buffer, Name("e")))
     return AllFinite(
         name="finite", unless=unless, counter="e", thread=THREAD, threads=8, shares=(share,)
     )
@@ -156,20 +142,12 @@ def test_a_vote_reads_its_boxes_and_all_threads_have_to_get_to_it() -> None:
 
 
 def together(*, number: IntExpr = N, own: IntExpr = ZERO) -> Fixup:
-    registers = Buffer(
-        name="r", space="register", element_type=ElementType.DOUBLE, layout=Extents((Constant(4),))
-    )
-    part = Element(buffer=buffer("parts", "global"), subscripts=(THREAD,))
-    one = PartialSum(
-        counters=("s",),
-        extents=(4,),
-        sum=Element(buffer=registers, subscripts=(Name("s"),)),
-        left=part,
-        found=part,
-    )
+    part = at(buffer("parts", "global", 8), THREAD)
+    sums = at(buffer("r", "register", 4), Name("s"))
+    one = PartialSum(counters=("s",), extents=(4,), sum=sums, left=part, found=part)
     return Fixup(
         name="whole", number=number, own=own, part="part", thread=THREAD, sums=(one,),
-        arrived=Element(buffer=buffer("arrived", "global"), subscripts=(N,)),
+        arrived=at(buffer("arrived", "global", 8), N),
     )  # fmt: skip
 
 
@@ -183,16 +161,16 @@ BELOW = Apply(Operator.LT, (Name("whole"), Constant(1)))
     [
         ((together(),), ()),
         ((If(conditions=(N,), body=(together(),)),), ()),
-        ((loop(together()),), ()),
+        ((turns(together()),), ()),
         ((If(conditions=(THREAD,), body=(together(),)),), (APART,)),
         ((If(conditions=(THREAD,), body=(), orelse=(together(),)),), (APART,)),
         ((SOME, If(conditions=(Name("t"),), body=(Scope(body=(together(),)),))), (APART,)),
-        ((loop(together(), first=THREAD),), (APART,)),
+        ((turns(together(), first=THREAD),), (APART,)),
         ((together(number=THREAD),), (APART,)),
         ((SOME, together(own=Name("t"))), (APART,)),
         # what it says of a block is the same for all its threads
         ((together(), If(conditions=(Name("whole"),), body=(SYNC,))), ()),
-        ((together(), If(conditions=(BELOW,), body=(loop(SYNC),))), ()),
+        ((together(), If(conditions=(BELOW,), body=(turns(SYNC),))), ()),
         # threads meet there at times only
         ((fill(S), together(), use(S)), (READ_EARLY,)),
         ((fill(S), SYNC, use(S), together(), fill(S)), (WRITTEN_EARLY,)),
@@ -206,9 +184,6 @@ def test_all_threads_have_to_get_to_where_sums_are_put_together(
 
 def phase(name: str, *body: Node) -> Scope:
     return Scope(body=body, phase=name)
-
-
-G, H = (Element(buffer=buffer(name, "global"), subscripts=(N,)) for name in ("G", "H"))
 
 
 def copied(target: Element, source: Element) -> Copy:

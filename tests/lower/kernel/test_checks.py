@@ -12,11 +12,9 @@ from eatss.lower.kernel.checks import kernel_faults
 from eatss.lower.kernel.instruction import WORD
 from eatss.lower.kernel.nodes import (
     Argument,
-    Buffer,
     Copy,
     Declare,
     Element,
-    Extents,
     Fixup,
     For,
     If,
@@ -28,47 +26,31 @@ from eatss.lower.kernel.nodes import (
     Scope,
 )  # fmt: skip
 from eatss.polyhedral.expression import ElementType
-from eatss.program import Apply, Constant, Name, Operator, Program
+from eatss.program import Constant, IntExpr, Name, Program
+from tests.lower.small_kernels import (
+    ZERO,
+    N,
+    at,
+    buffer,
+    kernel,
+    loop,
+)
 
-N, K = Name("n"), Name("k")
-
-
-def buffer(name: str, space: str, *extents: int) -> Buffer:
-    return Buffer(
-        name=name,
-        space=space,  # type: ignore[arg-type]
-        element_type=ElementType.FLOAT,
-        layout=Extents(tuple(map(Constant, extents))),
-    )
-
-
+K = Name("k")
 A, B = buffer("A", "global", 8), buffer("B", "global", 8)
 S, R = buffer("S", "shared", 8), buffer("r", "register")
 
 
-def at(one: Buffer, *subscripts: Name) -> Element:
-    return Element(buffer=one, subscripts=subscripts)
+def made(*body: Node) -> Kernel:
+    passed = (
+        Argument(name="n"), Argument(name="A", buffer=A),
+        Argument(name="B", buffer=B, read_only=True),
+    )  # fmt: skip
+    return kernel(*body, arguments=passed, shared=(S,))
 
 
-def kernel(*body: Node) -> Kernel:
-    return Kernel(
-        name="k",
-        threads=32,
-        arguments=(
-            Argument(name="n"),
-            Argument(name="A", buffer=A),
-            Argument(name="B", buffer=B, read_only=True),
-        ),
-        shared=(S,),
-        static_shared_bytes=1024,
-        index_bits=32,
-        body=body,
-    )
-
-
-def loop(*body: Node, lower: Name | Constant = Constant(0)) -> For:  # noqa: B008
-    below = Apply(Operator.LT, (K, N))
-    return For(counter="k", lower=lower, condition=below, step=Constant(1), body=body)
+def steps(*body: Node, lower: IntExpr = ZERO) -> For:
+    return loop("k", N, *body, lower=lower)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +59,8 @@ def loop(*body: Node, lower: Name | Constant = Constant(0)) -> For:  # noqa: B00
         ((Copy(target=at(A, N), source=at(B, N)),), None),
         ((Copy(target=at(B, N), source=at(A, N)),), "B is written, and passed to be read only"),
         ((Copy(target=at(A, K), source=at(B, N)),), "nothing is called k"),
-        ((loop(Copy(target=at(A, K), source=at(B, K))),), None),
-        ((loop(lower=K),), "nothing is called k"),
+        ((steps(Copy(target=at(A, K), source=at(B, K))),), None),
+        ((steps(lower=K),), "nothing is called k"),
         ((Scope(body=(Let(name="k", value=N),)), Let(name="x", value=K)), "nothing is called k"),
         ((If(conditions=(N,), body=(Let(name="k", value=K),)),), "nothing is called k"),
         ((Copy(target=at(A, N), source=at(S)),), "S has 1 dimensions, and an element 0"),
@@ -93,7 +75,7 @@ def loop(*body: Node, lower: Name | Constant = Constant(0)) -> For:  # noqa: B00
     ],
 )
 def test_a_fault_is_said(body: tuple[Node, ...], said: str | None) -> None:
-    found = kernel_faults(kernel(*body), ())
+    found = kernel_faults(made(*body), ())
     assert (found == ()) == (said is None), found
     assert said is None or said in found[0]
 
@@ -133,13 +115,13 @@ def together(slot: str = "part", own: str = "n", sum_at: str = "s") -> Fixup:
 def test_what_a_block_is_told_of_a_sum_is_known_behind_it(
     behind: tuple[Node, ...], said: str | None
 ) -> None:
-    own = kernel(Declare(buffer=SUMS), *behind)
+    own = made(Declare(buffer=SUMS), *behind)
     passed = [Argument(name=one.name, buffer=one, passed_on=True) for one in (PARTS, ARRIVED)]
     own = replace(own, arguments=(*own.arguments, *passed))
     found = kernel_faults(own, ())
     assert (found == ()) == (said is None), found
     assert said is None or said in found[0]
-    assert any("parts is not there" in one for one in kernel_faults(kernel(*own.body), ()))
+    assert any("parts is not there" in one for one in kernel_faults(made(*own.body), ()))
 
 
 @pytest.mark.parametrize(
@@ -165,15 +147,15 @@ def test_rows_of_matrices_are_vectors_and_words_have_two_halves(
             ("rows", (at(halves, N, N),)),
         ),
     )
-    own = replace(kernel(Declare(buffer=registers), load), shared=(halves,))
+    own = replace(made(Declare(buffer=registers), load), shared=(halves,))
     assert kernel_faults(own, ()) == (() if said is None else (said,))
     odd = replace(buffer("S", "shared", 9), element_type=ElementType.HALF)
     behind = kernel_faults(replace(own, shared=(odd, halves)), ())
     assert "wide copies stand behind S, of 18 bytes" in behind
 
 
-def test_every_kernel_is_well_formed(made: tuple[Program, list[Kernel]]) -> None:
-    program, kernels = made
+def test_every_kernel_is_well_formed(generated_kernels: tuple[Program, list[Kernel]]) -> None:
+    program, kernels = generated_kernels
     sizes = [parameter.name for parameter in program.parameters]
     for one in kernels:
         assert kernel_faults(one, sizes) == ()

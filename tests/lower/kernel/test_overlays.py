@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -13,64 +14,59 @@ from eatss.lower.kernel.checks import kernel_faults, overlay_faults
 from eatss.lower.kernel.nodes import (
     Argument,
     Barrier,
-    Buffer,
     Copy,
     Element,
-    Extents,
     For,
     If,
     Kernel,
     Let,
     Node,
-    Space,
 )
 from eatss.polyhedral.expression import ElementType
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
+from tests.lower.small_kernels import (
+    THREAD,
+    ZERO,
+    N,
+    at,
+    buffer,
+    kernel,
+    loop,
+    only_if,
+)
 
-N, THREAD = Name("n"), Name("threadIdx.x")
 SYNC = Barrier()
 GROUPS = (("S",), ("T",))
+doubles = partial(buffer, of=ElementType.DOUBLE)
+A = at(doubles("A", "global", 8), N)
 
 
-def buffer(name: str, size: int = 8, space: Space = "shared") -> Buffer:
-    layout = Extents((Constant(size),))
-    return Buffer(name=name, space=space, element_type=ElementType.DOUBLE, layout=layout)
-
-
-A = Element(buffer=buffer("A", space="global"), subscripts=(N,))
-
-
-def at(name: str) -> Element:
-    return Element(buffer=buffer(name), subscripts=(N,))
+def tile(name: str) -> Element:
+    return at(doubles(name, "shared", 8), N)
 
 
 def fill(name: str, *, ahead: bool = False) -> Copy:
-    return Copy(target=at(name), source=A, ahead=ahead)
+    return Copy(target=tile(name), source=A, ahead=ahead)
 
 
 def use(name: str) -> Copy:
-    return Copy(target=A, source=at(name))
+    return Copy(target=A, source=tile(name))
 
 
-def below(counter: IntExpr, end: IntExpr = N) -> IntExpr:
-    return Apply(Operator.LT, (counter, end))
-
-
-def loop(*body: Node, counter: str = "k", end: IntExpr = N) -> For:
-    condition = below(Name(counter), end)
-    return For(counter=counter, lower=Constant(0), condition=condition, step=Constant(1), body=body)
+def turns(*body: Node, counter: str = "k", end: IntExpr = N) -> For:
+    return loop(counter, end, *body)
 
 
 def nest(name: str) -> For:
-    return loop(fill(name), use(name))
+    return turns(fill(name), use(name))
 
 
 def tiles(*body: Node) -> For:
-    return loop(*body, counter="t", end=Name("m"))
+    return loop("t", Name("m"), *body)
 
 
-def only_if(condition: IntExpr, *body: Node, orelse: tuple[Node, ...] = ()) -> If:
-    return If(conditions=(condition,), body=body, orelse=orelse)
+def where(condition: IntExpr, *body: Node, orelse: tuple[Node, ...] = ()) -> If:
+    return only_if(condition, body=body, orelse=orelse)
 
 
 BOTH = "T lies where S does, and both are in use at the same time"
@@ -83,33 +79,33 @@ EVEN = Apply(Operator.EQ, (Apply(Operator.REMAINDER, (Name("t"), Constant(2))), 
     ("body", "faults"),
     [
         ((nest("S"), nest("T")), ()),
-        ((fill("S"), loop(use("S")), fill("T"), use("T")), ()),
+        ((fill("S"), turns(use("S")), fill("T"), use("T")), ()),
         ((fill("S"), fill("T"), use("S"), use("T")), (BOTH,)),
         ((fill("S"), nest("T"), use("S")), (BOTH,)),
-        ((nest("S"), fill("T"), loop(use("S"), use("T"))), (BOTH,)),
-        ((loop(fill("S"), fill("T"), use("S"), use("T")),), (BOTH,)),
-        ((Copy(target=at("S"), source=at("T")),), (BOTH, LOST.format("T"))),
+        ((nest("S"), fill("T"), turns(use("S"), use("T"))), (BOTH,)),
+        ((turns(fill("S"), fill("T"), use("S"), use("T")),), (BOTH,)),
+        ((Copy(target=tile("S"), source=tile("T")),), (BOTH, LOST.format("T"))),
         # loops around both: what a turn reads, it has filled
         ((tiles(nest("S"), nest("T")),), ()),
         ((tiles(use("S"), fill("S"), nest("T")),), (LOST.format("S"),)),
-        ((tiles(only_if(EVEN, fill("S")), use("S"), nest("T")),), (LOST.format("S"),)),
-        ((tiles(only_if(EVEN, fill("S")), only_if(EVEN, use("S")), nest("T")),), ()),
-        ((tiles(only_if(EVEN, fill("S"), orelse=(fill("S"),)), use("S"), nest("T")),), ()),
-        ((tiles(only_if(EVEN, nest("S"), orelse=(nest("T"),))),), ()),
-        ((tiles(only_if(EVEN, fill("S"), orelse=(use("S"),)), nest("T")),), (LOST.format("S"),)),
+        ((tiles(where(EVEN, fill("S")), use("S"), nest("T")),), (LOST.format("S"),)),
+        ((tiles(where(EVEN, fill("S")), where(EVEN, use("S")), nest("T")),), ()),
+        ((tiles(where(EVEN, fill("S"), orelse=(fill("S"),)), use("S"), nest("T")),), ()),
+        ((tiles(where(EVEN, nest("S"), orelse=(nest("T"),))),), ()),
+        ((tiles(where(EVEN, fill("S"), orelse=(use("S"),)), nest("T")),), (LOST.format("S"),)),
         # the first turn is copied in front of the loop, where there is such a turn
-        ((tiles(only_if(below(Constant(0)), fill("S")), loop(use("S")), nest("T")),), ()),
-        ((tiles(only_if(below(Constant(0), Constant(4)), fill("S")), use("S"), nest("T")),), ()),
-        ((tiles(loop(fill("S")), use("S"), nest("T")),), (LOST.format("S"),)),
-        ((tiles(loop(fill("S"), counter="e", end=Constant(4)), use("S"), nest("T")),), ()),
+        ((tiles(where(ZERO < N, fill("S")), turns(use("S")), nest("T")),), ()),
+        ((tiles(where(Constant(4) > ZERO, fill("S")), use("S"), nest("T")),), ()),
+        ((tiles(turns(fill("S")), use("S"), nest("T")),), (LOST.format("S"),)),
+        ((tiles(turns(fill("S"), counter="e", end=Constant(4)), use("S"), nest("T")),), ()),
         # a counter of the same name is another one
         (
-            (tiles(loop(only_if(ODD, fill("S"))), loop(only_if(ODD, use("S"))), nest("T")),),
+            (tiles(turns(where(ODD, fill("S"))), turns(where(ODD, use("S"))), nest("T")),),
             (LOST.format("S"),),
         ),
-        ((tiles(loop(only_if(ODD, fill("S")), only_if(ODD, use("S"))), nest("T")),), ()),
+        ((tiles(turns(where(ODD, fill("S")), where(ODD, use("S"))), nest("T")),), ()),
         # which thread copies what is not asked
-        ((tiles(only_if(below(THREAD), fill("S")), use("S"), nest("T")),), ()),
+        ((tiles(where(THREAD < N, fill("S")), use("S"), nest("T")),), ()),
         ((tiles(Let(name="x", value=N), nest("S"), SYNC, nest("T")),), ()),
     ],
 )
@@ -121,27 +117,20 @@ def test_what_boxes_may_lose(body: tuple[Node, ...], faults: tuple[str, ...]) ->
 def made(
     body: Sequence[Node], sizes: dict[str, int], overlaid: tuple[tuple[str, ...], ...]
 ) -> Kernel:
-    return Kernel(
-        name="f",
-        threads=32,
-        arguments=(Argument(name="n"), Argument(name="m"), Argument(name="A", buffer=A.buffer)),
-        shared=tuple(buffer(name, size) for name, size in sizes.items()),
-        static_shared_bytes=48 << 10,
-        index_bits=32,
-        body=tuple(body),
-        overlaid=overlaid,
-    )
+    passed = (Argument(name="n"), Argument(name="m"), Argument(name="A", buffer=A.buffer))
+    tiles = [doubles(name, "shared", size) for name, size in sizes.items()]
+    return replace(kernel(*body, arguments=passed, shared=tiles), overlaid=overlaid)
 
 
 def test_a_block_has_the_memory_of_the_largest_group() -> None:
     sizes = {"S": 8, "T": 8, "U": 5, "V": 3}
-    kernel = made((nest("S"), nest("T")), sizes, (("S", "U"), ("T",)))
-    assert kernel.shared_bytes == (8 + 5 + 3) * 8
-    assert replace(kernel, overlaid=()).shared_bytes == (8 + 8 + 5 + 3) * 8
-    assert kernel_faults(kernel, ()) == ()
-    wrong = replace(kernel, body=(fill("S"), fill("T"), use("S"), use("T")))
+    own = made((nest("S"), nest("T")), sizes, (("S", "U"), ("T",)))
+    assert own.shared_bytes == (8 + 5 + 3) * 8
+    assert replace(own, overlaid=()).shared_bytes == (8 + 8 + 5 + 3) * 8
+    assert kernel_faults(own, ()) == ()
+    wrong = replace(own, body=(fill("S"), fill("T"), use("S"), use("T")))
     assert BOTH in kernel_faults(wrong, ())
-    text = kernel_text(kernel, "f.c", line_info=False).partition("\n\n")[0]
+    text = kernel_text(own, "f.c", line_info=False).partition("\n\n")[0]
     assert " ".join(text.split()) == (
         "struct f_shared { union { struct { EATSS_OVERLAID(double, 1) S[8]; "
         "EATSS_OVERLAID(double, 1) U[5]; }; struct { EATSS_OVERLAID(double, 2) T[8]; }; }; "
@@ -164,7 +153,7 @@ def test_wide_copies_begin_at_whole_vectors_of_their_group() -> None:
 
 
 def test_a_barrier_stands_between_boxes_in_the_same_memory() -> None:
-    inner = [loop(fill(name), SYNC, use(name), SYNC) for name in ("S", "T")]
+    inner = [turns(fill(name), SYNC, use(name), SYNC) for name in ("S", "T")]
     early = "T is written while other threads may still read it"
     assert barrier_faults(inner, GROUPS) == ()
     first, then = (fill("S"), SYNC, use("S")), (fill("T"), SYNC, use("T"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pytest
@@ -19,60 +19,45 @@ from eatss.lower.kernel.barriers import (
 )
 from eatss.lower.kernel.nodes import (
     Barrier,
-    Buffer,
     Commit,
     Copy,
     Cycle,
     Element,
-    Extents,
     For,
     If,
     Node,
     Wait,
 )
-from eatss.polyhedral.expression import ElementType
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, evaluate
+from eatss.program import Constant, IntExpr, Name, evaluate
+from tests.lower.small_kernels import (
+    N,
+    at,
+    buffer,
+    loop,
+)
 
 Use: TypeAlias = tuple[str, str]
 """What is done to which stage."""
 
-N, SYNC, COMMIT = Name("n"), Barrier(), Commit()
+SYNC, COMMIT = Barrier(), Commit()
 READ_EARLY = "S is read before all threads have written their part of it"
+A = at(buffer("A", "global", 8), N)
 
 
-def box(stages: int) -> Buffer:
-    extents = (Constant(stages), Constant(8))
-    return Buffer(
-        name="S", space="shared", element_type=ElementType.DOUBLE, layout=Extents(extents)
-    )
-
-
-A = Element(
-    buffer=Buffer(
-        name="A", space="global", element_type=ElementType.DOUBLE, layout=Extents((Constant(8),))
-    ),
-    subscripts=(N,),
-)
-
-
-def at(stages: int, stage: IntExpr) -> Element:
-    return Element(buffer=box(stages), subscripts=(stage, N))
+def of_stage(stages: int, stage: IntExpr) -> Element:
+    return at(buffer("S", "shared", stages, 8), stage, N)
 
 
 def send(stages: int, stage: IntExpr) -> Copy:
-    return Copy(target=at(stages, stage), source=A, ahead=True)
+    return Copy(target=of_stage(stages, stage), source=A, ahead=True)
 
 
 def use(stages: int, stage: IntExpr) -> Copy:
-    return Copy(target=A, source=at(stages, stage))
+    return Copy(target=A, source=of_stage(stages, stage))
 
 
-def loop(stages: int, *body: Node) -> For:
-    below = Apply(Operator.LT, (Name("k"), N))
-    cycle = Cycle(name="stage", count=stages)
-    return For(
-        counter="k", lower=Constant(0), condition=below, step=Constant(1), body=body, cycle=cycle
-    )
+def turns(stages: int, *body: Node) -> For:
+    return replace(loop("k", N, *body), cycle=Cycle(name="stage", count=stages))
 
 
 def pipeline(stages: int, *, wait: int, sync: bool = True, last: bool = False) -> list[Node]:
@@ -83,7 +68,7 @@ def pipeline(stages: int, *, wait: int, sync: bool = True, last: bool = False) -
     read = use(stages, Name("stage"))
     turn = (read, *copy) if last else (*copy, read)
     barrier = (SYNC,) if sync else ()
-    return [*first, loop(stages, Wait(pending=wait), *barrier, *turn)]
+    return [*first, turns(stages, Wait(pending=wait), *barrier, *turn)]
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4, 5])
@@ -99,7 +84,7 @@ def test_stages_are_told_as_they_are(stages: int, turn: int, turns: int) -> None
     cycle = Cycle(name="stage", count=stages)
     cycles = {"k": cycle}
     places = [Name("stage"), turn_after(cycle), turn_before(cycle)]
-    told = [stage_of(at(stages, one), cycles) for one in places]
+    told = [stage_of(of_stage(stages, one), cycles) for one in places]
     for number, (place, stage) in enumerate(zip(places, told, strict=True)):
         now = evaluate(place, {"stage": turn % stages})
         assert now == (turn + stage.later) % stages
@@ -108,7 +93,7 @@ def test_stages_are_told_as_they_are(stages: int, turn: int, turns: int) -> None
             moved = stage
             for _ in range(turns):
                 moved = moved.a_turn_on("k")
-            assert may_meet(moved, stage_of(at(stages, other), cycles)) == (now == later)
+            assert may_meet(moved, stage_of(of_stage(stages, other), cycles)) == (now == later)
 
 
 _STEPS = st.one_of(
@@ -133,7 +118,7 @@ def test_what_threads_do_to_each_other_is_seen(stages: int, steps: list[Node | U
         kinds[one[0]](stages, places[one[1]]) if isinstance(one, tuple) else one for one in steps
     ]
     if _meets(stages, steps):
-        assert barrier_faults([loop(stages, *body)])
+        assert barrier_faults([turns(stages, *body)])
 
 
 @dataclass(slots=True)

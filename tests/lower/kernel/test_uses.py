@@ -56,8 +56,10 @@ def words(text: str) -> list[str]:
     return re.findall(r"(?<![.\w])[A-Za-z_]\w*", text)
 
 
-def test_arguments_are_what_the_text_mentions(made: tuple[Program, list[Kernel]]) -> None:
-    program, kernels = made
+def test_arguments_are_what_the_text_mentions(
+    generated_kernels: tuple[Program, list[Kernel]],
+) -> None:
+    program, kernels = generated_kernels
     region = {a.name for e in program.entries for a in e.arguments}
     region |= {t.name for e in program.entries for t in e.temporaries}
     found = bodies(program)
@@ -69,14 +71,14 @@ def test_arguments_are_what_the_text_mentions(made: tuple[Program, list[Kernel]]
         assert region & set(words(body)) <= set(names)
 
 
-def test_no_constant_of_the_text_is_unused(made: tuple[Program, list[Kernel]]) -> None:
-    for _, body in bodies(made[0]):
+def test_no_constant_of_the_text_is_unused(generated_kernels: tuple[Program, list[Kernel]]) -> None:
+    for _, body in bodies(generated_kernels[0]):
         for name in re.findall(r"const (?:int|long) (\w+) = ", body):
             assert words(body).count(name) > 1, name
 
 
-def test_needs_are_what_the_text_calls(made: tuple[Program, list[Kernel]]) -> None:
-    program, kernels = made
+def test_needs_are_what_the_text_calls(generated_kernels: tuple[Program, list[Kernel]]) -> None:
+    program, kernels = generated_kernels
     for kernel, (_, body) in zip(kernels, bodies(program), strict=True):
         needs, said = needs_of(kernel), set(words(body))
         assert ("static" in needs.what) == ("EATSS_SHARED" in said)
@@ -93,8 +95,10 @@ def test_needs_are_what_the_text_calls(made: tuple[Program, list[Kernel]]) -> No
             assert (operator in needs.operators) == (function in said), function
 
 
-def test_the_file_defines_what_it_calls_and_no_more(made: tuple[Program, list[Kernel]]) -> None:
-    text = made[0].text
+def test_the_file_defines_what_it_calls_and_no_more(
+    generated_kernels: tuple[Program, list[Kernel]],
+) -> None:
+    text = generated_kernels[0].text
     for name in ("eatss_min", "eatss_floordiv", "eatss_mod", "eatss_atomic_add", "EATSS_SHARED"):
         defined = re.search(rf"(auto|void|define) {name}\b", text) is not None
         family = {"eatss_min": r"eatss_m(in|ax)"}.get(name, name)

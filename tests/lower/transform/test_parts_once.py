@@ -93,8 +93,8 @@ def test_what_stands_there_several_times_has_a_name(
 
 
 TESTS = ("a", "b", "c")
-MEMORY = buffer("C", "global", 8, of=ElementType.FLOAT)
-SUMS = buffer("C_r", "register", 4, 16, of=ElementType.FLOAT)
+MEMORY = buffer("C", "global", 8)
+SUMS = buffer("C_r", "register", 4, 16)
 
 
 def places(own: Buffer, make: Callable[[Element], Node]) -> Node:

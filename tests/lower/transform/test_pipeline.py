@@ -39,7 +39,8 @@ class Copies(Machine):
 
     def do(self, node: Node, names: Mapping[str, int]) -> None:
         assert isinstance(node, Copy)
-        self.done.append((node.target.buffer.name, *place(node.target, names)))
+        (element,) = place(node.target, names)
+        self.done.append((node.target.buffer.name, element))
 
 
 def copied(nodes: Sequence[Node], names: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -10,7 +10,6 @@ Columns of two matrices that a lane loads follow each other, and threads share o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import product
 
@@ -23,13 +22,8 @@ from eatss.analysis.variant import SWIZZLED_ROWS
 from eatss.base.shipped import data_directory
 from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_barrier
 from eatss.lower.kernel.nodes import (
-    Buffer,
     Copy,
     Element,
-    Extents,
-    For,
-    If,
-    Kernel,
     Let,
     Node,
     Scope,
@@ -37,24 +31,20 @@ from eatss.lower.kernel.nodes import (
 from eatss.lower.kernel.uses import taken_names
 from eatss.lower.transform.barriers import with_barriers
 from eatss.lower.transform.point_groups import with_threadblock_swizzle
-from eatss.polyhedral.expression import ElementType
-from eatss.program import Apply, Constant, Name, Operator, evaluate
-
-N = Name("n")
+from eatss.program import Name, evaluate
+from tests.lower.small_kernels import (
+    N,
+    at,
+    buffer,
+    kernel,
+    loop,
+    only_if,
+)
 
 
 @cache
-def buffer(name: str) -> Buffer:
-    return Buffer(
-        name=name,
-        space="global" if name == "A" else "shared",
-        element_type=ElementType.FLOAT,
-        layout=Extents((Constant(8),)),
-    )
-
-
 def element(name: str) -> Element:
-    return Element(buffer=buffer(name), subscripts=(N,))
+    return at(buffer(name, "global" if name == "A" else "shared", 8), N)
 
 
 def fill(name: str) -> Copy:
@@ -65,26 +55,16 @@ def use(name: str) -> Copy:
     return Copy(target=element("A"), source=element(name))
 
 
-def loop(*body: Node) -> For:
-    below = Apply(Operator.LT, (Name("k"), N))
-    return For(counter="k", lower=Constant(0), condition=below, step=Constant(1), body=body)
-
-
 def bodies(depth: int) -> st.SearchStrategy[list[Node]]:
     names = st.sampled_from(["S", "T", "U"])
     leaf = st.one_of(names.map(fill), names.map(use))
     if depth == 0:
         return st.lists(leaf, max_size=4)
     inner = bodies(depth - 1)
-    make: Callable[[Sequence[Node]], For] = lambda body: loop(*body)  # noqa: E731
     nested = st.one_of(
-        inner.map(make),
+        inner.map(lambda body: loop("k", N, *body)),
         inner.map(lambda body: Scope(body=tuple(body))),
-        st.builds(
-            lambda one, other: If(conditions=(N,), body=tuple(one), orelse=tuple(other)),
-            inner,
-            inner,
-        ),
+        st.builds(lambda one, other: only_if(N, body=one, orelse=other), inner, inner),
     )
     return st.lists(st.one_of(leaf, nested), max_size=4)
 
@@ -93,25 +73,16 @@ def bodies(depth: int) -> st.SearchStrategy[list[Node]]:
 def test_barriers_are_enough_and_none_can_go(body: list[Node]) -> None:
     found = with_barriers(body)
     assert barrier_faults(found) == ()
-    for at in range(barriers_in(found)):
-        assert barrier_faults(without_barrier(found, at))
+    for number in range(barriers_in(found)):
+        assert barrier_faults(without_barrier(found, number))
     left = found
     while barriers_in(left):
         left = without_barrier(left, 0)
     assert left == tuple(body)
 
 
-KERNEL = Kernel(
-    name="k",
-    threads=32,
-    arguments=(),
-    shared=(),
-    static_shared_bytes=0,
-    index_bits=32,
-    body=(
-        Let(name="column", value=Name("blockIdx.x")),
-        Let(name="row", value=Name("blockIdx.y")),
-    ),
+KERNEL = kernel(
+    Let(name="column", value=Name("blockIdx.x")), Let(name="row", value=Name("blockIdx.y"))
 )
 
 
@@ -230,6 +201,6 @@ def generated(source: str, block: tuple[int, int], *, gpu: str = "h200", columns
 def test_threads_share_out_all_points(block: tuple[int, int]) -> None:
     text = generated(PLAIN, block, gpu="a100")
     assert "eatss_mma" in text
-    for loop, threads in zip("ij", block, strict=True):
-        found = points(value_of(text, loop), loop, threads, 64 // threads)
+    for name, threads in zip("ij", block, strict=True):
+        found = points(value_of(text, name), name, threads, 64 // threads)
         assert sorted(one["value"] for one in found) == list(range(64))

@@ -24,9 +24,7 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    Extents,
     For,
-    If,
     Init,
     Intrinsic,
     Let,
@@ -47,19 +45,26 @@ from eatss.plan.contract import (
     parts_behind,
     steps_of_a_part,
 )
-from eatss.polyhedral.expression import ElementType, Read
+from eatss.polyhedral.expression import Read
 from eatss.program import (
-    Apply,
     Constant,
     IntExpr,
     Name,
-    Operator,
     evaluate,
     multiplied,
     substitute,
     total,
 )
 from tests.examples import examples
+from tests.lower.small_kernels import (
+    ZERO,
+    Machine,
+    at,
+    buffer,
+    loop,
+    only_if,
+    place,
+)
 
 THREADS = 256
 PLENTY, MANY = 10_000, 16
@@ -68,19 +73,10 @@ Value = tuple[Any, ...]
 Place = tuple[str, tuple[int, ...]]
 
 
-def buffer(name: str, space: Any, *extents: int) -> Buffer:
-    layout = Extents(tuple(map(Constant, extents)))
-    return Buffer(name=name, space=space, element_type=ElementType.FLOAT, layout=layout)
-
-
 BOXES = tuple(buffer(name, "shared", 64, 64, 64) for name in "ABE")
 MEMORY = buffer("G", "global", 64)
 SUMS = tuple(buffer(f"sum{at}", "register", 8, 8) for at in range(2))
-ZERO, K = Constant(0), Name("k")
-
-
-def at(of: Buffer, *subscripts: IntExpr) -> Element:
-    return Element(buffer=of, subscripts=subscripts)
+K = Name("k")
 
 
 def compute(target: Element, *reads: Element) -> Compute:
@@ -93,23 +89,13 @@ def compute(target: Element, *reads: Element) -> Compute:
     )
 
 
-def loop(counter: str, count: int, *body: Node, unroll: Any = "whole") -> For:
-    return For(
-        counter=counter,
-        lower=ZERO,
-        condition=Apply(Operator.LT, (Name(counter), Constant(count))),
-        step=Constant(1),
-        body=body,
-        unroll=unroll,
-        narrow=True,
-    )
+def points(counter: str, count: int, *body: Node) -> For:
+    return loop(counter, count, *body, unroll="whole")
 
 
 def steps(count: int, *body: Node) -> For:
     """Return the loop over the steps of a turn, whose counter goes on from turn to turn."""
-    last = total(Name("k0"), Constant(count))
-    condition = Apply(Operator.LT, (K, last))
-    return replace(loop("k", count, *body, unroll=None), lower=Name("k0"), condition=condition)
+    return loop("k", total(Name("k0"), Constant(count)), *body, lower=Name("k0"))
 
 
 def in_turn(k: IntExpr) -> IntExpr:
@@ -123,107 +109,86 @@ def tile(rows: int, columns: int, target: Element | None = None) -> For:
     second = at(BOXES[1], in_turn(K), Name("j"))
     i = Let(name="i", value=total(multiplied(Constant(8), Name("ti")), Name("r")))
     j = Let(name="j", value=total(Name("tj"), Name("c")))
-    return loop("r", rows, i, loop("c", columns, j, TOLD, compute(own, first, second)))
+    return points("r", rows, i, points("c", columns, j, TOLD, compute(own, first, second)))
 
 
 @dataclass
-class Machine:
+class Warp(Machine):
     """Runs what a turn does: ``held`` is what was loaded, ``sums`` what was added, in its order.
 
-    A value is what it was read from: a box in a turn, memory, or a sum as far as it had come.
+    A value is what it was read from: a box in a turn, memory, or a sum as far as it had come. Nodes
+    behind a :class:`Init` are of the next turn.
     """
 
     held: dict[Place, Value] = field(default_factory=dict)
     sums: dict[Place, list[Value]] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
     copied: list[int] = field(default_factory=list)
+    turn: int = 0
 
-    def run(self, nodes: Sequence[Node], names: Mapping[str, int], turn: int) -> None:
-        """Run nodes of which those behind a :class:`Init` are of the next turn."""
-        names = dict(names)
-        for node in nodes:
-            match node:
-                case Let():
-                    names[node.name] = evaluate(node.value, names)
-                case Scope():
-                    self.run(node.body, names, turn)
-                case For():
-                    value = evaluate(node.lower, names)
-                    while evaluate(node.condition, {**names, node.counter: value}):
-                        self.run(node.body, {**names, node.counter: value}, turn)
-                        value += evaluate(node.step, names)
-                case If():
-                    holds = all(evaluate(one, names) for one in node.conditions)
-                    self.run(node.body if holds else node.orelse, names, turn)
-                case Init():
-                    turn += 1
-                    self.events.append("turn")
-                case _:
-                    self._do(node, names, turn)
-
-    def _do(self, node: Node, names: Mapping[str, int], turn: int) -> None:
+    def do(self, node: Node, names: Mapping[str, int]) -> None:
         match node:
+            case Init():
+                self.turn += 1
+                self.events.append("turn")
             case Copy() if node.ahead:
                 self.copied.append(evaluate(node.target.subscripts[0], names))
                 self.events.append("copy")
             case Copy():
-                self._load(node.target, node.source, names, turn)
+                self._load(node.target, node.source, names)
             case Load():
-                self._load(node.target, node.reads[0], names, turn)
+                self._load(node.target, node.reads[0], names)
             case Compute():
-                self._add(node.target, node.reads[1:], names, turn)
+                self._add(node.target, node.reads[1:], names)
             case Intrinsic():
                 factors = [one for name, own in node.operands if name != "d" for one in own]
-                self._add(node.named("d")[0], factors, names, turn)
+                self._add(node.named("d")[0], factors, names)
             case Commit():
                 self.events.append("commit")
             case _:
                 assert isinstance(node, Declare | Source | AllFinite)
 
-    def _load(self, to: Element, of: Element, names: Mapping[str, int], turn: int) -> None:
+    def _load(self, to: Element, of: Element, names: Mapping[str, int]) -> None:
         assert of.buffer.space == "shared"
-        self.held[self._place(to, names)] = self._read(of, names, turn)
+        self.held[to.buffer.name, place(to, names)] = self._read(of, names)
         self.events.append("load")
 
-    def _add(
-        self, to: Element, reads: Sequence[Element], names: Mapping[str, int], turn: int
-    ) -> None:
-        values = tuple(self._read(one, names, turn) for one in reads)
-        self.sums.setdefault(self._place(to, names), []).append(values)
+    def _add(self, to: Element, reads: Sequence[Element], names: Mapping[str, int]) -> None:
+        values = tuple(self._read(one, names) for one in reads)
+        self.sums.setdefault((to.buffer.name, place(to, names)), []).append(values)
         self.events.append("add")
 
-    def _read(self, one: Element, names: Mapping[str, int], turn: int) -> Value:
-        place = self._place(one, names)
+    def _read(self, one: Element, names: Mapping[str, int]) -> Value:
+        own = one.buffer.name, place(one, names)
         if one.buffer.space == "shared":
-            return (*place, turn)
+            return (*own, self.turn)
         if one.buffer in SUMS:
-            return (*place, len(self.sums.get(place, ())))
-        return self.held[place] if one.buffer.space == "register" else place
-
-    def _place(self, one: Element, names: Mapping[str, int]) -> Place:
-        return one.buffer.name, tuple(evaluate(part, names) for part in one.subscripts)
+            return (*own, len(self.sums.get(own, ())))
+        return self.held[own] if one.buffer.space == "register" else own
 
 
-THREAD = {"ti": 1, "tj": 2}
+OF_THREAD = {"ti": 1, "tj": 2}
 
 
-def plainly(rest: Sequence[Node], depth: int, turns: int) -> Machine:
+def plainly(rest: Sequence[Node], depth: int, turns: int) -> Warp:
     """Run turns as they were."""
-    machine = Machine()
+    machine = Warp()
     for turn in range(turns):
-        machine.run(rest, {**THREAD, "k0": depth * turn}, turn)
+        machine.turn = turn
+        machine.run(rest, {**OF_THREAD, "k0": depth * turn})
     return machine
 
 
-def ahead(found: PrefetchedSteps, depth: int, turns: int) -> Machine:
+def ahead(found: PrefetchedSteps, depth: int, turns: int) -> Warp:
     """Run turns of which each loads the first step of the next one."""
-    machine = Machine()
-    machine.run(found.first(), {**THREAD, "k0": 0}, 0)
+    machine = Warp()
+    machine.run(found.first(), {**OF_THREAD, "k0": 0})
     later = {"k0": total(Name("k0"), Constant(depth))}
     first = with_expressions(found.first(), lambda one: substitute(one, later))
     for turn in range(turns):
         nodes = found.turn((NEXT_TURN, *first))
-        machine.run(nodes, {**THREAD, "k0": depth * turn}, turn)
+        machine.turn = turn
+        machine.run(nodes, {**OF_THREAD, "k0": depth * turn})
     return machine
 
 
@@ -254,7 +219,7 @@ def nests(draw: st.DrawFn) -> Node:
             [(1, 4, 4), (1, 4, 5), (1, 5, 4), (1, 2, 8), (1, 6, 3), (4, 2, 3), (5, 3, 2), (4, 1, 3)]
         )
     )
-    points = {"o": Name("o"), "r": Name("r"), "c": Name("c")}
+    own_points = {"o": Name("o"), "r": Name("r"), "c": Name("c")}
     row = Let(name="i", value=total(Name("ti"), Name("r")))
     column = Let(name="j", value=total(Name("tj"), Name("c")))
     both = Let(name="b", value=total(Name("i"), Name("j")))
@@ -265,8 +230,8 @@ def nests(draw: st.DrawFn) -> Node:
         return at(draw(st.sampled_from(BOXES)), step, draw(st.sampled_from(named)))
 
     def sum_() -> Element:
-        places = draw(st.sampled_from([("r", "c"), ("r", "c"), ("c", "r"), ("r",), ("c",), ()]))
-        return at(draw(st.sampled_from(SUMS)), *(points[one] for one in places))
+        own = draw(st.sampled_from([("r", "c"), ("r", "c"), ("c", "r"), ("r",), ("c",), ()]))
+        return at(draw(st.sampled_from(SUMS)), *(own_points[one] for one in own))
 
     def added() -> Compute:
         reads = [element() for _ in range(draw(st.integers(1, 3)))]
@@ -283,9 +248,9 @@ def nests(draw: st.DrawFn) -> Node:
     if draw(st.booleans()):  # values of the same names that are known there only
         inside = Let(name="i", value=total(Name("r"), Constant(7)))
         body = (Scope(body=(inside, both, *body)),)
-    inner = loop("c", columns, column, both, *body)
-    found = loop("r", rows, row, inner)
-    return found if outer == 1 else loop("o", outer, found)
+    inner = points("c", columns, column, both, *body)
+    found = points("r", rows, row, inner)
+    return found if outer == 1 else points("o", outer, found)
 
 
 @settings(max_examples=examples(15))
@@ -380,7 +345,7 @@ def test_rows_of_an_even_number_go_to_and_fro(rows: int, pairs: int) -> None:
     assert ("r_pair" in counters(found), "c_back" in counters(found)) == (pairs > 0, pairs > 0)
     assert found is not None
     machine = ahead(found, 2, 1)
-    order = [places for _, places in machine.sums]
+    order = [own for _, own in machine.sums]
     there = [[(row, column) for column in range(6)] for row in range(rows)]
     if pairs:
         there[1::2] = [own[::-1] for own in there[1::2]]
@@ -389,36 +354,23 @@ def test_rows_of_an_even_number_go_to_and_fro(rows: int, pairs: int) -> None:
 
 def refused() -> dict[str, list[Node]]:
     plain = tile(4, 4)
-    test = If(conditions=(Name("whole"),), body=(plain,))
-    fill = Init(target=at(SUMS[0], ZERO, ZERO), value=0)
-    to_box = tile(4, 4, at(BOXES[2], Name("r"), Name("c")))
     to_memory = tile(4, 4, at(MEMORY, Name("r")))
-    large, half = tile(4, MOST_UNROLLED // 16 + 1), tile(4, MOST_UNROLLED // 32 + 1)
-    open_ = replace(steps(4, plain), condition=Apply(Operator.LT, (K, Name("NK"))))
-    points = loop("c", 8, compute(at(SUMS[0], K, Name("c")), at(BOXES[0], in_turn(K))))
+    in_steps = points("c", 8, compute(at(SUMS[0], K, Name("c")), at(BOXES[0], in_turn(K))))
     read_only = compute(at(SUMS[0], Name("r"), Name("c")), at(MEMORY, K))
     return {
-        "tests inside": [steps(4, test)],
+        "tests inside": [steps(4, only_if(Name("whole"), body=(plain,)))],
         "an odd number of steps": [steps(3, plain)],
-        "steps that nobody counted": [open_],
+        "steps that nobody counted": [loop("k", Name("NK"), plain, lower=Name("k0"))],
         "too many products": [steps(2, tile(4, MOST_UNROLLED // 8 + 1))],
-        "too many products in the least part": [steps(6, large)],
-        "too many products in a turn": [steps(MOST_IN_A_TURN // 16 + 2, plain)],
         "too many products of several nests in a turn": [
             steps(MOST_IN_A_TURN // 32 + 2, plain, plain)
         ],
-        "too many products of several nests": [steps(4, half, half)],
-        "too many products of several nests in the least part": [steps(6, half, half)],
         "points that are not unrolled": [steps(4, replace(plain, unroll=4))],
-        "what is no product": [steps(4, plain), fill],
-        "what is no product inside": [steps(4, plain, fill)],
-        "sums in a box": [steps(4, to_box)],
+        "what is no product": [steps(4, plain, Init(target=at(SUMS[0], ZERO, ZERO), value=0))],
         "sums in memory": [steps(4, to_memory)],
-        "points in the place of steps": [steps(4, points)],
-        "too little reuse": [steps(4, tile(3, 4))],
+        "points in the place of steps": [steps(4, in_steps)],
         "too little reuse in one of two": [steps(4, plain, tile(3, 4))],
-        "nothing of a box": [steps(4, loop("r", 4, loop("c", 4, read_only)))],
-        "nothing": [],
+        "nothing of a box": [steps(4, points("r", 4, points("c", 4, read_only)))],
     }
 
 
@@ -471,10 +423,11 @@ COUNTS = st.one_of(
 def test_each_step_multiplies_what_was_loaded_for_it(counts: list[int], turns: int) -> None:
     found = PrefetchedSteps.of([nest(number, count) for number, count in enumerate(counts)], PLENTY)
     assert found is not None
-    machine = Machine()
-    machine.run(found.first(), {}, 0)
+    machine = Warp()
+    machine.run(found.first(), {})
     for turn in range(turns):
-        machine.run(found.turn((NEXT_TURN, *found.first())), {}, turn)
+        machine.turn = turn
+        machine.run(found.turn((NEXT_TURN, *found.first())), {})
     assert [*machine.sums.values()] == [
         [
             ((f"box{number}", (step,), turn),) * 2
@@ -504,7 +457,7 @@ def written(nodes: Sequence[Node]) -> int:
 def copies(count: int) -> tuple[Node, ...]:
     """Return the copies of a turn: so many elements of a box."""
     to = at(buffer("box", "shared", 64), Name("e"))
-    return (loop("e", count, Copy(target=to, source=to, ahead=True)),)
+    return (points("e", count, Copy(target=to, source=to, ahead=True)),)
 
 
 @given(COUNTS, st.integers(1, 17), st.integers(2, 4))
@@ -524,9 +477,9 @@ def test_copies_stand_between_loads_and_products(
 
 def copying_steps(found: PrefetchedSteps, shares: Shares, copied: int, count: int) -> int:
     """Return how many steps copy; they are the first, and copy between loads and products."""
-    machine = Machine()
-    machine.run(found.first(), {}, 0)
-    machine.run(found.whole_turn((NEXT_TURN, *found.first()), shares), {}, 0)
+    machine = Warp()
+    machine.run(found.first(), {})
+    machine.run(found.whole_turn((NEXT_TURN, *found.first()), shares), {})
     (added,) = machine.sums.values()
     assert len(added) == count
     assert machine.copied == list(range(copied))
