@@ -11,12 +11,11 @@ Variants of one program beside a baseline: what has to be alike, and their ``Com
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import frozen
 from eatss.base.supervisor import Outcome, Refused, Worker, supervise
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import (
@@ -38,6 +37,7 @@ from eatss.measurement.job import (
     OnProgress,
     Record,
     Records,
+    Result,
 )
 from eatss.measurement.measurement import (
     Comparison,
@@ -48,7 +48,7 @@ from eatss.measurement.measurement import (
     Status,
 )
 from eatss.measurement.meters.choose import METERS
-from eatss.measurement.options import MeasureOptions, Variant
+from eatss.measurement.options import MeasureOptions, Variant, check_labels
 from eatss.measurement.trials import run_trials
 from eatss.program import load_program
 from eatss.program.expression import SizePairs
@@ -89,7 +89,6 @@ def measure_variants(
     chosen = options or MeasureOptions()
     check_options(chosen)
     records = Records(options=chosen, variants=_records(variants, chosen))
-    interrupted = False
     try:
         if card is None or isinstance(card, str):
             _measure_in_workers(records, card or CUPY_CARD, progress)
@@ -98,11 +97,11 @@ def measure_variants(
     except KeyboardInterrupt:
         if not records.windows:
             raise
-        interrupted = True
-    for record in records.variants:
-        if interrupted and record.ended is None and record.windows:
-            record.ended = "interrupted"
-    return tuple(assemble(records, record) for record in records.variants if record.ended)
+    return tuple(
+        assemble(records, record)
+        for record in records.variants
+        if record.result.ended or record.result.windows
+    )
 
 
 _POSITIVE = {
@@ -146,22 +145,16 @@ def _records(variants: Sequence[Variant], options: MeasureOptions) -> list[Recor
     """Return a record for each variant, those that were rejected already failed."""
     if not variants:
         raise input_error("EATSS-E076", "there is nothing to measure", hint="name a program")
-    for label, many in Counter(variant.label for variant in variants).items():
-        if many > 1:
-            raise input_error(
-                "EATSS-E077",
-                f"two variants are called '{label}'",
-                hint="results are told apart by their labels; rename one",
-            )
+    check_labels([variant.label for variant in variants])
     found: list[Record] = []
-    for variant in variants:
+    for task, variant in enumerate(variants):
         program = None if variant.directory is None else load_program(variant.directory)
         sizes = {} if program is None else complete_sizes(program, options.sizes)
-        record = Record(variant=variant, program=program, sizes=sizes)
+        result = Result(task=task)
         if program is None:
             reason = variant.rejection or "it could not be generated"
-            record.fail("rejected by the model", reason)
-        found.append(record)
+            result = result.failed("rejected by the model", reason)
+        found.append(Record(variant=variant, program=program, sizes=sizes, result=result))
     return found
 
 
@@ -202,15 +195,12 @@ def _run_worker(job: Job, records: Records, progress: OnProgress) -> str:
     Raises:
         InputError: the machine cannot measure, and has never measured.
     """
-    records.stage = None
-    told: Event | None = None
+    records.stage = START
+    last: Event | None = None
 
     def take(event: Event) -> float | None:
-        nonlocal told
-        if isinstance(event, Done | Refused | CardLost | Broken):
-            told = event
-        if isinstance(event, Broken):
-            records.fail_running("launch error", _fault(event, records))
+        nonlocal last
+        last = event
         records.take(event)
         if progress is not None:
             progress(records.progress())
@@ -220,37 +210,30 @@ def _run_worker(job: Job, records: Records, progress: OnProgress) -> str:
         Worker(module="eatss.measurement.worker", job=job, start_limit_s=START.limit_s),
         take,
     )
-    match told:
-        case Refused() if records.device is None:
-            raise told.error()
+    match last:
+        case Refused() if records.opened is None:
+            raise last.error()
         case Done():
             reason = ""
         case Refused():
-            reason = told.message
+            reason = last.message
         case CardLost():
-            reason = told.reason
+            reason = last.reason
         case Broken():
-            return _fault(told, records)
+            return f"eatss failed in '{records.stage.stage}', please report it: {last.error}"
         case _:
             status, reason = what_ended(records.stage, outcome)
             records.fail_running(status, reason)
     return f"the card vanished: {reason}"
 
 
-def _fault(event: Broken, records: Records) -> str:
-    """Say that eatss itself failed."""
-    stage = (records.stage or START).stage
-    return f"eatss failed in '{stage}', please report it: {event.error}"
-
-
-def what_ended(stage: Entered | None, outcome: Outcome) -> tuple[Status, str]:
+def what_ended(did: Entered, outcome: Outcome) -> tuple[Status, str]:
     """Return the status of a variant that a worker ended with, and why it ended, in words.
 
     Args:
-        stage: what it did last, ``None`` if it had only been started.
+        did: the stage that it was in.
         outcome: how it ended.
     """
-    did = stage or START
     if not outcome.in_time:
         return "timeout", f"'{did.stage}' did not end within {did.limit_s:g} s"
     said = " | ".join(outcome.said)[-_SAID_CHARACTERS:]
@@ -258,46 +241,31 @@ def what_ended(stage: Entered | None, outcome: Outcome) -> tuple[Status, str]:
     return ("compile error" if did.stage == "compile" else "launch error"), how
 
 
-@frozen
-class Traits:
-    """What makes results of two variants comparable.
-
-    ``source_hash`` is ``None`` where the original is not there. ``defines`` are those that the
-    original was generated with; measurements do not keep them.
-    """
-
-    label: str
-    program: str
-    dtype: str
-    source_hash: str | None
-    sizes: SizePairs
-    defines: tuple[str, ...] = ()
+Traits: TypeAlias = dict[str, str | None]
+"""What makes results of two variants comparable, in words; ``None`` is what is not known."""
 
 
-def check_measurable(variants: Sequence[Variant], options: MeasureOptions) -> tuple[Traits, ...]:
-    """Look at all programs before any is measured; return what they are.
+def check_measurable(
+    variants: Sequence[Variant], options: MeasureOptions
+) -> tuple[tuple[str, Traits], ...]:
+    """Look at all programs before any is measured; return their labels and what they are.
 
     Raises:
-        InputError: ``EATSS-V0xx`` a folder holds no program, ``EATSS-E072`` and ``EATSS-E073``
-            the sizes are not a program's.
+        InputError: ``EATSS-V0xx`` a folder holds no program, ``EATSS-E072`` the sizes are not a
+            program's.
     """
-    found: list[Traits] = []
+    found: list[tuple[str, Traits]] = []
     for variant in variants:
         if variant.directory is None:
             continue  # it was rejected, and stands beside anything
         program = load_program(variant.directory)
         # without the definition of the type, which dtype tells, given or not
         given = (one for one in program.original.defines if one.partition("=")[2] != program.dtype)
-        found.append(
-            Traits(
-                label=variant.label,
-                program=program.name,
-                dtype=program.dtype,
-                source_hash=source_hash_of(program, variant.directory)[0],
-                sizes=tuple(complete_sizes(program, options.sizes).items()),
-                defines=tuple(sorted(given)),
-            )
-        )
+        sizes = tuple(complete_sizes(program, options.sizes).items())
+        source_hash, _ = source_hash_of(program, variant.directory)
+        defines = " ".join(sorted(given))
+        traits = _traits(program.name, program.dtype, sizes, source_hash, defines)
+        found.append((variant.label, traits))
     return tuple(found)
 
 
@@ -308,33 +276,40 @@ def check_comparable(variants: Sequence[Variant], options: MeasureOptions) -> No
         InputError: as :func:`check_measurable`; ``EATSS-E079`` they differ in program, type,
             original source, definitions or sizes.
     """
-    traits = check_measurable(variants, options)
-    for other in traits[1:]:
-        check_alike(traits[0], other)
+    first, *others = check_measurable(variants, options) or (("", {}),)
+    for other in others:
+        _check_alike(first, other)
 
 
-def check_alike(one: Traits, other: Traits) -> None:
+def _traits(
+    program: str,
+    dtype: str,
+    sizes: SizePairs,
+    source_hash: str | None,
+    defines: str | None = None,  # measurements do not keep them
+) -> Traits:
+    return {
+        "program": program,
+        "type": dtype,
+        "definitions (-D)": defines,
+        "sizes": " ".join(f"{name}={value}" for name, value in sizes),
+        "original source, whose hashes are": source_hash and source_hash[:12],
+    }
+
+
+def _check_alike(one: tuple[str, Traits], other: tuple[str, Traits]) -> None:
     """Refuse two variants of which one cannot be said to be faster than the other.
 
     Raises:
         InputError: ``EATSS-E079``.
     """
-    hashes = (one.source_hash or "", other.source_hash or "")
-    for what, own, others in (
-        ("program", one.program, other.program),
-        ("type", one.dtype, other.dtype),
-        ("definitions (-D)", *(" ".join(each.defines) for each in (one, other))),
-        ("sizes", *(" ".join(f"{n}={v}" for n, v in each.sizes) for each in (one, other))),
-        (
-            "original source, whose hashes are",
-            *(each[:12] if all(hashes) else "" for each in hashes),
-        ),
-    ):
-        if own != others:
+    (label, traits), (other_label, others) = one, other
+    for what, own in traits.items():
+        if own is not None and others[what] not in (own, None):
             raise input_error(
                 "EATSS-E079",
-                f"'{one.label}' and '{other.label}' differ in their {what}: {own or 'none'} and "
-                f"{others or 'none'}",
+                f"'{label}' and '{other_label}' differ in their {what}: {own or 'none'} and "
+                f"{others[what] or 'none'}",
                 hint="compare variants of one C file, of one type and at the same sizes; to "
                 "measure different programs use: eatss measure",
             )
@@ -367,9 +342,9 @@ def compare(measurements: Sequence[Measurement], baseline_label: str) -> Compari
             hint=f"there are: {', '.join(labels) or 'none'}",
         )
     baseline = measurements[labels.index(baseline_label)]
-    for one in measurements:
-        if one is not baseline and "rejected by the model" not in (one.status, baseline.status):
-            check_alike(_traits(one), _traits(baseline))
+    known = [one for one in measurements if one.status != "rejected by the model"]
+    for one in known if baseline in known else ():
+        _check_alike(_measured_traits(one), _measured_traits(baseline))
     return Comparison(
         program=baseline.program,
         baseline=baseline_label,
@@ -378,14 +353,8 @@ def compare(measurements: Sequence[Measurement], baseline_label: str) -> Compari
     )
 
 
-def _traits(measurement: Measurement) -> Traits:
-    return Traits(
-        label=measurement.variant,
-        program=measurement.program,
-        dtype=measurement.dtype,
-        source_hash=measurement.provenance.source_hash,
-        sizes=measurement.sizes,
-    )
+def _measured_traits(one: Measurement) -> tuple[str, Traits]:
+    return one.variant, _traits(one.program, one.dtype, one.sizes, one.provenance.source_hash)
 
 
 def _unlike(measurement: Measurement, baseline: Measurement) -> Iterator[str]:

@@ -29,7 +29,7 @@ from scipy.special import stdtrit
 
 from eatss.base.codec import encode
 from eatss.base.frozen import frozen
-from eatss.measurement.job import Record, Records
+from eatss.measurement.job import Record, Records, Result
 from eatss.measurement.measurement import (
     CardState,
     DeviceInfo,
@@ -137,32 +137,33 @@ IDLE_DIFFERENCE = 0.1
 
 def assemble(records: Records, record: Record) -> Measurement:
     """Return the measurement of a variant that ended, failed or was interrupted."""
-    program, directory, prepared = record.program, record.variant.directory, record.prepared
-    options, idle_after_w = records.options, records.warm_idle_w
-    notes = list(record.notes)
+    program, directory, found = record.program, record.variant.directory, record.result
+    options, opened = records.options, records.opened
+    device = None if opened is None else opened.device
+    idle_after_w, idle_w = records.warm_idle.power_w, records.idle.power_w
+    idle_w = idle_after_w if idle_w is None else idle_w
+    notes = list(found.notes)
     time: Estimate | None = None
     energy: Estimate | None = None
-    why = record.reason
-    if record.status is None and record.windows:
-        time = mean_estimate([window.time_s for window in record.windows], options.confidence)
-        energy, why = _energy(records, record, notes)
-        notes += filter(None, [power_contradiction(_powers(record.windows))])
+    why = found.reason
+    if found.status is None and found.windows:
+        time = mean_estimate([window.time_s for window in found.windows], options.confidence)
+        energy, why = _energy(records, found, notes)
+        notes += filter(None, [power_contradiction(_powers(found.windows))])
     notes += _idle_notes(records)
     if options.least_windows == 1 and time is not None and time.count == 1:
         notes.append("one window, as asked for: there is no interval")
-    idle_w = idle_after_w if records.idle_w is None else records.idle_w
     time_s = None if time is None else time.mean
     energy_j = power_w = net_energy_j = None
     if time is not None and energy is not None:
         energy_j, power_w = energy.mean, energy.mean / time.mean
         net_energy_j = None if idle_w is None else energy.mean - idle_w * time.mean
-    status, reason = _status(records, record, time, energy)
+    status, reason = _status(records, found, time, energy)
     work = count_work(program, record.sizes)
     gflops, no_gflops = _rate(work.flops, time_s, "time_s")
     gflops_per_joule, no_efficiency = _rate(work.flops, energy_j, "energy_j")
     revision, no_revision = package_revision()
     source_hash, no_source = source_hash_of(program, directory)
-    text_hash = None if program is None else sha256(program.text.encode()).hexdigest()
     names = [one.program.name for one in (record, *records.variants) if one.program is not None]
     return Measurement(
         program=names[0] if names else "",  # one without a program is of that of the others
@@ -186,28 +187,28 @@ def assemble(records: Records, record: Record) -> Measurement:
         gflops=gflops,
         gflops_per_joule=gflops_per_joule,
         method=Method(
-            meter=records.meter,
-            compiler=prepared.compiler,
-            launched_by=prepared.launched_by,
-            restoring=prepared.restoring,
+            meter=None if opened is None else opened.meter,
+            compiler=found.compiler,
+            launched_by=found.launched_by,
+            restoring=found.restoring,
             confidence=options.confidence,
             target=options.target,
             least_window_s=options.least_window_s,
             least_updates=options.least_updates,
-            warm_up_s=record.warm_up_s,
+            warm_up_s=found.warm_up_s,
             seed=options.seed,
-            checked=prepared.checked,
-            ended=record.ended or "interrupted",
-            data=prepared.data,
+            checked=found.checked,
+            ended=found.ended or "interrupted",
+            data=found.data,
         ),
-        windows=tuple(record.windows),
-        resources=record.resources,
-        device=records.device,
+        windows=found.windows,
+        resources=found.resources,
+        device=device,
         provenance=Provenance(
             eatss_version=__version__,
             revision=revision,
             source_hash=source_hash,
-            text_hash=text_hash,
+            text_hash=None if program is None else sha256(program.text.encode()).hexdigest(),
             option_hash=option_hash(program, options),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             host=platform.node(),
@@ -218,9 +219,9 @@ def assemble(records: Records, record: Record) -> Measurement:
                     ("time_s", time, why),
                     ("energy_j", energy, why),
                     ("power_w", energy, why),
-                    ("idle_power_w", idle_w, records.no_idle),
-                    ("idle_power_after_w", idle_after_w, records.no_warm_idle),
-                    ("net_energy_j", net_energy_j, records.no_idle if energy else why),
+                    ("idle_power_w", idle_w, records.idle.reason),
+                    ("idle_power_after_w", idle_after_w, records.warm_idle.reason),
+                    ("net_energy_j", net_energy_j, records.idle.reason if energy else why),
                 )
             ),
             *work.missing,
@@ -228,14 +229,14 @@ def assemble(records: Records, record: Record) -> Measurement:
                 (
                     ("revision", revision, no_revision),
                     ("source_hash", source_hash, no_source),
-                    ("text_hash", text_hash, "nothing was generated"),
-                    ("device", records.device, "no card was opened"),
-                    (COMPARISON, None if prepared.unchecked else "", prepared.unchecked),
+                    ("text_hash", program, "nothing was generated"),
+                    ("device", device, "no card was opened"),
+                    (COMPARISON, None if found.unchecked else "", found.unchecked),
                 )
             ),
-            *records.missing_meters,
-            *missing_device_fields(records.device),
-            *missing_state_fields(record.windows),
+            *(() if opened is None else opened.missing_meters),
+            *missing_device_fields(device),
+            *missing_state_fields(found.windows),
             *_lacking(
                 (
                     ("gflops", gflops, no_gflops),
@@ -260,13 +261,13 @@ def _powers(windows: Sequence[Window]) -> list[tuple[str, float]]:
 
 
 def _idle_notes(records: Records) -> Iterator[str]:
-    cold_w, warm_w = records.idle_w, records.warm_idle_w
+    cold_w, warm_w = records.idle.power_w, records.warm_idle.power_w
     if warm_w is None:
         return
     if cold_w is None:
         yield (
             f"the idle card was read only after the windows, warm, which net energy rests on "
-            f"({records.no_idle})"
+            f"({records.idle.reason})"
         )
     elif abs(warm_w - cold_w) > IDLE_DIFFERENCE * cold_w:
         yield (
@@ -275,25 +276,25 @@ def _idle_notes(records: Records) -> Iterator[str]:
         )
 
 
-def _energy(records: Records, record: Record, notes: list[str]) -> tuple[Estimate | None, str]:
+def _energy(records: Records, found: Result, notes: list[str]) -> tuple[Estimate | None, str]:
     """Return the energy of a run, or ``None`` and why it is not known."""
-    known = [window.energy_j for window in record.windows if window.energy_j is not None]
-    reason = next((said for said in record.no_energy if said), records.no_meter)
+    known = [window.energy_j for window in found.windows if window.energy_j is not None]
+    reason = found.no_energy or (records.opened.no_meter if records.opened else "")
     if not known:
         return None, reason
-    estimate = energy_estimate(known, record.restoring_j, records.options.confidence)
+    estimate = energy_estimate(known, found.restoring_j, records.options.confidence)
     if estimate.mean <= 0:
         return None, "restoring the inputs takes as much as can be told of the whole"
-    if len(known) < len(record.windows):
-        notes.append(f"energy rests on {len(known)} of {len(record.windows)} windows: {reason}")
+    if len(known) < len(found.windows):
+        notes.append(f"energy rests on {len(known)} of {len(found.windows)} windows: {reason}")
     return estimate, ""
 
 
 def _status(
-    records: Records, record: Record, time: Estimate | None, energy: Estimate | None
+    records: Records, found: Result, time: Estimate | None, energy: Estimate | None
 ) -> tuple[Status, str]:
-    if record.status is not None:
-        return record.status, record.reason
+    if found.status is not None:
+        return found.status, found.reason
     options = records.options
     for name, estimate in (("time", time), ("energy", energy)):
         if estimate is None:
@@ -301,10 +302,10 @@ def _status(
         wide = estimate.relative
         if wide is None and (options.least_windows > 1 or estimate.count > 1):
             return "unstable", f"{name} rests on one window, so nothing is known of its spread"
-        cut_short = record.ended in ("budget", "cut short")
+        cut_short = found.ended in ("budget", "cut short")
         if cut_short and wide is not None and wide > UNSTABLE_FACTOR * options.target:
             return "unstable", (
-                f"after {len(record.windows)} windows {name} is known to ±{100 * wide:.1f} % only"
+                f"after {len(found.windows)} windows {name} is known to ±{100 * wide:.1f} % only"
             )
     return "ok", ""
 

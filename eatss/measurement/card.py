@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, closing
 from operator import index
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Protocol, SupportsIndex, TypeAlias, runtime_checkable
+from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
@@ -118,11 +118,6 @@ class Workload(SteadyLoad, Protocol):
         """Kind of data, as :mod:`eatss.verify.data` names them; ``None`` if not known yet."""
         ...
 
-    @property
-    def checks_apart(self) -> bool:
-        """Whether checks do their work in other processes, so that several may run at once."""
-        ...
-
     def restore(self, count: int = 1) -> None:
         """Enqueue copies of the original data into the inputs that a run overwrites.
 
@@ -174,17 +169,12 @@ class Workload(SteadyLoad, Protocol):
         """
         ...
 
-    def close(self) -> None:
-        """Free what only this workload needs."""
+    def resources(self) -> tuple[KernelResources, ...] | None:
+        """Return what each kernel takes of the card; ``None`` if that is not known."""
         ...
 
-
-@runtime_checkable
-class TellsResources(Protocol):
-    """A workload that knows what its kernels take of the card; not every one does."""
-
-    def resources(self) -> tuple[KernelResources, ...]:
-        """Return what each kernel takes."""
+    def close(self) -> None:
+        """Free what only this workload needs."""
         ...
 
 
@@ -218,6 +208,10 @@ class MeteredCard(Protocol):
 
     def meters(self, choice: str) -> tuple[Meter, ...]:
         """Return the energy meters to use, the one that results rest on first; may be none."""
+        ...
+
+    def missing_meters(self) -> tuple[Missing, ...]:
+        """Return what ``meters`` left out the last time it was asked, and why."""
         ...
 
     def wait(self) -> None:

@@ -1,12 +1,13 @@
-"""What the supervisor gives a worker to do, the events it tells of, and ``Progress``.
+"""A ``Job`` for a worker, the events it tells of, each variant's ``Result``, and ``Progress``.
 
-What is known of each variant while a measurement goes on: events in, state out.
+The worker holds a result a variant and tells it anew whenever something is added; what is known of
+all variants while a measurement goes on is in ``Records``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -61,9 +62,6 @@ class Progress:
 
 OnProgress: TypeAlias = Callable[[Progress], None] | None
 
-Ending: TypeAlias = Literal["interval", "budget"]
-"""A part of :data:`eatss.measurement.measurement.HowEnded`."""
-
 
 @frozen
 class Task:
@@ -117,54 +115,41 @@ class Entered:
 
 
 @frozen
-class Loaded:
-    """A variant is on the card; ``resources`` is what its kernels take of it."""
-
-    task: int
-    resources: tuple[KernelResources, ...]
-
-
-@frozen
-class Prepared:
-    """A variant is loaded and right; ``None`` is what is not known of one that is not.
+class Result:
+    """What is known of a variant; ``None`` is what is not, or not yet.
 
     ``checked`` says in words what it was compared with, ``unchecked`` why it was not with the
-    original, ``data`` what kind of random numbers its arguments hold.
+    original, ``data`` what kind of random numbers its arguments hold. Its load ran for
+    ``warm_up_s`` before the first window. ``restoring_j`` is what restoring the inputs once takes,
+    one value a window of nothing but restoring. ``no_energy`` says why a window has no energy.
+    ``spent_s`` is the time that windows took. ``status`` is ``None`` unless it failed.
     """
 
     task: int
+    resources: tuple[KernelResources, ...] | None = None
     compiler: CompilerName | None = None
     launched_by: LaunchedBy | None = None
     restoring: Restoring = "none"
     checked: tuple[str, ...] = ()
     unchecked: str = ""
     data: str | None = None
+    warm_up_s: float | None = None
+    restoring_j: tuple[float, ...] = ()
+    windows: tuple[Window, ...] = ()
+    no_energy: str = ""
+    notes: tuple[str, ...] = ()
+    spent_s: float = 0.0
+    ended: HowEnded | None = None
+    status: Status | None = None
+    reason: str = ""
 
+    def noted(self, note: str) -> Result:
+        """Return it with a sentence that a reader has to know, once."""
+        return self if note in self.notes else replace(self, notes=(*self.notes, note))
 
-@frozen
-class WarmedUp:
-    """A variant's load ran for ``warm_up_s`` seconds before its first window."""
-
-    task: int
-    warm_up_s: float
-
-
-@frozen
-class RestoringMeasured:
-    """What restoring the inputs once takes, one value a window of nothing but restoring."""
-
-    task: int
-    energies_j: tuple[float, ...]
-
-
-@frozen
-class WindowTaken:
-    """A window is done; ``spent_s`` is the variant's time since the last such event."""
-
-    task: int
-    window: Window
-    no_energy: str
-    spent_s: float
+    def failed(self, status: Status, reason: str) -> Result:
+        """Return it failed; nothing more is done for the variant."""
+        return replace(self, status=status, reason=reason, ended="failed")
 
 
 @frozen
@@ -177,31 +162,6 @@ class IdleRead:
     power_w: float | None
     reason: str
     warm: bool
-
-
-@frozen
-class Remarked:
-    """A sentence that a reader of the result has to know; ``task`` is ``None`` if it is for all."""
-
-    task: int | None
-    note: str
-
-
-@frozen
-class Ended:
-    """A variant needs no more windows."""
-
-    task: int
-    ended: Ending
-
-
-@frozen
-class Failed:
-    """A variant failed."""
-
-    task: int
-    status: Status
-    reason: str
 
 
 @frozen
@@ -223,29 +183,9 @@ class Done:
     """All variants ended or failed."""
 
 
-Event: TypeAlias = (
-    CardOpened
-    | Entered
-    | Loaded
-    | Prepared
-    | WarmedUp
-    | RestoringMeasured
-    | WindowTaken
-    | IdleRead
-    | Remarked
-    | Ended
-    | Failed
-    | Refused
-    | CardLost
-    | Broken
-    | Done
-)
+Event: TypeAlias = CardOpened | Entered | Result | IdleRead | Refused | CardLost | Broken | Done
 
 Emit: TypeAlias = Callable[[Event], None]
-
-
-NOT_PREPARED = Prepared(task=-1)
-"""Of a variant that was not, or not yet."""
 
 FOR_AN_INTERVAL = 2
 """Windows."""
@@ -256,64 +196,17 @@ START = Entered(task=None, stage="start", limit_s=180.0)
 
 @dataclass(slots=True, kw_only=True)
 class Record:
-    """What is known of one variant. ``status`` is ``None`` unless it failed."""
+    """A variant, and what is known of it."""
 
     variant: Variant
     program: Program | None
     sizes: Sizes
-    resources: tuple[KernelResources, ...] | None = None
-    prepared: Prepared = NOT_PREPARED
-    warm_up_s: float | None = None
-    restoring_j: list[float] = field(default_factory=list)
-    windows: list[Window] = field(default_factory=list)
-    no_energy: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    spent_s: float = 0.0
-    ended: HowEnded | None = None
-    status: Status | None = None
-    reason: str = ""
-
-    def take(self, event: Event) -> None:
-        """Note an event of this variant."""
-        match event:
-            case Loaded():
-                self.resources = event.resources
-            case Prepared():
-                self.prepared = event
-                for seen in (self.windows, self.no_energy, self.restoring_j):
-                    seen.clear()  # of a worker that died
-                self.spent_s = 0.0
-            case WarmedUp():
-                self.warm_up_s = event.warm_up_s
-            case RestoringMeasured():
-                self.restoring_j.extend(event.energies_j)
-            case WindowTaken():
-                self.windows.append(event.window)
-                self.no_energy.append(event.no_energy)
-                self.spent_s += event.spent_s
-            case Remarked():
-                self.note(event.note)
-            case Ended():
-                self.ended = event.ended
-            case Failed():
-                self.fail(event.status, event.reason)
-
-    def note(self, note: str) -> None:
-        """Note a sentence that a reader has to know, once."""
-        if note not in self.notes:
-            self.notes.append(note)
+    result: Result
 
     def fail(self, status: Status, reason: str) -> None:
-        """Note a failure; nothing more is done for the variant."""
-        self.status, self.reason, self.ended = status, reason, "failed"
-
-    def task(self, index: int) -> Task:
-        """Return what is left to do of the variant."""
-        return Task(
-            index=index,
-            label=self.variant.label,
-            directory=str(Path(self.variant.directory or "").absolute()),
-        )
+        """Note a failure, unless it has ended."""
+        if self.result.ended is None:
+            self.result = self.result.failed(status, reason)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -322,58 +215,56 @@ class Records:
 
     options: MeasureOptions
     variants: list[Record]
-    device: DeviceInfo | None = None
-    meter: str | None = None
-    no_meter: str = ""
-    missing_meters: tuple[Missing, ...] = ()
-    idle_w: float | None = None
-    no_idle: str = "the card was not seen idle"
-    warm_idle_w: float | None = None
-    no_warm_idle: str = "the card was not seen idle after the windows"
-    stage: Entered | None = None
+    opened: CardOpened | None = None
+    idle: IdleRead = field(
+        default=IdleRead(power_w=None, reason="the card was not seen idle", warm=False)
+    )
+    warm_idle: IdleRead = field(
+        default=IdleRead(
+            power_w=None, reason="the card was not seen idle after the windows", warm=True
+        )
+    )
+    stage: Entered = START
 
     def take(self, event: Event) -> None:
         """Note an event."""
         match event:
             case CardOpened():
-                self.device, self.meter, self.no_meter = event.device, event.meter, event.no_meter
-                self.missing_meters = event.missing_meters
+                self.opened = event
             case Entered():
                 self.stage = event
             case IdleRead(warm=True):
-                self.warm_idle_w, self.no_warm_idle = event.power_w, event.reason
+                self.warm_idle = event
             case IdleRead():
-                self.idle_w, self.no_idle = event.power_w, event.reason
-            case Remarked(task=None):
-                for record in self.variants:
-                    record.note(event.note)
-            case (
-                Loaded() | Prepared() | WarmedUp() | RestoringMeasured() | WindowTaken()
-                | Remarked() | Ended() | Failed()
-            ):  # fmt: skip
-                self.variants[event.task or 0].take(event)
-
-    @property
-    def running(self) -> Record | None:
-        """The variant that runs now, ``None`` if what runs is for all."""
-        if self.stage is None or self.stage.task is None:
-            return None
-        return self.variants[self.stage.task]
+                self.idle = event
+            case Result():
+                self.variants[event.task].result = event
+            case Broken():
+                stage = self.stage.stage
+                self.fail_running(
+                    "launch error", f"eatss failed in '{stage}', please report it: {event.error}"
+                )
 
     def fail_running(self, status: Status, reason: str) -> None:
         """Note a failure of the variant that runs now, if one does."""
-        if self.running is not None and self.running.ended is None:
-            self.running.fail(status, reason)
+        if self.stage.task is not None:
+            self.variants[self.stage.task].fail(status, reason)
 
     @property
     def windows(self) -> int:
         """Windows taken so far, of all variants."""
-        return sum(len(record.windows) for record in self.variants)
+        return sum(len(record.result.windows) for record in self.variants)
 
     def left(self) -> tuple[Task, ...]:
         """Return what is left to do."""
         return tuple(
-            record.task(index) for index, record in enumerate(self.variants) if record.ended is None
+            Task(
+                index=index,
+                label=record.variant.label,
+                directory=str(Path(record.variant.directory or "").absolute()),
+            )
+            for index, record in enumerate(self.variants)
+            if record.result.ended is None
         )
 
     def give_up(self, reason: str) -> None:
@@ -384,24 +275,23 @@ class Records:
         """
         least = min(FOR_AN_INTERVAL, self.options.least_windows)
         for record in self.variants:
-            if record.ended is not None:
-                continue
-            if len(record.windows) < least:
+            count = len(record.result.windows)
+            if count < least:
                 record.fail("launch error", reason)
-            else:
-                record.ended = "cut short"
-                record.note(f"cut short after {len(record.windows)} windows: {reason}")
+            elif record.result.ended is None:
+                said = f"cut short after {count} windows: {reason}"
+                record.result = replace(record.result.noted(said), ended="cut short")
 
     def progress(self) -> Progress:
         """Return what runs now and what is left."""
-        active = [record for record in self.variants if record.ended is None]
-        running, stage = self.running, self.stage or START
+        active = [one.result for one in self.variants if one.result.ended is None]
+        running = self.stage.task
         return Progress(
-            variant="" if running is None else running.variant.label,
-            stage=stage.stage,
-            window=stage.window,
+            variant="" if running is None else self.variants[running].variant.label,
+            stage=self.stage.stage,
+            window=self.stage.window,
             variants_done=len(self.variants) - len(active),
             variants=len(self.variants),
             windows_done=self.windows,
-            left_s=sum(max(0.0, self.options.budget_s - record.spent_s) for record in active),
+            left_s=sum(max(0.0, self.options.budget_s - one.spent_s) for one in active),
         )

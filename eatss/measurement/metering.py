@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import fields
 from itertools import chain
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from eatss.base.frozen import frozen
 from eatss.cards.environment import Check
 from eatss.measurement.card import MeteredCard, named_cards
 from eatss.measurement.job import CardOpened
-from eatss.measurement.measurement import CardState, LoadState, Missing, Reading
+from eatss.measurement.measurement import CardState, LoadState, Reading
 from eatss.measurement.meters.choose import choose_meters
 from eatss.measurement.meters.meter import (
     POWER_SETTLE_S,
@@ -51,15 +51,6 @@ class Span:
         It tells of a time that is past: of a load's first ``POWER_SETTLE_S`` that before it, too.
         """
         return max(self.load_begin_s + POWER_SETTLE_S, self.begin_s)
-
-
-@runtime_checkable
-class ExplainsMissingMeters(Protocol):
-    """A card that knows why it does not offer some meters; not every card does."""
-
-    def missing_meters(self) -> tuple[Missing, ...]:
-        """Return what ``meters`` left out the last time it was asked, and why."""
-        ...
 
 
 class Metering:
@@ -103,7 +94,7 @@ class Metering:
         elif choice == "none":
             self.failure = "no meter was asked for"
         elif not self.failure:
-            reasons = "; ".join(f"{one.what}: {one.reason}" for one in self.missing_meters)
+            reasons = "; ".join(f"{one.what}: {one.reason}" for one in card.missing_meters())
             self.failure = "no sensor of energy or power answers here" + (
                 f": {reasons}" if reasons else "; eatss doctor says more"
             )
@@ -112,12 +103,6 @@ class Metering:
     def works(self) -> bool:
         """Whether the meter that results rest on still answers."""
         return any(meter.name == self.primary for meter in self._live)
-
-    @property
-    def missing_meters(self) -> tuple[Missing, ...]:
-        """Why the card does not offer some meters, as far as it tells."""
-        card = self.card
-        return card.missing_meters() if isinstance(card, ExplainsMissingMeters) else ()
 
     @contextmanager
     def recording(self) -> Iterator[list[Trace]]:
@@ -190,7 +175,7 @@ class Metering:
             device=self.card.info,
             meter=self.primary,
             no_meter=self.failure,
-            missing_meters=self.missing_meters,
+            missing_meters=self.card.missing_meters(),
         )
 
 

@@ -16,15 +16,12 @@ The card's idle power is read before anything else, while it is cold, and once m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
-from os import cpu_count
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from eatss.base.diagnostics import InputError
 from eatss.base.supervisor import Refused
@@ -33,7 +30,6 @@ from eatss.measurement.assemble import energy_estimate, mean_estimate
 from eatss.measurement.card import (
     Card,
     NotComparedError,
-    TellsResources,
     VariantError,
     Workload,
     WrongResultError,
@@ -43,20 +39,12 @@ from eatss.measurement.job import (
     CardLost,
     Done,
     Emit,
-    Ended,
-    Ending,
     Entered,
-    Failed,
     IdleRead,
     Job,
-    Loaded,
-    Prepared,
-    Remarked,
-    RestoringMeasured,
+    Result,
     StageName,
     Task,
-    WarmedUp,
-    WindowTaken,
 )
 from eatss.measurement.measurement import Restoring
 from eatss.measurement.metering import Metering
@@ -86,17 +74,11 @@ IDLE_S = 2.5
 ATTEMPTS = 3
 """A window that is too short is taken again, this often in all."""
 
-NO_ENERGY_PATIENCE = 4
-"""Windows of a job that are taken again since the meter gave no reading."""
-
 COMPILE_LIMIT_S = 900.0
 """The slowest compiler of the largest text takes minutes."""
 
 CHECK_RUNS = 10
 """Checks run the program and the original a few times each."""
-
-MOST_CHECKS = 16
-"""Variants that are checked at once."""
 
 FILL_LIMIT_S = 30.0
 """All memory of a card is filled with random numbers in less."""
@@ -171,23 +153,18 @@ def run_on(card: Card, metering: Metering, job: Job, emit: Emit, known: Known) -
 
 @dataclass(slots=True, kw_only=True)
 class _Trial:
-    """A variant that is loaded, and what was measured of it so far.
+    """A variant, what it takes to run it, and what is known of it.
 
-    ``program`` is what variants with the same results have in common, which take turns.
-    ``energies_j`` are of a run in each window, ``restoring_j`` of a restoring, which takes
-    ``restoring_s``. ``tried_runs`` is how many runs in a row were seen not to drift.
+    ``program`` is what variants with the same results have in common, which take turns. A restoring
+    takes ``restoring_s``. ``tried_runs`` is how many runs in a row were seen not to drift.
     """
 
     task: Task
-    program: tuple[str, ...]
-    workload: Workload
-    times_s: list[float] = field(default_factory=list)
-    energies_j: list[float | None] = field(default_factory=list)
-    spent_s: float = 0.0
+    result: Result
+    program: tuple[str, ...] = ()
+    workload: Workload = field(init=False)
     pace: Pace = field(init=False)
-    restoring: Restoring = "none"
     tried_runs: int = 0
-    restoring_j: list[float] = field(default_factory=list)
     restoring_s: float = 0.0
     no_restoring: str = ""
     warm: bool = False
@@ -195,7 +172,7 @@ class _Trial:
     @property
     def restores_inside(self) -> bool:
         """Whether inputs are restored before every run."""
-        return self.restoring == "inside windows"
+        return self.result.restoring == "inside windows"
 
 
 class _Trials:
@@ -206,9 +183,7 @@ class _Trials:
         self._options = job.options
         self._emit = emit
         self._known = known
-        self._checks: dict[int, Future[str]] = {}
         self._origin_s = card.now() - job.elapsed_s
-        self._patience = NO_ENERGY_PATIENCE
         self._others: tuple[str, ...] | None = ()
 
     def run(self) -> None:
@@ -216,18 +191,13 @@ class _Trials:
         looks_around = self._job.looks_around
         if looks_around:
             self._idle(pause_s=0.0)
-        tried = (self._attempt(task, partial(self._load, task)) for task in self._job.tasks)
-        loaded = [trial for trial in tried if trial is not None]
-        with self._checking(loaded):
-            trials = [
-                trial
-                for trial in loaded
-                if self._attempt(trial.task, partial(self._examine, trial), trial)
-            ]
+        every = [_Trial(task=task, result=Result(task=task.index)) for task in self._job.tasks]
+        loaded = [trial for trial in every if self._attempt(trial, self._load)]
+        trials = [trial for trial in loaded if self._attempt(trial, self._examine)]
         if not trials:
             return
         if looks_around:
-            self._note_other_processes("before the first window")
+            self._note_other_processes(every, "before the first window")
         programs: dict[tuple[str, ...], list[_Trial]] = {}
         for trial in trials:
             programs.setdefault(trial.program, []).append(trial)
@@ -235,36 +205,43 @@ class _Trials:
             for active in programs.values():
                 self._round(active)
         if looks_around:
-            self._note_other_processes("after the last window")
+            self._note_other_processes(every, "after the last window")
             self._idle(pause_s=IDLE_PAUSE_S)
 
-    def _attempt(
-        self, task: Task, do: Callable[[], _Found], trial: _Trial | None = None
-    ) -> _Found | None:
+    def _attempt(self, trial: _Trial, do: Callable[[_Trial], _Found]) -> _Found | None:
         """Return what is done for a variant; tell of its failure, and be done with it then.
 
         Raises:
             VariantError: the card is lost.
         """
         try:
-            return do()
+            return do(trial)
         except InputError as error:
             failed = VariantError(error.diagnostics[0].message)
         except VariantError as error:
             failed = error
-        self._emit(Failed(task=task.index, status=failed.status, reason=str(failed)))
+        self._told(trial, trial.result.failed(failed.status, str(failed)))
         if failed.lost:
             raise failed
-        if trial is not None:
+        if trial.program:
             trial.workload.close()
         return None
+
+    def _told(self, trial: _Trial, result: Result) -> None:
+        """Tell what is known of a variant, where that is more than before."""
+        if result != trial.result:
+            trial.result = result
+            self._emit(result)
+
+    def _learned(self, trial: _Trial, **fields: Any) -> None:
+        self._told(trial, replace(trial.result, **fields))
+
+    def _remark(self, trial: _Trial, note: str) -> None:
+        self._told(trial, trial.result.noted(note))
 
     def _enter(self, task: Task | None, stage: StageName, limit_s: float, window: int = 0) -> None:
         index = None if task is None else task.index
         self._emit(Entered(task=index, stage=stage, limit_s=limit_s, window=window))
-
-    def _remark(self, task: Task | None, note: str) -> None:
-        self._emit(Remarked(task=None if task is None else task.index, note=note))
 
     def _limit_s(self, expected_s: float) -> float:
         """Return when something expected to take ``expected_s`` seconds is taken to hang."""
@@ -290,72 +267,47 @@ class _Trials:
         self._enter(None, "idle power", IDLE_LIMIT_S)
         self._emit(idle_read(self._metering, pause_s=pause_s))
 
-    def _note_other_processes(self, when: str) -> None:
+    def _note_other_processes(self, trials: list[_Trial], when: str) -> None:
         """Remark on other processes that are on the card, unless they were there before."""
         found = self._card.other_processes()
+        note = ""
         if found and found != self._others:
             listed = ", ".join(found)
-            self._remark(
-                None, f"{when} the card was also used by {listed}: what that draws is in it"
-            )
+            note = f"{when} the card was also used by {listed}: what that draws is in it"
         if found is None and self._others is not None:
-            self._remark(None, "whether other processes used the card is not known")
+            note = "whether other processes used the card is not known"
+        for trial in trials if note else ():
+            self._remark(trial, note)
         self._others = found
 
     # a variant until its first window
 
-    def _load(self, task: Task) -> _Trial:
+    def _load(self, trial: _Trial) -> bool:
         """Compile a variant and bring it onto the card."""
-        directory = Path(task.directory)
+        directory = Path(trial.task.directory)
         program = load_program(directory)
         sizes = complete_sizes(program, self._options.sizes)
-        self._enter(task, "compile", COMPILE_LIMIT_S)
-        workload = self._card.load(program, directory, sizes, self._options.seed)
-        if isinstance(workload, TellsResources):
-            self._emit(Loaded(task=task.index, resources=workload.resources()))
+        self._enter(trial.task, "compile", COMPILE_LIMIT_S)
+        trial.workload = self._card.load(program, directory, sizes, self._options.seed)
         original = program.original
-        return _Trial(
-            task=task,
-            program=(
-                program.name,
-                program.dtype,
-                sha256((directory / original.file).read_bytes()).hexdigest(),
-                *(f"{name}={value}" for name, value in sorted(sizes.items())),
-                *original.defines,
-            ),
-            workload=workload,
+        trial.program = (
+            program.name,
+            program.dtype,
+            sha256((directory / original.file).read_bytes()).hexdigest(),
+            *(f"{name}={value}" for name, value in sorted(sizes.items())),
+            *original.defines,
         )
-
-    @contextmanager
-    def _checking(self, trials: Sequence[_Trial]) -> Iterator[None]:
-        """Check variants against the original ahead of their turn, several at once.
-
-        Only those whose checks are processes of their own: one that crashes here would be taken
-        for the variant whose turn it is.
-        """
-        with ThreadPoolExecutor(min(MOST_CHECKS, cpu_count() or 1)) as pool:
-            try:
-                for trial in trials:
-                    if self._needs_check(trial.task) and trial.workload.checks_apart:
-                        self._checks[trial.task.index] = pool.submit(
-                            trial.workload.check, self._options.timeout_s
-                        )
-                yield
-            finally:
-                pool.shutdown(cancel_futures=True)
-
-    def _needs_check(self, task: Task) -> bool:
-        return self._options.check and not task.unchecked
+        self._learned(trial, resources=trial.workload.resources())
+        return True
 
     def _examine(self, trial: _Trial) -> bool:
         """Make sure that a variant is right, and learn how it is to be repeated."""
         task, workload, timeout_s = trial.task, trial.workload, self._options.timeout_s
         checked, unchecked = list[str](), task.unchecked
-        if self._needs_check(task):
+        if self._options.check and not unchecked:
             self._enter(task, "check", COMPILE_LIMIT_S + CHECK_RUNS * timeout_s)
-            ahead = self._checks.get(task.index)
             try:
-                checked.append(workload.check(timeout_s) if ahead is None else ahead.result())
+                checked.append(workload.check(timeout_s))
             except NotComparedError as error:
                 unchecked = str(error)
         # Making data for the first time may take a few runs of its own, to choose data that stay
@@ -367,17 +319,15 @@ class _Trials:
         first_s = self._seconds(lambda: workload.timed(1))
         if self._options.check:
             self._compare(trial, checked)
-        self._repeat(trial, first_s)
-        self._emit(
-            Prepared(
-                task=task.index,
-                compiler=workload.compiler,
-                launched_by=workload.launched_by,
-                restoring=trial.restoring,
-                checked=tuple(checked),
-                unchecked=unchecked,
-                data=workload.flavour,
-            )
+        restoring = self._repeat(trial, first_s)
+        self._learned(
+            trial,
+            compiler=workload.compiler,
+            launched_by=workload.launched_by,
+            restoring=restoring,
+            checked=tuple(checked),
+            unchecked=unchecked,
+            data=workload.flavour,
         )
         return True
 
@@ -386,7 +336,7 @@ class _Trials:
         task, workload = trial.task, trial.workload
         self._enter(task, "compare", COMPILE_LIMIT_S)
         if said := workload.drifted():
-            self._remark(task, f"after one run from fresh data: {said}")
+            self._remark(trial, f"after one run from fresh data: {said}")
         if trial.program not in self._known.references:
             self._known.references[trial.program] = (task.label, workload.keep())
             return
@@ -403,8 +353,8 @@ class _Trials:
         if words not in checked:
             checked.append(words)
 
-    def _repeat(self, trial: _Trial, first_s: float) -> None:
-        """Learn how long a run takes when many run in a row, and decide how inputs are restored.
+    def _repeat(self, trial: _Trial, first_s: float) -> Restoring:
+        """Learn how long a run takes when many run in a row, and return how inputs are restored.
 
         What one variant of a program was seen to bear, the others bear too: they compute the same.
         """
@@ -420,27 +370,25 @@ class _Trials:
             settle_s=options.settle_s,
         )
         if not workload.overwrites_inputs:
-            return
-        trial.restoring = "between windows"
+            return "none"
         runs = math.ceil(DRIFT_FACTOR * (trial.pace.runs + trial.pace.settling_runs))
         known = self._known.repeatable.get(trial.program, 0)
         if runs <= known:
             trial.tried_runs = known
-            return
+            return "between windows"
         if options.restoring == "between windows":
-            self._remark(task, "whether repeated runs drift was not tried")
-            return
+            self._remark(trial, "whether repeated runs drift was not tried")
+            return "between windows"
         self._enter(task, "try repeating", self._limit_s(runs * trial.pace.run_s))
         workload.reset()
         workload.timed(runs)
-        said = workload.drifted()
-        if said:
-            trial.restoring = "inside windows"
+        if said := workload.drifted():
             self._remark(
-                task, f"inputs are restored before every run, since {runs} in a row drift: {said}"
+                trial, f"inputs are restored before every run, since {runs} in a row drift: {said}"
             )
-        else:
-            trial.tried_runs = self._known.repeatable[trial.program] = runs
+            return "inside windows"
+        trial.tried_runs = self._known.repeatable[trial.program] = runs
+        return "between windows"
 
     def _warm_up(self, trial: _Trial) -> None:
         """Run the load until power is steady, then set how long its windows last."""
@@ -449,9 +397,9 @@ class _Trials:
         trial.workload.reset()
         self._card.wait()
         loaded_s, trace = self._loaded(trial) if warm_up_s else (0.0, None)
-        self._emit(WarmedUp(task=task.index, warm_up_s=loaded_s))
+        self._learned(trial, warm_up_s=loaded_s)
         if trace is not None and not _steady(trace):
-            self._remark(task, f"power had not settled after {loaded_s:.1f} s of warm-up")
+            self._remark(trial, f"power had not settled after {loaded_s:.1f} s of warm-up")
         if trial.restores_inside:
             self._measure_restoring(trial)
         trial.warm = True
@@ -497,7 +445,7 @@ class _Trials:
         run_s = self._run_s(restored(1), PACE_S, restored)
         pace = Pace(run_s=run_s, window_s=window_s)
         trial.restoring_s = run_s
-        took_s: list[float] = []
+        took_s, found_j = list[float](), list[float]()
         for _ in range(RESTORING_WINDOWS):
             power_w = self._metering.power_w(
                 partial(restore, max(1, math.ceil(SETTLE_S / run_s))),
@@ -505,104 +453,94 @@ class _Trials:
             )
             if isinstance(power_w, str):
                 trial.no_restoring = f"what restoring the inputs takes is not known: {power_w}"
-                trial.restoring_j.clear()
                 return
-            trial.restoring_j.append(power_w * took_s[-1] / pace.runs)
-        self._emit(RestoringMeasured(task=trial.task.index, energies_j=tuple(trial.restoring_j)))
+            found_j.append(power_w * took_s[-1] / pace.runs)
+        self._learned(trial, restoring_j=tuple(found_j))
 
     # windows
 
     def _round(self, active: list[_Trial]) -> None:
         """Let every variant of a program that is behind take a window; drop those that end."""
-        taken = min((len(trial.times_s) for trial in active), default=0)
-        turn = [trial for trial in active if len(trial.times_s) == taken]
+        taken = min((len(trial.result.windows) for trial in active), default=0)
+        turn = [trial for trial in active if len(trial.result.windows) == taken]
         for trial in reversed(turn) if taken % 2 else turn:
             begin_s = self._card.now()
-            raw = self._attempt(trial.task, partial(self._window, trial), trial)
+            raw = self._attempt(trial, self._window)
             if raw is None:
                 active.remove(trial)
             else:
                 self._note(trial, raw, begin_s)
-        spent = [trial for trial in active if self._spent(trial)]
-        converged = [trial for trial in active if self._converged(trial)]
+        spent = [trial for trial in active if self._spent(trial.result)]
+        converged = [trial for trial in active if self._converged(trial.result)]
         all_done = all(trial in converged or trial in spent for trial in active)
         for trial in list(active) if all_done else spent:
-            ended: Ending = "interval" if trial in converged else "budget"
-            self._emit(Ended(task=trial.task.index, ended=ended))
+            self._learned(trial, ended="interval" if trial in converged else "budget")
             active.remove(trial)
             trial.workload.close()
 
     def _window(self, trial: _Trial) -> RawWindow:
-        """Take a window, again where it was too short."""
+        """Take a window, again where it was too short or the meter gave no reading."""
         if not trial.warm:
             self._warm_up(trial)
         for attempt in range(ATTEMPTS):
-            self._enter(
-                trial.task,
-                "window",
-                self._limit_s(trial.pace.expected_s),
-                window=len(trial.times_s) + 1,
-            )
+            limit_s, number = self._limit_s(trial.pace.expected_s), len(trial.result.windows) + 1
+            self._enter(trial.task, "window", limit_s, window=number)
             raw = take_window(
                 self._metering, trial.workload, trial.pace, restoring=trial.restores_inside
             )
             self._check_drift(trial)
-            if attempt == ATTEMPTS - 1 or not self._take_again(raw):
+            unread = raw.no_energy and self._metering.works
+            if attempt == ATTEMPTS - 1 or not (unread or too_short(raw, self._options)):
                 break
             trial.pace = longer(trial.pace, raw, self._options)
         trial.pace = follow(trial.pace, raw)
         return raw
 
-    def _take_again(self, raw: RawWindow) -> bool:
-        if raw.no_energy and self._metering.works and self._patience:
-            self._patience -= 1
-            return True
-        return too_short(raw, self._options)
-
     def _check_drift(self, trial: _Trial) -> None:
         """Make converged of repeating where a window held more runs than were tried."""
         runs = trial.pace.runs + trial.pace.settling_runs
-        if trial.restoring != "between windows" or runs <= trial.tried_runs:
+        if trial.result.restoring != "between windows" or runs <= trial.tried_runs:
             return
         trial.tried_runs = runs
         if said := trial.workload.drifted():
-            self._remark(trial.task, f"{runs} runs in a row drift: {said}")
+            self._remark(trial, f"{runs} runs in a row drift: {said}")
 
     def _note(self, trial: _Trial, raw: RawWindow, begin_s: float) -> None:
         """Tell of a window and of what is odd about it."""
-        task, gap = trial.task, raw.gap(trial.restoring_s)
+        gap, restoring_j = raw.gap(trial.restoring_s), trial.result.restoring_j
         no_energy = raw.no_energy or (_no_difference(trial, gap) if trial.restores_inside else "")
-        restoring_j = sum(trial.restoring_j) / len(trial.restoring_j) if trial.restoring_j else None
         window = finish_window(
-            raw, origin_s=self._origin_s, restoring_j=restoring_j, no_energy=no_energy
+            raw,
+            origin_s=self._origin_s,
+            restoring_j=sum(restoring_j) / len(restoring_j) if restoring_j else None,
+            no_energy=no_energy,
         )
-        number = len(trial.times_s) + 1
+        number = len(trial.result.windows) + 1
         if too_short(raw, self._options):
             updates = raw.readings[0].updates if raw.readings else 0
             seen = f"{raw.span.duration_s:.3g} s with {updates} updates of the sensor"
-            self._remark(task, f"window {number} is shorter than asked for: {seen}")
+            self._remark(trial, f"window {number} is shorter than asked for: {seen}")
         if gap > GAP_LIMIT:
-            self._remark(task, f"in window {number} the card waited {100 * gap:.1f} % of the time")
-        trial.times_s.append(window.time_s)
-        trial.energies_j.append(window.energy_j)
-        spent_s = self._card.now() - begin_s
-        trial.spent_s += spent_s
-        self._emit(
-            WindowTaken(task=task.index, window=window, no_energy=no_energy, spent_s=spent_s)
+            self._remark(trial, f"in window {number} the card waited {100 * gap:.1f} % of the time")
+        self._learned(
+            trial,
+            windows=(*trial.result.windows, window),
+            no_energy=trial.result.no_energy or no_energy,
+            spent_s=trial.result.spent_s + self._card.now() - begin_s,
         )
 
-    def _spent(self, trial: _Trial) -> bool:
+    def _spent(self, found: Result) -> bool:
         least = min(FOR_AN_INTERVAL, self._options.least_windows)
-        return trial.spent_s >= self._options.budget_s and len(trial.times_s) >= least
+        return found.spent_s >= self._options.budget_s and len(found.windows) >= least
 
-    def _converged(self, trial: _Trial) -> bool:
+    def _converged(self, found: Result) -> bool:
         options = self._options
-        if len(trial.times_s) < options.least_windows:
+        if len(found.windows) < options.least_windows:
             return False
-        estimates = [mean_estimate(trial.times_s, options.confidence)]
-        energies_j = [energy for energy in trial.energies_j if energy is not None]
+        estimates = [mean_estimate([one.time_s for one in found.windows], options.confidence)]
+        energies_j = [one.energy_j for one in found.windows if one.energy_j is not None]
         if energies_j and self._metering.works:
-            estimates.append(energy_estimate(energies_j, trial.restoring_j, options.confidence))
+            estimates.append(energy_estimate(energies_j, found.restoring_j, options.confidence))
         widths = [estimate.relative for estimate in estimates]
         return all(width is not None and width <= options.target for width in widths)
 

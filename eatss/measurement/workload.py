@@ -131,11 +131,6 @@ class CupyWorkload:
         return any(use.overwritten for use in self._uses)
 
     @property
-    def checks_apart(self) -> bool:
-        """Whether checks run in other processes: they do."""
-        return True
-
-    @property
     def flavour(self) -> Flavour | None:
         """Kind of data, as :mod:`eatss.verify.data` names them; ``None`` before the first reset."""
         return None if self._choice is None else self._choice.flavour

@@ -37,6 +37,7 @@ from eatss.measurement.job import (
     IdleRead,
     Record,
     Records,
+    Result,
 )
 from eatss.measurement.measurement import DeviceInfo, Measurement
 from eatss.measurement.options import MeasureOptions, Variant
@@ -133,10 +134,8 @@ class CardProcess(HeldProcess):
         outcome = self._worker.ask(order, take, limit_s=ORDER_LIMIT_S)
         if outcome is not None:
             self._worker = None
-            if record.ended is None:
-                record.fail(*what_ended(records.stage, outcome))
-        if record.ended is None:
-            record.fail("launch error", "the measuring process ended it without a word")
+            record.fail(*what_ended(records.stage, outcome))
+        record.fail("launch error", "the measuring process ended it without a word")
         self._fruitless = 0 if outcome is None else self._fruitless
         measurement = assemble(records, record)
         if order.care.counters:
@@ -195,21 +194,23 @@ class CardProcess(HeldProcess):
             variant=Variant(label=order.label, directory=folder),
             program=program,
             sizes=complete_sizes(program, dict(order.sizes)),
+            result=Result(task=0),
         )
         options = order.care.options(self._job, order.sizes)
         records = Records(options=options, variants=[record])
         records.take(self._opened)
         if self._idle is not None:
             records.take(self._idle)
-        records.no_warm_idle = "it is not read between the variants of a sweep"
+        records.warm_idle = replace(
+            records.warm_idle, reason="it is not read between the variants of a sweep"
+        )
         return records
 
 
 def _taken(records: Records, record: Record, event: Event) -> float | None:
     """Note an event; return the seconds that the stage may take which it begins."""
     if isinstance(event, CardLost):
-        if record.ended is None:
-            record.fail("launch error", event.reason)
+        record.fail("launch error", event.reason)
         return None
     if isinstance(event, Broken):
         record.fail("launch error", f"eatss failed, please report it: {event.error}")
@@ -231,7 +232,7 @@ def _joules(record: Record, order: Order) -> float | None:
     """Return what the card drew in the windows of a variant and the load before each."""
     known = [
         window.readings[0].power_w * (window.duration_s + order.care.settle_s)
-        for window in record.windows
+        for window in record.result.windows
         if window.readings
     ]
     return sum(known) if known else None

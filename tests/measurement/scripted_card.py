@@ -21,7 +21,7 @@ import numpy as np
 from eatss.base.diagnostics import input_error
 from eatss.measurement import Measurement, MeasureOptions, measure_variants
 from eatss.measurement.card import CompileError, Difference, LaunchError, WrongResultError
-from eatss.measurement.measurement import CardState, DeviceInfo
+from eatss.measurement.measurement import CardState, DeviceInfo, KernelResources, Missing
 from eatss.measurement.meters.meter import Meter, MeterError
 from eatss.measurement.options import Variant
 from eatss.program import (
@@ -75,7 +75,6 @@ class Script:
     fails_at: Place = ""
     fails_by: Failure = "launch error"
     fails_in_window: int = 1
-    checks_apart: bool = False
     magnifies: str = ""
 
 
@@ -170,9 +169,8 @@ class ScriptedWorkload:
     def magnified(self, found: Difference) -> str:
         return self._script.magnifies
 
-    @property
-    def checks_apart(self) -> bool:
-        return self._script.checks_apart
+    def resources(self) -> tuple[KernelResources, ...] | None:
+        return None
 
     def check(self, timeout_s: float) -> str:
         self._fail("check")
@@ -291,6 +289,9 @@ class ScriptedCard:
         if script.fails_at == "load":
             fail(script.fails_by, self)
         return ScriptedWorkload(self, directory.name, script)
+
+    def missing_meters(self) -> tuple[Missing, ...]:
+        return ()
 
     def wait(self) -> None:
         """Nothing is ever pending."""
