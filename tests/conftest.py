@@ -76,11 +76,10 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _no_cache() -> Iterator[None]:
     """Leave the user's cache alone, and compute everything anew but where a test says otherwise."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EATSS_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        patch.setenv("EATSS_CACHE_LIMIT", "0")
+        patch.setenv("EATSS_CACHE_DIR", os.devnull)
         yield
 
 
@@ -94,7 +93,6 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EATSS_CACHE_DIR", str(shared / "kept"))
-        patch.delenv("EATSS_CACHE_LIMIT")
         yield
 
 

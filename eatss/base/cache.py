@@ -5,8 +5,7 @@ beside its place and renamed: who reads sees all of it or nothing. What cannot b
 no trouble with the disk is an error. (``diskcache`` unpickles what its database says: who changes
 that would run code.)
 
-``EATSS_CACHE_DIR`` names another folder than the user's, ``EATSS_CACHE_LIMIT`` another limit
-(``500M``, ``2G``, a number of bytes; 0 turns the cache off).
+``EATSS_CACHE_DIR`` names another folder than the user's.
 """
 
 from __future__ import annotations
@@ -23,14 +22,11 @@ from enum import Enum
 from functools import cache
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from eatss.base.diagnostics import input_error
 from eatss.base.options import option
 from eatss.version import __version__
-
-if TYPE_CHECKING:
-    import tempfile
 
 
 def key_of(*parts: object) -> str:
@@ -183,14 +179,6 @@ class Cache:
         """Return the files of entries, of all kinds or of one, and of those being written."""
         return [*self.folder.glob(f"{kind}/*{_SUFFIX}")] if self.problem() is None else []
 
-    def clear(self, kind: str = "*") -> int:
-        """Remove entries, all or those of a kind; return how many."""
-        files = self.files(kind)
-        for path in files:
-            with suppress(OSError):
-                path.unlink()
-        return len(files)
-
     def problem(self) -> str | None:
         """Return why nothing is kept, as the end of a sentence; ``None`` where all is well."""
         if self.limit_bytes <= 0:
@@ -223,47 +211,11 @@ class Cache:
             total -= size
 
 
-_LIMIT = re.compile(r"(\d{1,15})\s*([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
-_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
-
-
 def default_cache() -> Cache:
-    """Return the user's cache.
-
-    Raises:
-        InputError: ``EATSS-C016``, ``EATSS_CACHE_LIMIT`` is no size.
-    """
+    """Return the user's cache."""
     named = os.environ.get("EATSS_CACHE_DIR", "")
-    folder = Path(named).absolute() if named else _users_folder()
-    return Cache(folder, _limit_bytes(os.environ.get("EATSS_CACHE_LIMIT", "")))
-
-
-def _users_folder() -> Path:
-    try:
-        from platformdirs import user_cache_path  # noqa: PLC0415 - measuring does without
-    except ModuleNotFoundError:
-        return Path(_for_this_process().name)
-    return user_cache_path("eatss", appauthor=False)
-
-
-@cache
-def _for_this_process() -> tempfile.TemporaryDirectory[str]:
-    import tempfile  # noqa: PLC0415 - where there is no folder of the user's
-
-    return tempfile.TemporaryDirectory(prefix="eatss-cache-")
-
-
-def _limit_bytes(text: str) -> int:
-    if not text.strip():
-        return DEFAULT_LIMIT_BYTES
-    found = _LIMIT.fullmatch(text.strip())
-    if found is None:
-        raise input_error(
-            "EATSS-C016",
-            f"EATSS_CACHE_LIMIT is '{text}', which is no size",
-            hint="write a number of bytes, or 500M, or 2G; 0 turns the cache off",
-        )
-    return int(found[1]) << _UNITS[found[2].upper()]
+    usual = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Cache(Path(named).absolute() if named else Path(usual, "eatss"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,11 +250,7 @@ class Caching:
             )
 
     def chosen(self) -> Cache | None:
-        """Return the cache to use.
-
-        Raises:
-            InputError: ``EATSS-C016``, ``EATSS_CACHE_LIMIT`` is no size.
-        """
+        """Return the cache to use."""
         if isinstance(self.cache, Cache):
             return self.cache
         return None if self.cache is False else default_cache()

@@ -7,6 +7,7 @@ Packages that an installation may leave out, and what to say where one is needed
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
@@ -58,11 +60,15 @@ def find_nvcc(named: str | None = None) -> Nvcc:
     if path is None and named is None and Path(USUAL).exists():
         path = USUAL
     if path is None:
-        raise _none(named)
-    said = _said(path, ("--version",), "nvcc", "EATSS-V040")
+        raise input_error(
+            "EATSS-V040",
+            f"there is no CUDA compiler '{named or 'nvcc'}'",
+            hint=f"install the CUDA toolkit, or name its compiler, as in --nvcc {USUAL}",
+        )
+    said = _said(path, "--version")
     found = _RELEASE.search(said)
     if found is None or "nvcc" not in said.lower():
-        raise _another(path, "nvcc", "EATSS-V040", f"asked for its version it says {_first(said)}")
+        raise _another(path, "nvcc", "EATSS-V040")
     return Nvcc(path=path, version=found[1])
 
 
@@ -83,52 +89,29 @@ def find_gcc(option: str, named: str) -> str:
             f"there is no compiler '{named}'",
             hint=f"name a GCC, as in {option} /usr/bin/gcc-13",
         )
-    macros = _said(path, ("-E", "-dM", "-x", "c", "/dev/null"), "GCC", "EATSS-V010")
+    macros = _said(path, "-E", "-dM", "-x", "c", os.devnull)
     if "#define __clang__ " in macros or "#define __GNUC__ " not in macros:
-        first = _first(_said(path, ("--version",), "GCC", "EATSS-V010"))
-        raise _another(path, "GCC", "EATSS-V010", f"asked for its version it says {first}")
+        raise _another(path, "GCC", "EATSS-V010")
     return path
 
 
-def _said(path: str, words: tuple[str, ...], kind: str, code: str) -> str:
-    """Return what a compiler prints."""
+def _said(path: str, *words: str) -> str:
+    """Return what a compiler prints, nothing where it does not start."""
+    how: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
     try:
-        done = subprocess.run(  # noqa: S603
-            [path, *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_LIMIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        why = f"it does not start ({' '.join(str(error).split())[:120]})"
-        raise _another(path, kind, code, why) from None
-    return done.stdout + done.stderr
+        done = subprocess.run([path, *words], **how, errors="replace", timeout=_LIMIT_S)  # noqa: S603, PLW1510
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return f"{done.stdout}{done.stderr}"
 
 
-def _first(said: str) -> str:
-    line = next((line.strip() for line in said.splitlines() if line.strip()), "")
-    return f"'{line[:80]}'" if line else "nothing"
-
-
-def _none(named: str | None) -> InputError:
-    path = Path(named or "")
-    what = f"there is no CUDA compiler '{named or 'nvcc'}'"
-    if named is not None and path.is_dir():
-        what = f"the CUDA compiler '{named}' is a folder"
-    elif named is not None and path.is_file():
-        what = f"'{named}' may not be executed, so it is no CUDA compiler"
+def _another(path: str, kind: str, code: str) -> InputError:
+    said = " ".join(_said(path, "--version").split())[:80]
     return input_error(
-        "EATSS-V040",
-        what,
-        hint=f"install the CUDA toolkit, or name its compiler, as in --nvcc {USUAL}",
+        code,
+        f"'{path}' is no {kind}: asked for its version it says {said or 'nothing'}",
+        hint=_HINTS[kind],
     )
-
-
-def _another(path: str, kind: str, code: str, why: str) -> InputError:
-    return input_error(code, f"'{path}' is no {kind}: {why}", hint=_HINTS[kind])
 
 
 _HINTS = {

@@ -49,7 +49,6 @@ class Registry(Generic[T]):
         self._of = of
         self._things: dict[str, T] = {}
         self._registered: set[str] = set()
-        self._built_in = frozenset(built_in)
         for name, thing in built_in.items():
             self._things[name] = self._checked(name, thing, "eatss")
 
@@ -95,16 +94,6 @@ class Registry(Generic[T]):
                 raise self._unknown(name)
         return self._things[name]
 
-    def provider(self, name: str) -> str:
-        """Return whose a name is: ``eatss``, a package with its version, or this program."""
-        if name in self._registered:
-            return "this program"
-        if name in self._built_in:
-            return "eatss"
-        for entry in (one for one in _offered(self.group) if one.name == name):
-            return entry.value if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
-        return "eatss"
-
     def version(self, name: str) -> str | None:
         """Return what tells a thing from others that had its name: its package and the version.
 
@@ -113,12 +102,11 @@ class Registry(Generic[T]):
         """
         if name in self._registered:
             return None
-        if name in self._built_in:
+        offered = next((one for one in _offered(self.group) if one.name == name), None)
+        if offered is None:
             return "eatss"
-        for entry in (one for one in _offered(self.group) if one.name == name):
-            if entry.dist is not None:
-                return f"{entry.dist.name} {entry.dist.version} {entry.value}"
-        return None
+        dist = offered.dist
+        return None if dist is None else f"{dist.name} {dist.version} {offered.value}"
 
     def _loaded(self, name: str, where: str, load: Callable[[], T]) -> T:
         try:

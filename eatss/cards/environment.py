@@ -174,7 +174,6 @@ _PACKAGES = (
     ("networkx", "networkx", "the graph of statements"),
     ("pydantic", "pydantic", "schemas of documents"),
     ("packaging", "packaging", "comparing versions"),
-    ("platformdirs", "platformdirs", "the folder of the cache"),
     ("tomlkit", "tomlkit", "search spaces"),
     ("click", "click", "the command line"),
     ("rich", "rich", "tables and colours"),

@@ -82,7 +82,7 @@ class Given:
         return next(one for one in self.parameters if one.name == name).spellings[0]
 
 
-_QUIETLY_FOUND = ("doctor", "results", "cache", "sweep")
+_QUIETLY_FOUND = ("doctor", "results", "sweep")
 """Commands that find nothing in the user's input: they have no ``--diagnostics``."""
 
 _TALK = tuple(
@@ -253,7 +253,6 @@ def _commands() -> tuple[Command, ...]:
     ]
     groups = [
         (many, "results", "results", ("ls", "show", "merge", "export")),
-        (here, "cache", "installation", ("clear", "path")),
     ]
     return (
         *(Command(path=(name,), home=home, panel=panel) for panel, name, home in single),

@@ -50,18 +50,7 @@ Examples:
 
     eatss schema recipe | jq '.properties | keys'
 """,
-    "cache": """
-Examples:
-
-    eatss cache clear
-
-    eatss cache clear --kind cubin
-
-    du -sh "$(eatss cache path)"
-""",
 }
-
-HELP = {"cache": "Find or clear what select, codegen and measure keep for the next time."}
 
 
 def print_version(*, in_full: bool) -> None:
@@ -154,23 +143,3 @@ def schema(
     from eatss.base.schemas import schema as schema_of  # noqa: PLC0415
 
     echo("\n".join(PUBLISHED) if document is None else json_text(schema_of(document)).rstrip())
-
-
-def cache_clear(
-    kind: Annotated[
-        str,
-        option(metavar="KIND", help="Only entries of this kind: select, codegen, cubin, ...."),
-    ] = "*",
-) -> None:
-    """Remove what is kept; it is computed anew when it is needed."""
-    from eatss.base.cache import default_cache  # noqa: PLC0415 - keeps --help fast
-
-    cache = default_cache()
-    echo(f"removed {cache.clear(kind)} entries from {cache.folder}")
-
-
-def cache_path() -> None:
-    """Print the folder of the cache."""
-    from eatss.base.cache import default_cache  # noqa: PLC0415 - keeps --help fast
-
-    echo(str(default_cache().folder))

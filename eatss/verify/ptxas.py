@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 
@@ -47,8 +47,7 @@ def compile_report(program: Program, *, nvcc: str | None = None) -> tuple[Kernel
         The resources of every kernel, in the order of ``program.kernels``.
 
     Raises:
-        InputError: There is no such compiler (EATSS-V040), it refuses the text (V041), or a
-            kernel has more static shared memory than any card (V043).
+        InputError: There is no such compiler (EATSS-V040), or it refuses the text (V041).
     """
     found = {resources.kernel: resources for resources in _parse(_compile(program, nvcc))}
     missing = [kernel.name for kernel in program.kernels if kernel.name not in found]
@@ -84,16 +83,42 @@ def check_launchable(
         A warning for every kernel that spills registers, and for every one with much stack.
 
     Raises:
-        InputError: With a finding for every limit a kernel exceeds: registers (EATSS-V042),
-            shared memory (V043), threads (V044).
+        InputError: With a finding for every limit a kernel exceeds (EATSS-V042).
     """
     errors: list[Diagnostic] = []
     warnings: list[Diagnostic] = []
     for needed in resources:
         kernel = program.kernel(needed.kernel)
-        errors += _findings(
-            kernel, needed, registers_per_block, shared_bytes_per_block, threads_per_block
+        threads = prod(kernel.block)
+        launched = kernel.shared_bytes if kernel.dynamic_shared else 0
+        warps = registers_per_block // max(1, registers_of_block(needed.registers, CUDA.lanes))
+        rows = (
+            (
+                f"{threads} threads of {needed.registers} registers take",
+                registers_of_block(needed.registers, threads),
+                registers_per_block,
+                "registers",
+                f"use a block of at most {warps * CUDA.lanes} threads",
+            ),
+            (
+                "its block needs",
+                needed.static_shared_bytes + launched,
+                shared_bytes_per_block,
+                "bytes of shared memory",
+                "leave an array out of shared memory",
+            ),
+            ("its block has", threads, threads_per_block, "threads", "use a smaller block"),
         )
+        errors += [
+            Diagnostic(
+                code="EATSS-V042",
+                message=f"kernel '{kernel.name}' cannot be launched: {what} {amount} {unit}, and a "
+                f"block may have {limit}",
+                hint=f"{hint}, or smaller tiles{_tiles(kernel)}",
+            )
+            for what, amount, limit, unit, hint in rows
+            if amount > limit
+        ]
         stored, loaded = needed.spill_store_bytes, needed.spill_load_bytes
         if stored or loaded:
             warnings.append(
@@ -109,6 +134,11 @@ def check_launchable(
     if errors:
         raise InputError(*errors)
     return tuple(warnings)
+
+
+def _tiles(kernel: KernelCode) -> str:
+    tiles = ", ".join(f"{loop}={size}" for loop, size in kernel.tile_sizes)
+    return f", now {tiles}" if tiles else ""
 
 
 def registers_of_block(registers: int, threads: int) -> int:
@@ -143,19 +173,8 @@ def _compile(program: Program, nvcc: str | None) -> str:
     return output
 
 
-_TOO_MUCH_SHARED = re.compile(
-    r"Entry function '([^']+)' uses too much shared data \((0x[0-9a-fA-F]+) bytes, (0x[0-9a-fA-F]+)"
-)
-
-
 def _refusal(program: Program, nvcc: str, output: str) -> InputError:
     """Return the error for a compilation that failed."""
-    findings = [
-        _too_much_shared(plain_name(match[1]), int(match[2], 16), int(match[3], 16))
-        for match in _TOO_MUCH_SHARED.finditer(output)
-    ]
-    if findings:
-        return InputError(*findings)
     said = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in said if re.search(r"\b(error|fatal)\b", line)] or said
     told = "; ".join(errors[:3]) or "no message"
@@ -202,49 +221,3 @@ def plain_name(symbol: str) -> str:
     """Return the name of a function as written: ``_Z3addPd`` is ``add``."""
     match = re.match(r"_Z(\d+)", symbol)
     return symbol[match.end() :][: int(match[1])] if match else symbol
-
-
-# -- limits ------------------------------------------------------------------------------
-
-
-def _findings(
-    kernel: KernelCode, needed: KernelResources, registers: int, shared_bytes: int, threads: int
-) -> Iterator[Diagnostic]:
-    """Yield which limits of a block a kernel exceeds."""
-    cannot = f"kernel '{kernel.name}' cannot be launched"
-    own = prod(kernel.block)
-    total = registers_of_block(needed.registers, own)
-    if total > registers:
-        fitting = max(registers // registers_of_block(needed.registers, CUDA.lanes) * CUDA.lanes, 0)
-        yield Diagnostic(
-            code="EATSS-V042",
-            message=f"{cannot}: {own} threads of {needed.registers} registers take {total} "
-            f"registers, and a block may have {registers}",
-            hint=f"use a block of at most {fitting} threads{_tiles(kernel)}",
-        )
-    shared = needed.static_shared_bytes + (kernel.shared_bytes if kernel.dynamic_shared else 0)
-    if shared > shared_bytes:
-        yield _too_much_shared(kernel.name, shared, shared_bytes, _tiles(kernel))
-    if own > threads:
-        shape = " × ".join(map(str, kernel.block))
-        yield Diagnostic(
-            code="EATSS-V042",
-            message=f"{cannot}: its block has {own} threads ({shape}) and may have {threads}",
-            hint="use a smaller block",
-        )
-
-
-def _too_much_shared(kernel: str, needed: int, limit: int, tiles: str = "") -> Diagnostic:
-    return Diagnostic(
-        code="EATSS-V042",
-        message=f"kernel '{kernel}' cannot be launched: a block needs {needed} bytes of shared "
-        f"memory and may have {limit}",
-        hint=f"use smaller tiles, or leave an array out of shared memory{tiles}",
-    )
-
-
-def _tiles(kernel: KernelCode) -> str:
-    if not kernel.tile_sizes:
-        return ""
-    tiles = ", ".join(f"{loop}={size}" for loop, size in kernel.tile_sizes)
-    return f"; or smaller tiles, now {tiles}"

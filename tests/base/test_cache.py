@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.base.cache import DEFAULT_LIMIT_BYTES, Cache, default_cache, key_of, versions
-from eatss.base.diagnostics import InputError
-from tests.end_to_end.in_process import eatss as command
+from eatss.base.cache import Cache, default_cache, key_of, versions
 
 KEY = key_of("one")
 
@@ -123,17 +121,6 @@ def test_the_limit_is_kept_after_every_put(tmp_path: Path) -> None:
     assert cache.get("select", KEY) is None
 
 
-def test_clear_leaves_other_files_alone(tmp_path: Path) -> None:
-    cache = Cache(tmp_path)
-    cache.put("select", KEY, b"1")
-    cache.put("codegen", KEY, b"22")
-    (tmp_path / "select" / "mine.txt").write_text("mine")
-    assert cache.clear("select") == 1
-    assert cache.get("codegen", KEY) == b"22"
-    assert (cache.clear(), cache.clear()) == (1, 0)
-    assert (tmp_path / "select" / "mine.txt").read_text() == "mine"
-
-
 def test_a_cache_that_cannot_be_used_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,8 +167,6 @@ for _ in range(200):
     assert found in (None, value(number)), (number, found)
     if found is None or draw.random() < 0.2:
         cache.put("select", key_of(number), value(number))
-    if seed == 0 and draw.random() < 0.02:
-        cache.clear()
 """
 
 
@@ -196,39 +181,10 @@ def test_processes_at_once_get_what_was_put_and_keep_the_limit(tmp_path: Path) -
     assert 0 < size_of(cache) <= 15_000
 
 
-@pytest.mark.parametrize(
-    ("text", "limit_bytes"),
-    [("", DEFAULT_LIMIT_BYTES), ("0", 0), ("1000", 1000), ("500M", 500 << 20), (" 3 KiB ", 3072)],
-)
-def test_folder_and_limit_can_be_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, limit_bytes: int
-) -> None:
-    monkeypatch.setenv("EATSS_CACHE_LIMIT", text)
+def test_the_folder_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("EATSS_CACHE_DIR", "here")
     monkeypatch.chdir(tmp_path)
-    assert default_cache() == Cache(tmp_path / "here", limit_bytes)
+    assert default_cache() == Cache(tmp_path / "here")
     monkeypatch.delenv("EATSS_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    pytest.importorskip("platformdirs")
     assert default_cache().folder == tmp_path / "eatss"
-
-
-@pytest.mark.parametrize("text", ["-1", "much", "1.5G"])
-def test_a_limit_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv("EATSS_CACHE_LIMIT", text)
-    with pytest.raises(InputError, match="EATSS-C016"):
-        default_cache()
-
-
-def test_the_command_names_the_folder_and_clears_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("EATSS_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.delenv("EATSS_CACHE_LIMIT")
-    cache = default_cache()
-    cache.put("select", KEY, b"1")
-    cache.put("cubin", KEY, b"1")
-    assert command("cache", "path").stdout == f"{cache.folder}\n"
-    said = command("cache", "clear", "--kind", "cubin").stdout
-    assert said == f"removed 1 entries from {cache.folder}\n"
-    assert cache.get("select", KEY) == b"1"

@@ -37,7 +37,7 @@ def test_an_nvcc_is_taken_by_its_path_or_from_the_path(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("echo 'gcc (Debian) 12'", "is no nvcc: asked for its version it says 'gcc (Debian) 12'"),
+        ("echo 'gcc (Debian) 12'", "is no nvcc: asked for its version it says gcc (Debian) 12"),
         ("exit 3", "is no nvcc: asked for its version it says nothing"),
     ],
 )
@@ -47,16 +47,12 @@ def test_what_is_no_nvcc_is_told(tmp_path: Path, text: str, said: str) -> None:
     assert said in error.value.diagnostics[0].message
 
 
-def test_a_folder_and_a_file_that_does_not_run_are_no_nvcc(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a folder"):
+def test_what_does_not_run_is_no_nvcc(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no CUDA compiler"):
         find_nvcc(str(tmp_path))
-    plain = tmp_path / "plain"
-    plain.touch()
-    with pytest.raises(InputError, match="may not be executed"):
-        find_nvcc(str(plain))
     broken = script(tmp_path / "broken", "")
     broken.write_text("no program", encoding="utf-8")
-    with pytest.raises(InputError, match="does not start"):
+    with pytest.raises(InputError, match="it says nothing"):
         find_nvcc(str(broken))
 
 

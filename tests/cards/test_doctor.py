@@ -23,7 +23,6 @@ NEEDED = {
     "networkx",
     "packaging",
     "pydantic",
-    "platformdirs",
     "tomlkit",
     "click",
     "rich",
