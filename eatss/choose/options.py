@@ -171,8 +171,6 @@ class SelectKeywords:
             ``"paper"``, the objective of EATSS, or another name of ``eatss.choose.OBJECTIVES``.
         model: For the paper's objective: ``"paper"`` keeps to EATSS as published, ``"eatss"``
             counts exact footprints.
-        volume: How tile volumes are counted; by default ``"product"`` for the paper's
-            model, else ``"footprint"``.
         split: Share of L1 + shared memory that is shared, 0 to 1; ``"auto"`` tries the
             grid of Sec. V.
         warp_fraction: Tile sizes are multiples of this fraction of a warp; ``"auto"``
@@ -201,13 +199,6 @@ class SelectKeywords:
         _option(
             kind=Literal["eatss", "paper"] | None,
             help="For --objective paper: as published, or with exact footprints (eatss).",
-        ),
-    ] = None
-    volume: Annotated[
-        VolumeName | None,
-        _option(
-            help="Count a tile's elements as products of sizes or as exact footprints; "
-            "default: product for --model paper, else footprint."
         ),
     ] = None
     split: Annotated[
@@ -273,8 +264,6 @@ class SelectOptions(SelectKeywords):
 
     def __post_init__(self) -> None:
         self.resolved()
-        if self.volume is not None:
-            one_of("volume", self.volume, get_args(VolumeName))
         one_of("tf32", self.tf32, get_args(Tf32))
         if self.tf32 != "off":
             check_target(self.target, ppcg={}, cuda={"tf32": True})
@@ -288,12 +277,12 @@ class SelectOptions(SelectKeywords):
             target=self.target,
             objective=self.objective,
             model=self.model,
-            published=self.uniform or self.volume is not None or grid != ("auto", "auto"),
+            published=self.uniform or grid != ("auto", "auto"),
         )
 
     def volume_name(self) -> VolumeName:
         """Return how the model counts volumes."""
-        return self.volume or ("product" if self.resolved()[0] == "paper" else "footprint")
+        return "product" if self.resolved()[0] == "paper" else "footprint"
 
     def shared_limit_bytes(self, profile: GpuProfile) -> int | None:
         """Return the shared memory one block may have, in bytes; ``None`` where nobody says."""
@@ -343,7 +332,7 @@ def resolve_model(
         objective: what the user names, if anything.
         model: likewise.
         published: whether an option is given that only the paper's objective has (a split, a warp
-            fraction, one vector, a way to count volumes).
+            fraction, one vector).
 
     Raises:
         InputError: ``EATSS-C012``, they do not go together.
@@ -371,8 +360,7 @@ def resolve_model(
     if published:
         raise input_error(
             "EATSS-C012",
-            "splits, warp fractions, volumes and one vector belong to the paper's objective, "
-            f"not to {goal}",
+            f"splits, warp fractions and one vector belong to the paper's objective, not to {goal}",
             hint="leave them out, or take --objective paper",
         )
     return "prediction", goal

@@ -185,7 +185,7 @@ def build_problem(
         raise input_error(
             "EATSS-M001",
             "the paper's model counts a tile's elements as products of tile sizes",
-            hint="take --volume product with --model paper",
+            hint="inspect with volume='product' for this model",
         )
     waf = cell.alignment(profile)
     return Problem(

@@ -22,7 +22,7 @@ from eatss.base.diagnostics import (
     input_error,
 )
 from eatss.cards.document import finding
-from eatss.choose.options import ModelName, VolumeName
+from eatss.choose.options import ModelName
 from eatss.tune.counting import ROOT, Test, Walk, drawn_ranks
 from eatss.tune.document import ParsedSpace, origin_of, parsed_space
 from eatss.tune.expressions import (
@@ -322,7 +322,7 @@ def check_known_values(bound: BoundSpace) -> None:
 
     Values that an iterator lists are looked at, and those of ``[variant]`` that follow from
     constants and one such iterator. Where a space is only counted, an iterator may be called
-    ``volume`` and mean anything.
+    ``model`` and mean anything.
 
     Raises:
         InputError: ``EATSS-S018``, a finding for each such value, with its place.
@@ -332,7 +332,6 @@ def check_known_values(bound: BoundSpace) -> None:
     every: Mapping[str, Sequence[str]] = {
         "model": get_args(ModelName),
         "objective": OBJECTIVES.names(),
-        "volume": get_args(VolumeName),
     }
     iterators = {one.name: one for one in bound.walk.dimensions}
     findings = []

@@ -47,7 +47,6 @@ _OF_KERNEL = re.compile(
 SELECTING = (
     "objective",
     "model",
-    "volume",
     "split",
     "warp_fraction",
     "uniform",

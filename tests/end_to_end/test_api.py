@@ -88,7 +88,6 @@ void f(double a[64][64][64], double b[64][64][64]) {
     "options",
     [
         {"gpu": 3},
-        {"volume": "x"},
         {"shared_per_block": "foo"},
         {"split": "half"},
         {"warp_fraction": True},

@@ -162,7 +162,7 @@ def test_whatever_decides_is_part_of_the_key(cache: Cache, tmp_path: Path) -> No
         lambda: eatss.select(source, gpu=card, objective="time"),
         lambda: eatss.select(source, gpu=card, objective="paper"),
         lambda: eatss.select(source, gpu=card, objective="paper", split=0.5),
-        lambda: eatss.select(source, gpu=card, model="eatss", volume="product"),
+        lambda: eatss.select(source, gpu=card, model="paper", uniform=True),
         lambda: eatss.select(source, gpu=card, timeout_s=7),
         lambda: eatss.select(source, gpu=card, shared_per_block=1000),
         lambda: eatss.select(source, gpu=card, defines=["M=1"]),
