@@ -208,10 +208,24 @@ class Amounts(Protocol):
         ...
 
 
-def why_unknown(kernels: Sequence[Amounts | None]) -> str:
+class Predictable(Protocol):
+    """A kernel, and why nothing is predicted of it."""
+
+    @property
+    def name(self) -> str:
+        """What the kernel is called."""
+
+    @property
+    def note(self) -> str | None:
+        """Why nothing is predicted, where that is so."""
+
+
+def why_unknown(kernels: Sequence[tuple[Predictable, Amounts | None]]) -> str:
     """Return why it is not known what a run takes that :func:`run_of` has nothing of."""
-    if None in kernels:
-        return "not known, because a kernel is not expected to launch"
+    for kernel, amounts in kernels:
+        if amounts is None:
+            why = f": {kernel.note}" if kernel.note else ""
+            return f"not known, because {kernel.name} is not predicted{why}"
     return "not known, because what the host runs cannot be counted"
 
 

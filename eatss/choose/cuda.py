@@ -29,7 +29,9 @@ from eatss.choose.selection import KernelSelection, ReferenceSelection, Usage
 from eatss.choose.solver import proven_least
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
 from eatss.cost.expected import Prediction
+from eatss.cost.terms import too_large
 from eatss.plan.contract import ROOM_BESIDE_SUMS
+from eatss.plan.launch import plan
 from eatss.plan.numbers import Flag, Number, largest
 from eatss.plan.stage import element_words
 
@@ -100,9 +102,7 @@ def _usage(
 
 
 ONE_THREAD = "it runs in one thread, for which nothing is predicted"
-NO_REGISTERS = "its sums do not fit registers, and what the code does then is not predicted"
 STAGED_SUMS = "it stages arrays beside sums that are spread, and what that does is not predicted"
-TOO_LARGE = "a block of it does not fit the card"
 FAR_FACTORS = "its warps load factors of products from memory, and what that does is not predicted"
 
 
@@ -167,11 +167,20 @@ def expected_of(
     factors = {at for one in variant.products for at in one.references}
     if not all(factors & group <= kernel.shared for _, group in stageable):
         return None, FAR_FACTORS
-    found = CudaModel.of(facts, profile).columns(candidate_of(facts, variant, kernel))
-    if not np.all(found.fits):
-        return None, NO_REGISTERS
+    model, layout = CudaModel.of(facts, profile), candidate_of(facts, variant, kernel)
+    for launch in plan(facts, layout, model.card):
+        if not np.all(launch.fits):
+            return None, launch.misfit
+    found = model.columns(layout)
     prediction = found.at(0)
-    return prediction, TOO_LARGE if prediction is None else None
+    if prediction is None:
+        each = (
+            too_large(one, model.card, 0)
+            for one, own in found.launches
+            if not own.resident_blocks[0]
+        )
+        return None, next(each)
+    return prediction, None
 
 
 KernelVariants = Mapping[str, tuple[KernelVariant, ...]]

@@ -27,12 +27,13 @@ from eatss.base.shown import (
 )
 from eatss.base.targets import CUDA, TargetName
 from eatss.cards.profile import GpuProfile
-from eatss.choose.cuda import TOO_LARGE, expected_of
+from eatss.choose.cuda import expected_of
 from eatss.choose.ppcg import candidates, default_vector
 from eatss.choose.selection import PPCG_DEFAULT, KernelSelection, PpcgOptions, Selection
 from eatss.cost.card import card_of
 from eatss.cost.expected import Prediction
 from eatss.cost.ppcg_model import PpcgModel
+from eatss.cost.terms import prediction_at, too_large
 
 Threads: TypeAlias = Sequence[int] | Mapping[str, int]
 """Threads of a block in the order of the loops, the last along ``x``, or by loop."""
@@ -70,7 +71,7 @@ class KernelExpectation(Layout):
         block = f"; threads {pairs_text(self.block)}" if self.block else ""
         one = self.predicted
         told = (
-            f"nothing expected: {self.note or 'it does not launch'}"
+            f"not predicted: {self.note}"
             if one is None
             else f"{time_text(one.time_s)}, {energy_text(one.energy_j)} by {one.bound}"
         )
@@ -121,7 +122,7 @@ class ProgramExpectation(OfRun, Tabular):
     schema_version: int = 1
 
     def __repr__(self) -> str:
-        why = why_unknown([kernel.predicted for kernel in self.kernels])
+        why = why_unknown([(kernel, kernel.predicted) for kernel in self.kernels])
         return in_lines(
             f"ProgramExpectation {self.file}: {self.gpu}, {self.dtype}, target {self.target}: "
             f"{self.expected or f'{why}, {sizes_text(self.sizes)}'}",
@@ -229,13 +230,14 @@ def _expected_of(
     that cannot copy ahead.
     """
     most = wanted.pipeline_stages if profile.compute_capability >= CUDA.copies_ahead else 1
+    prediction, note = expected_of(facts, variants, profile, wanted)
     for boxes in range(most, 0, -1):
         warps = None if wanted.warps is None else replace(wanted.warps, stages=boxes)
         kernel = replace(wanted, warps=warps, stages=wanted.stages if warps else boxes)
         prediction, note = expected_of(facts, variants, profile, kernel)
-        if note != TOO_LARGE:
+        if prediction is not None:
             return kernel, prediction, note
-    return wanted, None, TOO_LARGE
+    return wanted, None, note
 
 
 def _threads(facts: KernelFacts, asked: Threads, axes: Sizes) -> tuple[int, ...]:
@@ -274,13 +276,16 @@ def _expectation(
     if kernel.threads:
         threads = _threads(facts, block, tuple(zip(kernel.threads, threads, strict=True)))
     sizes = tuple(tiles.get(name, size) for name, size in zip(kernel.band, usual, strict=False))
+    demand, expected = model.columns(candidates(kernel, (sizes + threads,), options))
+    predicted = prediction_at(demand, expected, 0)
     return KernelExpectation(
         name=facts.name,
         statements=facts.statements,
         tile_sizes=tuple(zip(kernel.band, sizes, strict=False)),
         block=tuple(zip(kernel.threads, threads, strict=False)),
-        predicted=model.prediction(candidates(kernel, (sizes + threads,), options)),
-        default=model.prediction(candidates(kernel, (usual,), PPCG_DEFAULT)),
+        predicted=predicted,
+        default=prediction_at(*model.columns(candidates(kernel, (usual,), PPCG_DEFAULT)), 0),
+        note=too_large(demand, model.card, 0) if predicted is None else None,
     )
 
 

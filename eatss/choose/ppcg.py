@@ -36,7 +36,7 @@ from eatss.choose.selection import (
 from eatss.choose.solver import proven_least
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_model import PpcgModel
-from eatss.cost.terms import Predicted, prediction_at
+from eatss.cost.terms import Predicted, prediction_at, too_large
 from eatss.plan.numbers import Number
 from eatss.plan.ppcg import PpcgCandidates, PpcgKernel
 
@@ -282,6 +282,7 @@ class _Kernel:
             share_s += time.perf_counter() - began
         sizes, threads = vector[: len(kernel.band)], vector[len(kernel.band) :]
         usual = prediction_at(default.demand, default.expected, 0)
+        why = too_large(default.demand, self.model.card, 0)
         return predicted_kernel(
             self.facts,
             self.profile,
@@ -301,7 +302,7 @@ class _Kernel:
             compared=len(self.vectors),
             default=usual,
             keeps_default=kept,
-            **({} if usual is not None else {"note": self._too_large()}),
+            **({} if usual is not None else {"note": f"PPCG's default does not launch: {why}"}),
         )
 
     def _shared(self, vector: Vector, setting: PpcgOptions) -> set[int]:
@@ -310,15 +311,6 @@ class _Kernel:
         plan = self.model.plan(candidates(kernel, (vector,), setting))
         pairs = zip(kernel.groups, plan.staged, strict=True)
         return {use.access.reference for group, on in pairs if on[0] for use in group.uses}
-
-    def _too_large(self) -> str:
-        """Return why PPCG's default does not launch."""
-        default = self.default.demand
-        threads, registers = int(default.threads[0]), int(default.registers[0])
-        why = f"{int(default.shared_bytes[0])} bytes of shared memory"
-        if threads * registers > self.profile.registers_per_block:
-            why = f"{threads} threads of about {registers} registers each"
-        return f"PPCG's default does not launch: its block would have {why}"
 
 
 def select_ppcg(

@@ -16,9 +16,8 @@ from eatss.cards.profile import GpuProfile
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES
 from eatss.cost.card import Card, CodeConstants, card_of
 from eatss.cost.demand import Demand
-from eatss.cost.expected import Prediction
 from eatss.cost.ppcg_code import PpcgCode, add_computes
-from eatss.cost.terms import Predicted, predict, prediction_at
+from eatss.cost.terms import Predicted, predict
 from eatss.plan.numbers import Number, largest
 from eatss.plan.ppcg import Group, PpcgCandidates, PpcgKernel, PpcgPlan, ppcg_plan
 
@@ -47,11 +46,6 @@ class PpcgModel:
         of = PpcgCode(self.plan(candidates), self.card, self.constants)
         demand = _demand(of)
         return demand, predict(demand, self.card, self.constants)
-
-    def prediction(self, candidates: PpcgCandidates, row: int = 0) -> Prediction | None:
-        """Return the prediction of the candidate ``row``, ``None`` where it cannot launch."""
-        demand, expected = self.columns(candidates)
-        return prediction_at(demand, expected, row)
 
 
 def _demand(of: PpcgCode) -> Demand:

@@ -239,3 +239,18 @@ def prediction_at(demand: Demand, expected: Predicted, row: int) -> Prediction |
         resident_blocks=int(expected.resident_blocks[row]),
         **{name: int(getattr(demand, name)[row]) for name in counts},
     )
+
+
+def too_large(demand: Demand, card: Card, row: int) -> str:
+    """Return why a candidate cannot launch: what its block needs most of, and what there is."""
+    threads, registers, shared_bytes, most_bytes = (
+        float(getattr(demand, name)[row])
+        for name in ("threads", "registers", "shared_bytes", "shared_limit_bytes")
+    )
+    limits = (
+        ("threads", threads, card.threads_per_block),
+        ("bytes of shared memory", shared_bytes, most_bytes),
+        ("registers", threads * registers, card.registers_per_sm),
+    )
+    what, need, have = max(limits, key=lambda one: one[1] / max(1.0, one[2]))
+    return f"a block of it needs {need:.0f} {what}, and there are {have:.0f}"

@@ -100,9 +100,11 @@ def left_out(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
     """
     if _one(plan.block_threads) != kernel.threads:
         yield f"{_one(plan.block_threads):.0f} threads are planned, it has {kernel.threads}"
-    if _one(plan.shared_bytes) != kernel.shared_bytes:
-        shared = f"{_one(plan.shared_bytes):.0f} bytes of shared memory"
-        yield f"{shared} are planned, it has {kernel.shared_bytes}"
+    if (planned := _one(plan.shared_bytes)) != kernel.shared_bytes:
+        most, made = plan.card.shared_optin_bytes, kernel.shared_bytes
+        yield f"{planned:.0f} bytes of shared memory are planned, of at most {most}, it has {made}"
+        if planned > most:
+            return
     yield from _computed_otherwise(plan, kernel)
     if not kernel.regroups and any(map(_leaves_factors, plan.computes)):
         yield "factors that a sum shares are not multiplied at its end"

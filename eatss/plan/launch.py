@@ -26,6 +26,7 @@ from eatss.analysis.layout import Candidates
 from eatss.analysis.variant import KernelVariant, LaunchFacts, RegisterTileFacts
 from eatss.base.targets import AXES, CUDA
 from eatss.plan.contract import (
+    MOST_POINTS,
     STEPS_LOADED,
     Contract,
     RegisterFile,
@@ -79,6 +80,10 @@ class Limits(RegisterFile, Protocol):
     @property
     def threads_per_block(self) -> int:
         """The most that a block may have."""
+
+    @property
+    def shared_optin_bytes(self) -> int:
+        """Shared memory that a block may ask for."""
 
 
 def plan(facts: KernelFacts, layout: Candidates, card: Limits) -> tuple[LaunchPlan, ...]:
@@ -396,6 +401,17 @@ class LaunchPlan(Tiled):
         """Where what points add up stays in registers."""
         words = self.held_words
         return are_held(self.all_points, words, held_words(self.registers)) | (words == 0)
+
+    @property
+    def misfit(self) -> str:
+        """Why they do not, of the only layout: what is needed, and what there is."""
+        sums, words, left = (
+            int(np.max(one))
+            for one in (self.all_points, self.held_words, held_words(self.registers))
+        )
+        if sums > MOST_POINTS:
+            return f"a thread of it has {sums} points, and registers keep sums of {MOST_POINTS}"
+        return f"the sums of a thread need {words} registers, and it has {left} for them"
 
     # -- shared memory ----------------------------------------------------------------------------
 

@@ -104,11 +104,11 @@ def build_parts(build: PpcgBuild) -> list[RenderableType]:
 
 def _program_verdict(selection: Selection) -> str:
     """Return what is expected of the program, beside what PPCG takes by itself."""
-
-    def amounts(run: ExpectedRun | None, kernels: Iterable[Prediction | None]) -> str:
-        return why_unknown(tuple(kernels)) if run is None else run.amounts
-
     options, kernels = selection.ppcg_options, selection.kernels
+
+    def amounts(run: ExpectedRun | None, found: Iterable[Prediction | None]) -> str:
+        return why_unknown([*zip(kernels, found, strict=True)]) if run is None else run.amounts
+
     chosen = amounts(selection.expected, (kernel.predicted for kernel in kernels))
     if options is None:
         return f"expected: {chosen}"
@@ -325,7 +325,7 @@ def expectation_parts(expectation: ProgramExpectation) -> list[RenderableType]:
         f"{sizes_text(expectation.sizes)}"
     )
     run = expectation.expected
-    kernels = [kernel.predicted for kernel in expectation.kernels]
+    kernels = [(kernel, kernel.predicted) for kernel in expectation.kernels]
     return apart(
         [headed(expectation.file, f"  {', '.join(expectation.functions)}", f"\n{about}")],
         *(_expected(kernel, expectation.target) for kernel in expectation.kernels),
@@ -339,7 +339,7 @@ def _expected(kernel: KernelExpectation, target: str) -> list[RenderableType]:
     one, usual = kernel.predicted, kernel.default
     lines = list(_layout_lines(kernel))
     if one is None or not one.launches:
-        lines.append(kernel.note or "a block of it does not fit the card")
+        lines.append(f"not predicted: {kernel.note}" if one is None else f"{kernel.note}")
         return [_head(kernel, lines)]
     about = f"expected {_with_power(one)}; bound by {one.bound}"
     if not TARGETS[target].own:

@@ -97,7 +97,9 @@ def test_what_does_not_fit_the_card_has_no_prediction() -> None:
     assert found.to_dict()["energy_j"] is None
     done = predict(GEMM, "--gpu", "h200", "--tile", "i=64,j=64", "--block", "64,64")
     assert done.returncode == 0
-    assert "a block of it does not fit the card" in done.stdout
+    why = "a block of it needs 4096 threads, and there are 1024"
+    assert f"  not predicted: {why}\n" in done.stdout
+    assert f"the program: not known, because kernel0 is not predicted: {why}\n" in done.stdout
 
 
 @pytest.mark.parametrize(
