@@ -5,8 +5,7 @@ cannot be asked becomes a sentence in :attr:`Detection.reasons`.
 
 NVML lists all cards by their place on the bus. CUDA lists those that ``CUDA_VISIBLE_DEVICES``
 names, in that order; its own order is the fastest first unless ``CUDA_DEVICE_ORDER`` is
-``PCI_BUS_ID``. So CUDA is asked: through CuPy or PyTorch where the program has imported them, else
-in a process of its own, so that this one stays as it is.
+``PCI_BUS_ID``. So CUDA is asked, in a process of its own, so that this one stays as it is.
 """
 
 from __future__ import annotations
@@ -265,16 +264,8 @@ for number in range(count.value):
 def cuda_order() -> tuple[str, ...] | None:
     """Return the UUIDs of the cards that CUDA sees, in its order; ``None`` if it cannot be asked.
 
-    CUDA is asked through CuPy or PyTorch if this process has loaded one of them, else in another
-    process, once for the same variables.
+    It is asked in another process, so that this one stays as it is, once for the same variables.
     """
-    for ask in (_by_cupy, _by_torch):
-        try:
-            told = ask()
-        except Exception:  # noqa: S112 - of the framework's own making; the next one is asked
-            continue
-        if told is not None and all(told):
-            return tuple(str(uuid) for uuid in told)
     return _asked(os.environ.get(VISIBLE), os.environ.get(ORDER))
 
 
@@ -289,21 +280,3 @@ def _asked(visible: str | None, order: str | None) -> tuple[str, ...] | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return tuple(done.stdout.split()) if done.returncode == 0 else None
-
-
-def _by_cupy() -> list[str | None] | None:
-    cupy = sys.modules.get("cupy")
-    if cupy is None:
-        return None
-    runtime = cupy.cuda.runtime
-    count = range(runtime.getDeviceCount())
-    return [cuda_uuid(runtime.getDeviceProperties(number)) for number in count]
-
-
-def _by_torch() -> list[str | None] | None:
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():
-        return None
-    count = range(torch.cuda.device_count())
-    told = [str(torch.cuda.get_device_properties(number).uuid) for number in count]
-    return [uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}" for uuid in told]

@@ -16,12 +16,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TypeAlias
 
 from eatss.base.codec import encode
 from eatss.base.diagnostics import input_error
@@ -44,27 +42,11 @@ METRICS = (
 """What is asked for: memory traffic, L2 sectors read by L1, occupancy, instructions, time."""
 
 _KERNEL = "Kernel Name"
-_BARE = re.compile(r"\s*(?:\w+\s+)?(\w+)\s*(?:[<(]|$)")
+_SECONDS = {"ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6}
 
 
-_SCALES = {
-    f"{letter}{unit}": (unit, scale)
-    for unit in ("byte", "sector", "inst")
-    for letter, scale in (("", 1.0), ("K", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12))
-} | {
-    f"{letter}{word}": ("s", scale)
-    for word in ("second", "s")
-    for letter, scale in (("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9))
-}
-"""Units as different versions write them: the base unit, and how many of it one is."""
-
-
-class NcuTableError(Exception):
-    """What ncu printed is no table of counters; the text says what is wrong."""
-
-
-_Values: TypeAlias = Mapping[str, tuple[float, str]]
-"""Values of metrics with their units, of one launch."""
+class CountersError(Exception):
+    """Counters cannot be read here: a sentence, and what to do about it."""
 
 
 def kernel_counters(text: str, kernels: Sequence[str]) -> tuple[KernelCounters, ...]:
@@ -73,68 +55,52 @@ def kernel_counters(text: str, kernels: Sequence[str]) -> tuple[KernelCounters, 
     Occupancy is the mean over time. A counter that is not there for all launches is left out.
 
     Args:
-        text: what ``ncu --csv --page raw`` printed, with lines of ncu and of the program around.
+        text: what ``ncu --csv --page raw`` printed, with lines of ncu and of the program around:
+            a line of names, a line of units, a line a launch.
         kernels: names of the kernels that are counted.
 
     Raises:
-        NcuTableError: there is no table, or it cannot be read.
+        CountersError: there is no table.
     """
-    launched: dict[str, list[_Values]] = {}
-    for kernel, values in _launches(text):
-        launched.setdefault(kernel, []).append(values)
-    return tuple(
-        KernelCounters(
-            kernel=kernel,
-            launches=len(launched[kernel]),
-            counters=tuple(filter(None, (_counter(name, launched[kernel]) for name in METRICS))),
-        )
-        for kernel in kernels
-        if kernel in launched
-    )
+    rows = list(csv.DictReader(line for line in text.splitlines() if line.startswith('"')))
+    if not rows or _KERNEL not in rows[0]:
+        raise CountersError("no kernel was counted")
+    units, *launched = rows
+    found = []
+    for kernel in kernels:
+        # the name is printed with return type, arguments and template arguments
+        own = [one for one in launched if kernel in re.split(r"[^\w]+", one[_KERNEL] or "")]
+        counters = filter(None, (_counter(name, units, own) for name in METRICS))
+        if own:
+            found.append(KernelCounters(kernel=kernel, launches=len(own), counters=tuple(counters)))
+    return tuple(found)
 
 
-def _launches(text: str) -> Iterator[tuple[str, _Values]]:
-    """Yield the rows of the table: a line of names, a line of units, a line a launch."""
-    lines = (line for line in text.splitlines() if line.startswith('"'))  # others are talk
-    rows = iter(list(csv.reader(lines)))
-    names = next((row for row in rows if _KERNEL in row), None)
-    if names is None:
-        raise NcuTableError("no kernel was counted")
-    column, units = names.index(_KERNEL), [""] * len(names)
-    for number, row in enumerate(row for row in rows if len(row) == len(names)):
-        if row[column]:
-            # the name without return type, arguments and template arguments
-            bare = _BARE.match(row[column])
-            yield row[column] if bare is None else bare[1], dict(_values(names, units, row))
-        elif not number:
-            units = row
-
-
-def _values(
-    names: Sequence[str], units: Sequence[str], row: Sequence[str]
-) -> Iterator[tuple[str, tuple[float, str]]]:
-    """Yield the metrics that have a number, with thousands separators; ``n/a`` is none."""
-    for name, unit, text in zip(names, units, row, strict=True):
-        if name in METRICS:
-            base, scale = _SCALES.get(unit, (unit, 1.0))
-            with suppress(ValueError):
-                number = float(re.sub("[,' ]", "", text.strip()))
-                if math.isfinite(number):
-                    yield name, (number * scale, base)
-
-
-def _counter(name: str, launches: Sequence[_Values]) -> Counter | None:
+def _counter(
+    name: str, units: Mapping[str, str], launches: Sequence[Mapping[str, str]]
+) -> Counter | None:
     """Return a sum over launches, of occupancy the mean; ``None`` where a launch has no value."""
-    if any(name not in launch for launch in launches):
+    values = [_number(one.get(name)) for one in launches]
+    if not all(map(math.isfinite, values)):
         return None
-    values, unit = [launch[name][0] for launch in launches], launches[0][name][1]
+    unit = units.get(name) or ""
     if name != OCCUPANCY:
-        return Counter(name=name, value=math.fsum(values), unit=unit)
-    weights = [launch[DURATION][0] for launch in launches if DURATION in launch]
-    if len(weights) < len(values) or sum(weights) <= 0:
+        scale = _SECONDS.get(unit)
+        value = math.fsum(values) * (scale or 1.0)
+        return Counter(name=name, value=value, unit="s" if scale else unit)
+    weights = [_number(one.get(DURATION)) for one in launches]
+    if not sum(weights) > 0:
         return None
-    weighted = sum(value * weight for value, weight in zip(values, weights, strict=True))
+    weighted = math.fsum(value * weight for value, weight in zip(values, weights, strict=True))
     return Counter(name=name, value=weighted / math.fsum(weights), unit=unit)
+
+
+def _number(text: str | None) -> float:
+    """Return a number with thousands separators, NaN for ``n/a``."""
+    try:
+        return float(re.sub("[,' ]", "", text or ""))
+    except ValueError:
+        return math.nan
 
 
 LAUNCH_LIMIT = 200
@@ -146,10 +112,6 @@ _PLACES = (
     "/usr/local/NVIDIA-Nsight-Compute*/ncu",
 )
 _LONGEST_S = 600.0
-
-
-class CountersError(Exception):
-    """Counters cannot be read here: a sentence, and what to do about it."""
 
 
 def find_ncu(places: Sequence[str] = _PLACES) -> str:
@@ -189,10 +151,7 @@ def with_counters(
     total = sum(1 for _ in islice(launches(program, sizes), limit + 1))
     try:
         text = _run(ncu_command(ncu, directory, options, sizes, kernels, limit))
-        try:
-            found = kernel_counters(text, kernels)
-        except NcuTableError as error:
-            raise CountersError(f"{error}; {_tail(text)}") from None
+        found = kernel_counters(text, kernels)
         counted = sum(kernel.launches for kernel in found)
         if counted != min(total, limit):
             raise CountersError(f"ncu counted {counted} launches of {total}; {_tail(text)}")

@@ -16,7 +16,6 @@ from eatss.measurement.arguments import (
     health,
     memory_of,
     poison,
-    scalar_value,
 )
 from eatss.program import load_program
 from eatss.verify.data import Flavour
@@ -61,17 +60,6 @@ def test_floating_point_data_lie_in_the_range_of_their_flavour(dtype: str) -> No
     assert (dominant > 2).sum() == 40
 
 
-def test_scalars_are_of_the_type_they_are_passed_in() -> None:
-    program = load_program(PROGRAMS / "gemm")
-    alpha, beta = (a for a in program.entries[0].arguments if a.role == "scalar")
-    value = scalar_value(alpha, 0, "uniform")
-    assert isinstance(value, np.float64)
-    assert 0 < value < 1
-    assert value != scalar_value(beta, 0, "uniform")
-    assert scalar_value(replace(alpha, element_type="float"), 0, "uniform").dtype == np.float32
-    assert scalar_value(replace(alpha, element_type="int"), 0, "uniform") in range(1, 10)
-
-
 def test_poison_is_neither_broken_nor_faint_but_other_nan_are() -> None:
     for dtype in ("f4", "f8"):
         array = np.empty(1000, dtype)
@@ -83,17 +71,6 @@ def test_poison_is_neither_broken_nor_faint_but_other_nan_are() -> None:
         array[3:8] = 0, -0.0, np.finfo(dtype).tiny / 2, np.finfo(dtype).tiny, 1
         found = health(np, array)
         assert (found.broken, found.faint) == (3, 3)
-
-
-def test_an_array_is_freed_when_its_last_user_releases_it() -> None:
-    store = ArgumentStore(np)
-    first, second = store.acquire(key()), store.acquire(key())
-    assert first is second
-    store.original(key())
-    store.release(key())
-    assert store.bytes() == 2 * key().bytes
-    store.release(key())
-    assert store.bytes() == 0
 
 
 def test_a_run_begins_with_its_data_or_with_poison() -> None:
@@ -112,16 +89,6 @@ def test_a_run_begins_with_its_data_or_with_poison() -> None:
     store.begin(out)
     assert np.array_equal(arrays[0], filled(both.key))
     assert np.isnan(arrays[1]).all()
-
-
-def test_what_another_program_writes_is_filled_again_for_one_that_reads_it() -> None:
-    store = ArgumentStore(np)
-    array = store.acquire(key())
-    reading = MemoryUse(key=key(), reads=True, writes=False)
-    store.begin(reading)
-    store.begin(replace(reading, reads=False, writes=True))
-    store.begin(reading)
-    assert np.array_equal(array, filled(key()))
 
 
 def test_entries_share_arrays_of_equal_name_shape_and_type() -> None:

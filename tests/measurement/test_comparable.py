@@ -12,9 +12,8 @@ from eatss.base.diagnostics import InputError
 from eatss.measurement import MeasureOptions, Variant
 from eatss.measurement.api import check_comparable, check_measurable, compare
 from eatss.program import save_program
-from eatss.report.measurement import render_comparison
 from tests.measurement.scripted_card import matmul
-from tests.report.measurements import measured, method
+from tests.report.measurements import measured
 
 REJECTED = Variant(label="64", directory=None, rejection="no room")
 
@@ -64,23 +63,3 @@ def test_measurements_of_another_type_or_source_are_not_compared() -> None:
         assert caught.value.code == "EATSS-E079"
     unknown = replace(base.provenance, source_hash=None)
     assert compare([base, measured("64", provenance=unknown)], "32").row("64").speedup is not None
-
-
-def test_another_card_meter_or_data_is_noted_in_the_comparison() -> None:
-    base = measured("32")
-    assert base.device is not None
-    odd = measured(
-        "64",
-        device=replace(base.device, uuid="GPU-1"),
-        method=method(meter="nvidia-smi", data="dominant"),
-    )
-    found = compare([base, odd, measured("128")], "32")
-    assert [note.partition(": ")[0] for note in found.notes] == [
-        "'64' and '32' differ in their card",
-        "'64' and '32' differ in their meter",
-        "'64' and '32' differ in their kind of data",
-    ]
-    assert "GPU-1 and GPU-0" in found.notes[0]
-    table = " ".join(render_comparison(found, "table").split())
-    assert "not alike: '64' and '32' differ in their meter: nvidia-smi and" in table
-    assert compare([base, measured("64")], "32").notes == ()

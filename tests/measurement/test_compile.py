@@ -18,7 +18,6 @@ from eatss.measurement.compile import (
     Toolchain,
     compile_program,
     find_toolchains,
-    options_of,
 )
 from eatss.program import Program, load_program
 
@@ -44,21 +43,6 @@ count = pathlib.Path(sys.argv[0]).with_name("count")
 count.write_text(count.read_text() + "x" if count.exists() else "x")
 pathlib.Path(sys.argv[-1]).write_bytes(" ".join(sys.argv[1:]).encode())
 """
-
-
-def test_sizes_and_flags_of_the_program_are_passed() -> None:
-    program = replace(lu(), flags=("-fmad=false",))
-    options = options_of(NVCC, program, SIZES, 90)
-    assert set(options) == {
-        "-arch=sm_90",
-        "--std=c++17",
-        "-O3",
-        "-fmad=false",
-        "-DEATSS_SIZE_N=300",
-    }
-    assert "-O3" not in options_of(NVRTC, program, SIZES, 90)
-    assert "-fmad=false" in options_of(NVRTC, program, SIZES, 90)
-    assert "-DEATSS_SIZE_N=(-3)" in options_of(NVCC, program, {"N": -3}, 90)
 
 
 def test_what_was_compiled_is_kept(tmp_path: Path) -> None:
@@ -89,15 +73,6 @@ def test_whatever_decides_the_code_is_part_of_the_key(tmp_path: Path) -> None:
         )
     }
     assert len(made) == 6
-
-
-def test_an_error_says_who_refused_and_why_in_a_few_lines(tmp_path: Path) -> None:
-    body = 'print("\\n".join(f"lu.cu({k}): error: bad" for k in range(50))); sys.exit(2)'
-    with pytest.raises(CompileError) as caught:
-        compile_program((stand_in(tmp_path, body),), lu(), SIZES, 90, cache=tmp_path / "cache")
-    text = str(caught.value)
-    assert text.startswith("nvcc 1.0: lu.cu(0): error: bad\n")
-    assert len(text.splitlines()) == 4
 
 
 def test_a_compiler_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
@@ -131,15 +106,6 @@ def test_no_compiler_is_a_sentence_and_what_to_install(monkeypatch: pytest.Monke
     assert "cupy" in found.message
     assert "nvcc" in found.message
     assert found.hint is not None
-
-
-@pytest.mark.parametrize("size", [0, 8, 64, 1000])
-def test_a_cubin_gets_the_bytes_back_that_its_length_lacks(size: int) -> None:
-    whole = bytes(range(1, 9)) * (size // 8)
-    assert nvrtc._whole(whole) == whole
-    for cut in range(1, 8):
-        begun = whole + b"\1" * (8 - cut)
-        assert nvrtc._whole(begun) == begun + b"\0" * cut
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")

@@ -12,20 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eatss.measurement import correctness
-from eatss.measurement.card import NotComparedError
 from eatss.measurement.compile import CompileTarget, Toolchain
 from eatss.measurement.correctness import (
     CupyMachine,
-    compare_with_original,
     reduced_sizes,
 )
 from eatss.program import Program, load_program
 from eatss.verify import SizeResult, Status, Verification, verify
 from eatss.verify.build import CompileError as VerifyCompileError
 from eatss.verify.data import make_buffers
-from tests.measurement.fake_cupy import CudaError, FakeCupy
-from tests.measurement.streamed import no_zeros, streamed_program
+from tests.measurement.fake_cupy import FakeCupy
 
 PROGRAMS = Path(__file__).parent / "programs"
 LU = PROGRAMS / "lu"
@@ -61,16 +57,6 @@ def test_sizes_are_few_and_give_whole_and_partial_tiles(name: str) -> None:
         if parameter.tile > 1:
             assert max(sizes[parameter.name] for sizes in chosen) > parameter.tile
             assert any(sizes[parameter.name] % parameter.tile for sizes in chosen)
-
-
-def test_fixed_sizes_that_are_too_large_are_a_reason_not_to_compare(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(correctness, "choose_sizes", lambda _: ())
-    program = load_program(LU)
-    assert reduced_sizes(program) == ()
-    with pytest.raises(NotComparedError, match="so large that the original takes too long"):
-        compare_with_original(program, LU, 0, 1.0, target(tmp_path))
 
 
 def divide_row(n: int) -> Callable[..., None]:
@@ -121,41 +107,6 @@ def test_the_machine_runs_an_entry_on_copies_of_the_arguments() -> None:
     after = buffers[0].array
     assert np.allclose(np.tril(after) @ (np.triu(after, 1) + np.eye(8)), before)
     assert buffers[0].first_stray_write() is None
-
-
-def test_the_machine_gives_blocks_counters_that_are_zero(tmp_path: Path) -> None:
-    program = streamed_program(tmp_path)
-    names = program.kernels[0].arguments
-    parts, arrived = (one.name for one in program.entries[0].temporaries)
-    seen: list[tuple[bool, bool]] = []
-
-    def noted(*given: Any) -> None:
-        by_name = dict(zip(names, given, strict=True))
-        seen.append((bool(by_name[parts].all()), bool(by_name[arrived].any())))
-
-    cupy = FakeCupy({program.kernels[0].name: noted})
-    setattr(cupy, "asarray", HostMemory)  # noqa: B010 - the type has no such attribute
-    setattr(cupy, "empty", no_zeros)  # noqa: B010 - a method of the type
-    cupy.cuda.runtime.deviceSynchronize = lambda: None
-    machine = CupyMachine(cupy, program, {"n": 20}, Path("product.cubin"))
-    (entry,) = program.entries
-    for _ in range(2):
-        launched = machine.launch(
-            entry, make_buffers(entry, {"n": 20}, "uniform", 0), backward=False
-        )
-        assert (launched.code, launched.status) == (0, "ok")
-    assert seen == [(True, False)] * 2
-
-
-def test_the_machine_tells_a_crash() -> None:
-    def fail(*_: Any) -> None:
-        raise CudaError("cudaErrorIllegalAddress: an illegal memory access", 700)
-
-    machine = machine_at(8)
-    machine.cupy.bodies["kernel_lu_k0"] = fail
-    entry = load_program(LU).entries[0]
-    launched = machine.launch(entry, make_buffers(entry, {"N": 8}, "uniform", 0), backward=False)
-    assert (launched.code, launched.status) == (700, "crash")
 
 
 def lu_machine(program: Program, sizes: Mapping[str, int], *words: str) -> CupyMachine:

@@ -25,7 +25,7 @@ from eatss.measurement.options import MeasureOptions
 from eatss.measurement.profiled_run import main
 from eatss.program import save_program
 from tests.measurement.scripted_card import Folders, matmul
-from tests.report.measurements import failed, measured
+from tests.report.measurements import measured
 
 _LEAD = '"ID","Process ID","Process Name","Host Name","Kernel Name","Block Size","CC"'
 HEAD = ",".join([_LEAD, *(f'"{name}"' for name in METRICS)])
@@ -96,21 +96,12 @@ def counted(measurement: Measurement, folder: Path, ncu: str, limit: int = 200) 
     return with_counters(measurement, folder, MeasureOptions(), ncu=ncu, limit=limit)
 
 
-def test_a_measurement_gets_the_counters_of_its_kernels(
-    folder: Path, result: Measurement, tmp_path: Path
-) -> None:
-    found = counted(result, folder, ncu(tmp_path, printed(GOOD)))
-    assert found.counters is not None
-    assert [(k.kernel, k.launches) for k in found.counters] == [("matmul_k0", 1)]
-    assert found.missing == ()
-
-
 @pytest.mark.parametrize(
     ("out", "err", "code", "words"),
     [
         ("", "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission", 1, "run as root"),
         ("", "CompileError: line 3", 9, "exit code 9: ncu says: CompileError: line 3"),
-        ("==WARNING== No kernels were profiled.\n", "", 0, "no kernel was counted; ncu says"),
+        ("==WARNING== No kernels were profiled.\n", "", 0, "no kernel was counted"),
         (printed(), "", 0, "ncu counted 0 launches of 1"),
     ],
 )
@@ -137,11 +128,6 @@ def test_only_the_first_launches_are_counted_and_it_says_so(
     assert found.counters is not None
     assert found.counters[0].launches == 2
     assert found.missing[0].reason == "only the first 2 launches of the run were counted"
-
-
-def test_a_failed_program_is_not_run_again(folder: Path) -> None:
-    found = counted(failed("selected", "wrong result", "C differs"), folder, "/nowhere/ncu")
-    assert found.missing[-1].reason == "the program was not counted: wrong result"
 
 
 def test_clocks_are_left_alone_and_only_our_kernels_are_counted(folder: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from eatss.base.diagnostics import InputError
 from eatss.measurement import cupy_card
-from eatss.measurement.card import Card
 from eatss.measurement.compile import Compiled, Toolchain
 from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.cupy_module import cuda_card
@@ -62,17 +61,6 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CupyCard:
     monkeypatch.setattr(cupy_card, "compile_program", compiled)
     monkeypatch.setattr(cupy_card, "NvmlDevice", no_nvml)
     return CupyCard(1, cache=tmp_path)
-
-
-def test_a_card_without_nvml_is_described_by_cuda(opened: CupyCard) -> None:
-    card: Card = opened
-    assert card.info.name == "NVIDIA H200"
-    assert card.info.uuid == f"GPU-{UUIDS[1]}"
-    assert card.info.compute_capability == 90
-    assert card.info.toolkit == "NVRTC 13.0.88"
-    assert card.info.driver is None
-    assert card.state().sm_clock_mhz is None
-    assert card.meters("none") == ()
 
 
 def test_a_machine_without_a_card_is_a_sentence_and_what_to_do() -> None:

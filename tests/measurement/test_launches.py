@@ -13,13 +13,11 @@ import pytest
 
 from eatss.measurement.arguments import ResolvedLaunch, launches, refusal
 from eatss.program import (
-    Apply,
     Constant,
     HostIf,
     HostLoop,
     Launch,
     Name,
-    Operator,
     Program,
     load_program,
 )
@@ -98,14 +96,6 @@ ONE = Constant(1)
 def program_of(directory: str, *body: Launch | HostLoop | HostIf) -> Program:
     program = load_program(HERE / "programs" / directory)
     return replace(program, entries=(replace(program.entries[0], body=body),))
-
-
-def test_a_grid_without_blocks_launches_nothing() -> None:
-    grid = (Apply(Operator.SUB, (Name("N"), Constant(5))), ONE, ONE)
-    program = program_of("lu", Launch(kernel="kernel_lu_k0", grid=grid))
-    for n in (0, 4, 5):
-        assert list(launches(program, {"N": n})) == []
-    assert [launch.grid for launch in launches(program, {"N": 7})] == [(2, 1, 1)]
 
 
 def test_a_counter_keeps_its_value_around_inner_loops_of_the_same_name() -> None:

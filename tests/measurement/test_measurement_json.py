@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,25 +61,6 @@ def test_any_measurement_survives_json(measurement: Measurement) -> None:
     assert json.dumps(measurement_to_dict(found)) == text
     if "NaN" not in text:
         assert found == measurement
-
-
-def test_a_field_with_a_default_may_be_absent(comparison: Comparison) -> None:
-    whole = replace(comparison.row("a").measurement, missing=(), notes=())
-    document = measurement_to_dict(whole)
-    for name in ("counters", "missing", "notes"):
-        del document[name]
-    assert measurement_from_dict(document) == whole
-
-
-@pytest.mark.parametrize("version", [0, 2, "1", None])
-def test_other_versions_are_refused(comparison: Comparison, version: object) -> None:
-    document = measurement_to_dict(comparison.row("a").measurement)
-    with pytest.raises(InputError) as caught:
-        measurement_from_dict({**document, "schema_version": version})
-    assert caught.value.code == "EATSS-E070"
-    with pytest.raises(InputError) as caught:
-        comparison_from_dict({**comparison_to_dict(comparison), "schema_version": version})
-    assert caught.value.code == "EATSS-E070"
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eatss.measurement.measurement import Measurement
-from eatss.measurement.meters import Sample, Trace, read
-from tests.measurement.replay import ReplayMeter
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "h200"
 
@@ -30,35 +27,6 @@ def benchmark(name: str) -> Any:
 def calibrations() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads((RESULTS / "calibration.json").read_text())
     return found
-
-
-def logged(text: str) -> tuple[Sample, ...]:
-    """Return what ``nvidia-smi`` wrote into a log: a time and a power a line."""
-    rows = [line.split(", ") for line in text.splitlines()]
-    clock = "%Y/%m/%d %H:%M:%S.%f"
-    return tuple(
-        Sample(time_s=datetime.strptime(when, clock).timestamp(), value=float(power.split()[0]))
-        for when, power in rows
-    )
-
-
-def loaded(samples: tuple[Sample, ...]) -> tuple[float, float]:
-    """Return when a load began and ended, by the power that was logged."""
-    half = max(sample.value for sample in samples) / 2
-    busy = [sample.time_s for sample in samples if sample.value > half]
-    return busy[0], busy[-1]
-
-
-@pytest.mark.parametrize("load", ["copy", "fma"])
-def test_a_replayed_log_of_nvidia_smi_gives_the_energy_that_the_counter_gave(load: str) -> None:
-    text = (RESULTS / f"{load}-calibration-nvidia-smi.csv").read_text()
-    samples = logged(text)
-    meter = ReplayMeter([Trace(meter="nvidia-smi", kind="power", samples=samples)])
-    meter.start()
-    reading = read(meter.stop(), *loaded(samples))
-    assert not isinstance(reading, str)
-    (row,) = (row for row in calibrations() if row["load"] == load)
-    assert reading.power_w == pytest.approx(row["power_w"], rel=0.05)
 
 
 def test_the_meter_and_an_independent_log_agree_within_five_percent() -> None:
@@ -78,28 +46,6 @@ def test_the_report_of_a_benchmark_is_what_is_committed(
     assert bool(list(tmp_path.glob("*.png"))) == draws
     committed = RESULTS / f"{name.replace('_', '-')}.txt"
     assert capsys.readouterr().out == committed.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("name", "rows", "text"),
-    [
-        ("ppcg", "ppcg.jsonl", "ppcg.txt"),
-        ("ppcg", "ppcg-2.jsonl", "ppcg-2.txt"),
-        ("ppcg", "ppcg-3.jsonl", "ppcg-3.txt"),
-        ("ppcg", "ppcg-4.jsonl", "ppcg-4.txt"),
-        ("ppcg", "ppcg-5.jsonl", "ppcg-5.txt"),
-        ("ppcg", "unseen-ppcg.jsonl", "unseen-ppcg.txt"),
-        ("ppcg", "unseen-ppcg-2.jsonl", "unseen-ppcg-2.txt"),
-        ("unseen", "unseen-cuda.json", "unseen-cuda.txt"),
-        ("unseen", "unseen-cuda-2.json", "unseen-cuda-2.txt"),
-    ],
-)
-def test_the_report_of_some_rows_is_what_is_committed(
-    name: str, rows: str, text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = RESULTS / rows
-    benchmark(name).report([path] if name == "ppcg" else path)
-    assert capsys.readouterr().out == (RESULTS / text).read_text(encoding="utf-8")
 
 
 QUICK = ("atax", "gemm", "gramschmidt", "jacobi-2d", "lu", "mvt", "seidel-2d", "trmm")

@@ -91,28 +91,6 @@ def test_a_worker_that_dies_in_a_window_takes_one_variant_along(folders: Folders
     assert found["good"].method.checked == ("the original at N=37",)
 
 
-def test_what_a_vanished_card_told_before_is_kept(
-    folders: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SCRIPTED_CARD", str(folders.card(gone="once lost")))
-    lost: dict[str, Any] = {"fails_at": "window", "fails_by": "lost", "fails_in_window": 3}
-    variants = [
-        folders.variant("calm"),
-        folders.variant("wild", noise=0.05),
-        folders.variant("loses", **lost),
-    ]
-    found = measured(variants, least_windows=5)
-    assert found["loses"].status == "launch error"
-    calm, wild = found["calm"], found["wild"]
-    assert (calm.status, wild.status) == ("ok", "unstable")
-    assert calm.method.ended == wild.method.ended == "cut short"
-    assert is_right(calm)
-    assert calm.notes == (
-        f"cut short after {len(calm.windows)} windows: "
-        "the card vanished: no CUDA-capable device is detected",
-    )
-
-
 def test_an_interrupt_keeps_what_is_done(folders: Folders) -> None:
     def interrupt(progress: Progress) -> None:
         if progress.windows_done == 3:

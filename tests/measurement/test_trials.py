@@ -72,19 +72,6 @@ def test_what_restoring_takes_is_subtracted(folders: Folders) -> None:
     assert any("drift: C holds infinities" in note for note in found.notes)
 
 
-def test_gflops_and_ppw_come_from_the_counted_work(folders: Folders) -> None:
-    found = measured([folders.variant("a", time_s=0.01, power_w=500.0)], sizes={"N": 2000})["a"]
-    assert found.sizes == (("N", 2000),)
-    assert found.flops == 2 * 2000**3
-    assert found.least_bytes == 32 * 2000**2
-    assert found.gflops == pytest.approx(1600.0, rel=1e-3)
-    assert found.gflops_per_joule == pytest.approx(3.2, rel=1e-3)
-    assert found.provenance.text_hash is not None
-    assert found.provenance.source_hash is not None
-    unknown = {missing.what for missing in found.missing}
-    assert unknown <= {"revision"}  # eatss may be installed, not run from a checkout
-
-
 def test_without_a_meter_time_is_still_measured(folders: Folders) -> None:
     found = measured([folders.variant("a")], meter="none")["a"]
     assert found.status == "ok"
@@ -101,20 +88,6 @@ def test_a_meter_that_is_asked_for_and_is_not_there_is_refused(folders: Folders)
     with pytest.raises(InputError) as caught:
         measured([folders.variant("a")], meter="jetson")
     assert caught.value.code == "EATSS-E074"
-
-
-def test_other_processes_on_the_card_are_remarked_for_all(folders: Folders) -> None:
-    class Busy(ScriptedCard):
-        def other_processes(self) -> tuple[str, ...]:
-            windows = sum(what == "window" for what, _ in self.log)
-            return ("process 7 (300 MiB)",) if windows else ()
-
-    found = measured([folders.variant("a"), folders.variant("b")], card=Busy(script=CardScript()))
-    for one in found.values():
-        assert one.notes == (
-            "after the last window the card was also used by process 7 (300 MiB): "
-            "what that draws is in it",
-        )
 
 
 def test_the_first_right_variant_is_the_reference_of_the_others(folders: Folders) -> None:

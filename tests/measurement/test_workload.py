@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eatss.measurement import compile as kernels
 from eatss.measurement.arguments import ArgumentStore, CardMemory
 from eatss.measurement.card import LaunchError
 from eatss.measurement.compile import Compiled, CompileTarget, Toolchain
@@ -96,30 +95,6 @@ def test_restoring_before_each_run_makes_every_run_the_same() -> None:
     assert np.array_equal(array_of(lu), once)
     lu.timed(300, restoring=True)
     assert np.array_equal(array_of(lu), once)
-
-
-def test_a_run_of_many_launches_is_several_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "GRAPH_LAUNCHES", 4)
-    cupy, lu = made()
-    lu.reset()
-    cupy.graph_launches.clear()
-    lu.run(2)
-    assert cupy.graph_launches == [4, 4, 2, 4, 4, 2]
-
-
-def test_a_run_of_too_many_launches_is_launched_one_by_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(kernels, "GRAPH_LAUNCHES", 4)
-    monkeypatch.setattr(kernels, "MOST_LAUNCHES", 9)
-    cupy, lu = made(first=nothing, second=nothing)
-    lu.reset()
-    cupy.launched.clear()
-    cupy.graph_launches.clear()
-    lu.run(2)
-    assert lu.launched_by == "stream"
-    assert cupy.graph_launches == []
-    assert len(cupy.launched) == 4 * (N - 1)
 
 
 @pytest.mark.parametrize("restoring", [False, True])
@@ -222,27 +197,6 @@ def test_a_difference_is_held_against_what_the_program_makes_of_a_last_bit(
     assert not found.equal
     assert bool(lu.magnified(found)) == explained
     assert "last bit" in lu.magnified(found) or not explained
-
-
-def test_variants_share_memory_and_the_last_one_frees_it() -> None:
-    cupy = FakeCupy({"kernel_lu_k0": nothing, "kernel_lu_k1": nothing})
-    memory = memory_with(cupy)
-    variants = [loaded(memory) for _ in range(5)]
-    assert memory.store.bytes() == 2 * 8 * N * N  # what is overwritten, and its original
-    for variant in variants:
-        variant.close()
-        variant.close()
-    assert memory.store.bytes() == 0
-
-
-def test_arguments_that_do_not_fit_are_a_launch_error_with_sizes() -> None:
-    cupy = FakeCupy({})
-    cupy.memory_bytes = 10**9
-    memory = memory_with(cupy)
-    with pytest.raises(LaunchError, match=r"copies of what it overwrites take 6.40 GB") as caught:
-        loaded(memory, n=20000)
-    assert not caught.value.lost
-    assert memory.store.bytes() == 0
 
 
 def failing(code: int) -> Callable[..., None]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
-from eatss.measurement.characterize.arithmetic import CAPABILITIES, peak_per_cycle
+from eatss.measurement.characterize.arithmetic import peak_per_cycle
 from eatss.measurement.characterize.benchmark import read_record
 from eatss.measurement.characterize.energy_roofline import EnergyRoofline
 from eatss.measurement.characterize.roofline_points import (
@@ -138,35 +138,6 @@ def test_a_measurement_reaches_a_share_of_each_roof(tmp_path: Path) -> None:
         assert found.share_of_efficiency == pytest.approx(
             efficiency / found.efficiency_ceiling_flops_j
         )
-
-
-@pytest.mark.parametrize(
-    ("changes", "code", "words"),
-    [
-        ({"energy_j": None}, "EATSS-B030", "no energy"),
-        ({"time_s": None}, "EATSS-B030", "no time"),
-        ({"flops": None}, "EATSS-B032", "no intensity"),
-        ({"flops": 0}, "EATSS-B032", "no floating-point operation"),
-        ({"least_bytes": None}, "EATSS-B032", "no intensity"),
-        ({"schema_version": 99}, "EATSS-E070", "schema"),
-        ({"sizes": 7}, "EATSS-E071", "damaged"),
-    ],
-)
-def test_a_measurement_that_cannot_be_placed_says_why(
-    tmp_path: Path, changes: dict[str, Any], code: str, words: str
-) -> None:
-    document = measurement_to_dict(measured()) | changes
-    with pytest.raises(InputError, match=words) as caught:
-        roofline_points_of(saved(tmp_path, {"measurements": [document]}), H200)
-    assert caught.value.diagnostics[0].code == code
-
-
-def test_specified_throughput_is_the_guide_s() -> None:
-    assert [peak_per_cycle("fp64 fma", c) for c in CAPABILITIES] == [32, 2, 32, 2, 2, 64]
-    assert [peak_per_cycle("fp32 fma", c) for c in CAPABILITIES] == [64, 64, 64, 128, 128, 128]
-    assert peak_per_cycle("fp32 div", 90) is None
-    assert peak_per_cycle("int64 add", 90) is None
-    assert peak_per_cycle("fp32 fma", 61) is None
 
 
 def test_only_integer_additions_exceed_what_is_specified() -> None:

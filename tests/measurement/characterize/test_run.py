@@ -13,15 +13,12 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import Diagnostic, InputError
 from eatss.cards import load_profile
-from eatss.measurement.card import LaunchError
 from eatss.measurement.characterize.benchmark import (
     Benchmark,
     Record,
-    hashed,
     read_record,
     result_line,
     subject_line,
-    write_record,
 )
 from eatss.measurement.characterize.run import (
     IDLE,
@@ -109,23 +106,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "record.jsonl"
 
 
-def interrupted_before(name: str) -> Callable[[Step], None]:
-    def tell(step: Step) -> None:
-        if step.name == name:
-            raise KeyboardInterrupt
-
-    return tell
-
-
 # what is measured
-
-
-def test_every_benchmark_gives_a_result_that_is_in_the_record(path: Path) -> None:
-    found = run(path)
-    assert names(found.record) == [IDLE, *NAMES]
-    assert found.warnings == ()
-    assert read_record(path) == found.record
-    assert path.read_text() == write_record(found.record)
 
 
 def test_energies_are_those_of_the_card_s_prices(path: Path) -> None:
@@ -175,22 +156,6 @@ def test_a_benchmark_without_energy_is_warned_of_and_measured_again(path: Path) 
 # what is kept
 
 
-@pytest.mark.parametrize("name", [IDLE, "compiling", *NAMES])
-def test_an_interrupted_run_keeps_what_it_finished_and_another_runs_the_rest(
-    path: Path, name: str
-) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        run(path, progress=interrupted_before(name))
-    kept = names(read_record(path))
-    order = [IDLE, *NAMES]
-    assert kept == ([IDLE] if name == "compiling" else order[: order.index(name)])
-    on = bench()
-    found = run(path, on)
-    assert on.compiled == [one for one in NAMES if one not in kept]
-    assert names(found.record) == order
-    assert read_record(path) == found.record
-
-
 @settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_a_last_line_that_was_cut_off_is_measured_again(
@@ -208,17 +173,6 @@ def test_a_last_line_that_was_cut_off_is_measured_again(
     assert set(on.compiled) == set(names(whole)[last - 1 :]) - {IDLE}
     assert names(found) == names(whole)
     assert read_record(path) == found
-
-
-def test_fresh_begins_a_new_record(path: Path) -> None:
-    run(path)
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text(lines[0].replace(hashed("GPU-0"), "another") + "".join(lines[1:3]))
-    on = bench()
-    found = run(path, on, fresh=True)
-    assert set(on.compiled) == set(NAMES)
-    assert names(found.record) == [IDLE, *NAMES]
-    assert read_record(path).subject.card == hashed("GPU-0")
 
 
 @pytest.mark.parametrize(
@@ -247,14 +201,6 @@ def test_a_record_of_another_card_or_other_software_is_left_alone(
 
 
 # what goes wrong
-
-
-def test_a_lost_card_ends_the_run_and_the_record_stays(path: Path) -> None:
-    with pytest.raises(LaunchError) as caught:
-        run(path, bench(failing={"DRAM read": True}))
-    assert caught.value.lost
-    assert names(read_record(path)) == [IDLE, *NAMES[:4]]
-    assert names(run(path).record) == [IDLE, *NAMES]
 
 
 def test_a_busy_card_is_refused_with_what_computes_on_it_unless_forced(path: Path) -> None:
@@ -305,12 +251,3 @@ def test_a_damaged_record_is_refused_with_the_line(path: Path, number: int, line
     assert found.code == "EATSS-B002"
     assert found.message.startswith(f"{path}:{number} ")
     assert path.read_text() == "".join(lines)
-
-
-def test_a_record_is_read_as_it_was_written(path: Path) -> None:
-    for run_ in ("1", "2", "3"):
-        text = (RECORDED / f"characterize-{run_}.jsonl").read_text()
-        record = read_record(RECORDED / f"characterize-{run_}.jsonl")
-        path.write_text(write_record(record))
-        assert read_record(path) == record
-        assert len(path.read_text().splitlines()) == len(text.splitlines())

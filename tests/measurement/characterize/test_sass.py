@@ -127,18 +127,6 @@ def test_a_kernel_without_a_loop_counts_as_one() -> None:
     assert code.instructions == 5
 
 
-def test_what_lacks_is_named_with_both_numbers() -> None:
-    code = machine_code(TEXT, "timed")
-    there = {"FFMA": 2, r"LDG\.E\.128": 1}
-    assert missing(benchmark(), code) == ()
-    assert missing(benchmark(**there), code) == ()
-    assert missing(benchmark(**there, DFMA=4), code) == ("0 instead of 4 instructions DFMA",)
-    assert missing(benchmark(FFMA=3, LDS=0), code) == (
-        "2 instead of 3 instructions FFMA",
-        "1 instead of 0 instructions LDS",
-    )
-
-
 def tools() -> tuple[str, Path]:
     compiler, disassembler = shutil.which("nvcc"), find_disassembler()
     if compiler is None:

@@ -17,7 +17,6 @@ from eatss.measurement.foreign import NotStartedError, ProgramEnergy, meter_prog
 from eatss.measurement.options import MeterOptions
 from eatss.report.measurement import power_csv
 from eatss.report.render import printed
-from tests.end_to_end.in_process import eatss as in_process
 from tests.forked_workers import python
 from tests.measurement.meters.conftest import FakeNvml
 
@@ -54,14 +53,6 @@ def test_the_trace_begins_before_the_program_and_ends_with_it() -> None:
     assert lines[1].startswith("GPU-0,-0.")
 
 
-def test_repeated_runs_share_the_energy_and_end_at_a_failure(tmp_path: Path) -> None:
-    found = meter_program(["true"], MeterOptions(repeat=5), margin_s=0.0, module=FakeNvml())
-    assert found.runs == 5
-    fails = ["sh", "-c", f"echo >> {tmp_path}/n; [ $(wc -l < {tmp_path}/n) -lt 3 ]"]
-    found = meter_program(fails, MeterOptions(repeat=9), margin_s=0.0, module=FakeNvml())
-    assert (found.runs, found.exit_code) == (3, 1)
-
-
 @pytest.mark.parametrize(
     ("words", "code"), [(["true"], 0), (["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill $$"], 143)]
 )
@@ -89,15 +80,6 @@ def test_no_card_is_an_error_before_the_program_runs(tmp_path: Path) -> None:
     with pytest.raises(eatss.InputError) as caught:
         meter_program(["true"], MeterOptions(devices=(5,)), module=FakeNvml())
     assert caught.value.code == "EATSS-E074"
-
-
-def test_a_meter_that_does_not_work_here_is_told() -> None:
-    with pytest.raises(eatss.InputError) as caught:
-        meter_program(["true"], MeterOptions(meter="jetson"), module=FakeNvml())
-    assert caught.value.code == "EATSS-E074"
-    with pytest.raises(eatss.InputError) as caught:
-        meter_program(["true"], MeterOptions(meter="guess"), module=FakeNvml())
-    assert caught.value.code == "EATSS-X005"
 
 
 def test_json_reads_back_but_for_traces() -> None:
@@ -135,24 +117,6 @@ def test_streams_and_exit_code_are_the_programs() -> None:
     assert done.stderr.startswith("err\n")
     assert "exit code 5" in done.stderr
     assert done.returncode == 5
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--gpus", "5"), "card 5 cannot be metered: there is no card 5"),
-        (("--gpus", "first"), "--gpus is 'first'"),
-        (("--plot", "power.gif"), "cannot write a plot to 'power.gif'"),
-    ],
-)
-def test_what_cannot_be_is_told_before_the_program_runs(
-    words: tuple[str, str], said: str, tmp_path: Path
-) -> None:
-    nvml = ("--nvml", "tests.measurement.meters.steady_nvml:CARDS")
-    done = in_process("meter", *nvml, *words, "--", "touch", str(tmp_path / "ran"))
-    assert done.returncode == 2
-    assert f"error: {said}" in done.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_cpus_alone_need_no_card(tmp_path: Path) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from eatss.base.diagnostics import InputError
 from eatss.measurement.card import Gpus, checked_gpus, named_cards
 from eatss.measurement.metering import examine_sensors
 from eatss.measurement.meters import MeterError, NvmlDevice, choose_meters
@@ -51,29 +50,6 @@ def test_without_nvml_the_rails_of_a_jetson_are_used(fake: FakeNvml, tmp_path: P
     assert names(fake, "jetson", tmp_path) == ["INA3221 rail GPU"]
 
 
-def test_where_nothing_works_every_reason_is_kept(fake: FakeNvml, tmp_path: Path) -> None:
-    fake.failing |= {ENERGY: 4, POWER: 4}
-    device = NvmlDevice(module=fake)
-    chosen = choose_meters("auto", nvml=device, root=tmp_path)
-    assert chosen.meters == ()
-    assert [missing.what for missing in chosen.missing] == [
-        "energy by counter",
-        "energy by power",
-        "energy by jetson",
-    ]
-    assert "administrator" in chosen.missing[0].reason
-
-
-@pytest.mark.parametrize("choice", ["counter", "power", "jetson"])
-def test_a_meter_asked_for_that_does_not_work_is_an_error(
-    fake: FakeNvml, tmp_path: Path, choice: str
-) -> None:
-    fake.failing |= {ENERGY: 3, POWER: 3}
-    with pytest.raises(MeterError) as caught:
-        choose_meters(choice, nvml=NvmlDevice(module=fake), root=tmp_path)
-    assert caught.value.remedy
-
-
 def test_the_energy_of_an_instance_cannot_be_told_apart(fake: FakeNvml, tmp_path: Path) -> None:
     fake.mig = [1, 1]
     chosen = choose_meters("auto", nvml=NvmlDevice(module=fake), root=tmp_path)
@@ -81,14 +57,6 @@ def test_the_energy_of_an_instance_cannot_be_told_apart(fake: FakeNvml, tmp_path
     assert "MIG" in chosen.missing[0].reason
     with pytest.raises(MeterError, match="MIG"):
         choose_meters("counter", nvml=NvmlDevice(module=fake), root=tmp_path)
-
-
-def test_no_meter_is_a_choice_and_a_misspelt_one_is_not(fake: FakeNvml) -> None:
-    assert choose_meters("none").meters == ()
-    assert choose_meters("none").missing[0].reason == "no meter was asked for"
-    with pytest.raises(InputError, match="no energy meter 'countre'") as caught:
-        choose_meters("countre")
-    assert caught.value.code == "EATSS-X005"
 
 
 def test_newer_kernels_tell_volts_and_amperes_of_several_rails(tmp_path: Path) -> None:
@@ -137,15 +105,6 @@ def test_cards_are_named_by_number_or_uuid(gpus: Gpus, cards: list[tuple[str, st
     assert [(one.name, one.device) for one in named_cards(gpus).cards] == cards
 
 
-@pytest.mark.usefixtures("four")
-def test_a_card_that_cuda_does_not_see_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    (card,) = named_cards(4).cards
-    assert card.reason == "there is no card 4: CUDA sees 4 cards (CUDA's order)"
-    assert len(named_cards("all").cards) == 4
-    monkeypatch.setattr("eatss.measurement.card.cuda_order", tuple)
-    assert named_cards("all").missing[0].what == "energy"
-
-
 def test_where_cuda_cannot_be_asked_numbers_are_the_drivers(fake: FakeNvml) -> None:
     found = named_cards("all", module=fake)
     assert [card.device for card in found.cards] == [0, 1]
@@ -155,10 +114,3 @@ def test_where_cuda_cannot_be_asked_numbers_are_the_drivers(fake: FakeNvml) -> N
 def test_numbers_of_any_type_are_numbers() -> None:
     assert checked_gpus(np.arange(2)) == (0, 1)  # type: ignore[arg-type]
     assert (checked_gpus("all"), checked_gpus([]), checked_gpus("GPU-1")) == ("all", (), "GPU-1")
-
-
-@pytest.mark.parametrize("wrong", ["alll", [0, "all"], [True], -1, [1.5], [None], b"01"])
-def test_what_names_no_card_is_refused(wrong: Any) -> None:
-    with pytest.raises(InputError, match=r"gpus has .* which names no card") as caught:
-        checked_gpus(wrong)
-    assert caught.value.code == "EATSS-E064"

@@ -16,7 +16,6 @@ from eatss.measurement.meters.background import (
     CONFIRM_S,
     SHARP_S,
     CounterMeter,
-    PowerMeter,
     follow,
     follow_counter,
 )
@@ -75,23 +74,6 @@ def test_whatever_calls_and_the_scheduler_take_a_stamp_is_as_sharp_as_promised(
         assert -1e-9 <= sample.time_s - moved_s <= max(SHARP_S, 2 * call_s) + 1e-9
 
 
-def test_a_sensor_that_becomes_faster_is_followed(make_time: type[VirtualTime]) -> None:
-    clock = make_time(6.0)
-    counter = Counter(clock, period_s=0.1, call_s=0.001)
-
-    def quicker() -> float:
-        if clock.time_s > 103.0:
-            counter.period_s = 0.02
-        return counter()
-
-    samples: list[Sample] = []
-    follow_counter(quicker, clock, samples.append)
-    late = trace([sample for sample in samples if sample.time_s > 104.0])
-    period = update_period_s(late)
-    assert isinstance(period, Period)
-    assert period.median_s == pytest.approx(0.02, abs=0.003)
-
-
 def test_power_that_stays_is_confirmed_and_power_that_moves_is_seen_at_once(
     make_time: type[VirtualTime],
 ) -> None:
@@ -113,16 +95,6 @@ def test_a_card_that_vanishes_while_recording_is_reported_at_the_end(fake: FakeN
     fake.failing.clear()
     meter.start()
     assert meter.stop().kind == "energy"
-
-
-def test_a_meter_records_once_at_a_time(fake: FakeNvml) -> None:
-    meter = PowerMeter(NvmlDevice(module=fake).power_w)
-    with pytest.raises(MeterError, match="was not recording"):
-        meter.stop()
-    meter.start()
-    with pytest.raises(MeterError, match="recording already"):
-        meter.start()
-    meter.stop()
 
 
 @pytest.mark.gpu

@@ -13,9 +13,6 @@ from typing import Any
 
 import pytest
 
-import eatss
-from eatss.base.diagnostics import InputError
-from eatss.measurement import MeasureOptions, measure_variants
 from eatss.measurement.meters import METERS, Meter, choose_meters
 from tests.forked_workers import python
 from tests.measurement.scripted_card import Folders, ScriptedCard
@@ -73,17 +70,6 @@ def watts(outside: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     sys.modules.pop("watts", None)
 
 
-@pytest.mark.usefixtures("heeded_signals")
-def test_a_meter_by_its_module_reaches_the_process_that_measures(
-    watts: Any, tmp_path: Path
-) -> None:
-    del watts
-    variant = Folders(tmp_path).variant("a")
-    (found,) = measure_variants([variant], MeasureOptions(meter="watts:open_watts"), card=CARD)
-    assert (found.status, found.method.meter) == ("ok", "wall socket")
-    assert found.energy_j == pytest.approx(2.5, rel=0.01)  # 250 W for 10 ms
-
-
 def test_a_meter_of_an_installed_package_is_an_option_of_the_command(
     outside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,14 +93,3 @@ def test_a_meter_of_an_installed_package_is_an_option_of_the_command(
     assert done.returncode == 2
     assert "there is no energy meter 'volts' [EATSS-X005]" in done.stderr
     assert "jetson, none, watts\n" in done.stderr
-
-
-def test_a_meter_that_is_not_there_is_said_with_all_that_are() -> None:
-    for ask in (
-        lambda: measure_variants([], MeasureOptions(meter="amperes"), card=CARD),
-        lambda: eatss.energy_meter(meter="amperes"),
-    ):
-        with pytest.raises(InputError, match="there is no energy meter 'amperes'") as caught:
-            ask()
-        names = "auto, counter, power, jetson, none"
-        assert caught.value.diagnostics[0].hint == f"choose one of: {names}"

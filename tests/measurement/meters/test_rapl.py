@@ -5,23 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from eatss.measurement.energy_meter import EnergyMeter
-from eatss.measurement.meters import MeterError, Sample, rapl
-from eatss.measurement.meters.background import follow
+from eatss.measurement.meters import rapl
 from eatss.measurement.meters.rapl import (
-    UPDATE_S,
     RaplPackage,
     RefusedPackage,
     package_title,
     rapl_packages,
 )
-
-if TYPE_CHECKING:
-    from tests.measurement.meters.conftest import VirtualTime
 
 RANGE_UJ = 262_143_328_850
 Zone = Callable[..., Path]
@@ -80,12 +74,6 @@ def test_a_counter_that_begins_anew_goes_on(zone: Zone, tmp_path: Path) -> None:
     assert told == [9, 11, 18, 20.5]
 
 
-def test_without_rapl_there_is_a_reason(tmp_path: Path) -> None:
-    with pytest.raises(MeterError, match="shows no energy of CPUs") as caught:
-        rapl_packages(tmp_path)
-    assert "modprobe" in caught.value.remedy
-
-
 def refusals(root: Path) -> dict[str, tuple[str, str]]:
     """Return the packages that cannot be read: why, and what to do about it."""
     found = [one for one in rapl_packages(root) if isinstance(one, RefusedPackage)]
@@ -104,34 +92,6 @@ def test_what_may_not_be_read_is_told_with_what_to_ask_for(
     why, remedy = refusals(tmp_path)["package-0"]
     assert "energy_uj may be read by root only" in why
     assert "chmod a+r" in remedy
-
-
-def test_one_damaged_package_is_told_beside_the_others(zone: Zone, tmp_path: Path) -> None:
-    zone("intel-rapl:0", "package-0", "broken")
-    zone("intel-rapl:1", "package-1")
-    (zone("intel-rapl:2", "package-2") / "max_energy_range_uj").unlink()
-    assert [one.name for one in rapl_packages(tmp_path)] == ["package-0", "package-1", "package-2"]
-    refused = refusals(tmp_path)
-    assert list(refused) == ["package-0", "package-2"]
-    assert refused["package-0"][0].endswith("energy_uj holds no number: 'broken'")
-    assert "max_energy_range_uj cannot be read: No such file" in refused["package-2"][0]
-
-
-def test_a_reading_is_late_by_as_long_as_it_took(make_time: type[VirtualTime]) -> None:
-    clock = make_time(end_s=0.5)
-    slow = iter(range(1000))
-
-    def read_j() -> float:
-        value = 50 * (clock.now() - clock.begin_s)
-        clock.sleep(0.005 if next(slow) % 3 else 0.0001)
-        return value
-
-    samples: list[Sample] = []
-    follow(read_j, clock, samples.append, poll_s=0.01, update_s=UPDATE_S)
-    assert len(samples) == pytest.approx(50, abs=2)
-    for sample in samples:
-        late_s = sample.time_s - clock.begin_s - sample.value / 50
-        assert sample.late_s == pytest.approx(late_s + UPDATE_S)
 
 
 def test_a_block_that_keeps_the_interpreter_busy_is_known(
