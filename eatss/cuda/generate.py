@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import reduce
 from typing import Literal
 
 import islpy as isl
@@ -47,8 +47,7 @@ from eatss.lower.index_range import (
     written_out,
 )
 from eatss.lower.instructions import ATOMICS, SHUFFLES
-from eatss.lower.kernel.instruction import Instruction
-from eatss.lower.kernel.nodes import Buffer, Kernel, Streamed
+from eatss.lower.kernel.nodes import Kernel, Streamed
 from eatss.lower.kernel.uses import (
     Needs,
     computed_by,
@@ -61,11 +60,10 @@ from eatss.lower.kernel.uses import (
 )
 from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.kernel_context import BuiltKernel, KernelContext
-from eatss.lower.launch_plans import launch_plan_of, left_out
+from eatss.lower.launch_plans import launch_plan_of, left_out, planned_padding
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.placement import neighbours_of, promoted_candidates, unpromoted_notes, with_vectors
 from eatss.lower.planning import Unit, UnitPlanner
-from eatss.lower.products import padding_of
 from eatss.lower.recipe import Recipe, recipe_to_dict
 from eatss.lower.row_planning import RowPlanner
 from eatss.lower.transform.chain import transformed
@@ -364,6 +362,11 @@ class RegionBuilder:
         resident = layout.blocks_at_once
         if wished is not None:
             resident = max(resident, -(-wished.blocks // self._profile.sm_count))
+        paddings = {
+            one.name: planned_padding(plan, one, unit, facts)
+            for one in kernel.staged
+            if plan is not None and facts is not None and unit.mapping.warps
+        }
         code = transformed(
             kernel.kernel,
             instructions=instructions,
@@ -374,7 +377,7 @@ class RegionBuilder:
             most_shared_bytes=context.shared_limit_bytes,
             registers=self._most_registers(replace(kernel.kernel, resident=resident)),
             stream=None if wished is None else self._stream(unit, wished, kernel),
-            padding=partial(self._padding, unit, kernel),
+            paddings=paddings,
         )
         if warps is None or computed_by(code, warps.instruction) or code.streamed is not None:
             code = replace(code, resident=resident)
@@ -394,19 +397,6 @@ class RegionBuilder:
         )
         self._note(kernel, unit.piece, unit.mapping.block, unit.mapping.tiles, notes, in_order)
         return kernel
-
-    def _padding(
-        self,
-        unit: Unit,
-        kernel: BuiltKernel,
-        buffer: Buffer,
-        instruction: Instruction,
-        turns: int,
-    ) -> int:
-        """Return how rows of a box are padded that lanes load fragments from."""
-        tile = next(one for one in kernel.staged if one.name == buffer.name)
-        facts = next(one for one in self._facts if one.name == unit.kernel)
-        return padding_of(tile, unit.piece, facts, unit.mapping, instruction, turns)
 
     def _stream(self, unit: Unit, wished: GridSplitK, kernel: BuiltKernel) -> Stream | None:
         """Return what is known of a kernel whose blocks are to take steps of all tiles."""

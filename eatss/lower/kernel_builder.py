@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import replace
 from functools import reduce
@@ -52,7 +52,7 @@ from eatss.lower.storage import Candidate, Place
 from eatss.lower.thread_ast import Node as Tree
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder
-from eatss.lower.whole_tiles import Places, is_product, over_whole_tiles, whole_if_finite
+from eatss.lower.whole_tiles import WholeTiles, is_product
 from eatss.plan.stage import is_ahead
 from eatss.polyhedral.dependences import at_most
 from eatss.polyhedral.isl_names import coalesced, parameters_set, without_parameters
@@ -184,14 +184,8 @@ class KernelBuilder:
         if self._mapping.split is not None:
             return False
         boxes = {place for candidate in staged for place in candidate.places}
-        held = {place for own in self._storage.registers for place in own.places}
-        places = replace(self._places(boxes), held=held)
+        places = replace(self._references.places(boxes), held=self._storage.held)
         return any(is_product(statement, places) for statement in self._piece.statements)
-
-    def _places(self, staged: Collection[Place]) -> Places:
-        references = self._references
-        types, held = references.element_types, references.held()
-        return Places(staged=staged, held=held, passed=references.passed(), types=types)
 
     def _arguments(self, body: Sequence[Node]) -> tuple[Argument, ...]:
         """Return what a body uses of the region's data: sizes, counters of the host, arrays."""
@@ -608,8 +602,8 @@ class KernelBuilder:
         if not self._staging.clears or self._mapping.split is not None:
             return None
         tiles, zeros = self._references.staged(), bool(self._mapping.warps)
-        places = self._places(tiles)
-        return over_whole_tiles(phase, self._piece, tiles, places, known, zeros=zeros)
+        places = self._references.places(tiles)
+        return WholeTiles(phase, self._piece, tiles, places, known).harmless(zeros=zeros)
 
     def _if_finite(
         self, phase: Phase, full: isl.Set, known: isl.Set
@@ -630,8 +624,8 @@ class KernelBuilder:
         if not all(context.scop.array(one).element_type.is_floating for one in written):
             return None
         staged = self._references.staged()
-        places = self._places(staged)
-        found = whole_if_finite(phase, self._piece, staged, places, known)
+        places = self._references.places(staged)
+        found = WholeTiles(phase, self._piece, staged, places, known).if_finite()
         if found is None or not found.places:
             return None
         threads = thread_range(self._isl, self._mapping.spread)

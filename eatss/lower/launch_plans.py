@@ -19,6 +19,7 @@ from eatss.lower.kernel.uses import every_of
 from eatss.lower.mapping import sizes_of
 from eatss.lower.planning import Unit
 from eatss.lower.products import WarpProducts, described
+from eatss.lower.promotion import SharedTile
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.storage import Candidate
 from eatss.lower.variants import launch_facts, references_at
@@ -91,6 +92,13 @@ def launch_plan_of(
     one_row = Candidates(**chosen, variant=variant, staged=groups)
     column = one_row.map(lambda number: np.array([float(number)]))
     return launch_plan(facts, cut, column, card_of(profile))
+
+
+def planned_padding(plan: LaunchPlan, tile: SharedTile, unit: Unit, facts: KernelFacts) -> int:
+    """Return the elements by which rows of a tile are padded that lanes load fragments from."""
+    group = references_at(facts, unit.piece, tile.candidate.places)
+    stage = plan.stages[plan.cut.stageable.index(group)]
+    return round(_one(stage.declared[-1]) - _one(stage.extents[-1]))
 
 
 def left_out(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:

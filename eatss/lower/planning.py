@@ -404,9 +404,7 @@ def sums_in_registers(piece: Piece, storage: StoragePlan) -> bool:
 
     Other reads of the same array have to be of elements that no thread of a launch writes.
     """
-    groups = [item.places for item in storage.registers]
-    groups += [item.places for item in storage.candidates]
-    fine = frozenset(place for places in groups for place in places)
+    fine = storage.held.union(*(one.places for one in storage.candidates))
     return not storage.scalars and all(
         (statement.name, number) in fine
         for statement in piece.statements
@@ -426,6 +424,5 @@ def _held_sums(units: Sequence[Unit], facts: KernelFacts) -> frozenset[Place]:
             if prod(trips(facts, sources[loop]) for loop in part.serial) >= LEAST_TRIPS
             for name in part.statements
         }
-        places = (place for registers in unit.storage.registers for place in registers.places)
-        held.update(place for place in places if place[0] in many)
+        held.update(place for place in unit.storage.held if place[0] in many)
     return frozenset(held)

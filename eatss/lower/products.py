@@ -35,9 +35,7 @@ from eatss.lower.instructions.products import PRODUCTS
 from eatss.lower.kernel.instruction import Instruction
 from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import Part, Piece
-from eatss.lower.promotion import SharedTile
 from eatss.lower.storage import Registers, StoragePlan
-from eatss.plan.contract import fragment_padding
 from eatss.polyhedral.expression import (
     AffineValue,
     Cast,
@@ -266,31 +264,6 @@ def _read_alone(
         at = _reference(known, statement, inner.access) if isinstance(inner, Read) else None
         if at is not None:
             yield at
-
-
-def padding_of(
-    tile: SharedTile,
-    piece: Piece,
-    facts: KernelFacts,
-    mapping: Mapping,
-    instruction: Instruction,
-    turns: int,
-) -> int:
-    """Return the elements that rows of a tile are padded by so that lanes load fragments of it."""
-    name, number = tile.place
-    reference = _reference(_known(piece), piece.statement(name), number)
-    work = next(one for one in facts.work.statements if one.name == name)
-    access = next(one for one in work.accesses if one.reference == reference)
-    rows, columns = (one.loop for one in mapping.warps)
-    return fragment_padding(
-        described(instruction),
-        (rows.source_name, columns.source_name, tile.sum_loop),
-        turns,
-        [access.terms],
-        tile.sizes,
-        tile.element_type.size_bytes,
-        columns.threads,
-    )
 
 
 def _has_whole_tiles(statement: Statement, work: StatementFacts, loops: set[str]) -> bool:

@@ -1,9 +1,8 @@
-"""Boxes in shared memory: where in the nest they are copied, and how threads walk them.
+"""Tiles in shared memory, and how threads walk them to copy them.
 
-Where steps of serial loops are whole, the edges of an array leave the same of a box in all of them:
-the tile of ``C[i][j] += A[i][k] * B[k][j]`` at the last rows of ``A`` reads fewer of them than its
-box has, in all of its steps alike. So where a step has all its ``k``, an element is read where
-``i < N``, which no step changes.
+Where k-tiles are whole, the edges of an array leave the same of a tile in all of them: the tile of
+``C[i][j] += A[i][k] * B[k][j]`` at the last rows of ``A`` reads fewer rows than it has, in all
+iterations alike. So where an iteration has all its ``k``, an element is read where ``i < N``.
 """
 
 from __future__ import annotations
@@ -20,10 +19,16 @@ from eatss.lower.arrays import condition_of
 from eatss.lower.kernel.nodes import Buffer, Extents, For, Nodes
 from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import NameTable
-from eatss.lower.storage import Candidate, Place
-from eatss.plan.stage import Stage, StagedReads, Tiling, copied_in_rows, padded_rows, row_dimensions
+from eatss.lower.storage import Candidate
+from eatss.plan.stage import Stage, copied_in_rows
 from eatss.polyhedral.expression import ElementType
-from eatss.polyhedral.isl_names import coalesced, fixed_box, involved_parameters, without_parameters
+from eatss.polyhedral.isl_names import (
+    coalesced,
+    involved_parameters,
+    parameter_at_least,
+    parameter_at_most,
+    without_parameters,
+)
 from eatss.program import (
     Apply,
     Constant,
@@ -74,9 +79,19 @@ def copy_loop(
             Of more than one threads have to fill rows [:func:`eatss.plan.stage.copied_in_rows`].
     """
     if copied_in_rows(sizes, threads, width):
-        return _by_rows(sizes, threads, thread, names, width)
+        row_at, column_at = (k for k, size in enumerate(sizes) if size > 1)
+        lanes = gcd(sizes[column_at] // width, threads)
+        return _by_rows(sizes, (row_at, column_at), lanes, threads, thread, names, width)
     assert width == 1, "vectors are planned where threads fill rows"
-    return _by_number(sizes, threads, thread, names)
+    element = names.fresh("e")
+    return CopyLoop(
+        counter=element,
+        lower=Name(thread),
+        count=prod(sizes),
+        step=threads,
+        unrolled=False,
+        places=unravelled(Name(element), sizes),
+    )
 
 
 def transposed_copy_loop(
@@ -86,40 +101,23 @@ def transposed_copy_loop(
     thread: str,
     names: NameTable,
     piece: int,
+    width: int = 1,
 ) -> CopyLoop:
-    """Return how a block copies a box whose rows lie along another dimension than the array's.
+    """Return how a block copies a tile whose rows lie along another dimension than the array's.
 
     Neighbouring threads copy a piece of a row of the array, those behind them one of the next row.
     They have to fill such pieces [:func:`eatss.plan.stage.copied_in_pieces`].
 
     Args:
-        sizes: of the box, in elements, by dimension of the array.
-        row_at: the dimension along which rows of the box lie.
+        sizes: of the tile, in elements, by dimension of the array.
+        row_at: the dimension along which rows of the tile lie.
         threads: of the block.
         thread: the constant that numbers the threads of a block.
         names: names that are free here.
-        piece: its elements.
+        piece: its elements, or its vectors.
+        width: elements of a vector.
     """
-    rows, columns = sizes[row_at], sizes[-1]
-    lines, pieces = threads // piece, columns // piece
-    number = Name(thread)
-    inside = number % piece
-    row: IntExpr = number // piece
-    turn = names.fresh("e")
-    if rows % lines == 0:
-        each = rows // lines
-        count = each * pieces
-        row = row + lines * _remainder(Name(turn), each, count)
-        which = _quotient(Name(turn), each, count)
-    else:
-        count = pieces * rows // lines
-        row = row % rows
-        first = number // (piece * rows)
-        which = first + lines // rows * _quotient(Name(turn), 1, count)
-    places: list[IntExpr] = [Constant(0)] * len(sizes)
-    places[row_at] = row
-    places[-1] = inside + piece * which
-    return CopyLoop(counter=turn, count=count, places=tuple(places))
+    return _by_rows(sizes, (row_at, len(sizes) - 1), piece, threads, thread, names, width)
 
 
 def _remainder(number: IntExpr, of: int, count: int) -> IntExpr:
@@ -137,41 +135,40 @@ def _quotient(number: IntExpr, of: int, count: int) -> IntExpr:
 
 
 def _by_rows(
-    sizes: Sequence[int], threads: int, thread: str, names: NameTable, width: int
+    sizes: Sequence[int],
+    along: tuple[int, int],
+    lanes: int,
+    threads: int,
+    thread: str,
+    names: NameTable,
+    width: int,
 ) -> CopyLoop:
-    row_at, column_at = (k for k, size in enumerate(sizes) if size > 1)
+    """Return how ``lanes`` neighbours copy a piece of a row, those behind them one of the next.
+
+    Rows and columns are ``along`` two dimensions.
+    """
+    row_at, column_at = along
     rows, vectors = sizes[row_at], sizes[column_at] // width
-    lanes = gcd(vectors, threads)
-    lines = threads // lanes
-    turn = names.fresh("e")
-    each, pieces = rows // lines, vectors // lanes
-    count = each * pieces
-    number = Name(thread)
+    lines, pieces = threads // lanes, vectors // lanes
+    number, each, count = Name(thread), rows // lines, rows * pieces // lines
+    counter = names.fresh("e")
+    row: IntExpr = number // lanes
     column: IntExpr = number % lanes
-    column = _plus(column, lanes, _quotient(Name(turn), each, count))
+    if rows % lines == 0:
+        row = _plus(row, lines, _remainder(Name(counter), each, count))
+        column = _plus(column, lanes, _quotient(Name(counter), each, count))
+    else:  # several pieces of all rows at a time
+        which = lines // rows * _quotient(Name(counter), 1, count)
+        row, column = row % rows, column + lanes * (number // (lanes * rows) + which)
     places: list[IntExpr] = [Constant(0)] * len(sizes)
-    places[column_at] = column if width == 1 else width * column
-    first: IntExpr = number // lanes
-    places[row_at] = _plus(first, lines, _remainder(Name(turn), each, count))
-    return CopyLoop(counter=turn, count=count, places=tuple(places))
+    places[row_at], places[column_at] = row, column if width == 1 else width * column
+    return CopyLoop(counter=counter, count=count, places=tuple(places))
 
 
 def _plus(first: IntExpr, step: int, times: IntExpr) -> IntExpr:
     if times == Constant(0):
         return first
     return Apply(Operator.ADD, (first, Apply(Operator.MUL, (Constant(step), times))))
-
-
-def _by_number(sizes: Sequence[int], threads: int, thread: str, names: NameTable) -> CopyLoop:
-    element = names.fresh("e")
-    return CopyLoop(
-        counter=element,
-        lower=Name(thread),
-        count=prod(sizes),
-        step=threads,
-        unrolled=False,
-        places=unravelled(Name(element), sizes),
-    )
 
 
 def unravelled(element: IntExpr, sizes: Sequence[int]) -> tuple[IntExpr, ...]:
@@ -197,12 +194,11 @@ Part = TypeVar("Part")
 
 @frozen
 class SharedTile:
-    """A box of an array in shared memory.
+    """A tile of an array in shared memory.
 
     ``offsets`` are functions of the parameters, one a dimension; ``stage`` is its copy as planned.
     ``depth`` is how many serial loops stand around the copy. ``footprint`` are the elements that
-    are read, over the parameters of that level. ``place`` is one that reads it, in the innermost
-    serial loop ``sum_loop``.
+    are read, over the parameters of that level.
     """
 
     name: str
@@ -212,8 +208,6 @@ class SharedTile:
     stage: Stage
     depth: int
     footprint: isl.Set
-    place: Place
-    sum_loop: str
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -248,73 +242,14 @@ class SharedTile:
         others = (*of_array[: self.row_at], *of_array[self.row_at + 1 :])
         return (*others, of_array[self.row_at])
 
-
-def shared_tile(
-    name: str,
-    candidate: Candidate,
-    element_type: ElementType,
-    footprints: dict[int, isl.Set],
-    most_bytes: int,
-    tiling: Tiling,
-    reads: StagedReads,
-    place: Place,
-    sum_loop: str,
-    together: int = 1,
-) -> SharedTile | str:
-    """Place a candidate outside the loops that do not change it, or further in to make it fit.
-
-    Args:
-        name: the C name.
-        candidate: what is to be staged.
-        element_type: of its array.
-        footprints: the elements read, by the number of serial loops around the copy.
-        most_bytes: what is left of a block's shared memory.
-        tiling: the loops of the kernel.
-        reads: what is known of the candidate.
-        place: one that reads it.
-        sum_loop: the innermost serial loop around that.
-        together: rows are to have a multiple of so many elements.
-
-    Returns:
-        The tile, or why there is none.
-    """
-    rows = row_dimensions(tiling, reads)
-    row_at = rows.index(True)
-    reason = "no shared-memory tile of constant size holds what is read"
-    for depth, footprint in footprints.items():
-        box = fixed_box(coalesced(footprint))
-        if box is None:
-            continue
-        sizes = tuple(size for _, size in box)
-        rest = -sizes[row_at] % together
-        wanted = padded_rows(tiling, reads, sizes)[row_at] - sizes[row_at]
-        for padding in (wanted if together == 1 else rest + together, rest):
-            declared = [size + padding * on for size, on in zip(sizes, rows, strict=True)]
-            stage = Stage(
-                extents=sizes,
-                declared=declared,
-                rows=rows,
-                element_bytes=reads.element_bytes,
-                threads=tiling.threads,
-                aligned=reads.aligned,
-            )
-            if stage.shared_bytes <= most_bytes:
-                return SharedTile(
-                    name=name,
-                    candidate=candidate,
-                    element_type=element_type,
-                    offsets=tuple(offset for offset, _ in box),
-                    stage=stage,
-                    depth=depth,
-                    footprint=coalesced(footprint),
-                    place=place,
-                    sum_loop=sum_loop,
-                )
-        reason = (
-            f"its tile of {' x '.join(map(str, sizes))} needs {stage.shared_bytes} bytes, "
-            f"{most_bytes} are left"
-        )
-    return reason
+    def within(self, at: Sequence[str]) -> isl.Set:
+        """Return the places in the array that the tile has, a parameter for each dimension."""
+        found = isl.Set.universe(self.footprint.params().get_space())
+        for name, offset, size in zip(at, self.offsets, self.sizes, strict=True):
+            last = offset.add_constant_val(isl.Val.int_from_si(offset.get_ctx(), size - 1))
+            found = found.intersect(parameter_at_least(name, offset))
+            found = found.intersect(parameter_at_most(name, last))
+        return found
 
 
 @dataclass(frozen=True, slots=True)

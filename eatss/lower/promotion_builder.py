@@ -35,20 +35,18 @@ from eatss.lower.promotion import (
     WholeSteps,
     copy_loop,
     in_vectors,
-    shared_tile,
     transposed_copy_loop,
     whole_steps,
 )
 from eatss.lower.references import References
-from eatss.lower.storage import Candidate
+from eatss.lower.storage import Candidate, Place
 from eatss.lower.thread_ast import tile_set
-from eatss.plan.stage import PIECE_BYTES, vector
+from eatss.plan.stage import PIECE_BYTES, Stage, padded_rows, row_dimensions, vector
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
     coalesced,
     dims_as_parameters,
-    parameter_at_least,
-    parameter_at_most,
+    fixed_box,
     points_at_a_sample,
     without_parameters,
 )
@@ -115,27 +113,9 @@ class PromotionBuilder:
             places = sorted(place for place in candidate.places if place[0] in statements)
             if not places:
                 continue
-            array = self._arrays[candidate.array]
-            inside = [at for at, loop in enumerate(serial) if loop.source_name in candidate.moving]
-            outermost = inside[-1] + 1 if inside else 0
-            footprints = {
-                depth: self._footprint(places, serial[:depth])
-                for depth in range(outermost, len(serial) + 1)
-            }
             used = sum(tile.stage.shared_bytes for tile in tiles)
-            width = vector(array.array.element_type.size_bytes)
-            tile = shared_tile(
-                self._members.fresh(array.name),
-                candidate,
-                array.array.element_type,
-                footprints,
-                self._own.context.shared_limit_bytes - used,
-                tiling_of(self._mapping),
-                staged_reads(candidate, self._arrays),
-                places[0],
-                serial[-1].source_name if serial else "",
-                width if self._mapping.warps else 1,
-            )
+            left = self._own.context.shared_limit_bytes - used
+            tile = self._placed(candidate, places, serial, left)
             if isinstance(tile, str):
                 self.notes.append(f"{candidate.text} stays in L1: {tile}")
                 continue
@@ -147,6 +127,60 @@ class PromotionBuilder:
         if tiles:
             self.groups.append(tuple(tile.name for tile in tiles))
         return tuple(tiles)
+
+    def _placed(
+        self,
+        candidate: Candidate,
+        places: Sequence[Place],
+        serial: tuple[SerialTile, ...],
+        most_bytes: int,
+    ) -> SharedTile | str:
+        """Place a candidate outside the loops that do not change it, or further in to make it fit.
+
+        Returns:
+            The tile, or why there is none.
+        """
+        array = self._arrays[candidate.array]
+        name, width = self._members.fresh(array.name), vector(array.array.element_type.size_bytes)
+        tiling, reads = tiling_of(self._mapping), staged_reads(candidate, self._arrays)
+        rows = row_dimensions(tiling, reads)
+        row_at = rows.index(True)
+        inside = [at for at, loop in enumerate(serial) if loop.source_name in candidate.moving]
+        reason = "no shared-memory tile of constant size holds what is read"
+        for depth in range(inside[-1] + 1 if inside else 0, len(serial) + 1):
+            footprint = coalesced(self._footprint(places, serial[:depth]))
+            box = fixed_box(footprint)
+            if box is None:
+                continue
+            sizes = tuple(size for _, size in box)
+            paddings = [padded_rows(tiling, reads, sizes)[row_at] - sizes[row_at], 0]
+            if self._mapping.warps:  # rows are whole vectors
+                rest = -sizes[row_at] % width
+                paddings = [rest + width, rest]
+            for padding in paddings:
+                stage = Stage(
+                    extents=sizes,
+                    declared=[size + padding * on for size, on in zip(sizes, rows, strict=True)],
+                    rows=rows,
+                    element_bytes=reads.element_bytes,
+                    threads=tiling.threads,
+                    aligned=reads.aligned,
+                )
+                if stage.shared_bytes <= most_bytes:
+                    return SharedTile(
+                        name=name,
+                        candidate=candidate,
+                        element_type=array.array.element_type,
+                        offsets=tuple(offset for offset, _ in box),
+                        stage=stage,
+                        depth=depth,
+                        footprint=footprint,
+                    )
+            reason = (
+                f"its tile of {' x '.join(map(str, sizes))} needs {stage.shared_bytes} bytes, "
+                f"{most_bytes} are left"
+            )
+        return reason
 
     def _footprint(
         self, places: Sequence[tuple[str, int]], serial: tuple[SerialTile, ...]
@@ -187,11 +221,7 @@ class PromotionBuilder:
         """Return the cooperative copy of a tile, in several ways where part of it is not read."""
         at = tuple(self._names.fresh(f"x{k}") for k in range(len(tile.sizes)))
         footprint = dims_as_parameters(tile.footprint, at)
-        box = known
-        for name, offset, size in zip(at, tile.offsets, tile.sizes, strict=True):
-            box = box.intersect(parameter_at_least(name, offset))
-            last = offset.add_constant_val(isl.Val.int_from_si(self._isl, size - 1))
-            box = box.intersect(parameter_at_most(name, last))
+        box = known.intersect(tile.within(at))
         full = coalesced(known.subtract(without_parameters(box.subtract(footprint), at)))
         if full.is_empty() and tile.name in self._mostly_read:
             extent = self._arrays[tile.candidate.array].array.extent
@@ -295,21 +325,13 @@ class PromotionBuilder:
 
     def _wide_walk(self, tile: SharedTile) -> CopyLoop | None:
         """Return how threads copy a whole box, several elements at a time; ``None`` if not."""
-        width, threads, names = (
-            vector(tile.stage.element_bytes),
-            self._mapping.threads,
-            self._names.inner(),
-        )
+        width, threads = vector(tile.stage.element_bytes), self._mapping.threads
         if tile.stage.width == width > 1:
-            return copy_loop(tile.sizes, threads, self.thread, names, width)
+            return copy_loop(tile.sizes, threads, self.thread, self._names.inner(), width)
         ahead = self._ahead and tile.element_type.is_floating
-        if not (ahead and tile.stage.through_registers):
-            return None
-        sizes = (*tile.sizes[:-1], tile.sizes[-1] // width)
-        piece = PIECE_BYTES // tile.stage.element_bytes // width
-        found = transposed_copy_loop(sizes, tile.row_at, threads, self.thread, names, piece)
-        *places, last = found.places
-        return replace(found, places=(*places, width * last))
+        return (
+            self._transposed_walk(tile, width) if ahead and tile.stage.through_registers else None
+        )
 
     @property
     def aligned(self) -> tuple[Aligned, ...]:
@@ -318,11 +340,16 @@ class PromotionBuilder:
 
     def _walk(self, tile: SharedTile) -> CopyLoop:
         """Return how threads copy a box by elements."""
-        names, threads = self._names.inner(), self._mapping.threads
         if tile.stage.in_pieces:
-            piece = PIECE_BYTES // tile.stage.element_bytes
-            return transposed_copy_loop(tile.sizes, tile.row_at, threads, self.thread, names, piece)
-        return copy_loop(tile.sizes, threads, self.thread, names)
+            return self._transposed_walk(tile, 1)
+        return copy_loop(tile.sizes, self._mapping.threads, self.thread, self._names.inner())
+
+    def _transposed_walk(self, tile: SharedTile, width: int) -> CopyLoop:
+        threads, names = self._mapping.threads, self._names.inner()
+        piece = PIECE_BYTES // tile.stage.element_bytes // width
+        return transposed_copy_loop(
+            tile.sizes, tile.row_at, threads, self.thread, names, piece, width
+        )
 
     def declaration(self) -> Let:
         """Return the number of a thread in its block, which copies use."""

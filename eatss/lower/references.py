@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
 from typing import Literal
 
@@ -15,8 +15,9 @@ from eatss.lower.kernel.nodes import Buffer, Copy, Declare, Element, Extents, In
 from eatss.lower.kernel_context import KernelInput
 from eatss.lower.pieces import NameTable
 from eatss.lower.promotion import SharedTile
-from eatss.lower.storage import Place, PrivateScalar, Registers
+from eatss.lower.storage import Place, Registers
 from eatss.lower.units import combiner_in
+from eatss.lower.whole_tiles import Places
 from eatss.polyhedral.expression import Combiner, ElementType
 from eatss.polyhedral.isl_names import dim_names, output_affs
 from eatss.program import Constant, IntExpr, Name
@@ -26,19 +27,20 @@ from eatss.program import Constant, IntExpr, Name
 class RegisterArray:
     """Registers of a thread: an element for each of its points.
 
-    ``point`` is the place of the point that a thread is at. ``relation`` is ``None`` for a scalar
-    of the source. ``load`` and ``store`` are points (``point[…]``) to fetch before and to write
-    back after. ``combiner`` is what makes one value of the parts that several threads have, where
-    they may.
+    ``point`` is the place of the point that a thread is at. ``combiner`` is what makes one value of
+    the parts that several threads have, where they may.
     """
 
+    item: Registers
     buffer: Buffer
     array: DeviceArray
     point: tuple[IntExpr, ...]
-    relation: isl.Map | None
-    load: isl.Set | None
-    store: isl.Set | None
     combiner: Combiner | None
+
+    @property
+    def element(self) -> Element:
+        """The register of the point that a thread is at."""
+        return Element(buffer=self.buffer, subscripts=self.point)
 
 
 class References:
@@ -52,16 +54,17 @@ class References:
         self._escaping: dict[str, isl.Set] = {}
         self.notes: list[str] = []
         self.combine_atomically: bool | None = None
-        for registers in own.unit.storage.registers:
-            self._declare(registers, own.names)
-        for scalar in own.unit.storage.scalars:
-            self._declare(scalar, own.names)
+        storage = own.unit.storage
+        for item in storage.registers:
+            self._declare(item, own.names, "registers")
+        for item in storage.scalars:
+            self._declare(item, own.names, "a scalar of its own")
 
-    def _declare(self, item: Registers | PrivateScalar, names: NameTable) -> None:
+    def _declare(self, item: Registers, names: NameTable, what: str) -> None:
         array = self._arrays[item.array]
-        is_scalar = isinstance(item, PrivateScalar)
         several = [m for m in self._mapping.mapped if m.points > 1]
         registers = RegisterArray(
+            item=item,
             buffer=Buffer(
                 name=names.fresh(f"{array.name}_r"),
                 space="register",
@@ -70,17 +73,11 @@ class References:
             ),
             array=array,
             point=tuple(Name(m.point) for m in several),
-            relation=None if isinstance(item, PrivateScalar) else item.relation,
-            load=item.load,
-            store=None if isinstance(item, PrivateScalar) else item.store,
             combiner=combiner_in(self._piece, {name for name, _ in item.places}, self._scop),
         )
         self._registers.append(registers)
-        for place in item.places:
-            self._at[place] = registers
-        if isinstance(item, PrivateScalar):
-            self._escaping.update(dict(item.escaping))
-        what = "a scalar of its own" if is_scalar else "registers"
+        self._at |= dict.fromkeys(item.places, registers)
+        self._escaping |= dict(item.escaping)
         self.notes.append(f"{array.name}: {what}, {self._mapping.points} a thread")
 
     @property
@@ -108,21 +105,19 @@ class References:
         self.notes.append(f"{tile.candidate.text}: shared memory, {sizes} elements{how}")
 
     def staged(self) -> dict[Place, SharedTile]:
-        """Return the references that are staged, with their boxes."""
+        """Return the references that are staged, with their tiles."""
         return {p: home for p, home in self._at.items() if isinstance(home, SharedTile)}
 
-    def held(self) -> frozenset[Place]:
-        """Return the references that live in registers."""
-        return frozenset(p for p, home in self._at.items() if isinstance(home, RegisterArray))
-
-    def passed(self) -> frozenset[Place]:
-        """Return the references to scalars that are passed by value."""
-        return frozenset(
+    def places(self, staged: Collection[Place]) -> Places:
+        """Return where references live if some are staged."""
+        held = frozenset(p for p, home in self._at.items() if isinstance(home, RegisterArray))
+        passed = frozenset(
             (statement.name, number)
             for statement in self._piece.statements
             for number, access in enumerate(statement.accesses)
             if self._arrays[access.array].buffer.space == "argument"
         )
+        return Places(staged=staged, held=held, passed=passed, types=self.element_types)
 
     def declarations(self) -> tuple[Declare, ...]:
         """Return the declarations of the registers."""
@@ -130,10 +125,8 @@ class References:
 
     def transfers(self, kind: Literal["load", "store"]) -> list[tuple[str, isl.Set]]:
         """Return names of transfers into registers, or out of them, and the points they are for."""
-        found = ((f"{kind}_{k}", getattr(r, kind)) for k, r in enumerate(self._registers))
-        return [
-            (name, points) for name, points in found if points is not None and not points.is_empty()
-        ]
+        found = ((f"{kind}_{k}", getattr(r.item, kind)) for k, r in enumerate(self._registers))
+        return [(name, points) for name, points in found if not points.is_empty()]
 
     def transfer_instance(self, name: str, points: isl.Set) -> isl.Set:
         """Return the domain of a transfer, the mapped loops bound to parameters."""
@@ -149,14 +142,10 @@ class References:
         """Return what a transfer does at a point."""
         kind, number = name.split("_")
         registers = self._registers[int(number)]
-        if registers.relation is None:
-            element = registers.array.element(())
-        else:
-            functions = output_affs(registers.relation)
-            names = dim_names(registers.relation.domain())
-            env = dict(zip(names, values, strict=True))
-            element = self._element(registers.array, [affine_text(f, env) for f in functions])
-        own = Element(buffer=registers.buffer, subscripts=registers.point)
+        relation, own = registers.item.relation, registers.element
+        env = dict(zip(dim_names(relation.domain()), values, strict=True))
+        subscripts = [affine_text(function, env) for function in output_affs(relation)]
+        element = self._element(registers.array, subscripts)
         if kind == "load":
             return Copy(target=own, source=element)
         if self.combine_atomically is None:
@@ -177,7 +166,7 @@ class References:
         """Yield the registers of the point that a thread is at, and what combines their parts."""
         for registers in self._registers:
             assert registers.combiner is not None
-            yield Element(buffer=registers.buffer, subscripts=registers.point), registers.combiner
+            yield registers.element, registers.combiner
 
     def is_transfer(self, name: str) -> bool:
         """Tell whether an instance is a transfer of registers."""
@@ -187,7 +176,7 @@ class References:
         """Return what a reference is where the counters have ``values``."""
         home = self._at.get(place)
         if isinstance(home, RegisterArray):
-            return Element(buffer=home.buffer, subscripts=home.point)
+            return home.element
         access = self._piece.statement(place[0]).accesses[place[1]]
         subscripts = subscripts_of(access, dict(values))
         if isinstance(home, SharedTile):

@@ -322,8 +322,7 @@ def _accesses(number: int, unit: Unit, depth: int, scop: Scop) -> Iterator[tuple
     for scalar in storage.scalars:
         for _, instances in scalar.escaping:
             yield scalar.array, _Access(number, None, writes=True, image=instances)
-    homes = {place for own in storage.registers for place in own.places}
-    homes |= {place for own in storage.scalars for place in own.places}
+    homes = storage.held.union(*(own.places for own in storage.scalars))
     for statement in piece.statements:
         instances = piece.unbound(piece.domain_of(statement.name))
         for at, access in enumerate(statement.accesses):

@@ -37,11 +37,12 @@ Place = tuple[str, int]
 
 @frozen
 class Registers:
-    """One element of an array for each point of a thread, held in registers.
+    """One element of an array for each point of a thread, in registers.
 
     ``relation`` maps ``point[mapped loops]`` to the element. ``load`` and ``store`` are
     the points, as sets of ``point[…]``, whose element is read before it is written here, and
-    whose element is written here for others to see.
+    whose element is written here for others to see. Of a scalar, each point has a copy:
+    ``escaping`` pairs statements with the instances whose value is read after the kernel.
     """
 
     array: str
@@ -49,20 +50,7 @@ class Registers:
     relation: isl.Map
     load: isl.Set
     store: isl.Set
-
-
-@frozen
-class PrivateScalar:
-    """A scalar of which each point of a thread has its own copy.
-
-    ``load`` are the points that read a value from before the kernel; ``escaping`` pairs statements
-    with the instances whose value is read after it.
-    """
-
-    array: str
-    places: frozenset[Place]
-    load: isl.Set
-    escaping: tuple[tuple[str, isl.Set], ...]
+    escaping: tuple[tuple[str, isl.Set], ...] = ()
 
 
 @frozen
@@ -88,9 +76,14 @@ class StoragePlan:
     """Where the references of a piece live; what is named nowhere lives in global memory."""
 
     registers: tuple[Registers, ...]
-    scalars: tuple[PrivateScalar, ...]
+    scalars: tuple[Registers, ...]
     candidates: tuple[Candidate, ...]
     read_only: frozenset[str]
+
+    @property
+    def held(self) -> frozenset[Place]:
+        """The references to elements that live in registers, scalars left out."""
+        return frozenset(place for own in self.registers for place in own.places)
 
 
 class NeedsOneThreadError(Exception):
@@ -222,14 +215,12 @@ class _Planner:
 
     def plan(self, *, sums: bool) -> StoragePlan:
         registers: list[Registers] = []
-        scalars: list[PrivateScalar] = []
+        scalars: list[Registers] = []
         candidates: list[Candidate] = []
-        here_written: set[str] = set()
-        for array, places in self._places().items():
-            declared = self._scop.array(array)
-            writes = any(self._access(place).is_write for place in places)
-            if writes:
-                here_written.add(array)
+        written = {statement.write.array for statement in self._piece.statements}
+        everything = self._places()
+        for array, places in everything.items():
+            declared, writes = self._scop.array(array), array in written
             if declared.n_dims == 0 and not (writes and sums and not self._mapped):
                 if writes and self._mapped:
                     scalars.append(self._scalar(declared, places))
@@ -241,12 +232,11 @@ class _Planner:
                     found := self._registers(array, group)
                 ) is not None:
                     registers.append(found)
-        arrays = frozenset(self._places())
         return StoragePlan(
             registers=tuple(registers),
             scalars=tuple(scalars),
             candidates=tuple(candidates),
-            read_only=arrays - here_written,
+            read_only=frozenset(everything) - written,
         )
 
     def _places(self) -> dict[str, list[Place]]:
@@ -345,9 +335,7 @@ class _Planner:
     def _registers(self, array: str, group: Sequence[Place]) -> Registers | None:
         images = _distinct(self._image(place, self._tied) for place in group)
         relation = union_of(parameters_as_inputs(one, self._mapped, "point") for one in images)
-        if not (relation.is_single_valued() and relation.is_injective()):
-            return None
-        if not self._is_reused(group):
+        if not (relation.is_single_valued() and relation.is_injective() and self._is_reused(group)):
             return None
         declared = self._scop.array(array)
         read: list[isl.Set] = []
@@ -374,12 +362,9 @@ class _Planner:
     def _is_reused(self, group: Sequence[Place]) -> bool:
         """Tell whether some statement touches its element more than once at a point."""
         writers = {name for name, number in group if number == 0}
-        deep = any(not self._is_single(self._tied[name]) for name, _ in group)
-        return deep or (len({name for name, _ in group}) > 1 and len(writers) > 0)
-
-    def _is_single(self, domain: isl.Set) -> bool:
-        """Tell whether a statement has one instance at a point."""
-        return bool(isl.Map.from_range(domain).is_single_valued())
+        users = {name for name, _ in group}
+        single = all(isl.Map.from_range(self._tied[name]).is_single_valued() for name in users)
+        return not single or (len(users) > 1 and len(writers) > 0)
 
     def _from_outside(self, place: Place) -> isl.Set:
         """Return the instances of a read, tied to a point, that no write at the point feeds."""
@@ -402,12 +387,11 @@ class _Planner:
             self._flows[name] = flow.intersect_domain(self._everything)
         return self._flows[name]
 
-    def _scalar(self, array: Array, places: Sequence[Place]) -> PrivateScalar:
+    def _scalar(self, array: Array, places: Sequence[Place]) -> Registers:
         everywhere = self._points(self._tied[places[0][0]])
-        load = isl.Set.empty(everywhere.get_space())
-        for place in places:
-            if not self._access(place).is_write:
-                load = load.union(self._points(self._from_outside(place)))
+        nothing = isl.Set.empty(everywhere.get_space())
+        reads = [place for place in places if not self._access(place).is_write]
+        load = union_of([nothing, *(self._points(self._from_outside(one)) for one in reads)])
         escaping = tuple(
             (name, escape)
             for name, number in places
@@ -416,8 +400,13 @@ class _Planner:
         )
         if not load.is_empty() and escaping:
             raise NeedsOneThreadError(f"scalar '{array.name}' carries values between threads")
-        return PrivateScalar(
-            array=array.name, places=frozenset(places), load=coalesced(load), escaping=escaping
+        return Registers(
+            array=array.name,
+            places=frozenset(places),
+            relation=isl.Map.from_domain(everywhere),
+            load=coalesced(load),
+            store=nothing,
+            escaping=escaping,
         )
 
     def _escaping(self, array: Array, statement: Statement) -> isl.Set:

@@ -305,7 +305,7 @@ def _whole_if_finite(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) 
     if unit.mapping.split is not None:
         return
     staged = {place for one in unit.storage.candidates for place in one.places}
-    held = frozenset(place for own in unit.storage.registers for place in own.places)
+    held = unit.storage.held
     mapped = [loop.name for loop in unit.mapping.mapped]
     coupled = {one.name for one in kernel.work.statements if one.coupled}
     types = {array.name: array.element_type for array in scheduled.scop.arrays}
@@ -426,7 +426,7 @@ def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> st
         return None
     (part,) = long
     sums = {unit.piece.statement(name).write.array for name in part.statements}
-    held = {place for own in unit.storage.registers for place in own.places}
+    held = unit.storage.held
     before = unit.parts[: unit.parts.index(part)]
     coupled = {one.name for one in kernel.work.statements if one.coupled}
     types = (scheduled.scop.array(name).element_type for name in sums)

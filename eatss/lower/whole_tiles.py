@@ -11,7 +11,7 @@ all of it is finite, the tile runs as if it were full.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -41,8 +41,6 @@ from eatss.polyhedral.expression import (
 from eatss.polyhedral.isl_names import (
     coalesced,
     dims_as_parameters,
-    parameter_at_least,
-    parameter_at_most,
     without_parameters,
 )
 from eatss.polyhedral.scop import Statement
@@ -65,112 +63,159 @@ class Places:
     types: Types
 
 
-def over_whole_tiles(
-    phase: Phase,
-    piece: Piece,
-    tiles: Mapping[Place, SharedTile],
-    places: Places,
-    known: isl.Set,
-    *,
-    zeros: bool,
-) -> Phase | None:
-    """Return a phase that runs all points of each tile that it can without harm.
-
-    It is ``None`` where that is not known of any.
-
-    Args:
-        phase: one statement, its instances with loops bound to parameters.
-        piece: all statements of the kernel.
-        tiles: what is staged, in boxes that are zero beside what is read.
-        places: where references live.
-        known: what is known of sizes and origins.
-        zeros: whether sums may have zeros added, which a factor that is infinite makes NaN. Else
-            only registers that are never stored get more than in the source.
-    """
-    if not phase.mapped:
-        return None
-    mapped = {loop.name for loop in phase.mapped}
-    serial = [name for name in phase.bound if name not in mapped]
-    live = union_of([without_parameters(one.params(), serial) for one in piece.placed])
-    found = []
-    for instance in phase.instances:
-        whole = _over_whole_tile(phase, piece, instance, tiles, places, known)
-        if whole is None:
-            return None
-        statement = piece.statement(instance.get_tuple_name())
-        products = _staged_products(statement, places) or ()
-        box = tile_set(instance.get_ctx(), [*phase.mapped, *phase.serial]).intersect(known)
-        own = without_parameters(instance.intersect_params(box), serial)
-
-        def is_harmless(
-            points: isl.Set,
-            instance: isl.Set = instance,
-            statement: Statement = statement,
-            products: Sequence[_Product] = products,
-            own: isl.Set = own,
-        ) -> bool:
-            extra = coalesced(points.subtract(instance).intersect_params(live))
-            if extra.is_empty() or not zeros:
-                return bool(extra.is_empty())
-            points = without_parameters(extra, serial)
-            return all(_adds_zeros(points, own, statement, one, tiles) for one in products)
-
-        more = whole if is_harmless(whole) else _with_fewer_bounds(instance, whole, is_harmless)
-        if more is None:
-            return None
-        found.append(more)
-    return replace(phase, instances=tuple(found))
-
-
 @frozen
 class WholeIfFinite:
     """A phase that runs all points of a tile, which is right where ``places`` read finite values.
 
-    The boxes of staged ones are to be looked at as a whole.
+    The shared-memory tiles of staged ones are to be looked at as a whole.
     """
 
     phase: Phase
     places: tuple[Place, ...]
 
 
-def whole_if_finite(
-    phase: Phase,
-    piece: Piece,
-    tiles: Mapping[Place, SharedTile],
-    places: Places,
-    known: isl.Set,
-) -> WholeIfFinite | None:
-    """Return a phase that runs all points of each tile, and which factors have to be finite.
+class WholeTiles:
+    """A phase of statements that may run over all points of each tile."""
 
-    Each point that is too much has a factor that is zero there: its box is zero beside what is
-    read. ``None`` where some has none. Arguments are those of :func:`over_whole_tiles`.
-    """
-    if not phase.mapped:
-        return None
-    mapped = {loop.name for loop in phase.mapped}
-    serial = [name for name in phase.bound if name not in mapped]
-    live = union_of([without_parameters(one.params(), serial) for one in piece.placed])
-    instances: list[isl.Set] = []
-    finite: dict[Place, None] = {}
-    for instance in phase.instances:
-        whole = _over_whole_tile(phase, piece, instance, tiles, places, known)
-        statement = piece.statement(instance.get_tuple_name())
-        products = _products(statement, places)
-        if whole is None or len(products) != 1 or products[0].inside:
+    def __init__(
+        self,
+        phase: Phase,
+        piece: Piece,
+        tiles: Mapping[Place, SharedTile],
+        places: Places,
+        known: isl.Set,
+    ) -> None:
+        """Note what it is.
+
+        Args:
+            phase: its instances, with loops bound to parameters.
+            piece: all statements of the kernel.
+            tiles: what is staged, in tiles that are zero beside what is read.
+            places: where references live.
+            known: what is known of sizes and origins.
+        """
+        self._phase, self._piece, self._places, self._tiles = phase, piece, places, tiles
+        self._loops: list[MappedLoop | SerialTile] = [*phase.mapped, *phase.serial]
+        self._inside = tile_set(known.get_ctx(), self._loops).intersect(known)
+        mapped = {loop.name for loop in phase.mapped}
+        self._serial = [name for name in phase.bound if name not in mapped]
+
+    def harmless(self, *, zeros: bool) -> Phase | None:
+        """Return the phase over all points of each tile that it can run without harm, if any.
+
+        Args:
+            zeros: whether sums may have zeros added, which a factor that is infinite makes NaN.
+                Else only registers that are never stored get more than in the source.
+        """
+        found = []
+        live = self._live()
+        for instance in self._phase.instances:
+            whole = self._all_points(instance)
+            if whole is None:
+                return None
+            is_harmless = self._harmless(instance, live, zeros=zeros)
+            more = whole if is_harmless(whole) else _with_fewer_bounds(instance, whole, is_harmless)
+            if more is None:
+                return None
+            found.append(more)
+        return replace(self._phase, instances=tuple(found))
+
+    def if_finite(self) -> WholeIfFinite | None:
+        """Return the phase over all points of each tile, and which factors have to be finite.
+
+        Each point that is too much has a factor that is zero there: its tile is zero beside what is
+        read. ``None`` where some has none.
+        """
+        instances: list[isl.Set] = []
+        finite: dict[Place, None] = {}
+        live = self._live()
+        for instance in self._phase.instances:
+            whole = self._all_points(instance)
+            statement = self._piece.statement(instance.get_tuple_name())
+            products = _products(statement, self._places)
+            if whole is None or len(products) != 1 or products[0].inside:
+                return None
+            at = {number: (statement.name, number) for number in products[0].factors}
+            read = {n: self._tiles[own].footprint for n, own in at.items() if own in self._tiles}
+            extra = coalesced(whole.subtract(instance).intersect_params(live))
+            needed = factors_beside_zeros(statement, extra, read)
+            if needed is None:
+                return None
+            passed = [own for own in at.values() if own in self._places.passed]
+            finite |= dict.fromkeys((*passed, *(at[n] for n in needed)) if needed else ())
+            instances.append(whole)
+        phase = replace(self._phase, instances=tuple(instances))
+        return WholeIfFinite(phase=phase, places=tuple(finite))
+
+    def _live(self) -> isl.Set:
+        """Return the points that some statement of the kernel runs at."""
+        return union_of(
+            [without_parameters(one.params(), self._serial) for one in self._piece.placed]
+        )
+
+    def _all_points(self, instance: isl.Set) -> isl.Set | None:
+        """Return all points of a tile as instances of a statement that adds staged products."""
+        statement, phase = self._piece.statement(instance.get_tuple_name()), self._phase
+        products = _staged_products(statement, self._places)
+        if products is None or not phase.mapped:
             return None
-        factors = products[0].factors
-        extra = coalesced(whole.subtract(instance).intersect_params(live))
-        needed = factors_beside_zeros(statement, extra, {
-            number: tiles[statement.name, number].footprint
-            for number in dict.fromkeys(factors)
-            if (statement.name, number) in tiles
-        })  # fmt: skip
-        if needed is None:
+        everywhere = isl.Set.from_basic_set(instance.affine_hull()).intersect_params(self._inside)
+        inside = {one.name for one in self._loops}
+        if not {*phase.bound} <= inside or not self._inside.is_subset(everywhere.params()):
             return None
-        passed = [at for at in factors if (statement.name, at) in places.passed]
-        finite |= dict.fromkeys((statement.name, at) for at in (*passed, *needed) if needed)
-        instances.append(whole)
-    return WholeIfFinite(phase=replace(phase, instances=tuple(instances)), places=tuple(finite))
+        numbers = dict.fromkeys(number for own in products for number in own.every)
+        staged = [(number, self._tiles[statement.name, number]) for number in numbers]
+        return everywhere if all(_holds(everywhere, statement, *one) for one in staged) else None
+
+    def _harmless(
+        self, instance: isl.Set, live: isl.Set, *, zeros: bool
+    ) -> Callable[[isl.Set], bool]:
+        """Return what tells whether some points may run instead of the instances."""
+        statement = self._piece.statement(instance.get_tuple_name())
+        products = _staged_products(statement, self._places) or ()
+        own = without_parameters(instance.intersect_params(self._inside), self._serial)
+
+        def is_harmless(points: isl.Set) -> bool:
+            extra = coalesced(points.subtract(instance).intersect_params(live))
+            if extra.is_empty() or not zeros:
+                return bool(extra.is_empty())
+            extra = without_parameters(extra, self._serial)
+            return all(self._adds_zeros(extra, own, statement, one) for one in products)
+
+        return is_harmless
+
+    def _adds_zeros(
+        self, extra: isl.Set, own: isl.Set, statement: Statement, product: _Product
+    ) -> bool:
+        """Tell whether instances that are too much add zero: some factor of each of them is.
+
+        Another factor may be what instances of the program at the same point are multiplied by. It
+        does not go along the loop that is longer than in the program, as ``B[j][r]`` along ``k`` in
+        ``T[i][j][k] * B[j][r] * C[k][r]``.
+
+        Args:
+            extra: the instances, by the mapped loops.
+            own: those of the program in the tile, likewise.
+            statement: what they compute.
+            product: one that it adds, what is staged of it.
+        """
+        left = extra
+        for number in product.every:
+            element = _element(statement, number)
+            if not element.is_single_valued():
+                return bool(left.is_empty())
+            footprint = self._tiles[statement.name, number].footprint
+            read = extra.intersect(element.intersect_range(footprint).domain())
+            if not read.apply(element).is_subset(own.apply(element)):
+                return False
+            if number in product.factors:
+                left = left.intersect(read)
+        return bool(left.is_empty())
+
+
+def _element(statement: Statement, number: int) -> isl.Map:
+    """Return which element an access is of, outside of the domain, too: as its hull says."""
+    return isl.Map.from_basic_map(statement.accesses[number].relation.affine_hull())
 
 
 def runs_whole_if_finite(
@@ -222,8 +267,7 @@ def factors_beside_zeros(
     """
     every, found = extra, list[int]()
     for number, elements in read.items():
-        # the relation holds in the domain only: which element it is elsewhere, its hull says
-        element = isl.Map.from_basic_map(statement.accesses[number].relation.affine_hull())
+        element = _element(statement, number)
         if not element.is_single_valued():
             return None
         not_zero = element.intersect_range(elements).domain()
@@ -273,78 +317,11 @@ def is_product(statement: Statement, places: Places) -> bool:
     return _staged_products(statement, places) is not None
 
 
-def _over_whole_tile(
-    phase: Phase,
-    piece: Piece,
-    instance: isl.Set,
-    tiles: Mapping[Place, SharedTile],
-    places: Places,
-    known: isl.Set,
-) -> isl.Set | None:
-    """Return all points of a tile as instances of a statement that adds a product to a register."""
-    statement = piece.statement(instance.get_tuple_name())
-    products = _staged_products(statement, places)
-    if products is None:
-        return None
-    loops: list[MappedLoop | SerialTile] = [*phase.mapped, *phase.serial]
-    box = tile_set(instance.get_ctx(), loops).intersect(known)
-    everywhere = isl.Set.from_basic_set(instance.affine_hull()).intersect_params(box)
-    inside = {one.name for one in loops}
-    if not set(phase.bound) <= inside or not box.is_subset(everywhere.params()):
-        return None
-    numbers = dict.fromkeys(number for own in products for number in own.every)
-    boxes = [(number, tiles[statement.name, number]) for number in numbers]
-    return everywhere if all(_is_in_box(everywhere, statement, *one) for one in boxes) else None
-
-
-def _is_in_box(instances: isl.Set, statement: Statement, number: int, tile: SharedTile) -> bool:
-    """Tell whether a box has a place for each element that instances read by an access."""
-    element = isl.Map.from_basic_map(statement.accesses[number].relation.affine_hull())
+def _holds(instances: isl.Set, statement: Statement, number: int, tile: SharedTile) -> bool:
+    """Tell whether a tile has a place for each element that instances read by an access."""
     at = [f"eatss_at{position}" for position in range(len(tile.sizes))]
-    places = dims_as_parameters(instances.apply(element), at)
-    context = instances.get_ctx()
-    for name, offset, size in zip(at, tile.offsets, tile.sizes, strict=True):
-        last = offset.add_constant_val(isl.Val.int_from_si(context, size - 1))
-        if not places.is_subset(parameter_at_least(name, offset)):
-            return False
-        if not places.is_subset(parameter_at_most(name, last)):
-            return False
-    return True
-
-
-def _adds_zeros(
-    extra: isl.Set,
-    own: isl.Set,
-    statement: Statement,
-    product: _Product,
-    tiles: Mapping[Place, SharedTile],
-) -> bool:
-    """Tell whether instances that are too much add zero: some factor of each of them is.
-
-    Another factor may be what instances of the program at the same point are multiplied by. It does
-    not go along the loop that is longer than in the program, as ``B[j][r]`` along ``k`` in
-    ``T[i][j][k] * B[j][r] * C[k][r]``.
-
-    Args:
-        extra: the instances, by the mapped loops.
-        own: those of the program in the tile, likewise.
-        statement: what they compute.
-        product: one that it adds, what is staged of it.
-        tiles: where references are staged.
-    """
-    left = extra
-    for number in product.every:
-        # the relation holds in the domain only: which element it is elsewhere, its hull says
-        element = isl.Map.from_basic_map(statement.accesses[number].relation.affine_hull())
-        if not element.is_single_valued():
-            return left.is_empty()
-        footprint = tiles[statement.name, number].footprint
-        read = extra.intersect(element.intersect_range(footprint).domain())
-        if not read.apply(element).is_subset(own.apply(element)):
-            return False
-        if number in product.factors:
-            left = left.intersect(read)
-    return bool(left.is_empty())
+    places = dims_as_parameters(instances.apply(_element(statement, number)), at)
+    return bool(places.is_subset(tile.within(at)))
 
 
 @frozen
@@ -406,25 +383,41 @@ def _products(statement: Statement, places: Places) -> Sequence[_Product]:
 
 
 def _product(value: Expression, types: Sequence[ElementType]) -> _Product | None:
-    """Return what a product reads, ``None`` where it is none."""
+    """Return what a product reads, ``None`` where it is none.
+
+    A factor may be converted to a type that has all values of its own. In the place of others,
+    sums, differences and products of floating-point numbers are numbers where zeros are read.
+    """
     plain: list[int] = []
     inside: list[int] = []
-    for factor in factors(value):
-        own = _factors(factor, types)
-        if own is not None:
-            plain += own
+    for factor in _unsigned_factors(value):
+        read = factor.operand if isinstance(factor, Cast) else factor
+        if isinstance(read, Read) and (read is factor or _widens(factor, types[read.access])):
+            plain.append(read.access)
+        elif isinstance(factor, Literal | AffineValue):
             continue
-        if not _stays_finite(factor, types):
+        elif _stays_finite(factor, types):
+            inside += [one.access for one in preorder(factor) if isinstance(one, Read)]
+        else:
             return None
-        inside += [one.access for one in preorder(factor) if isinstance(one, Read)]
     return _Product(factors=tuple(plain), inside=tuple(inside))
 
 
-def _stays_finite(value: Expression, types: Sequence[ElementType]) -> bool:
-    """Tell whether sums, differences and products of floating-point numbers are all that is done.
+def _unsigned_factors(value: Expression) -> Iterator[Expression]:
+    """Yield the factors of a product, their signs left out."""
+    for factor in factors(value):
+        if isinstance(factor, Unary) and factor.operator == "-":
+            yield from _unsigned_factors(factor.operand)
+        else:
+            yield factor
 
-    With zeros in the place of what is read they are numbers, too.
-    """
+
+def _widens(cast: Expression, own: ElementType) -> bool:
+    other = cast.element_type if isinstance(cast, Cast) else own
+    return own.is_floating == other.is_floating and own.size_bytes <= other.size_bytes
+
+
+def _stays_finite(value: Expression, types: Sequence[ElementType]) -> bool:
     return all(
         (isinstance(one, Binary) and one.operator in ("+", "-", "*"))
         or (isinstance(one, Unary) and one.operator == "-")
@@ -432,25 +425,3 @@ def _stays_finite(value: Expression, types: Sequence[ElementType]) -> bool:
         or (isinstance(one, Read) and types[one.access].is_floating)
         for one in preorder(value)
     )
-
-
-def _factors(value: Expression, types: Sequence[ElementType]) -> list[int] | None:
-    """Return the accesses that a product multiplies, ``None`` where it is no product.
-
-    A factor may be converted to a type that has all values of its own.
-    """
-    if isinstance(value, Read):
-        return [value.access]
-    if isinstance(value, Literal | AffineValue):
-        return []
-    if isinstance(value, Unary) and value.operator == "-":
-        return _factors(value.operand, types)
-    if isinstance(value, Cast) and isinstance(value.operand, Read):
-        own, other = types[value.operand.access], value.element_type
-        widened = own.is_floating == other.is_floating and own.size_bytes <= other.size_bytes
-        return [value.operand.access] if widened else None
-    if isinstance(value, Binary) and value.operator == "*":
-        sides = [_factors(value.left, types), _factors(value.right, types)]
-        known = [side for side in sides if side is not None]
-        return [one for side in known for one in side] if len(known) == len(sides) else None
-    return None

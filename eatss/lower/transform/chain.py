@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from eatss.base.diagnostics import Diagnostic, InternalError, input_error
@@ -24,8 +24,6 @@ from eatss.lower.transform.load_matrices import with_matrices_loaded
 from eatss.lower.transform.pipeline import pipelined
 from eatss.lower.transform.point_groups import (
     InterleavedPoints,
-    Padding,
-    as_declared,
     padded_for_lanes,
     with_fragments_interleaved,
     with_interleaved_vectors,
@@ -47,7 +45,7 @@ def transformed(
     most_shared_bytes: int = 0,
     registers: int = 0,
     stream: Stream | None = None,
-    padding: Padding = as_declared,
+    paddings: Mapping[str, int] | None = None,
 ) -> Kernel:
     """Return a kernel with what a recipe names done to it, and barriers put.
 
@@ -61,7 +59,7 @@ def transformed(
         most_shared_bytes: what a block may have.
         registers: what a compiler may give a thread.
         stream: how blocks are to take steps of all tiles, if they are.
-        padding: of boxes that lanes load fragments from.
+        paddings: of shared-memory tiles that lanes load fragments from, by their names.
 
     Raises:
         InputError: ``EATSS-X005``, there is no such instruction; ``EATSS-K019``, one rounds
@@ -75,7 +73,7 @@ def transformed(
     for name in instructions:
         kernel = _with_instruction(kernel, of_warps(name), sizes, apart=stream is not None)
     if kernel.warps:
-        kernel = padded_for_lanes(kernel, padding, most_shared_bytes)
+        kernel = padded_for_lanes(kernel, paddings or {}, most_shared_bytes)
         kernel = with_threadblock_swizzle(kernel, taken_names(kernel, sizes))
     if not strict_fp:
         kernel = _regrouped(kernel, sizes, stream)

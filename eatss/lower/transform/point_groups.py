@@ -27,9 +27,8 @@ groups of rows, column by column, they read less of both from memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from eatss.analysis.variant import SWIZZLED_ROWS
 from eatss.base.frozen import frozen
@@ -38,10 +37,8 @@ from eatss.base.trees import free_name
 from eatss.lower.kernel.checks import not_carried_out
 from eatss.lower.kernel.instruction import Instruction
 from eatss.lower.kernel.nodes import (
-    Buffer,
     Compute,
     For,
-    Intrinsic,
     Kernel,
     Let,
     Node,
@@ -225,32 +222,16 @@ def depends_on_points(node: Node, thread: str, point: str) -> bool:
     return any(name in (thread, point) for one in asked for name in names_in(one))
 
 
-Padding: TypeAlias = Callable[[Buffer, Instruction, int], int]
-"""The elements that rows of a box are padded by so that lanes load fragments of it.
+def padded_for_lanes(kernel: Kernel, paddings: Mapping[str, int], most_shared_bytes: int) -> Kernel:
+    """Return a kernel whose tiles have the padding that is planned, by their names.
 
-The last argument is how many matrices' columns take turns.
-"""
-
-
-def as_declared(buffer: Buffer, _instruction: Instruction, _turns: int) -> int:
-    """Return the padding that a box has."""
-    return buffer.layout.padding
-
-
-def padded_for_lanes(kernel: Kernel, padding: Padding, most_shared_bytes: int) -> Kernel:
-    """Return a kernel whose boxes have the padding with the fewest conflicts between lanes.
-
-    Only boxes that fragments are loaded from change, and only as far as shared memory is left.
+    Only those that fragments are loaded from change, and only as far as shared memory is left.
     """
-    steps = [*every_of(kernel.body, Steps)]
-    loaded = read(node for one in steps for node in one.loads)
-    *_, columns = kernel.warps
+    loaded = read(node for one in every_of(kernel.body, Steps) for node in one.loads)
     for buffer in kernel.shared:
-        if buffer not in loaded:
+        if buffer not in loaded or buffer.name not in paddings:
             continue
-        by = next(every_of(steps[0].products, Intrinsic)).instruction
-        own = replace(buffer.layout, padding=padding(buffer, by, columns.turns))
-        other = replace(buffer, layout=own)
+        other = replace(buffer, layout=replace(buffer.layout, padding=paddings[buffer.name]))
         changed = replace(
             kernel,
             shared=tuple(other if one == buffer else one for one in kernel.shared),
