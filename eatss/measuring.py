@@ -154,11 +154,11 @@ def refuse_output(output: object) -> None:
     """Refuse a folder to keep programs in where none is generated.
 
     Raises:
-        InputError: ``EATSS-E047``.
+        InputError: ``EATSS-E048``.
     """
     if output is not None:
         raise input_error(
-            "EATSS-E047",
+            "EATSS-E048",
             "nothing is generated that could be kept in the folder of --output",
             hint="leave it out; to keep the results, redirect: --format json > FILE",
         )

@@ -4,7 +4,7 @@ They are guesses, and every output says so. The other card is the H200 that come
 
 From a detected card to a profile: the shipped one that fits, or one built from the card.
 
-Codes: G030 the driver does not report all that a profile needs, G031 a compute
+Codes: G030 the driver does not report all that a profile needs, G030 a compute
 capability that is unknown or older than those in the table below.
 """
 
@@ -219,7 +219,7 @@ def profile_from_device(detected: DetectedGpu) -> GpuProfile:
     if capability is None or not (is_tabulated(capability) or capability > max(GENERATIONS)):
         shown = "unknown" if capability is None else ".".join(map(str, capability))
         raise input_error(
-            "EATSS-G031",
+            "EATSS-G030",
             f"{detected.name}: how L1 and shared memory divide is not known for compute "
             f"capability {shown}",
             hint=_OWN,

@@ -55,8 +55,7 @@ def characterize(
         Path | None,
         option(
             metavar="FILE",
-            help="Keep every result here as soon as it is there, and go on from it; "
-            "by default beside -o.",
+            help="Keep every result here as soon as it is there; by default beside -o.",
         ),
     ] = None,
     replay: Annotated[
@@ -74,7 +73,6 @@ def characterize(
         str,
         option(metavar="CARD", help="Number as CUDA counts the cards, or UUID."),
     ] = "0",
-    fresh: Annotated[bool, option("--fresh", help="Begin the record anew.")] = False,
     force: Annotated[
         bool, option("--force", help="Run although other programs use the card.")
     ] = False,
@@ -82,15 +80,15 @@ def characterize(
 ) -> None:
     """Find a card's own prices, rates and latencies with microbenchmarks, and fit them.
 
-    It takes about eight minutes. What was finished before an interruption is kept: call it again.
+    It takes about eight minutes. What was finished before an interruption is in the record.
     """
     from eatss.measurement.characterize.benchmark import read_record  # noqa: PLC0415 - keeps --help fast
 
-    _check(replay, output, {"--only": only, "--fresh": fresh, "--force": force, "--record": record})
+    _check(replay, output, {"--only": only, "--force": force, "--record": record})
     if replay:
         records = tuple(read_record(path) for path in replay)
     else:
-        records = (_measured(gpu, output, record, only, device, fresh, force),)
+        records = (_measured(gpu, output, record, only, device, force),)
     if only and output is None:
         from eatss.report.characterization import render_results  # noqa: PLC0415
 
@@ -126,7 +124,6 @@ def _measured(
     record: Path | None,
     only: list[str] | None,
     device: str,
-    fresh: bool,
     force: bool,
 ) -> Record:
     from eatss.cards.this_machine import is_auto  # noqa: PLC0415
@@ -143,16 +140,15 @@ def _measured(
                 device=int(device) if device.isdigit() else device,
                 profile="" if is_auto(gpu) else gpu,
                 groups=tuple(only or ()),
-                fresh=fresh,
                 force=force,
                 progress=lambda now: step.at(now.name, now.done, now.total),
             )
     except KeyboardInterrupt:
-        say(f"interrupted; what was finished is in {path}: call again to go on")
+        say(f"interrupted; what was finished is in {path}")
         raise
     except LaunchError as error:
         echo(f"error: the card is lost: {error} [EATSS-B013]", err=True)
-        echo(f"hint: what was finished is in {path}: call again to go on", err=True)
+        echo(f"hint: what was finished is in {path}", err=True)
         sys.stdout.flush()
         os._exit(_LOST)  # modules of a lost card cannot be unloaded, each would say so
     report_warnings(done.warnings)

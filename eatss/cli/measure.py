@@ -184,7 +184,7 @@ def measuring_options(
     """Return how to measure.
 
     Raises:
-        InputError: ``EATSS-V008`` sizes, ``EATSS-E048`` a target, ``EATSS-E049`` a card or
+        InputError: ``EATSS-V008`` sizes, ``EATSS-E048`` a target or a card, or
             ``EATSS-X005`` a meter that are none.
     """
     return Measuring(options=options.made(), card=card)

@@ -119,7 +119,7 @@ def check_options(options: MeasureOptions) -> None:
     """Refuse options that make no sense.
 
     Raises:
-        InputError: ``EATSS-E075``; ``EATSS-X005`` there is no such meter.
+        InputError: ``EATSS-E048``; ``EATSS-X005`` there is no such meter.
     """
     METERS.get(options.meter)
     infinity, device = float("inf"), options.device
@@ -135,7 +135,7 @@ def check_options(options: MeasureOptions) -> None:
         if not holds:
             called = f"{name} ({option})" if option else name
             raise input_error(
-                "EATSS-E075",
+                "EATSS-E048",
                 f"{called} is {getattr(options, name):g}",
                 hint=f"give a number that is {range_text}",
             )
@@ -331,13 +331,13 @@ def compare(measurements: Sequence[Measurement], baseline_label: str) -> Compari
         baseline_label: the variant the others are compared with.
 
     Raises:
-        InputError: ``EATSS-E078`` there is no such variant, ``EATSS-E079`` the measurements are
+        InputError: ``EATSS-E042`` there is no such variant, ``EATSS-E079`` the measurements are
             of several programs, sizes, types or original sources.
     """
     labels = [measurement.variant for measurement in measurements]
     if baseline_label not in labels:
         raise input_error(
-            "EATSS-E078",
+            "EATSS-E042",
             f"no measurement of the baseline '{baseline_label}' is there",
             hint=f"there are: {', '.join(labels) or 'none'}",
         )

@@ -357,7 +357,7 @@ def complete_sizes(program: Program, given: Sizes) -> dict[str, int]:
     """Return values of all parameters, the defaults where none is given.
 
     Raises:
-        InputError: ``EATSS-E072`` there is no such size, ``EATSS-E073`` one has no value.
+        InputError: ``EATSS-E072``, there is no such size, or one has no value.
     """
     names = [parameter.name for parameter in program.parameters]
     for name in given:
@@ -374,7 +374,7 @@ def complete_sizes(program: Program, given: Sizes) -> dict[str, int]:
         value = given.get(parameter.name, parameter.default)
         if value is None:
             raise input_error(
-                "EATSS-E073",
+                "EATSS-E072",
                 f"size '{parameter.name}' of '{program.name}' has no value",
                 hint=f"give it, like --size {parameter.name}=1000",
             )

@@ -60,8 +60,8 @@ class CupyCard:
             cache: folder for compiled programs; by default below the user's cache folder.
 
         Raises:
-            InputError: there is no CuPy (``EATSS-E021``), no driver or card (``E022``), no such
-                card (``E023``), or nothing that compiles (``E020``).
+            InputError: there is no CuPy (``EATSS-E021``), no driver or no such card
+                (``E022``), or nothing that compiles (``E020``).
             LaunchError: the card does not answer.
         """
         self._cupy = import_cupy()

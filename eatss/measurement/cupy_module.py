@@ -44,7 +44,7 @@ def cuda_card(cupy: Any, device: int | str) -> CudaCard:
     """Return a card by its number in CUDA's order, or by its UUID.
 
     Raises:
-        InputError: ``EATSS-E022``, CUDA finds none; ``EATSS-E023``, there is none of this number
+        InputError: ``EATSS-E022``, CUDA finds none, or none of this number
             or UUID.
     """
     runtime = cupy.cuda.runtime
@@ -70,7 +70,7 @@ def cuda_card(cupy: Any, device: int | str) -> CudaCard:
 
 def _no_such(message: str) -> InputError:
     return input_error(
-        "EATSS-E023",
+        "EATSS-E022",
         message,
         hint="see CUDA_VISIBLE_DEVICES, which hides cards and renumbers them, and nvidia-smi -L",
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from eatss.base.codec import JsonForm, encode
 from eatss.base.frozen import frozen
-from eatss.base.shown import Tabular, in_lines
+from eatss.base.shown import Shown, in_lines
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.interval_energy import IntervalEnergy
 from eatss.measurement.meters.meter import PowerSample, PowerTrace
@@ -23,18 +23,17 @@ ENERGY_SCHEMA = 1
 _PLOT = "eatss.report.plots:draw_power"
 """What draws; found by its name when it is asked for, because it needs these nouns."""
 
-SourceKind: TypeAlias = Literal["card", "cpu", "own"]
-"""A GPU, a CPU package, or what a meter of the user tells of."""
+SourceKind: TypeAlias = Literal["card", "cpu"]
+"""A GPU, or a CPU package."""
 
 
 @frozen
 class SourceEnergy:
-    """What one source drew during a block: a card, a CPU package, or a user's meter.
+    """What one source drew during a block: a card, or a CPU package.
 
     Attributes:
-        name: ``"card 0"`` as CUDA counts, ``"CPU package 0"``, or the name of the meter. No two
-            of a block are called the same: the second ``"wall"`` is ``"wall (2)"``.
-        kind: ``"card"``, ``"cpu"`` or ``"own"``.
+        name: ``"card 0"`` as CUDA counts, ``"CPU package 0"``.
+        kind: ``"card"`` or ``"cpu"``.
         energy_j: Joules, gross; ``None`` with a reason in ``missing``.
         uncertainty_j: Joules that ``energy_j`` may be off, as far as the sensor is right.
         power_w: Mean watts.
@@ -78,7 +77,7 @@ class WindowShare:
 
     Attributes:
         source: Name of the source.
-        kind: ``"card"``, ``"cpu"`` or ``"own"``.
+        kind: ``"card"`` or ``"cpu"``.
         energy_j: Joules; ``None`` with a reason in ``missing`` of the window.
         uncertainty_j: Joules that ``energy_j`` may be off.
     """
@@ -137,7 +136,7 @@ class WindowEnergy:
 
 
 @frozen
-class EnergyMeasurement(Tabular):
+class EnergyMeasurement(Shown):
     """Time and energy of one block of code.
 
     Energy is gross: all that was drawn, idle power and other programs' work included. The true
@@ -161,7 +160,7 @@ class EnergyMeasurement(Tabular):
         cpu_energy_j: Joules of all CPU packages together; ``None`` if one is not known or none was
             asked for.
         cpu_uncertainty_j: Joules that ``cpu_energy_j`` may be off.
-        sources: Each card, CPU package and meter of the user by itself.
+        sources: Each card and CPU package by itself.
         windows: The named windows of the block, in the order in which they first began.
         waited_for: What was waited for before time began and ended, in words.
         counted: How cards are counted, in words.
@@ -169,7 +168,6 @@ class EnergyMeasurement(Tabular):
     """
 
     shown_by = "eatss.report.measurement:energy_parts"
-    rows_by = "eatss.measurement.energy_measurement:energy_rows"
 
     time_s: float
     energy_j: float | None
@@ -193,10 +191,7 @@ class EnergyMeasurement(Tabular):
 
     @property
     def total_energy_j(self) -> float | None:
-        """Joules of all cards and CPU packages that were asked for; ``None`` if one is unknown.
-
-        What meters of the user tell is not in it: a socket on the wall has the card in it already.
-        """
+        """Joules of all cards and CPU packages that were asked for; ``None`` if one is unknown."""
         parts = [self.energy_j] * bool(self.cards) + [self.cpu_energy_j] * bool(self.cpus)
         known = [part for part in parts if part is not None]
         return sum(known) if known and len(known) == len(parts) else None
@@ -249,7 +244,6 @@ class EnergyMeasurement(Tabular):
             told.append(f"CPU {_joules(self.cpu_energy_j, self.cpu_uncertainty_j)}")
         elif self.cpus:
             told.append(f"CPU energy unknown: {_why(self.cpus)}")
-        told += _of_own((one.name, one) for one in self.sources if one.kind == "own")
         return ", ".join(filter(None, told))
 
     def _of_cards(self) -> str:
@@ -284,38 +278,4 @@ def _of_window(one: WindowEnergy) -> str:
         told.append(_joules(one.energy_j, one.uncertainty_j))
     if "cpu" in kinds:
         told.append(f"CPU {_joules(one.cpu_energy_j, one.cpu_uncertainty_j)}")
-    told += _of_own((share.source, share) for share in one.sources if share.kind == "own")
     return ", ".join(told)
-
-
-def _of_own(named: Iterable[tuple[str, SourceEnergy | WindowShare]]) -> list[str]:
-    """Return what meters of the user tell, each by itself."""
-    return [f"{name} {_joules(one.energy_j, one.uncertainty_j)}" for name, one in named]
-
-
-Cell: TypeAlias = str | int | float | None
-
-
-def energy_rows(found: EnergyMeasurement) -> list[dict[str, Cell]]:
-    """Return a row a source, first of the block (``window`` is ``None``), then of each window."""
-    rows: list[tuple[str | None, int, float, str, SourceEnergy | WindowShare]] = [
-        (None, 1, found.time_s, one.name, one) for one in found.sources
-    ]
-    rows += [
-        (window.name, window.count, window.time_s, share.source, share)
-        for window in found.windows
-        for share in window.sources
-    ]
-    return [
-        {
-            "window": name,
-            "count": count,
-            "source": source,
-            "kind": one.kind,
-            "time_s": time_s,
-            "energy_j": one.energy_j,
-            "uncertainty_j": one.uncertainty_j,
-            "power_w": one.energy_j / time_s if one.energy_j is not None and time_s > 0 else None,
-        }
-        for name, count, time_s, source, one in rows
-    ]

@@ -7,8 +7,8 @@
             launch()
     meter.result  # EnergyMeasurement
 
-Codes: E061 the meter measures already, E062 there is no result yet, E063 a window outside a block,
-E064 ``gpus`` or ``meters`` are none.
+Codes: E061 the meter measures already, there is no result yet, or a window is outside a block, E064
+``gpus`` are none.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from eatss.measurement.energy_source import (
     cpu_sources,
     energy_result,
     guarded,
-    told_apart,
 )
 from eatss.measurement.measurement import Missing
 from eatss.measurement.meters.choose import METERS, choose_meters
@@ -135,7 +134,6 @@ def energy_meter(
     *,
     gpus: Gpus | None = None,
     cpu: bool = False,
-    meters: Sequence[Meter] = (),
     synchronize: Callable[[], object] | None = None,
     margin_s: float = MARGIN_S,
 ) -> EnergyMeter:
@@ -164,29 +162,18 @@ def energy_meter(
             ``CUDA_VISIBLE_DEVICES`` and ``CUDA_DEVICE_ORDER`` hold; its UUID; a list of them;
             ``"all"`` that CUDA sees; ``[]`` for none.
         cpu: whether to measure the CPU packages too, by RAPL, where they can be read.
-        meters: meters of your own beside those of the cards: objects with ``name``, ``start`` and
-            ``stop``.
         synchronize: called before time begins and ends to count.
         margin_s: seconds recorded before and after the block (they are waited).
 
     Raises:
         InputError: ``EATSS-X005``: there is no such meter; ``EATSS-E064``: ``gpus`` or ``device``
-            names no cards, or one of ``meters`` is no meter.
+            names no cards.
     """
     METERS.get(meter)
-    for own in meters:
-        if not isinstance(own, Meter) or isinstance(own, type):
-            raise input_error(
-                "EATSS-E064",
-                f"{own!r} is no meter",
-                hint="give an object with name, start() and stop(), as PowerMeter(read_w, "
-                'name="wall")',
-            )
     return EnergyMeter(
         device=checked_gpus(device, "device") if gpus is None else checked_gpus(gpus),
         choice=meter,
         cpu=cpu,
-        own=tuple(meters),
         synchronize=synchronize,
         margin_s=max(0.0, margin_s),
     )
@@ -218,7 +205,6 @@ class EnergyMeter:
         device: ``gpus`` of :func:`energy_meter`.
         choice: likewise ``meter``.
         cpu: likewise.
-        own: likewise ``meters``.
         synchronize: likewise.
         margin_s: likewise; after the block no more than ``MARGIN_S``.
         strict: whether a card or a meter of it that does not work is an error.
@@ -232,7 +218,6 @@ class EnergyMeter:
     device: Gpus = 0
     choice: str = "auto"
     cpu: bool = False
-    own: Sequence[Meter] = ()
     synchronize: Callable[[], object] | None = None
     margin_s: float = MARGIN_S
     strict: bool = False
@@ -257,11 +242,11 @@ class EnergyMeter:
         """What the last block took; of one that did not begin there is none.
 
         Raises:
-            InputError: ``EATSS-E062``: no block has ended yet.
+            InputError: ``EATSS-E061``: no block has ended yet.
         """
         if self._run is not None or self._result is None:
             raise input_error(
-                "EATSS-E062",
+                "EATSS-E061",
                 f"the energy meter has no result: {self._state()}",
                 hint="read `meter.result` after the block of `with energy_meter() as meter:`",
             )
@@ -282,12 +267,12 @@ class EnergyMeter:
             name: what it is called in the result.
 
         Raises:
-            InputError: ``EATSS-E063``: no block is being measured.
+            InputError: ``EATSS-E061``: no block is being measured.
         """
         run = self._run
         if run is None:
             raise input_error(
-                "EATSS-E063",
+                "EATSS-E061",
                 f"the window '{name}' is outside a block that is measured",
                 hint="write it inside the block of `with energy_meter() as meter:`",
             )
@@ -354,8 +339,6 @@ class EnergyMeter:
             self._open(run, card, first=number == 0)
         if self.cpu:
             run.sources.extend(cpu_sources(self.root))
-        run.sources += (Source(str(own.name), "own", (own,)) for own in self.own)
-        told_apart(run.sources)
         for source in run.sources:
             source.start()
         if any(source.recording for source in run.sources):

@@ -1,9 +1,8 @@
-"""Sources of energy while they are recorded (a card, a CPU package, a meter), and the result."""
+"""Sources of energy while they are recorded (a card, a CPU package), and the result."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -48,7 +47,7 @@ class Source:
     """What records one source; its meters in the order in which results rest on them.
 
     Attributes:
-        name: ``card 0``, ``CPU package 0``, or the name of a user's meter.
+        name: ``card 0``, or ``CPU package 0``.
         kind: Which of these it is.
         meters: Those that record it.
         card: The card, open in NVML, ``None`` for other sources.
@@ -120,8 +119,7 @@ class Source:
         return told, missing
 
     def _guarded(self, meter: Meter) -> AbstractContextManager[None]:
-        name = self.name if self.kind == "own" else str(getattr(meter, "name", self.name))
-        return guarded(f"energy by {name}", self.missing)
+        return guarded(f"energy by {getattr(meter, 'name', self.name)}", self.missing)
 
     def result(self, begin_s: float, end_s: float) -> SourceEnergy:
         """Return what was drawn between two moments, after :meth:`stop`."""
@@ -156,16 +154,6 @@ class Source:
             updates=best.updates,
             checks=tuple(checks),
         )
-
-
-def told_apart(sources: Sequence[Source]) -> None:
-    """Number sources of one name: the second ``wall`` becomes ``wall (2)``."""
-    names = Counter[str]()
-    for source in sources:
-        name = source.name
-        names[name] += 1
-        if names[name] > 1:
-            source.name = f"{name} ({names[name]})"
 
 
 def cpu_sources(root: Path = Path("/")) -> tuple[Source, ...]:

@@ -422,7 +422,7 @@ MEASUREMENT = Document(
     title="measurement",
     kind=Measurement,
     other_version="EATSS-E070",
-    damaged="EATSS-E071",
+    damaged="EATSS-E070",
     hint="measure again with this version of eatss, or read it with the one that wrote it",
 )
 measurement_to_dict, measurement_from_dict = MEASUREMENT.to_dict, MEASUREMENT.from_dict
@@ -431,7 +431,7 @@ COMPARISON = Document(
     title="comparison",
     kind=Comparison,
     other_version="EATSS-E070",
-    damaged="EATSS-E071",
+    damaged="EATSS-E070",
     hint=MEASUREMENT.hint,
 )
 comparison_to_dict, comparison_from_dict = COMPARISON.to_dict, COMPARISON.from_dict

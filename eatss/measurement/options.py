@@ -61,7 +61,7 @@ def parse_device(text: str, *, option: str = "--device") -> int | str:
     """Read ``0`` or ``GPU-…``.
 
     Raises:
-        InputError: ``EATSS-E049``.
+        InputError: ``EATSS-E048``.
     """
     word = text.strip()
     if word.isascii() and word.isdigit():
@@ -69,7 +69,7 @@ def parse_device(text: str, *, option: str = "--device") -> int | str:
     if re.fullmatch(r"(GPU|MIG)-[0-9A-Za-z/-]+", word):
         return word
     raise input_error(
-        "EATSS-E049",
+        "EATSS-E048",
         f"{option} is '{text}'",
         hint="give the card's number as CUDA counts, from 0, or its UUID as nvidia-smi -L lists it",
     )
@@ -122,7 +122,7 @@ def _cards(named: Sequence[str]) -> tuple[int | str, ...] | Literal["all"]:
     """Read the cards that are named: ``0,1``, UUIDs, ``all`` or ``none``.
 
     Raises:
-        InputError: ``EATSS-E049``.
+        InputError: ``EATSS-E048``.
     """
     words = [word for one in named for word in one.split(",")]
     if "all" in words:
@@ -301,7 +301,7 @@ def is_program(source: str | PathLike[str] | PythonScop) -> bool:
     """Tell a folder with a generated program from C or Python: a file, text, or loops.
 
     Raises:
-        InputError: ``EATSS-E051`` there is neither, ``EATSS-V0xx`` the folder holds no program.
+        InputError: ``EATSS-E045`` there is neither, ``EATSS-V0xx`` the folder holds no program.
     """
     if not isinstance(source, str | PathLike) or is_c_text(source):
         return False
@@ -316,7 +316,7 @@ def is_program(source: str | PathLike[str] | PythonScop) -> bool:
     if path.suffix.partition(":")[0] in _SUFFIXES or is_file:
         return False
     raise input_error(
-        "EATSS-E051",
+        "EATSS-E045",
         f"there is no '{path}'",
         hint="give a C file, or a folder made with: eatss codegen FILE.c --gpu NAME -o DIR",
     )
@@ -433,7 +433,7 @@ class TileChoice:
         """Return the sizes of kernels, given as pairs of a name and the loops in order.
 
         Raises:
-            InputError: ``EATSS-E041``: a kernel has more loops than there are sizes.
+            InputError: ``EATSS-E040``: a kernel has more loops than there are sizes.
         """
         if not self.positions:
             return dict(self.names)
@@ -442,7 +442,7 @@ class TileChoice:
             given = self.positions * len(loops) if len(self.positions) == 1 else self.positions
             if len(given) < len(loops):
                 raise input_error(
-                    "EATSS-E041",
+                    "EATSS-E040",
                     f"{kernel} has the loops {', '.join(loops)}, and --tiles {self.label} has "
                     "fewer sizes",
                     hint=f"give {len(loops)} sizes, one alone for all loops, or sizes by loop like "

@@ -267,7 +267,7 @@ class CardRoofline:
         """The machine of each width.
 
         Raises:
-            InputError: ``EATSS-B033``, the coefficients make none.
+            InputError: ``EATSS-B030``, the coefficients make none.
         """
         return {width: roofline_of(self.profile, width) for width in self.widths}
 

@@ -392,15 +392,12 @@ def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
 
 
 def _drawn(window: WindowEnergy) -> Iterator[tuple[str, float | None, float | None]]:
-    """Yield a line for each kind of source in a window: all cards, all CPUs, each other meter."""
+    """Yield a line for each kind of source in a window: all cards, all CPUs."""
     kinds = {share.kind for share in window.sources}
     if "card" in kinds or not kinds:
         yield "", window.energy_j, window.uncertainty_j
     if "cpu" in kinds:
         yield ", CPU", window.cpu_energy_j, window.cpu_uncertainty_j
-    for share in window.sources:
-        if share.kind == "own":
-            yield f", {share.source}", share.energy_j, share.uncertainty_j
 
 
 def program_energy_parts(found: ProgramEnergy) -> list[RenderableType]:

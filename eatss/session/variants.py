@@ -23,7 +23,7 @@ from eatss.lower.recipe import CodeRequest
 from eatss.measurement.options import SELECTED, TileChoice, Variant, rejected_variant
 from eatss.session.session import Session
 
-_MISTAKES = frozenset({"EATSS-C008", "EATSS-E041", "EATSS-K001"})
+_MISTAKES = frozenset({"EATSS-C008", "EATSS-E040", "EATSS-K001"})
 """What is wrong with the words of a choice or its folder, and not with its sizes on this card."""
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_.=-]+")

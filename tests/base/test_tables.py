@@ -15,7 +15,7 @@ import eatss
 from eatss.base.shown import Tabular
 from eatss.report.measurement import render_comparison
 from eatss.tune.exchange import csv_text
-from tests.base.test_shown import expected, metered, selected, selected_for_ppcg
+from tests.base.test_shown import expected, selected, selected_for_ppcg
 from tests.report.measurements import comparison
 from tests.report.measurements import measured as measurement
 from tests.synthetic_sweeps import sweep
@@ -24,7 +24,7 @@ from tests.synthetic_sweeps import sweep
 @pytest.fixture(scope="module")
 def found() -> list[Tabular]:
     several = [selected(), selected_for_ppcg(), expected(), measurement(), comparison()]
-    return [*several, metered(), sweep(variants=30)]
+    return [*several, sweep(variants=30)]
 
 
 def test_rows_have_the_same_columns_and_plain_values(found: list[Tabular]) -> None:
@@ -65,15 +65,6 @@ def test_the_columns_are_those_of_csv() -> None:
     assert len(lines) == len(table.to_rows())
     kept = sweep(variants=10)
     assert next(csv.reader(io.StringIO(csv_text(kept)))) == list(kept.to_rows()[0])
-
-
-def test_energy_has_a_row_a_source_and_a_row_a_window() -> None:
-    rows = metered().to_rows()
-    assert [(row["window"], row["source"]) for row in rows] == [
-        (window, card)
-        for window in (None, "forward", "<backward>")
-        for card in ("card 0", "card 1")
-    ]
 
 
 def test_without_pandas_there_is_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,10 +118,10 @@ def test_ctrl_c_keeps_what_was_measured(gemm: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["nowhere"], "EATSS-E051", "there is no 'nowhere'"),
+        (["nowhere"], "EATSS-E045", "there is no 'nowhere'"),
         (["nowhere.c", "--gpu", "h200"], "EATSS-F", "nowhere.c"),
         ([str(KERNELS)], "EATSS-V003", "holds no generated program"),
-        (["GEMM", "-o", "x"], "EATSS-E047", "nothing is generated"),
+        (["GEMM", "-o", "x"], "EATSS-E048", "nothing is generated"),
         (["GEMM", "--target", "2"], "EATSS-E048", "--target is '2'"),
         (["GEMM", "--size", "QQ=4"], "EATSS-E072", "has no size 'QQ'"),
     ],
@@ -284,7 +284,7 @@ def test_folders_are_variants_named_after_themselves(tmp_path: Path) -> None:
     ("arguments", "code"),
     [
         (["GEMM", "--tiles", "32,x"], "EATSS-E040"),
-        (["GEMM", *H200, "--tiles", "32,32"], "EATSS-E041"),
+        (["GEMM", *H200, "--tiles", "32,32"], "EATSS-E040"),
         (["GEMM", "--baseline", "64"], "EATSS-E042"),
         (["GEMM", "--tiles", "32", "--tiles", "32"], "EATSS-E043"),
         (["GEMM", "GEMM"], "EATSS-E045"),

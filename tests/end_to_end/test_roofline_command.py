@@ -115,7 +115,7 @@ def test_a_plot_is_written(tmp_path: Path, suffix: str, begin: bytes) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("h200", "--program", "nowhere"), "EATSS-B031"),
+        (("h200", "--program", "nowhere"), "EATSS-B030"),
         (("h200", "--record", "nowhere"), "EATSS-B001"),
         (("h200", "--plot", "plot.jpg"), "EATSS-E053"),
     ],

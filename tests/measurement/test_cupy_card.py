@@ -77,4 +77,4 @@ def test_a_card_may_be_named_by_its_uuid() -> None:
     assert cuda_card(cupy_with_two_cards(), f"GPU-{UUIDS[1]}").number == 1
     with pytest.raises(InputError, match="there is no card GPU-x: CUDA sees GPU-0000") as caught:
         cuda_card(cupy_with_two_cards(), "GPU-x")
-    assert caught.value.code == "EATSS-E023"
+    assert caught.value.code == "EATSS-E022"

@@ -77,7 +77,7 @@ def test_damage_is_told(comparison: Comparison, changes: dict[str, Any], said: s
     document = measurement_to_dict(comparison.row("a").measurement)
     with pytest.raises(InputError) as caught:
         measurement_from_dict({**document, **changes})
-    assert caught.value.code == "EATSS-E071"
+    assert caught.value.code == "EATSS-E070"
     assert said in str(caught.value)
 
 
@@ -99,4 +99,4 @@ def test_whole_numbers_are_read_as_seconds(comparison: Comparison) -> None:
 def test_a_list_is_no_measurement(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         measurement_from_dict([])
-    assert caught.value.code == "EATSS-E071"
+    assert caught.value.code == "EATSS-E070"

@@ -32,7 +32,7 @@ def test_one_size_alone_is_for_every_loop() -> None:
 def test_a_kernel_with_more_loops_than_sizes_is_the_users_mistake() -> None:
     with pytest.raises(InputError) as caught:
         tiles("32,64")
-    assert caught.value.code == "EATSS-E041"
+    assert caught.value.code == "EATSS-E040"
     assert "kernel0 has the loops i, j, k" in str(caught.value)
 
 

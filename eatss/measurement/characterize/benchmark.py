@@ -258,16 +258,11 @@ def _line(plain: dict[str, Any]) -> str:
     return json.dumps(plain, separators=(",", ":"), allow_nan=False) + "\n"
 
 
-def write_record(record: Record) -> str:
-    """Return a record as lines of JSON."""
-    return subject_line(record.subject) + "".join(map(result_line, record.results))
-
-
 def read_record(path: Path) -> Record:
     """Read what a characterisation wrote; a last line that was cut off is left out.
 
     Raises:
-        InputError: ``EATSS-B001`` it cannot be read, ``EATSS-B002`` it is none or damaged.
+        InputError: ``EATSS-B001``, it cannot be read, is none or damaged.
     """
     try:
         text = read_regular(path, MOST_BYTES).decode("utf-8")
@@ -291,10 +286,9 @@ def read_record(path: Path) -> Record:
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         number = 1 if subject is None else len(results) + 2
         raise input_error(
-            "EATSS-B002",
+            "EATSS-B001",
             f"{path}:{number} is no record of a characterisation: {error}",
-            hint="characterise again into another file, or take the record from where it was "
-            "copied",
+            hint="characterise again, or take the record from where it was copied",
         ) from None
     return Record(subject=subject, results=tuple(results))
 

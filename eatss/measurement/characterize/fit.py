@@ -195,7 +195,7 @@ def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> Ener
             "EATSS-B020",
             f"{len(used)} benchmarks with an energy are too few for {len(features) + 1} prices; "
             f"they are fitted to the groups {', '.join(GROUPS)}",
-            hint="run the others: `eatss characterize` goes on where it ended",
+            hint="run the others too, without --only",
         )
     top = max((one.sm_clock_mhz or 0.0 for one in used), default=0.0) or 1.0
     energies = np.array([one.energy_j for one in used], dtype=float)
@@ -468,8 +468,8 @@ def profile_for(gpu: str, subject: Subject, output: Path) -> GpuProfile:
         output: where the calibrated profile will be.
 
     Raises:
-        InputError: there is no such profile, it is of another kind of card (``EATSS-B007``), or
-            auto found none (``EATSS-B008``).
+        InputError: there is no such profile, or it is of another kind of card or auto found none
+            (``EATSS-B005``).
     """
     own = (output if output.is_file() else subject.profile) if is_auto(gpu) else gpu
     if own or not is_auto(gpu):
@@ -489,7 +489,7 @@ def profile_for(gpu: str, subject: Subject, output: Path) -> GpuProfile:
         if one.name == subject.name:
             return profile_from_device(one)
     raise input_error(
-        "EATSS-B008",
+        "EATSS-B005",
         f"no profile is known of a {subject.name}, and no such card is here to make one from",
         hint="name the profile to calibrate with --gpu",
     )
@@ -499,12 +499,12 @@ def same_kind(profile: GpuProfile, subject: Subject) -> GpuProfile:
     """Return a profile if it is of the kind of card that was characterised.
 
     Raises:
-        InputError: ``EATSS-B007``: it is not.
+        InputError: ``EATSS-B005``: it is not.
     """
     major, minor = profile.compute_capability
     if (10 * major + minor, profile.sm_count) != (subject.compute_capability, subject.sm_count):
         raise input_error(
-            "EATSS-B007",
+            "EATSS-B005",
             f"the profile {profile.name} is of another card: it has {profile.sm_count} SMs of "
             f"compute capability {major}.{minor}, the {subject.name} {subject.sm_count} of "
             f"{subject.compute_capability / 10:.1f}",

@@ -271,7 +271,7 @@ def roofline_of(profile: GpuProfile, width: Width) -> EnergyRoofline:
     (:mod:`eatss.cards.match`), which are guesses.
 
     Raises:
-        InputError: ``EATSS-B033``, the coefficients make no machine, as where a price is zero.
+        InputError: ``EATSS-B030``, the coefficients make no machine, as where a price is zero.
     """
     try:
         return roofline_from_coefficients(
@@ -279,7 +279,7 @@ def roofline_of(profile: GpuProfile, width: Width) -> EnergyRoofline:
         )
     except ValueError as error:
         raise input_error(
-            "EATSS-B033",
+            "EATSS-B030",
             f"the coefficients of '{profile.name}' make no roofline: {error}",
             hint="characterise the card again, or mend its profile",
         ) from None
@@ -311,7 +311,7 @@ def power_limited_roofline_of(profile: GpuProfile, width: Width) -> PowerLimited
     """Return :func:`roofline_of` with clocks that follow the power limit.
 
     Raises:
-        InputError: ``EATSS-B033``, the coefficients make no machine.
+        InputError: ``EATSS-B030``, the coefficients make no machine.
     """
     return PowerLimitedRoofline.of(calibration_of(profile), roofline_of(profile, width))
 
@@ -372,9 +372,9 @@ def roofline_points_of(source: Path, profile: GpuProfile) -> tuple[RooflinePoint
     A folder stands at the sizes that are its defaults.
 
     Raises:
-        InputError: ``EATSS-B030`` a measurement has no time or no energy, ``EATSS-B031`` the path
-            is neither, ``EATSS-B032`` its flops or bytes are not known. Codes of a damaged folder
-            (``EATSS-V002``, ``V003``) or measurement (``EATSS-E070``, ``E071``) stay.
+        InputError: ``EATSS-B030`` a measurement has no time or no energy, the path is neither, or
+            its flops or bytes are not known. Codes of a damaged folder (``EATSS-V002``, ``V003``)
+            or measurement (``EATSS-E070``) stay.
     """
     if source.is_dir():
         return (_placed_folder(source, profile),)
@@ -419,7 +419,7 @@ def _placed(
         elif flops == 0:
             reason = "it does no floating-point operation"
         raise input_error(
-            "EATSS-B032",
+            "EATSS-B030",
             f"'{name}' in '{source}' has no intensity: {reason or 'nothing counts its work'}",
             hint="generate the program again; loops with sizes that are known are counted",
         )
@@ -448,7 +448,7 @@ def _measurements(path: Path) -> tuple[Measurement, ...]:
         why = "it is no JSON"
     if not isinstance(listed, list) or not listed:
         raise input_error(
-            "EATSS-B031",
+            "EATSS-B030",
             f"'{path}' is neither a folder of a program nor a measurement: {why}",
             hint="make one with `eatss codegen FILE.c -o DIR` or `eatss measure DIR --format json`",
         )

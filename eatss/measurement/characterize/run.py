@@ -1,21 +1,16 @@
 """Runs the benchmarks on a card, one after the other, and keeps what each took.
 
-Codes: B003 the card tells no energy, B004 other programs compute on it, B010 a benchmark's machine
-code does not hold its instruction, B011 a benchmark failed, B014 its energy could not be read.
-
-One characterisation: a card and a file in, a record out; what is there already is kept.
-
-Codes: B005 the record is of another card or of other software, B006 no benchmark of that group.
+Codes: B003 the card tells no energy, or other programs compute on it, B009 no benchmark of that
+group, B010 a benchmark gave no result.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, get_args
+from typing import get_args
 
 from eatss.base.diagnostics import Diagnostic, Severity, input_error
 from eatss.base.frozen import frozen
@@ -31,9 +26,8 @@ from eatss.measurement.characterize.benchmark import (
     Subject,
     hashed,
     missing,
-    read_record,
     result_line,
-    write_record,
+    subject_line,
 )
 from eatss.measurement.characterize.latency import (
     awake_benchmark,
@@ -118,11 +112,14 @@ class Step:
     total: int
 
 
+OnStep = Callable[[Step], None]
+
+
 def check_card(bench: Bench, metering: Metering, *, force: bool) -> None:
     """See that the card tells its energy and that nothing else computes on it.
 
     Raises:
-        InputError: ``EATSS-B003``, ``EATSS-B004``.
+        InputError: ``EATSS-B003``.
     """
     if metering.primary is None:
         raise input_error(
@@ -133,48 +130,31 @@ def check_card(bench: Bench, metering: Metering, *, force: bool) -> None:
     others = bench.card.other_processes()
     if others and not force:
         raise input_error(
-            "EATSS-B004",
+            "EATSS-B003",
             f"other programs compute on the card: {', '.join(others)}",
             hint="wait for them, or choose another card (--device); --force measures all the same",
         )
 
 
 def characterise(
-    bench: Bench,
-    metering: Metering,
-    benchmarks: Sequence[Benchmark],
-    *,
-    finished: Collection[str] = (),
-    progress: Callable[[Step], None] | None = None,
+    bench: Bench, metering: Metering, benchmarks: Sequence[Benchmark], progress: OnStep
 ) -> Iterator[Result | Diagnostic]:
-    """Run the benchmarks that are not among ``finished``, and yield what each took, or a warning.
+    """Run the benchmarks and yield what each took, or a warning.
 
     Raises:
         LaunchError: the card is lost.
     """
-    left = [one for one in benchmarks if one.name not in finished]
     total = len(benchmarks) + 1
-    done = total - len(left)
-
-    def tell(name: str, done: int) -> None:
-        if progress is not None:
-            progress(Step(name=name, done=done, total=total))
-
-    if IDLE not in finished:
-        tell(IDLE, done - 1)
-        yield _idle(bench, metering)
-    tell("compiling", done)
-    bench.compile(left)
-    for number, benchmark in enumerate(left, done):
-        tell(benchmark.name, number)
+    progress(Step(name=IDLE, done=0, total=total))
+    yield _idle(bench, metering)
+    progress(Step(name="compiling", done=1, total=total))
+    bench.compile(benchmarks)
+    for number, benchmark in enumerate(benchmarks, 1):
+        progress(Step(name=benchmark.name, done=number, total=total))
         found = _tried(bench, metering, benchmark)
         yield found
         if isinstance(found, Result) and found.missing:
-            yield _warning(
-                "EATSS-B014",
-                f"'{benchmark.name}' has no energy: {found.missing}",
-                "call again: it is measured again, what was finished is not",
-            )
+            yield _warning(f"'{benchmark.name}' has no energy: {found.missing}")
 
 
 def _idle(bench: Bench, metering: Metering) -> Result:
@@ -203,9 +183,9 @@ def _idle(bench: Bench, metering: Metering) -> Result:
     )
 
 
-def _warning(code: str, message: str, hint: str | None) -> Diagnostic:
+def _warning(message: str, hint: str | None = None) -> Diagnostic:
     """Return why a benchmark gave no result."""
-    return Diagnostic(code=code, message=message, hint=hint, severity=Severity.WARNING)
+    return Diagnostic(code="EATSS-B010", message=message, hint=hint, severity=Severity.WARNING)
 
 
 def _tried(bench: Bench, metering: Metering, benchmark: Benchmark) -> Result | Diagnostic:
@@ -213,7 +193,6 @@ def _tried(bench: Bench, metering: Metering, benchmark: Benchmark) -> Result | D
         loaded = bench.load(benchmark)
         if wrong := missing(benchmark, loaded.code):
             return _warning(
-                "EATSS-B010",
                 f"the machine code of '{benchmark.name}' has {'; '.join(wrong)}",
                 "this compiler folds the work away or writes it otherwise: leave the benchmark "
                 "out, and report it with the compiler's version",
@@ -222,7 +201,7 @@ def _tried(bench: Bench, metering: Metering, benchmark: Benchmark) -> Result | D
     except (CompileError, LaunchError) as error:
         if isinstance(error, LaunchError) and error.lost:
             raise
-        return _warning("EATSS-B011", f"'{benchmark.name}' failed: {error}", None)
+        return _warning(f"'{benchmark.name}' failed: {error}")
 
 
 def _measured(
@@ -295,9 +274,6 @@ def _metered(result: Result, raw: RawWindow, loaded: LoadedBenchmark) -> Result:
     )
 
 
-OnStep = Callable[[Step], None]
-
-
 @frozen
 class Characterised:
     """A record, and warnings about benchmarks that gave no result."""
@@ -312,23 +288,21 @@ def characterise_card(
     device: int | str = 0,
     profile: str = "",
     groups: Sequence[str] = (),
-    fresh: bool = False,
     force: bool = False,
-    progress: OnStep | None = None,
+    progress: OnStep,
 ) -> Characterised:
     """Run the benchmarks on a card of this machine and keep every result as soon as it is there.
 
     Args:
-        path: of the record. Benchmarks that it holds are not run again.
+        path: of the record.
         device: the card's number as CUDA counts those it sees, or its UUID.
         profile: name of the profile that the card is known by, for the record.
         groups: run only benchmarks of these groups; all if empty.
-        fresh: begin a new record.
         force: run even where other programs compute on the card.
         progress: told what runs next.
 
     Raises:
-        InputError: there is no card, it is busy or tells no energy, or the record is of another.
+        InputError: there is no card, it is busy or tells no energy.
         LaunchError: the card is lost; what was finished is in the record.
     """
     card = CupyCard(device)
@@ -339,15 +313,9 @@ def characterise_card(
         l2_bytes=int(properties["l2CacheSize"]),
         capability=place.capability,
     )
+    benchmarks = chosen(suite(chip), groups)
     return run_bench(
-        CupyBench(card),
-        chosen(suite(chip), groups),
-        path,
-        sm_count=chip.sms,
-        profile=profile,
-        fresh=fresh,
-        force=force,
-        progress=progress,
+        CupyBench(card), benchmarks, path, chip.sms, profile, force=force, progress=progress
     )
 
 
@@ -355,14 +323,13 @@ def run_bench(
     bench: Bench,
     benchmarks: Sequence[Benchmark],
     path: Path,
-    *,
     sm_count: int,
     profile: str = "",
-    fresh: bool = False,
+    *,
     force: bool = False,
-    progress: OnStep | None = None,
+    progress: OnStep = lambda _: None,
 ) -> Characterised:
-    """Run benchmarks on a card and keep a record; see :func:`characterise_card`."""
+    """Run benchmarks on a card and write a record; see :func:`characterise_card`."""
     info = bench.card.info
     try:
         metering = Metering(bench.card, "auto")
@@ -382,27 +349,22 @@ def run_bench(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         meter=metering.primary,
     )
-    before = None if fresh else _known(path, subject)
-    known = () if before is None else before.results
-    if before is not None and before.subject.revision != subject.revision:
-        both = f"{before.subject.revision}, {subject.revision}"
-        subject = replace(subject, revision=both)
-    found, warnings = list(known), []
-    with _opened(path) as file:
-        file.write(write_record(Record(subject=subject, results=known)))
-        file.truncate()
-        file.flush()
-        for one in characterise(
-            bench, metering, benchmarks, finished={k.name for k in known}, progress=progress
-        ):
+    results, warnings = list[Result](), list[Diagnostic]()
+    try:
+        file = path.open("w", encoding="utf-8")
+    except OSError as error:
+        why = f"cannot write the record {path}: {error.strerror}"
+        raise input_error("EATSS-C009", why) from None
+    with file:
+        file.write(subject_line(subject))
+        for one in characterise(bench, metering, benchmarks, progress):
             if isinstance(one, Diagnostic):
                 warnings.append(one)
-                continue
-            found.append(one)
-            file.write(result_line(one))
-            file.flush()
-            os.fsync(file.fileno())
-    record = Record(subject=subject, results=tuple(found))
+            else:
+                results.append(one)
+                file.write(result_line(one))
+                file.flush()
+    record = Record(subject=subject, results=tuple(results))
     return Characterised(record=record, warnings=tuple(warnings))
 
 
@@ -410,47 +372,14 @@ def chosen(benchmarks: Sequence[Benchmark], groups: Sequence[str]) -> tuple[Benc
     """Return the benchmarks of some groups, all where none is named.
 
     Raises:
-        InputError: ``EATSS-B006``: there is no such group.
+        InputError: ``EATSS-B009``: there is no such group.
     """
     known = get_args(Group)
     for group in groups:
         if group not in known:
             raise input_error(
-                "EATSS-B006",
+                "EATSS-B009",
                 f"there are no benchmarks '{group}'",
                 hint=f"choose among {', '.join(known)}",
             )
     return tuple(one for one in benchmarks if not groups or one.group in groups)
-
-
-def _opened(path: Path) -> IO[str]:
-    try:
-        return path.open("r+" if path.exists() else "w", encoding="utf-8")
-    except OSError as error:
-        raise input_error(
-            "EATSS-C009", f"cannot write the record {path}: {error.strerror}"
-        ) from None
-
-
-def _known(path: Path, subject: Subject) -> Record | None:
-    """Return what a record of the same card has with its energy, ``None`` if there is none."""
-    if not path.exists() or b"\n" not in path.read_bytes()[:4096]:
-        return None  # there is none, or it was cut off in its first line
-    record = read_record(path)
-    for what, field in (
-        ("card", "card"),
-        ("driver", "driver"),
-        ("compiler", "toolkit"),
-        ("power limit", "power_limit_w"),
-        ("energy meter", "meter"),
-    ):
-        then, now = (getattr(one, field) for one in (record.subject, subject))
-        if then != now:
-            raise input_error(
-                "EATSS-B005",
-                f"{path} was begun with another {what}: {then}, not {now}",
-                hint="give another file with --record, or begin anew with --fresh",
-            )
-    # what has no energy though it should is measured again
-    whole = (one for one in record.results if one.window_s is None or one.energy_j is not None)
-    return replace(record, results=tuple(whole))

@@ -58,7 +58,7 @@ def test_peaks_of_the_h200_are_what_its_calibration_multiplies_to() -> None:
 def test_a_profile_whose_coefficients_make_no_machine_is_refused() -> None:
     with pytest.raises(InputError, match="constant_w") as caught:
         roofline_of(replace(H200, tdp_w=100.0), "fp64")
-    assert caught.value.diagnostics[0].code == "EATSS-B033"
+    assert caught.value.diagnostics[0].code == "EATSS-B030"
 
 
 @pytest.mark.parametrize("limit_w", [60, 101, 130, 149, 180, 250, 290])

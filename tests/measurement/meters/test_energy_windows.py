@@ -153,40 +153,6 @@ def test_cpu_packages_are_told_beside_cards_and_summed(
     assert last.power_w.mean() == pytest.approx(100, rel=0.1)
 
 
-class Wall:
-    """A meter of the user: an object with a name, and nothing of eatss."""
-
-    def __init__(self, power_w: float = 500.0, fails: str = "") -> None:
-        self.name = "wall socket"
-        self.power_w, self.fails = power_w, fails
-
-    def start(self) -> None:
-        if self.fails == "start":
-            raise OSError("no route to host")
-        self.begin_s = time.perf_counter()
-
-    def stop(self) -> Trace:
-        if self.fails == "stop":
-            raise OSError("no route to host")
-        times = np.arange(self.begin_s, time.perf_counter(), 0.005)
-        return Trace(
-            meter=self.name,
-            kind="energy",
-            samples=tuple(
-                Sample(time_s=float(t), value=self.power_w * float(t - self.begin_s)) for t in times
-            ),
-        )
-
-
-def test_a_meter_of_the_user_stands_beside_the_card(fake: FakeNvml) -> None:
-    with EnergyMeter(own=[Wall()], module=fake, margin_s=0.05) as meter:
-        time.sleep(0.2)
-    wall = meter.result.source("wall socket")
-    assert wall.kind == "own"
-    assert wall.energy_j == pytest.approx(500 * meter.result.time_s, rel=0.05)
-    assert meter.result.total_energy_j == meter.result.energy_j  # the socket has the card in it
-
-
 def test_power_over_time_is_arrays_and_not_in_the_json(fake: FakeNvml) -> None:
     with EnergyMeter(device=[0, 1], module=fake, margin_s=0.05) as meter:
         time.sleep(0.2)
