@@ -10,7 +10,7 @@ from eatss.analysis.facts import KernelFacts, StatementFacts, touched_bytes
 from eatss.analysis.layout import Layout, Sizes
 from eatss.analysis.variant import KernelVariant, TensorFormat
 from eatss.base.codec import JsonForm, encode
-from eatss.base.diagnostics import Diagnostic, InputError, Severity, SourceSpan, input_error
+from eatss.base.diagnostics import Diagnostic, InputError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import (
     ExpectedRun,
@@ -293,45 +293,6 @@ _BYTES_OF_DOUBLE, _BYTES_OF_FLOAT = 8, 4
 
 _FORMATS: Mapping[int, TensorFormat] = {8: "fp64", 2: "fp16", 1: "int8"}
 """What tensor cores multiply of elements of so many bytes, without a request."""
-
-
-def far_from_roofline(
-    run: ExpectedRun,
-    kernels: Sequence[tuple[Sequence[str], Prediction]],
-    gpu: str,
-    span: SourceSpan | None = None,
-) -> Diagnostic | None:
-    """Return a note where a run is expected to take far more than the time at the roofline.
-
-    Args:
-        run: what is expected of the program.
-        kernels: the statements of each, and what is expected of it.
-        gpu: name of the card.
-        span: the source.
-    """
-    if not run.is_far:
-        return None
-    statements, worst = max(kernels, key=lambda pair: pair[1].time_s, default=((), None))
-    if worst is None or worst.time_s < run.host_time_s:
-        share_s, where = run.host_time_s, "on the host, where PPCG leaves what is not parallel"
-        hint = "'--target cuda' leaves nothing on the host: 'eatss codegen' generates that code"
-    else:
-        again = f" and its {worst.launches} launches" if worst.launches > 1 else ""
-        kernel = f"the kernel of {', '.join(statements)}"
-        share_s, where = worst.time_s, f"in {kernel}, bound by {worst.bound}{again}"
-        hint = (
-            "larger sizes, or more loops that are parallel, would use more of "
-            "the card; of long serial loops the note EATSS-A010 says what to write instead"
-        )
-    return Diagnostic(
-        code="EATSS-M025",
-        severity=Severity.NOTE,
-        message=f"{run.time_words} are expected, {run.times_words} the least "
-        f"time of this work on {gpu} ({time_text(run.least_time_s)}): "
-        f"{100 * share_s / run.time_s:.0f} % of it {where}",
-        span=span,
-        hint=hint,
-    )
 
 
 def least_time_s(

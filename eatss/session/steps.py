@@ -23,7 +23,7 @@ from eatss.base.targets import TARGETS, TargetName
 from eatss.base.text import bytes_text
 from eatss.cards import GpuProfile
 from eatss.choose import PUBLISHED, ModelOptions, PpcgOptions, Selection, select_program
-from eatss.choose.expectation import far_from_roofline, least_time_s
+from eatss.choose.expectation import least_time_s
 from eatss.choose.objectives import NEVER, OBJECTIVES, costs
 from eatss.choose.options import DEFAULT_TIMEOUT_S
 from eatss.cost.demand import Column
@@ -201,16 +201,13 @@ def select_for(
 def _amount_notes(
     program: AnalysedProgram, found: Selection | ProgramExpectation, profile: GpuProfile
 ) -> tuple[Diagnostic, ...]:
-    """Return what is said of arrays that a card has no room for, and of far predictions."""
-    kernels = [
-        (one.statements, one.predicted) for one in found.kernels if one.predicted is not None
-    ]
-    span = next((scop.scop.span for scop in program.scops), None)
-    run, taken = found.expected, program.array_bytes
-    notes = [] if run is None else [far_from_roofline(run, kernels, found.gpu, span)]
-    if taken > profile.memory_bytes:
-        where = "with -D or --param" if found.sizes else "in the source"
-        notes += [
+    """Return what is said of arrays that a card has no room for."""
+    span, taken = next((scop.scop.span for scop in program.scops), None), program.array_bytes
+    if taken <= profile.memory_bytes:
+        return ()
+    where = "with -D or --param" if found.sizes else "in the source"
+    return (
+        with_source_line(
             Diagnostic(
                 code="EATSS-M026",
                 severity=Severity.WARNING,
@@ -220,8 +217,8 @@ def _amount_notes(
                 span=span,
                 hint=f"give smaller sizes {where}",
             )
-        ]
-    return tuple(with_source_line(note) for note in notes if note is not None)
+        ),
+    )
 
 
 def _check_tf32(profile: GpuProfile, *, strict_fp: bool) -> None:
