@@ -51,15 +51,14 @@ def exact(value: float) -> Fraction:
     return Fraction(repr(float(value)))
 
 
-def _is_number(
-    value: object, within: Callable[[Any], bool], *kinds: type[int] | type[float]
-) -> bool:
-    """Tell whether a value is nothing, or a number of some kinds that is within a range."""
-    if value is None:
-        return True
-    return (
-        isinstance(value, kinds or (int, float)) and not isinstance(value, bool) and within(value)
-    )
+_RANGES: Mapping[str, tuple[tuple[type, ...], Callable[[Any], bool], str]] = {
+    "split": ((int, float), lambda x: 0 <= x <= 1, "auto or a number from 0 to 1"),
+    "warp_fraction": ((int, float), lambda x: 0 < x <= 1, "auto or a number above 0, at most 1"),
+    "timeout_s": ((int, float), lambda x: x > 0, "a number of seconds"),
+    "shared_per_block_bytes": ((int,), lambda x: x >= 0, "default, opt-in or a number of bytes"),
+    "element_bytes": ((int,), lambda x: x >= 1, "a whole number of bytes, at least 1"),
+}
+"""Types and values of numbers, and how they are named; NaN is in no range."""
 
 
 @frozen
@@ -94,32 +93,12 @@ class ModelOptions:
         """Check types and ranges."""
         if self.model in PUBLISHED:
             object.__setattr__(self, "objective", "paper")
-        # NaN passes a "not greater" test, so the accepted ranges are what is spelled out
-        ranges = (
-            ("model", self.model in get_args(ModelName), "eatss, paper or prediction"),
-            ("split", _is_number(self.split, lambda x: 0 <= x <= 1), "a number from 0 to 1"),
-            (
-                "warp_fraction",
-                _is_number(self.warp_fraction, lambda x: 0 < x <= 1),
-                "a number above 0 and at most 1",
-            ),
-            ("timeout_s", _is_number(self.timeout_s, lambda x: x > 0), "a number of seconds"),
-            (
-                "shared_per_block_bytes",
-                _is_number(self.shared_per_block_bytes, lambda x: x >= 0, int),
-                "a whole number of bytes",
-            ),
-            (
-                "element_bytes",
-                _is_number(self.element_bytes, lambda x: x >= 1, int),
-                "a whole number of bytes, at least 1",
-            ),
-        )
-        for name, fits, wanted in ranges:
-            if not fits:
-                raise input_error(
-                    "EATSS-M001", f"{name} is {getattr(self, name)!r}", hint=f"give {wanted}"
-                )
+        one_of("model", self.model, get_args(ModelName))
+        for name, (kinds, fits, wanted) in _RANGES.items():
+            value = getattr(self, name)
+            is_number = isinstance(value, kinds) and not isinstance(value, bool)
+            if value is not None and not (is_number and fits(value)):
+                raise wrong(name, value, wanted)
 
     def shared_per_block(self, profile: GpuProfile) -> int:
         """Return the bytes of shared memory one block may have on ``profile``.
@@ -263,22 +242,49 @@ class SelectOptions(SelectKeywords):
     target: TargetName = "ppcg"
 
     def __post_init__(self) -> None:
-        self.resolved()
+        one_of("target", self.target, get_args(TargetName))
+        if self.model is not None:
+            one_of("model", self.model, get_args(ModelName))
         one_of("tf32", self.tf32, get_args(Tf32))
+        model, _ = self.resolved()
         if self.tf32 != "off":
             check_target(self.target, ppcg={}, cuda={"tf32": True})
-            if self.resolved()[0] in PUBLISHED:
+            if model in PUBLISHED:
                 raise wrong("tf32", self.tf32, "off: the paper's objective has no place for it")
 
     def resolved(self) -> tuple[ModelName, ObjectiveName]:
-        """Return how the objective is computed, and the objective."""
+        """Return how the objective is computed, and the objective.
+
+        Raises:
+            InputError: ``EATSS-C012``, they do not go together.
+        """
+        objective, model = self.objective, self.model
         grid = (self.split, self.warp_fraction)
-        return resolve_model(
-            target=self.target,
-            objective=self.objective,
-            model=self.model,
-            published=self.uniform or grid != ("auto", "auto"),
-        )
+        published = self.uniform or grid != ("auto", "auto")  # what only the paper's objective has
+        if objective is not None:
+            from eatss.choose.objectives import OBJECTIVES  # noqa: PLC0415 - it needs NumPy
+
+            OBJECTIVES.get(objective)
+        if (
+            model in PUBLISHED
+            or objective == "paper"
+            or (published and (objective, model) == (None, None))
+        ):
+            if objective not in (None, "paper") or model not in (None, *PUBLISHED):
+                raise input_error(
+                    "EATSS-C012",
+                    f"the model {model} has an objective of its own, not {objective}",
+                    hint="leave out one of the two",
+                )
+            return model or ("paper" if objective == "paper" else "eatss"), "paper"
+        if published:
+            raise input_error(
+                "EATSS-C012",
+                "splits, warp fractions and one vector belong to the paper's objective, "
+                f"not to {objective or 'energy'}",
+                hint="leave them out, or take --objective paper",
+            )
+        return "prediction", objective or "energy"
 
     def volume_name(self) -> VolumeName:
         """Return how the model counts volumes."""
@@ -286,84 +292,31 @@ class SelectOptions(SelectKeywords):
 
     def shared_limit_bytes(self, profile: GpuProfile) -> int | None:
         """Return the shared memory one block may have, in bytes; ``None`` where nobody says."""
-        limit = self.shared_per_block
-        if limit == "default":
-            return profile.shared_per_block_bytes
-        if limit == "opt-in":
-            return profile.shared_per_block_optin_bytes
-        if limit is None or (isinstance(limit, int) and not isinstance(limit, bool)):
-            return limit
-        raise wrong("shared_per_block", limit, "default, opt-in or a number of bytes")
+        return self.for_card(profile).shared_per_block_bytes
 
     def for_card(self, profile: GpuProfile) -> ModelOptions:
         """Return the options of the model for a card.
 
         Raises:
-            InputError: ``EATSS-C004`` or ``EATSS-M0xx``, a value is out of its range.
+            InputError: ``EATSS-C004``, a value is out of its range.
         """
         model, objective = self.resolved()
-        shared, timeout_s = self.shared_limit_bytes(profile), self.timeout_s
-        if type(timeout_s) is int:
-            timeout_s = float(timeout_s)
+        limits: dict[Any, Any] = {
+            "default": profile.shared_per_block_bytes,
+            "opt-in": profile.shared_per_block_optin_bytes,
+        }
+        timeout_s = self.timeout_s  # 20 and 20.0 are one
         return ModelOptions(
             model=model,
             target=self.target,
             objective=objective,
-            split=_number("split", self.split),
-            warp_fraction=_number("warp_fraction", self.warp_fraction),
+            split=None if self.split == "auto" else self.split,
+            warp_fraction=None if self.warp_fraction == "auto" else self.warp_fraction,
             uniform=self.uniform,
-            timeout_s=timeout_s,
-            shared_per_block_bytes=shared,
+            timeout_s=float(timeout_s) if type(timeout_s) is int else timeout_s,
+            shared_per_block_bytes=limits.get(self.shared_per_block, self.shared_per_block),
             tf32=self.tf32,
         )
-
-
-def resolve_model(
-    *,
-    target: TargetName,
-    objective: ObjectiveName | None,
-    model: ModelName | None,
-    published: bool,
-) -> tuple[ModelName, ObjectiveName]:
-    """Return how the objective is computed, and the objective.
-
-    Args:
-        target: what makes the code.
-        objective: what the user names, if anything.
-        model: likewise.
-        published: whether an option is given that only the paper's objective has (a split, a warp
-            fraction, one vector).
-
-    Raises:
-        InputError: ``EATSS-C012``, they do not go together.
-    """
-    one_of("target", target, ("ppcg", "cuda"))
-    if objective is not None:
-        from eatss.choose.objectives import OBJECTIVES  # noqa: PLC0415 - it needs NumPy
-
-        OBJECTIVES.get(objective)
-    if model is not None:
-        one_of("model", model, ("eatss", "paper", "prediction"))
-    if (
-        model in PUBLISHED
-        or objective == "paper"
-        or (published and objective is None and model is None)
-    ):
-        if objective not in (None, "paper") or model not in (None, *PUBLISHED):
-            raise input_error(
-                "EATSS-C012",
-                f"the model {model} has an objective of its own, not {objective}",
-                hint="leave out one of the two",
-            )
-        return model or ("paper" if objective == "paper" else "eatss"), "paper"
-    goal = objective or "energy"
-    if published:
-        raise input_error(
-            "EATSS-C012",
-            f"splits, warp fractions and one vector belong to the paper's objective, not to {goal}",
-            hint="leave them out, or take --objective paper",
-        )
-    return "prediction", goal
 
 
 def check_target(target: str, *, ppcg: Mapping[str, bool], cuda: Mapping[str, bool]) -> None:
@@ -402,12 +355,3 @@ def one_of(option: str, value: str, known: tuple[str, ...]) -> None:
 def wrong(option: str, value: object, wanted: str) -> InputError:
     """Return the error of an option's value."""
     return input_error("EATSS-C004", f"{option} is {value!r}", hint=f"give {wanted}")
-
-
-def _number(option: str, value: object) -> float | None:
-    """Return a number, or ``None`` for ``"auto"``."""
-    if value == "auto":
-        return None
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    raise wrong(option, value, "auto or a number from 0 to 1")

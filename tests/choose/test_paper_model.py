@@ -162,17 +162,17 @@ def test_the_papers_model_refuses_footprints(ga100: GpuProfile, matmul_with: Mak
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        ({"model": "magic"}, "EATSS-M001"),
-        ({"split": -0.1}, "EATSS-M001"),
-        ({"split": 1.1}, "EATSS-M001"),
-        ({"split": float("nan")}, "EATSS-M001"),
-        ({"warp_fraction": 0.0}, "EATSS-M001"),
-        ({"warp_fraction": 2.0}, "EATSS-M001"),
-        ({"timeout_s": 0.0}, "EATSS-M001"),
-        ({"shared_per_block_bytes": -1}, "EATSS-M001"),
-        ({"element_bytes": 0}, "EATSS-M001"),
-        ({"split": "auto"}, "EATSS-M001"),
-        ({"element_bytes": 4.5}, "EATSS-M001"),
+        ({"model": "magic"}, "EATSS-C004"),
+        ({"split": -0.1}, "EATSS-C004"),
+        ({"split": 1.1}, "EATSS-C004"),
+        ({"split": float("nan")}, "EATSS-C004"),
+        ({"warp_fraction": 0.0}, "EATSS-C004"),
+        ({"warp_fraction": 2.0}, "EATSS-C004"),
+        ({"timeout_s": 0.0}, "EATSS-C004"),
+        ({"shared_per_block_bytes": -1}, "EATSS-C004"),
+        ({"element_bytes": 0}, "EATSS-C004"),
+        ({"split": "auto"}, "EATSS-C004"),
+        ({"element_bytes": 4.5}, "EATSS-C004"),
     ],
 )
 def test_options_out_of_range_are_the_users_mistake(options: dict[str, Any], code: str) -> None:

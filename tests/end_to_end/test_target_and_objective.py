@@ -9,12 +9,11 @@ import pytest
 
 import eatss
 from eatss.base.shipped import data_directory
-from eatss.choose.options import SelectOptions, resolve_model
+from eatss.choose.options import SelectOptions
 from eatss.report.selection import selection_table
 from eatss.session.session import Session
 
 KERNELS = data_directory("kernels")
-NOTHING: dict[str, Any] = {"target": "ppcg", "objective": None, "model": None, "published": False}
 
 
 @pytest.mark.parametrize(
@@ -24,30 +23,30 @@ NOTHING: dict[str, Any] = {"target": "ppcg", "objective": None, "model": None, "
         ({"objective": "time"}, ("prediction", "time")),
         ({"objective": "paper"}, ("paper", "paper")),
         ({"model": "eatss"}, ("eatss", "paper")),
-        ({"published": True}, ("eatss", "paper")),
-        ({"published": True, "objective": "paper"}, ("paper", "paper")),
+        ({"uniform": True}, ("eatss", "paper")),
+        ({"uniform": True, "objective": "paper"}, ("paper", "paper")),
         ({"target": "cuda"}, ("prediction", "energy")),
-        ({"target": "cuda", "published": True}, ("eatss", "paper")),
+        ({"target": "cuda", "uniform": True}, ("eatss", "paper")),
         ({"target": "cuda", "objective": "paper"}, ("paper", "paper")),
     ],
 )
 def test_what_is_left_out_follows_from_what_is_given(
     asked: dict[str, Any], meant: tuple[str, str]
 ) -> None:
-    assert resolve_model(**{**NOTHING, **asked}) == meant
+    assert SelectOptions(**asked).resolved() == meant
 
 
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
         ({"model": "paper", "objective": "energy"}, "has an objective of its own"),
-        ({"published": True, "objective": "energy"}, "belong to the paper's objective"),
+        ({"uniform": True, "objective": "energy"}, "belong to the paper's objective"),
         ({"model": "prediction", "objective": "paper"}, "has an objective of its own"),
     ],
 )
 def test_what_does_not_go_together_is_refused(asked: dict[str, Any], why: str) -> None:
     with pytest.raises(eatss.InputError, match=why) as caught:
-        resolve_model(**{**NOTHING, **asked})
+        SelectOptions(**asked)
     (finding,) = caught.value.diagnostics
     assert finding.code == "EATSS-C012"
     assert finding.hint
@@ -62,7 +61,7 @@ def test_what_does_not_go_together_is_refused(asked: dict[str, Any], why: str) -
 )
 def test_a_word_that_is_none_of_them_is_refused(option: str, said: str) -> None:
     with pytest.raises(eatss.InputError, match=said):
-        resolve_model(**{**NOTHING, option: "voodoo"})
+        SelectOptions(**{option: "voodoo"})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
