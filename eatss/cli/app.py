@@ -1,4 +1,4 @@
-"""The declared commands as an application of Click: command line, help, completion.
+"""The declared commands as an application of Click: command line, settings, help, completion.
 
 A command is loaded when it is asked for, and all of them for the help of the whole.
 """
@@ -21,6 +21,7 @@ from eatss.base.diagnostics import InputError, input_error
 from eatss.base.shipped import MARK, kernel_names, sweep_names
 from eatss.base.streams import echo, page_width
 from eatss.cli.declared import COMMANDS, REQUIRED, Command, Given, Parameter
+from eatss.cli.settings import defaults
 
 EXAMPLES = """
 Examples:
@@ -102,6 +103,17 @@ class _Command(_WithExamples):
             help=inspect.getdoc(declared.load()),
             epilog=declared.examples,
         )
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Read the options, those of the settings where none are typed."""
+        extra["default_map"] = defaults(self.declared.path)
+        return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> None:
         """Run it."""
