@@ -27,8 +27,6 @@ from eatss.frontend.values import (
     TooManyPiecesError,
     Value,
     ValueAlgebra,
-    extremum,
-    same,
 )
 from eatss.polyhedral.expression import Expression
 from eatss.polyhedral.isl_names import coalesced
@@ -319,20 +317,7 @@ class AffineReader:
         if not node.type.signed:
             self.ranges.check(if_true, yes, domain.intersect(holds))
             self.ranges.check(if_false, no, domain.subtract(holds))
-        extremum = self._as_extremum(test, yes, no, domain)
-        return extremum if extremum is not None else self.algebra.choose(holds, yes, no)
-
-    def _as_extremum(self, test: Node, yes: Value, no: Value, domain: isl.Set) -> Value | None:
-        """Recognise ``a < b ? a : b``, so that comparisons with it stay convex."""
-        if not test.is_binary("<", "<=", ">", ">="):
-            return None
-        left, right = (self._ring(side, domain) for side in test.children)
-        smaller, larger = (left, right) if test.op in ("<", "<=") else (right, left)
-        if same(smaller, yes) and same(larger, no):
-            return extremum(is_max=False, left=yes, right=no)
-        if same(larger, yes) and same(smaller, no):
-            return extremum(is_max=True, left=yes, right=no)
-        return None
+        return self.algebra.choose(holds, yes, no)
 
     def _call(self, node: Node, domain: isl.Set) -> Value:
         callee, *arguments = node.children
@@ -341,7 +326,7 @@ class AffineReader:
             raise NotAffineError(node, message, code=code, hint=hint)
         if len(arguments) == 2 and node.name in _MINIMA | _MAXIMA:
             left, right = (self.value(a, domain) for a in arguments)
-            return extremum(is_max=node.name in _MAXIMA, left=left, right=right)
+            return self.algebra.extremum(left, right, is_max=node.name in _MAXIMA)
         if len(arguments) == 2 and node.name in ("floord", "ceild"):
             value, below = (self.value(a, domain) for a in arguments)
             divisor = self._divisor(node, self.algebra.constant_of(below))
@@ -350,7 +335,7 @@ class AffineReader:
             return self._floor_divide(node, value, divisor)
         if len(arguments) == 1 and node.name in ("abs", "labs"):
             value = self.value(arguments[0], domain)
-            return extremum(is_max=True, left=value, right=self.algebra.scale(value, -1))
+            return self.algebra.extremum(value, self.algebra.scale(value, -1), is_max=True)
         raise NotAffineError(node, f"call of '{node.name or '?'}'")
 
     # -- conditions ---------------------------------------------------------------

@@ -266,10 +266,7 @@ def _coefficient(value: Value, name: str) -> int | None:
         if any(name in monomial and len(monomial) > 1 for monomial in value.terms):
             return None
         return value.coefficient(name)
-    if isinstance(value, isl.PwAff):
-        return None if involves_parameter(value, name) else 0
-    coefficients = {_coefficient(part, name) for part in value.values}
-    return coefficients.pop() if len(coefficients) == 1 else None
+    return None if involves_parameter(value, name) else 0
 
 
 @dataclass(slots=True, kw_only=True)

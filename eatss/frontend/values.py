@@ -84,15 +84,7 @@ class NonLinearError(Exception):
     """A product of unknowns where an affine value is needed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extremum:
-    """The least or the greatest of some values, kept apart so that comparisons stay convex."""
-
-    is_max: bool
-    values: tuple[Value, ...]
-
-
-Value: TypeAlias = Poly | isl.PwAff | Extremum
+Value: TypeAlias = Poly | isl.PwAff
 
 Operand: TypeAlias = Value | int
 """What takes part in arithmetic: a number stands for the value that it is."""
@@ -118,13 +110,7 @@ class ValueAlgebra:
             TooManyPiecesError: If there are too many pieces.
         """
         value = _value(value)
-        if isinstance(value, Poly):
-            return self._linear(value)
-        if isinstance(value, Extremum):
-            parts = [self.function(part) for part in value.values]
-            join = isl.PwAff.max if value.is_max else isl.PwAff.min
-            return self._bounded(reduce(join, parts))
-        return value
+        return self._linear(value) if isinstance(value, Poly) else value
 
     def _linear(self, poly: Poly) -> isl.PwAff:
         if not poly.is_linear:
@@ -158,31 +144,16 @@ class ValueAlgebra:
         left, right = _value(left), _value(right)
         if isinstance(left, Poly) and isinstance(right, Poly):
             return left.plus(right, factor)
-        if isinstance(left, Extremum) and isinstance(right, Poly):
-            return Extremum(left.is_max, tuple(self.add(v, right, factor) for v in left.values))
-        if isinstance(right, Extremum) and isinstance(left, Poly) and factor == 1:
-            return self.add(right, left)
         return self._bounded(self.function(left).add(self.function(self.scale(right, factor))))
 
     def scale(self, value: Value, factor: int) -> Value:
         """Return the value times a number."""
         if isinstance(value, Poly):
             return value.scaled(factor)
-        if isinstance(value, Extremum):
-            if factor == 0:
-                return Poly.constant(0)
-            is_max = value.is_max if factor > 0 else not value.is_max
-            return Extremum(is_max, tuple(self.scale(v, factor) for v in value.values))
         return value.scale_val(big_value(self.context, factor))
 
     def constant_of(self, value: Value) -> int | None:
         """Return the value if it is a number."""
-        if isinstance(value, Extremum):
-            parts = [self.constant_of(v) for v in value.values]
-            known = [p for p in parts if p is not None]
-            if len(known) != len(parts):
-                return None
-            return max(known) if value.is_max else min(known)
         if isinstance(value, Poly):
             if value.constant_value is None and not value.is_linear:
                 return self._with_known(value).constant_value
@@ -199,12 +170,6 @@ class ValueAlgebra:
 
     def at_least(self, left: Operand, right: Operand, margin: int = 0) -> isl.Set:
         """Return where ``left >= right + margin``."""
-        if isinstance(left, Extremum):
-            parts = [self.at_least(v, right, margin) for v in left.values]
-            return _join(parts, union=left.is_max)
-        if isinstance(right, Extremum):
-            parts = [self.at_least(left, v, margin) for v in right.values]
-            return _join(parts, union=not right.is_max)
         gap = self.add(self.add(left, right, -1), margin, -1)
         return self.function(gap).nonneg_set()
 
@@ -220,6 +185,15 @@ class ValueAlgebra:
         """Return where ``left != right``."""
         return self.function(self.add(left, right, -1)).non_zero_set()
 
+    def extremum(self, left: Operand, right: Operand, *, is_max: bool) -> Value:
+        """Return the smaller or the greater of two values."""
+        parts = [_value(left), _value(right)]
+        numbers = [part for one in parts if (part := self.constant_of(one)) is not None]
+        if len(numbers) == 2:
+            return Poly.constant(max(numbers) if is_max else min(numbers))
+        join = isl.PwAff.max if is_max else isl.PwAff.min
+        return self._bounded(join(*map(self.function, parts)))
+
     def choose(self, condition: isl.Set, if_true: Operand, if_false: Operand) -> isl.PwAff:
         """Return ``if_true`` within the condition and ``if_false`` outside."""
         yes = self.function(if_true).intersect_params(condition)
@@ -227,34 +201,13 @@ class ValueAlgebra:
         return self._bounded(yes.union_add(no))
 
 
-def _join(parts: list[isl.Set], *, union: bool) -> isl.Set:
-    return reduce(isl.Set.union if union else isl.Set.intersect, parts)
-
-
 def same(left: Value, right: Value) -> bool:
     """Return whether two values are plainly the same."""
     if isinstance(left, Poly) and isinstance(right, Poly):
         return left.terms == right.terms
-    if isinstance(left, Extremum) and isinstance(right, Extremum):
-        return (
-            left.is_max == right.is_max
-            and len(left.values) == len(right.values)
-            and all(same(a, b) for a, b in zip(left.values, right.values, strict=True))
-        )
     if isinstance(left, isl.PwAff) and isinstance(right, isl.PwAff):
         return left.plain_is_equal(right)
     return False
-
-
-def extremum(*, is_max: bool, left: Operand, right: Operand) -> Extremum:
-    """Return the smaller or the greater of two values."""
-    parts: list[Value] = []
-    for value in (_value(left), _value(right)):
-        if isinstance(value, Extremum) and value.is_max == is_max:
-            parts.extend(value.values)
-        else:
-            parts.append(value)
-    return Extremum(is_max, tuple(parts))
 
 
 # -- ranges ------------------------------------------------------------------------------------
