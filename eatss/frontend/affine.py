@@ -43,6 +43,7 @@ from eatss.polyhedral.scop import AccessKind, SizeCondition
 
 _MINIMA = frozenset({"min", "MIN", "imin", "Min"})
 _MAXIMA = frozenset({"max", "MAX", "imax", "Max"})
+_INNER = frozenset({"binary", "unary", "conditional", "cast", "call"})
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 
@@ -58,6 +59,20 @@ class AffineReader:
         self.active: dict[Variable, str] = {}
         self.ranges = RangeProver(algebra)
         self.scalars: dict[Variable, Value] = {}
+
+    def is_index(self, node: Node) -> bool:
+        """Tell whether an integer expression names nothing but what is affine.
+
+        That is counters, parameters, constants and scalars of which it is known what they are.
+        """
+        variable = self._symbols.of(node) if node.kind == "name" else None
+        is_known = variable is not None and (variable.role != "data" or variable in self.scalars)
+        parts = node.children[1:] if node.kind == "call" else node.children
+        return node.type.is_integer and (
+            is_known
+            or node.kind == "int"
+            or (node.kind in _INNER and all(map(self.is_index, parts)))
+        )
 
     # -- entry points -------------------------------------------------------------
 

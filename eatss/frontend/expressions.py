@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NoReturn
@@ -128,32 +128,9 @@ _PURE_FUNCTIONS = frozenset(
         *("abs", "labs", "llabs", "min", "max", "floord", "ceild"),
     }
 )
-_INDEX_INNER = frozenset({"binary", "unary", "conditional", "cast", "call"})
 
 
 _TRUTHS = frozenset({"<", "<=", ">", ">=", "==", "!=", "&&", "||", "!"})
-
-
-def mark_index_expressions(
-    root: Node, symbols: SymbolTable, known: Container[Variable] = ()
-) -> None:
-    """Mark the integer expressions that name nothing but counters, parameters and constants.
-
-    Scalars that are ``known`` are expressions of these.
-    """
-    for node in reversed(list(root.preorder())):
-        if not node.type.is_integer:
-            continue
-        if node.kind == "int":
-            node.pure_index = True
-        elif node.kind == "name":
-            variable = symbols.of(node)
-            node.pure_index = variable is not None and (
-                variable.role != "data" or variable in known
-            )
-        elif node.kind in _INDEX_INNER:
-            operands = node.children[1:] if node.kind == "call" else node.children
-            node.pure_index = all(child.pure_index for child in operands)
 
 
 class ExpressionReader(RegionReader):
@@ -202,7 +179,7 @@ class ExpressionReader(RegionReader):
             return Literal(text="0", element_type=ElementType.INT32)
 
     def _affine_condition(self, test: Node) -> isl.Set | None:
-        if not test.pure_index:
+        if not self._affine.is_index(test):
             return None
         try:
             return self._affine.condition(test, self._domain)
@@ -221,7 +198,7 @@ class ExpressionReader(RegionReader):
         reads = [part.reads_memory for part in (last, *parts)]
         if not any(guard and any(reads[: k + 1]) for k, guard in enumerate(guards)):
             return node
-        zero = Node("int", node.cursor, node.type, value=0, pure_index=True)
+        zero = Node("int", node.cursor, node.type, value=0)
         known = replace(zero, value=int(node.op == "||"))
         found = last if last.op in _TRUTHS else replace(node, op="!=", children=[last, zero])
         for part, is_guard in zip(parts, guards, strict=True):
@@ -282,7 +259,7 @@ class ExpressionReader(RegionReader):
             self._try(node)
 
     def _as_affine(self, node: Node) -> Expression | None:
-        if not node.pure_index or node.kind == "int":
+        if node.kind == "int" or not self._affine.is_index(node):
             return None
         try:
             function = self._affine.function(node, self._domain)

@@ -28,7 +28,6 @@ from eatss.frontend.expressions import (
     UpdateReader,
     condition_of,
     guarded,
-    mark_index_expressions,
     update_of,
 )
 from eatss.frontend.loops import Exits, Header, LoopReader
@@ -224,8 +223,7 @@ class StatementReader(RegionReader):
             with self._ranges.stating():
                 holds = self._affine.condition(test, frame.domain)
         except NotAffineError as error:
-            self._mark(test)
-            if not test.pure_index:
+            if not self._affine.is_index(test):
                 self._choice(node, frame)
             else:
                 self._reporter.not_affine(error, test, "condition")
@@ -250,7 +248,6 @@ class StatementReader(RegionReader):
         if len(arms) == 1:
             test, frame = self._without_affine(test, frame)
             node = replace(node, children=[test, *arms])
-            self._mark(test)
         reader = ExpressionReader(self._symbols, self._affine, self._reporter, frame.domain)
         try:
             _ = reader.read(test)
@@ -268,7 +265,6 @@ class StatementReader(RegionReader):
         target, update = found
         here = frame.next()
         if not self._writes_counter(node, target):
-            self._mark(node)
             self._ppcg_name = self.ppcg.statement()
             self._assign(node, target, update, here)
 
@@ -343,7 +339,6 @@ class StatementReader(RegionReader):
             )  # fmt: skip
         else:
             self._ppcg_name = self.ppcg.statement()
-            self._mark(node.children[0])
             store = Store(value=node.children[0], operator="")
             self._assign(node, node, store, frame.next())
             self.scalars.note(node, known)
@@ -351,9 +346,6 @@ class StatementReader(RegionReader):
     def _known_after(self, node: Node, frame: Frame) -> Value | None:
         with self._ranges.stating():
             return self.scalars.after(node, frame.domain)
-
-    def _mark(self, node: Node) -> None:
-        mark_index_expressions(node, self._symbols, self._affine.scalars)
 
     def _refuses_storage(self, node: Node, variable: Variable) -> bool:
         """Refuse a variable whose memory outlives the block it is declared in."""
@@ -376,7 +368,6 @@ class StatementReader(RegionReader):
                 update = Store(value=None, operator=node.op[-1])
             else:
                 update = Store(value=node.children[1], operator=node.op)
-            self._mark(node if update.value is None else update.value)
             known = self._known_after(node, frame)
             self._assign(node, target, update, frame, known)
             self.scalars.note(node, known)

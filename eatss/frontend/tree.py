@@ -106,7 +106,6 @@ class Node:
     value: int | float | None = None
     declaration: Any = None
     implicit: bool = False
-    pure_index: bool = False
     is_inlined: bool = False  # of the body of a function; it stands where that is called
 
     @property

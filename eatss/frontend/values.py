@@ -264,43 +264,25 @@ class RangeProver:
         """See that a value lies in the range of its type wherever C could have wrapped it."""
         if self._trusts or not _may_leave(node):
             return
-        ctype = node.type
+        algebra, ctype = self._algebra, node.type
         known = domain.intersect(self.of_parameters(domain))
         if isinstance(value, Poly) and not value.is_linear and self.sums_up(value, known):
             return
-        above = self._algebra.at_least(value, ctype.minimum)
-        if ctype.signed:
-            low = self.proven(known, above)
-        elif not (low := self.proven_or_stated(known, above)):
-            raise NotAffineError(
-                node,
-                f"value of type '{ctype.spelling}' may be negative here, where C wraps it around",
-                code="EATSS-F036",
-                hint="use a signed type, or write it without subtraction (i + 1 < n)",
-            )
-        below = self._algebra.at_least(ctype.maximum, value)
-        if not low or (ctype.bits <= 32 and not self.proven(known, below)):
-            self._assume(node, known, above.intersect(below))
-
-    def _assume(self, node: Node, known: isl.Set, within: isl.Set) -> None:
-        """Take a value for one of its type where that is not excluded, and note it."""
-        ctype = node.type
-        if self.always_leaves(known, within):
-            raise NotAffineError(
-                node,
-                f"value does not fit type '{ctype.spelling}'",
-                code="EATSS-F036",
-                hint="use a type that holds the value",
-            )
-        if ctype.bits >= 32:
-            self.assumptions.append(RangeAssumption(node, ctype))
-        elif not self.proven_or_stated(known, within):
-            raise NotAffineError(
-                node,
-                f"value may not fit type '{ctype.spelling}'",
-                code="EATSS-F036",
-                hint="use int or long",
-            )
+        low, high = algebra.at_least(value, ctype.minimum), algebra.at_least(ctype.maximum, value)
+        within = low.intersect(high)
+        wrong = f"value of type '{ctype.spelling}' may be negative here, where C wraps it around"
+        if ctype.signed or self.proven_or_stated(known, low):
+            if self.proven(known, low if ctype.bits > 32 else within):
+                return
+            wrong = f"value may not fit type '{ctype.spelling}'"
+            if not self.always_leaves(known, within):
+                if ctype.bits >= 32:
+                    self.assumptions.append(RangeAssumption(node, ctype))
+                    return
+                if self.proven_or_stated(known, within):
+                    return
+        hint = "use int or long, or write it without subtraction (i + 1 < n)"
+        raise NotAffineError(node, wrong, code="EATSS-F036", hint=hint)
 
     def sums_up(self, value: Poly, known: isl.Set) -> bool:
         """Return whether a sum of products is plainly not negative (a linearised subscript)."""
