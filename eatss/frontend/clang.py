@@ -319,10 +319,11 @@ def _integer(element: ElementType) -> CType:
 
 
 INT = _integer(ElementType.INT32)
+FLOAT = CType("floating", "float", ElementType.FLOAT, 32)
 _SCALARS: dict[Any, CType] = {
     TypeKind.FLOAT16: CType("floating", "_Float16", ElementType.HALF, 16),
     TypeKind.HALF: CType("floating", "__fp16"),
-    TypeKind.FLOAT: CType("floating", "float", ElementType.FLOAT, 32),
+    TypeKind.FLOAT: FLOAT,
     TypeKind.DOUBLE: CType("floating", "double", ElementType.DOUBLE, 64),
     TypeKind.LONGDOUBLE: CType("floating", "long double"),
     TypeKind.BOOL: _integer(ElementType.BOOL),

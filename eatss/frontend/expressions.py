@@ -11,8 +11,8 @@ from typing import NoReturn
 import islpy as isl
 
 from eatss.base.frozen import frozen
-from eatss.base.trees import Parts
 from eatss.frontend.affine import AffineReader, RawAccess, RegionReader
+from eatss.frontend.clang import FLOAT, INT, NO_TYPE, CType
 from eatss.frontend.declarations import SymbolTable, Variable
 from eatss.frontend.refusals import (
     REFUSED_EXPRESSIONS,
@@ -143,6 +143,7 @@ class ExpressionReader(RegionReader):
         self._domain = domain
         self.accesses: list[RawAccess] = []
         self.failed = False
+        self._kept: Read | None = None
 
     # -- values ---------------------------------------------------------------------
 
@@ -224,19 +225,13 @@ class ExpressionReader(RegionReader):
                 todo += [(child, wanted) for child in part.children]
         return place
 
-    def choose(
-        self,
-        test: Node,
-        if_true: Callable[[], Expression],
-        if_false: Callable[[], Expression],
-    ) -> Select:
-        """Read a choice between what two functions read."""
-        condition = as_float(self._try(test), test)
-        with self._within(self.where(test, holds=True)):
-            first = if_true()
-        with self._within(self.where(test, holds=False)):
-            second = if_false()
-        return Select(condition=condition, if_true=first, if_false=second)
+    def _choose(self, node: Node) -> Select:
+        test, *arms = node.children
+        condition, values = as_float(self._try(test), test), []
+        for arm, holds in zip(arms, (True, False), strict=True):
+            with self._within(self.where(test, holds=holds)):
+                values.append(self._try(arm))
+        return Select(condition=condition, if_true=values[0], if_false=values[1])
 
     @contextmanager
     def _within(self, place: isl.Set) -> Iterator[None]:
@@ -313,6 +308,9 @@ class ExpressionReader(RegionReader):
         kind = node.kind
         if kind in ("int", "float"):
             return self._literal(node)
+        if kind == "kept":
+            self._kept = self._kept or self._read_access(node.children[0])
+            return self._kept
         if kind == "name" or kind in ELEMENTS:
             return self._read_access(node)
         if kind == "unary":
@@ -321,8 +319,7 @@ class ExpressionReader(RegionReader):
         if kind == "cast":
             return self._cast(node)
         if kind == "conditional":
-            test, if_true, if_false = node.children
-            return self.choose(test, lambda: self._try(if_true), lambda: self._try(if_false))
+            return self._choose(node)
         if kind == "call":
             return self._call(node)
         return self._refuse_kind(node)
@@ -344,8 +341,11 @@ class ExpressionReader(RegionReader):
                 f"conversion to '{node.type.spelling or 'void'}'",
                 "convert arithmetic values only",
             )
-        element = self._element(node)
-        return Cast(element_type=element, operand=self.read(node.children[0]))
+        element, (operand,) = self._element(node), node.children
+        value = self.read(operand)
+        if element is ElementType.FLOAT and operand.type.element is ElementType.HALF:
+            return as_float(value, operand)
+        return Cast(element_type=element, operand=value)
 
     def _call(self, node: Node) -> Expression:
         callee, *arguments = node.children
@@ -480,34 +480,13 @@ class ExpressionReader(RegionReader):
 # ``if (c) x = v; else x = w;`` is ``x = c ? v : w``, and an arm that is not there keeps ``x``.
 # Where all arms add to ``x``, the choice is of what is added: ``x += c ? v : -0.0``, which is a
 # sum.
+#
+# An update is an ``assign`` or ``step`` of the tree, or a ``conditional`` of updates, with ``kept``
+# or ``any`` where ``x`` is kept, or, if nobody sees it, anything will do.
 
 
 _NEUTRAL = {"+": 0, "-": 0, "*": 1, "/": 1}
 """What changes no number. To a sum it is added as -0.0, since -0.0 + 0.0 is 0.0."""
-
-
-@frozen
-class Store:
-    """``x operator= value``; no value: ``x operator= 1``, or a number that is stored."""
-
-    value: Node | None
-    operator: str
-    number: int = 1
-
-
-@frozen
-class Choice:
-    """One of two updates; ``None`` where ``x`` is kept, or, if nobody sees it, anything will do."""
-
-    test: Node
-    if_true: Update | None
-    if_false: Update | None
-    keeps: bool = True
-
-
-Update = Store | Choice
-
-_UPDATES: Parts[Update] = Parts(("Update",), Update)
 
 
 @frozen
@@ -522,45 +501,38 @@ class Guard:
     declared: frozenset[Variable]
 
 
-def guarded(update: Update, variable: Variable, guards: tuple[Guard, ...]) -> Update:
+def guarded(update: Node, variable: Variable, guards: tuple[Guard, ...]) -> Node:
     """Return an update that happens only where all conditions around it say so."""
     for guard in reversed(guards):
-        update = Choice(
-            test=guard.test,
-            if_true=update if guard.holds else None,
-            if_false=None if guard.holds else update,
-            keeps=variable not in guard.declared,
-        )
+        cursor = guard.test.cursor
+        other = Node("any" if variable in guard.declared else "kept", cursor, NO_TYPE)
+        arms = [update, other] if guard.holds else [other, update]
+        update = Node("conditional", cursor, NO_TYPE, [guard.test, *arms])
     return update
 
 
-def condition_of(test: Node) -> Update:
-    """Return the update that sets an integer to 1 where a condition holds, else to 0."""
-    one, zero = (Store(value=None, operator="", number=number) for number in (1, 0))
-    return Choice(test=test, if_true=one, if_false=zero)
-
-
-def update_of(node: Node) -> tuple[Node, Update] | None:
-    """Return what a statement writes and how, if it sets one element or keeps it."""
+def update_of(node: Node) -> Node | None:
+    """Return the update that a statement is, if it sets one element or keeps it."""
     while node.kind == "compound" and len(node.children) == 1:
         (node,) = node.children
-    if node.kind == "step":
-        return node.children[0], Store(value=None, operator=node.op[-1])
-    if node.kind == "assign":
-        target, value = node.children
-        if value.has(*WRITES):
-            return None
-        return target, Store(value=value, operator=node.op)
+    if node.kind == "step" or (node.kind == "assign" and not node.children[1].has(*WRITES)):
+        return node
     if node.kind != "if":
         return None
     test, *arms = node.children
-    found = [update_of(arm) for arm in arms]
-    first = found[0]
-    if first is None or any(one is None or not _same(one[0], first[0]) for one in found):
+    found = [one for arm in arms if (one := update_of(arm)) is not None]
+    targets = [*map(target_of, found)]
+    if len(found) < len(arms) or not all(_same(one, targets[0]) for one in targets):
         return None
-    others = [one[1] for one in found[1:] if one is not None]
-    if_false = others[0] if others else None
-    return first[0], Choice(test=test, if_true=first[1], if_false=if_false)
+    kept = Node("kept", test.cursor, NO_TYPE)
+    return Node("conditional", test.cursor, NO_TYPE, [test, *found, kept][:3])
+
+
+def target_of(update: Node) -> Node:
+    """Return what an update sets."""
+    while update.kind == "conditional":
+        update = update.children[1]
+    return update.children[0]
 
 
 def _same(one: Node, other: Node) -> bool:
@@ -569,124 +541,98 @@ def _same(one: Node, other: Node) -> bool:
         (one.kind, one.op, one.name, one.value) == (other.kind, other.op, other.name, other.value)
         and one.declaration == other.declaration
         and len(one.children) == len(other.children)
-        and all(_same(*pair) for pair in zip(one.children, other.children, strict=True))
+        and all(map(_same, one.children, other.children))
     )
 
 
-class UpdateReader:
-    """Reads what one statement stores to ``place``, an element of some type."""
+@frozen
+class Place:
+    """What an update sets: an element of some type."""
 
-    def __init__(self, reader: ExpressionReader, place: Node, element: ElementType) -> None:
-        self._reader = reader
-        self._place = place
-        self._element = element
-        self._kept: Read | None = None
+    node: Node
+    type: CType
 
-    def value(self, update: Update) -> Expression:
-        """Read the value.
+    @property
+    def kept(self) -> Node:
+        """What it was before."""
+        return Node("kept", self.node.cursor, self.type, [self.node])
 
-        Raises:
-            RefusedError: If something in it was refused; the finding is recorded.
-        """
-        stores = [one for one in _UPDATES.below(update) if isinstance(one, Store)]
-        operators = {store.operator for store in stores}
-        commons = {self._common(store) for store in stores}
-        if len(operators) > 1 or len(commons) > 1 or not operators <= _NEUTRAL.keys():
-            return self._chosen(update, self._stored, self._kept_by)
-        (operator,), (common,) = operators, commons
-        if common.is_floating and not self._element.is_floating:
-            # a large integer is another one after a round trip
-            return self._chosen(update, self._stored, self._kept_by)
-        kept = self._keep()
-        neutral = _number(_NEUTRAL[operator], common)
-        if operator == "+" and common.is_floating:
-            neutral = Unary(operator="-", operand=neutral)
-        right = self._chosen(update, lambda store: self._right(store, common), lambda _: neutral)
-        return self._compound(operator, kept, right, common)
+    def stored(self, update: Node) -> Node:
+        """Return the expression that an update stores."""
+        leaves = [leaf for leaf in _leaves(update) if leaf.kind in WRITES]
+        operator, *operators = dict.fromkeys(map(operator_of, leaves))
+        common, *commons = dict.fromkeys(map(self._common, leaves))
+        is_floating = common.kind == "floating"
+        # a large integer is another one after a round trip
+        if (
+            operators
+            or commons
+            or operator not in _NEUTRAL
+            or (is_floating and self.type.is_integer)
+        ):
+            return _chosen(update, self._whole)
+        neutral = self._number(_NEUTRAL[operator], common)
+        if operator == "+" and is_floating:
+            neutral = Node("unary", self.node.cursor, neutral.type, [neutral], op="-")
+        right = _chosen(update, lambda leaf: self._right(leaf) if leaf.kind in WRITES else neutral)
+        return self._compound(operator, right, common)
 
-    def _chosen(
-        self,
-        update: Update,
-        stored: Callable[[Store], Expression],
-        kept: Callable[[Choice], Expression],
-    ) -> Expression:
-        """Read an update: what is stored, and what stands for an arm that is not there."""
-        if isinstance(update, Store):
-            return stored(update)
+    def _common(self, leaf: Node) -> CType:
+        """Return the type in which ``x operator= value`` is computed; clang has converted it."""
+        is_own = leaf.kind == "step" or leaf.op in ("", "<<", ">>")
+        found = self.type if is_own else leaf.children[1].type
+        return INT if is_own and found.is_integer and found.bits < 32 else found
 
-        def arm(one: Update | None) -> Expression:
-            return kept(update) if one is None else self._chosen(one, stored, kept)
+    def _number(self, value: int, common: CType) -> Node:
+        """Return a number in the type in which operands of a type are computed."""
+        if common.element is ElementType.HALF:
+            return Node("float", self.node.cursor, FLOAT, value=float(value))
+        return converted(Node("int", self.node.cursor, INT, value=value), common)
 
-        return self._reader.choose(
-            update.test, lambda: arm(update.if_true), lambda: arm(update.if_false)
-        )
+    def _right(self, leaf: Node) -> Node:
+        if leaf.kind == "step":
+            return self._number(1, self._common(leaf))
+        value = leaf.children[1]
+        is_half = leaf.op and value.type.element is ElementType.HALF
+        return converted(value, FLOAT) if is_half else value
 
-    def _kept_by(self, choice: Choice) -> Expression:
-        return self._keep() if choice.keeps else _zero(self._element)
+    def _compound(self, operator: str, right: Node, common: CType) -> Node:
+        computed = FLOAT if common.element is ElementType.HALF else common
+        left = converted(converted(self.kept, common), computed)
+        result = Node("binary", self.node.cursor, computed, [left, right], op=operator)
+        return converted(converted(result, common), self.type)
 
-    def _stored(self, store: Store) -> Expression:
-        common = self._common(store)
-        if not store.operator:
-            return (
-                self._right(store, common)
-                if store.value is None
-                else self._reader.read(store.value)
-            )
-        kept = self._keep()
-        return self._compound(store.operator, kept, self._right(store, common), common)
-
-    def _keep(self) -> Read:
-        """Return the read of the element; one is enough for a statement."""
-        if self._kept is None:
-            self._reader.add_access(self._place, AccessKind.READ)
-            self._kept = Read(access=len(self._reader.accesses) - 1)
-        return self._kept
-
-    def _common(self, store: Store) -> ElementType:
-        """Return the type in which ``x operator= value`` is computed."""
-        if store.value is None or store.operator in ("", "<<", ">>"):
-            return _promoted(self._element)
-        return store.value.type.element or _promoted(self._element)  # clang has converted it
-
-    def _right(self, store: Store, common: ElementType) -> Expression:
-        if store.value is None:
-            return _number(store.number, common)
-        return as_float(self._reader.read(store.value), store.value)
-
-    def _compound(
-        self, operator: str, left: Expression, right: Expression, common: ElementType
-    ) -> Expression:
-        """Return ``left operator right``, where both have a common type, as it is stored.
-
-        That of halves is computed in floats and rounded. ``right`` is converted, ``left`` is not.
-        """
-        computed = ElementType.FLOAT if common is ElementType.HALF else common
-        found = left
-        for one in dict.fromkeys((common, computed)):
-            if one is not self._element:
-                found = Cast(element_type=one, operand=found)
-        found = Binary(operator=operator, left=found, right=right)
-        for one in dict.fromkeys((common, self._element)):
-            if one is not computed:
-                found = Cast(element_type=one, operand=found)
-        return found
+    def _whole(self, leaf: Node) -> Node:
+        if leaf.kind == "kept":
+            return self.kept
+        if leaf.kind == "any":
+            return converted(self._number(0, self.type), self.type)
+        operator, right = operator_of(leaf), self._right(leaf)
+        return self._compound(operator, right, self._common(leaf)) if operator else right
 
 
-def _number(number: int, element: ElementType) -> Expression:
-    """Return a number in the type in which operands of ``element`` are computed."""
-    if element is ElementType.HALF:
-        return Literal(text=f"{number}.0f", element_type=ElementType.FLOAT)
-    literal = Literal(text=str(number), element_type=ElementType.INT32)
-    return literal if element is ElementType.INT32 else Cast(element_type=element, operand=literal)
+def operator_of(update: Node) -> str:
+    """Return the operator by which an update changes what it sets."""
+    return update.op[-1] if update.kind == "step" else update.op
 
 
-def _zero(element: ElementType) -> Expression:
-    zero = _number(0, element)
-    return Cast(element_type=element, operand=zero) if element is ElementType.HALF else zero
+def converted(node: Node, kind: CType) -> Node:
+    """Return a value as one of a type."""
+    is_same = node.type.element is kind.element
+    return node if is_same else Node("cast", node.cursor, kind, [node], implicit=True)
 
 
-def _promoted(element: ElementType) -> ElementType:
-    """Return the type after C's integer promotions."""
-    if not element.is_floating and element.size_bytes < 4:
-        return ElementType.INT32
-    return element
+def _leaves(update: Node) -> Iterator[Node]:
+    if update.kind == "conditional":
+        for arm in update.children[1:]:
+            yield from _leaves(arm)
+    else:
+        yield update
+
+
+def _chosen(update: Node, value: Callable[[Node], Node]) -> Node:
+    """Return the choice between the values of the leaves of an update."""
+    if update.kind != "conditional":
+        return value(update)
+    first, second = (_chosen(arm, value) for arm in update.children[1:])
+    return replace(update, type=first.type, children=[update.children[0], first, second])

@@ -12,6 +12,7 @@ import islpy as isl
 from eatss.base.frozen import frozen
 from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader, LoopLevel, RawAccess, RawStatement, RegionReader
+from eatss.frontend.clang import INT
 from eatss.frontend.declarations import (
     PpcgCount,
     SymbolTable,
@@ -23,11 +24,10 @@ from eatss.frontend.declarations import (
 from eatss.frontend.expressions import (
     ExpressionReader,
     Guard,
-    Store,
-    Update,
-    UpdateReader,
-    condition_of,
+    Place,
     guarded,
+    operator_of,
+    target_of,
     update_of,
 )
 from eatss.frontend.loops import Exits, Header, LoopReader
@@ -262,11 +262,10 @@ class StatementReader(RegionReader):
             places = [reader.where(test, holds=holds) for holds in (True, False)]
             self._guard(node, test, frame, places)
             return
-        target, update = found
         here = frame.next()
-        if not self._writes_counter(node, target):
+        if not self._writes_counter(node, target_of(found)):
             self._ppcg_name = self.ppcg.statement()
-            self._assign(node, target, update, here)
+            self._assign(node, found, here)
 
     def _guard(self, node: Node, test: Node, frame: Frame, places: Sequence[isl.Set]) -> None:
         """Read the statements of an ``if``, each under its condition and in the place of its arm.
@@ -280,7 +279,9 @@ class StatementReader(RegionReader):
         if any(self._of(part) in changed for part in test.preorder() if part.name):
             kept = self._symbols.add_local(test, "condition")
             self._ppcg_name = self.ppcg.statement()
-            self._assign(test, kept, condition_of(test), frame.next())
+            numbers = [Node("int", test.cursor, INT, value=value) for value in (1, 0)]
+            truth = Node("conditional", test.cursor, INT, [test, *numbers])
+            self._assign(test, Node("assign", test.cursor, INT, [kept, truth]), frame.next())
             test = kept
         named = map(self._of, node.parts("variable"))
         declared = frozenset(one for one in named if one is not None)
@@ -339,8 +340,8 @@ class StatementReader(RegionReader):
             )  # fmt: skip
         else:
             self._ppcg_name = self.ppcg.statement()
-            store = Store(value=node.children[0], operator="")
-            self._assign(node, node, store, frame.next())
+            update = Node("assign", node.cursor, node.type, [node, *node.children])
+            self._assign(node, update, frame.next())
             self.scalars.note(node, known)
 
     def _known_after(self, node: Node, frame: Frame) -> Value | None:
@@ -361,15 +362,10 @@ class StatementReader(RegionReader):
 
     def _simple(self, node: Node, frame: Frame) -> None:
         if node.kind in WRITES:
-            target = node.children[0]
-            if self._writes_counter(node, target):
+            if self._writes_counter(node, node.children[0]):
                 return
-            if node.kind == "step":
-                update = Store(value=None, operator=node.op[-1])
-            else:
-                update = Store(value=node.children[1], operator=node.op)
             known = self._known_after(node, frame)
-            self._assign(node, target, update, frame, known)
+            self._assign(node, node, frame, known)
             self.scalars.note(node, known)
             return
         self._refuse_statement(node)
@@ -384,33 +380,26 @@ class StatementReader(RegionReader):
         self._error("EATSS-F031", node, message, "use another variable")
         return True
 
-    def _assign(
-        self,
-        node: Node,
-        place: Node,
-        update: Update,
-        frame: Frame,
-        known: Value | None = None,
-    ) -> None:
+    def _assign(self, node: Node, update: Node, frame: Frame, known: Value | None = None) -> None:
         """Read what a statement does to an element, or to the variable that it declares.
 
         A scalar that is ``known`` afterwards is set to that, whatever it was.
         """
         reader = ExpressionReader(self._symbols, self._affine, self._reporter, frame.domain)
-        operator = update.operator if isinstance(update, Store) else ""
+        place = target_of(update)
         try:
-            write = self._target(reader, place, operator)
+            write = self._target(reader, place, operator_of(update))
         except RefusedError:
-            if isinstance(update, Store) and update.value is not None:
-                reader.search(update.value)
+            if update.kind == "assign":
+                reader.search(update.children[1])
             return
-        element = write.variable.shape.element.element
-        assert element is not None
+        kind = write.variable.shape.element
+        assert kind.element is not None
         update = guarded(update, write.variable, frame.guards)
         try:
-            stored = None if frame.guards else reader.known(known, element)
+            stored = None if frame.guards else reader.known(known, kind.element)
             if stored is None:
-                stored = UpdateReader(reader, place, element).value(update)
+                stored = reader.read(Place(node=place, type=kind).stored(update))
         except RefusedError:
             return
         if reader.failed:

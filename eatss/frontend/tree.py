@@ -41,6 +41,8 @@ Kind: TypeAlias = Literal[
     "switch",
     "broken",  # clang could not make sense of it
     "other",
+    "kept",  # what an update sets, as it was before
+    "any",  # a value nobody sees
 ]
 """What a node is; the comment says what its children are."""
 
