@@ -14,7 +14,6 @@ import tokenize
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path, PurePath
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -65,48 +64,13 @@ def c_function(
     Raises:
         InputError: with all findings, if something has no C of the same meaning.
     """
-    findings = Findings(text)
+    head, findings = _head(node), Findings(text)
     try:
-        return _c_function(node, text, findings, resolve)
+        reader, declared = _read(node, head, text, findings, resolve)
     except RecursionError:
-        span = text.span(_head(node))
-        findings.add(FORMS, "nested too deeply", span=span, hint="split the expressions")
-    findings.raise_errors()
-    raise AssertionError
-
-
-def _c_function(
-    node: ast.FunctionDef, text: PythonText, findings: Findings, resolve: Resolve
-) -> tuple[tuple[CLine, ...], tuple[Argument, ...]]:
-    head = _head(node)
-    given = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
-    assigned = map(assigned_name, (one for one in ast.walk(node) if isinstance(one, ast.stmt)))
-    own = [name for name in dict.fromkeys(assigned) if name is not None and name not in given]
-    declared_by: set[int] = set()
-    reader = StatementReader(
-        text=text, findings=findings, arguments={}, resolve=resolve, locals={}, refused=set(),
-        assigned=frozenset({*own, *given}), declaring=declared_by,
-    )  # fmt: skip
-    with suppress(RefusedError):
-        reader.check_name(node.name, head)
-    returned = node.returns
-    if returned is not None and ast.unparse(returned) != "None":
-        with suppress(RefusedError):
-            reader.refuse(returned, "the function returns something", _RESULTS, code=HEAD)
-    declared = reader.parameters(node.args)
-    for name in own:
-        for place in declaring(name, node.body, declared_by):
-            with suppress(RefusedError):
-                reader.refuse(
-                    place, f"'{name}' may have no value here",
-                    "give it one before the loop or the condition", code=HEAD,
-                )  # fmt: skip
-    findings.raise_errors()
-    if not any(isinstance(one, ast.Assign | ast.AugAssign) for one in ast.walk(node)):
-        with suppress(RefusedError):
-            reader.refuse(head, "the function assigns nothing", _RESULTS, code=HEAD)
-    reader = _read(node, reader)
-    findings.raise_errors()
+        raise input_error(
+            FORMS, f"'{node.name}' is nested too deeply", hint="split the expressions"
+        ) from None
     span = text.span(head)
     before = (
         "#include <math.h>",
@@ -117,13 +81,58 @@ def _c_function(
         "{",
         "#pragma scop",
     )
-    behind = ("#pragma endscop", "}")
     lines = (
         *(CLine.of(line, span, reader.spans) for line in before),
         *reader.lines,
-        *(CLine.of(line, span, reader.spans) for line in behind),
+        *(CLine.of(line, span) for line in ("#pragma endscop", "}")),
     )
     return lines, tuple(reader.arguments.values())
+
+
+def _read(
+    node: ast.FunctionDef, head: ast.expr, text: PythonText, findings: Findings, resolve: Resolve
+) -> tuple[StatementReader, str]:
+    """Read a function; return its reader and the declarations of its parameters in C."""
+    given = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
+    assigned = map(assigned_name, (one for one in ast.walk(node) if isinstance(one, ast.stmt)))
+    own = [name for name in dict.fromkeys(assigned) if name is not None and name not in given]
+    reader = StatementReader(
+        text=text, findings=findings, resolve=resolve, assigned=frozenset({*own, *given})
+    )
+    with suppress(RefusedError):
+        reader.check_name(node.name, head)
+    if node.returns is not None and ast.unparse(node.returns) != "None":
+        reader.note(node.returns, "the function returns something", _RESULTS, code=HEAD)
+    declared = reader.parameters(node.args)
+    for name in own:
+        for place in declaring(name, node.body, reader.declaring):
+            hint = "give it one before the loop or the condition"
+            reader.note(place, f"'{name}' may have no value here", hint, code=HEAD)
+    findings.raise_errors()
+    if not any(isinstance(one, ast.Assign | ast.AugAssign) for one in ast.walk(node)):
+        reader.note(head, "the function assigns nothing", _RESULTS, code=HEAD)
+    known: dict[str, Local] = {}
+    for _ in range(_MOST_ROUNDS):  # until the types of all locals are known
+        rest = replace(
+            reader, findings=Findings(text), locals=dict(known), lines=[], seen={}, arrays=set(),
+            past=set(),
+        )  # fmt: skip
+        rest.read(node.body)
+        before = known
+        known = {
+            name: Local(type=one_type(values) or values[0].type)
+            for name, seen in rest.seen.items()
+            if (values := [value for value, _ in seen])
+        }
+        if known == before:
+            break
+    for name, seen in rest.seen.items():
+        values = [value for value, _ in seen]
+        if one_type(values) is None:
+            rest.note(seen[-1][1], f"local '{name}' is of types {types_of(values)}", CONVERT)
+    findings.raise_errors()
+    rest.findings.raise_errors()
+    return rest, declared
 
 
 _RESULTS = "write loops that assign results to elements of arrays"
@@ -136,36 +145,6 @@ def _head(node: ast.FunctionDef) -> ast.expr:
         node.name, ast.Load(), lineno=node.lineno, col_offset=column, end_lineno=node.lineno,
         end_col_offset=column + len(node.name.encode()),
     )  # fmt: skip
-
-
-def _read(node: ast.FunctionDef, head: StatementReader) -> StatementReader:
-    """Read the statements again and again, until the types of all locals are known."""
-    known = head.locals
-    reader_of = partial(
-        StatementReader, text=head.text, arguments=head.arguments, resolve=head.resolve,
-        assigned=head.assigned, locals=known, refused=head.refused, declaring=head.declaring,
-    )  # fmt: skip
-    for _ in range(_MOST_ROUNDS):
-        reader = reader_of(findings=Findings(head.text))
-        reader.read(node.body)
-        before = dict(known)
-        for name, seen in reader.seen.items():
-            values = [value for value, _ in seen]
-            known[name] = Local(type=one_type(values) or values[0].type)
-        if known == before:
-            break
-    for name in [name for name, local in known.items() if local.extents]:
-        del known[name]
-    reader = reader_of(findings=head.findings, spans=head.spans)
-    reader.read(node.body)
-    for name, seen in reader.seen.items():
-        values = [value for value, _ in seen]
-        if one_type(values) is None:
-            with suppress(RefusedError):
-                reader.refuse(
-                    seen[-1][1], f"local '{name}' is of types {types_of(values)}", CONVERT
-                )  # fmt: skip
-    return reader
 
 
 # -- python scop -------------------------------------------------------------------------------

@@ -301,16 +301,22 @@ class ExpressionReader:
     """
 
     text: PythonText
-    arguments: dict[str, Argument]
     resolve: Resolve
     assigned: frozenset[str]
     findings: Findings
-    locals: dict[str, Local]
-    refused: set[str]
+    arguments: dict[str, Argument] = field(default_factory=dict)
+    locals: dict[str, Local] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
     spans: list[SourceSpan] = field(default_factory=list)
     counters: list[str] = field(default_factory=list)
     past: set[str] = field(default_factory=set)
     macros: set[str] = field(default_factory=set)
+
+    def note(
+        self, node: Node, message: str, hint: str | None = _ARITHMETIC, *, code: str = FORMS
+    ) -> None:
+        """Record a finding."""
+        self.findings.add(code, message, span=self.text.span(node), hint=hint)
 
     def refuse(
         self, node: Node, message: str, hint: str | None = _ARITHMETIC, *, code: str = FORMS
@@ -320,7 +326,7 @@ class ExpressionReader:
         Raises:
             RefusedError: always.
         """
-        self.findings.add(code, message, span=self.text.span(node), hint=hint)
+        self.note(node, message, hint, code=code)
         raise RefusedError
 
     @contextmanager

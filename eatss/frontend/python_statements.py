@@ -111,8 +111,7 @@ class StatementReader(ExpressionReader):
         odd = [*given.kwonlyargs, given.vararg, given.kwarg, *given.defaults, *given.kw_defaults]
         for one in odd:
             if one is not None:
-                with suppress(RefusedError):
-                    self.refuse(one, "a parameter with a star or a default", _ANNOTATE, code=HEAD)
+                self.note(one, "a parameter with a star or a default", _ANNOTATE, code=HEAD)
         declared = []
         for one in (*given.posonlyargs, *given.args):
             with suppress(RefusedError):
@@ -228,8 +227,7 @@ class StatementReader(ExpressionReader):
         with suppress(RefusedError):
             head = self._head_of_loop(node, counter)
         if node.orelse:
-            with suppress(RefusedError):
-                self.refuse(node.orelse[0], "else of a loop", "put it after the loop")
+            self.note(node.orelse[0], "else of a loop", "put it after the loop")
         own = [counter] if counter else []
         self.counters += own
         self._block(node, head, node.body)

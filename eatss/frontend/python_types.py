@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -188,7 +187,7 @@ class CLine:
     marks: tuple[tuple[int, int, SourceSpan], ...] = ()
 
     @classmethod
-    def of(cls, text: str, span: SourceSpan, spans: Sequence[SourceSpan]) -> CLine:
+    def of(cls, text: str, span: SourceSpan, spans: Sequence[SourceSpan] = ()) -> CLine:
         """Build from a text with marks of ``spans``."""
         marks: list[tuple[int, int, SourceSpan]] = []
         begun: list[tuple[int, int]] = []
@@ -279,11 +278,6 @@ _C_FUNCTIONS = frozenset(
     {*MATH.values(), *MATH_OF_TWO.values(), *NUMPY.values(), *NUMPY_OF_TWO.values()}
 )
 
-_NAMED = (
-    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs,
-    ast.MatchStar,
-)  # fmt: skip
-
 Resolve = Callable[[ast.expr], str | None]
 """Takes a name or an attribute to the full name of what it means: ``np.sqrt`` to ``numpy.sqrt``."""
 
@@ -319,25 +313,23 @@ def _bound(node: ast.AST) -> Iterator[tuple[str, str | None]]:
 
     ``*`` stands for names that are not known.
     """
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            first = alias.name.partition(".")[0]
-            yield alias.asname or first, alias.name if alias.asname else first
-    elif isinstance(node, ast.ImportFrom):
-        module = None if node.level else node.module
-        for alias in node.names:
-            if (module, alias.name) == ("math", "*"):
-                yield from ((name, f"math.{name}") for name in dir(math) if name[0] != "_")
-            else:
-                yield alias.asname or alias.name, module and f"{module}.{alias.name}"
-    elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-        yield node.id, None
-    elif isinstance(node, ast.arg):
-        yield node.arg, None
-    elif isinstance(node, ast.MatchMapping) and node.rest is not None:
-        yield node.rest, None
-    elif isinstance(node, _NAMED) and node.name is not None:
-        yield node.name, None
+    match node:
+        case ast.Import(names):
+            for alias in names:
+                first = alias.name.partition(".")[0]
+                yield alias.asname or first, alias.name if alias.asname else first
+        case ast.ImportFrom(module, names, level):
+            for alias in names:
+                known = None if level or module is None else f"{module}.{alias.name}"
+                yield alias.asname or alias.name, known
+        case (
+            ast.Name(name, ast.Store() | ast.Del())
+            | ast.arg(name)
+            | ast.ExceptHandler(name=str(name))
+        ):
+            yield name, None
+        case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+            yield name, None
 
 
 def by_values(function: FunctionType) -> Resolve:
