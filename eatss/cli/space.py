@@ -81,6 +81,7 @@ def space(
     )
     profile = None if gpu is None else given_card(gpu)
     constants: dict[str, Value] = {} if profile is None else card_constants(profile)
+    about = "" if profile is None else profile.name
     if file.suffix == ".toml":
         found = read_space(file)
         _check_reading(found, target, how)
@@ -93,6 +94,7 @@ def space(
         read(session)
         with working("deriving the space"):
             found = space_of(session, profile)
+        about = ", ".join(filter(None, (about, session.analysed.dtype, f"target {target}")))
     if output == "toml":
         echo(space_text(found), nl=False)
         return
@@ -100,7 +102,7 @@ def space(
     with working(f"counting {found.name}") as step:
         count = bound.count(step.part)
         points = bound.sample(sample, seed) if sample and count.kept else []
-    echo(render_space(count, points, output), nl=False)
+    echo(render_space(count, points, output, about), nl=False)
     bound.require_points()
 
 

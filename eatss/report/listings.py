@@ -41,8 +41,11 @@ def kernels_parts(kernels: ShippedKernels) -> list[RenderableType]:
     return [listing(("name", "what it computes", "sizes (-D)"), rows)]
 
 
-def render_space(count: SpaceCount, points: Sequence[Point], output: str) -> str:
-    """Return the count of a space and some of its points as ``table`` or ``json``."""
+def render_space(count: SpaceCount, points: Sequence[Point], output: str, about: str = "") -> str:
+    """Return the count of a space and some of its points as ``table`` or ``json``.
+
+    ``about`` is what the space is for: a card, a type, a target.
+    """
     if output == "json":
         document = encode(count) | ({"sample": list(map(dict, points))} if points else {})
         return json.dumps(document, indent=2) + "\n"
@@ -78,7 +81,7 @@ def render_space(count: SpaceCount, points: Sequence[Point], output: str) -> str
     drawn = Table.grid(padding=(0, 2, 0, 0))
     for number, point in enumerate(points, start=1):
         drawn.add_row(Text(str(number), style="dim"), Text(equations(point.items(), "  ")))
-    return render(Text(count.name, style="bold"), table, *[drawn] * bool(points))
+    return render(headed(count.name, f"  {about}"), table, *[drawn] * bool(points))
 
 
 def _number(number: int) -> str:

@@ -1,8 +1,8 @@
 """The search space of an affine program, and the points of selections in it.
 
-The layouts of a kernel in generated code are iterators and filters. Threads are powers of two,
-points along a loop may be twelve, too; the layouts that the model compares
-(:mod:`eatss.choose.cuda_candidates`) are all among the points.
+The layouts of a kernel in generated code are iterators and filters: the values that the model's
+candidates have (:mod:`eatss.choose.cuda_candidates`), in all combinations that a kernel variant and
+the card allow. The candidates are all among the points.
 """
 
 from __future__ import annotations
@@ -10,37 +10,32 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain, count
-from math import prod
+from operator import mul
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, Group, Layout, SplitK, mapped_loops
 from eatss.analysis.variant import WORD_BYTES, KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError, input_error
-from eatss.base.targets import AXES, CUDA, TARGETS, TargetName
+from eatss.base.targets import AXES, TARGETS, TargetName
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import (
     BLOCKS_PER_SM,
-    LANES,
-    LEAST_ALONG_X,
     LEAST_IDLE,
     MOST_BLOCKS_PER_SM,
-    MOST_POINTS,
-    PLAIN_TILE,
     POINT_LOOPS,
-    POINTS,
-    STREAM_POINTS,
     every_candidate,
     reach,
 )
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import KernelSelection, Selection
 from eatss.plan.launch import trips_of
-from eatss.tune.points import CUTS, Configuration, Filter, Generated, Iterator, Listed, Space
+from eatss.tune.points import CUTS, Configuration, Filter, Iterator, Listed, Space, Value
 
 if TYPE_CHECKING:
     from eatss.session.session import Session
@@ -50,11 +45,13 @@ NONE = "none"
 PPCG_TILES = (4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256)
 """Tile sizes for PPCG: 15, so that three loops have the 3375 variants of EATSS, Sec. II."""
 
-_SPREAD, _KEPT = "lanes * chunks > 1", "lanes * chunks == 1"
-"""When sums are spread, as a condition, and when not."""
+_SPREAD = "lanes * chunks > 1"
+"""When sums are spread, as a condition."""
 
 _Filters: TypeAlias = Iterable[tuple[str, str]]
 """What conditions remove, in words, and the conditions."""
+
+Column = npt.NDArray[Any]
 
 KernelVariants: TypeAlias = Mapping[str, tuple[KernelVariant, ...]]
 
@@ -174,7 +171,7 @@ def _ppcg(facts: Sequence[KernelFacts]) -> tuple[list[Iterator], list[Filter]]:
         most = max(reach(one.loops[at].trip_count) for one in facts if at < len(one.loops))
         iterators.append(Iterator(name=name, over=Listed(values=PPCG_TILES)))
         condition = f"{name} <= {max(most, PPCG_TILES[0])}"
-        filters.append(Filter(name=f"tiles of loop {at} no longer than it", condition=condition))
+        filters.append(Filter(name=f"{name} is no longer than its loop", condition=condition))
     return iterators, filters
 
 
@@ -190,6 +187,9 @@ def cut_values(own: Layout) -> dict[str, Any]:
 class KernelSpace:
     """What can be decided about one kernel, and what it is called.
 
+    Each name ranges over the values that the candidates of the model have. A kernel variant takes
+    some of them: that is one filter a quantity, which says which values it has under which choices.
+
     Attributes:
         facts: The kernel.
         every: The layouts that the model compares.
@@ -201,25 +201,6 @@ class KernelSpace:
     every: tuple[Candidates, ...]
     profile: GpuProfile
     prefix: str
-
-    @cached_property
-    def apart(self) -> tuple[Candidates, ...]:
-        """The layouts whose blocks share no sum."""
-        return tuple(one for one in self.every if one.shared_sum is None)
-
-    @cached_property
-    def sharing(self) -> tuple[Candidates, ...]:
-        """Those whose blocks share one."""
-        return tuple(one for one in self.every if one.cut[1] is not None)
-
-    @cached_property
-    def products(self) -> tuple[Candidates, ...]:
-        """Those of ``apart`` whose warps compute products by an instruction."""
-        return tuple(one for one in self.apart if one.warps is not None)
-
-    @cached_property
-    def _plain(self) -> tuple[Candidates, ...]:
-        return tuple(one for one in self.apart if one.warps is None and one.spread is None)
 
     @cached_property
     def mapped(self) -> tuple[str, ...]:
@@ -244,89 +225,67 @@ class KernelSpace:
         return found
 
     @cached_property
-    def hosts(self) -> tuple[str | None, ...]:
-        """The loops that may run on the host; ``None`` for no loop."""
-        return tuple(dict.fromkeys(one.host_loop for one in self.apart))
+    def _columns(self) -> list[dict[str, Column]]:
+        """The values of all names, a column of each for each of the candidates."""
+        return [
+            {
+                name: np.broadcast_to(column, len(one))
+                for name, column in self.values(one, one.staged).items()
+            }
+            for one in self.every
+        ]
 
     @cached_property
-    def cuts(self) -> dict[str, Listed | Generated]:
-        """What is decided beside sizes and places: those of :func:`cut_values` that differ."""
-        found: dict[str, Listed | Generated] = {}
-        every = [cut_values(one) for one in self.every]
-        for kind, neutral in cut_values(Layout(tile_sizes=(), block=())).items():
-            own = [neutral, *(values[kind] for values in every)]
-            listed = tuple(dict.fromkeys(own)) if isinstance(neutral, str) else _values(*own)
-            if len(listed) > 1:
-                found[kind] = Listed(values=listed)
-        if any(one.spread is not None for one in self.apart):
-            found["lanes"] = Listed(values=tuple(sorted(LANES)))
-            found["steps"] = Listed(values=_values(1, *LANES.values()))
-            found["chunks"] = _powers(max(int(np.max(one.chunks)) for one in self.apart))
+    def dimensions(self) -> dict[str, tuple[Value, ...]]:
+        """The values of each name that has several, choices between kernel variants first."""
+        neutral = cut_values(Layout(tile_sizes=(), block=()))
+        found = {}
+        for name in self._columns[0] if self.every else ():
+            columns = [[neutral[name]]] if name in neutral else []
+            values = _values(*columns, *(own[name] for own in self._columns))
+            if name not in neutral or len(values) > 1:
+                found[name] = (0, 1) if name in self.staged.values() else values
         return found
 
     def iterators(self) -> list[Iterator]:
         """Return the iterators, those that most filters name first."""
-        if not self.apart:
-            return []
-        over = dict(self.cuts)
-        warps = {"warps": over.pop("warps")} if self.products else {}
-        every = {
-            **warps,
-            **{f"threads_{n}": _powers(self._most_threads(n)) for n in self.mapped},
-            **{f"points_{n}": Listed(values=self._points_along(n)) for n in self.mapped},
-            **{f"tile_{n}": Listed(values=self._tiles(n)) for n in self.serial},
-            **dict.fromkeys(self.staged.values(), Listed(values=(0, 1))),
-            **over,
-        }
-        return [Iterator(name=self.prefix + name, over=values) for name, values in every.items()]
+        every = self.dimensions.items()
+        return [Iterator(name=self.prefix + n, over=Listed(values=values)) for n, values in every]
 
     def point(self, kernel: KernelSelection) -> Configuration:
         """Return the values of the variables in a selection."""
-        if not self.apart:
+        if not self.every:
             return {}
-        return self.values(kernel, {one: kernel.shared.issuperset(one) for one in self.staged})
+        staged = {one: int(kernel.shared.issuperset(one)) for one in self.staged}
+        values = self.values(kernel, staged)
+        return {self.prefix + name: values[name] for name in self.dimensions}
 
-    def values(self, own: Layout, staged: Mapping[Group, bool]) -> Configuration:
-        """Return the values of the variables in a layout."""
-        tiles, threads, cuts = own.tiles, own.threads, cut_values(own)
-        found = {
+    def values(self, own: Layout, staged: Mapping[Group, Any]) -> dict[str, Any]:
+        """Return all that a layout, or a column of layouts, decides by the names of a space."""
+        tiles, threads = own.tiles, own.threads
+        return {
+            **cut_values(own),
+            **{name: staged.get(group, 0) for group, name in self.staged.items()},
             **{f"threads_{n}": threads.get(n, 1) for n in self.mapped},
             **{f"points_{n}": tiles[n] // threads.get(n, 1) for n in self.mapped},
             **{f"tile_{n}": tiles[n] for n in self.serial},
-            **{name: int(staged.get(group, 0)) for group, name in self.staged.items()},
-            **{kind: cuts[kind] for kind in self.cuts},
         }
-        return {self.prefix + name: value for name, value in found.items()}
 
     def filters(self) -> list[Filter]:
         """Return the filters; a condition holds for all layouts that the model compares."""
-        if not self.apart:
+        if not self.every:
             return []
-        pairs = [
-            *self._thread_filters(),
-            *self._point_filters(),
-            *self._tile_filters(),
-            *self._cut_filters(),
-            *self._stage_filters(),
-            *(pair for one in self.products for pair in self._product_filters(one)),
-            *self._sharing_filters(),
-            *self._streaming_filters(),
-            *self._shared_filters(),
-        ]
+        pairs = [*self._variant_filters(), *self._card_filters(), *self._block_filters()]
         if not self.prefix:
             return [Filter(name=name, condition=text) for name, text in pairs]
-        names = [one.name.removeprefix(self.prefix) for one in self.iterators()]
-        own = "|".join(names) or "(?!)"  # nothing, where a kernel has no variables
-        variable = re.compile(rf"(?<![\w.'])({own})(?!\w)")
-        label = self.prefix.rstrip(".")
+        variable = re.compile(rf"(?<![\w.'])({'|'.join(self.dimensions)})(?!\w)")
         return [
-            Filter(name=f"{label}: {name}", condition=variable.sub(rf"{self.prefix}\1", text))
+            Filter(
+                name=f"{self.prefix.rstrip('.')}: {name}",
+                condition=variable.sub(rf"{self.prefix}\1", text),
+            )
             for name, text in pairs
         ]
-
-    def _alone(self, condition: str) -> str:
-        """Return a condition that holds only where each thread computes by itself."""
-        return f"warps != '{NONE}' or {condition}" if self.products else condition
 
     def _tile(self, loop: str) -> str:
         """Return the tile of a loop as an expression."""
@@ -334,193 +293,111 @@ class KernelSpace:
 
     @cached_property
     def _spreads(self) -> bool:
-        return "lanes" in self.cuts
+        return bool({"lanes", "chunks"} & {*self.dimensions})
 
     @cached_property
-    def _threads(self) -> str:
-        lanes = ["lanes"] * self._spreads
-        return " * ".join([*(f"threads_{loop}" for loop in self.mapped), *lanes]) or "1"
+    def _threads(self) -> tuple[str, ...]:
+        """The names whose product is the threads of a block."""
+        lanes = ["lanes"] * ("lanes" in self.dimensions)
+        return (*(f"threads_{loop}" for loop in self.mapped), *lanes)
 
     @cached_property
-    def _points(self) -> str:
-        return " * ".join(f"points_{loop}" for loop in self.mapped) or "1"
-
-    @cached_property
-    def _boxes(self) -> str:
-        """How many groups are staged, as an expression."""
-        return " + ".join(self.staged.values())
-
-    @cached_property
-    def _all_tiles(self) -> str:
+    def _tiles(self) -> str:
         """The number of tiles, as an expression."""
         trips = trips_of(self.facts)
         every = (f"ceildiv({int(trips[n])}, {self._tile(n)})" for n in self.mapped)
-        return " * ".join(every)
+        return " * ".join(every) or "1"
 
-    def _thread_filters(self) -> _Filters:
-        yield "no more threads than a block may have", f"{self._threads} <= card.threads_per_block"
-        warp = self.profile.threads_per_warp
-        totals = {total for one in self.apart for total in _totals(one) if total % warp}
-        short = f" or {self._threads} in {sorted(totals)}" if totals else ""
-        yield "whole warps", f"{self._threads} % card.threads_per_warp == 0{short}"
-        if self.mapped and not self._spreads:
-            least = min(LEAST_ALONG_X, self._most_threads(self.mapped[-1]))
-            near = f"threads_{self.mapped[-1]} >= {least}"
-            yield "neighbouring threads", self._alone(near)
-        if len(self.mapped) > len(AXES):
-            several = " + ".join(f"(threads_{n} > 1)" for n in self.mapped[:-1])
-            yield "threads along three loops", f"{several} <= {len(AXES) - 1}"
+    def _cases(self) -> dict[str, list[tuple[int, Column]]]:
+        """Return the choices that tell kernel variants apart, and the candidates that make them.
 
-    def _point_filters(self) -> _Filters:
-        held = any(launch.held for one in self.apart for launch in one.variant.launches)
-        most = MOST_POINTS if held or not self._plain else STREAM_POINTS
-        yield "no more points than a thread is given", self._alone(f"{self._points} <= {most}")
-        for loop in self.mapped if self.products else ():
-            own = [n for n in POINTS if n <= self._reach(loop)]
-            yield f"points along {loop}", self._alone(f"points_{loop} in {own}")
-        if len(self.mapped) > POINT_LOOPS:
-            several = " + ".join(f"(points_{loop} > 1)" for loop in self.mapped)
-            yield f"points along {POINT_LOOPS} loops", f"{several} <= {POINT_LOOPS}"
-        words = min((_held_words(one.variant) for one in self._plain), default=0)
+        What matters of a number is whether it is the one that stands for nothing chosen.
+        """
+        found: dict[str, list[tuple[int, Column]]] = {}
+        staged = " + ".join(self.staged.values())
+        for at, own in enumerate(self._columns):
+            texts = [f"{n} == '{own[n][0]}'" for n in ("warps", "host") if n in self.dimensions]
+            numbers = {
+                "share > 1": own["share"] > 1,
+                "stream > 0": own["stream"] > 0,
+                _SPREAD: own["lanes"] * own["chunks"] > 1,
+                "lanes > 1": own["lanes"] > 1,
+                f"{staged} > 0": sum((own[n] for n in self.staged.values()), 0 * own["lanes"]) > 0,
+            }
+            known = [
+                (text, chosen)
+                for text, chosen in numbers.items()
+                if set(re.findall("[A-Za-z_]+", text)) & {*self.dimensions}
+            ]
+            table = np.stack([np.ones(len(own["lanes"]), np.bool_), *(on for _, on in known)])
+            for kind in np.unique(table, axis=1).T:
+                words = [
+                    t if on else f"not {t}" for (t, _), on in zip(known, kind[1:], strict=True)
+                ]
+                rows = np.flatnonzero((kind == table.T).all(axis=1))
+                found.setdefault(" and ".join([*texts, *words]), []).append((at, rows))
+        return found
+
+    def _variant_filters(self) -> _Filters:
+        """Yield which choices there are, and which values each quantity has under them."""
+        cases = self._cases()
+        if len(cases) > 1:
+            either = " or ".join(f"({case})" for case in cases)
+            yield "one kernel variant has the choices", either
+        quantities: dict[tuple[str, ...], str] = {}
+        quantities |= {(name,): name for name in self.dimensions}
+        for loop in self.mapped:
+            quantities[f"threads_{loop}", f"points_{loop}"] = f"the tile of {loop}"
+        quantities[tuple(f"points_{n}" for n in self.mapped)] = "the points of a thread"
+        quantities[self._threads] = "the threads of a block"
+        for names, words in quantities.items():
+            if not names:
+                continue
+            ways: dict[tuple[Value, ...], list[str]] = {}
+            for case, rows in cases.items():
+                own = [reduce(mul, (self._columns[at][n] for n in names))[r] for at, r in rows]
+                if names == self._threads and self.every[rows[0][0]].warps is None:
+                    own.append(self._whole_warps)
+                ways.setdefault(_values(*own), []).append(case)
+            if len(ways) > 1 or [*ways] != [self.dimensions.get("".join(names))]:
+                text = " * ".join(names)
+                yield (
+                    f"the kernel variant has {words}",
+                    " or ".join(
+                        f"{text} in {list(values)}"
+                        + f" and ({' or '.join(f'({case})' for case in own)})" * (len(ways) > 1)
+                        for values, own in ways.items()
+                    ),
+                )
+
+    @cached_property
+    def _whole_warps(self) -> Column:
+        """Threads of a block where each thread computes by itself, beside those of candidates."""
+        counts = self.profile.threads_per_warp * 2 ** np.arange(6)
+        return np.asarray(counts[counts <= self.profile.threads_per_block])
+
+    def _card_filters(self) -> _Filters:
+        """Yield what holds because the card, or an axis of its grid, has no more."""
+        several = (
+            ("threads", self.mapped[:-1], len(AXES) - 1),
+            ("points", self.mapped, POINT_LOOPS),
+        )
+        for kind, loops, most in several:
+            if len(loops) > most:
+                along = " + ".join(f"({kind}_{loop} > 1)" for loop in loops)
+                yield f"at most {most} loops have several {kind}", f"{along} <= {most}"
+        plain = [one for one in self.every if one.warps is None and one.spread is None]
+        words = min((_held_words(one.variant) for one in plain), default=0)
         if words:
+            others = [f"warps != '{NONE}'"] * ("warps" in self.dimensions)
+            others += [_SPREAD] * self._spreads
             room = (
                 "min(card.registers_per_thread, card.registers_per_block // "
-                f"({self._threads})) * 3 // 4"
+                f"({' * '.join(self._threads) or 1})) * 3 // 4"
             )
-            fits = f"{words} * {self._points} <= {room}"
-            yield "sums in registers", f"{_SPREAD} or {fits}" if self._spreads else fits
-
-    def _tile_filters(self) -> _Filters:
-        for loop in self.mapped:
-            fits = self._alone(f"{self._tile(loop)} <= {self._reach(loop)}")
-            yield f"tiles of {loop} no longer than the loop", fits
-        for loop in self.serial:
-            tile, every = f"tile_{loop}", self._tiles(loop)
-            own = self._tiles(loop, [one for one in self.apart if one.warps is None])
-            if own != every:
-                yield f"tiles of {loop}", self._alone(f"{tile} in {list(own)}")
-            host = [_on_host(loop)] if loop in self.hosts and "host" in self.cuts else []
-            for on_host in host:
-                here = [one for one in self.apart if one.host_loop != loop]
-                alike = any((one.tiles[loop] == 1).any() for one in here)
-                yield (
-                    f"{loop} on the host has no tile",
-                    f"not ({on_host}) or {tile} == 1" if alike else f"({on_host}) == ({tile} == 1)",
-                )
-            plain = self._plain_tile(loop)
-            if self.staged and plain is not None and len(every) > 1:
-                cases = [f"{self._boxes} > 0", *host, *([_SPREAD] if self._spreads else [])]
-                either = " or ".join([*cases, f"{tile} == {plain}"])
-                yield f"one tile of {loop} where nothing is staged", either
-            if self._spreads and len(every) > 1:
-                either = " or ".join([f"not ({_SPREAD})", *host, f"{tile} == {PLAIN_TILE}"])
-                yield f"one tile of {loop} where sums are spread", either
-
-    def _cut_filters(self) -> _Filters:
-        if not self._spreads:
-            return
-        ways = [f"lanes == {own} and steps in {list(several)}" for own, several in LANES.items()]
-        spread = f"({_SPREAD} and ({' or '.join(ways)}))"
-        yield "lanes and steps that go together", f"({_KEPT} and steps == 1) or {spread}"
-        cuts = []
-        for one in self.apart:
-            parts = [_KEPT if one.spread is None else _SPREAD]
-            parts += [_on_host(one.host_loop)] if "host" in self.cuts else []
-            parts += [f"warps == '{one.instruction or NONE}'"] if self.products else []
-            cuts.append(f"({' and '.join(parts)})")
-        yield "cuts that the generator can make", " or ".join(dict.fromkeys(cuts))
-        trips = trips_of(self.facts)
-        launches = (own for one in self.apart if one.spread for own in one.variant.launches)
-        longest = int(max(trips[own.sum_loop] for own in launches if own.sum_loop is not None))
-        yield "chunks as long as the sum", f"chunks * steps < {2 * longest} or chunks == 1"
-        blocks = f"chunks * {self._all_tiles or 1} <= {MOST_BLOCKS_PER_SM} * card.sm_count"
-        yield "no more blocks than a card needs", f"chunks == 1 or {blocks}"
-        if self.staged:
-            yield "spread sums stage nothing", f"{self._boxes} == 0 or {_KEPT}"
-
-    def _stage_filters(self) -> _Filters:
-        """Yield what holds where boxes are filled ahead."""
-        if "stages" not in self.cuts:
-            return
-        ahead = list(_values(*(one.stages for one in self._plain)))
-        own = f"stages == 1 or (stages in {ahead} and {self._boxes or 0} > 0)"
-        yield "several pipeline stages where something is staged", self._alone(own)
-        if self._spreads:
-            yield "one pipeline stage of spread sums", f"stages == 1 or not ({_SPREAD})"
-
-    def _product_filters(self, one: Candidates) -> _Filters:
-        """Yield what holds where warps compute products: what their layouts have."""
-        own, tiles, threads = one.variant.instruction, one.tiles, one.threads
-        assert own is not None
-        product = one.variant.products[0]
-        elsewhere = f"warps != '{own.name}' or "
-        sides = zip((product.rows, product.columns), own.lanes, own.points, strict=True)
-        for loop, lanes, points in sides:
-            boxes = f"threads_{loop} % {lanes} == 0"
-            whole = f"points_{loop} % {max(2, points)} == 0"
-            sizes = f"{self._tile(loop)} in {list(_values(tiles[loop]))}"
-            yield f"warp tiles along {loop}", f"{elsewhere}{boxes} and {whole} and {sizes}"
-        for loop in self.mapped:
-            if loop not in (product.rows, product.columns):
-                yield f"tiles of {loop} for products", f"{elsewhere}{self._tile(loop)} == 1"
-        each = prod(tiles[loop] // threads[loop] for loop in self.mapped)
-        yield (
-            "threads and points for products",
-            f"{elsewhere}{self._threads} in {_totals(one)} and "
-            f"{int(each.min())} <= {self._points} <= {int(each.max())}",
-        )
-        for loop in self.serial:
-            some = _values(tiles[loop])
-            if some != self._tiles(loop):
-                yield (
-                    f"tiles of {loop} for products",
-                    f"{elsewhere}tile_{loop} in {list(some)}",
-                )
-        staged = [
-            f"{name} == {int(np.any(one.staged.get(group, 0)))}"
-            for group, name in self.staged.items()
-        ]
-        yield "factors of products are staged", elsewhere + " and ".join(staged)
-
-    def _sharing_filters(self) -> _Filters:
-        """Yield what holds where blocks share a sum: there are few tiles, and no block is idle."""
-        if not self.sharing:
-            return
-        none = "share == 1 or "
-        loop = self.sharing[0].variant.shared_loop
-        assert loop is not None
-        if self._spreads:
-            yield "sums that are shared or spread", f"{none}not ({_SPREAD})"
-        if "host" in self.cuts:
-            yield "sums that are shared by one launch", none + _on_host(None)
-        tiles = self._all_tiles
-        most = f"share * {tiles} <= {BLOCKS_PER_SM[-1]} * card.sm_count"
-        yield (
-            "few tiles where blocks share a sum",
-            f"{none}({tiles} < card.sm_count and {most})",
-        )
-        turns = f"ceildiv({int(trips_of(self.facts)[loop])}, {self._tile(loop)})"
-        yield "split-K: a k-tile for each block", f"{none}share <= {turns}"
-        for group, name in self.staged.items():
-            if not any(np.any(one.staged.get(group, 0)) for one in self.apart):
-                yield f"{name} where blocks share a sum", f"share > 1 or {name} == 0"
-
-    def _streaming_filters(self) -> _Filters:
-        """Yield what holds where blocks take equal shares of all steps."""
-        if "stream" not in self.cuts:
-            return
-        tiles, none = self._all_tiles, "stream == 0 or "
-        yield "stream-K: pipeline stages", f"{none}{self._boxes} > 0"
-        if self._spreads:
-            yield "stream-K: no spread sums", f"{none}not ({_SPREAD})"
-        if "host" in self.cuts:
-            yield "stream-K: one launch", none + _on_host(None)
-        if self.sharing:
-            yield "stream-K: no split-K", f"{none}share == 1"
-        idle = f"{tiles} < {1 - LEAST_IDLE} * stream * ceildiv({tiles}, stream)"
-        yield "stream-K: SMs that the last wave leaves idle", f"{none}{idle}"
-
-    def _shared_filters(self) -> _Filters:
+            points = " * ".join(f"points_{loop}" for loop in self.mapped) or "1"
+            fits = f"{words} * {points} <= {room}"
+            yield "accumulators fit into registers", " or ".join([*others, fits])
         terms = [
             f"{name} * {self.facts.element_bytes} * ({elements})"
             for group, name in self.staged.items()
@@ -528,9 +405,30 @@ class KernelSpace:
         ]
         if terms:
             least = " + ".join(terms)
-            if "stages" in self.cuts:
+            if "stages" in self.dimensions:
                 least = f"stages * ({least})"
-            yield "shared memory of what is staged", f"{least} <= card.shared_per_block_optin_bytes"
+            fits = f"{least} <= card.shared_per_block_optin_bytes"
+            yield "staged tiles fit into shared memory", fits
+
+    def _block_filters(self) -> _Filters:
+        """Yield what holds where blocks have parts of a sum: none has nothing to do."""
+        trips, tiles = trips_of(self.facts), self._tiles
+        for loop in {one.variant.shared_loop for one in self.every} - {None}:
+            assert loop is not None
+            if "share" in self.dimensions:
+                most = f"share * {tiles} <= {BLOCKS_PER_SM[-1]} * card.sm_count"
+                steps = f"share <= ceildiv({int(trips[loop])}, {self._tile(loop)})"
+                some = f"{tiles} < card.sm_count and {most} and {steps}"
+                yield "split-K: few tiles, and k-tiles for each block", f"share == 1 or ({some})"
+        if "stream" in self.dimensions:
+            busy = f"{tiles} < {1 - LEAST_IDLE} * stream * ceildiv({tiles}, stream)"
+            yield "stream-K: whole waves would leave SMs idle", f"stream == 0 or {busy}"
+        launches = [own for one in self.every if one.spread for own in one.variant.launches]
+        longest = [int(trips[own.sum_loop]) for own in launches if own.sum_loop is not None]
+        if "chunks" in self.dimensions and longest:
+            some = f"chunks * steps < {2 * max(longest)} and "
+            some += f"chunks * {tiles} <= {MOST_BLOCKS_PER_SM} * card.sm_count"
+            yield "spread sums: a chunk for each block", f"chunks == 1 or ({some})"
 
     def _elements(self, group: Group) -> str | None:
         """Return the elements that a tile touches through a group, at least, as an expression."""
@@ -550,52 +448,11 @@ class KernelSpace:
             " * ".join([str(term.coefficient), *map(self._tile, term.loops)]) for term in terms
         )
 
-    def _plain_tile(self, loop: str) -> int | None:
-        """Return the only tile of a loop where nothing is staged."""
-        found = {
-            int(tile)
-            for one in self._plain
-            for tile in one.tiles[loop][sum(one.staged.values(), 0 * one.stages) == 0]
-        }
-        return found.pop() if len(found) == 1 else None
 
-    def _tiles(self, loop: str, of: Sequence[Candidates] | None = None) -> tuple[int, ...]:
-        """Return the tiles of a serial loop that are compared; 1 where it runs on the host."""
-        on_host = [1] if loop in self.hosts else []
-        own = (one.tiles[loop] for one in (self.apart if of is None else of))
-        return _values(*on_host, *own)
-
-    def _reach(self, loop: str) -> int:
-        return reach(next(own.trip_count for own in self.facts.loops if own.name == loop))
-
-    def _most_threads(self, loop: str) -> int:
-        most = min(self._reach(loop), self.profile.threads_per_block)
-        along_z = loop == self.mapped[0] and len(self.mapped) == len(AXES)
-        own = [int(one.threads[loop].max()) for one in self.products]
-        return max(min(most, CUDA.most_threads["z"]) if along_z else most, *own, 1)
-
-    def _points_along(self, loop: str) -> tuple[int, ...]:
-        most = min(POINTS[-1], self._reach(loop))
-        own = (one.tiles[loop] // one.threads[loop] for one in self.products)
-        return _values(*own, [n for n in POINTS if n <= most])
-
-
-def _on_host(loop: str | None) -> str:
-    return f"host == '{loop or NONE}'"
-
-
-def _powers(most: int) -> Generated:
-    return Generated(generator="powers", arguments=("2", "1", str(most)))
-
-
-def _values(*columns: Any) -> tuple[int, ...]:
-    """Return the values of columns, each once, the least first."""
-    return tuple(sorted({int(value) for column in columns for value in np.unique(column)}))
-
-
-def _totals(one: Candidates) -> list[int]:
-    """Return the threads that a block has in layouts."""
-    return list(_values(prod((count for _, count in one.block), start=one.lanes)))
+def _values(*columns: Any) -> tuple[Value, ...]:
+    """Return the values of columns, each once: none first, the least first."""
+    found = {value for column in columns for value in np.unique(column).tolist()}
+    return tuple(sorted(found, key=lambda value: (value != NONE, value)))
 
 
 def _held_words(variant: KernelVariant) -> int:
