@@ -94,8 +94,6 @@ class _Ppcg(Keywords, SelectKeywords, Caching):
     ppcg: str | PathLike[str] | None = None
     arguments: Sequence[str] = ()
     selects: bool = True
-    generated: str | PathLike[str] | None = None
-    dry_run: bool = False
     ppcg_timeout_s: float = TIMEOUT_S
     told: Told = nobody
 
@@ -115,10 +113,6 @@ def ppcg(asked: _Ppcg) -> PpcgBuild:
         arguments: Further arguments of PPCG: ``("-DN=1000", "-Iinclude")``.
         selects: Whether sizes are selected; otherwise PPCG takes its own, or those among
             ``arguments``: something to compare with.
-        generated: A folder with files that PPCG wrote before; PPCG is not run then, and only the
-            folder for measuring is written. ``arguments`` must have the ``-D`` that PPCG had.
-        dry_run: Write nothing; ``commands`` tell how PPCG would be run. With ``generated``,
-            ``warnings`` tell what would not be measurable.
         ppcg_timeout_s: Seconds that one run of PPCG may take.
         told: Is told what is done now.
         **options: Those of :class:`SelectOptions` and :class:`Caching`.
@@ -132,26 +126,15 @@ def ppcg(asked: _Ppcg) -> PpcgBuild:
     word = os.fspath(asked.source)
     if isinstance(asked.source, PathLike) and word.startswith(MARK):  # else it is a kernel of eatss
         word = os.path.join(os.curdir, word)  # noqa: PTH118 - Path drops the dot
-    selecting = asked.selects and asked.generated is None
-    given = ppcg_arguments([word, *asked.arguments], selecting=selecting)
+    given = ppcg_arguments([word, *asked.arguments], selecting=asked.selects)
     folder = folder_named(given.output or asked.output)
     if not given.source.is_file() or given.source.suffix != ".c":
         raise no_source(given.source)
     profile = load_profile(asked.gpu)
     run = _Run(given, profile, asked)
     with tempfile.TemporaryDirectory(prefix="eatss-ppcg-") as work:
-        before = None if asked.generated is None else Path(asked.generated)
-        if before is None:
-            run.start(find_ppcg(asked.ppcg), Path(work))
-            if asked.dry_run:
-                return run.build((), None)
-            found = run.generate()
-        else:
-            found = generated_files(before, given.source.stem, "")
-        checked = run.checked(found)
-        if asked.dry_run:
-            return run.build((), None)
-        return run.write(found, checked, folder, before)
+        found = run.generate(find_ppcg(asked.ppcg), Path(work))
+        return run.write(found, run.checked(found), folder)
 
 
 class _Run:
@@ -169,29 +152,23 @@ class _Run:
 
     # -- running PPCG -------------------------------------------------------------------------
 
-    def start(self, program: str, work: Path) -> None:
-        """Find the sizes, and what PPCG is run with at last."""
+    def generate(self, program: str, work: Path) -> Generated:
+        """Select sizes for the schedule that PPCG saves, and run it with them."""
         self._work = work
         schedule = f"{self._stem}.schedule"
         common = (program, "--target=cuda", *self._given.options)
-        saving = f"--save-schedule={schedule}"
-        last = ("--dump-sizes", str(self._source.absolute()))
+        saving, last = f"--save-schedule={schedule}", ("--dump-sizes", str(self._source.absolute()))
         if not self._asked.selects:
-            self._commands.append((*common, saving, *last))
-            return
+            return self._mapped(self._ran((*common, saving, *last)))
         said = self._ran((*common, saving, last[-1]))
         if not (work / schedule).is_file():
             self._mapped(said)
         kept = self._select()
         sizes = () if self._selection is None else self._selection.ppcg_arguments
         loading = (f"--load-schedule={schedule}",) if kept else ()
-        self._commands.append((*common, *loading, *sizes, *last))
-
-    def generate(self) -> Generated:
-        """Run PPCG for the last time, and read what it wrote."""
         for name in ("host.cu", "kernel.cu", "kernel.hu"):
-            (self._work / f"{self._stem}_{name}").unlink(missing_ok=True)
-        return self._mapped(self._ran(self._commands.pop()))
+            (work / f"{self._stem}_{name}").unlink(missing_ok=True)
+        return self._mapped(self._ran((*common, *loading, *sizes, *last)))
 
     def _ran(self, command: tuple[str, ...]) -> str:
         self._commands.append(command)
@@ -249,18 +226,15 @@ class _Run:
         used = _used(found.said)
         kernels: KernelFile | None = None
         regions: tuple[HostRegion, ...] = ()
-        reasons: list[str] = []
-        unchecked: list[str] = []
+        reasons: dict[str, str] = {}
         try:
             kernels = read_kernels(found.kernels)
         except NotUnderstoodError as error:
-            reasons.append(str(error))
-            unchecked.append("bytes of shared memory")
+            reasons["bytes of shared memory"] = str(error)
         try:
             regions = host_regions(found.host)
         except NotUnderstoodError as error:
-            reasons.append(str(error))
-            unchecked.insert(0, "blocks of threads as they are launched")
+            reasons["blocks of threads as they are launched"] = str(error)
         if self._selection is not None:
             problems = mismatches(
                 self._selection,
@@ -273,8 +247,8 @@ class _Run:
                 raise PpcgError(*problems)
             self._warnings += problems
         if kernels is None or reasons:
-            compared = "" if self._selection is None else " and ".join(unchecked)
-            self._warnings.append(not_measurable(reasons[0], compared))
+            compared = "" if self._selection is None else " and ".join(reversed(reasons))
+            self._warnings.append(not_measurable(next(iter(reasons.values())), compared))
             return None
         if not kernels.kernels:
             return None
@@ -289,44 +263,32 @@ class _Run:
         return program
 
     def write(
-        self,
-        found: Generated,
-        checked: tuple[Program, OriginalFiles] | None,
-        folder: Path,
-        generated: Path | None,
+        self, found: Generated, checked: tuple[Program, OriginalFiles] | None, folder: Path
     ) -> PpcgBuild:
-        """Write what PPCG generated.
-
-        Files that were in the folder ``generated`` before are not written again.
-        """
-        own = dict(found.files) if generated is None else {}
-        written, home, folders = dict(own), f"{self._stem}{PROGRAM_SUFFIX}", []
+        """Write what PPCG generated, and return what is known of it."""
+        files = dict(found.files)
+        written, home, folders = dict(files), f"{self._stem}{PROGRAM_SUFFIX}", []
         if checked is not None:
             program, originals = checked
             texts = program_files(program, originals)
             written |= {f"{home}/{name}": data for name, data in texts.items()}
             folders = [f"{home}/{name}" for name in originals.folders]
-        target, last = Path(os.path.realpath(folder)), [*own][-1] if own else ""
+        target = Path(os.path.realpath(folder))
         try:
-            place_files(target, written, folders=folders, last=last)
+            place_files(target, written, folders=folders, last=[*files][-1])
             if checked is None:  # what may be there is of a build before
                 (target / home / PLAN_FILE).unlink(missing_ok=True)
         except OSError as error:
             raise cannot_write(error, folder) from None
-        files = tuple(folder / name for name in own)
-        return self.build(files, folder / home if checked is not None else None, found.said)
-
-    def build(self, files: tuple[Path, ...], program: Path | None, said: str = "") -> PpcgBuild:
-        """Return what is known now."""
         doubts = () if self._selection is None else self._selection.warnings
         known = self._source_warnings
         return PpcgBuild(
-            files=files,
-            program=program,
+            files=tuple(folder / name for name in files),
+            program=None if checked is None else folder / home,
             selection=self._selection,
             commands=tuple(self._commands),
             warnings=(*known, *(one for one in doubts if one not in known), *self._warnings),
-            said="".join(f"{line}\n" for line in said.splitlines() if not is_dump(line)),
+            said="".join(f"{line}\n" for line in found.said.splitlines() if not is_dump(line)),
         )
 
 

@@ -41,10 +41,10 @@ def _bounded_command() -> int:
         with ended_as_interrupted():
             return bounded(command)
     except InputError as error:  # it took too long: other errors are told where they occur
-        from eatss.cli.talk import cleared, report_error, talk_of_words  # noqa: PLC0415
+        from eatss.cli.talk import cleared, report_error  # noqa: PLC0415
 
         cleared()
-        report_error(error, talk_of_words(sys.argv[1:]))
+        report_error(error)
         return error.exit_code
 
 
@@ -57,14 +57,14 @@ def command() -> int:
     from eatss.base.diagnostics import EatssError, ExitCode  # noqa: PLC0415
     from eatss.base.streams import ended_as_interrupted, standard_streams  # noqa: PLC0415
     from eatss.cli.talk import (  # noqa: PLC0415
+        Talk,
         current,
         internal_fault,
         of_the_system,
         report_error,
-        talk_of_words,
     )
 
-    before = current.set(talk_of_words(sys.argv[1:]))
+    before = current.set(Talk(debug="--debug" in sys.argv))
     try:
         with standard_streams():
             try:
@@ -73,14 +73,14 @@ def command() -> int:
 
                     run(sys.argv[1:])
             except EatssError as error:
-                report_error(error, current.get())
+                report_error(error)
                 return error.exit_code
             except MemoryError:  # where memory is bounded, that is told elsewhere
                 raise
             except Exception as error:
                 told = of_the_system(error)
                 if told is not None:
-                    report_error(told, current.get())
+                    report_error(told)
                     return told.exit_code
                 internal_fault(error, current.get())
                 return ExitCode.INTERNAL

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from eatss.base.frozen import frozen
 from eatss.base.options import OF_FIELD, Asked, Option, option
-from eatss.cli.talk import FindingsFormat, Talk, current
+from eatss.cli.talk import Talk, current
 
 REQUIRED = inspect.Parameter.empty
 
@@ -82,9 +82,6 @@ class Given:
         return next(one for one in self.parameters if one.name == name).spellings[0]
 
 
-_QUIETLY_FOUND = ("doctor", "results", "sweep")
-"""Commands that find nothing in the user's input: they have no ``--diagnostics``."""
-
 _TALK = tuple(
     Parameter(
         name=name,
@@ -93,7 +90,6 @@ _TALK = tuple(
         default=default,
     )
     for name, words, kind, default, said in (
-        ("diagnostics", "", FindingsFormat, "text", "How findings are printed on stderr."),
         ("debug", "--debug", bool, False, "Show a traceback for our own faults."),
         ("quiet", "--quiet -q", bool, False, "Say nothing on stderr but errors."),
         ("verbose", "--verbose -v", bool, False, "Say each step and its time on stderr."),
@@ -131,7 +127,6 @@ class Command:
         """Return what may be typed, with how the command talks."""
         own = parameters_of(self.load())
         without = {one.name for one in own}
-        without |= {"diagnostics"} if self.path[0] in _QUIETLY_FOUND else set()
         return (*own, *(one for one in _TALK if one.name not in without))
 
     def run(self, given: Given) -> None:
@@ -141,7 +136,6 @@ class Command:
             Talk(
                 quiet=values["quiet"],
                 verbose=values["verbose"],
-                as_json=values.get("diagnostics") == "json",
                 debug=bool(values.get("debug")),
             )
         )

@@ -19,7 +19,6 @@ from eatss.base.streams import echo
 from eatss.cli.declared import Group
 from eatss.cli.options import (
     CARD_HELP,
-    Diagnostics,
     Force,
     card_option,
     of_output,
@@ -166,7 +165,6 @@ def generating_options(
         ),
     ] = None,
     force: Force = False,
-    diagnostics: Diagnostics = "text",
     reading: Asked[ReadingKeywords],
 ) -> Generating:
     """Return how programs are generated."""

@@ -16,7 +16,7 @@ from eatss.cli.options import (
     of_output,
     write_text,
 )
-from eatss.cli.talk import current, report_error
+from eatss.cli.talk import report_error
 from eatss.measurement.options import MeterOptions
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _metered(command: Sequence[str], options: MeterOptions, nvml: str | None) ->
     try:
         return meter_program(command, options, module=module)
     except NotStartedError as error:
-        report_error(error, current.get())
+        report_error(error)
         raise SystemExit(error.status) from None
 
 
@@ -113,7 +113,7 @@ def _written(
             if path is not None:
                 write(path)
         except InputError as error:
-            report_error(error, current.get())
+            report_error(error)
             failed = True
     return not failed
 

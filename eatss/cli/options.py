@@ -48,9 +48,6 @@ Format = Annotated[TableOrJson, of_output("--format -f", help="What to print.")]
 Force = Annotated[
     bool, of_output("--force", help="Replace files that were edited or that eatss did not write.")
 ]
-Diagnostics = Annotated[
-    Literal["text", "json"], of_output(help="How findings are printed on stderr.")
-]
 Nvcc = Annotated[str | None, nvcc_option()]
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from eatss.base.cache import Caching
 from eatss.base.options import Asked, argument
-from eatss.base.streams import echo
 from eatss.choose.options import SelectKeywords
 from eatss.cli.options import (
     Card,
-    of_output,
     of_source,
 )
 from eatss.cli.talk import current, given_card, report_warnings, say, working
@@ -24,7 +21,7 @@ Examples:
 
     eatss ppcg --gpu h200 --no-select -- gemm.c -o build/default
 
-    eatss ppcg --gpu h200 --dry-run -- gemm.c
+    eatss ppcg --gpu h200 --verbose -- gemm.c -o build
 """
 }
 
@@ -56,18 +53,8 @@ def ppcg(
     ppcg_timeout: Annotated[
         float, of_source(metavar="SECONDS", min=0.01, help="Limit of one run of PPCG.")
     ] = 300.0,
-    generated: Annotated[
-        Path | None,
-        of_source(
-            metavar="DIR",
-            help="Take what PPCG wrote to DIR before, and only make it measurable.",
-        ),
-    ] = None,
     choosing: Asked[SelectKeywords],
     caching: Asked[Caching],
-    dry_run: Annotated[
-        bool, of_output("--dry-run", help="Print how PPCG would be run; write nothing.")
-    ] = False,
 ) -> None:
     """Run PPCG on a C file with the sizes that are selected for a card.
 
@@ -87,17 +74,13 @@ def ppcg(
             gpu=given_card(gpu) if is_auto(gpu) else gpu,
             ppcg=program,
             selects=selects,
-            generated=generated,
-            dry_run=dry_run,
             ppcg_timeout_s=ppcg_timeout,
             told=step.at,
             **choosing.fields,
             **caching.fields,
         )
-    for command in made.commands:
-        if dry_run:
-            echo(command_text(command))
-        elif current.get().verbose:
+    if current.get().verbose:
+        for command in made.commands:
             say(command_text(command))
     say(made.said, nl=False)
     report_warnings(made.warnings)

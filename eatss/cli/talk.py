@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from eatss.base.diagnostics import (
     Diagnostic,
@@ -35,34 +35,22 @@ if TYPE_CHECKING:
     from eatss.cards import GpuProfile
     from eatss.session.session import Session
 
-FindingsFormat: TypeAlias = Literal["text", "json"]
-
 
 @frozen
 class Talk:
     """What is said on stderr besides errors.
 
-    ``quiet``: nothing. ``verbose``: each step with its time. ``as_json``: findings are JSON.
-    ``debug``: our own faults have a traceback. ``quiet`` outdoes ``verbose``.
+    ``quiet``: nothing, whatever else is asked for. ``verbose``: each step with its time. ``debug``:
+    our own faults have a traceback.
     """
 
     quiet: bool = False
     verbose: bool = False
-    as_json: bool = False
     debug: bool = False
 
 
 current: ContextVar[Talk] = ContextVar("talk", default=Talk())  # noqa: B039 - it is frozen
 """How the command of this process talks; set once its options are known."""
-
-
-def talk_of_words(words: Sequence[str]) -> Talk:
-    """Return what the words of a command line say, before anything has parsed them."""
-    joined = " ".join(words)
-    return Talk(
-        as_json="--diagnostics json" in joined or "--diagnostics=json" in joined,
-        debug="--debug" in words,
-    )
 
 
 SHOWN_AFTER_S = 2.0
@@ -196,7 +184,7 @@ def report_warnings(warnings: Sequence[Diagnostic]) -> None:
     """Print warnings on stderr, if there are any and nobody asked for quiet."""
     talk = current.get()
     if warnings and not talk.quiet:
-        _print_diagnostics(warnings, as_json=talk.as_json)
+        _print_diagnostics(warnings)
 
 
 def warn_while_working(warnings: Sequence[Diagnostic]) -> None:
@@ -212,11 +200,11 @@ def say(text: str, *, nl: bool = True) -> None:
         echo(text, err=True, nl=nl)
 
 
-def report_error(error: EatssError, talk: Talk) -> None:
+def report_error(error: EatssError) -> None:
     """Print an error's findings on stderr, and how many there are if several."""
-    _print_diagnostics(error.diagnostics, as_json=talk.as_json)
+    _print_diagnostics(error.diagnostics)
     count = sum(one.severity is Severity.ERROR for one in error.diagnostics)
-    if not talk.as_json and count > 1:
+    if count > 1:
         echo(f"{count} errors.", err=True)
 
 
@@ -247,17 +235,14 @@ def internal_fault(error: Exception, talk: Talk) -> None:
         hint="this is a fault of eatss; please report it with the output of --debug and of "
         "eatss --version --verbose",
     )
-    _print_diagnostics([diagnostic], as_json=talk.as_json)
+    _print_diagnostics([diagnostic])
 
 
-def _print_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> None:
-    from eatss.report.diagnostics import diagnostics_json, print_diagnostics  # noqa: PLC0415
+def _print_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
+    from eatss.report.diagnostics import print_diagnostics  # noqa: PLC0415
 
-    if as_json:
-        echo(diagnostics_json(diagnostics), err=True)
-    else:
-        with telling() as stream:
-            print_diagnostics(diagnostics, stream)
+    with telling() as stream:
+        print_diagnostics(diagnostics, stream)
 
 
 def given_card(gpu: str, device: int | str = 0) -> GpuProfile:

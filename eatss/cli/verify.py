@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from eatss.base.diagnostics import EatssError
 from eatss.base.options import argument, option
 from eatss.cli.options import Format, Nvcc, named_gcc, show
-from eatss.cli.talk import current, report_error, working
+from eatss.cli.talk import report_error, working
 from eatss.measurement.options import named_nvcc
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def verify(
         found.append(one)
     show(Verifications(verifications=tuple(found)), output)
     for each in errors:
-        report_error(each, current.get())
+        report_error(each)
     if code := exit_code(found, errors):
         raise SystemExit(code)
 

@@ -486,7 +486,7 @@ def load_program(directory: Path) -> Program:
         raise input_error(
             "EATSS-V003",
             f"'{directory}' holds no generated program: there is no '{error.filename}'",
-            hint=_how_to_make(directory),
+            hint="make one with: eatss codegen FILE.c --gpu NAME -o DIR, or with eatss ppcg",
         ) from None
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -503,14 +503,6 @@ def load_program(directory: Path) -> Program:
     except ValueError as error:
         raise PLAN.damage(str(error)) from None
     return program
-
-
-def _how_to_make(directory: Path) -> str:
-    """Return how a folder comes by a program; what PPCG wrote alone lacks the C it is from."""
-    if any(directory.glob("*_host.cu")):
-        made = f"--generated {directory} -- FILE.c -o {directory}"
-        return f"make what PPCG wrote measurable with: eatss ppcg --gpu NAME {made}"
-    return "make one with: eatss codegen FILE.c --gpu NAME -o DIR"
 
 
 def _check_place(place: str) -> None:

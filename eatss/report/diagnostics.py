@@ -1,25 +1,15 @@
-"""Diagnostics in the manner of clang, as text and as JSON."""
+"""Diagnostics in the manner of clang."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from eatss.base.codec import encode
 from eatss.base.diagnostics import Diagnostic, Piece, Severity, pieces
-from eatss.base.frozen import frozen
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-
-@frozen
-class Findings:
-    """What ``--diagnostics json`` prints on standard error."""
-
-    diagnostics: tuple[Diagnostic, ...]
 
 
 _STYLE = {
@@ -57,11 +47,6 @@ def print_diagnostics(diagnostics: Sequence[Diagnostic], stream: TextIO) -> None
         stream.write(f"\x1b[{codes}m{words}\x1b[0m" if shown and codes else words)
     stream.write("\n")
     stream.flush()
-
-
-def diagnostics_json(diagnostics: Sequence[Diagnostic]) -> str:
-    """Return findings as a JSON object with the key ``diagnostics``."""
-    return json.dumps(encode(Findings(diagnostics=tuple(diagnostics))), indent=2)
 
 
 def _styled(diagnostics: Sequence[Diagnostic]) -> Iterator[tuple[str, str]]:

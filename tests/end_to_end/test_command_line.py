@@ -69,26 +69,6 @@ def test_a_wrong_option_is_the_users_error(arguments: list[str], code: str) -> N
     assert "Traceback" not in done.stderr
 
 
-def test_findings_come_as_json_on_request(tmp_path: Path) -> None:
-    source = tmp_path / "bad.c"
-    source.write_text(
-        "void f(int n, int idx[n], double a[n]) {\n"
-        "#pragma scop\n"
-        "  for (int i = 0; i < n; i++) {\n"
-        "    a[idx[i]] = 0;\n"
-        "    a[i * i] = 1;\n"
-        "  }\n"
-        "#pragma endscop\n"
-        "}\n"
-    )
-    done = eatss("inspect", source, "--diagnostics", "json")
-    assert done.returncode == 2
-    assert done.stdout == ""
-    findings = json.loads(done.stderr)["diagnostics"]
-    assert [finding["span"]["line"] for finding in findings] == [4, 5]
-    assert all(finding["hint"] for finding in findings)
-
-
 def test_no_solution_is_exit_code_1(tmp_path: Path) -> None:
     source = tmp_path / "turn.c"
     source.write_text(

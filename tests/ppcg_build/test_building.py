@@ -56,8 +56,7 @@ def test_a_wrong_kernel_does_not_pass_verification(recorded: Path, tmp_path: Pat
 def test_both_runs_have_the_same_options_and_the_last_one_the_sizes(
     recorded: Path, tmp_path: Path
 ) -> None:
-    made = cases.build(GEMM, tmp_path, recorded, arguments=[cases.SMALL], dry_run=True)
-    assert made.files == ()
+    made = cases.build(GEMM, tmp_path, recorded, arguments=[cases.SMALL])
     assert made.selection is not None
     saving, loading = made.commands
     assert saving[1:-1] == ("--target=cuda", cases.SMALL, "--save-schedule=gemm.schedule")
@@ -65,7 +64,6 @@ def test_both_runs_have_the_same_options_and_the_last_one_the_sizes(
         "--target=cuda", cases.SMALL, "--load-schedule=gemm.schedule",
         *made.selection.ppcg_arguments, "--dump-sizes",
     )  # fmt: skip
-    assert not (tmp_path / "gemm_host.cu").exists()
 
 
 def test_several_regions_are_compared_with_the_kernels_that_eatss_expects(
@@ -86,22 +84,6 @@ def test_kernels_of_ppcg_that_are_for_no_other_size_can_be_verified(
     assert made.warnings == ()
     assert made.program == tmp_path / "out" / "rows.eatss"
     assert verify(tmp_path / "out", device="cpu").status == "ok"
-
-
-def test_files_that_ppcg_wrote_before_are_made_measurable(recorded: Path, tmp_path: Path) -> None:
-    made = cases.build(GEMM, tmp_path / "old", recorded, arguments=[cases.SMALL], selects=False)
-    assert made.program is not None
-    for path in made.program.iterdir():
-        path.unlink()
-    made.program.rmdir()
-    with pytest.raises(eatss.InputError) as caught:
-        verify(tmp_path / "old")
-    assert "--generated" in str(caught.value.diagnostics[0].hint)
-    again = cases.build(
-        GEMM, tmp_path / "new", "no-ppcg", arguments=[cases.SMALL], generated=tmp_path / "old"
-    )
-    assert again.files == ()
-    assert verify(tmp_path / "new", device="cpu").status == "ok"
 
 
 # -- failures ---------------------------------------------------------------------------------
@@ -214,13 +196,6 @@ def command(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
         line, capture_output=True, text=True, check=False, cwd=cwd, timeout=120,
         env={**os.environ, "PYTHONPATH": root},
     )  # fmt: skip
-
-
-def test_a_dry_run_prints_commands_that_a_shell_takes(recorded: Path, tmp_path: Path) -> None:
-    done = command("--ppcg", recorded, "--dry-run", "--", GEMM, cases.SMALL, cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    subprocess.run(["sh", "-e"], input=done.stdout, text=True, cwd=tmp_path, check=True)
-    assert (tmp_path / "gemm_host.cu").exists()
 
 
 @pytest.mark.usefixtures("heeded_signals")

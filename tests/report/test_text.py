@@ -16,7 +16,7 @@ from eatss.base.diagnostics import Diagnostic, SourceSpan
 from eatss.base.shipped import data_directory
 from eatss.cards import list_profiles, load_profile, profile_from_document
 from eatss.report.cards import render_profile, render_profiles
-from eatss.report.diagnostics import diagnostics_json, diagnostics_text
+from eatss.report.diagnostics import diagnostics_text
 from eatss.report.formats import FORMATS
 from eatss.report.render import listing, render, uncut
 from tests import offered
@@ -97,19 +97,6 @@ def test_control_characters_of_a_source_line_are_not_printed() -> None:
     )
     assert diagnostics_text([finding]).plain.isascii()
     assert "\x1b" not in diagnostics_text([finding]).plain
-
-
-def test_findings_as_json_carry_every_field() -> None:
-    (finding,) = json.loads(diagnostics_json([FINDING]))["diagnostics"]
-    assert finding["code"] == "EATSS-F012"
-    assert finding["span"] == {
-        "file": "a.c",
-        "line": 7,
-        "column": 12,
-        "end_line": 7,
-        "end_column": 18,
-    }
-    assert finding["hint"] == "write it without indirection"
 
 
 def test_control_characters_in_tables_are_spelled_out() -> None:
