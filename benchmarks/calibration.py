@@ -100,7 +100,7 @@ def _measured(
         "rate": work * count / (last - first),
         "unit": f"{unit} a second",
         "time_s": last - first,
-        "meter": result.meter,
+        "meter": result.cards[0].meter,
         "energy_j": result.energy_j,
         "power_w": result.power_w,
         "smi_power_w": mean,

@@ -30,7 +30,7 @@ Examples:
 
     eatss meter --repeat 50 -- ./short
 
-    eatss meter --gpus all --cpu -- python3 train.py
+    eatss meter --gpus all -- python3 train.py
 
     eatss meter --gpus 0,1 --trace power.csv --plot power.svg -- ./gemm 4000
 
@@ -63,7 +63,7 @@ def meter(
         option("--nvml", metavar="MODULE:NAME", hidden=True, help="Stands in for NVML."),
     ] = None,
 ) -> None:
-    """Run any program and tell its time, and the energy and power of cards and CPUs meanwhile.
+    """Run any program and tell its time, and the energy and power of cards meanwhile.
 
     The program's standard streams, signals and exit code are its own: results go to standard
     error, or to a file (-o). Exits with 127 if there is no such program.

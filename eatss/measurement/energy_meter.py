@@ -2,7 +2,7 @@
 
 ::
 
-    with eatss.energy_meter(gpus="all", cpu=True) as meter:
+    with eatss.energy_meter(gpus="all") as meter:
         with meter.window("forward"):
             launch()
     meter.result  # EnergyMeasurement
@@ -32,7 +32,6 @@ from eatss.measurement.energy_measurement import EnergyMeasurement
 from eatss.measurement.energy_source import (
     OpenedWindow,
     Source,
-    cpu_sources,
     energy_result,
     guarded,
 )
@@ -133,13 +132,12 @@ def energy_meter(
     meter: str = "auto",
     *,
     gpus: Gpus | None = None,
-    cpu: bool = False,
     synchronize: Callable[[], object] | None = None,
     margin_s: float = MARGIN_S,
 ) -> EnergyMeter:
     """Return a context manager that measures time and energy of its block.
 
-        with eatss.energy_meter(gpus=[0, 1], cpu=True) as meter:
+        with eatss.energy_meter(gpus=[0, 1]) as meter:
             with meter.window("forward"):
                 forward()
         print(meter.result)
@@ -161,7 +159,6 @@ def energy_meter(
         gpus: cards in the place of ``device``: the number of one as CUDA counts, so that
             ``CUDA_VISIBLE_DEVICES`` and ``CUDA_DEVICE_ORDER`` hold; its UUID; a list of them;
             ``"all"`` that CUDA sees; ``[]`` for none.
-        cpu: whether to measure the CPU packages too, by RAPL, where they can be read.
         synchronize: called before time begins and ends to count.
         margin_s: seconds recorded before and after the block (they are waited).
 
@@ -173,7 +170,6 @@ def energy_meter(
     return EnergyMeter(
         device=checked_gpus(device, "device") if gpus is None else checked_gpus(gpus),
         choice=meter,
-        cpu=cpu,
         synchronize=synchronize,
         margin_s=max(0.0, margin_s),
     )
@@ -204,7 +200,6 @@ class EnergyMeter:
     Attributes:
         device: ``gpus`` of :func:`energy_meter`.
         choice: likewise ``meter``.
-        cpu: likewise.
         synchronize: likewise.
         margin_s: likewise; after the block no more than ``MARGIN_S``.
         strict: whether a card or a meter of it that does not work is an error.
@@ -217,7 +212,6 @@ class EnergyMeter:
 
     device: Gpus = 0
     choice: str = "auto"
-    cpu: bool = False
     synchronize: Callable[[], object] | None = None
     margin_s: float = MARGIN_S
     strict: bool = False
@@ -337,8 +331,6 @@ class EnergyMeter:
             raise input_error("EATSS-E074", named.missing[0].reason)
         for number, card in enumerate(named.cards):
             self._open(run, card, first=number == 0)
-        if self.cpu:
-            run.sources.extend(cpu_sources(self.root))
         for source in run.sources:
             source.start()
         if any(source.recording for source in run.sources):
@@ -347,7 +339,7 @@ class EnergyMeter:
         run.begin_s = self.now()
 
     def _open(self, run: _Run, card: NamedCard, *, first: bool) -> None:
-        source = Source(card.name, "card")
+        source = Source(card.name)
         run.sources.append(source)
         if card.reason:
             source.missing.append(Missing(what="energy", reason=card.reason))
@@ -357,9 +349,9 @@ class EnergyMeter:
         else:
             self._look_up(source, card)
             with guarded("energy", source.missing):
-                source.take(
-                    choose_meters(self.choice, card.device, nvml=source.card, root=self.root)
-                )
+                chosen = choose_meters(self.choice, card.device, nvml=source.card, root=self.root)
+                source.meters = chosen.meters
+                source.missing.extend(chosen.missing)
         if self.strict and not source.meters and (self.choice != "none" or source.card is None):
             reasons = "; ".join(dict.fromkeys(one.reason for one in source.missing))
             raise input_error(

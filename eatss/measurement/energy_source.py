@@ -1,25 +1,21 @@
-"""Sources of energy while they are recorded (a card, a CPU package), and the result."""
+"""Cards while their energy is recorded, and the result."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from eatss.base.diagnostics import EatssError
 from eatss.base.text import class_and_line, one_line
 from eatss.measurement.energy_measurement import (
+    CardEnergy,
     EnergyMeasurement,
-    SourceEnergy,
-    SourceKind,
     WindowEnergy,
     WindowRun,
-    WindowShare,
 )
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
-from eatss.measurement.meters.choose import ChosenMeters
 from eatss.measurement.meters.interval_energy import (
     Course,
     IntervalEnergy,
@@ -30,13 +26,6 @@ from eatss.measurement.meters.interval_energy import (
 )
 from eatss.measurement.meters.meter import Meter, MeterError, power_samples
 from eatss.measurement.meters.nvml import NvmlDevice, card_state
-from eatss.measurement.meters.rapl import (
-    RAPL_NAME,
-    RaplMeter,
-    RaplPackage,
-    package_title,
-    rapl_packages,
-)
 
 OVERSHOOT = 2.0
 """A card is taken never to draw more than so many times its power limit, however briefly."""
@@ -44,19 +33,17 @@ OVERSHOOT = 2.0
 
 @dataclass(slots=True)
 class Source:
-    """What records one source; its meters in the order in which results rest on them.
+    """What records one card; its meters in the order in which results rest on them.
 
     Attributes:
-        name: ``card 0``, or ``CPU package 0``.
-        kind: Which of these it is.
+        name: ``card 0``.
         meters: Those that record it.
-        card: The card, open in NVML, ``None`` for other sources.
+        card: The card, open in NVML.
         info: Which card it is.
         missing: What is not known of it, and why.
     """
 
     name: str
-    kind: SourceKind
     meters: Sequence[Meter] = ()
     card: NvmlDevice | None = None
     info: DeviceInfo | None = None
@@ -66,17 +53,12 @@ class Source:
     _recording: list[Meter] = field(default_factory=list)
     _courses: list[Course] = field(default_factory=list)
 
-    def take(self, chosen: ChosenMeters) -> None:
-        """Take the meters that were chosen for it."""
-        self.meters = tuple(chosen.meters)
-        self.missing.extend(chosen.missing)
-
     def start(self) -> None:
         """Begin to record."""
         if self.card is not None:
             self._before = card_state(self.card)
         for meter in self.meters:
-            with self._guarded(meter):
+            with guarded(f"energy by {meter.name}", self.missing):
                 meter.start()
                 self._recording.append(meter)
 
@@ -85,23 +67,19 @@ class Source:
         """Whether a meter records."""
         return bool(self._recording)
 
-    def stop(self) -> None:
-        """End recording; nothing happens the second time."""
+    def close(self) -> None:
+        """Stop what records, and give the card back; nothing happens the second time."""
         recording, self._recording = self._recording, []
-        if self.card is not None and self._after is None:
-            self._after = card_state(self.card)
         limit_w = self.info and self.info.power_limit_w
         ceiling_w = OVERSHOOT * limit_w if limit_w else math.inf
         for meter in recording:
-            with self._guarded(meter):
+            with guarded(f"energy by {meter.name}", self.missing):
                 self._courses.append(Course.of(meter.stop(), ceiling_w=ceiling_w))
-
-    def close(self) -> None:
-        """Stop what records, and give the card back."""
-        self.stop()
-        if self.card is not None:
+        card, self.card = self.card, None
+        if card is not None:
+            self._after = card_state(card)
             with guarded("device", self.missing):
-                self.card.close()
+                card.close()
 
     def energies(self, spans: Sequence[Span]) -> tuple[list[IntervalEnergy], list[Missing]]:
         """Return what each meter tells of some spans, and why others tell nothing."""
@@ -118,29 +96,20 @@ class Source:
             missing.append(Missing(what="energy", reason="no meter was given"))
         return told, missing
 
-    def _guarded(self, meter: Meter) -> AbstractContextManager[None]:
-        return guarded(f"energy by {getattr(meter, 'name', self.name)}", self.missing)
-
-    def result(self, begin_s: float, end_s: float) -> SourceEnergy:
-        """Return what was drawn between two moments, after :meth:`stop`."""
+    def result(self, begin_s: float, end_s: float) -> CardEnergy:
+        """Return what was drawn between two moments, after :meth:`close`."""
         told, missing = self.energies(((begin_s, end_s),))
         trace = power_samples([one.trace for one in self._courses], begin_s, end_s)
         idle = [one.power_w for one in trace if one.time_s < 0]
-        found = SourceEnergy(
+        found = CardEnergy(
             name=self.name,
-            kind=self.kind,
-            energy_j=None,
-            uncertainty_j=None,
-            power_w=None,
             peak_power_w=max((one.power_w for one in trace if one.time_s >= 0), default=None),
-            meter=None,
-            updates=0,
+            idle_power_w=sum(idle) / len(idle) if idle else None,
             device=self.info,
             before=self._before,
             after=self._after,
             missing=(*self.missing, *missing),
             trace=trace,
-            idle_power_w=sum(idle) / len(idle) if idle else None,
         )
         if not told:
             return found
@@ -156,29 +125,11 @@ class Source:
         )
 
 
-def cpu_sources(root: Path = Path("/")) -> tuple[Source, ...]:
-    """Return the CPU packages of this machine; one that only says why where there are none."""
-    try:
-        packages = rapl_packages(root)
-    except MeterError as error:
-        return (Source("CPU", "cpu", missing=[_no_rapl(error)]),)
-    return tuple(
-        Source(package_title(one), "cpu", (RaplMeter(one),))
-        if isinstance(one, RaplPackage)
-        else Source(package_title(one), "cpu", missing=[_no_rapl(one.error)])
-        for one in packages
-    )
-
-
-def _no_rapl(error: MeterError) -> Missing:
-    return Missing(what=f"energy by {RAPL_NAME}", reason=reason_of(error))
-
-
 @contextmanager
 def guarded(what: str, missing: list[Missing]) -> Iterator[None]:
     """Make a reason of what a sensor raises: the block that it records goes on.
 
-    Meters come from users and packages as well, and theirs may raise anything.
+    Meters come from packages as well, and theirs may raise anything.
 
     Args:
         what: is missing then.
@@ -186,17 +137,12 @@ def guarded(what: str, missing: list[Missing]) -> Iterator[None]:
     """
     try:
         yield
+    except MeterError as error:
+        missing.append(Missing(what=what, reason=error.whole))
+    except EatssError as error:
+        missing.append(Missing(what=what, reason=one_line(error, 400)))
     except Exception as error:  # of the meter's own making
-        missing.append(Missing(what=what, reason=reason_of(error)))
-
-
-def reason_of(error: Exception) -> str:
-    """Return why a sensor does not work, and what to do about it."""
-    if isinstance(error, MeterError):
-        return error.whole
-    if isinstance(error, EatssError):
-        return one_line(error, 400)
-    return f"it failed: {class_and_line(error, 400)}"
+        missing.append(Missing(what=what, reason=f"it failed: {class_and_line(error, 400)}"))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -216,7 +162,7 @@ class OpenedWindow:
 def energy_result(
     sources: Sequence[Source], windows: Sequence[OpenedWindow], begin_s: float, end_s: float
 ) -> EnergyMeasurement:
-    """Return what sources tell of a block, after they have stopped.
+    """Return what cards drew in a block, after they have been closed.
 
     Args:
         sources: all that were recorded.
@@ -224,45 +170,26 @@ def energy_result(
         begin_s: when the block began, by the clock of the traces.
         end_s: when it ended.
     """
-    results = tuple(source.result(begin_s, end_s) for source in sources)
-    several, time_s = len(results) > 1, end_s - begin_s
-    energy_j, uncertainty_j = _sums(results, "card")
-    cpu_energy_j, cpu_uncertainty_j = _sums(results, "cpu")
-    first = next((one for one in results if one.kind == "card"), _NO_CARD)
+    cards = tuple(source.result(begin_s, end_s) for source in sources)
+    energy_j, uncertainty_j = _sums([(one.energy_j, one.uncertainty_j) for one in cards])
     named: dict[str, list[Span]] = {}
     for window in windows:
         named.setdefault(window.name, []).append(window.span)
     return EnergyMeasurement(
-        time_s=time_s,
+        time_s=end_s - begin_s,
         energy_j=energy_j,
         uncertainty_j=uncertainty_j,
-        power_w=None if energy_j is None else energy_j / time_s,
-        meter=first.meter,
-        updates=first.updates,
-        checks=first.checks,
-        device=first.device,
-        before=first.before,
-        after=first.after,
-        error="",
-        missing=tuple(
-            one for source in results for one in _placed(source.name, source.missing, several)
-        ),
-        cpu_energy_j=cpu_energy_j,
-        cpu_uncertainty_j=cpu_uncertainty_j,
-        sources=results,
+        power_w=None if energy_j is None else energy_j / (end_s - begin_s),
+        cards=cards,
         windows=tuple(_window(name, spans, sources, begin_s) for name, spans in named.items()),
+        missing=tuple(one for card in cards for one in _placed(card.name, card.missing, cards)),
     )
 
 
-_NO_CARD = SourceEnergy(
-    name="", kind="card", energy_j=None, uncertainty_j=None, power_w=None, peak_power_w=None,
-    meter=None, updates=0,
-)  # fmt: skip
-
-
-def _placed(source: str, missing: Sequence[Missing], several: bool) -> Iterator[Missing]:
-    """Yield what is missing of a source, which is named where there are several."""
-    return (replace(one, reason=f"{source}: {one.reason}") if several else one for one in missing)
+def _placed(card: str, missing: Sequence[Missing], every: Sequence[object]) -> Iterator[Missing]:
+    """Yield what is missing of a card, which is named where there are several."""
+    several = len(every) > 1
+    return (replace(one, reason=f"{card}: {one.reason}") if several else one for one in missing)
 
 
 def _window(
@@ -270,55 +197,33 @@ def _window(
 ) -> WindowEnergy:
     whole = joined(spans)
     time_s = sum(end_s - start_s for start_s, end_s in whole)
-    told = [source.energies(whole) for source in sources]
-    shares = tuple(map(_share, sources, (energies for energies, _ in told)))
+    drawn: list[tuple[float | None, float | None]] = []
     missing: list[Missing] = []
-    for source, (energies, why) in zip(sources, told, strict=True):
-        if not energies:
-            missing += _placed(source.name, why or source.missing, len(sources) > 1)
+    for source in sources:
+        told, why = source.energies(whole)
+        drawn.append((told[0].energy_j, told[0].uncertainty_j) if told else (None, None))
+        if not told:
+            missing += _placed(source.name, why or source.missing, sources)
     if not sources:
-        missing.append(Missing(what="energy", reason="no card, CPU or meter records it"))
-    energy_j, uncertainty_j = _sums(shares, "card")
-    cpu_energy_j, cpu_uncertainty_j = _sums(shares, "cpu")
+        missing.append(Missing(what="energy", reason="no card records it"))
+    energy_j, uncertainty_j = _sums(drawn)
     return WindowEnergy(
         name=name,
         count=len(spans),
         time_s=time_s,
         energy_j=energy_j,
         uncertainty_j=uncertainty_j,
-        cpu_energy_j=cpu_energy_j,
-        cpu_uncertainty_j=cpu_uncertainty_j,
         power_w=energy_j / time_s if energy_j is not None else None,
-        sources=shares,
         runs=tuple(
-            WindowRun(begin_s=span[0] - begin_s, time_s=span[1] - span[0]) for span in spans
+            WindowRun(begin_s=first - begin_s, time_s=last - first) for first, last in spans
         ),
         missing=tuple(missing),
     )
 
 
-def _share(source: Source, told: Sequence[IntervalEnergy]) -> WindowShare:
-    return WindowShare(
-        source=source.name,
-        kind=source.kind,
-        energy_j=told[0].energy_j if told else None,
-        uncertainty_j=told[0].uncertainty_j if told else None,
-    )
-
-
-def _sums(
-    drawn: Sequence[WindowShare | SourceEnergy], kind: SourceKind
-) -> tuple[float | None, float | None]:
-    """Return the energy of all sources of a kind, and how far it may be off.
-
-    ``None`` if that of one is not known, or there is none.
-    """
-    own = [one for one in drawn if one.kind == kind]
-    known = [
-        (one.energy_j, one.uncertainty_j)
-        for one in own
-        if one.energy_j is not None and one.uncertainty_j is not None
-    ]
-    if not known or len(known) < len(own):
+def _sums(drawn: Sequence[tuple[float | None, float | None]]) -> tuple[float | None, float | None]:
+    """Return the energy of all cards, and how far it may be off; ``None`` if one is not known."""
+    known = [(one, off) for one, off in drawn if one is not None and off is not None]
+    if not known or len(known) < len(drawn):
         return None, None
-    return sum(one for one, _ in known), sum(one for _, one in known)
+    return sum(one for one, _ in known), sum(off for _, off in known)

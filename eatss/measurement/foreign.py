@@ -18,7 +18,7 @@ from typing import Any
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
-from eatss.measurement.energy_measurement import SourceEnergy
+from eatss.measurement.energy_measurement import CardEnergy
 from eatss.measurement.energy_meter import EnergyMeter
 from eatss.measurement.meters.choose import METERS
 from eatss.measurement.options import MeterOptions
@@ -111,9 +111,9 @@ class ProgramEnergy(Shown):
     """What a program took, start-up and all.
 
     It was run ``runs`` times, one after the other, and ``command`` is its command line. ``cards``
-    are those that were metered, ``cpus`` the CPU packages if these were asked for; energies are of
-    all runs together, idle power and other programs included. ``time_s`` is that of all runs.
-    ``exit_code`` is the last run's; a run that fails is the last.
+    are those that were metered; energies are of all runs together, idle power and other programs
+    included. ``time_s`` is that of all runs. ``exit_code`` is the last run's; a run that fails is
+    the last.
     """
 
     shown_by = "eatss.report.measurement:program_energy_parts"
@@ -122,8 +122,7 @@ class ProgramEnergy(Shown):
     runs: int
     exit_code: int
     time_s: float
-    cards: tuple[SourceEnergy, ...]
-    cpus: tuple[SourceEnergy, ...] = ()
+    cards: tuple[CardEnergy, ...]
     schema_version: int = PROGRAM_ENERGY_SCHEMA
 
 
@@ -138,7 +137,7 @@ def meter_program(
     margin_s: float = IDLE_S,
     **of_meter: Any,
 ) -> ProgramEnergy:
-    """Run a program and tell what its cards and CPUs drew.
+    """Run a program and tell what its cards drew.
 
     The program has this process's standard streams; signals that come meanwhile are its.
 
@@ -160,7 +159,6 @@ def meter_program(
     meter = EnergyMeter(
         device=options.devices,
         choice=options.meter,
-        cpu=options.cpu,
         synchronize=lambda: None,
         margin_s=margin_s,
         strict=True,
@@ -178,5 +176,4 @@ def meter_program(
         exit_code=code,
         time_s=found.time_s,
         cards=found.cards,
-        cpus=found.cpus,
     )

@@ -137,7 +137,6 @@ class MeterOptions:
     Attributes:
         devices: Cards, by their numbers as CUDA counts, or by their UUIDs; ``"all"`` that CUDA
             sees; ``()`` for none.
-        cpu: Whether to meter the CPU packages too.
         repeat: How often the program is run, one run after the other.
         meter: Which sensor energy is read from, a name of ``eatss.measurement.meters.METERS``.
     """
@@ -154,9 +153,6 @@ class MeterOptions:
             "changes that), or UUIDs (nvidia-smi -L); may be given several times. Default: 0.",
         ),
     ] = (0,)
-    cpu: Annotated[
-        bool, option("--cpu", help="Meter the CPU packages too, where RAPL may be read.")
-    ] = False
     repeat: Annotated[
         int, option(metavar="N", min=1, help="Run it N times; energy is of all runs together.")
     ] = 1

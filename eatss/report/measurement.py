@@ -15,7 +15,7 @@ from rich.text import Text
 
 from eatss.base.shown import pairs_text
 from eatss.base.text import bytes_text
-from eatss.measurement.energy_measurement import EnergyMeasurement, SourceEnergy, WindowEnergy
+from eatss.measurement.energy_measurement import CardEnergy, EnergyMeasurement
 from eatss.measurement.foreign import ProgramEnergy
 from eatss.measurement.measurement import (
     Cell,
@@ -355,15 +355,13 @@ def _shared_notes(measurements: Sequence[Measurement]) -> Table:
 def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
     """Return a block of code: sources, windows, and what is missing."""
     rows: list[tuple[Any, ...]] = []
-    for one in found.sources:
+    for one in found.cards:
         card = "" if one.device is None else f", {one.device.name}"
         amounts = (found.time_s, one.energy_j, one.uncertainty_j, one.power_w)
         rows.append((f"{one.name}{card}", 1, *amounts, one.meter or NONE))
     for window in found.windows:
-        for name, energy_j, uncertainty_j in _drawn(window):
-            power_w = None if energy_j is None else energy_j / window.time_s
-            amounts = (window.time_s, energy_j, uncertainty_j, power_w)
-            rows.append((f"window {window.name}{name}", window.count, *amounts, ""))
+        amounts = (window.time_s, window.energy_j, window.uncertainty_j, window.power_w)
+        rows.append((f"window {window.name}", window.count, *amounts, ""))
     lines = (
         (
             name,
@@ -391,17 +389,8 @@ def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
     ]
 
 
-def _drawn(window: WindowEnergy) -> Iterator[tuple[str, float | None, float | None]]:
-    """Yield a line for each kind of source in a window: all cards, all CPUs."""
-    kinds = {share.kind for share in window.sources}
-    if "card" in kinds or not kinds:
-        yield "", window.energy_j, window.uncertainty_j
-    if "cpu" in kinds:
-        yield ", CPU", window.cpu_energy_j, window.cpu_uncertainty_j
-
-
 def program_energy_parts(found: ProgramEnergy) -> list[RenderableType]:
-    """Return what cards and CPUs drew while a program ran."""
+    """Return what cards drew while a program ran."""
     runs = f" ({found.runs} runs, {found.time_s / found.runs:.4g} s each)" if found.runs > 1 else ""
     head = headed(shlex.join(found.command), f"  {found.time_s:.4g} s").append(runs)
     head.append(f"  exit code {found.exit_code}" if found.exit_code else "", style="red")
@@ -430,22 +419,22 @@ def program_energy_parts(found: ProgramEnergy) -> list[RenderableType]:
     return [head, table, *(Text(f"  {note}") for note in dict.fromkeys(notes))]
 
 
-def sources_of(found: ProgramEnergy) -> dict[str, SourceEnergy]:
-    """Return cards and CPU packages by name; of several cards with the start of UUIDs."""
+def sources_of(found: ProgramEnergy) -> dict[str, CardEnergy]:
+    """Return cards by name; of several with the start of UUIDs."""
     several = len(found.cards) > 1
-    sources: dict[str, SourceEnergy] = {}
+    sources: dict[str, CardEnergy] = {}
     for card in found.cards:
         uuid = card.device.uuid if card.device and several else None
         name = card.device.name if card.device else card.name
         sources[f"{name} {(uuid or '')[:12]}".strip()] = card
-    return sources | {cpu.name: cpu for cpu in found.cpus}
+    return sources
 
 
 def power_csv(found: ProgramEnergy) -> str:
-    """Return power over time as CSV: card or CPU, seconds since the program began, watts."""
+    """Return power over time as CSV: card, seconds since the program began, watts."""
     rows = [
         {"device": name, "time_s": f"{one.time_s:.4f}", "power_w": f"{one.power_w:.3f}"}
-        for source in (*found.cards, *found.cpus)
+        for source in found.cards
         for name in [(source.device and source.device.uuid) or source.name]
         for one in source.trace
     ]
@@ -463,7 +452,7 @@ def _watts(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.4g} W"
 
 
-def _source_notes(source: SourceEnergy) -> Iterator[str]:
+def _source_notes(source: CardEnergy) -> Iterator[str]:
     if source.device is not None and source.device.power_scope == "module":
         yield MODULE_NOTE
     if source.energy_j is None or source.uncertainty_j is None:

@@ -16,10 +16,9 @@ import pytest
 import eatss
 from eatss.choose.expectation import ProgramExpectation
 from eatss.measurement.energy_measurement import (
-    SourceEnergy,
+    CardEnergy,
     WindowEnergy,
     WindowRun,
-    WindowShare,
 )
 from eatss.measurement.meters.meter import PowerSample, PowerTrace
 from eatss.verify.result import Verification
@@ -28,7 +27,7 @@ from tests.base.test_shown import selected
 PUBLIC = {name: getattr(eatss, name) for name in eatss.__all__}
 NOUNS = [
     *(one for one in PUBLIC.values() if isinstance(one, type) and is_dataclass(one)),
-    ProgramExpectation, Verification, SourceEnergy, WindowEnergy, WindowRun, WindowShare,
+    ProgramExpectation, Verification, CardEnergy, WindowEnergy, WindowRun,
     PowerSample, PowerTrace,
 ]  # fmt: skip
 LAZY = ("analysis", "choose", "frontend", "measurement", "polyhedral", "verify")

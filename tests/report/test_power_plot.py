@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 import eatss
 from eatss.measurement.energy_measurement import (
+    CardEnergy,
     EnergyMeasurement,
-    SourceEnergy,
     WindowEnergy,
     WindowRun,
 )
@@ -23,25 +23,21 @@ from eatss.report.plots import plot_program
 TRACE = tuple(PowerSample(time_s=k / 10 - 0.2, power_w=300.0 + k) for k in range(13))
 
 
-def source(name: str) -> SourceEnergy:
-    return SourceEnergy(
-        name=name, kind="card", energy_j=1.0, uncertainty_j=0.1, power_w=1.0, peak_power_w=1.0,
-        meter="m", updates=3, trace=TRACE,
-    )  # fmt: skip
+def card(name: str) -> CardEnergy:
+    return CardEnergy(name=name, energy_j=1.0, uncertainty_j=0.1, power_w=1.0, trace=TRACE)
 
 
 def window(name: str, *begins_s: float) -> WindowEnergy:
     runs = tuple(WindowRun(begin_s=begin_s, time_s=0.2) for begin_s in begins_s)
     return WindowEnergy(
-        name=name, count=len(runs), time_s=0.4, energy_j=None, uncertainty_j=None,
-        cpu_energy_j=None, cpu_uncertainty_j=None, power_w=None, sources=(), runs=runs, missing=(),
+        name=name, count=len(runs), time_s=0.4, energy_j=None, uncertainty_j=None, power_w=None,
+        runs=runs, missing=(),
     )  # fmt: skip
 
 
 FOUND = EnergyMeasurement(
-    time_s=1.0, energy_j=2.0, uncertainty_j=0.2, power_w=2.0, meter="m", updates=3, checks=(),
-    device=None, before=None, after=None, error="", missing=(),
-    sources=(source("card 0"), source("card 1")),
+    time_s=1.0, energy_j=2.0, uncertainty_j=0.2, power_w=2.0,
+    cards=(card("card 0"), card("card 1")),
     windows=(window("forward", 0.0, 0.5), window("backward", 0.25)),
 )  # fmt: skip
 
@@ -57,15 +53,14 @@ def test_lines_and_windows_are_named() -> None:
 
 
 def test_a_program_is_drawn_the_same_way_each_time(tmp_path: Path) -> None:
-    cpu = source("CPU package 0")
     program = ProgramEnergy(
-        command=("true",), runs=1, exit_code=0, time_s=1.0, cards=(), cpus=(cpu,)
+        command=("true",), runs=1, exit_code=0, time_s=1.0, cards=(card("card 0"),)
     )
     for name in ("a.svg", "b.svg"):
         plot_program(program, tmp_path / name)
     first = (tmp_path / "a.svg").read_bytes()
     assert first == (tmp_path / "b.svg").read_bytes()
-    assert b"CPU package 0" in first
+    assert b"card 0" in first
 
 
 def test_without_matplotlib_there_is_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,6 @@ from eatss.measurement.meters.meter import (
     update_period_s,
 )
 from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, NvmlError, card_state, device_info
-from eatss.measurement.meters.rapl import RaplMeter, RaplPackage, RefusedPackage, rapl_packages
 
 __all__ = [
     "METERS",
@@ -36,9 +35,6 @@ __all__ = [
     "OpenMeters",
     "Period",
     "PowerMeter",
-    "RaplMeter",
-    "RaplPackage",
-    "RefusedPackage",
     "Sample",
     "Trace",
     "TraceKind",
@@ -46,7 +42,6 @@ __all__ = [
     "choose_meters",
     "device_info",
     "in_container",
-    "rapl_packages",
     "read",
     "steady",
     "update_period_s",

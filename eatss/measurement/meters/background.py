@@ -206,7 +206,6 @@ def follow(
     record: Callable[[Sample], None],
     *,
     poll_s: float = POWER_POLL_S,
-    update_s: float | None = None,
 ) -> None:
     """Record each new value when it is first seen, and one that stays every ``CONFIRM_S``.
 
@@ -215,9 +214,6 @@ def follow(
         ticker: the time to live in.
         record: takes what is found.
         poll_s: seconds between two questions.
-        update_s: how old the value of a counter may be when it is read. Its sample may then be
-            late by so long and by as long as the reading took, which is milliseconds where other
-            threads of this process compute: each waits for the interpreter's lock.
     """
     last: Sample | None = None
     while not ticker.ended():
@@ -225,8 +221,7 @@ def follow(
         value = read()
         now_s = ticker.now()
         if last is None or value != last.value or now_s - last.time_s >= CONFIRM_S:
-            late_s = None if update_s is None else now_s - asked_s + update_s
-            last = Sample(time_s=now_s, value=value, late_s=late_s)
+            last = Sample(time_s=now_s, value=value)
             record(last)
         ticker.sleep(max(0.0, poll_s - (ticker.now() - asked_s)))
 

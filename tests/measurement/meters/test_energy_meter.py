@@ -68,15 +68,15 @@ def test_a_block_has_time_energy_and_how_sure_they_are(
     assert result.power_w == pytest.approx(400)
     assert result.uncertainty_j is not None
     assert 0 < result.uncertainty_j <= 2 * 40.01
-    assert result.meter == "NVML energy counter"
-    assert result.updates == 20
-    assert [check.meter for check in result.checks] == ["NVML power"]
-    assert result.checks[0].energy_j == pytest.approx(820)
+    assert result.cards[0].meter == "NVML energy counter"
+    assert result.cards[0].updates == 20
+    assert [check.meter for check in result.cards[0].checks] == ["NVML power"]
+    assert result.cards[0].checks[0].energy_j == pytest.approx(820)
     assert result.missing == ()
-    assert result.device is not None
-    assert result.device.uuid == "GPU-0"
-    assert result.before is not None
-    assert result.before == result.after
+    assert result.cards[0].device is not None
+    assert result.cards[0].device.uuid == "GPU-0"
+    assert result.cards[0].before is not None
+    assert result.cards[0].before == result.cards[0].after
 
 
 def test_a_block_shorter_than_the_sensor_tells_has_a_reason_and_no_energy(
@@ -126,7 +126,7 @@ def test_a_meter_that_fails_at_the_end_leaves_a_reason_and_the_next_meter_tells(
     with meter:
         clock.sleep(2.0)
     result = meter.result
-    assert result.meter == "NVML power"
+    assert result.cards[0].meter == "NVML power"
     assert result.missing[0].what == "energy by NVML energy counter"
     assert result.missing[0].reason == "the GPU is lost (restart the machine)"
 

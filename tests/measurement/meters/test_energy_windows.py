@@ -6,7 +6,6 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -107,50 +106,8 @@ def test_several_cards_are_each_told_and_summed(fake: FakeNvml) -> None:
     assert found.uncertainty_j == pytest.approx(
         sum(one.uncertainty_j for one in found.cards if one.uncertainty_j is not None)
     )
-    assert found.total_energy_j == found.energy_j
     assert fake.users == 0
     assert "2 cards" in str(found)
-
-
-def packages(root: Path, count: int) -> list[Path]:
-    places = []
-    for number in range(count):
-        place = root / f"sys/class/powercap/intel-rapl:{number}"
-        place.mkdir(parents=True)
-        (place / "name").write_text(f"package-{number}")
-        (place / "max_energy_range_uj").write_text("2000000")
-        (place / "energy_uj").write_text("0")
-        places.append(place)
-    return places
-
-
-def test_cpu_packages_are_told_beside_cards_and_summed(
-    fake: FakeNvml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    packages(tmp_path, 2)
-    watts, range_uj, begin_s = {"0": 50, "1": 100}, 2_000_000, time.perf_counter()
-
-    def microjoules(_: int, file: Path) -> int:  # both begin anew after 40 ms or less
-        drawn_uj = 1e6 * watts[file.parent.name[-1]] * (time.perf_counter() - begin_s)
-        return int(drawn_uj) % range_uj
-
-    monkeypatch.setattr("eatss.measurement.meters.rapl._microjoules", microjoules)
-    with EnergyMeter(cpu=True, module=fake, margin_s=0.1, root=tmp_path) as meter:
-        time.sleep(0.3)
-    found = meter.result
-    assert [one.name for one in found.cpus] == ["CPU package 0", "CPU package 1"]
-    for power_w, one in zip(watts.values(), found.cpus, strict=True):
-        assert one.energy_j is not None, found.missing
-        assert one.uncertainty_j is not None
-        assert abs(one.energy_j - power_w * found.time_s) <= one.uncertainty_j
-        assert one.uncertainty_j < one.energy_j
-        assert one.meter == "RAPL"
-    assert found.energy_j is not None, found.missing
-    assert found.cpu_energy_j is not None
-    assert found.total_energy_j == pytest.approx(found.energy_j + found.cpu_energy_j)
-    *_, last = found.power_traces()
-    assert last.source == "CPU package 1"
-    assert last.power_w.mean() == pytest.approx(100, rel=0.1)
 
 
 def test_power_over_time_is_arrays_and_not_in_the_json(fake: FakeNvml) -> None:
@@ -164,8 +121,8 @@ def test_power_over_time_is_arrays_and_not_in_the_json(fake: FakeNvml) -> None:
         assert trace.time_s[0] < 0 < trace.time_s[-1] <= meter.result.time_s
         assert trace.power_w == pytest.approx(400, abs=0.6)
     plain = meter.result.to_dict()
-    assert "trace" not in json.loads(json.dumps(plain))["sources"][1]
-    assert plain["sources"][1]["name"] == "card 1"
+    assert "trace" not in json.loads(json.dumps(plain))["cards"][1]
+    assert plain["cards"][1]["name"] == "card 1"
 
 
 # -- waiting ----------------------------------------------------------------------------------

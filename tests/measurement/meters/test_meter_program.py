@@ -119,18 +119,6 @@ def test_streams_and_exit_code_are_the_programs() -> None:
     assert done.returncode == 5
 
 
-def test_cpus_alone_need_no_card(tmp_path: Path) -> None:
-    place = tmp_path / "sys/class/powercap/intel-rapl:0"
-    place.mkdir(parents=True)
-    for name, text in (("name", "package-0"), ("energy_uj", "7"), ("max_energy_range_uj", "9")):
-        (place / name).write_text(text)
-    options = MeterOptions(devices=(), cpu=True)
-    found = meter_program(["true"], options, margin_s=0.0, root=tmp_path)
-    (cpu,) = found.cpus
-    assert (found.cards, cpu.name, cpu.energy_j) == ((), "CPU package 0", None)
-    assert "fewer than two updates" in cpu.missing[0].reason
-
-
 @pytest.mark.usefixtures("heeded_signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_signals_are_the_programs(number: signal.Signals, tmp_path: Path) -> None:
