@@ -164,14 +164,13 @@ def _run_kernel(
     """Run mutants of a kernel until enough of them compile."""
     if time.monotonic() > deadline:
         return
-    folder, kept = work / kernel, work / f"{kernel}-original"
-    kept.mkdir()
+    folder = work / kernel
     file, asked = FURTHER.get(kernel, (f"../kernels/{kernel}.c", {}))
     eatss.codegen(HERE / file, gpu=options.gpu, output=folder, **asked)
     program = load_program(folder)
     original = _original(kernel)
     if original not in known:
-        _note(options.state, known, _outcome(program, original, folder, kept, deadline))
+        _note(options.state, known, _outcome(program, original, folder, deadline))
     queue = list(chosen_mutants(program, kernel))[options.skip :]
     with ThreadPoolExecutor(options.jobs) as pool:
         while time.monotonic() < deadline:
@@ -181,7 +180,7 @@ def _run_kernel(
             if not waiting:
                 return
             running = [
-                pool.submit(_outcome, program, mutant, folder, kept, deadline) for mutant in waiting
+                pool.submit(_outcome, program, mutant, folder, deadline) for mutant in waiting
             ]
             for future in as_completed(running):
                 _note(options.state, known, future.result())
@@ -199,9 +198,7 @@ def _note(state: Path, known: dict[Mutant, Outcome], outcome: Outcome | None) ->
             file.write(json.dumps(asdict(outcome)) + "\n")
 
 
-def _outcome(
-    program: Program, mutant: Mutant, folder: Path, kept: Path, deadline: float
-) -> Outcome | None:
+def _outcome(program: Program, mutant: Mutant, folder: Path, deadline: float) -> Outcome | None:
     """Verify a mutant; ``None`` if the budget is spent."""
     if time.monotonic() > deadline:
         return None
@@ -212,9 +209,7 @@ def _outcome(
         shutil.copytree(folder, place, dirs_exist_ok=True)
         save_program(replace(program, text="\n".join(lines)), Path(place))
         start = time.perf_counter()
-        found = verify(
-            Path(place), device="cpu", timeout_s=TIMEOUT_S, first_failure=True, kept=kept
-        )
+        found = verify(Path(place), device="cpu", timeout_s=TIMEOUT_S, first_failure=True)
     return Outcome(mutant, found.status, found.message, time.perf_counter() - start)
 
 

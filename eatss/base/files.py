@@ -8,7 +8,7 @@ import re
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from eatss.base.diagnostics import input_error
 
@@ -93,7 +93,7 @@ def place_files(
     Args:
         target: the folder, a real path.
         contents: what the files hold, by their paths in the folder, with ``/``.
-        folders: folders in it to make besides. Links in the folder are not followed.
+        folders: folders in it to make besides.
         last: the file that is taken away before all others, and takes its place after them: where
             it is, the set is whole.
 
@@ -101,7 +101,6 @@ def place_files(
         OSError: something is in the way, or cannot be written.
     """
     target.mkdir(parents=True, exist_ok=True)
-    check_places(target, [*contents, *(f"{folder}/" for folder in folders)])
     if last in contents:
         (target / last).unlink(missing_ok=True)
     for folder in folders:
@@ -109,24 +108,3 @@ def place_files(
     for name in sorted(contents, key=last.__eq__):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         _replace(target / name, contents[name])
-
-
-def check_places(target: Path, names: Sequence[str]) -> None:
-    """Refuse links and files in the place of folders, and folders in the place of files.
-
-    Folders are named with a ``/`` at the end.
-
-    Raises:
-        OSError: what is in the way.
-    """
-    for name in names:
-        path = PurePosixPath(name)
-        inner = [*path.parents][-2::-1] + ([path] if name.endswith("/") else [])
-        for place in (target / folder for folder in inner):
-            if place.is_symlink():
-                raise OSError(errno.ELOOP, f"'{place.name}' in it is a symbolic link")
-            if place.exists() and not place.is_dir():
-                raise NotADirectoryError(errno.ENOTDIR, f"'{place.name}' in it is no folder")
-        place = target / name
-        if path not in inner and place.is_dir() and not place.is_symlink():
-            raise IsADirectoryError(errno.EISDIR, f"'{name}' in it is a folder")

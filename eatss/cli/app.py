@@ -41,6 +41,10 @@ _PANELS = (None, "Source", "Model", "Code", "PPCG", "Measuring", "Output")
 """Groups of options in the order of the help."""
 
 
+_MANY = 5
+"""So many commands have an option that it is no hint."""
+
+
 def run(words: Sequence[str]) -> None:
     """Run the command of some words.
 
@@ -61,9 +65,20 @@ def run(words: Sequence[str]) -> None:
         sys.exit(InputError.exit_code)
     except click.UsageError as error:
         path = "eatss" if error.ctx is None else error.ctx.command_path
+        also = _others_with(error.option_name) if isinstance(error, click.NoSuchOption) else ""
         raise input_error(
-            "EATSS-C004", error.format_message().rstrip("."), hint=f"{path} --help"
+            "EATSS-C004", error.format_message().rstrip("."), hint=f"{also}{path} --help"
         ) from None
+
+
+def _others_with(word: str) -> str:
+    """Return which commands have an option that another one lacks."""
+    found = [
+        " ".join(("eatss", *one.path))
+        for one in COMMANDS.values()
+        if any(word in parameter.spellings for parameter in one.parameters())
+    ]
+    return f"{' and '.join(found)} take {word}; " if 0 < len(found) < _MANY else ""
 
 
 class _WithExamples(click.Command):

@@ -104,7 +104,9 @@ def verify(
                 errors.append(error)
                 one = refused(directory, "cpu" if device == "auto" else device, error)
         found.append(one)
-    show(Verifications(verifications=tuple(found)), output)
+    shown = [one for one in found if output == "json" or one.status != "refused"]
+    if shown:  # of refused ones the error says all
+        show(Verifications(verifications=tuple(shown)), output)
     for each in errors:
         report_error(each)
     if code := exit_code(found, errors):

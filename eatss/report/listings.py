@@ -176,10 +176,10 @@ def _coverage(coverage: Coverage, results: Sequence[SizeResult]) -> list[str]:
         tiles = f"{kernel.full_tiles:,} full, {kernel.partial_tiles:,} partial"
         lines.append(f"tiles of {kernel.kernel}: {'never ran' if kernel.idle else tiles}")
     untaken = coverage.untaken
-    lines.append(
-        f"branches: {coverage.branches}, of which {len(untaken) or 'none'} "
-        f"{'is' if len(untaken) == 1 else 'are'} one-sided or never reached"
-    )
+    taken = "all taken both ways"
+    if untaken:
+        taken = f"{len(untaken)} taken one way only or never reached"
+    lines.append(f"branches: {coverage.branches}, {taken}")
     lines += [
         f"  line {each.line} of {each.function}: ({each.condition}) was never {each.never}"
         for each in untaken[:_MOST_UNTAKEN]

@@ -93,14 +93,12 @@ class Builder:
         directory: Path,
         work: Path,
         device: Device,
-        kept: Path | None,
         compilers: Compilers = DEFAULT_COMPILERS,
     ) -> None:
         self._compilers = compilers
         self._program = program
         self._directory = directory
         self._work = work
-        self._kept = kept
         self._device = device
         self._macros = tuple(one.name for one in program.macros)
         self._built: dict[tuple[str, tuple[str, ...]], Path | CompileError] = {}
@@ -158,17 +156,8 @@ class Builder:
             start = time.perf_counter()
             tag = "any" if self._vary(texts) else "_".join(texts.values()).replace("-", "m")
             made = self._work / f"{kind}_{tag or 'fixed'}.so"
-            keeps = self._kept is not None and kind in ("original", "numbers")
-            kept = self._kept / made.name if self._kept and keeps else None
             try:
-                if kept is not None and kept.exists():
-                    self._built[key] = kept
-                else:
-                    self._built[key] = build(made, texts)
-                    if kept is not None:  # whole or not at all, where others look for it
-                        beside = kept.with_suffix(f".{os.getpid()}")
-                        shutil.copy(made, beside)
-                        beside.replace(kept)
+                self._built[key] = build(made, texts)
             except CompileError as error:
                 self._built[key] = error
             self.compile_time_s += time.perf_counter() - start
@@ -261,21 +250,9 @@ class Builder:
         made = self._text(included, texts, "c++")
         source = target.with_suffix(".cpp")
         source.write_text(made.text, encoding="utf-8", errors="surrogateescape")
-        header = SHIM / "eatss_number.hpp" if self._vary(texts) else self._precompiled()
         command = [self._compilers.cxx, *_NUMBERS, *self._only_called()]
-        command += ["-include", str(header), "-x", "c++", str(source), "-lm"]
+        command += ["-include", str(SHIM / "eatss_number.hpp"), "-x", "c++", str(source), "-lm"]
         return self._compile(command, target)
-
-    def _precompiled(self) -> Path:
-        """Return the header of numbers; a compiler takes the precompiled one that stands beside."""
-        header = self._work / "eatss_number.hpp"
-        if not header.exists():
-            shutil.copy(SHIM / header.name, header)
-            options = [o for o in (*_NUMBERS, *_SECTIONS) if not o.startswith("-Wl,")]
-            command = [self._compilers.cxx, *options, "-x", "c++-header", str(header)]
-            with suppress(CompileError):
-                self._compile(command, header.with_suffix(".hpp.gch"))
-        return header
 
     def _only_called(self) -> tuple[str, ...]:
         """Return options that keep what calls reach: ``main`` may use other files' functions."""

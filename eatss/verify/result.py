@@ -268,45 +268,22 @@ class Counts:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Further:
-    """Runs that are right and not told one by one."""
-
-    runs: int = 0
-    compared: int = 0
-    changed: int = 0
-    accepted: int = 0
-    refusals: int = 0
-
-    def plus(self, result: SizeResult) -> Further:
-        """Return the same with a run more."""
-        return Further(
-            self.runs + (result.compared > 0),
-            self.compared + result.compared,
-            self.changed + result.changed,
-            self.accepted + (result.compared == 0 and not result.refused),
-            self.refusals + result.refused,
-        )
-
-
 def coverage_of(
-    results: Sequence[SizeResult],
-    further: Further,
+    told: Sequence[SizeResult],
+    others: Sequence[SizeResult],
     branches: Sequence[Branch],
     kernels: Sequence[str],
     counts: Counts | None,
     reachable: Set[tuple[int, bool]] = frozenset(),
 ) -> Coverage:
     """Put together what runs, told one by one and not, have covered."""
-    total = further
-    for result in results:
-        total = total.plus(result)
+    every = (*told, *others)
     return Coverage(
-        runs=total.runs,
-        elements=total.compared,
-        changed=total.changed,
-        refusals=total.refusals,
-        accepted=further.accepted,
+        runs=sum(one.compared > 0 for one in every),
+        elements=sum(one.compared for one in every),
+        changed=sum(one.changed for one in every),
+        refusals=sum(one.refused for one in every),
+        accepted=sum(one.compared == 0 and not one.refused for one in others),
         kernels=None if counts is None else _kernels(branches, kernels, counts),
         branches=None if counts is None else sum(one.kind != "part" for one in branches),
         untaken=() if counts is None else _untaken(branches, frozenset(kernels), counts, reachable),
@@ -431,8 +408,7 @@ class Job:
 
     Results of ``runs`` are told one by one, those of ``further`` only if they fail or take branches
     that no run before took; so are those that a worker that ``searches`` looks for by itself.
-    With ``first_failure`` the first result that is not ok is the last one. Libraries of the
-    original are kept in the folder ``kept``, if one is named, and taken from there.
+    With ``first_failure`` the first result that is not ok is the last one.
     ``machine`` is empty, or names what runs the program instead: ``MODULE:FUNCTION``, a function
     of the program and sizes that returns a ``Machine``, and further arguments of it. ``compilers``
     are those to use.
@@ -447,7 +423,6 @@ class Job:
     further: tuple[Run, ...] = ()
     searches: bool = False
     first_failure: bool = False
-    kept: str = ""
     compilers: Compilers = DEFAULT_COMPILERS
 
 
@@ -462,9 +437,10 @@ class Entered:
 
 @frozen
 class Compared:
-    """A run is done."""
+    """A run is done; it is ``told`` of by itself, or it is right and one of many."""
 
     result: SizeResult
+    told: bool
 
 
 @frozen
@@ -476,7 +452,6 @@ class Done:
     """
 
     compile_time_s: float
-    further: Further
     counts: Counts | None
     reachable: tuple[tuple[int, bool], ...] = ()
 

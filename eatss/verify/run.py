@@ -28,7 +28,6 @@ from eatss.verify.result import (
     Done,
     Entered,
     Event,
-    Further,
     Job,
     Progress,
     Run,
@@ -71,7 +70,6 @@ def verify(
     timeout_s: float = 60.0,
     machine: Sequence[str] = (),
     first_failure: bool = False,
-    kept: Path | None = None,
     compilers: Compilers = DEFAULT_COMPILERS,
     progress: Callable[[Progress], None] | None = None,
 ) -> Verification:
@@ -87,8 +85,6 @@ def verify(
         machine: what compiles and runs the generated program on the device instead of nvcc and
             the CUDA runtime; see :class:`eatss.verify.result.Job`.
         first_failure: whether to stop at the first failure.
-        kept: folder for libraries of the original, of one program and its variants: what stands
-            there is not compiled again.
         compilers: commands or paths of those to use.
         progress: is told of each run that begins.
 
@@ -117,7 +113,6 @@ def verify(
             further=_further(program) if with_shim else (),
             searches=with_shim,
             first_failure=first_failure,
-            kept="" if kept is None else str(kept),
             compilers=compilers,
         )
         report = _Report(program=program, limit_s=timeout_s, job=job, progress=progress)
@@ -212,7 +207,7 @@ def _runs(program: Program, sizes: Sequence[Sizes] | None) -> tuple[Run, ...]:
                 "EATSS-V005",
                 f"the sizes of '{program.name}' are fixed, and so large that the original takes "
                 "too long, or too much memory, to compare with",
-                hint=_smaller_hint(program),
+                hint=_SMALLER,
             )
     if sizes is not None:
         return tuple(_runs_at(program, wanted, _WANTED))
@@ -237,16 +232,10 @@ def _probed(program: Program, probes: Sequence[Probe]) -> Iterator[Run]:
         yield Run(entry=number, sizes=tuple(given.items()), code=code)
 
 
-def _smaller_hint(program: Program) -> str:
-    """Return how a program whose sizes are fixed gets others."""
-    if program.parameters:
-        return "give --size to run it anyway"
-    if program.original.defines:
-        return "generate it again without -D for its sizes, or with smaller ones"
-    return (
-        "generate it again with smaller sizes (-DN=37 for a macro N between #ifndef and #endif), "
-        "or with sizes that are arguments of its function"
-    )
+_SMALLER = (
+    "give --size to run it anyway, or generate it again with smaller sizes: -DN=37 for a macro N "
+    "between #ifndef and #endif, or without -D"
+)
 
 
 def _needed(program: Program, wanted: Sequence[Sizes]) -> Sequence[Sizes]:
@@ -332,6 +321,7 @@ class _Report:
     job: Job
     progress: Callable[[Progress], None] | None = None
     results: list[SizeResult] = field(default_factory=list)
+    others: list[SizeResult] = field(default_factory=list)
     entered: Entered | None = None
     done: Done | None = None
 
@@ -344,10 +334,10 @@ class _Report:
         """Return what has been covered so far."""
         kernels = [kernel.name for kernel in self.program.kernels]
         branches = instrumented_text(self.program)[1]
-        done = self.done or Done(compile_time_s=0.0, further=Further(), counts=None)
+        done = self.done or Done(compile_time_s=0.0, counts=None)
         return coverage_of(
             self.results,
-            done.further,
+            self.others,
             branches,
             kernels,
             done.counts,
@@ -370,7 +360,7 @@ class _Report:
                     self.progress(progress_of(self.program, self.job, event))
                 return self.stage_limit_s
             case Compared():
-                self.results.append(event.result)
+                (self.results if event.told else self.others).append(event.result)
             case Done():
                 self.done = event
             case Refused():
@@ -426,7 +416,7 @@ def _note(report: _Report, status: Status, what: str) -> None:
         raise input_error(
             "EATSS-V011",
             f"the original function '{entry.function}' {what} at {at or 'its fixed sizes'}",
-            hint=_other_sizes(run.sizes),
+            hint="choose other sizes with --size, or generate the program again with smaller ones",
         )
     result = SizeResult(
         launcher=entry.launcher,
@@ -436,10 +426,3 @@ def _note(report: _Report, status: Status, what: str) -> None:
         data=run.data(entry),
     )
     report.results.append(result)
-
-
-def _other_sizes(sizes: Sequence[tuple[str, int]]) -> str:
-    """Return how to have smaller sizes than those of a run; fixed ones are in the code."""
-    if not sizes:
-        return "generate the program again with smaller sizes, like -DN=37 or -DMINI_DATASET"
-    return "choose other sizes, like --size " + ",".join(f"{name}=37" for name, _ in sizes)

@@ -53,7 +53,6 @@ from eatss.verify.result import (
     Done,
     Entered,
     Event,
-    Further,
     Job,
     Run,
     SizeResult,
@@ -142,13 +141,11 @@ class _Worker:
             directory,
             Path(job.work),
             job.device,
-            Path(job.kept) if job.kept else None,
             job.compilers,
         )
         self._bit_equal = must_be_bit_equal(self._program, job.device)
         self._roundings = roundings_of(self._program)
         self._counting: dict[Path, CpuMachine] = {}
-        self._further = Further()
         self._number = 0
         self._failed = False
         self._done: set[Run] = set()
@@ -184,7 +181,6 @@ class _Worker:
         self._emit(
             Done(
                 compile_time_s=self._builder.compile_time_s,
-                further=self._further,
                 counts=self._counted(),
                 reachable=() if ended_early else tuple(self._reachable()),
             )
@@ -347,12 +343,11 @@ class _Worker:
         before = len(self._untaken())
         result = self._run(run)
         self._note_price(run)
-        told = self._number < len(self._job.runs)
+        told = self._number < len(self._job.runs) or result.failed
         self._number += 1
-        if told or result.failed or len(self._untaken()) < before:
-            self._emit(Compared(result=result))
-        elif result.status == "ok":
-            self._further = self._further.plus(result)
+        if told or result.status == "ok":
+            told = told or len(self._untaken()) < before
+            self._emit(Compared(result=result, told=told))
         self._failed = self._failed or result.failed
         return self._job.first_failure and result.failed
 

@@ -289,7 +289,7 @@ def results(
     """
     folder.mkdir()
     other = replace(program, text=text)
-    builder = Builder(other, folder, folder, "cpu", None)
+    builder = Builder(other, folder, folder, "cpu")
     machine = CpuMachine(builder.load(builder.generated(sizes), sizes))
     (entry,) = other.entries
     buffers = make_buffers(entry, sizes, "uniform", 0)

@@ -64,7 +64,7 @@ class HostProgram:
         folder = Path(tempfile.mkdtemp(prefix="eatss-jit-"))
         # without a word of Python's: a callable that nobody has any more is no leak
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self._builder = Builder(program, folder, folder, "cpu", None)
+        self._builder = Builder(program, folder, folder, "cpu")
         self._lock = threading.Lock()
 
     def run(self, values: Mapping[str, Any], sizes: Mapping[str, int]) -> None:

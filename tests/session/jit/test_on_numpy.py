@@ -47,7 +47,7 @@ def test_results_are_those_of_the_original(
     program = eatss.codegen(KERNELS / f"{kernel}.c", gpu="h200", dtype=dtype, cache=made_before)
     (entry,) = program.entries
     sizes = sizes_for(program)
-    builder = Builder(program, KERNELS, tmp_path, "cpu", None)
+    builder = Builder(program, KERNELS, tmp_path, "cpu")
     original = builder.call(builder.load(builder.original(sizes), sizes), 0)
     least = None
     for flavour in FLAVOURS:
