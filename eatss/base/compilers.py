@@ -20,18 +20,6 @@ from typing import Any
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
 
-
-def in_container(root: Path = Path("/")) -> bool:
-    """Return whether this process runs in a container, as far as files tell."""
-    if (root / ".dockerenv").exists() or (root / "run/.containerenv").exists():
-        return True
-    try:
-        groups = (root / "proc/1/cgroup").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return any(word in groups for word in ("docker", "kubepods", "containerd", "libpod", "lxc"))
-
-
 USUAL = "/usr/local/cuda/bin/nvcc"
 """Where the CUDA toolkit puts it; looked at after the path."""
 

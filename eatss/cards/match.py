@@ -175,10 +175,6 @@ _NOTES = {
     "bandwidth_gb_s": "Memory clock × bus width × 2 transfers a clock.",
     "tdp_w": "The card's default power limit.",
 }
-_NOTES_OF_A_NEWER_CARD = {
-    "l1_shared_bytes": "Not known of so new a card: its shared memory alone, which is not more.",
-    "registers_per_thread": "That of all cards known so far.",
-}
 
 
 def match_profile(
@@ -208,8 +204,7 @@ def profile_from_device(detected: DetectedGpu) -> GpuProfile:
 
     The size of L1 + shared memory and the registers per thread, which no driver
     reports, come from the CUDA guide's table; of a card that is newer than the table, L1 + shared
-    memory is taken to be no more than the shared memory, which the profile's notes say. Peak rates
-    stay unknown.
+    memory is taken to be no more than the shared memory. Peak rates stay unknown.
 
     Raises:
         InputError: the driver does not report all that a profile needs, or the card's
@@ -247,11 +242,9 @@ def _document(detected: DetectedGpu, capability: tuple[int, int]) -> dict[str, A
     if is_tabulated(capability):
         architecture, l1_shared_kib = GENERATIONS[capability]
         figures["l1_shared_bytes"] = {"value": l1_shared_kib * 1024, "source": "cuda-guide"}
-        notes = _NOTES
     else:
         architecture = "newer than known"
         figures["l1_shared_bytes"] = {"value": detected.shared_per_sm_bytes, "source": "driver"}
-        notes = _NOTES | _NOTES_OF_A_NEWER_CARD
     driver = detected.driver_version or "of unknown version"
     return {
         "schema_version": SCHEMA_VERSION,
@@ -267,7 +260,7 @@ def _document(detected: DetectedGpu, capability: tuple[int, int]) -> dict[str, A
                 "url": "https://docs.nvidia.com/cuda/cuda-c-programming-guide/",
             },
         },
-        "notes": notes,
+        "notes": _NOTES,
     }
 
 

@@ -28,7 +28,7 @@ DIGITS = 5
 def profile_toml(profile: GpuProfile) -> str:
     """Return the whole profile as TOML to keep and edit: it reads back as it is.
 
-    Comments tell what each figure is; figures that no source gives stand there as comments.
+    Comments tell what each figure is.
     """
     document = _document(profile)
     if profile.calibration is not None:
@@ -78,15 +78,11 @@ def _document(profile: GpuProfile) -> tomlkit.TOMLDocument:
 
 def _figures(figures: dict[str, dict[str, Any]]) -> Table:
     table = tomlkit.table()
-    for name, (title, unit) in FIGURES_IN_WORDS.items():
-        words = title if unit in ("", *BYTES_OF_UNIT) else f"{unit}: {title}"
-        entry = figures.get(name)
-        if entry is None:
-            table.add(tomlkit.comment(f"{name} = {{value = …, source = …}}  {words}; not known"))
-            continue
+    for name, entry in figures.items():
+        title, unit = FIGURES_IN_WORDS[name]
         value = _size(entry["value"]) if unit in BYTES_OF_UNIT else entry["value"]
         table[name] = _inline({**entry, "value": value})
-        table[name].comment(words)
+        table[name].comment(title)
     return table
 
 

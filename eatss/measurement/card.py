@@ -279,18 +279,6 @@ class NamedCard:
     reason: str = ""
 
 
-@frozen
-class NamedCards:
-    """Cards in the order they were named, each once; ``counted`` says how numbers are meant.
-
-    ``missing`` says why there is none.
-    """
-
-    cards: tuple[NamedCard, ...]
-    counted: str = ""
-    missing: tuple[Missing, ...] = ()
-
-
 def checked_gpus(gpus: Gpus, argument: str = "gpus") -> Gpus:
     """Return cards that are named as cards can be; whole numbers of any type as ``int``.
 
@@ -321,34 +309,25 @@ def _checked(one: object, argument: str) -> int | str:
     )
 
 
-def named_cards(gpus: Gpus, *, module: Any = None) -> NamedCards:
-    """Return the cards that are meant.
+def named_cards(gpus: Gpus, *, module: Any = None) -> tuple[NamedCard, ...]:
+    """Return the cards that are meant, each once; of ``"all"`` one that says why there is none.
 
     Args:
         gpus: how the user names them.
         module: what stands in for ``pynvml``, and for CUDA's order.
     """
     named: list[int | str] = [gpus] if isinstance(gpus, int | str) else list(gpus)
-    order: Sequence[str] | None = ()
-    counted = ""
-    if any(isinstance(one, int) or one == ALL for one in named):
-        order, counted = None if module else cuda_order(), "CUDA's order"
-        if VISIBLE in os.environ:
-            counted += f", {VISIBLE}={os.environ[VISIBLE]}"
-    if order is None:
-        counted = "the driver's order, since CUDA cannot be asked"
+    numbered = any(isinstance(one, int) or one == ALL for one in named)
+    order = cuda_order() if numbered and module is None else None
     if ALL in named:
         try:
-            named = list(range(len(order) if order is not None else _count(module)))
+            named = list(range(_count(module) if order is None else len(order)))
         except MeterError as error:
-            return NamedCards(cards=(), missing=(Missing(what="energy", reason=error.whole),))
+            return (NamedCard(name="card 0", device=0, reason=error.whole),)
         if not named:
-            reason = f"there is no card: CUDA sees none ({counted})"
-            return NamedCards(
-                cards=(), counted=counted, missing=(Missing(what="energy", reason=reason),)
-            )
-    cards = {card.device: card for card in (_named(one, order, counted) for one in named)}
-    return NamedCards(cards=tuple(cards.values()), counted=counted)
+            return (NamedCard(name="card 0", device=0, reason="CUDA sees no card"),)
+    cards = (_named(one, order) for one in named)
+    return tuple({card.device: card for card in cards}.values())
 
 
 def _count(module: Any) -> int:
@@ -356,13 +335,12 @@ def _count(module: Any) -> int:
         return card.count()
 
 
-def _named(one: int | str, order: Sequence[str] | None, counted: str) -> NamedCard:
+def _named(one: int | str, order: Sequence[str] | None) -> NamedCard:
     name = f"card {one}"
-    if isinstance(one, str) or order is None:
+    if isinstance(one, str) or order is None:  # the driver's order, where CUDA cannot be asked
         return NamedCard(name=name, device=one)
     if one < len(order):
         return NamedCard(name=name, device=order[one])
-    sees = f"{len(order)} card" + "s" * (len(order) > 1) if order else "no card"
-    return NamedCard(
-        name=name, device=one, reason=f"there is no {name}: CUDA sees {sees} ({counted})"
-    )
+    visible = f", {VISIBLE}={os.environ[VISIBLE]}" if VISIBLE in os.environ else ""
+    reason = f"there is no {name}: CUDA sees {len(order)}, counted from 0{visible}"
+    return NamedCard(name=name, device=one, reason=reason)

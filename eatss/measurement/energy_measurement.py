@@ -129,7 +129,6 @@ class EnergyMeasurement(Shown):
         error: Names the exception that ended the block, ``""`` if none did.
         missing: What is not known, and why.
         waited_for: What was waited for before time began and ended, in words.
-        counted: How cards are counted, in words.
         schema_version: Of the JSON form.
     """
 
@@ -144,7 +143,6 @@ class EnergyMeasurement(Shown):
     error: str = ""
     missing: tuple[Missing, ...] = ()
     waited_for: tuple[str, ...] = ()
-    counted: str = ""
     schema_version: int = ENERGY_SCHEMA
 
     def window(self, name: str) -> WindowEnergy:

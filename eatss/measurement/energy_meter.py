@@ -183,7 +183,6 @@ class _Run:
     missing: list[Missing] = field(default_factory=list)
     windows: list[OpenedWindow] = field(default_factory=list)
     waited_for: list[str] = field(default_factory=list)
-    counted: str = ""
     begin_s: float = 0.0
 
     def note(self, what: str, reason: str) -> None:
@@ -324,12 +323,7 @@ class EnergyMeter:
                 self._run = None
 
     def _begin(self, run: _Run) -> None:
-        named = named_cards(self.device, module=self.module)
-        run.counted = named.counted
-        run.missing.extend(named.missing)
-        if self.strict and named.missing:
-            raise input_error("EATSS-E074", named.missing[0].reason)
-        for number, card in enumerate(named.cards):
+        for number, card in enumerate(named_cards(self.device, module=self.module)):
             self._open(run, card, first=number == 0)
         for source in run.sources:
             source.start()
@@ -390,7 +384,6 @@ class EnergyMeter:
             error="" if error is None else class_and_line(error),
             missing=(*found.missing, *run.missing),
             waited_for=tuple(run.waited_for),
-            counted=run.counted,
         )
 
 

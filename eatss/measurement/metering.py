@@ -252,7 +252,7 @@ def examine_sensors(device: int | str = 0, *, module: Any = None) -> Check:
         device: the card's number as CUDA counts those it sees, or its UUID, as for measuring.
         module: what stands in for ``pynvml``.
     """
-    (named,) = named_cards(device, module=module).cards
+    (named,) = named_cards(device, module=module)
     remedy = "time is measured all the same; energy needs a card that tells it"
     try:
         with closing(NvmlDevice(named.device, module=module)) as card:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.cards import FIGURES, GpuProfile, list_profiles, load_profile, profile_from_document
-from eatss.cards.profile import COEFFICIENTS, FIGURES_IN_WORDS, Calibration, Coefficient
+from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient
 from eatss.cards.write import profile_toml
 
 each_profile = pytest.mark.parametrize("profile", list_profiles(), ids=lambda one: one.name)
@@ -23,15 +23,6 @@ def test_every_shipped_profile_reads_back_as_it_is(profile: GpuProfile, tmp_path
     path = tmp_path / f"{profile.name}.toml"
     path.write_text(profile_toml(profile), encoding="utf-8")
     assert load_profile(path) == profile
-
-
-@each_profile
-def test_every_figure_stands_there_with_its_words(profile: GpuProfile) -> None:
-    lines = profile_toml(profile).splitlines()
-    for name, (title, _) in FIGURES_IN_WORDS.items():
-        (line,) = (one for one in lines if one.lstrip("# ").startswith(f"{name} = {{value"))
-        assert title in line
-        assert line.startswith("# ") == (getattr(profile, name) is None)
 
 
 measured = st.floats(0, 1e12, allow_nan=False).map(float)

@@ -1,6 +1,5 @@
 """Ways to learn what a card draws: one protocol, several sensors."""
 
-from eatss.base.compilers import in_container
 from eatss.measurement.meters.background import CounterMeter, PowerMeter
 from eatss.measurement.meters.choose import (
     METERS,
@@ -41,7 +40,6 @@ __all__ = [
     "card_state",
     "choose_meters",
     "device_info",
-    "in_container",
     "read",
     "steady",
     "update_period_s",

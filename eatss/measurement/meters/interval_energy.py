@@ -94,12 +94,11 @@ class Course:
     period_s: float | None = None
 
     @classmethod
-    def of(cls, trace: Trace, *, ceiling_w: float = math.inf) -> Course:
-        """Return the course of a trace."""
+    def of(cls, trace: Trace, *, ceiling_w: float = math.inf, late_s: float = SHARP_S) -> Course:
+        """Return the course of a trace whose stamps are up to ``late_s`` late."""
         times = np.array([sample.time_s for sample in trace.samples])
         values = np.array([sample.value for sample in trace.samples])
-        late = [SHARP_S if sample.late_s is None else sample.late_s for sample in trace.samples]
-        certain = np.maximum.accumulate(times - np.array(late))
+        certain = times - late_s
         period = update_period_s(trace)
         period_s = period.median_s if isinstance(period, Period) else None
         course = cls(trace, times, values, certain, ceiling_w=ceiling_w, period_s=period_s)

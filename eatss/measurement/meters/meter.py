@@ -28,15 +28,10 @@ TraceKind: TypeAlias = Literal["energy", "power"]
 
 @frozen
 class Sample:
-    """A value of a sensor at a time of ``time.perf_counter``: joules of a counter, or watts.
-
-    ``late_s`` is how long before ``time_s`` a counter may have had this value already; ``None`` for
-    what :mod:`eatss.measurement.meters.background` allows.
-    """
+    """A value of a sensor at a time of ``time.perf_counter``: joules of a counter, or watts."""
 
     time_s: float
     value: float
-    late_s: float | None = None
 
 
 @frozen
@@ -93,9 +88,6 @@ class MeterError(Exception):
 
 STEP_S = 0.1
 """Power is told from a counter of energy over at least so long."""
-
-LATE_SHARE = 0.1
-"""And over so long that its ends may be late by at most this share."""
 
 
 @frozen
@@ -168,8 +160,7 @@ def _from_counter(trace: Trace | None) -> Iterator[Sample]:
     last = trace.samples[0]
     for sample in trace.samples[1:]:
         passed_s = sample.time_s - last.time_s
-        late_s = max(last.late_s or 0.0, sample.late_s or 0.0)
-        if passed_s < max(STEP_S * 0.95, late_s / LATE_SHARE):
+        if passed_s < 0.95 * STEP_S:
             continue
         if sample.value >= last.value:
             middle_s = (sample.time_s + last.time_s) / 2

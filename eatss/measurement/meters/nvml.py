@@ -10,71 +10,31 @@ import importlib
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
-from eatss.base.compilers import in_container
 from eatss.base.frozen import frozen
 from eatss.base.text import as_text, class_and_line
 from eatss.measurement.measurement import CardState, DeviceInfo
 from eatss.measurement.meters.meter import MeterError
 
 NOT_SUPPORTED = 3
-NO_PERMISSION = 4
-DRIVER_NOT_LOADED = 9
-LIBRARY_NOT_FOUND = 12
 FUNCTION_NOT_FOUND = 13
-GPU_IS_LOST = 15
-RESET_REQUIRED = 16
-REFUSED = 17
-NO_CARD = 28
 UNKNOWN = 999
 
-LOST = frozenset({GPU_IS_LOST, RESET_REQUIRED})
-"""Codes after which nothing can be asked of the card any more."""
-
-_AGAIN = "try again; if it stays, restart the machine or ask its administrator"
-_ABSENT = frozenset({1, DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, REFUSED, NO_CARD})
-_LIST = "list the cards with `nvidia-smi -L` and name one by its number or UUID"
-_RESTART = "look for Xid errors with `dmesg | grep -i nvrm`; the machine must be restarted"
-
-_REMEDIES: dict[int, str] = {
-    2: _LIST,
+_REMEDIES = {
     NOT_SUPPORTED: "choose another meter (`--meter`); the counter needs a Volta card or newer",
-    NO_PERMISSION: "ask the administrator for access to /dev/nvidia*",
-    6: _LIST,
-    DRIVER_NOT_LOADED: "load it with `modprobe nvidia`, or install it from "
-    "https://www.nvidia.com/drivers",
-    LIBRARY_NOT_FOUND: "install the NVIDIA driver, which brings libnvidia-ml.so.1: "
-    "https://www.nvidia.com/drivers",
     FUNCTION_NOT_FOUND: "update the NVIDIA driver and nvidia-ml-py",
-    GPU_IS_LOST: _RESTART,
-    RESET_REQUIRED: _RESTART,
-    REFUSED: "ask the administrator for access to /dev/nvidia*",
-    18: "restart the machine, or reload the driver, after the driver update",
-    NO_CARD: "check that the card is seated and shown by `lspci | grep -i nvidia`",
 }
+_OTHER = (
+    "see what `nvidia-smi -L` and `dmesg | grep -i nvrm` say: the driver has to be loaded "
+    "(`modprobe nvidia`), /dev/nvidia* readable, a container started with `--gpus all`"
+)
 
 
 class NvmlError(MeterError):
-    """NVML refused; ``code`` is its return code, ``lost`` says that the card is gone."""
+    """NVML refused; ``code`` is its return code."""
 
-    def __init__(self, message: str, remedy: str, *, code: int) -> None:
-        super().__init__(message, remedy)
+    def __init__(self, what: str, code: int, said: str) -> None:
+        super().__init__(f"{what}: {said}", _REMEDIES.get(code, _OTHER))
         self.code = code
-
-    @property
-    def lost(self) -> bool:
-        """Whether the card cannot be asked anything any more."""
-        return self.code in LOST
-
-
-def nvml_error(what: str, code: int, said: str) -> NvmlError:
-    """Return the error for a return code met while reading ``what``, and what the driver said."""
-    remedy = _REMEDIES.get(code, _AGAIN)
-    if code in _ABSENT | {NO_PERMISSION} and in_container():
-        remedy = (
-            "start the container with its GPU: install the NVIDIA container toolkit on the "
-            "host and run `docker run --gpus all …` (Kubernetes: request nvidia.com/gpu)"
-        )
-    return NvmlError(f"{what}: {said}", remedy, code=code)
 
 
 _Answer = TypeVar("_Answer")
@@ -168,10 +128,10 @@ class NvmlDevice:
             return getattr(self._module, function)(*given)
         except self._module.NVMLError as error:
             code = int(getattr(error, "value", UNKNOWN))
-            raise nvml_error(what, code, str(error)) from None
+            raise NvmlError(what, code, str(error)) from None
         except AttributeError:
             said = "the driver or nvidia-ml-py is too old for it"
-            raise nvml_error(what, FUNCTION_NOT_FOUND, said) from None
+            raise NvmlError(what, FUNCTION_NOT_FOUND, said) from None
 
     def _of_card(self, what: str, function: str, *arguments: object) -> Any:
         """Ask what NVML says of the card."""
@@ -223,7 +183,7 @@ class NvmlDevice:
         what = "power of a scope"
         found = self._of_card(what, "FieldValues", [(_POWER_FIELD, scope)])[0]
         if int(found.nvmlReturn):
-            raise nvml_error(what, int(found.nvmlReturn), "the driver does not tell it")
+            raise NvmlError(what, int(found.nvmlReturn), "the driver does not tell it")
         return int(found.value.uiVal) / 1000
 
     def sm_clock_mhz(self) -> int:

@@ -150,9 +150,8 @@ class FakeNvml:
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """A card whose sensors move every 5 ms of the real clock, in no container."""
-    monkeypatch.setattr("eatss.measurement.meters.nvml.in_container", lambda: False)
+def fake() -> FakeNvml:
+    """A card whose sensors move every 5 ms of the real clock."""
     return FakeNvml()
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml
 
 
-@pytest.mark.parametrize(("code", "word"), [(9, "modprobe"), (4, "administrator"), (10, "again")])
+@pytest.mark.parametrize(("code", "word"), [(9, "modprobe"), (3, "Volta")])
 def test_what_the_driver_refuses_is_said_with_what_to_do(
     fake: FakeNvml, code: int, word: str
 ) -> None:
@@ -23,7 +23,6 @@ def test_what_the_driver_refuses_is_said_with_what_to_do(
     with pytest.raises(NvmlError, match=f"energy counter: code {code}") as caught:
         device.total_energy_j()
     assert word in caught.value.remedy
-    assert not caught.value.lost
 
 
 def test_units_are_joules_watts_and_megahertz(fake: FakeNvml) -> None:

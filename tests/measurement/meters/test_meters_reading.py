@@ -176,10 +176,10 @@ def test_bounds_of_several_spans_hold_and_without_a_ceiling_none_is_narrower(
     if not spans or sum(end - begin for begin, end in spans) < 1e-6:
         return
     pairs = zip(times, joules, strict=True)
-    samples = tuple(Sample(time_s=t, value=v, late_s=0.0) for t, v in pairs)
+    samples = tuple(Sample(time_s=t, value=v) for t, v in pairs)
     told = Trace(meter="m", kind="energy", samples=samples)
     ceiling_w = ceiling * max(steps) / 0.1
-    energy = energy_of_spans(Course.of(told, ceiling_w=ceiling_w), spans)
+    energy = energy_of_spans(Course.of(told, ceiling_w=ceiling_w, late_s=0.0), spans)
     assert isinstance(energy, IntervalEnergy)
 
     known = dict(zip(times.tolist(), joules.tolist(), strict=True))
@@ -202,7 +202,7 @@ def test_bounds_of_several_spans_hold_and_without_a_ceiling_none_is_narrower(
     most = -linear.linprog(-signs, **limits).fun
     off = max(most - energy.energy_j, energy.energy_j - least) + 2e-3 * len(spans)
     assert energy.uncertainty_j >= off - 1e-6
-    free = energy_of_spans(Course.of(told), spans)
+    free = energy_of_spans(Course.of(told, late_s=0.0), spans)
     assert isinstance(free, IntervalEnergy)
     assert energy.uncertainty_j <= free.uncertainty_j + 1e-6
     if not np.isfinite(ceiling_w):
