@@ -40,6 +40,7 @@ from eatss.frontend.signature import (
 )
 from eatss.frontend.source import (
     Findings,
+    RefusedError,
     SourceText,
     check_text,
     path_for_clang,
@@ -330,13 +331,13 @@ def _select(
             "EATSS-F010",
             f"there is no region {options.scop}: the file has {len(regions)}, counted from 0",
         )
-    placed = [place_region(region, unit, source, findings) for region in wanted]
-    kept = [
-        p for p in placed
-        if p is not None and options.function in (None, p.function.spelling)
-    ]  # fmt: skip
+    placed: list[PlacedRegion] = []
+    for region in wanted:
+        with suppress(RefusedError):
+            placed.append(place_region(region, unit, source, findings))
+    kept = [p for p in placed if options.function in (None, p.function.spelling)]
     if wanted and not kept and not findings.errors:
-        names = sorted({p.function.spelling for p in placed if p is not None})
+        names = sorted({p.function.spelling for p in placed})
         findings.add(
             "EATSS-F010",
             f"no region in function '{options.function}'",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
@@ -99,19 +98,17 @@ def pair_pragmas(
 
 def place_region(
     region: Region, unit: Unit, source: SourceText, findings: Findings
-) -> PlacedRegion | None:
-    """Find the statements of a region; a region that cuts a statement is a finding."""
-    with suppress(RefusedError):
-        return _placed(region, unit, source, findings)
-    return None
+) -> PlacedRegion:
+    """Find the statements of a region.
 
-
-def _placed(region: Region, unit: Unit, source: SourceText, findings: Findings) -> PlacedRegion:
+    Raises:
+        RefusedError: It cuts a statement, or there are none; the finding is recorded.
+    """
     start, end = region.opening.start, region.closing.start
-    span = source.span(start, region.opening.end)
 
-    def refuse(message: str, hint: str, code: str = "EATSS-F010") -> NoReturn:
-        findings.add(code, message, span=span, hint=hint)
+    def refuse(message: str, hint: str) -> NoReturn:
+        span = source.span(start, region.opening.end)
+        findings.add("EATSS-F010", message, span=span, hint=hint)
         raise RefusedError
 
     function = next((f for f in unit.functions if _covers(f, start)), None)
@@ -120,7 +117,8 @@ def _placed(region: Region, unit: Unit, source: SourceText, findings: Findings) 
             "region does not lie within one function body",
             "put both pragmas around statements of one block",
         )
-    _refuse_includes([at for at in unit.includes if start < at < end], source, findings)
+    if any(start < at < end for at in unit.includes):
+        refuse("#include inside the region", "write the statements out between the pragmas")
     path = _path(function, start, end)
     inside: list[Any] = []
     following: list[Any] = []
@@ -139,9 +137,7 @@ def _placed(region: Region, unit: Unit, source: SourceText, findings: Findings) 
             )
     if not inside:
         refuse(
-            "region has no statements",
-            "put the loops between the pragmas, on lines of their own",
-            "EATSS-F010",
+            "region has no statements", "put the loops between the pragmas, on lines of their own"
         )
     return PlacedRegion(
         region=region,
@@ -153,22 +149,12 @@ def _placed(region: Region, unit: Unit, source: SourceText, findings: Findings) 
     )
 
 
-def _refuse_includes(inside: list[int], source: SourceText, findings: Findings) -> None:
-    """Refuse a region that has an ``#include`` between its pragmas."""
-    for offset in inside:
-        findings.add(
-            "EATSS-F010",
-            "#include inside the region",
-            span=source.span(offset, offset + 1),
-            hint="write the statements out between the pragmas",
-        )
-    if inside:
-        raise RefusedError
-
-
 def _covers(cursor: Any, offset: int) -> bool:
     extent = cursor.extent
     return bool(extent.start.offset <= offset < extent.end.offset)
+
+
+_LOOPS = (CursorKind.FOR_STMT, CursorKind.WHILE_STMT, CursorKind.DO_STMT)
 
 
 def _after(path: list[Any]) -> list[Any]:
@@ -176,23 +162,12 @@ def _after(path: list[Any]) -> list[Any]:
     at = path[-1].extent.start.offset
     following: list[Any] = []
     for outer, inner in reversed([*pairwise(path)]):
-        parts = list(outer.get_children())
+        parts = [part for part in outer.get_children() if part != inner]
         if outer.kind is CursorKind.COMPOUND_STMT:
-            following += [c for c in parts if c.extent.start.offset > at and c != inner]
-        elif outer.kind is CursorKind.FOR_STMT:
-            following += [*(c for c in parts[1:] if c != inner), inner]
-        elif outer.kind in (CursorKind.WHILE_STMT, CursorKind.DO_STMT):
-            following += [*(c for c in parts if c != inner), inner]
+            following += [part for part in parts if part.extent.start.offset > at]
+        elif outer.kind in _LOOPS:  # but not the start of a for
+            following += [*parts[outer.kind is CursorKind.FOR_STMT :], inner]
     return following
-
-
-_CONTAINERS = frozenset(
-    {
-        CursorKind.COMPOUND_STMT, CursorKind.FOR_STMT, CursorKind.IF_STMT, CursorKind.WHILE_STMT,
-        CursorKind.DO_STMT, CursorKind.SWITCH_STMT, CursorKind.CASE_STMT,
-        CursorKind.DEFAULT_STMT, CursorKind.LABEL_STMT,
-    }
-)  # fmt: skip
 
 
 def _path(function: Any, start: int, end: int) -> list[Any]:
@@ -204,7 +179,7 @@ def _path(function: Any, start: int, end: int) -> list[Any]:
         inner = [
             child
             for child in path[-1].get_children()
-            if child.kind in _CONTAINERS
+            if child.kind.is_statement()
             and child.extent.start.offset < start
             and end < child.extent.end.offset
         ]
@@ -215,47 +190,34 @@ def _path(function: Any, start: int, end: int) -> list[Any]:
 # Decides which of clang's errors matter.
 
 
-_DIRECTIVES = "Lexical or Preprocessor Issue"
-_OWN_WORDS = "User-Defined Issue"
+_ALWAYS = ("Parse Issue", "User-Defined Issue")
 
 
 def check_messages(
     unit: Unit, source: SourceText, regions: tuple[Region, ...], findings: Findings
 ) -> None:
-    """Record the errors of clang that make a region unreliable."""
+    """Record the errors of clang that make a region unreliable, and headers of the user's own.
+
+    What only a header that is missing may have caused does not matter outside regions.
+    """
     errors = [m for m in unit.messages if m.is_error and m.option != UNKNOWN_PRAGMAS]
     missing = [m for m in errors if m.message.endswith("file not found")]
-    for message in errors:
-        if message in missing:
-            _warn_of_header(message, source, findings)
-        elif _matters(message, source, regions, missing):
-            _record(message, source, missing, findings)
-
-
-def _matters(
-    message: ClangMessage,
-    source: SourceText,
-    regions: tuple[Region, ...],
-    missing: list[ClangMessage],
-) -> bool:
-    """Return whether an error is not one that only a header we lack may have caused."""
-    in_region = message.file == source.file and any(
-        r.opening.start <= message.offset <= r.closing.end for r in regions
-    )
-    if message.category == _DIRECTIVES:
-        unbalanced = "#" in message.message or message.message.startswith("unterminated")
-        return in_region or unbalanced or not missing
-    return in_region or message.category in ("Parse Issue", _OWN_WORDS)
-
-
-def _record(
-    message: ClangMessage, source: SourceText, missing: list[ClangMessage], findings: Findings
-) -> None:
+    names = [m.message.split("'")[1] for m in missing]
     hint = "declare it, or pass -I or -D"
     if missing:  # a macro that is missing shows as a syntax error
-        names = ", ".join(m.message.split("'")[1] for m in missing)
-        hint = f"headers that were not found: {names}; pass their folder with -I"
-    findings.add("EATSS-F007", message.message, span=span_of(message, source), hint=hint)
+        hint = f"headers that were not found: {', '.join(names)}; pass their folder with -I"
+    for message, name in zip(missing, names, strict=True):
+        is_here = message.file == source.file
+        if is_here and source.data[message.offset : message.offset + 1] == b'"':
+            span = span_of(message, source, len(name) + 2)
+            findings.warn("EATSS-F091", message.message, span=span, hint="pass its folder with -I")
+    for message in errors:
+        in_region = message.file == source.file and any(
+            r.opening.start <= message.offset <= r.closing.end for r in regions
+        )
+        is_directive = message.category.startswith("Lexical") and not missing
+        if in_region or is_directive or (message.category in _ALWAYS and message not in missing):
+            findings.add("EATSS-F007", message.message, span=span_of(message, source), hint=hint)
 
 
 def span_of(found: Found, source: SourceText, length: int = 1) -> SourceSpan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from operator import add, mul, sub
 from pathlib import Path
 from typing import Any, get_args
@@ -124,36 +125,31 @@ class _Check:
         return constant_value(one.value.gist(here)) == number or here.is_empty()
 
 
-def _number(node: Expression, depth: int = 0) -> int | None:
-    """Return the integer a small tree of literals is, ``None`` if it is more than that."""
-    if depth > _MAX_NUMBER_DEPTH:
+def _number(node: Expression) -> int | None:
+    """Return the integer that a tree of literals is, ``None`` if it is more than that."""
+    parts = [one for part in operands(node) if (one := _number(part)) is not None]
+    left, right = (*parts, 0, 0)[:2]
+    if len(parts) < len(operands(node)):
         return None
-    if isinstance(node, Literal):
-        digits = node.text.rstrip("uUlL")
-        return int(digits) if digits.isdecimal() else None
-    if isinstance(node, Cast) and not node.element_type.is_floating:
-        return _number(node.operand, depth + 1)
-    if isinstance(node, Unary) and node.operator in ("+", "-"):
-        value = _number(node.operand, depth + 1)
-        return value if value is None or node.operator == "+" else -value
-    if isinstance(node, Binary):
-        left, right = _number(node.left, depth + 1), _number(node.right, depth + 1)
-        if left is not None and right is not None:
-            return _arithmetic(node.operator, left, right)
+    match node:
+        case Literal(text=text) if (digits := text.rstrip("uUlL")).isdecimal():
+            return int(digits)
+        case Cast(element_type=element) if not element.is_floating:
+            return left
+        case Unary(operator="+" | "-" as sign):
+            return left if sign == "+" else -left
+        case Binary(operator=sign) if sign in "+-*" or (sign in "/%" and right):
+            return _OPERATIONS[sign](left, right)
     return None
 
 
-_MAX_NUMBER_DEPTH = 100
-_EXACT: Mapping[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul}
-
-
-def _arithmetic(operator: str, left: int, right: int) -> int | None:
-    if operator in _EXACT:
-        return _EXACT[operator](left, right)
-    if operator in ("/", "%") and right:
-        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-        return quotient if operator == "/" else left - quotient * right
-    return None
+_OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
+    "+": add,
+    "-": sub,
+    "*": mul,
+    "/": lambda left, right: int(Fraction(left, right)),
+    "%": lambda left, right: left - right * int(Fraction(left, right)),
+}
 
 
 # -- symbolic ----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from eatss.base.diagnostics import Diagnostic, InputError
 from eatss.frontend import parse_source
 from eatss.polyhedral.expression import Binary, Expression, Literal, Read, Select, Unary
-from eatss.polyhedral.scop import AccessKind, Scop
+from eatss.polyhedral.scop import Scop
 
 Region = Callable[..., Scop]
 LOOP = "for (i = 0; i < n; i++) "
@@ -64,11 +64,6 @@ def test_break_ends_a_loop_in_its_direction(region: Region) -> None:
         " if (3 * i >= m) p[i] = 2; }"
     )
     assert run_alike(one, other)
-
-
-def test_a_break_without_condition_leaves_one_round(region: Region) -> None:
-    scop = region(LOOP + "{ A[i] = 0; break; }")
-    assert run_alike(scop, region("if (n > 0) " + LOOP + "if (i < 1) A[i] = 0;"))
 
 
 def test_a_break_of_a_loop_around_the_region_is_refused() -> None:
@@ -123,13 +118,6 @@ def test_a_condition_of_scalars_guards_each_statement_of_a_nest(region: Region) 
         "A[i] = (s != 0 ? p[i] : A[i])",
         "p[i] = (s != 0 ? p[i] : 2)",
     ]
-
-
-def test_what_only_an_arm_declares_is_not_kept(region: Region) -> None:
-    scop = region(LOOP + "if (A[i] > 0) { double r = A[i]; B[i][0] = r; B[0][i] += r; }")
-    assert text_of(scop) == "r = (A[i] > 0 ? A[i] : 0)"
-    kinds = [access.kind for access in scop.statements[0].accesses]
-    assert kinds.count(AccessKind.READ) == 2
 
 
 def test_affine_parts_of_a_condition_bound_where_it_is_asked(region: Region) -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from eatss.base.diagnostics import Diagnostic, InputError, Severity
-from eatss.base.shipped import data_directory
 from eatss.frontend import FrontendOptions, parse_file, parse_source
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.scop import Scop
-from tests.end_to_end.in_process import eatss as command
 
 # -- Files that cannot be read, pragmas that do not match, options that name nothing.
 
@@ -42,12 +38,6 @@ def test_a_missing_file_is_a_finding(tmp_path: Path) -> None:
     assert finding(lambda: parse_file(tmp_path / "none.c")).code == "EATSS-F001"
 
 
-def test_a_directory_is_a_finding(tmp_path: Path) -> None:
-    found = finding(lambda: parse_file(tmp_path))
-    assert found.code == "EATSS-F001"
-    assert "directory" in found.message
-
-
 def test_a_file_of_ten_megabytes_is_a_finding(tmp_path: Path) -> None:
     path = tmp_path / "large.c"
     path.write_bytes(KERNEL.encode() + b"/* x */\n" * (10 * 2**20 // 8))
@@ -69,12 +59,6 @@ def test_bytes_that_are_not_utf8_are_a_finding_in_code(tmp_path: Path) -> None:
     assert found.code == "EATSS-F001"
     assert found.span is not None
     assert found.span.line == 3
-
-
-def test_bytes_that_are_not_utf8_are_fine_in_comments_and_strings(tmp_path: Path) -> None:
-    path = tmp_path / "latin.c"
-    path.write_bytes(b'/* gr\xfc\xdfe */ char *s = "\xe4"; // \xff\n' + KERNEL.encode())
-    assert len(parse_file(path).scops) == 1
 
 
 def test_a_byte_order_mark_and_line_ends_of_windows_are_fine() -> None:
@@ -135,12 +119,6 @@ TWO = KERNEL + KERNEL.replace("void f", "void g").replace(
 )
 
 
-def test_several_regions_come_in_source_order() -> None:
-    scops = parse_source(TWO).scops
-    assert [(s.function, s.index) for s in scops] == [("f", 0), ("g", 1), ("g", 2)]
-    assert [s.statements[0].name for s in scops] == ["S0"] * 3
-
-
 def test_regions_are_chosen_by_function_and_by_number() -> None:
     def chosen(**options: object) -> list[int]:
         return [s.index for s in parse_source(TWO, options=FrontendOptions(**options)).scops]  # type: ignore[arg-type]
@@ -174,10 +152,6 @@ def test_a_parameter_value_fixes_the_context() -> None:
     )
 
 
-def test_a_value_for_no_parameter_is_a_finding() -> None:
-    assert finding_in(KERNEL, parameter_values=(("m", 4),)).code == "EATSS-F010"
-
-
 def test_options_that_make_no_sense_are_findings() -> None:
     assert finding_in(KERNEL, defines=("2x=3",)).code == "EATSS-F010"
     assert finding_in(KERNEL, parameter_values=(("n", 4), ("n", 5))).code == "EATSS-F010"
@@ -201,22 +175,6 @@ def test_a_missing_header_is_named_where_the_region_depends_on_it() -> None:
     assert found.code == "EATSS-F007"
     assert found.hint is not None
     assert "sizes.h" in found.hint
-
-
-def test_a_missing_header_is_named_where_a_macro_of_it_is_missing() -> None:
-    found = finding_in(
-        "#include <macros.h>\n" + KERNEL.replace("double *", "double ARRAY(W, 9), *")
-    )
-    assert found.code == "EATSS-F007"
-    assert found.hint is not None
-    assert "macros.h" in found.hint
-
-
-def test_a_syntax_error_elsewhere_is_reported_with_clangs_words() -> None:
-    found = finding_in("int broken( { ;\n" + KERNEL)
-    assert found.code == "EATSS-F007"
-    assert found.span is not None
-    assert found.span.line == 1
 
 
 def test_a_size_that_changes_after_the_declaration_is_refused() -> None:
@@ -251,67 +209,6 @@ def test_distinct_parameters_and_fresh_memory_are_taken_not_to_overlap() -> None
 # -- codes and threads ---------------------------------------------------------------------------
 
 
-def test_threads_share_nothing() -> None:
-    results: list[str] = []
-
-    def work(size: int) -> None:
-        for _ in range(5):
-            scop = parse_source(KERNEL.replace("< n", f"< {size}")).scops[0]
-            results.append(f"{size} {scop.statements[0].domain.count_val()}")
-
-    threads = [threading.Thread(target=work, args=(size,)) for size in (3, 4, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(results) == sorted(f"{k} {k}" for k in (3, 4, 5) for _ in range(5))
-
-
-def test_an_error_directive_is_an_error_in_its_own_words() -> None:
-    text = "#ifndef SIZE\n#error SIZE is missing: give -D SIZE=100\n#endif\n" + KERNEL
-    with pytest.raises(InputError) as caught:
-        parse_source(text)
-    (finding,) = caught.value.diagnostics
-    assert finding.code == "EATSS-F007"
-    assert finding.message == "SIZE is missing: give -D SIZE=100"
-    assert finding.span is not None
-    assert finding.span.line == 2
-    assert parse_source(text, options=FrontendOptions(defines=("SIZE=100",))).scops
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
-        ("", "#if 1\n", "unterminated conditional directive"),
-        ("#endif\n", "", "#endif without #if"),
-        ("", "/* to the end", "unterminated /* comment"),
-    ],
-)
-def test_a_condition_or_comment_that_is_left_open_is_an_error(
-    before: str, after: str, message: str
-) -> None:
-    with pytest.raises(InputError) as caught:
-        parse_source(before + KERNEL + after)
-    assert [(d.code, d.message) for d in caught.value.diagnostics] == [("EATSS-F007", message)]
-
-
-def test_a_file_that_includes_itself_is_said_to(tmp_path: Path) -> None:
-    (tmp_path / "one.h").write_text('#include "two.h"\n')
-    (tmp_path / "two.h").write_text('#include "one.h"\n')
-    (tmp_path / "self.c").write_text('#include "self.c"\n' + KERNEL)
-    (tmp_path / "main.c").write_text('#include "one.h"\n' + KERNEL)
-    (tmp_path / "once.c").write_text(
-        '#ifndef ONCE\n#define ONCE\n#include "once.c"\n' + KERNEL + "#endif\n"
-    )
-    said = {}
-    for name in ("self.c", "main.c"):
-        with pytest.raises(InputError) as caught:
-            parse_file(tmp_path / name)
-        said[name] = caught.value.diagnostics[0]
-    assert {finding.message for finding in said.values()} == {"#include nested too deeply"}
-    assert parse_file(tmp_path / "once.c").scops
-
-
 # -- Macros given with ``-D`` that change nothing, and those that do.
 
 
@@ -329,10 +226,6 @@ GUARDED = "#ifndef N\n#define N 100\n#endif\n"
 def warned(text: str, *defines: str) -> list[Diagnostic]:
     found = parse_source(text, options=FrontendOptions(defines=defines)).warnings
     return [one for one in found if one.code == "EATSS-F095"]
-
-
-def names(found: list[Diagnostic]) -> list[str]:
-    return [re.findall(r"^-D (\w+) changes nothing: ", one.message)[0] for one in found]
 
 
 @pytest.mark.parametrize(
@@ -368,29 +261,6 @@ def test_what_it_never_uses_is_told(before: str, define: str, hint: str) -> None
 )
 def test_what_the_preprocessor_uses_is_not_told(before: str, define: str) -> None:
     assert warned(before + LOOPS, define) == []
-
-
-def test_several_are_told_each_and_those_that_work_are_not(tmp_path: Path) -> None:
-    (tmp_path / "sizes.h").write_text("#define K 3\n" + GUARDED)
-    (tmp_path / "main.c").write_text('#include "sizes.h"\n' + LOOPS)
-    options = FrontendOptions(defines=("K=4", "N=7", "MISSPELT", "NDEBUG"))
-    found = parse_file(tmp_path / "main.c", options).warnings
-    assert names(list(found)) == ["K", "MISSPELT", "NDEBUG"]
-
-
-@pytest.mark.parametrize("subcommand", ["select", "codegen"])
-def test_commands_tell_it_once(subcommand: str, tmp_path: Path) -> None:
-    (tmp_path / "k.c").write_text("#define N 64\n" + LOOPS)
-    done = command(subcommand, tmp_path / "k.c", "-g", "a100", "-D", "N=32", "--format", "json")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("EATSS-F095") == 1
-
-
-@pytest.mark.parametrize("kernel", ["gemm", "jacobi-2d"])
-def test_the_macros_of_the_shipped_kernels_all_work(kernel: str) -> None:
-    text = (data_directory("kernels") / f"{kernel}.c").read_text()
-    for dataset in ("MINI", "SMALL", "STANDARD", "MEDIUM", "LARGE", "EXTRALARGE"):
-        assert warned(text, f"{dataset}_DATASET", "DATA_TYPE=float") == []
 
 
 # -- What is said of the C program around a region.
@@ -467,16 +337,6 @@ def test_every_array_says_where_it_lives(scop: Scop) -> None:
     }
     assert {a.name: a.n_dims for a in scop.arrays if a.name in "xz"} == {"x": 1, "z": 0}
     assert [a.name for a in scop.arrays if a.is_local] == ["inner"]
-
-
-def test_names_of_isl_keep_their_name_in_c(scop: Scop) -> None:
-    (mod,) = (p for p in scop.parameter_declarations if p.source_name == "mod")
-    assert mod.name != "mod"
-    assert mod.name in scop.parameters
-    text = "void f(double max[9])\n{\n#pragma scop\n max[0] = 1;\n#pragma endscop\n}\n"
-    (array,) = parse_source(text).scops[0].arrays
-    assert array.name != "max"
-    assert array.source_name == "max"
 
 
 def test_every_parameter_of_the_region_has_an_origin(scop: Scop) -> None:

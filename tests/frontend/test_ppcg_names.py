@@ -10,7 +10,6 @@ import pytest
 
 from eatss.frontend import FrontendOptions, parse_file, parse_source
 from eatss.frontend.symbolic import parse_symbolic
-from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.scop import Scop
 
 # -- Statements have the names that PPCG gives them; it counts more than statements.
@@ -110,15 +109,6 @@ def test_default_macros_give_constant_arrays_and_parametric_bounds(equal: Equal)
     )
 
 
-@pytest.mark.parametrize(
-    "defines", [("POLYBENCH_USE_C99_PROTO",), ("POLYBENCH_USE_C99_PROTO", "POLYBENCH_USE_RESTRICT")]
-)
-def test_c99_prototypes_give_parametric_arrays(defines: tuple[str, ...], equal: Equal) -> None:
-    scop = gemm(*defines)
-    assert equal(scop.array("C").extent, "[ni, nj] -> { C[i, j] : 0 <= i < ni and 0 <= j < nj }")
-    assert equal(scop.context, "[nj, nk] -> { : nj > 0 and nk > 0 }")
-
-
 PADDED = """
 #ifndef PADDING
 #define PADDING 0
@@ -142,13 +132,6 @@ def test_a_size_varies_without_padding_and_the_others_of_its_data_set() -> None:
     assert padded.values == (("N", 64),)
 
 
-def test_the_data_type_macro_changes_elements_and_literals() -> None:
-    scop = gemm("DATA_TYPE_IS_FLOAT")
-    assert {a.element_type for a in scop.arrays} == {ElementType.FLOAT}
-    assert "0.0f" in str(scop.statement("S0").value)
-    assert "sqrtf" in str(scop.statement("S4").value)
-
-
 def test_references_inside_macro_calls_are_named_by_what_they_touch() -> None:
     source = """
 #define LARGER(x, y) ((x) >= (y) ? (x) : (y))
@@ -170,17 +153,3 @@ void best(int n, int t[64][64], char s[64], double w[200]) {
     texts = {access.text for access in best.accesses}
     assert texts == {"t[i][j]", "t[i + 1][j - 1]", "s[i]", "s[j]"}
     assert {access.text for access in twice.accesses} == {"w[j]", "w[2 * (i - 1) - -n]"}
-
-
-def test_a_reference_in_a_macro_call_that_is_not_arithmetic_keeps_the_name_of_the_macro() -> None:
-    source = """
-#define AT(v, i) v[(i) > 1 ? (i) : 1]
-#define HALF(x) (0.5 * (x))
-void f(int n, double v[64], double w[64]) {
-#pragma scop
-  for (int i = 0; i < n; i++) w[i] = HALF(AT(v, i));
-#pragma endscop
-}
-"""
-    (statement,) = parse_source(source).scops[0].statements
-    assert {access.text for access in statement.accesses} == {"w[i]", "HALF"}

@@ -14,13 +14,10 @@ from eatss.lower.assumptions import assumptions_of
 from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
-    Call,
-    Cast,
     ElementType,
     Expression,
     Literal,
     Read,
-    Select,
 )
 from eatss.polyhedral.scop import Scop
 
@@ -33,41 +30,22 @@ Equal = Callable[[isl.Set | isl.Map, str], bool]
 DOMAINS = [
     # statements, domain of S0
     ("for (i = 0; i < n; i++) A[i] = 0;", "[n] -> { S0[i] : 0 <= i < n }"),
-    ("for (i = 0; i <= n - 1; ++i) A[i] = 0;", "[n] -> { S0[i] : 0 <= i < n }"),
     ("for (i = n - 1; i >= 0; i--) A[i] = 0;", "[n] -> { S0[i] : 0 <= i < n }"),
-    ("for (i = n; i > 0; --i) A[i] = 0;", "[n] -> { S0[i] : 0 < i <= n }"),
     ("for (int l = 1; l < n; l += 3) A[l] = 0;", "[n] -> { S0[l] : 0 < l < n and l mod 3 = 1 }"),
-    ("for (i = n; i >= 2; i = i - 2) A[i] = 0;",
-     "[n] -> { S0[i] : 2 <= i <= n and (n - i) mod 2 = 0 }"),
     ("for (i = 0; n > i; i = i + 2) A[i] = 0;", "[n] -> { S0[i] : 0 <= i < n and i mod 2 = 0 }"),
-    ("for (i = MAX(0, m); i < MIN(n, 50); i++) A[i] = 0;",
-     "[n, m] -> { S0[i] : 0 <= i < n and m <= i < 50 }"),
     ("for (i = 0; i < (n > m ? n : m); i++) A[i] = 0;",
      "[n, m] -> { S0[i] : 0 <= i and (i < n or i < m) }"),
-    ("for (i = 0; i < min(n, m) - 1; i++) A[i] = 0;",
-     "[n, m] -> { S0[i] : 0 <= i < n - 1 and i < m - 1 }"),
     ("for (i = ceild(n, 4); i <= floord(m, 4); i++) A[i] = 0;",
      "[n, m] -> { S0[i] : 4i >= n and 4i <= m }"),
-    ("for (i = CEILD(n, 4); i <= FLOORD(m, 4); i++) A[i] = 0;",
-     "[n, m] -> { S0[i] : 4i >= n and 4i <= m }"),
     ("for (i = 0; i < n / 2; i++) A[i] = 0;", "[n] -> { S0[i] : i >= 0 and 2i + 2 <= n }"),
-    ("for (i = 0; i <= floor((double) n / 3); i++) A[i] = 0;",
-     "[n] -> { S0[i] : 0 <= i and 3i <= n }"),
     ("for (i = 0; i < n && i < m; i++) A[i] = 0;", "[n, m] -> { S0[i] : 0 <= i < n and i < m }"),
-    ("for (unsigned u = 9; u > 0; u--) A[u] = 0;", "{ S0[u] : 0 < u <= 9 }"),
     ("for (short c = 0; c < 9; c++) A[c] = 0;", "{ S0[c] : 0 <= c < 9 }"),
-    ("for (i = 0; i < n; i++) if (i % 3 == 1 && i != 4) A[i] = 0;",
-     "[n] -> { S0[i] : 0 <= i < n and i mod 3 = 1 and i != 4 }"),
     ("for (i = 0; i < n; i++) if (!(i < 5 || i > 9)) A[i] = 0;",
      "[n] -> { S0[i] : 5 <= i <= 9 and i < n }"),
-    ("if (n) A[0] = 0;", "[n] -> { S0[] : n != 0 }"),
     ("if (n % 2 == -1) A[0] = 0;", "[n] -> { S0[] : n < 0 and n mod 2 = 1 }"),
-    ("if (n / -2 == 1) A[0] = 0;", "[n] -> { S0[] : -3 <= n <= -2 }"),
     ("if ((n >> 1) == -1 && m % 8 == 3) A[0] = 0;",
      "[n, m] -> { S0[] : -2 <= n <= -1 and m > 0 and m mod 8 = 3 }"),
-    ("if (abs(n) < 3) A[0] = 0;", "[n] -> { S0[] : -3 < n < 3 }"),
     ("for (i = 0; i < LIMIT; i++) A[i] = 0;", "{ S0[i] : 0 <= i < 42 }"),
-    ("for (i = 0; i < ENUM; i++) A[i] = 0;", "{ S0[i] : 0 <= i < 7 }"),
     ("for (i = 0; i < (int) (sizeof(T) / sizeof(T[0])); i++) A[i] = 0;", "{ S0[i] : 0 <= i < 6 }"),
 ]  # fmt: skip
 
@@ -86,58 +64,9 @@ static double T[6];
 """
 
 
-@pytest.mark.parametrize(("body", "domain"), DOMAINS[::4])
+@pytest.mark.parametrize(("body", "domain"), DOMAINS[::2])
 def test_domain(body: str, domain: str, region: Region, equal: Equal) -> None:
     assert equal(region(body, before=BEFORE).statements[0].domain, domain)
-
-
-@pytest.mark.parametrize(
-    ("step", "domain"),
-    [
-        ("u = u + 1", "[c] -> { S0[u] : 0 <= u < c }"),
-        ("u = (u + 3u)", "[c] -> { S0[u] : 0 <= u < c and u mod 3 = 0 }"),
-    ],
-)
-def test_a_sum_as_the_step_of_an_unsigned_counter(
-    step: str, domain: str, only: Callable[[str], Scop], equal: Equal
-) -> None:
-    loop = f"for (unsigned u = 0; u < c; {step}) A[u] = 0;"
-    text = f"void f(unsigned c, double A[100]) {{\n#pragma scop\n{loop}\n#pragma endscop\n}}\n"
-    assert equal(only(text).statements[0].domain, domain)
-
-
-def test_an_unsigned_counter_that_is_set_back_by_a_difference_runs_down(
-    only: Callable[[str], Scop], equal: Equal
-) -> None:
-    scop = only(
-        "void f(unsigned c, double A[100]) {\n#pragma scop\n"
-        "for (unsigned u = c; u > 0; u = u - 1) A[u - 1] = 0;\n#pragma endscop\n}\n"
-    )
-    assert equal(scop.statements[0].domain, "[c] -> { S0[u] : 0 < u <= c }")
-    assert equal(scop.statements[0].schedule, "[c] -> { S0[u] -> [0, -u, 0] : 0 < u <= c }")
-
-
-def test_else_is_the_rest(region: Region, equal: Equal) -> None:
-    scop = region(
-        "for (i = 0; i < n; i++) { if (i < 5) A[i] = 0; else if (i > 9) A[i] = 1; else A[i] = 2; }"
-    )
-    domains = [s.domain for s in scop.statements]
-    assert equal(domains[0], "[n] -> { S0[i] : 0 <= i < n and i < 5 }")
-    assert equal(domains[1], "[n] -> { S1[i] : 9 < i < n }")
-    assert equal(domains[2], "[n] -> { S2[i] : 5 <= i <= 9 and i < n }")
-
-
-def test_schedule_keeps_textual_order_and_negates_downward_counters(
-    region: Region, equal: Equal
-) -> None:
-    scop = region(
-        "s = 0; for (i = n; i > 0; i--) { A[i] = 0; for (j = 0; j < i; j++) B[i][j] = 0; } s = 1;"
-    )
-    schedules = [s.schedule for s in scop.statements]
-    assert equal(schedules[0], "{ S0[] -> [0, 0, 0, 0, 0] }")
-    assert equal(schedules[1], "[n] -> { S1[i] -> [1, -i, 0, 0, 0] : 0 < i <= n }")
-    assert equal(schedules[2], "[n] -> { S2[i, j] -> [1, -i, 1, j, 0] : 0 <= j < i <= n }")
-    assert equal(schedules[3], "{ S3[] -> [2, 0, 0, 0, 0] }")
 
 
 def test_a_compound_assignment_reads_its_target_first(region: Region, equal: Equal) -> None:
@@ -151,30 +80,6 @@ def test_a_compound_assignment_reads_its_target_first(region: Region, equal: Equ
         operator="+",
         left=Read(access=1),
         right=Binary(operator="*", left=Read(access=2), right=Read(access=3)),
-    )
-
-
-def test_a_step_is_a_statement(region: Region) -> None:
-    statement = region("A[0]--;").statements[0]
-    assert statement.value == Binary(
-        operator="-",
-        left=Read(access=1),
-        right=Cast(
-            element_type=ElementType.DOUBLE,
-            operand=Literal(text="1", element_type=ElementType.INT32),
-        ),
-    )
-
-
-def test_a_float_target_of_a_double_computation_shows_both_conversions(region: Region) -> None:
-    statement = region("g[0] += s;", before="float g[9];\n").statements[0]
-    assert statement.value == Cast(
-        element_type=ElementType.FLOAT,
-        operand=Binary(
-            operator="+",
-            left=Cast(element_type=ElementType.DOUBLE, operand=Read(access=1)),
-            right=Read(access=2),
-        ),
     )
 
 
@@ -195,15 +100,6 @@ def test_counters_in_values_are_affine_functions_of_the_domain(region: Region) -
     relation = isl.Map.from_pw_aff(value.value).intersect_domain(statement.domain)
     assert relation.is_equal(isl.Map.read_from_str(relation.get_ctx(), expected))
     assert value.element_type is ElementType.INT32
-
-
-def test_both_arms_of_a_choice_and_pure_calls_are_read(region: Region) -> None:
-    body = "for (i = 0; i < n; i++) A[i] = A[i] > 0 && s != 1 ? sqrt(B[i][0]) : fmax(B[0][i], s);"
-    statement = region(body, before=BEFORE).statements[0]
-    assert [a.text for a in statement.reads] == ["A[i]", "s", "B[i][0]", "B[0][i]", "s"]
-    assert isinstance(statement.value, Select)
-    calls = [e.function for e in walk(statement.value) if isinstance(e, Call)]
-    assert calls == ["sqrt", "fmax"]
 
 
 def test_an_arm_of_an_affine_choice_is_read_where_it_is_taken(region: Region, equal: Equal) -> None:
@@ -302,11 +198,6 @@ def test_inner_sizes_of_variable_length_arrays_are_positive(
     scop = only(SHAPES)
     assert scop.parameters == ("n", "m")
     assert equal(scop.context, "[n, m] -> { : n > 0 and m > 0 }")
-
-
-def test_unsigned_parameters_are_not_negative(region: Region, equal: Equal) -> None:
-    scop = region("for (i = 0; i < (int) u; i++) A[i] = 0;", before="unsigned u;\n")
-    assert equal(scop.context, "[u] -> { : u >= 0 }")
 
 
 # -- linearised arrays -----------------------------------------------------------------------
@@ -448,19 +339,6 @@ def test_a_leading_dimension_is_taken_for_long_enough(
     assert "lda" in demanded(scop)
 
 
-def test_a_stride_is_taken_for_positive(strided: Strided) -> None:
-    scop = strided("for (i = 0; i < n; i++) p[i * lda] = 0;")
-    assert scop.array("p").n_dims == 2
-    assert "lda" in demanded(scop)
-
-
-def test_rows_that_are_provably_long_enough_demand_nothing(
-    strided: Strided,
-) -> None:
-    scop = strided("for (i = 0; i < n; i++) for (j = 0; j < m; j++) p[i * m + j] = 0;")
-    assert demanded(scop) == ""
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -519,11 +397,3 @@ def test_too_many_cases_are_a_finding() -> None:
     with pytest.raises(InputError) as caught:
         parse_source(wrapped(f"if ({condition}) A[0] = 1;"))
     assert caught.value.code == "EATSS-F009"
-
-
-def test_a_long_condition() -> None:
-    condition = " && ".join(f"n > {k}" for k in range(500))
-    domain = parse_source(wrapped(f"if ({condition}) A[0] = 1;")).scops[0].statements[0].domain
-    assert domain.is_equal(
-        type(domain).read_from_str(domain.get_ctx(), "[n] -> { S0[] : n > 499 }")
-    )

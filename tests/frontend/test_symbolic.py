@@ -12,12 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
-from eatss.frontend import FrontendOptions, SymbolicResult, parse_file, parse_symbolic, type_macros
+from eatss.frontend import FrontendOptions, SymbolicResult, parse_symbolic, type_macros
 from eatss.frontend.parse import parse_bytes
 from eatss.frontend.symbolic import agree
-from eatss.polyhedral.any_size import same_kernels
 from eatss.polyhedral.isl_names import fix_parameters
-from eatss.session.session import Session
 from tests.examples import examples
 
 KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.c"))
@@ -71,17 +69,6 @@ def test_at_its_own_and_two_other_sizes_it_is_the_program_with_those_sizes(
 
 
 @pytest.mark.parametrize("path", KERNELS[::4], ids=NAMES[::4])
-def test_spans_texts_and_file_are_those_of_the_file_as_it_is(
-    path: Path, symbolic: dict[str, SymbolicResult]
-) -> None:
-    scop, plain = symbolic[path.stem].scops[0], parse_file(path).scops[0]
-    assert (scop.file, scop.span) == (plain.file, plain.span)
-    for one, other in zip(scop.statements, plain.statements, strict=True):
-        assert (one.span, one.text) == (other.span, other.text)
-        assert [a.span for a in one.accesses] == [a.span for a in other.accesses]
-
-
-@pytest.mark.parametrize("path", KERNELS[::4], ids=NAMES[::4])
 def test_nothing_is_assumed_of_macro_sizes_and_at_zero_nothing_runs(
     path: Path, symbolic: dict[str, SymbolicResult]
 ) -> None:
@@ -92,22 +79,6 @@ def test_nothing_is_assumed_of_macro_sizes_and_at_zero_nothing_runs(
     for statement in scop.statements:
         if statement.loops:
             assert fix_parameters(statement.domain.to_union_set().identity(), zero).is_empty()
-
-
-@pytest.mark.parametrize(
-    "path",
-    [path for path in KERNELS if path.stem in ("atax", "gemm", "lu", "trmm")],
-    ids=lambda path: path.stem,
-)
-def test_every_kernel_is_scheduled_alike_for_unknown_sizes(path: Path) -> None:
-    program = Session(path).symbolic
-    (region,) = program.regions
-    assert region.generic
-    numeric = program.program.scops[0].scheduled
-    assert same_kernels(region.scheduled, numeric)
-    assert region.scheduled.scop.parameters
-    assert numeric.scop.parameters == ()
-    assert program.warnings == ()
 
 
 def region(body: str, *, head: str = HEAD, arrays: str = "double A[N][M]") -> str:
@@ -200,16 +171,6 @@ def test_only_the_size_that_breaks_affinity_stays_a_number() -> None:
     assert names_of(result) == ["M"]
 
 
-def test_a_size_of_a_global_array_stays_a_number() -> None:
-    text = HEAD + (
-        "double G[N][N], unused[M];\nvoid f(double *p)\n{\n#pragma scop\n"
-        "  for (int i = 0; i < N; i++) for (int j = 0; j < M; j++) G[i][0] += p[j];\n"
-        "#pragma endscop\n}\n"
-    )
-    result = parse_symbolic(text)
-    assert result.values == (("M", 24),)
-
-
 def test_a_size_in_sizeof_or_in_another_constant_is_never_taken_for_its_number() -> None:
     head = HEAD + "enum { LAST = N - 1 };\n"
     result = parse_symbolic(region("for (i = 0; i < LAST; i++) A[i][0] = 0;", head=head))
@@ -239,18 +200,6 @@ def test_what_c_says_of_real_parameters_is_kept_and_of_macros_is_not() -> None:
     )
     context = parse_symbolic(text).scops[0].context
     assert context.is_equal(isl.Set.read_from_str(context.get_ctx(), "[n, N] -> { : n > 0 }"))
-
-
-def test_a_region_with_other_kernels_for_unknown_sizes_keeps_its_numbers() -> None:
-    text = region("for (i = 0; i < N; i++) p[i] = p[i + M];", head=HEAD)
-    program = Session(text).symbolic
-    (found,) = program.regions
-    numeric = program.program.scops[0].scheduled
-    if found.generic:
-        assert same_kernels(found.scheduled, numeric)
-    else:
-        assert found.scheduled is numeric
-        assert [w.code for w in program.warnings if w.code.startswith("EATSS-P")] == ["EATSS-P005"]
 
 
 def test_the_macro_of_the_element_type_is_found() -> None:

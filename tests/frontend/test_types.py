@@ -7,7 +7,6 @@ from collections.abc import Callable
 import islpy as isl
 import pytest
 
-import eatss
 from eatss.base.diagnostics import InputError
 from eatss.frontend import parse_source
 from eatss.polyhedral.expression import (
@@ -112,12 +111,6 @@ def test_a_type_that_is_refused_is_called_what_it_is(declared: str, said: str) -
     assert ("EATSS-F040", said) in found
 
 
-def test_code_is_made_where_no_assumed_size_is_one_of_its_type() -> None:
-    loop = "for (int i = 0; i < n; i++) { if (c) a[i] = 1; else a[i] = 2; }"
-    program = eatss.codegen(function("int n, _Bool c, double a[n]", loop), gpu="h200", cache=False)
-    assert len(program.kernels) == 2
-
-
 # -- Halves in C: each operation is one of floats, rounded to a half.
 
 
@@ -172,13 +165,6 @@ def text(value: Expression) -> str:
 def test_an_operation_is_rounded_once(statement: str, value: str) -> None:
     (found,) = parse_source(HEAD + statement + TAIL).scops[0].statements
     assert text(found.value) == value
-
-
-def test_elements_are_of_two_bytes() -> None:
-    scop = parse_source(HEAD + "a[i] = b[i];" + TAIL).scops[0]
-    assert scop.array("a").element_type is HALF
-    assert HALF.size_bytes == 2
-    assert HALF.is_floating
 
 
 @pytest.mark.parametrize("name", ["__fp16", "__bf16", "long double"])

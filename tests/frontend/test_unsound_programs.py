@@ -135,13 +135,6 @@ def test_a_variable_of_the_region_used_after_it_is_live(only: Callable[[str], Sc
     assert scop.array("t").is_local
 
 
-def test_a_variable_of_a_region_in_a_loop_is_dead_in_the_next_round(
-    only: Callable[[str], Scop],
-) -> None:
-    scop = only(_function("double s = A[0]; A[1] = s;", inside="while (m--) {", after="}"))
-    assert scop.array("s").is_local
-
-
 def test_a_local_with_an_affine_value_is_that_value(
     only: Callable[[str], Scop], equal: Callable[[isl.Set | isl.Map, str], bool]
 ) -> None:
@@ -167,12 +160,6 @@ def test_a_size_in_a_condition_is_no_fact(
     )
     assert equal(scop.context, "[n] -> { : }")
     assert equal(scop.statements[0].domain, "[n] -> { S0[i] : 0 <= i < n }")
-
-
-def test_a_subscript_before_its_array_names_the_array(only: Callable[[str], Scop]) -> None:
-    scop = only(_function("for (int i = 0; i < n; i++) i[A] = i[B];"))
-    assert [access.array for access in scop.statements[0].accesses] == ["A", "B"]
-    assert scop.parameters == ("n",)
 
 
 ACCEPTED = {

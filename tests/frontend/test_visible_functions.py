@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from eatss.base.diagnostics import Diagnostic
-from eatss.polyhedral.expression import Binary, Cast, ElementType, Read, Select
+from eatss.polyhedral.expression import Binary, Cast, ElementType, Read
 from eatss.polyhedral.scop import Scop
 
 Region = Callable[..., Scop]
@@ -36,15 +36,6 @@ def test_parameters_and_results_are_converted_as_c_converts_them(region: Region)
     assert isinstance(second.value, Cast)
     assert isinstance(second.value.operand, Cast)
     assert second.value.operand.element_type is ElementType.FLOAT
-
-
-def test_calls_in_calls_are_values(region: Region) -> None:
-    before = (
-        "double sq(double x) { return x * x; }\n"
-        "double big(double x, double y) { return x > y ? sq(x) : sq(y); }\n"
-    )
-    scop = region("for (i = 0; i < n; i++) A[i] = big(sq(p[i]), s);", before=before)
-    assert isinstance(scop.statements[0].value, Select)
 
 
 def test_an_index_that_a_function_computes_is_affine(region: Region) -> None:

@@ -14,41 +14,6 @@ from eatss.polyhedral import compute_dependences
 from eatss.polyhedral.scop import Scop
 from eatss.session.session import Session
 from tests.frontend.python.kernels_in_python import IN_PYTHON
-from tests.frontend.python.running import loaded
-
-SOFTMAX_C = """#include <math.h>
-void softmax(int n, int m, double A[n][m], double top[n], double sum[n])
-{
-#pragma scop
-    for (int i = 0; i < n; i++) {
-        top[i] = A[i][0];
-        for (int j = 1; j < m; j++)
-            top[i] = A[i][j] > top[i] ? A[i][j] : top[i];
-        sum[i] = 0;
-        for (int j = 0; j < m; j++) {
-            A[i][j] = exp(A[i][j] - top[i]);
-            sum[i] += A[i][j];
-        }
-        for (int j = 0; j < m; j++)
-            A[i][j] /= sum[i];
-    }
-#pragma endscop
-}
-"""
-SOFTMAX_PYTHON = """@eatss.scop
-def softmax(n: eatss.Param, m: eatss.Param, A: eatss.f64["n", "m"],
-            top: eatss.f64["n"], sum: eatss.f64["n"]):
-    for i in range(n):
-        top[i] = A[i, 0]
-        for j in range(1, m):
-            top[i] = A[i, j] if A[i, j] > top[i] else top[i]
-        sum[i] = 0
-        for j in range(m):
-            A[i, j] = math.exp(A[i, j] - top[i])
-            sum[i] += A[i, j]
-        for j in range(m):
-            A[i, j] /= sum[i]
-"""
 
 
 def positive(scop: Scop, piece: isl.UnionMap) -> isl.UnionMap:
@@ -97,11 +62,6 @@ def test_a_kernel_is_the_same_region_in_python_and_in_c(kernel: str) -> None:
     in_c = Session(data_directory("kernels") / f"{kernel}.c").parsed_symbolic.scops[0]
     in_python = Session(IN_PYTHON[kernel]).parsed_symbolic.scops[0]
     assert_same(in_python, in_c)
-
-
-def test_softmax_is_the_same_region_in_python_and_in_c(tmp_path: Path) -> None:
-    in_python = Session(loaded(SOFTMAX_PYTHON, tmp_path, "softmax")).parsed.scops[0]
-    assert_same(in_python, parse_source(SOFTMAX_C).scops[0])
 
 
 def test_another_region_is_not_the_same() -> None:

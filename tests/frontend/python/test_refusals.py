@@ -31,59 +31,32 @@ def body(text: str) -> str:
 
 STATEMENTS = [
     ("while x > 0:\n    A[i, 0] = 1", "Y011", "while x > 0:"),
-    ("break", "Y011", "break"),
     ("return", "Y011", "return"),
-    ("print(x)", "Y011", "print(x)"),
     ("3", "Y011", "3"),
-    ("t: eatss.f64 = 0.0", "Y011", "t: eatss.f64 = 0.0"),
     ("A[i, 0] = 'text'", "Y011", "'text'"),
-    ("A[i, 0] = True", "Y011", "True"),
     ("A[i, 0] = 1j", "Y011", "1j"),
-    ("A[i, 0] = [x for x in a]", "Y011", "[x for x in a]"),
     ("A[i, 0] = x < 1", "Y011", "x < 1"),
-    ("A[i, 0] = (y := 3)", "Y011", "y := 3"),
     ("A[i, 0] = a", "Y011", "a"),
-    ("A[i, 0] = x @ x", "Y011", "x @ x"),
     ("A[i, 0] = other", "Y004", "other"),
-    ("for j in a:\n    A[i, j] = 1", "Y011", "a"),
     ("for j in range(x):\n    A[i, j] = 1", "Y011", "x"),
-    ("for j, k in range(n):\n    A[i, j] = k", "Y011", "j, k"),
     ("for j in range(n):\n    A[i, j] = 1\nelse:\n    pass", "Y011", "pass"),
-    ("for j in range(0, n, n):\n    A[i, j] = 1", "Y011", "n"),
     ("for i in range(n):\n    A[i, 0] = 1", "Y004", "i"),
-    ("for j in range(n):\n    A[i, j] = 1\nA[i, j] = 2", "Y004", "j"),
     ("A[i, 0] = int(x)", "Y011", "int(x)"),
-    ("A[i, 0] = max(*a)", "Y011", "max(*a)"),
     ("A[i, -1] = 1", "Y011", "-1"),
-    ("A[i] = 1", "Y011", "A[i]"),
     ("A[i, :] = 1", "Y011", ":"),
-    ("A[i, x] = 1", "Y011", "x"),
     ("x[i] = 1", "Y011", "x"),
-    ("a[i], b[i] = 1, 2", "Y011", "a[i], b[i] = 1, 2"),
     ("n = 3", "Y004", "n"),
-    ("T = np.empty(n)", "Y011", "T = np.empty(n)"),
     ("A[i, 0] = min(a[i], A[i, 0])", "Y011", "min(a[i], A[i, 0])"),
-    ("A[i, 0] = a[i] if x > 1 else x", "Y011", "a[i] if x > 1 else x"),
     ("t = a[i]\nt = A[i, 0]", "Y011", "t = A[i, 0]"),
-    ("A[i, 0] = 1 if i < u[i] else 2", "Y011", "i < u[i]"),
     ("A[i, 0] = x & 1", "Y011", "x & 1"),
-    ("A[i, 0] = u[i] * 2.0", "Y011", "u[i] * 2.0"),
     ("A[i, 0] = abs(u[i])", "Y011", "abs(u[i])"),
-    ("b[i] = -u[i] ** 2", "Y011", "u[i] ** 2"),
     ("b[i] = u[i] // 2", "Y011", "u[i] // 2"),
-    ("if i > 2:\n    t = x\nelse:\n    t = 2.0\nA[i, 0] = t", "Y004", "t"),
     ("A[i, 0] = t\nt = 1.0", "Y004", "t"),
-    ("if i > 2:\n    t = 1.0\nA[i, 0] = t", "Y004", "t"),
     ("t += 1", "Y004", "t"),
-    ("A[i, 0] = x // 2", "Y011", "x // 2"),
     ("b[i] = b[i] // n", "Y011", "b[i] // n"),
-    ("b[i] = b[i] % 0", "Y011", "b[i] % 0"),
     ("A[i, 0] = x ** 0.5", "Y011", "x ** 0.5"),
-    ("b[i] = b[i] << n", "Y011", "b[i] << n"),
     ("a[i] = 1e300", "Y011", "1e300"),
-    ("b[i] = 5000000000", "Y011", "5000000000"),
     ("b[i] = 2 ** 70", "Y011", "2 ** 70"),
-    ("b[i] = ~b[i]", "Y011", "~b[i]"),
     ("A[i, 0] = 99999999999999999999", "Y011", "99999999999999999999"),
     *(
         (f"b[i] = {text}", "Y011", text)
@@ -98,14 +71,10 @@ STATEMENTS = [
         )
     ),
     ("A[i, 0] = (i + 1) * 3000000000", "Y011", "3000000000"),
-    ("t = 3000000000\nA[i, 0] = t", "Y011", "3000000000"),
     ("A[i, 0] = min(i, 3000000000)", "Y011", "3000000000"),
-    ("for j in range(3000000000):\n    A[i, 0] = j", "Y011", "3000000000"),
     ("if x:\n    A[i, 0] = 1", "Y011", "x"),
-    ("if True:\n    A[i, 0] = 1", "Y011", "True"),
     # what the front end says of the C
     ("A[i, i * i] = 1", "F012", "i * i"),
-    ("A[i, b[i]] = 1", "F012", "b[i]"),
     ("for j in range(b[i]):\n    A[i, j] = 1", "F012", "b[i]"),
 ]
 
@@ -187,15 +156,6 @@ loops.py:15:19: error: '//' and '%' are of an integer by a constant greater than
     )
 
 
-def test_columns_are_those_of_characters(tmp_path: Path) -> None:
-    (found,) = findings(
-        body("for i in range(n):\n    A[i, 0] = (1 if 'ä' 'ö' == i else 2) + x // 2"), tmp_path
-    )[1:]
-    assert found.span is not None
-    assert found.source_line is not None
-    assert found.source_line[found.span.column - 1 :] == "x // 2"
-
-
 def test_what_has_no_source_is_refused() -> None:
     made: dict[str, object] = {}
     with pytest.raises(InputError, match="not to be had") as caught:
@@ -205,11 +165,6 @@ def test_what_has_no_source_is_refused() -> None:
         eatss.scop(lambda n: None)
     with pytest.raises(InputError, match="is no function"):
         eatss.scop(len)
-
-
-def test_a_function_without_loops_is_refused(tmp_path: Path) -> None:
-    (found,) = findings(body("pass"), tmp_path)
-    assert (found.code, found.message) == ("EATSS-Y004", "the function assigns nothing")
 
 
 def test_codes_are_documented_and_used() -> None:

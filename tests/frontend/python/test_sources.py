@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from eatss.base.diagnostics import InputError
 from eatss.frontend.python import PythonScop, read_python
 from eatss.session.session import Session
 from eatss.verify import verify
-from tests.end_to_end.in_process import eatss as command
 from tests.frontend.python.kernels_in_python import gemm, mvt
 
 # -- Loops in Python wherever a C file goes: the API, the command line, folders of programs.
@@ -99,14 +97,6 @@ def test_a_folder_has_the_c_and_its_comments_name_the_python(tmp_path: Path) -> 
     assert verify(tmp_path / "mvt", device="cpu", sizes=[{"NI": 33}]).ok
 
 
-def test_line_info_names_the_python() -> None:
-    program = eatss.codegen(mvt, gpu="h200", line_info=True)
-    named = set(re.findall(r'#line (\d+) "kernels_in_python.py"', program.text))
-    lines = Path(mvt.file).read_text(encoding="utf-8").splitlines()
-    assert {lines[int(number) - 1].strip()[:2] for number in named} == {"x1", "x2"}
-    assert '"mvt.c"' not in program.text
-
-
 def test_a_file_is_read_and_not_run(file: Path) -> None:
     found = read_python(file)
     assert (found.name, found.function, found.file) == ("scale", None, str(file))
@@ -132,13 +122,6 @@ def test_which_function_of_a_file(file: Path) -> None:
     with pytest.raises(InputError, match="cannot be read") as caught:
         eatss.select(file.with_name("none.py"), gpu="h200")
     assert caught.value.code == "EATSS-Y001"
-
-
-def test_macros_are_for_c(file: Path) -> None:
-    done = command("select", file, "--gpu", "h200", "-D", "n=4")
-    assert done.returncode == 2
-    assert "[EATSS-F010]" in done.stderr
-    assert "--param n=4000" in done.stderr
 
 
 def test_warnings_point_at_the_python(file: Path) -> None:
@@ -192,15 +175,6 @@ def test_a_name_with_a_value_of_its_own_is_no_builtin(before: str, file: Path) -
     assert [one.code for one in caught.value.diagnostics] == ["EATSS-Y011"]
 
 
-def test_parameters_of_a_function_around_it_are_no_builtins(file: Path) -> None:
-    inner = "".join(f"    {line}\n" for line in KERNEL.splitlines())
-    file.write_text(f"import eatss\ndef make(max):\n{inner}    return loops\n")
-    with pytest.raises(InputError, match="call of 'max'"):
-        read_python(file)
-    file.write_text(f"import eatss\ndef make(least):\n{inner}    return loops\n")
-    assert "max(A[i], 0.5)" in read_python(file).c_source
-
-
 def test_stars_may_be_anything(file: Path) -> None:
     file.write_text("import eatss\nfrom fast import *\n" + KERNEL)
     with pytest.raises(InputError, match="what is no range"):
@@ -226,18 +200,3 @@ def test_a_file_is_read_in_the_encoding_that_it_names(file: Path) -> None:
         with pytest.raises(InputError, match="neither UTF-8 nor") as caught:
             read_python(file)
         assert caught.value.code == "EATSS-Y001"
-
-
-NAMED_KERNEL = """import eatss
-@eatss.scop
-def {0}({1}: eatss.Param, A: eatss.f64["{1}"]):
-    for i in range({1}):
-        A[i] = 2.0
-"""
-
-
-@pytest.mark.parametrize("name", ["y1", "select"])
-def test_a_parameter_may_have_the_name_of_a_function(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "loops.py"
-    path.write_text(NAMED_KERNEL.format("loops", name), encoding="utf-8")
-    assert read_python(path).arguments[0].name == name
