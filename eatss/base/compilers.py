@@ -42,21 +42,21 @@ def find_nvcc(named: str | None = None) -> Nvcc:
         named: a path, or a command; by default nvcc on the path, else that of the CUDA toolkit.
 
     Raises:
-        InputError: ``EATSS-V040``, there is none, or what is named is something else.
+        InputError: ``EATSS-V010``, there is none, or what is named is something else.
     """
     path = shutil.which(named or "nvcc")
     if path is None and named is None and Path(USUAL).exists():
         path = USUAL
     if path is None:
         raise input_error(
-            "EATSS-V040",
+            "EATSS-V010",
             f"there is no CUDA compiler '{named or 'nvcc'}'",
             hint=f"install the CUDA toolkit, or name its compiler, as in --nvcc {USUAL}",
         )
     said = _said(path, "--version")
     found = _RELEASE.search(said)
     if found is None or "nvcc" not in said.lower():
-        raise _another(path, "nvcc", "EATSS-V040")
+        raise _another(path, "nvcc")
     return Nvcc(path=path, version=found[1])
 
 
@@ -79,7 +79,7 @@ def find_gcc(option: str, named: str) -> str:
         )
     macros = _said(path, "-E", "-dM", "-x", "c", os.devnull)
     if "#define __clang__ " in macros or "#define __GNUC__ " not in macros:
-        raise _another(path, "GCC", "EATSS-V010")
+        raise _another(path, "GCC")
     return path
 
 
@@ -93,10 +93,10 @@ def _said(path: str, *words: str) -> str:
     return f"{done.stdout}{done.stderr}"
 
 
-def _another(path: str, kind: str, code: str) -> InputError:
+def _another(path: str, kind: str) -> InputError:
     said = " ".join(_said(path, "--version").split())[:80]
     return input_error(
-        code,
+        "EATSS-V010",
         f"'{path}' is no {kind}: asked for its version it says {said or 'nothing'}",
         hint=_HINTS[kind],
     )

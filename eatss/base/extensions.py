@@ -56,7 +56,7 @@ class Registry(Generic[T]):
         """Add a thing under a name that nothing has yet.
 
         Raises:
-            InputError: ``EATSS-X003`` the name is taken, ``EATSS-X004`` it is not of the kind.
+            InputError: ``EATSS-X003``, the name is taken, or it is not of the kind.
         """
         if name in self.names():
             raise input_error(
@@ -81,7 +81,7 @@ class Registry(Generic[T]):
         """Return the thing of a name, or of ``module:name``, which any process can import.
 
         Raises:
-            InputError: ``EATSS-X005`` there is none, ``EATSS-X004`` a package's cannot be loaded.
+            InputError: ``EATSS-X005`` there is none, ``EATSS-X003`` a package's cannot be loaded.
         """
         if name not in self._things:
             entry = next((one for one in _offered(self.group) if one.name == name), None)
@@ -113,7 +113,7 @@ class Registry(Generic[T]):
             thing = load()
         except Exception as error:  # code of another package: anything may come of it
             raise input_error(
-                "EATSS-X004",
+                "EATSS-X003",
                 f"the {self.kind} '{name}' ({where}) cannot be loaded: "
                 f"{type(error).__name__}: {error}",
                 hint="mend or remove the package that offers it",
@@ -125,7 +125,7 @@ class Registry(Generic[T]):
         if not fits:
             wanted = "a function" if self._of is None else self._of.__name__
             raise input_error(
-                "EATSS-X004",
+                "EATSS-X003",
                 f"the {self.kind} '{name}' of {where} is of the type {type(thing).__name__}, "
                 f"not {wanted}",
             )

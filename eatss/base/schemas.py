@@ -49,11 +49,11 @@ def schema(name: str) -> dict[str, Any]:
         name: Of the document.
 
     Raises:
-        InputError: ``EATSS-C020``, there is none of this name.
+        InputError: ``EATSS-C017``, there is none of this name.
     """
     if name not in PUBLISHED:
         raise input_error(
-            "EATSS-C020",
+            "EATSS-C017",
             f"there is no schema '{name}'",
             hint=did_you_mean(name, PUBLISHED, "choose one of"),
         )

@@ -122,7 +122,7 @@ def select(
         )
         text = FORMATS.get(output)(selected)
         if not isinstance(text, str):
-            raise input_error("EATSS-X004", f"the format '{output}' returned no text")
+            raise input_error("EATSS-X003", f"the format '{output}' returned no text")
         from eatss.choose.selection import sizes_alone  # noqa: PLC0415 - what is kept needs none
 
         alone = sizes_alone(found.selection) if output == "ppcg" else ()

@@ -216,7 +216,7 @@ def of_the_system(error: Exception) -> InputError | None:
     if not isinstance(error, OSError) or error.errno not in _NOT_LET or error.filename is None:
         return None
     return input_error(
-        "EATSS-C041",
+        "EATSS-C014",
         f"cannot use '{error.filename}': {error.strerror}",
         hint="check the path, its permissions and the room on its disk",
     )

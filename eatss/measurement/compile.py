@@ -114,7 +114,7 @@ def find_toolchains(choice: CompilerChoice, nvcc: str | None = None) -> tuple[To
         nvcc: path of an nvcc, by default that of this machine.
 
     Raises:
-        InputError: ``EATSS-E020``, there is none; ``EATSS-V040``, what is named is no nvcc.
+        InputError: ``EATSS-E020``, there is none; ``EATSS-V010``, what is named is no nvcc.
     """
     reasons: list[str] = []
     found: list[Toolchain] = []

@@ -50,7 +50,7 @@ def named_nvcc(path: str | None) -> str | None:
     """Return the path of the CUDA compiler that a user names, from any folder the same.
 
     Raises:
-        InputError: ``EATSS-V040``, it is none.
+        InputError: ``EATSS-V010``, it is none.
     """
     from eatss.base.compilers import find_nvcc  # noqa: PLC0415 - rarely named
 

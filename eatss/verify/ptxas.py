@@ -47,14 +47,14 @@ def compile_report(program: Program, *, nvcc: str | None = None) -> tuple[Kernel
         The resources of every kernel, in the order of ``program.kernels``.
 
     Raises:
-        InputError: There is no such compiler (EATSS-V040), or it refuses the text (V041).
+        InputError: There is no such compiler (EATSS-V010), or it refuses the text (V041).
     """
     found = {resources.kernel: resources for resources in _parse(_compile(program, nvcc))}
     missing = [kernel.name for kernel in program.kernels if kernel.name not in found]
     if missing:
         several = f"kernel{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
         raise input_error(
-            "EATSS-V046",
+            "EATSS-V041",
             f"nvcc reports nothing of {several}: '{program.file}' and its launch "
             "plan do not belong together",
             hint="generate the program again",

@@ -546,15 +546,11 @@ def launches(steps: Sequence[HostStep], sizes: Sizes) -> Iterator[tuple[str, int
 
 def _ladder(parameter: Parameter, number: int) -> tuple[int, ...]:
     """Return sizes of a parameter, the largest first, the last one smaller than a tile."""
-    tile = parameter.tile
-    shift = _PRIMES[number % len(_PRIMES)]
+    tile, shift = parameter.tile, _PRIMES[number % len(_PRIMES)]
     if tile <= 1:
         return (11 + shift, 5 + shift, 3, 2 + number % 3)
-    below = max((p for p in _PRIMES if p < tile and p <= 5 + 3 * number), default=1)
-    inside = [size for size in (101 + shift, 31 + shift) if size < tile]
-    around = (tile + 1, tile, tile - 1) if tile > 2 else (tile + 1, tile)
-    above = (2 * tile + shift, 2 * tile - 1, _prime_above(tile + 1, number))
-    return (*above, *around, *inside, below)
+    around = (2 * tile + shift, 2 * tile - 1, tile + 1 + shift, tile + 1, tile, max(2, tile - 1))
+    return (*around, max(1, min(tile - 1, 5 + 3 * number)))
 
 
 def _affordable(program: Program, ladders: Mapping[str, tuple[int, ...]], step: int) -> OwnSizes:
@@ -580,13 +576,3 @@ def _nearest_allowed(program: Program, sizes: OwnSizes) -> OwnSizes | None:
         if _accepted(program, candidate):
             return candidate
     return None
-
-
-def _prime_above(start: int, skipped: int) -> int:
-    """Return a prime number larger than ``start``, ``skipped`` primes between them."""
-    number = start
-    for _ in range(skipped + 1):
-        number += 1
-        while any(number % divisor == 0 for divisor in range(2, int(number**0.5) + 1)):
-            number += 1
-    return number

@@ -42,7 +42,7 @@ def test_an_nvcc_is_taken_by_its_path_or_from_the_path(
     ],
 )
 def test_what_is_no_nvcc_is_told(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(InputError, match="EATSS-V040") as error:
+    with pytest.raises(InputError, match="EATSS-V010") as error:
         find_nvcc(str(script(tmp_path / "tool", text)))
     assert said in error.value.diagnostics[0].message
 

@@ -55,7 +55,7 @@ def test_a_name_may_be_where_it_stands(install: Install) -> None:
     registry = numbers()
     assert registry.get("offered:four") == 4
     assert registry.version("offered:four") is None
-    with pytest.raises(InputError, match="EATSS-X004"):
+    with pytest.raises(InputError, match="EATSS-X003"):
         registry.get("offered:five")
 
 
@@ -71,7 +71,7 @@ def test_what_a_package_offers_is_checked(install: Install, module: str, said: s
     install("three = offered:three", module)
     with pytest.raises(InputError, match=said) as raised:
         numbers().get("three")
-    assert raised.value.code == "EATSS-X004"
+    assert raised.value.code == "EATSS-X003"
 
 
 def test_names_are_taken_once(install: Install) -> None:

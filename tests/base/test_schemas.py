@@ -116,7 +116,7 @@ def test_fields_say_their_unit() -> None:
 
 
 def test_an_unknown_schema_is_told_with_the_nearest_name() -> None:
-    with pytest.raises(InputError, match="EATSS-C020") as caught:
+    with pytest.raises(InputError, match="EATSS-C017") as caught:
         eatss.schema("selct")
     assert caught.value.diagnostics[0].hint == "did you mean select?"
 

@@ -95,7 +95,7 @@ def test_no_compiler_is_a_sentence_and_what_to_install(monkeypatch: pytest.Monke
         raise ImportError("No module named 'cupy'")
 
     def none(named: str | None) -> Toolchain:
-        raise input_error("EATSS-V040", "there is no nvcc")
+        raise input_error("EATSS-V010", "there is no nvcc")
 
     monkeypatch.setattr(nvrtc, "version", missing)
     monkeypatch.setattr(compiling, "_nvcc", none)
