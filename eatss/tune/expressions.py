@@ -1,16 +1,13 @@
 """Expressions of a search space: Python's own grammar, of which a white list is allowed.
 
 ``(blk_m + blk_n) * blk_k * bytes <= card.shared_per_block_bytes`` is parsed by :mod:`ast`, checked
-and compiled twice: to a function of one value a name, which computes what Python would, and to a
-function of NumPy columns, a value a row. Where the second one may differ from the first (a division
-by zero in a row that ``and`` leaves out, a whole number beyond 2^53, values of several kinds), it
-gives up, and the rows are computed one by one. What is wrong is told with its place.
+and computed of columns, a value a row, or of plain values: each row has what Python would compute,
+and a division by zero or a whole number beyond 2^53 is told with its place.
 """
 
 from __future__ import annotations
 
 import ast
-import copy
 import difflib
 import keyword
 import math
@@ -19,8 +16,8 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
-from functools import reduce
-from typing import Any, NoReturn, TypeAlias
+from functools import partial, reduce
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,43 +34,29 @@ LONGEST_TEXT = 10_000
 MOST_EXPONENT = 64
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
-_PLAIN: Mapping[str, Callable[..., Any]] = {
-    "Add": operator.add,
-    "Sub": operator.sub,
-    "Mult": operator.mul,
-    "Div": operator.truediv,
-    "FloorDiv": operator.floordiv,
-    "Mod": operator.mod,
-    "Pow": operator.pow,
-    "min": min,
-    "max": max,
-    "ceil": math.ceil,
-    "floor": math.floor,
-    "abs": abs,
-    "ceildiv": lambda a, b: -(-a // b),
-    "gcd": math.gcd,
-    "lcm": math.lcm,
-    "log2": math.log2,
-    "divides": lambda a, b: b % a == 0,
-}
-_COLUMNS: Mapping[str, Callable[..., Any]] = {
+_Function: TypeAlias = Callable[..., Any]
+
+
+_FUNCTION: Mapping[str, _Function] = {
     "Add": np.add,
     "Sub": np.subtract,
     "Mult": np.multiply,
     "Div": np.true_divide,
     "FloorDiv": np.floor_divide,
     "Mod": np.remainder,
-    "Pow": np.power,
-    "min": np.minimum,
-    "max": np.maximum,
+    "Pow": np.frompyfunc(operator.pow, 2, 1),
+    "min": lambda *given: reduce(np.minimum, given),
+    "max": lambda *given: reduce(np.maximum, given),
     "ceil": np.ceil,
     "floor": np.floor,
     "abs": np.abs,
     "ceildiv": lambda a, b: -(-a // b),
     "gcd": np.gcd,
+    "lcm": np.frompyfunc(math.lcm, 2, 1),
+    "log2": np.frompyfunc(math.log2, 1, 1),
     "divides": lambda a, b: b % a == 0,
 }
-_COMPARE: Mapping[str, Callable[..., Any]] = {
+_COMPARE: Mapping[str, _Function] = {
     "Eq": operator.eq,
     "NotEq": operator.ne,
     "Lt": operator.lt,
@@ -115,11 +98,7 @@ class _WrongError(Exception):
 
     def __init__(self, code: str, message: str, node: ast.expr | None, hint: str | None = None):
         super().__init__(message)
-        self.code, self.message, self.node, self.hint = code, message, node, hint
-
-
-class _DoubtError(Exception):
-    """Columns may not be what Python computes row by row."""
+        self.code, self.node, self.hint = code, node, hint
 
 
 @frozen
@@ -132,8 +111,6 @@ class Expression:
         path: Where it stands in the document of its space.
         origin: That document.
         tree: As it was parsed.
-        of_values: What it computes of one value a name.
-        of_columns: The same of columns.
     """
 
     text: str
@@ -141,8 +118,6 @@ class Expression:
     path: Place = ()
     origin: Origin = field(default=Origin(label="expression"), compare=False)
     tree: ast.expr = field(compare=False, repr=False)
-    of_values: Callable[..., Any] = field(compare=False, repr=False)
-    of_columns: Callable[..., Any] = field(compare=False, repr=False)
 
     def error(
         self, code: str, message: str, node: ast.expr | None = None, *, hint: str | None = None
@@ -173,41 +148,29 @@ def parse_expression(text: str, path: Place = (), origin: Origin | None = None) 
         InputError: ``EATSS-S007`` it is none, or it has what is not on the list,
             ``EATSS-S014`` a whole number beyond 2^53.
     """
-    text = re.sub(r"[\r\n\t]", " ", text)
+    text = re.sub(r"[\r\n\t]", " ", text).strip()
     origin = origin or Origin(label="expression")
-    indent = len(text) - len(text.lstrip(" "))
 
     def wrong(message: str, start: int = 0, end: int = 0) -> InputError:
         return InputError(pointed("EATSS-S007", message, path, origin, text, (start, end)))
 
-    if len(text) > LONGEST_TEXT or not text.strip():
+    if not 0 < len(text) <= LONGEST_TEXT:
         raise wrong(f"an expression has 1 to {LONGEST_TEXT} characters")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(text[indent:], mode="eval").body
-        for node in ast.walk(tree):  # blanks before an expression are no part of what is parsed
-            if isinstance(node, ast.expr):
-                node.col_offset += indent
-                node.end_col_offset = (node.end_col_offset or 0) + indent
-        names = _checked(tree)
-        return Expression(
-            text=text,
-            names=names,
-            path=path,
-            origin=origin,
-            tree=tree,
-            of_values=_compiled(tree, columns=False),
-            of_columns=_compiled(tree, columns=True),
-        )
+            tree = ast.parse(text, mode="eval").body
+        return Expression(text=text, names=_checked(tree), path=path, origin=origin, tree=tree)
     except SyntaxError as error:
-        start = min(max((error.offset or 1) - 1 + indent, 0), len(text) - 1)
-        end = max(start + 1, min((error.end_offset or 0) - 1 + indent, len(text)))
+        start = min(max((error.offset or 1) - 1, 0), len(text) - 1)
+        end = max(start + 1, min((error.end_offset or 0) - 1, len(text)))
         words = error.msg.split(". ", maxsplit=1)[0].removeprefix("invalid syntax").strip(" .,")
-        raise wrong(f"this is no expression{': ' if words else ''}{words}", start, end) from None
+        raise wrong(
+            f"this is no expression{': ' if words else ''}{words}", start, start + 1
+        ) from None
     except _WrongError as error:
         extent = (0, len(text)) if error.node is None else _extent(text, error.node)
-        found = pointed(error.code, error.message, path, origin, text, extent, error.hint)
+        found = pointed(error.code, str(error), path, origin, text, extent, error.hint)
         raise InputError(found) from None
     except (ValueError, RecursionError, MemoryError):
         raise wrong("this is no expression, or one nested too deeply", 0, len(text)) from None
@@ -314,200 +277,158 @@ def _check_literal(node: ast.Constant) -> None:
         raise _WrongError("EATSS-S014", "a whole number is at most 2^53", node)
 
 
-class _Code(ast.NodeTransformer):
-    """Names become values of a mapping ``v``; operators and functions calls of ``m``."""
-
-    def __init__(self, nodes: list[ast.expr], *, columns: bool) -> None:
-        self._nodes, self._columns = nodes, columns
-
-    def visit(self, node: ast.AST) -> Any:
-        """Return what stands for a node."""
-        name = dotted(node)
-        if name is None:
-            return super().visit(node)
-        return ast.Subscript(ast.Name("v", ast.Load()), ast.Constant(value=name), ast.Load())
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        return self._call("computed", self._at(node), type(node.op).__name__, node.left, node.right)
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        return self._call("computed", self._at(node), dotted(node.func), *node.args)
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        if not isinstance(node.op, ast.Not):
-            word = "Sub" if isinstance(node.op, ast.USub) else "Add"
-            return self._call("computed", self._at(node), word, 0, node.operand)
-        return self._call("negated", node.operand) if self._columns else self.generic_visit(node)
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        if not self._columns:
-            return self.generic_visit(node)
-        return self._call("joined", isinstance(node.op, ast.And), *node.values)
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        if not self._columns:
-            return self.generic_visit(node)
-        return self._call("chosen", node.test, node.body, node.orelse)
-
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        if not self._columns:
-            return self.generic_visit(node)
-        names = (type(op).__name__ for op in node.ops)
-        pairs = zip(names, node.comparators, strict=True)
-        return self._call("compared", node.left, *(part for pair in pairs for part in pair))
-
-    def _at(self, node: ast.expr) -> int:
-        self._nodes.append(node)
-        return len(self._nodes) - 1
-
-    def _call(self, name: str, *parts: Any) -> ast.Call:
-        """Return a call of the machine with nodes and plain values."""
-        given = [
-            self.visit(one) if isinstance(one, ast.AST) else ast.Constant(value=one)
-            for one in parts
-        ]
-        return ast.Call(ast.Attribute(ast.Name("m", ast.Load()), name, ast.Load()), given, [])
+_Lookup: TypeAlias = Callable[[str], Any]
+"""Returns the values of a name: a column, or one value for all rows."""
 
 
-def _compiled(tree: ast.expr, *, columns: bool) -> Callable[..., Any]:
-    """Return a function of values by name."""
-    nodes: list[ast.expr] = []
-    body = _Code(nodes, columns=columns).visit(copy.deepcopy(tree))
-    module = ast.parse("lambda v, m: 0", mode="eval")
-    assert isinstance(module.body, ast.Lambda)
-    module.body.body = body
-    code = compile(ast.fix_missing_locations(module), "<expression>", "eval")
-    function = eval(code, {"__builtins__": {}})  # noqa: S307 - of nodes that are on the list
-    machine = _ColumnMachine() if columns else _ValueMachine(nodes)
-    return lambda values: function(values, machine)
+def _computed(node: ast.expr, of: _Lookup) -> Any:  # noqa: C901, PLR0911 - a case a kind of node
+    """Return the values of a node, as Python computes them row by row.
+
+    A part that ``and``, ``or``, ``if`` or a chain of comparisons leaves out in a row is not
+    computed there.
+    """
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name() | ast.Attribute():
+            return of(dotted(node) or "")
+        case ast.BoolOp(op=op, values=[first, *rest]):
+            found = _computed(first, of)
+            for part in rest:
+                goes_on = _true(found, node) == isinstance(op, ast.And)
+                found = _either(goes_on, part, found, of)
+            return found
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return _either(_true(_computed(test, of), test), body, orelse, of)
+        case ast.Compare(left=left, ops=[op, *ops], comparators=[right, *rest]):
+            found = _compared(node, type(op).__name__, _computed(left, of), right, of)
+            chain = ast.copy_location(ast.Compare(right, ops, rest), node)
+            return _either(found, chain, False, of) if ops else found
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return np.logical_not(_true(_computed(operand, of), operand))
+        case ast.UnaryOp(op=sign, operand=operand):
+            name = "Sub" if isinstance(sign, ast.USub) else "Add"
+            return _applied(node, name, [0, _computed(operand, of)], of)
+        case ast.BinOp(left=left, op=operation, right=right):
+            both = [_computed(left, of), _computed(right, of)]
+            return _applied(node, type(operation).__name__, both, of)
+        case ast.Call(func=func, args=arguments):
+            return _applied(node, dotted(func) or "", [_computed(x, of) for x in arguments], of)
+    raise _WrongError("EATSS-S011", "a list stands behind 'in' alone", node)
 
 
-class _ValueMachine:
-    """Computes what Python does, and refuses what no space can hold."""
+def _either(where: Any, then: ast.expr, otherwise: Any, of: _Lookup) -> Any:
+    """Return the values of ``then`` in some rows, in the others those of another node, or values.
 
-    def __init__(self, nodes: Sequence[ast.expr]) -> None:
-        self._nodes = nodes
+    Each is computed in its own rows alone.
+    """
 
-    def computed(self, at: int, name: str, *given: Any) -> Any:
-        """Return the result of an operator or a function."""
+    def values(part: Any, rows: Any = None) -> Any:
+        if not isinstance(part, ast.expr):
+            return part if rows is None else np.broadcast_to(part, rows.shape)[rows]
+        return _computed(part, of if rows is None else partial(_some, of, rows))
 
-        def wrong(code: str, message: str, hint: str | None = None) -> NoReturn:
-            raise _WrongError(code, message, self._nodes[at], hint)
-
-        if not all(isinstance(one, int | float) for one in given):
-            wrong("EATSS-S011", "a text stands where a number belongs")
-        if name in _WHOLE and not all(isinstance(one, int) for one in given):
-            wrong("EATSS-S011", "a whole number belongs here", "write //, floor or ceil")
-        if name == "Pow" and not (isinstance(given[1], int) and 0 <= given[1] <= MOST_EXPONENT):
-            wrong("EATSS-S011", f"an exponent is a whole number from 0 to {MOST_EXPONENT}")
-        try:
-            found = _PLAIN[name](*given)
-        except ZeroDivisionError:
-            wrong("EATSS-S013", "division by zero")
-        except ValueError:
-            wrong("EATSS-S013", "log2 of no positive number")
-        except OverflowError:
-            wrong("EATSS-S014", "the result is too large")
-        if isinstance(found, float) and not math.isfinite(found):
-            wrong("EATSS-S014", "the result is too large")
-        if isinstance(found, int) and abs(found) > LARGEST:
-            wrong("EATSS-S014", "the result is a whole number over 2^53")
-        return found
+    if np.ndim(where) == 0 or where.all() or not where.any():
+        return values(then if np.all(where) else otherwise)
+    first, second = (np.asarray(values(*one)) for one in ((then, where), (otherwise, ~where)))
+    alike = _is_number(first, second) or first.dtype.kind == second.dtype.kind
+    found = np.empty(where.shape, dtype=np.result_type(first, second) if alike else object)
+    found[where], found[~where] = first, second
+    return found
 
 
-class _ColumnMachine:
-    """Computes columns, as long as each row is what Python computes."""
+def _some(of: _Lookup, rows: Column, name: str) -> Any:
+    values = of(name)
+    return values[rows] if isinstance(values, np.ndarray) else values
 
-    def computed(self, at: int, name: str, *given: Any) -> Any:
-        """Return the result of an operator or a function."""
-        del at
-        given = tuple(map(_number, given))
-        whole = all(_kind(one) == "i" for one in given)
-        if name in _DIVISOR and not np.all(given[_DIVISOR[name]]):
-            raise _DoubtError
-        if name == "Pow" and not (np.all(given[1] >= 0) and np.all(given[1] <= MOST_EXPONENT)):
-            raise _DoubtError
-        if name not in _COLUMNS or ((name in _WHOLE or name == "Pow") and not whole):
-            raise _DoubtError
-        if name in ("ceil", "floor"):
-            return given[0] if whole else _bounded(_COLUMNS[name](*given)).astype(np.int64)
-        if name in ("Add", "Sub", "Mult", "Pow"):
-            _bounded(_COLUMNS[name](np.asarray(given[0], dtype=np.float64), given[1]))
-        return reduce(_COLUMNS[name], given) if len(given) > 1 else _COLUMNS[name](*given)
 
-    def negated(self, value: Any) -> Any:
-        """Return what is not so."""
-        return ~_truth(value)
+def _compared(node: ast.expr, name: str, left: Any, right: ast.expr, of: _Lookup) -> Any:
+    """Return whether a comparison holds; texts and numbers are not equal, and have no order."""
 
-    def chosen(self, test: Any, then: Any, otherwise: Any) -> Any:
-        """Return ``then`` where the test is true, else ``otherwise``."""
-        kinds = {_kind(then), _kind(otherwise)}
-        if not (kinds <= set("bif") or kinds == {"U"}):
-            raise _DoubtError
-        return np.where(_truth(test), then, otherwise)
+    def related(name: str, other: Any) -> Any:
+        if _is_number(left, other) or _kind(left) == _kind(other):
+            return _COMPARE[name](left, other)
+        both = (np.asarray(one, dtype=object) for one in (left, other))
+        return _COMPARE[name](*both)
 
-    def joined(self, both: bool, *values: Any) -> Any:
-        """Return what ``and`` or ``or`` gives."""
+    try:
+        if name not in ("In", "NotIn"):
+            return related(name, _computed(right, of))
+        if not isinstance(right, ast.List | ast.Tuple):
+            raise _WrongError("EATSS-S011", f"behind '{name}' stands a list", node)
+        every = [_computed(one, of) for one in right.elts]
+        if all(isinstance(one, int | float) for one in every) and _is_number(left):
+            found = np.isin(left, every)
+        else:
+            found = reduce(np.logical_or, (related("Eq", one) for one in every), np.asarray(False))
+        return found if name == "In" else np.logical_not(found)
+    except TypeError as error:
+        raise _WrongError("EATSS-S011", str(error), node) from None
 
-        def two(first: Any, second: Any) -> Any:
-            return self.chosen(first, second, first) if both else self.chosen(first, first, second)
 
-        return reduce(two, values)
+def _applied(node: ast.expr, name: str, given: list[Any], of: _Lookup) -> Any:
+    """Return the result of an operator or a function; refuse what no space can hold."""
 
-    def compared(self, left: Any, *rest: Any) -> Any:
-        """Return whether all comparisons of a chain hold."""
-        found: Any = True
-        for name, right in zip(rest[::2], rest[1::2], strict=True):
-            if name in ("In", "NotIn"):
-                if not isinstance(right, list | tuple):
-                    raise _DoubtError
-                among = [self._related("Eq", left, one) for one in right]
-                any_of = reduce(np.logical_or, among, np.asarray(False))
-                found = found & (any_of if name == "In" else ~any_of)
-            else:
-                found = found & np.asarray(self._related(name, left, right))
-            left = right
-        return found
+    def refuse(bad: Any, code: str, message: str, hint: str | None = None) -> None:
+        if np.any(bad):
+            names = dict.fromkeys(filter(None, map(dotted, ast.walk(node))))
+            seen = {name: of(name) for name in names if name not in FUNCTIONS}
+            columns = {name: own for name, own in seen.items() if isinstance(own, np.ndarray)}
+            shown = [f"{name} = {own[np.argmax(bad)]}" for name, own in columns.items() if own.size]
+            at = f" at {', '.join(shown)}" if shown else ""
+            raise _WrongError(code, message + at, node, hint)
 
-    @staticmethod
-    def _related(name: str, left: Any, right: Any) -> Any:
-        kinds = {_kind(left), _kind(right)}
-        if not (kinds <= set("bif") or kinds == {"U"}):
-            raise _DoubtError
-        return _COMPARE[name](left, right)
+    refuse(not _is_number(*given), "EATSS-S011", "a text stands where a number belongs")
+    given = [one * 1 if _kind(one) == "b" else one for one in given]
+    whole = all(_kind(one) == "i" for one in given)
+    whole_only = name in _WHOLE and not whole
+    refuse(whole_only, "EATSS-S011", "a whole number belongs here", "write //, floor or ceil")
+    if name == "Pow":
+        most = np.arange(MOST_EXPONENT + 1)
+        refuse(
+            ~np.isin(given[1], most),
+            "EATSS-S011",
+            f"an exponent is a whole number from 0 to {MOST_EXPONENT}",
+        )
+    if name in _DIVISOR:
+        refuse(given[_DIVISOR[name]] == 0, "EATSS-S013", "division by zero")
+    refuse(name == "log2" and given[0] <= 0, "EATSS-S013", "log2 of no positive number")
+    too_large = "EATSS-S014", "the result is too large, as is a whole number over 2^53"
+    if whole and name in ("Add", "Sub", "Mult"):  # 64 bits may not hold it
+        about = _FUNCTION[name](np.asarray(given[0], dtype=np.float64), given[1])
+        refuse(np.abs(about) > 2 * LARGEST, *too_large)
+    try:
+        found = _FUNCTION[name](*given)
+    except OverflowError:
+        refuse(True, *too_large)
+    if whole or name in ("ceil", "floor"):
+        refuse(np.abs(found) > LARGEST, *too_large)
+    if _kind(found) == "O":
+        found = np.asarray(found.tolist())
+    refuse(~np.isfinite(found), *too_large)
+    is_whole = name in ("ceil", "floor")
+    return np.asarray(found, dtype=np.int64)[()] if is_whole else found
 
 
 def _kind(value: Any) -> str:
     return np.asarray(value).dtype.kind
 
 
-def _number(value: Any) -> Any:
-    """Return numbers; conditions count as 0 and 1."""
-    kind = _kind(value)
-    if kind not in "bif":
-        raise _DoubtError
-    return np.asarray(value).astype(np.int64) if kind == "b" else value
+def _is_number(*values: Any) -> bool:
+    return all(_kind(one) in "bif" for one in values)
 
 
-def _truth(value: Any) -> Column:
-    if _kind(value) not in "bif":
-        raise _DoubtError
-    return np.asarray(np.asarray(value) != 0)
-
-
-def _bounded(value: Any) -> Column:
-    """Return numbers that whole numbers of 64 bits hold exactly."""
-    column = np.asarray(value)
-    if not np.all(np.abs(column) <= LARGEST):
-        raise _DoubtError
-    return column
+def _true(value: Any, node: ast.expr) -> Any:
+    if not _is_number(value):
+        raise _WrongError("EATSS-S011", "a text is no condition", node)
+    return value != 0
 
 
 def column_of(values: Sequence[Value]) -> Column:
     """Return values as a column: of one kind where they are numbers, or all texts."""
     kinds = {type(value) for value in values}
-    if kinds in ({bool}, {str}) or kinds <= {int, float}:
-        return np.array(values, dtype=np.int64 if kinds == {int} else None)
+    if kinds == {str} or str not in kinds:
+        return np.array(values)
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
@@ -525,41 +446,24 @@ def evaluate(expression: Expression, columns: Named, rows: int) -> Column:
         InputError: ``EATSS-S007`` an unknown name, ``EATSS-S011`` a value of the wrong kind,
             ``EATSS-S013`` a division by zero, ``EATSS-S014`` a value that is too large.
     """
+    return np.broadcast_to(_values(expression, columns), (rows,))
+
+
+def evaluate_one(expression: Expression, values: Mapping[str, Value]) -> Value:
+    """Return the value of an expression of plain values; raises as :func:`evaluate`."""
+    found: Value = np.asarray(_values(expression, values)).item()
+    return found
+
+
+def _values(expression: Expression, columns: Named) -> Any:
     lacking = [name for name in expression.names if name not in columns]
     if lacking:
         raise expression.unknown(lacking[0], columns.keys())
     try:
         with np.errstate(all="ignore"):
-            found = np.asarray(expression.of_columns(columns))
-        return np.broadcast_to(found, (rows,))
-    except (_DoubtError, ArithmeticError, TypeError, ValueError):
-        given = ((name, columns[name]) for name in expression.names)
-        varied = {name: own.tolist() for name, own in given if isinstance(own, np.ndarray)}
-        each = zip(*varied.values(), strict=True) if varied else [()] * rows
-        every = ({**columns, **dict(zip(varied, row, strict=True))} for row in each)
-        return column_of([_one(expression, values, varied) for values in every])
-
-
-def evaluate_one(expression: Expression, values: Mapping[str, Value]) -> Value:
-    """Return the value of an expression of plain values; raises as :func:`evaluate`."""
-    return _one(expression, values, ())
-
-
-def _one(expression: Expression, values: Mapping[str, Any], varied: Collection[str]) -> Value:
-    """Return the value in one row; ``varied`` are the names that a message tells the values of."""
-    shown = [f"{name} = {values[name]}" for name in varied]
-    at = f" at {', '.join(shown)}" if shown else ""
-    try:
-        found: Value = expression.of_values(values)
-    except KeyError as error:
-        raise expression.unknown(error.args[0], values.keys()) from None
+            return _computed(expression.tree, columns.__getitem__)
     except _WrongError as wrong:
-        raise expression.error(
-            wrong.code, wrong.message + at, wrong.node, hint=wrong.hint
-        ) from None
-    except TypeError as error:
-        raise expression.error("EATSS-S011", f"{error}{at}") from None
-    return found
+        raise expression.error(wrong.code, str(wrong), wrong.node, hint=wrong.hint) from None
 
 
 def truth(expression: Expression, column: Column) -> Column:
