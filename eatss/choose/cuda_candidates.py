@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from itertools import product as iterproduct
 from math import prod
 from operator import itemgetter
@@ -72,8 +71,8 @@ SHORT_SUM = 8
 PLAIN_TILE = 32
 """Tile of serial loops where nothing is staged: it only bounds what is unrolled."""
 
-SPREAD_THREADS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-"""Threads along the mapped loops of a launch whose sums are spread."""
+MOST_SPREAD_THREADS = 256
+"""Threads along a mapped loop of a launch whose sums are spread."""
 
 SPREAD_POINTS = (1, 2, 4)
 LANES = {32: (64, 128, 256), 1: (8, 16, 32, 64)}
@@ -109,9 +108,6 @@ PLAIN_STAGES = (1, 2)
 
 BLOCKS_PER_SM = (1, 2, 4, 8)
 """Blocks for each SM that share a sum, so that all of them run at a time and as long."""
-
-STREAMS_PER_SM = (1,)
-"""Blocks for each SM that take equal shares of all steps."""
 
 LEAST_IDLE = 0.05
 """Share of the card that is idle where blocks have tiles of their own, from which on they may take
@@ -227,14 +223,12 @@ def streaming_candidates(
         for group, on in staged.items():
             boxes += on
             once += 0 if loop in _moving(facts, group) else on
-        for each in STREAMS_PER_SM:
-            count = each * profile.sm_count
-            rounds = _tiles(facts, own) / count
-            wanted = (boxes > 0) & (once == 0) & (1.0 - rounds / np.ceil(rounds) > LEAST_IDLE)
-            kept = replace(own, staged=staged).map(itemgetter(np.flatnonzero(wanted)))
-            blocks = np.full(len(kept), count, dtype=np.int64)
-            total = GridSplitK(loop=loop, blocks=blocks, streamed=True)
-            found.append(replace(kept, shared_sum=total))
+        rounds = _tiles(facts, own) / profile.sm_count
+        wanted = (boxes > 0) & (once == 0) & (1.0 - rounds / np.ceil(rounds) > LEAST_IDLE)
+        kept = replace(own, staged=staged).map(itemgetter(np.flatnonzero(wanted)))
+        blocks = np.full(len(kept), profile.sm_count, dtype=np.int64)
+        total = GridSplitK(loop=loop, blocks=blocks, streamed=True)
+        found.append(replace(kept, shared_sum=total))
     return [own for own in found if len(own)]
 
 
@@ -566,6 +560,16 @@ def _serial_tiles(
     return list(iterproduct(*choices))
 
 
+def _powers(most: Iterable[int]) -> Iterator[tuple[int, ...]]:
+    """Yield powers of two up to each of some numbers."""
+    return iterproduct(*([1 << n for n in range(m.bit_length())] for m in most))
+
+
+def _fit_z(threads: tuple[int, ...]) -> bool:
+    """Tell whether the loops that share ``z`` have no more threads than a block may have there."""
+    return threads_along("z", threads, thread_axes(threads)) <= CUDA.most_threads["z"]
+
+
 def _pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
     """Return threads and points along up to three mapped loops, a row each."""
     reaches = [reach(loop.trip_count) for loop in mapped]
@@ -574,11 +578,8 @@ def _pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
         most[0] = min(reaches[0], CUDA.most_threads["z"])
     offered = (SINGLE_WARP, *THREADS) if len(mapped) == 1 else THREADS
     totals = {min(total, prod(most)) for total in offered}
-    threads = [
-        choice
-        for choice in iterproduct(*([1 << n for n in range(m.bit_length())] for m in most))
-        if prod(choice) in totals and choice[-1] >= min(LEAST_ALONG_X, most[-1])
-    ]
+    least = min(LEAST_ALONG_X, most[-1])
+    threads = [own for own in _powers(most) if prod(own) in totals and own[-1] >= least]
     return _kept(threads, _few(POINTS, len(mapped), MOST_POINTS, POINT_LOOPS), reaches)
 
 
@@ -592,13 +593,9 @@ def _spread_pairs(mapped: Sequence[Loop]) -> tuple[Integers, Integers]:
     """Return threads and points along the mapped loops of spread sums, a row each."""
     reaches = [reach(loop.trip_count) for loop in mapped]
     threads = [
-        choice
-        for choice in iterproduct(
-            *([size for size in SPREAD_THREADS if size <= r] for r in reaches)
-        )
-        if prod(choice) <= THREADS[-1]
-        and sum(size > 1 for size in choice) <= 2
-        and threads_along("z", choice, thread_axes(choice)) <= CUDA.most_threads["z"]
+        own
+        for own in _powers(min(r, MOST_SPREAD_THREADS) for r in reaches)
+        if prod(own) <= THREADS[-1] and sum(size > 1 for size in own) <= 2 and _fit_z(own)
     ]
     points = _few(SPREAD_POINTS, len(mapped), 2 * SPREAD_POINTS[-1], 2)
     return _kept(threads, points, reaches)
@@ -628,60 +625,41 @@ def _wide_pairs(
     is contiguous, and at most two others. A thread has points along at most ``POINT_LOOPS``. Both
     are among ``count`` loops.
     """
-    free = _free_loops(facts, mapped, count)
-    most = [reach(loop.trip_count) if loop.name in free else 1 for loop in mapped]
-    every = [
-        counts
-        for counts in _powers(most, WIDE_THREADS[-1], len(AXES), first=len(most) - 1)
-        if threads_along("z", counts, thread_axes(counts)) <= CUDA.most_threads["z"]
-    ]
-    largest = max(map(prod, every))  # of three short loops there are few
-    totals = {min(total, largest) for total in WIDE_THREADS}
-    threads = [counts for counts in every if prod(counts) in totals]
-    longest = [min(size, MOST_WIDE_POINTS_ALONG) for size in most]
-    points = list(_powers(longest, MOST_WIDE_POINTS, POINT_LOOPS))
-    return _kept(threads, points, most)
-
-
-def _free_loops(facts: KernelFacts, mapped: Sequence[Loop], count: int) -> frozenset[str]:
-    """Return the mapped loops that may have threads and points; a block has one point of others.
-
-    First the contiguous one, then the longest up to a warp, then those along which most
-    references stand still, then the innermost.
-    """
-    last = mapped[-1]
 
     def worth(at: int) -> tuple[bool, int, int, int]:
+        # the contiguous loop, the longest up to a warp, those along which most references stand
+        # still, the innermost
         loop = mapped[at]
         still = sum(loop.name in reference.invariant for reference in facts.references)
-        return loop is last, min(reach(loop.trip_count), 32), still, at
+        return at == len(mapped) - 1, min(reach(loop.trip_count), 32), still, at
 
-    order = sorted(range(len(mapped)), key=worth, reverse=True)
-    return frozenset(mapped[at].name for at in order[:count])
+    def in_order(sizes: tuple[int, ...]) -> tuple[object, ...]:
+        # how many loops but the last have several, which ones, how many, and the last
+        moving = [at for at, size in enumerate(sizes[:-1]) if size > 1]
+        return len(moving), moving, [sizes[at] for at in moving], sizes[-1]
 
-
-def _powers(
-    most: Sequence[int], product_most: int, several: int, *, first: int | None = None
-) -> Iterator[tuple[int, ...]]:
-    """Yield powers of two up to ``most``, at most ``several`` of them above 1.
-
-    Args:
-        most: the largest of each.
-        product_most: the largest product.
-        several: how many may be above 1, that at ``first`` counted whatever it is.
-        first: a position, or none.
-    """
-    others = [at for at in range(len(most)) if at != first]
-    for count in range(several + (first is None)):
-        for chosen in combinations(others, count):
-            moving = chosen if first is None else (*chosen, first)
-            choices = [
-                [1 << n for n in range(int(at != first), most[at].bit_length())] for at in moving
-            ]
-            for sizes in iterproduct(*choices):
-                if prod(sizes) <= product_most:
-                    by_place = dict(zip(moving, sizes, strict=True))
-                    yield tuple(by_place.get(at, 1) for at in range(len(most)))
+    free = sorted(range(len(mapped)), key=worth, reverse=True)[:count]
+    most = [reach(loop.trip_count) if at in free else 1 for at, loop in enumerate(mapped)]
+    every = sorted(
+        (
+            own
+            for own in _powers(min(size, WIDE_THREADS[-1]) for size in most)
+            if prod(own) <= WIDE_THREADS[-1]
+            and sum(size > 1 for size in own[:-1]) < len(AXES)
+            and _fit_z(own)
+        ),
+        key=in_order,
+    )
+    largest = max(map(prod, every))  # of three short loops there are few
+    totals = {min(total, largest) for total in WIDE_THREADS}
+    threads = [own for own in every if prod(own) in totals]
+    points = [
+        own
+        for own in _powers(min(size, MOST_WIDE_POINTS_ALONG) for size in most)
+        if prod(own) <= MOST_WIDE_POINTS and sum(size > 1 for size in own) <= POINT_LOOPS
+    ]
+    points.sort(key=lambda own: in_order((*own, 1)))
+    return _kept(threads, points, most)
 
 
 def reach(trips: int | None) -> int:

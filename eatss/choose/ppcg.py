@@ -25,6 +25,7 @@ from eatss.analysis.layout import Layout, mapped
 from eatss.base.diagnostics import NoSolutionError, Told, nobody
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import predicted_kernel
+from eatss.choose.cuda_candidates import reach
 from eatss.choose.objectives import NEVER, costs, nothing_allowed
 from eatss.choose.options import DEFAULT_TIMEOUT_S, ModelOptions, ObjectiveName
 from eatss.choose.selection import (
@@ -103,7 +104,7 @@ def _mapped(loops: Vector) -> list[tuple[Vector, Vector]]:
     count = len(loops)
     if not count:
         return [((), ())]
-    reaches = [_reach(trips) for trips in loops]
+    reaches = [reach(trips) for trips in loops]
     least = min(LEAST_THREADS, prod(reaches))
     threads = [
         choice
@@ -116,8 +117,8 @@ def _mapped(loops: Vector) -> list[tuple[Vector, Vector]]:
         for t in threads
         for p in points
         if all(
-            a * b <= reach and guarded(trips, a, b) <= MOST_GUARDED * b
-            for trips, a, b, reach in zip(loops, t, p, reaches, strict=True)
+            a * b <= most and guarded(trips, a, b) <= MOST_GUARDED * b
+            for trips, a, b, most in zip(loops, t, p, reaches, strict=True)
         )
     ]
 
@@ -129,11 +130,6 @@ def guarded(trips: int, threads: int, points: int) -> int:
     """
     left = trips % (threads * points)
     return 0 if points == 1 or not left else points - left // threads
-
-
-def _reach(trips: int) -> int:
-    """Return the power of two at or above a number of trips."""
-    return 1 << max(0, trips - 1).bit_length()
 
 
 def candidates(
