@@ -172,29 +172,54 @@ _SINGLE_BYTES = 4
 
 
 def build_problem(
-    facts: KernelFacts, profile: GpuProfile, cell: Cell, options: ModelOptions
+    kernels: Sequence[KernelFacts], profile: GpuProfile, cell: Cell, options: ModelOptions
 ) -> Problem:
-    """Build the problem of one kernel.
+    """Build the problem of a kernel, or one problem for several that share a vector of sizes.
 
-    Sizes are in iterations, memory in elements of the kernel's widest type.
+    The variables are the entries of the vector, outermost first, by the loops of a lone kernel,
+    else ``d0``, ``d1`` and so on; a kernel uses as many of them as its band has loops. All kernels'
+    constraints hold, and the objective is the sum of theirs. An entry is at most the trip count of
+    every loop it sizes, but for loops shorter than the alignment: those stay untiled, their kernel
+    counts them with their trip count, and they do not bound the entry. Sizes are in iterations,
+    memory in elements of a kernel's widest type.
 
     Raises:
         InputError: the options do not fit the profile or the facts.
     """
-    if options.model == "paper" and facts.volume_kind is not VolumeKind.PRODUCT:
+    if options.model == "paper" and any(k.volume_kind is not VolumeKind.PRODUCT for k in kernels):
         raise input_error(
             "EATSS-M001",
             "the paper's model counts a tile's elements as products of tile sizes",
             hint="inspect with volume='product' for this model",
         )
-    waf = cell.alignment(profile)
+    waf, alone = cell.alignment(profile), len(kernels) == 1
+    depth = max(len(facts.loops) for facts in kernels)
+    names = [kernels[0].loops[at].name if alone else f"d{at}" for at in range(depth)]
+    constraints: list[Constraint] = []
+    goal = Polynomial.constant(0)
+    for facts in kernels:
+        unique = [other.name for other in kernels].count(facts.name) == 1
+        label = facts.name if unique else f"{facts.name}#{facts.index}"
+        fixed = _fixed(facts, waf)
+        terms = {loop.name: name for loop, name in zip(facts.loops, names, strict=False)}
+        goal = goal + _renamed(objective(facts, waf), terms, fixed)
+        constraints += [
+            replace(
+                one,
+                name=one.name if alone else f"{label}.{one.name}",
+                title=one.title if alone else f"{label}: {one.title}",
+                expression=_renamed(one.expression, terms, fixed),
+            )
+            for one in limits(facts, profile, cell, options)
+        ]
     return Problem(
-        kernel=facts.name,
-        variables=tuple(tile_variable(loop, waf, profile) for loop in facts.loops)
-        + tuple(inner_variable(loop, waf) for loop in facts.inner_loops),
-        constraints=limits(facts, profile, cell, options),
-        objective=objective(facts, waf),
-        preference=preference(facts),
+        kernel=kernels[0].name if alone else "the program",
+        variables=tuple(
+            replace(_entry(kernels, at, waf, profile), name=name) for at, name in enumerate(names)
+        ),
+        constraints=tuple(constraints),
+        objective=goal,
+        preference=_preference(kernels, names),
     )
 
 
@@ -230,17 +255,6 @@ def inner_extent(loop: Loop, waf: int) -> int:
     """
     trips = loop.trip_count
     return trips if trips is not None and 1 <= trips <= waf else 1
-
-
-def inner_variable(loop: Loop, waf: int) -> Variable:
-    """Return the fixed extent of an inner loop."""
-    size = inner_extent(loop, waf)
-    reason = (
-        f"inner loop, all {size} trips in a tile"
-        if size == loop.trip_count
-        else "inner loop, streams through the tile"
-    )
-    return Variable(name=loop.name, step=size, lower=size, upper=size, reason=reason)
 
 
 def block_loops(facts: KernelFacts) -> tuple[Loop, ...]:
@@ -357,21 +371,6 @@ def objective(facts: KernelFacts, waf: int) -> Polynomial:
     return parallelism + Polynomial.of((w, (name,)) for name, w in weights(facts, waf))
 
 
-def preference(facts: KernelFacts) -> tuple[tuple[str, Direction], ...]:
-    """Return how equal objectives are decided, every variable named.
-
-    First the larger tile of the CMA loop, then smaller serial tiles, outermost first,
-    then the smallest vector in the order of the loops.
-    """
-    cma = [loop for loop in facts.loops if loop.name == facts.cma_loop]
-    rest = [loop for loop in facts.loops if loop.name != facts.cma_loop]
-    serial = [loop for loop in rest if not loop.parallel]
-    parallel = [loop for loop in rest if loop.parallel]
-    return tuple((loop.name, Direction.LARGER) for loop in cma) + tuple(
-        (loop.name, Direction.SMALLER) for loop in (*serial, *parallel, *facts.inner_loops)
-    )
-
-
 _REGISTER_UNIT = 8  # registers are allotted to threads in multiples of eight
 
 
@@ -415,59 +414,13 @@ def choose_block(
     return tuple(zip(loops, best, strict=True))
 
 
-def position_name(position: int) -> str:
-    """Return the name of the tile size at ``position``, 0 outermost."""
-    return f"d{position}"
-
-
-def build_uniform_problem(
-    kernels: Sequence[KernelFacts], profile: GpuProfile, cell: Cell, options: ModelOptions
-) -> Problem:
-    """Build one problem for all kernels.
-
-    The variables are the entries of the vector, outermost first; a kernel uses as many
-    of them as its band has loops. All kernels' constraints hold, each named after its
-    kernel, and the objective is the sum of the kernels' objectives. An entry is at most
-    the trip count of every loop it sizes, but for loops shorter than the
-    alignment: those stay untiled, their kernel counts them with their trip count, and they
-    do not bound the entry. Kernels without a band take no part.
-    """
-    kernels = [facts for facts in kernels if facts.loops]
-    waf = cell.alignment(profile)
-    constraints: list[Constraint] = []
-    objective = Polynomial.constant(0)
-    for facts in kernels:
-        problem = build_problem(facts, profile, cell, options)
-        renaming = _renaming(facts, waf)
-        unique = [other.name for other in kernels].count(facts.name) == 1
-        label = facts.name if unique else f"{facts.name}#{facts.index}"
-        objective = objective + _renamed(problem.objective, *renaming)
-        constraints += [
-            replace(
-                constraint,
-                name=f"{label}.{constraint.name}",
-                title=f"{label}: {constraint.title}",
-                expression=_renamed(constraint.expression, *renaming),
-            )
-            for constraint in problem.constraints
-        ]
-    depth = max((len(facts.loops) for facts in kernels), default=0)
-    return Problem(
-        kernel="the program",
-        variables=tuple(_entry(kernels, at, waf, profile) for at in range(depth)),
-        constraints=tuple(constraints),
-        objective=objective,
-        preference=_preference(kernels, depth),
-    )
-
-
-def kernel_sizes(facts: KernelFacts, waf: int, vector: dict[str, int]) -> dict[str, int]:
-    """Return the sizes of a kernel's own problem under the program's ``vector``.
+def kernel_sizes(facts: KernelFacts, waf: int, vector: Sequence[int]) -> dict[str, int]:
+    """Return the sizes of a kernel's loops under a vector of them, of inner loops their extents.
 
     A loop shorter than the alignment is one tile, so its size is its trip count.
     """
-    names, constants = _renaming(facts, waf)
-    return {name: vector[entry] for name, entry in names.items()} | constants
+    names = (loop.name for loop in facts.loops)
+    return dict(zip(names, vector, strict=False)) | _fixed(facts, waf)
 
 
 def _loops_at(kernels: Sequence[KernelFacts], position: int) -> list[Loop]:
@@ -483,19 +436,15 @@ def _entry(
         found[is_untiled(loop, waf)].append(tile_variable(loop, waf, profile))
     tiled, short = found[False], found[True]
     # where every loop is short, the longest decides: each of the others is one tile as well
-    decisive = min(tiled, key=lambda v: v.upper) if tiled else max(short, key=lambda v: v.upper)
-    return replace(decisive, name=position_name(position))
+    return min(tiled, key=lambda v: v.upper) if tiled else max(short, key=lambda v: v.upper)
 
 
-def _renaming(facts: KernelFacts, waf: int) -> tuple[dict[str, str], dict[str, int]]:
-    """Return the entry of each tiled loop, and the extents that are no variables."""
-    names, constants = {}, {loop.name: inner_extent(loop, waf) for loop in facts.inner_loops}
-    for position, loop in enumerate(facts.loops):
-        if is_untiled(loop, waf):
-            constants[loop.name] = max(1, loop.trip_count or 1)
-        else:
-            names[loop.name] = position_name(position)
-    return names, constants
+def _fixed(facts: KernelFacts, waf: int) -> dict[str, int]:
+    """Return the extents of loops that are no variables."""
+    short = (loop for loop in facts.loops if is_untiled(loop, waf))
+    return {loop.name: max(1, loop.trip_count or 1) for loop in short} | {
+        loop.name: inner_extent(loop, waf) for loop in facts.inner_loops
+    }
 
 
 def _renamed(
@@ -504,20 +453,26 @@ def _renamed(
     return Polynomial.of(
         (
             term.coefficient * prod(constants.get(loop, 1) for loop in term.loops),
-            [names[loop] for loop in term.loops if loop in names],
+            [names[loop] for loop in term.loops if loop not in constants],
         )
         for term in polynomial.terms
     )
 
 
-def _preference(kernels: Sequence[KernelFacts], depth: int) -> tuple[tuple[str, Direction], ...]:
-    """Decide ties: larger where most CMA loops stand, then smaller serial, then smaller."""
-    loops = [_loops_at(kernels, at) for at in range(depth)]
+def _preference(
+    kernels: Sequence[KernelFacts], names: Sequence[str]
+) -> tuple[tuple[str, Direction], ...]:
+    """Return how equal objectives are decided, every variable named.
+
+    First the larger size where most CMA loops stand, then smaller serial sizes, outermost first,
+    then smaller parallel ones.
+    """
+    loops = [_loops_at(kernels, at) for at in range(len(names))]
     votes = [sum(f.cma_loop == f.loops[at].name for f in kernels if at < len(f.loops))
-             for at in range(depth)]  # fmt: skip
+             for at in range(len(names))]  # fmt: skip
     cma = votes.index(max(votes)) if any(votes) else -1
-    rest = sorted(range(depth), key=lambda at: any(loop.parallel for loop in loops[at]))
+    rest = sorted(range(len(names)), key=lambda at: any(loop.parallel for loop in loops[at]))
     return tuple(
-        [(position_name(cma), Direction.LARGER)] * (cma >= 0)
-        + [(position_name(at), Direction.SMALLER) for at in rest if at != cma]
+        [(names[cma], Direction.LARGER)] * (cma >= 0)
+        + [(names[at], Direction.SMALLER) for at in rest if at != cma]
     )

@@ -25,13 +25,11 @@ from eatss.choose.problem import (
     Solution,
     block_loops,
     build_problem,
-    build_uniform_problem,
     choose_block,
     element_bytes,
     inner_extent,
     kernel_sizes,
     memory_of,
-    position_name,
     shared_budget_bytes,
     weights,
 )
@@ -89,7 +87,7 @@ def select_program(
     vector: tuple[int, ...] | None = None
     ppcg_options, published = None, _Published(profile, options)
     if options.uniform and any(facts.loops for facts in kernels):
-        selections, vector = published.uniform(kernels)
+        selections, vector = published.select(kernels)
     elif options.model == "prediction" and TARGETS[options.target].own:
         offered = variants or {}
         most = layouts_of_each(len(kernels))
@@ -194,43 +192,22 @@ class _Published:
 
     def alone(self, facts: KernelFacts) -> KernelSelection:
         """Select the tile sizes of one kernel, whatever the others have."""
-        if not facts.loops:
-            return self._untiled(facts)
-        grid = self._solved(
-            f"kernel {facts.name}",
-            lambda cell: build_problem(facts, self.profile, cell, self.options),
-            lambda waf, vector: traffic(facts, waf, vector),
-        )
-        return self._described(facts, grid)
+        return self.select([facts])[0][0]
 
-    def uniform(
+    def select(
         self, kernels: Sequence[KernelFacts]
     ) -> tuple[tuple[KernelSelection, ...], tuple[int, ...]]:
         """Select one vector; the cells are ranked by the sum of the kernels' traffic."""
         tiled = [facts for facts in kernels if facts.loops]
-        grid = self._solved(
-            "the program with one vector of tile sizes",
-            lambda cell: build_uniform_problem(tiled, self.profile, cell, self.options),
-            lambda waf, vector: sum(
-                (traffic(facts, waf, kernel_sizes(facts, waf, vector)) for facts in tiled),
-                Fraction(),
-            ),
-        )
-        vector = dict(grid.solved[0].solution.values)
-        return (
-            tuple(
-                self._described(facts, grid) if facts.loops else self._untiled(facts)
-                for facts in kernels
-            ),
-            tuple(vector[position_name(at)] for at in range(len(vector))),
-        )
+        if not tiled:
+            return tuple(map(self._untiled, kernels)), ()
+        alone = f"kernel {tiled[0].name}"
+        what = "the program with one vector of tile sizes" if self.options.uniform else alone
+        grid = self._solved(what, tiled)
+        found = (self._described(k, grid) if k.loops else self._untiled(k) for k in kernels)
+        return tuple(found), tuple(size for _, size in grid.solved[0].solution.values)
 
-    def _solved(
-        self,
-        what: str,
-        build: Callable[[Cell], Problem],
-        traffic_of: Callable[[int, dict[str, int]], Fraction],
-    ) -> _Grid:
+    def _solved(self, what: str, kernels: Sequence[KernelFacts]) -> _Grid:
         """Solve every cell and rank those with a solution.
 
         The time limit is one for all cells. When it is over, the cells left take the best vector
@@ -239,13 +216,14 @@ class _Published:
         Raises:
             NoSolutionError: ``EATSS-M020``, there is none; it names the least demanding conflict.
         """
-        limit_s, began = self.options.timeout_s, time.perf_counter()
+        profile, options = self.profile, self.options
+        limit_s, began = options.timeout_s, time.perf_counter()
         deadline = began + (DEFAULT_TIMEOUT_S if limit_s is None else limit_s)
         solved: list[_Solved] = []
         dropped: list[tuple[float, DroppedCell]] = []
         calls = 0
-        for cell in self.options.cells:
-            problem = build(cell)
+        for cell in options.cells:
+            problem, waf = build_problem(kernels, profile, cell, options), cell.alignment(profile)
             left_s = max(0.0, deadline - time.perf_counter())
             try:
                 answer = solve(problem, timeout_s=left_s)
@@ -257,8 +235,9 @@ class _Published:
                 found = _dropped(cell, answer.constraints, answer.message)
                 dropped.append((answer.excess, found))
             else:
-                amount = traffic_of(cell.alignment(self.profile), dict(answer.values))
-                solved.append(_Solved(cell=cell, solution=answer, traffic=amount))
+                vector = [size for _, size in answer.values]
+                each = (traffic(one, waf, kernel_sizes(one, waf, vector)) for one in kernels)
+                solved.append(_Solved(cell=cell, solution=answer, traffic=sum(each, Fraction())))
         if not solved:
             raise self._no_solution(what, min(dropped, key=lambda pair: pair[0])[1])
         return _Grid(
@@ -283,9 +262,9 @@ class _Published:
 
     def _result(self, facts: KernelFacts, one: _Solved) -> tuple[CellResult, Problem]:
         """Return what a cell comes to for a kernel, and the problem of the kernel there."""
-        waf, values = one.cell.alignment(self.profile), dict(one.solution.values)
-        sizes = kernel_sizes(facts, waf, values) if self.options.uniform else values
-        problem = build_problem(facts, self.profile, one.cell, self.options)
+        waf = one.cell.alignment(self.profile)
+        sizes = kernel_sizes(facts, waf, [size for _, size in one.solution.values])
+        problem = build_problem([facts], self.profile, one.cell, self.options)
         result = CellResult(
             split_factor=one.cell.split,
             warp_fraction=one.cell.warp_fraction,

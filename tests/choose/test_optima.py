@@ -29,7 +29,6 @@ from eatss.choose import (
     solve,
     solver,
 )
-from eatss.choose.problem import build_uniform_problem
 from eatss.choose.solver import best_of_grid, better_than, proven_least
 from tests.examples import examples
 
@@ -205,7 +204,7 @@ def test_the_optimum_of_small_nests_on_small_cards_equals_brute_force(
 ) -> None:
     agrees(
         build_problem(
-            facts_of(**arguments), profile_with(**changes), cell, ModelOptions(model="eatss")
+            [facts_of(**arguments)], profile_with(**changes), cell, ModelOptions(model="eatss")
         )
     )
 
@@ -226,9 +225,7 @@ def test_one_vector_for_two_kernels_equals_brute_force(
     cell: Cell,
 ) -> None:
     kernels = [facts_of(**first), facts_of(**second)]
-    agrees(
-        build_uniform_problem(kernels, profile_with(**changes), cell, ModelOptions(model="eatss"))
-    )
+    agrees(build_problem(kernels, profile_with(**changes), cell, ModelOptions(model="eatss")))
 
 
 z3: Any = z3_module  # carries no types

@@ -55,7 +55,7 @@ def names(problem: Problem) -> list[str]:
 
 
 def test_matmul_has_the_constraints_of_section_iv_a(ga100: GpuProfile, matmul: KernelFacts) -> None:
-    problem = build_problem(matmul, ga100, HALF, OPTIONS)
+    problem = build_problem([matmul], ga100, HALF, OPTIONS)
     assert expression(problem, "registers") == "6*T_i*T_j"
     assert expression(problem, "l1") == "T_i*T_j + T_j*T_k"
     assert expression(problem, "shared_per_sm") == "T_i*T_k"
@@ -70,7 +70,7 @@ def test_matmul_weights_are_those_of_section_iv_k(matmul: KernelFacts) -> None:
 def test_sizes_are_multiples_of_the_alignment_up_to_the_threads_of_a_block(
     ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
-    variable = build_problem(matmul, ga100, HALF, OPTIONS).variables[0]
+    variable = build_problem([matmul], ga100, HALF, OPTIONS).variables[0]
     assert (variable.step, variable.lower, variable.upper) == (16, 16, 1024)
 
 
@@ -81,7 +81,7 @@ def test_sizes_are_multiples_of_the_alignment_up_to_the_threads_of_a_block(
 def test_known_trip_counts_bound_sizes_and_short_loops_stay_untiled(
     ga100: GpuProfile, matmul_with: MakeFacts, trips: int, bounds: tuple[int, int]
 ) -> None:
-    variable = build_problem(matmul_with(trips), ga100, HALF, OPTIONS).variables[0]
+    variable = build_problem([matmul_with(trips)], ga100, HALF, OPTIONS).variables[0]
     assert (variable.lower, variable.upper) == bounds
     assert ("untiled" in variable.reason) == (trips < 16)
 
@@ -89,7 +89,7 @@ def test_known_trip_counts_bound_sizes_and_short_loops_stay_untiled(
 def test_without_a_split_every_reference_goes_through_l1(
     ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
-    problem = build_problem(matmul, ga100, Cell(split=0.0, warp_fraction=0.5), OPTIONS)
+    problem = build_problem([matmul], ga100, Cell(split=0.0, warp_fraction=0.5), OPTIONS)
     assert names(problem) == ["l1", "l2", "registers"]
     assert expression(problem, "l1") == "T_i*T_j + T_i*T_k + T_j*T_k"
     assert limit(problem, "l1") == 192 * 1024 // 8
@@ -98,7 +98,7 @@ def test_without_a_split_every_reference_goes_through_l1(
 def test_a_full_split_puts_the_l2_share_in_the_place_of_l1(
     ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
-    problem = build_problem(matmul, ga100, Cell(split=1.0, warp_fraction=0.5), OPTIONS)
+    problem = build_problem([matmul], ga100, Cell(split=1.0, warp_fraction=0.5), OPTIONS)
     assert names(problem) == ["l2_share", "shared_per_sm", "shared_per_block", "l2", "registers"]
     assert limit(problem, "l2_share") == (40 << 20) // 108 // 8
     assert expression(problem, "l2_share") == "T_i*T_j + T_j*T_k"
@@ -108,11 +108,11 @@ def test_shared_memory_is_bounded_by_what_an_sm_and_a_block_may_have(
     ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
     full = Cell(split=1.0, warp_fraction=0.5)
-    problem = build_problem(matmul, ga100, full, OPTIONS)
+    problem = build_problem([matmul], ga100, full, OPTIONS)
     assert limit(problem, "shared_per_sm") == 164 * 1024 // 8
     assert limit(problem, "shared_per_block") == 48 * 1024 // 8
     opted = ModelOptions(model="eatss", shared_per_block_bytes=163 * 1024)
-    assert limit(build_problem(matmul, ga100, full, opted), "shared_per_block") == 163 * 1024 // 8
+    assert limit(build_problem([matmul], ga100, full, opted), "shared_per_block") == 163 * 1024 // 8
 
 
 def test_a_block_is_made_of_the_first_three_parallel_loops(
@@ -124,7 +124,7 @@ def test_a_block_is_made_of_the_first_three_parallel_loops(
         cma="d",
         stride_one={"d": 1},
     )
-    problem = build_problem(facts, ga100, HALF, OPTIONS)
+    problem = build_problem([facts], ga100, HALF, OPTIONS)
     assert expression(problem, "registers") == "2*T_a*T_b*T_c"
     assert str(problem.objective) == "T_a*T_b*T_c + 16*T_d"
 
@@ -132,14 +132,14 @@ def test_a_block_is_made_of_the_first_three_parallel_loops(
 def test_in_two_dimensions_the_serial_loop_is_weighted_and_the_parallel_one_is_not(
     ga100: GpuProfile, nests: dict[str, MakeFacts]
 ) -> None:
-    problem = build_problem(nests["mvt"](), ga100, HALF, OPTIONS)
+    problem = build_problem([nests["mvt"]()], ga100, HALF, OPTIONS)
     assert str(problem.objective) == "T_i + 2*T_j"
 
 
 def test_ties_prefer_the_cma_loop_then_small_serial_loops_then_the_smallest_vector(
     ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
-    problem = build_problem(matmul, ga100, HALF, OPTIONS)
+    problem = build_problem([matmul], ga100, HALF, OPTIONS)
     assert problem.preference == (
         ("j", Direction.LARGER),
         ("k", Direction.SMALLER),
@@ -155,7 +155,7 @@ def test_short_inner_loops_count_whole_and_long_ones_stream(trips: int | None, s
 def test_the_papers_model_refuses_footprints(ga100: GpuProfile, matmul_with: MakeFacts) -> None:
     facts = matmul_with(kind=VolumeKind.FOOTPRINT)
     with pytest.raises(InputError) as caught:
-        build_problem(facts, ga100, HALF, ModelOptions(model="paper"))
+        build_problem([facts], ga100, HALF, ModelOptions(model="paper"))
     assert caught.value.code == "EATSS-M001"
 
 
@@ -205,7 +205,7 @@ def test_the_grid_is_ranked_by_traffic_and_lists_the_next_three(
     kernel = select_kernel(matmul, ga100, options)
     entries = []
     for cell in options.cells:
-        problem = build_problem(matmul, ga100, cell, options)
+        problem = build_problem([matmul], ga100, cell, options)
         answer = solve(problem)
         assert isinstance(answer, Solution)
         sizes = dict(answer.values)
@@ -232,7 +232,7 @@ def test_infeasible_cells_are_dropped_with_their_reason(
     assert len(kernel.dropped) + len([kernel, *kernel.alternatives]) <= kernel.cells == 24
     for cell in kernel.dropped:
         problem = build_problem(
-            nests["heat"](),
+            [nests["heat"]()],
             ga100,
             Cell(split=cell.split_factor, warp_fraction=cell.warp_fraction),
             ModelOptions(model="eatss"),
@@ -293,7 +293,7 @@ def solved(problem: Problem, **arguments: object) -> Solution:
 
 
 def test_matmul_on_ga100_matches_the_paper(ga100: GpuProfile, matmul: KernelFacts) -> None:
-    solution = solved(build_problem(matmul, ga100, HALF, AS_PUBLISHED))
+    solution = solved(build_problem([matmul], ga100, HALF, AS_PUBLISHED))
     assert solution.values == (("i", 16), ("j", 384), ("k", 16))
     assert solution.objective == 18432
     assert solution.proven
@@ -303,7 +303,7 @@ def test_a_conflict_names_its_constraint_in_the_users_terms(
     ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
     options = ModelOptions(model="eatss", shared_per_block_bytes=4096)
-    answer = solve(build_problem(matmul, ga100, Cell(split=0.5, warp_fraction=1.0), options))
+    answer = solve(build_problem([matmul], ga100, Cell(split=0.5, warp_fraction=1.0), options))
     assert isinstance(answer, Conflict)
     assert answer.constraints == ("shared_per_block",)
     assert answer.message == (
@@ -315,14 +315,14 @@ def test_a_conflict_names_its_constraint_in_the_users_terms(
 def test_when_time_is_over_the_best_found_is_never_called_proven(
     ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
-    problem = build_problem(matmul, ga100, HALF, AS_PUBLISHED)
+    problem = build_problem([matmul], ga100, HALF, AS_PUBLISHED)
     solution = solved(problem, timeout_s=1e-9)
     assert not solution.proven
     assert solution.objective == problem.objective.evaluate(dict(solution.values))
 
 
 def test_a_wrong_answer_is_caught(ga100: GpuProfile, matmul: KernelFacts) -> None:
-    problem = build_problem(matmul, ga100, HALF, AS_PUBLISHED)
+    problem = build_problem([matmul], ga100, HALF, AS_PUBLISHED)
     for wrong in ({"i": 17, "j": 16, "k": 16}, {"i": 1024, "j": 1024, "k": 1024}):
         with pytest.raises(InternalError):
             require_fit(problem, wrong)
@@ -331,7 +331,7 @@ def test_a_wrong_answer_is_caught(ga100: GpuProfile, matmul: KernelFacts) -> Non
 def test_threads_solve_side_by_side(ga100: GpuProfile, nests: dict[str, MakeFacts]) -> None:
     problems = [
         build_problem(
-            make(512), ga100, Cell(split=0.5, warp_fraction=0.25), ModelOptions(model="eatss")
+            [make(512)], ga100, Cell(split=0.5, warp_fraction=0.25), ModelOptions(model="eatss")
         )
         for make in nests.values()
     ] * 2
