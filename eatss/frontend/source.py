@@ -172,8 +172,9 @@ def path_for_clang(file: str) -> str:
 
 
 _MAX_BRACKETS = 250
-_MAX_OPERATORS = 2_000
-_MAX_BRANCHES = 1_000
+_MAX_OPERATORS = 10_000
+_MAX_PREFIXES = 1_000
+_MAX_BRANCHES = 4_000
 
 _TEXTUAL = re.compile(
     rb"//(?:\\\r?\n|[^\n])*"
@@ -184,6 +185,7 @@ _TEXTUAL = re.compile(
 )
 _BRACKET = re.compile(rb"[(\[{}\])]")
 _OPERATOR = re.compile(rb"[-+!~*&/%|^<>=?:(\[]")
+_PREFIXES = re.compile(rb"(?:(?:[-+!~*&]|\(\s*[\w ]+\))\s*){%d}" % (_MAX_PREFIXES + 1))
 
 
 def check_text(source: SourceText, findings: Findings) -> None:
@@ -211,6 +213,7 @@ def check_text(source: SourceText, findings: Findings) -> None:
     for much, most, what in (
         (max(depth, default=0), _MAX_BRACKETS, "levels of brackets"),
         (max(operators), _MAX_OPERATORS, "operators in one statement"),
+        (_MAX_PREFIXES + bool(_PREFIXES.search(code)), _MAX_PREFIXES, "signs and casts in a row"),
         (code.count(b"else"), _MAX_BRANCHES, "branches"),
     ):
         if much > most:

@@ -46,6 +46,8 @@ from eatss.frontend.values import Value
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.scop import AccessKind
 
+_MAX_LOOPS = 60
+
 
 @frozen
 class Frame:
@@ -125,6 +127,9 @@ class StatementReader(RegionReader):
         self.scalars.forget(node)
 
     def _loop(self, node: Node, header: Header, frame: Frame) -> None:
+        if len(frame.loops) == _MAX_LOOPS:
+            self._error("EATSS-F009", node, "loops are nested too deeply", "use fewer levels")
+            return
         variable = header.variable
         if variable in self._affine.active:
             self._error(
