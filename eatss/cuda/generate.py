@@ -59,17 +59,27 @@ from eatss.lower.kernel.uses import (
     rounded_sums,
 )
 from eatss.lower.kernel_builder import KernelBuilder
-from eatss.lower.kernel_context import BuiltKernel, KernelContext
-from eatss.lower.launch_plans import launch_plan_of, left_out, planned_padding
+from eatss.lower.launch_plans import (
+    launch_plan_of,
+    left_out,
+    neighbours_of,
+    planned_padding,
+    planned_reads,
+    promoted_candidates,
+    unpromoted_notes,
+    with_vectors,
+)
 from eatss.lower.pieces import NameTable, Piece, pieces_of
-from eatss.lower.placement import neighbours_of, promoted_candidates, unpromoted_notes, with_vectors
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.recipe import Recipe, recipe_to_dict
+from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.row_planning import RowPlanner
+from eatss.lower.storage import Candidate
 from eatss.lower.transform.chain import transformed
 from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.transform.stream_k import Stream
 from eatss.lower.variants import stream_loop
+from eatss.plan.stage import StagedReads
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import (
     at_most,
@@ -340,23 +350,26 @@ class RegionBuilder:
         decided = None if unit.kernel is None else self._recipe.wanted(unit.kernel)
         layout = decided or self._options.changed(Layout(tile_sizes=(), block=()), "")
         layout = layout if unit.mapping.warps else replace(layout, warps=None)
-        staged = promoted_candidates(unit.storage, decided, self._options, unit.piece, unit.mapping)
+        facts = next((one for one in self._facts if one.name == unit.kernel), None)
+        staged = promoted_candidates(unit, decided, facts, self._options)
         warps, plan = layout.warps, None
         neighbours: tuple[InterleavedPoints, ...] = ()
+        reads: dict[Candidate, StagedReads] = {}
         wished = None if unit.mapping.split is not None or not layout.streams else layout.shared_sum
         stages = (
             layout.pipeline_stages if self._profile.compute_capability >= CUDA.copies_ahead else 1
         )
-        facts = next((one for one in self._facts if one.name == unit.kernel), None)
         if decided is not None and facts is not None:
             planned = replace(layout, stages=stages) if warps is None else layout
             plan = launch_plan_of(
                 unit, facts, planned, staged, self._scheduled, self._profile, self._options
             )
             unit = replace(unit, mapping=with_vectors(unit.mapping, plan))
-            neighbours = neighbours_of(unit.mapping, staged, self._scop, plan)
+            reads = planned_reads(plan, staged, unit, facts)
+            neighbours = neighbours_of(unit.mapping, reads, self._scop, plan)
         context = replace(context, copies_ahead=stages > 1)
-        kernel = KernelBuilder(name, unit, staged, context).build()
+        tiling = None if plan is None else plan.tiling
+        kernel = KernelBuilder(name, unit, context, reads, tiling).build()
         selected = () if warps is None else (warps.instruction,)
         instructions = tuple(dict.fromkeys((*self._options.instructions, *selected)))
         resident = layout.blocks_at_once

@@ -14,8 +14,8 @@ import islpy as isl
 from eatss.cuda.text import Lines, argument_text, type_text
 from eatss.lower.arrays import TRUE, DeviceArray, condition_of, device_arrays, union_of, value_of
 from eatss.lower.index_range import multiplies_sizes, widened
-from eatss.lower.kernel_context import BuiltKernel
 from eatss.lower.pieces import NameTable
+from eatss.lower.references import BuiltKernel
 from eatss.polyhedral.isl_names import (
     coalesced,
     parameter_at_least,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import replace
 from functools import reduce
@@ -40,20 +40,19 @@ from eatss.lower.kernel.nodes import (
     counted,
 )
 from eatss.lower.kernel.uses import buffers_of, names_of, without_unused
-from eatss.lower.kernel_context import BuiltKernel, KernelContext, KernelInput
 from eatss.lower.lanes import digits, interleaved_places, lane_and_warp, passed_to_all, shuffles
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.pieces import Part
 from eatss.lower.planning import Unit
 from eatss.lower.promotion import SharedTile, unravelled
 from eatss.lower.promotion_builder import PromotionBuilder
-from eatss.lower.references import References
+from eatss.lower.references import BuiltKernel, KernelContext, KernelInput, References
 from eatss.lower.storage import Candidate, Place
 from eatss.lower.thread_ast import Node as Tree
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder
 from eatss.lower.whole_tiles import WholeTiles, is_product
-from eatss.plan.stage import is_ahead
+from eatss.plan.stage import StagedReads, Tiling, is_ahead
 from eatss.polyhedral.dependences import at_most
 from eatss.polyhedral.isl_names import coalesced, parameters_set, without_parameters
 from eatss.program import (
@@ -81,8 +80,9 @@ class KernelBuilder:
         self,
         name: str,
         unit: Unit,
-        staged: frozenset[Candidate],
         context: KernelContext,
+        staged: Dictionary[Candidate, StagedReads] | None = None,
+        tiling: Tiling | None = None,
         *,
         sums_for_all: bool = False,
     ) -> None:
@@ -105,8 +105,9 @@ class KernelBuilder:
         self._staging = PromotionBuilder(
             own,
             self._references,
-            [one for one in unit.storage.candidates if one in staged],
-            clears=bool(unit.mapping.warps) or self._products(staged),
+            staged or {},
+            tiling,
+            clears=bool(unit.mapping.warps) or self._products(staged or {}),
         )
         self._thread = ThreadBuilder(own, self._references)
 
@@ -179,7 +180,7 @@ class KernelBuilder:
             for before, name, factor in zip(names, (*names[1:], product.name), others, strict=True):
                 yield Let(name=name, value=Name(before) * factor)
 
-    def _products(self, staged: frozenset[Candidate]) -> bool:
+    def _products(self, staged: Collection[Candidate]) -> bool:
         """Tell whether some statement may run over whole tiles: it adds staged products."""
         if self._mapping.split is not None:
             return False

@@ -10,7 +10,8 @@ for 16 threads along ``j`` where lanes are interleaved; :mod:`eatss.analysis.var
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Values
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 
@@ -46,9 +47,10 @@ def digits(number: IntExpr, extents: Sequence[IntExpr], span: SourceSpan) -> tup
     """
     wide = [at for at, extent in enumerate(extents) if extent != Constant(1)]
     names = [f"eatss_extent{at}" for at in wide]
-    found = _digits(Name(_NUMBER), [Name(name) for name in names])
-    if not _is_one_to_one(found, names):
-        raise internal_error("EATSS-K901", "the blocks of a grid leave tiles out", span=span)
+    found = _digits(Name(_NUMBER), names)
+    # at extents that differ from each other
+    sizes = [_PRIMES[at] if at < len(_PRIMES) else 1 + at % 2 for at in range(len(names))]
+    _check_met(found, dict(zip(names, sizes, strict=True)), sizes, "a grid leaves tiles out", span)
     values = {_NUMBER: number, **{name: extents[at] for name, at in zip(names, wide, strict=True)}}
     result: list[IntExpr] = [Constant(0)] * len(extents)
     for at, digit in zip(wide, found, strict=True):
@@ -56,26 +58,26 @@ def digits(number: IntExpr, extents: Sequence[IntExpr], span: SourceSpan) -> tup
     return tuple(result)
 
 
-def _digits(number: IntExpr, extents: Sequence[IntExpr]) -> tuple[IntExpr, ...]:
+def _digits(number: IntExpr, extents: Sequence[str]) -> list[IntExpr]:
     found: list[IntExpr] = []
-    rest = number
-    for extent in reversed(extents[1:]):
-        found.append(rest % extent)
-        rest = rest // extent
-    if extents:
-        found.append(rest)
-    return tuple(reversed(found))
+    for extent in extents[:0:-1]:
+        found.append(number % Name(extent))
+        number = number // Name(extent)
+    return [number, *found[::-1]] if extents else []
 
 
-def _is_one_to_one(found: Sequence[IntExpr], names: Sequence[str]) -> bool:
-    """Tell whether digits meet every choice once, at extents that differ from each other."""
-    sizes = [_PRIMES[at] if at < len(_PRIMES) else 1 + at % 2 for at in range(len(names))]
-    extents = dict(zip(names, sizes, strict=True))
-    met = [
-        tuple(evaluate(digit, {**extents, _NUMBER: number}) for digit in found)
-        for number in range(prod(sizes))
-    ]
-    return sorted(met) == list(product(*(range(size) for size in sizes)))
+def _check_met(
+    places: Sequence[IntExpr],
+    known: Values[str, int],
+    extents: Sequence[int],
+    what: str,
+    span: SourceSpan,
+) -> None:
+    """Refuse places of a number that do not meet every choice within extents once."""
+    numbers = ({**known, _NUMBER: number} for number in range(prod(extents)))
+    met = sorted(tuple(evaluate(one, values) for one in places) for values in numbers)
+    if met != list(product(*map(range, extents))):
+        raise internal_error("EATSS-K901", what, span=span)
 
 
 Parts = Sequence[tuple[Element, Combiner]]
@@ -155,9 +157,6 @@ def passed_to_all(parts: Parts, loop: MappedLoop, mapping: Mapping, names: NameT
     )
 
 
-_THREAD = "eatss_thread"
-
-
 def lane_and_warp(thread: IntExpr) -> tuple[IntExpr, IntExpr]:
     """Return the lane of a thread in its warp, and its warp in the block."""
     return thread % CUDA.lanes, thread // CUDA.lanes
@@ -189,16 +188,7 @@ def interleaved_places(
         lane_y + ALONG_Y * warp_y,
         *reversed(outer),
     )
-    if sorted(_met(places, lane, warp, threads)) != list(product(*map(range, threads))):
-        raise internal_error("EATSS-K901", "the threads of a block leave points out", span=span)
+    of_thread = dict(zip((lane, warp), lane_and_warp(Name(_NUMBER)), strict=True))
+    met = [substitute(place, of_thread) for place in places]
+    _check_met(met, {}, threads, "the threads of a block leave points out", span)
     return places
-
-
-def _met(
-    places: Sequence[IntExpr], lane: str, warp: str, threads: Sequence[int]
-) -> Iterator[tuple[int, ...]]:
-    """Yield the places of all threads of a block."""
-    for thread in range(prod(threads)):
-        own = (evaluate(one, {_THREAD: thread}) for one in lane_and_warp(Name(_THREAD)))
-        known = dict(zip((lane, warp), own, strict=True))
-        yield tuple(evaluate(place, known) for place in places)

@@ -1,8 +1,13 @@
-"""What a launch is planned to do, for the one layout that code is made for, and that it does it."""
+"""What a launch is planned to do, for the one layout that code is made for, and that it does it.
+
+The recipe says which reads are staged in shared memory, :mod:`eatss.plan.stage` which points of a
+tile threads have for that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from collections.abc import Mapping as Values
 from dataclasses import replace
 
 import numpy as np
@@ -16,18 +21,104 @@ from eatss.lower.instructions import of_warps
 from eatss.lower.instructions.products import LOADS
 from eatss.lower.kernel.nodes import Copy, For, Intrinsic, Kernel
 from eatss.lower.kernel.uses import every_of
-from eatss.lower.mapping import sizes_of
+from eatss.lower.mapping import Mapping, sizes_of
+from eatss.lower.pieces import Piece
 from eatss.lower.planning import Unit
-from eatss.lower.products import WarpProducts, described
+from eatss.lower.products import WarpProducts, described, references_at
 from eatss.lower.promotion import SharedTile
-from eatss.lower.recipe import CodegenOptions
-from eatss.lower.storage import Candidate
-from eatss.lower.variants import launch_facts, references_at
+from eatss.lower.recipe import CodegenOptions, KernelRecipe
+from eatss.lower.storage import Candidate, StoragePlan
+from eatss.lower.transform.point_groups import InterleavedPoints
+from eatss.lower.variants import launch_facts
 from eatss.plan.launch import Compute, LaunchPlan, launch_plan
-from eatss.plan.numbers import Number
+from eatss.plan.numbers import Number, nowhere
+from eatss.plan.stage import StagedReads, vector
 from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.scop import Scop
 
 _MATRIX_LOADS = frozenset(load.name for loads in LOADS.values() for load in loads)
+
+
+def promoted_candidates(
+    unit: Unit, recipe: KernelRecipe | None, facts: KernelFacts | None, options: CodegenOptions
+) -> frozenset[Candidate]:
+    """Return the candidates that go to shared memory; of split sums only what the user says."""
+    found: set[Candidate] = set()
+    if recipe is None or facts is None:
+        return frozenset()
+    for candidate in unit.storage.candidates:
+        places = references_at(facts, unit.piece, candidate.places)
+        own = [recipe.references[at] for at in places]
+        memory: str | None = options.placed((candidate.array, *(one.access for one in own)))
+        if memory is None and own and unit.mapping.split is None:
+            memory = own[0].memory
+        if memory == "shared":
+            found.add(candidate)
+    return frozenset(found)
+
+
+def unpromoted_notes(
+    storage: StoragePlan,
+    recipe: KernelRecipe | None,
+    options: CodegenOptions,
+    piece: Piece,
+) -> tuple[str, ...]:
+    """Say which references meant for shared memory are not staged, and why."""
+    staged = {candidate.array for candidate in storage.candidates}
+    held = {registers.array for registers in storage.registers}
+    here = {statement.name for statement in piece.statements}
+    notes: dict[str, None] = {}
+    for one in () if recipe is None else recipe.references:
+        asked = options.placed((one.array, one.access))
+        if (
+            (asked or one.memory) != "shared"
+            or one.array in staged
+            or here.isdisjoint(one.statements)
+        ):
+            continue
+        if one.array not in held:
+            notes[f"{one.access} stays in L1: the kernel writes what it touches"] = None
+        elif asked is not None:
+            notes[f"{one.access} is not staged: it lives in registers"] = None
+    return tuple(notes)
+
+
+def with_vectors(mapping: Mapping, plan: LaunchPlan) -> Mapping:
+    """Return a layout whose threads have neighbouring points, and lanes an order, as planned."""
+    mapped = tuple(
+        one if nowhere(plan.neighbours(one.source_name)) else replace(one, cyclic=False)
+        for one in mapping.mapped
+    )
+    return replace(mapping, mapped=mapped, interleaved=bool(plan.interleaved))
+
+
+def neighbours_of(
+    mapping: Mapping, staged: Values[Candidate, StagedReads], scop: Scop, plan: LaunchPlan
+) -> tuple[InterleavedPoints, ...]:
+    """Return the loops of which threads have several vectors of points that lie apart, as planned.
+
+    All rows of shared memory that are read along one have vectors as long.
+    """
+    found = []
+    for loop in mapping.mapped:
+        if not plan.in_groups(loop.source_name):
+            continue
+        widths = {
+            vector(scop.array(candidate.array).element_type.size_bytes)
+            for candidate, reads in staged.items()
+            if not loop.cyclic and loop.source_name in reads.along
+        }
+        if len(widths) == 1:
+            found.append(
+                InterleavedPoints(
+                    thread=loop.thread,
+                    threads=loop.threads,
+                    point=loop.point,
+                    points=loop.points,
+                    vector=widths.pop(),
+                )
+            )
+    return tuple(found)
 
 
 def launch_plan_of(
@@ -92,6 +183,16 @@ def launch_plan_of(
     one_row = Candidates(**chosen, variant=variant, staged=groups)
     column = one_row.map(lambda number: np.array([float(number)]))
     return launch_plan(facts, cut, column, card_of(profile))
+
+
+def planned_reads(
+    plan: LaunchPlan, staged: Collection[Candidate], unit: Unit, facts: KernelFacts
+) -> dict[Candidate, StagedReads]:
+    """Return what is known of the reads that are staged."""
+    known = enumerate(zip(plan.cut.stageable, plan.staging, strict=True))
+    groups = {group: reads for at, (group, reads) in known if plan.readers(at)}
+    found = {one: references_at(facts, unit.piece, one.places) for one in staged}
+    return {one: groups[group] for one, group in found.items() if group in groups}
 
 
 def planned_padding(plan: LaunchPlan, tile: SharedTile, unit: Unit, facts: KernelFacts) -> int:

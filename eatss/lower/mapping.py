@@ -210,6 +210,12 @@ def laid_out(
     )
 
 
+def serial_tile(item: LoopMember, tile: int, names: NameTable) -> SerialTile:
+    """Return a loop that a block runs in tiles, with a name of its origin in C."""
+    origin = names.fresh(f"{item.name}0")
+    return SerialTile(name=item.name, source_name=item.source_name, tile=tile, origin=origin)
+
+
 def in_warps(mapping: Mapping, lanes: Sequence[int], names: NameTable) -> Mapping:
     """Return a layout whose warps are boxes of lanes along the last loops that have threads.
 
@@ -310,8 +316,7 @@ def layout(
             threads = min(block[at][1], tile)
             mapped.append(laid_out(loop, tile, threads, axes[at], grid[at], names, at))
         else:
-            origin = names.fresh(f"{loop.name}0")
-            serial.append(SerialTile(name=loop.name, source_name=source, tile=tile, origin=origin))
+            serial.append(serial_tile(loop, tile, names))
     return Mapping(mapped=tuple(mapped), serial=tuple(serial))
 
 
@@ -347,16 +352,11 @@ class _Wanted:
 
     def tiles(self) -> dict[str, int]:
         """Return the tile sizes, by loop."""
-        tiles = dict(self.selection.tile_sizes)
-        asked: set[str] = set()
-        for kernel, sizes in self.options.tile_sizes:
-            for name, size in sizes if kernel in ("", self.facts.name) else ():
-                if name in tiles:
-                    tiles[name] = size
-                    asked.add(name)
+        asked, tiles = self.options.tiles_of(self.facts.name), dict(self.selection.tile_sizes)
+        tiles |= {name: size for name, size in asked.items() if name in tiles}
         # loops whose tiles would take sums in another order are cut into single iterations
         for name in reordering_loops(self.facts) if self.options.strict_fp else ():
-            if name in asked and tiles[name] > 1:
+            if name in asked and tiles.get(name, 1) > 1:
                 self._refuse(
                     f"tiles of {tiles[name]} iterations of loop '{name}' take sums in another "
                     "order",
@@ -383,10 +383,9 @@ class _Wanted:
         # the last loop gets threads, and two long ones
         long = sorted(order[:-1], key=lambda name: (tiles[name], order.index(name)), reverse=True)
         with_threads = [n for n in order if n in (*long[: len(AXES) - 1], order[-1])]
-        leading = [loop for name in with_threads for loop in facts.loops if loop.name == name]
-        rest = [loop for loop in facts.loops if loop.name not in with_threads]
-        reordered = replace(facts, loops=(*leading, *rest))
-        sizes = dict(choose_block(reordered, tiles, self.profile))
+        rank = {name: at for at, name in enumerate(with_threads)}
+        loops = sorted(facts.loops, key=lambda loop: rank.get(loop.name, len(rank)))
+        sizes = dict(choose_block(replace(facts, loops=tuple(loops)), tiles, self.profile))
         return _launchable(tuple((name, sizes.get(name, 1)) for name in order))
 
     def _given_block(

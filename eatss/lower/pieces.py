@@ -9,7 +9,7 @@ one after another compute the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 
 import islpy as isl
@@ -130,7 +130,7 @@ class Piece:
 
     def unbound(self, domain: isl.Set) -> isl.Set:
         """Project the parameters of band loops out of a placed domain."""
-        return without_parameters(domain, [loop.name for loop in self.band])
+        return without_parameters(domain, self.bound)
 
     def inner_names(self, names: NameTable) -> NameTable:
         """Return a table of names inside the loops of the piece."""
@@ -142,6 +142,17 @@ class Piece:
         """Return the facts of the same statements, if there are any."""
         names = tuple(statement.name for statement in self.statements)
         return next((one for one in facts if one.statements == names), None)
+
+    def tied(self, mapped: Collection[str]) -> dict[str, isl.Set]:
+        """Return the instances of each statement at one point of the mapped loops of a launch."""
+        others = [name for name in self.bound if name not in mapped]
+        pairs = zip(self.statements, self.placed, strict=True)
+        return {one.name: without_parameters(placed, others) for one, placed in pairs}
+
+    @property
+    def bound(self) -> tuple[str, ...]:
+        """C names of the loops of the band, outermost first."""
+        return tuple(loop.name for loop in self.band)
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -333,9 +344,7 @@ def _is_determined(params: isl.Set, name: str) -> bool:
 
 def tied_instances(piece: Piece, mapped: Sequence[str]) -> dict[str, isl.UnionSet]:
     """Return the instances of each statement at one point of a launch."""
-    others = [loop.name for loop in piece.band if loop.name not in mapped]
-    pairs = zip(piece.statements, piece.placed, strict=True)
-    return {one.name: without_parameters(at, others).to_union_set() for one, at in pairs}
+    return {name: instances.to_union_set() for name, instances in piece.tied(mapped).items()}
 
 
 def edges(tied: Mapping[str, isl.UnionSet], dependences: Dependences) -> Iterator[tuple[str, str]]:

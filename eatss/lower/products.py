@@ -20,7 +20,7 @@ of statements; :mod:`eatss.lower.transform.epilogues` makes the code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Types
 from itertools import combinations, permutations
 
@@ -28,7 +28,6 @@ import islpy as isl
 
 from eatss.analysis.facts import KernelFacts, StatementFacts
 from eatss.analysis.variant import LaunchFacts, ProductFacts, WarpInstruction
-from eatss.analysis.work import reference_of
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile, Tf32
 from eatss.lower.instructions.products import PRODUCTS
@@ -51,7 +50,6 @@ from eatss.polyhedral.expression import (
     terms,
 )
 from eatss.polyhedral.isl_names import involved_dims, without_parameters
-from eatss.polyhedral.kernel import Reference
 from eatss.polyhedral.scop import Scop, Statement
 
 _TF32_PARTS: dict[Tf32, int] = {"off": 0, "on": 1, "split": 2}
@@ -163,7 +161,6 @@ class WarpProducts:
     def _of_statement(self, statement: Statement, sum_loop: str) -> tuple[ProductFacts, ...]:
         """Return the products that a statement adds; none if it adds something else, too."""
         work = next(one for one in self.facts.work.statements if one.name == statement.name)
-        known = _known(self.piece)
         kind, loops = self.types[statement.write.array], {*self.loops, sum_loop}
         inner = {loop.name for loop in self.facts.inner_loops}
 
@@ -182,16 +179,16 @@ class WarpProducts:
             or not loops <= {*work.loops}
             or not inner.isdisjoint(work.loops)
             or not _has_whole_tiles(statement, work, loops)
-            or _reference(known, statement, 0) not in self._held
+            or self._reference(statement, 0) not in self._held
         ):
             return ()
         rows, columns = self.loops
         found = []
         for term in terms(value, type_of):
-            references = self._references(statement, work, known, term, sum_loop)
+            references = self._references(statement, work, term, sum_loop)
             if references is None:
                 return ()
-            alone = _read_alone(statement, known, term)
+            alone = self._read_alone(statement, term)
             found.append(
                 ProductFacts(
                     statement=statement.name,
@@ -204,6 +201,18 @@ class WarpProducts:
             )
         return tuple(found)
 
+    def _reference(self, statement: Statement, number: int) -> int | None:
+        """Return which reference of the kernel an access is; none for a scalar."""
+        return next(iter(references_at(self.facts, self.piece, [(statement.name, number)])), None)
+
+    def _read_alone(self, statement: Statement, product: Expression) -> Iterator[int]:
+        """Yield the references that are factors, with another sign or type at most."""
+        for factor in factors(product):
+            inner = factor.operand if isinstance(factor, Unary | Cast) else factor
+            at = self._reference(statement, inner.access) if isinstance(inner, Read) else None
+            if at is not None:
+                yield at
+
     @property
     def _held(self) -> set[int]:
         return {at for own in self.cut.held for at in own.references}
@@ -212,7 +221,6 @@ class WarpProducts:
         self,
         statement: Statement,
         work: StatementFacts,
-        known: tuple[Reference, ...],
         value: Expression,
         sum_loop: str,
     ) -> tuple[int, ...] | None:
@@ -233,7 +241,7 @@ class WarpProducts:
             if any(one is not factor or involved_dims(one.value) for one in affine):
                 return None  # which no lane knows of the others' points
             reads = [one.access for one in preorder(factor) if isinstance(one, Read)]
-            places = {n: _reference(known, statement, n) for n in reads}
+            places = {n: self._reference(statement, n) for n in reads}
             own = {at for at in places.values() if at is not None}
             moving = {loop for at in own for loop in _moving(work, at)}
             scalars = {statement.accesses[n].array for n, at in places.items() if at is None}
@@ -255,17 +263,6 @@ class WarpProducts:
         return tuple(dict.fromkeys(references))
 
 
-def _read_alone(
-    statement: Statement, known: tuple[Reference, ...], product: Expression
-) -> Iterator[int]:
-    """Yield the references that are factors, with another sign or type at most."""
-    for factor in factors(product):
-        inner = factor.operand if isinstance(factor, Unary | Cast) else factor
-        at = _reference(known, statement, inner.access) if isinstance(inner, Read) else None
-        if at is not None:
-            yield at
-
-
 def _has_whole_tiles(statement: Statement, work: StatementFacts, loops: set[str]) -> bool:
     """Tell whether tiles may be full: no loop takes steps, and not all bound each other."""
     hull = isl.Set.from_basic_set(statement.domain.affine_hull())
@@ -279,14 +276,25 @@ def _is_target(statement: Statement, one: Expression) -> bool:
     return (access.array, access.text) == (statement.write.array, statement.write.text)
 
 
-def _known(piece: Piece) -> tuple[Reference, ...]:
-    return tuple(one for one in piece.kernel.references if one.subscripts)
+def references_at(
+    kernel: KernelFacts, piece: Piece, places: Iterable[tuple[str, int]]
+) -> tuple[int, ...]:
+    """Return which references of the facts the accesses at some places are.
 
-
-def _reference(known: tuple[Reference, ...], statement: Statement, number: int) -> int | None:
-    """Return which reference of the kernel an access is; none for a scalar."""
-    access = statement.accesses[number]
-    return reference_of(access.array, access.text, statement.name, known)
+    Code for any size may distinguish references that are one at the sizes of the source: what
+    is read of ``E[0][j]`` is read of ``E[k][j]``, too, where ``k`` has a first value.
+    """
+    found: set[int] = set()
+    for name, number in places:
+        access = piece.statement(name).accesses[number]
+        own = [
+            at
+            for at, one in enumerate(kernel.references)
+            if one.array == access.array and name in one.statements
+        ]
+        spelled = [at for at in own if kernel.references[at].access == access.text]
+        found.update((spelled or own)[:1])
+    return tuple(sorted(found))
 
 
 def _moving(work: StatementFacts, reference: int) -> set[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
 import islpy as isl
+import numpy as np
 
 from eatss.base.targets import AXES, CUDA
 from eatss.lower.arrays import FALSE, TRUE, condition_of, union_of, value_of
@@ -25,10 +26,8 @@ from eatss.lower.kernel.nodes import (
     Way,
     counted,
 )
-from eatss.lower.kernel_context import KernelInput
 from eatss.lower.mapping import SerialTile
 from eatss.lower.pieces import NameTable
-from eatss.lower.placement import staged_reads, tiling_of
 from eatss.lower.promotion import (
     CopyLoop,
     SharedTile,
@@ -38,10 +37,19 @@ from eatss.lower.promotion import (
     transposed_copy_loop,
     whole_steps,
 )
-from eatss.lower.references import References
+from eatss.lower.references import KernelInput, References
 from eatss.lower.storage import Candidate, Place
 from eatss.lower.thread_ast import tile_set
-from eatss.plan.stage import PIECE_BYTES, Stage, padded_rows, row_dimensions, vector
+from eatss.plan.numbers import nowhere
+from eatss.plan.stage import (
+    PIECE_BYTES,
+    Stage,
+    StagedReads,
+    Tiling,
+    padded_rows,
+    row_dimensions,
+    vector,
+)
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
     coalesced,
@@ -62,31 +70,31 @@ from eatss.program import (
 from eatss.program.linear import start_plus, strict
 
 _MOSTLY_READ = 0.5
-"""Share of a box above which loading all of it takes less than a test of each element."""
+"""Share of a tile above which loading all of it takes less than a test of each element."""
 
 
 class PromotionBuilder:
     """Places reads in shared memory and builds the copies.
 
     ``tiles`` are what the kernel has in shared memory so far, ``notes`` why something is not;
-    ``groups`` are the names of those that some statements use while no other boxes are in use.
-    ``thread`` is the number of a thread in its block. What of a box is not read is zero if it
+    ``groups`` are the names of those that some statements use while no others are in use.
+    ``thread`` is the number of a thread in its block. What of a tile is not read is zero if it
     ``clears`` them. Threads copy several floating-point elements at a time where rows allow it and
-    it is so planned. Where loops may copy ``ahead``, whole steps of them need no more than a
-    test of the edges of a block's own tile. Boxes that no tile reads as a whole, as that of a star,
-    are loaded as a whole where most of them is read, the array has all of it, and nothing in the
-    kernel writes it.
+    it is so planned. Where loops may copy ``ahead``, whole k-tiles need no more than a test of the
+    edges of a block's tile. Tiles that are not read as a whole, as that of a star, are loaded as a
+    whole where most of them is read, the array has all of it, and nothing in the kernel writes it.
     """
 
     def __init__(
         self,
         own: KernelInput,
         references: References,
-        candidates: Sequence[Candidate],
+        staged: Mapping[Candidate, StagedReads],
+        tiling: Tiling | None,
         *,
         clears: bool,
     ) -> None:
-        self._own, self._references, self._candidates = own, references, candidates
+        self._own, self._references, self._staged, self._tiling = own, references, staged, tiling
         self._piece, self._mapping, self._names = own.piece, own.mapping, own.names
         self._index, self._arrays = own.index, own.context.arrays
         self.clears = clears
@@ -109,7 +117,9 @@ class PromotionBuilder:
         Others that are staged before or after them may lie in the same memory.
         """
         tiles: list[SharedTile] = []
-        for candidate in self._candidates:
+        for candidate in self._own.unit.storage.candidates:
+            if candidate not in self._staged:
+                continue
             places = sorted(place for place in candidate.places if place[0] in statements)
             if not places:
                 continue
@@ -142,10 +152,11 @@ class PromotionBuilder:
         """
         array = self._arrays[candidate.array]
         name, width = self._members.fresh(array.name), vector(array.array.element_type.size_bytes)
-        tiling, reads = tiling_of(self._mapping), staged_reads(candidate, self._arrays)
-        rows = row_dimensions(tiling, reads)
+        tiling, reads = self._tiling, self._staged[candidate]
+        assert tiling is not None, "what is staged is planned"
+        rows = tuple(not nowhere(one) for one in row_dimensions(tiling, reads))
         row_at = rows.index(True)
-        inside = [at for at, loop in enumerate(serial) if loop.source_name in candidate.moving]
+        inside = [at for at, loop in enumerate(serial) if loop.source_name in reads.moving]
         reason = "no shared-memory tile of constant size holds what is read"
         for depth in range(inside[-1] + 1 if inside else 0, len(serial) + 1):
             footprint = coalesced(self._footprint(places, serial[:depth]))
@@ -153,7 +164,8 @@ class PromotionBuilder:
             if box is None:
                 continue
             sizes = tuple(size for _, size in box)
-            paddings = [padded_rows(tiling, reads, sizes)[row_at] - sizes[row_at], 0]
+            wanted = np.ravel(padded_rows(tiling, reads, sizes)[row_at])
+            paddings = [int(wanted[0]) - sizes[row_at], 0]
             if self._mapping.warps:  # rows are whole vectors
                 rest = -sizes[row_at] % width
                 paddings = [rest + width, rest]
@@ -162,9 +174,9 @@ class PromotionBuilder:
                     extents=sizes,
                     declared=[size + padding * on for size, on in zip(sizes, rows, strict=True)],
                     rows=rows,
-                    element_bytes=reads.element_bytes,
-                    threads=tiling.threads,
-                    aligned=reads.aligned,
+                    element_bytes=array.array.element_type.size_bytes,
+                    threads=self._mapping.threads,
+                    aligned=array.may_be_aligned(width),
                 )
                 if stage.shared_bytes <= most_bytes:
                     return SharedTile(

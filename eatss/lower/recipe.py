@@ -195,13 +195,11 @@ class CodeRequest(CodeOptions, SizeKeywords):
             InputError: ``EATSS-C004``, something of another kind than it takes, such as one string
                 instead of several; ``EATSS-X005``.
         """
+        by_name, listed = "say what is which, by name: {'k': 4}", "give a list of names"
         for name, kinds, hint in (
-            ("tiles", Mapping, "say what is which: {'i': 32}, of one kernel {'k0': {'i': 32}}"),
-            ("placements", Mapping, "say what is which: {'A': 'shared'}"),
-            ("share", Mapping, "say what is which: {'k': 4}"),
-            ("stream", Mapping, "say what is which: {'k': 132}"),
+            *((name, Mapping, by_name) for name in ("tiles", "placements", "share", "stream")),
             ("block", Mapping | Sequence, "give threads by order, (32, 8), or loop, {'i': 8}"),
-            ("instructions", Sequence, "give a list of names"),
+            ("instructions", Sequence, listed),
         ):
             value = getattr(self, name)
             if isinstance(value, str | bytes) or not isinstance(value, kinds | None):
@@ -261,6 +259,11 @@ class CodegenOptions(CodeOptions):
     @property
     def _lays_out(self) -> bool:
         return bool(self.tile_sizes or self.block or self.placements or self.shared_sums)
+
+    def tiles_of(self, kernel: str) -> dict[str, int]:
+        """Return the tile sizes that the user wants for a kernel, by loop."""
+        of = (sizes for name, sizes in self.tile_sizes if name in ("", kernel))
+        return {loop: size for sizes in of for loop, size in sizes}
 
     def placed(self, names: Iterable[str]) -> Literal["l1", "shared"] | None:
         """Return the memory that the user wants for references of these arrays or texts, if any."""

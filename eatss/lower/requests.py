@@ -149,7 +149,7 @@ def _is_of(kernel: KernelFacts, decided: KernelSelection | KernelRecipe) -> bool
     loops = tuple(loop.name for loop in kernel.loops)
     parallel = tuple(loop.name for loop in kernel.parallel_loops)
     sizes, shared = dict(decided.tile_sizes), decided.shared_sum
-    texts = {(one.array, one.access) for one in kernel.references}
+    texts = [(one.array, one.access) for one in kernel.references]
     return (
         decided.statements == kernel.statements
         and (
@@ -157,7 +157,7 @@ def _is_of(kernel: KernelFacts, decided: KernelSelection | KernelRecipe) -> bool
             or (decided.host_loops, decided.loops, decided.parallel)
             == (kernel.host_loops, loops, parallel)
         )
-        and {(one.array, one.access) for one in decided.references} <= texts
+        and [(one.array, one.access) for one in decided.references] == texts
         and (tuple(sizes) == loops or not (sizes or parallel))
         and {*dict(decided.block)} <= {*loops}
         and decided.host_loop in (None, *loops)

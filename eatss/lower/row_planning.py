@@ -23,11 +23,11 @@ from eatss.lower.kernel.barriers import passed_on
 from eatss.lower.kernel.nodes import Argument, Buffer, Declare, If, Nodes, Scope
 from eatss.lower.kernel.uses import buffers_of, names_of, with_buffers, without_unused
 from eatss.lower.kernel_builder import KernelBuilder
-from eatss.lower.kernel_context import BuiltKernel, KernelContext
 from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import NameTable, Part, Piece, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner, share_scalars
 from eatss.lower.recipe import CodegenOptions
+from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.row_storage import (
     LoweredPhase,
     lane_loop,
@@ -174,10 +174,7 @@ class RowPlanner(UnitPlanner):
         if units is None:
             return None
         # each phase as a kernel of its own, which reads all that it reads through L1
-        phases = [
-            KernelBuilder(name, unit, frozenset(), context, sums_for_all=True).build()
-            for unit in units
-        ]
+        phases = [KernelBuilder(name, unit, context, sums_for_all=True).build() for unit in units]
         first = phases[0]
         if any(phase.grid != first.grid or phase.origins != first.origins for phase in phases):
             return None

@@ -39,10 +39,9 @@ from eatss.lower.kernel.uses import accesses, mapped, with_elements
 from eatss.lower.mapping import MappedLoop
 from eatss.lower.pieces import NameTable, Piece
 from eatss.lower.planning import Unit
+from eatss.lower.products import references_at
 from eatss.lower.storage import Place
-from eatss.lower.variants import references_at
 from eatss.plan.phases import KeptRow, RowStorage, RowValue
-from eatss.polyhedral import Reference
 from eatss.polyhedral.isl_names import coalesced, without_parameters
 from eatss.polyhedral.scop import Scop
 from eatss.program import Constant, Name, equals
@@ -271,9 +270,8 @@ def lane_loop(unit: Unit) -> MappedLoop | None:
 
 def span_of(piece: Piece, loop: MappedLoop) -> tuple[int, int] | None:
     """Return the first and the last element of a row that a piece touches, if these are numbers."""
-    bound = [one.name for one in piece.band]
-    others = [name for name in bound if name != loop.name]
-    launch = union_of([without_parameters(one, bound).params() for one in piece.placed])
+    others = [name for name in piece.bound if name != loop.name]
+    launch = union_of([piece.unbound(one).params() for one in piece.placed])
     values = union_of([without_parameters(one, others).params() for one in piece.placed])
     try:
         found = tile_range(coalesced(values), replace(loop, tile=1), coalesced(launch))
@@ -350,17 +348,9 @@ def _transfers(
 
 def _form(piece: Piece, place: Place, names: Mapping[str, str]) -> _Form | None:
     """Return the subscripts of an access by other names of loops, ``None`` where it has others."""
-    statement, number = place
-    access = piece.statement(statement).accesses[number]
-    own: list[Reference] = [
-        one
-        for one in piece.kernel.references
-        if one.array == access.array and statement in one.statements
-    ]
-    spelled = [one for one in own if one.text == access.text] or own
-    if len(spelled) != 1:
+    reference = next((one for one in piece.kernel.references if place in one.places), None)
+    if reference is None:
         return None
-    (reference,) = spelled
     if not reference.loops <= set(names) or not all(one.affine for one in reference.subscripts):
         return None
     return tuple(
@@ -382,7 +372,7 @@ def _value(array: str, own: Sequence[_Access]) -> RowValue | None:
         return None
     if len({one.phase for one in own}) < 2:
         return None
-    written = all(one.writes or _is_covered(one.image, own, before=one.phase) for one in own)
+    written = all(one.writes or _is_covered(one.image, own, range(one.phase)) for one in own)
     if not written or not any(one.writes for one in own):
         return None
     return RowValue(array=array, stores=_stores(own))
@@ -407,7 +397,7 @@ def _kept(
     if None in spans or not any(one.phase > phases[0] for one in read):
         return None
     begins, ends = zip(*(one for one in spans if one is not None), strict=True)
-    uncovered = [one.image for one in read if not _is_covered(one.image, own, before=one.phase)]
+    uncovered = [one.image for one in read if not _is_covered(one.image, own, range(one.phase))]
     load_in = _loading(union_of(uncovered), read) if uncovered else None
     if uncovered and load_in is None:
         return None
@@ -452,23 +442,13 @@ def _loading(needed: isl.Set, read: Sequence[_Access]) -> int | None:
 
 def _stores(own: Sequence[_Access]) -> tuple[int, ...]:
     """Return the phases that write something which no later one overwrites."""
-    left = (one for one in own if one.writes and not _is_covered(one.image, own, behind=one.phase))
+    end = max(one.phase for one in own) + 1
+    written = (one for one in own if one.writes)
+    left = (one for one in written if not _is_covered(one.image, own, range(one.phase + 1, end)))
     return tuple(sorted({one.phase for one in left}))
 
 
-def _is_covered(
-    image: isl.Set,
-    own: Sequence[_Access],
-    *,
-    before: int | None = None,
-    behind: int | None = None,
-) -> bool:
-    """Tell whether phases before one, or behind one, write all elements of a set."""
-    written = [
-        one.image
-        for one in own
-        if one.writes
-        and (before is None or one.phase < before)
-        and (behind is None or one.phase > behind)
-    ]
+def _is_covered(image: isl.Set, own: Sequence[_Access], phases: range) -> bool:
+    """Tell whether some phases write all elements of a set."""
+    written = [one.image for one in own if one.writes and one.phase in phases]
     return bool(written) and bool(image.is_subset(union_of(written)))

@@ -19,14 +19,9 @@ from eatss.plan.stage import element_words
 from eatss.polyhedral import Dependences, Reference
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
-    AffineForm,
-    affine_form,
     coalesced,
     maps_of,
-    name_inputs,
-    output_affs,
     parameters_as_inputs,
-    renamed_parameter,
     without_parameters,
 )
 from eatss.polyhedral.scop import Access, Scop, Statement
@@ -58,17 +53,12 @@ class Candidate:
     """Reads of one array that may be staged in shared memory: translated copies of one another.
 
     No write of the piece touches what they read, in any launch. ``text`` is how the source
-    spells the first of them, ``moving`` are the loops that change what they read: ``across`` those
-    that change a dimension other than the last. ``along`` has for each dimension the loop that
-    alone goes along it, by ones, where all of them read one element.
+    spells the first of them.
     """
 
     array: str
     text: str
     places: frozenset[Place]
-    moving: frozenset[str]
-    across: frozenset[str] = frozenset()
-    along: tuple[str | None, ...] = ()
 
 
 @frozen
@@ -90,29 +80,6 @@ class NeedsOneThreadError(Exception):
     """Threads cannot share the work of a kernel; the text says why."""
 
 
-def plan_storage(
-    scop: Scop,
-    piece: Piece,
-    mapped: Sequence[MappedLoop],
-    dependences: Dependences,
-    *,
-    sums: bool = False,
-) -> StoragePlan:
-    """Decide what may live where.
-
-    Args:
-        scop: the region.
-        piece: the piece.
-        mapped: its loops that go to threads.
-        dependences: of the region.
-        sums: whether the piece adds up in registers even where no loop is mapped.
-
-    Raises:
-        NeedsOneThreadError: threads cannot share a scalar the way the piece uses it.
-    """
-    return _Planner(scop, piece, tuple(mapped), dependences).plan(sums=sums)
-
-
 class StoragePlans:
     """Plans of storage of one region, each made once: cuts that are tried share them."""
 
@@ -121,11 +88,20 @@ class StoragePlans:
         self._known: dict[tuple[int, tuple[str, ...], bool], tuple[Piece, StoragePlan]] = {}
 
     def of(self, piece: Piece, mapped: Sequence[MappedLoop], *, sums: bool = False) -> StoragePlan:
-        """Return the plan of a piece, as :func:`plan_storage`."""
+        """Return where the references of a piece live.
+
+        Args:
+            piece: the piece.
+            mapped: its loops that go to threads.
+            sums: whether the piece adds up in registers even where no loop is mapped.
+
+        Raises:
+            NeedsOneThreadError: threads cannot share a scalar the way the piece uses it.
+        """
         key = (id(piece), tuple(loop.name for loop in mapped), sums)
         if key not in self._known:
-            plan = plan_storage(self._scop, piece, mapped, self._dependences, sums=sums)
-            self._known[key] = piece, plan
+            planner = _Planner(self._scop, piece, key[1], self._dependences)
+            self._known[key] = piece, planner.plan(sums=sums)
         return self._known[key][1]
 
 
@@ -157,34 +133,6 @@ def within_registers(
     return replace(storage, registers=tuple(kept)), tuple(notes)
 
 
-def _along(references: Sequence[Reference]) -> tuple[str | None, ...]:
-    subscripts = references[0].subscripts
-    return tuple(
-        one.coefficients[0][0]
-        if len(references) == 1 and one.affine and [c for _, c in one.coefficients] == [1]
-        else None
-        for one in subscripts
-    )
-
-
-_Form = tuple[AffineForm | None, ...]
-"""Subscripts as functions of the kernel's loops, by position; ``None`` for one not affine."""
-
-
-def _form_of(relation: isl.Map) -> _Form:
-    loops = [f"i{at}" for at in range(relation.dim(isl.dim_type.in_))]
-    forms = map(affine_form, output_affs(name_inputs(relation, loops)))
-    return tuple(one and one._replace(parameters=tuple(sorted(one.parameters))) for one in forms)
-
-
-def _never_meet(one: _Form, other: _Form) -> bool:
-    """Tell whether some subscript of both is the same but for a constant."""
-    return any(
-        a is not None and b is not None and a.constant != b.constant and a[:-1] == b[:-1]
-        for a, b in zip(one, other, strict=True)
-    )
-
-
 def _distinct(sets: Iterable[isl.Set]) -> list[isl.Set]:
     """Return the sets that are not written alike: many statements touch the same elements."""
     found: list[isl.Set] = []
@@ -196,17 +144,13 @@ def _distinct(sets: Iterable[isl.Set]) -> list[isl.Set]:
 
 class _Planner:
     def __init__(
-        self, scop: Scop, piece: Piece, mapped: tuple[MappedLoop, ...], dependences: Dependences
+        self, scop: Scop, piece: Piece, mapped: tuple[str, ...], dependences: Dependences
     ) -> None:
         self._scop = scop
         self._piece = piece
-        self._mapped = tuple(loop.name for loop in mapped)
+        self._mapped = mapped
         self._dependences = dependences
-        others = [loop.name for loop in piece.band if loop.name not in self._mapped]
-        self._tied = {
-            statement.name: without_parameters(domain, others)
-            for statement, domain in zip(piece.statements, piece.placed, strict=True)
-        }
+        self._tied = piece.tied(mapped)
         self._everything = union_of(domain.to_union_set() for domain in self._tied.values())
         self._flows: dict[str, isl.UnionMap] = {}
         self._launch = {
@@ -278,55 +222,18 @@ class _Planner:
 
     def _candidates(self, array: str, group: Sequence[Place]) -> Iterator[Candidate]:
         """Yield the reads of a group by the shape of their subscripts."""
-        shapes: dict[object, list[Place]] = {}
-        references: dict[object, list[Reference]] = {}
-        accesses = {place: self._in_kernel(place) for place in group}
+        shapes: dict[object, list[Reference]] = {}
         for reference in self._piece.kernel.references:
-            if reference.array != array:
-                continue
-            shape = tuple(
-                (s.coefficients, s.symbols) if s.affine else id(s) for s in reference.subscripts
-            )
-            references.setdefault(shape, []).append(reference)
-            whole, form = self._bound(reference)
-            known = shapes.get(shape, [])
-            found = [
-                place
-                for place, (own, its) in accesses.items()
-                if place not in known and not _never_meet(its, form) and own.is_subset(whole)
-            ]
-            if found:
-                shapes[shape] = known + found
-        taken: set[Place] = set()
-        for key, places in shapes.items():
-            own = [place for place in places if place not in taken]
-            taken.update(own)
-            if own:
-                yield Candidate(
-                    array=array,
-                    text=self._access(own[0]).text,
-                    places=frozenset(own),
-                    moving=references[key][0].loops,
-                    across=frozenset(
-                        loop for one in references[key][0].subscripts[:-1] for loop in one.loops
-                    ),
-                    along=_along(references[key]),
+            if reference.array == array:
+                shape = tuple(
+                    (s.coefficients, s.symbols) if s.affine else id(s) for s in reference.subscripts
                 )
-
-    def _in_kernel(self, place: Place) -> tuple[isl.Map, _Form]:
-        """Return the elements that an access touches at each point of the kernel."""
-        here = self._piece.unbound(self._piece.domain_of(place[0]))
-        own = self._piece.kernel.schedule.intersect_domain(here.to_union_set())
-        access = self._access(place).relation.intersect_domain(here).to_union_map()
-        found = isl.Map.from_union_map(own.reverse().apply_range(access))
-        return found, _form_of(found)
-
-    def _bound(self, reference: Reference) -> tuple[isl.Map, _Form]:
-        """Return the elements of a reference of the kernel, by the piece's names of host loops."""
-        relation = reference.relation
-        for loop in self._piece.host:
-            relation = renamed_parameter(relation, loop.source_name, loop.name)
-        return relation, _form_of(relation)
+                shapes.setdefault(shape, []).append(reference)
+        for references in shapes.values():
+            own = [place for one in references for place in group if place in one.places]
+            if own:
+                text = self._access(own[0]).text
+                yield Candidate(array=array, text=text, places=frozenset(own))
 
     def _points(self, domain: isl.Set) -> isl.Set:
         """Return ``point[mapped loops]`` of a domain whose loops are bound."""

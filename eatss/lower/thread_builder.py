@@ -10,9 +10,8 @@ import islpy as isl
 from eatss.lower.arrays import affine_text, condition_of
 from eatss.lower.kernel import nodes as kernel
 from eatss.lower.kernel.uses import affine_values, names_of
-from eatss.lower.kernel_context import KernelInput
 from eatss.lower.mapping import MappedLoop
-from eatss.lower.references import References
+from eatss.lower.references import KernelInput, References
 from eatss.lower.thread_ast import (
     TREE,
     Block,

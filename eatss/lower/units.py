@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 import islpy as isl
 
@@ -20,7 +21,7 @@ from eatss.analysis.layout import FusedRows, SplitK
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import union_of
-from eatss.lower.mapping import MappedLoop, Mapping, SerialTile, laid_out
+from eatss.lower.mapping import MappedLoop, Mapping, SerialTile, laid_out, serial_tile
 from eatss.lower.pieces import LoopMember, NameTable, Piece, edges, tied_instances
 from eatss.lower.recipe import CodegenOptions
 from eatss.plan.shares import chunks_of, threads_beside_lanes
@@ -33,7 +34,6 @@ from eatss.polyhedral.isl_names import (
     node_kind,
     set_names,
     universes,
-    without_parameters,
 )
 from eatss.polyhedral.scheduling import live_ranges_overlap
 from eatss.polyhedral.scop import Scop, Statement
@@ -48,8 +48,7 @@ def within_launch(piece: Piece, dependences: Dependences) -> isl.UnionMap:
 
 def instances(piece: Piece) -> isl.UnionSet:
     """Return the instances of a launch of a piece, the host loops as parameters."""
-    band = [loop.name for loop in piece.band]
-    return union_of([without_parameters(one, band).to_union_set() for one in piece.placed])
+    return union_of([piece.unbound(one).to_union_set() for one in piece.placed])
 
 
 def never_runs_back(piece: Piece, loop: LoopMember, dependences: Dependences) -> bool:
@@ -90,11 +89,10 @@ def only_updates(piece: Piece, dependences: Dependences) -> bool:
 
 def _reads_results(piece: Piece) -> bool:
     """Tell whether a launch reads what it writes other than to take up the element it updates."""
-    band = [loop.name for loop in piece.band]
     updates = {reduction.statement for reduction in piece.kernel.reductions}
     written = read = isl.UnionSet.empty(instances(piece).get_space())
     for statement, placed in zip(piece.statements, piece.placed, strict=True):
-        here = without_parameters(placed, band)
+        here = piece.unbound(placed)
         taken_up = 0
         for access in statement.accesses:
             image = here.apply(access.relation)
@@ -261,42 +259,32 @@ def split_mapping(
         names: where C names come from.
     """
     by_name = {item.name: item for item in (*piece.band, *piece.inner)}
-    asked = {
-        name: size
-        for kernel, sizes in options.tile_sizes
-        if kernel in ("", facts.name)
-        for name, size in sizes
-    }
-    lanes: int = spread.lanes
-    kept: list[MappedLoop] = []
-    in_order = sorted(whole.mapped, key=lambda mapped: mapped.order)[::-1]  # along x first
+    item, lanes = by_name[loop], spread.lanes
+    inwards = sorted(whole.mapped, key=lambda mapped: -mapped.order)  # along x first
     counts = threads_beside_lanes(
-        [mapped.threads for mapped in in_order],
+        [mapped.threads for mapped in inwards],
         lanes,
         profile.threads_per_block,
         CUDA.most_threads["z"],
     )
-    for position, (mapped, threads) in enumerate(zip(in_order, counts, strict=True)):
-        item = by_name[mapped.name]
+    kept: dict[str, MappedLoop] = {}
+    for position, (mapped, threads) in enumerate(zip(inwards, counts, strict=True)):
         axis = AXES[min(position + (lanes > 1), len(AXES) - 1)]
         grid = AXES[min(position, len(AXES) - 1)]
-        if len(in_order) > len(AXES):  # all but the outermost share x, so that z is for the sum
-            grid = "x" if position < len(in_order) - 1 else "y"
-        kept.append(
-            laid_out(item, mapped.tile, threads, axis, grid, names, len(in_order) - position)
-        )
-    item = by_name[loop]
-    tile = asked.get(item.source_name, int(spread.tile))
-    free = [axis for axis in AXES if axis not in {kept_loop.grid for kept_loop in kept}]
-    split = laid_out(
-        item, tile, lanes, "x" if lanes > 1 else "z", free[0] if free else "z", names, 0
+        if len(inwards) > len(AXES):  # all but the outermost share x, so that z is for the sum
+            grid = "x" if position < len(inwards) - 1 else "y"
+        own, order = by_name[mapped.name], len(inwards) - position
+        kept[mapped.name] = laid_out(own, mapped.tile, threads, axis, grid, names, order)
+    taken = {one.grid for one in kept.values()}
+    free = [axis for axis in AXES if axis not in taken]
+    tile = options.tiles_of(facts.name).get(item.source_name, int(spread.tile))
+    axis, grid = AXES[0] if lanes > 1 else AXES[-1], free[0] if free else AXES[-1]
+    return Mapping(
+        mapped=tuple(kept[mapped.name] for mapped in whole.mapped),
+        serial=tuple(one for one in whole.serial if one.name != loop),
+        split=laid_out(item, tile, lanes, axis, grid, names, 0),
+        chunks=chunks_of(spread.chunks, trips(facts, item.source_name), tile) if free else 1,
     )
-    chunks = 1
-    if free:
-        chunks = chunks_of(spread.chunks, trips(facts, item.source_name), tile)
-    serial = tuple(tile for tile in whole.serial if tile.name != loop)
-    ordered = sorted(kept, key=lambda k: [m.name for m in whole.mapped].index(k.name))
-    return Mapping(mapped=tuple(ordered), serial=serial, split=split, chunks=chunks)
 
 
 def row_groups(
@@ -342,12 +330,8 @@ def parallel(piece: Piece) -> tuple[LoopMember, ...]:
 
 def outer_parallel(piece: Piece) -> tuple[LoopMember, ...]:
     """Return the parallel loops with which a piece's band begins."""
-    found: list[LoopMember] = []
-    for loop in piece.band:
-        if loop not in parallel(piece):
-            break
-        found.append(loop)
-    return tuple(found)
+    here = parallel(piece)
+    return tuple(takewhile(lambda loop: loop in here, piece.band))
 
 
 def stay_in_rows(pieces: Sequence[Piece], depth: int, dependences: Dependences) -> bool:
@@ -410,10 +394,7 @@ def row_mapping(piece: Piece, depth: int, block: FusedRows, names: NameTable) ->
             order = depth + others.index(loop)
             mapped.append(laid_out(loop, tile, threads, "x", None, names, order))
         else:
-            origin = names.fresh(f"{loop.name}0")
-            serial.append(
-                SerialTile(name=loop.name, source_name=loop.source_name, tile=_STEPS, origin=origin)
-            )
+            serial.append(serial_tile(loop, _STEPS, names))
     return Mapping(mapped=tuple(mapped), serial=tuple(serial))
 
 

@@ -21,6 +21,7 @@ from eatss.analysis.variant import (
     RegisterTileFacts,
     WarpInstruction,
 )
+from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile, Tf32
 from eatss.choose import KernelSelection, Selection
 from eatss.choose.cuda import in_warps, kernel_variant_of
@@ -28,7 +29,7 @@ from eatss.lower.instructions import of_warps
 from eatss.lower.mapping import sizes_of
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner
-from eatss.lower.products import WarpProducts, product_loops, warp_instructions
+from eatss.lower.products import WarpProducts, product_loops, references_at, warp_instructions
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.storage import Place, Registers, StoragePlans
 from eatss.lower.units import LEAST_TRIPS, adds_only, combiner_in, hoistable, sums_of, trips
@@ -74,10 +75,9 @@ def _with_own(
     tiles, block = sizes_of(facts, kernel, profile, options)
     spread = kernel.spread
     if spread is not None:
-        asked = [s for name, sizes in options.tile_sizes if name == facts.name for s in sizes]
         sums = {launch.sum_loop for launch in variant.launches}
-        tile = next((size for loop, size in reversed(asked) if loop in sums), spread.tile)
-        spread = replace(spread, tile=tile)
+        asked = [size for loop, size in options.tiles_of(facts.name).items() if loop in sums]
+        spread = replace(spread, tile=[spread.tile, *asked][-1])
     places: dict[int, Literal["l1", "shared"]] = {}
     for launch in variant.launches:
         for group in launch.stageable:
@@ -127,6 +127,9 @@ def kernel_variants_for(
 ) -> dict[str, tuple[KernelVariant, ...]]:
     """Return how the generator can cut each kernel of a program, by the kernel's name.
 
+    The first is without spread sums, if there is any such: a kernel without a parallel loop runs in
+    one thread then and has no launches to choose sizes for.
+
     Args:
         program: the kernels.
         profile: the card.
@@ -138,66 +141,51 @@ def kernel_variants_for(
             region.
     """
     found: dict[str, tuple[KernelVariant, ...]] = {}
+    options = CodegenOptions(strict_fp=strict_fp)
     for region in program.scops:
-        options = CodegenOptions(strict_fp=strict_fp)
+        scheduled, scop = region.scheduled, region.scheduled.scop
+        names = NameTable((scop.function, *scop.parameters))
         work = bounded_work(region.scop, program.max_operations)
         with source_lines("on what code can be made"), work:
-            found |= kernel_variants_of(region.scheduled, region.facts, profile, options, tf32)
+            for piece in pieces_of(scheduled, names):
+                kernel = piece.facts_in(region.facts)
+                if kernel is None:
+                    continue
+                described = Describing(
+                    scheduled=scheduled,
+                    facts=region.facts,
+                    profile=profile,
+                    options=options,
+                    tf32=tf32,
+                    piece=piece,
+                    kernel=kernel,
+                    names=piece.inner_names(names),
+                    plans=StoragePlans(scop, scheduled.dependences),
+                )
+                found[kernel.name] = tuple(described.variants())
     return found
 
 
-def kernel_variants_of(
-    scheduled: ScheduledScop,
-    facts: Sequence[KernelFacts],
-    profile: GpuProfile,
-    options: CodegenOptions,
-    tf32: Tf32 = "off",
-) -> dict[str, tuple[KernelVariant, ...]]:
-    """Return for each kernel, by name, the ways in which the generator can cut it.
-
-    The first is without spread sums, if there is any such: a kernel without a parallel loop runs in
-    one thread then and has no launches to choose sizes for.
-    """
-    found: dict[str, tuple[KernelVariant, ...]] = {}
-    names = NameTable((scheduled.scop.function, *scheduled.scop.parameters))
-    for piece in pieces_of(scheduled, names):
-        kernel = piece.facts_in(facts)
-        if kernel is None:
-            continue
-        local = piece.inner_names(names)
-        described = Describing(
-            scheduled, tuple(facts), profile, options, tf32, piece, kernel, local
-        )
-        found[kernel.name] = tuple(described.variants())
-    return found
-
-
+@frozen
 class Describing:
-    """Tries the cuts of one piece and says what comes of them."""
+    """Tries the cuts of one piece and says what comes of them; ``names`` are taken where it is."""
 
-    def __init__(
-        self,
-        scheduled: ScheduledScop,
-        facts: tuple[KernelFacts, ...],
-        profile: GpuProfile,
-        options: CodegenOptions,
-        tf32: Tf32,
-        piece: Piece,
-        kernel: KernelFacts,
-        names: NameTable,
-    ) -> None:
-        """Note the piece and its kernel; ``names`` are taken where it is."""
-        self._scheduled, self._facts = scheduled, facts
-        self._profile, self._options, self._tf32 = profile, options, tf32
-        self._piece, self._kernel, self._names = piece, kernel, names
-        self._plans = StoragePlans(scheduled.scop, scheduled.dependences)
+    scheduled: ScheduledScop
+    facts: tuple[KernelFacts, ...]
+    profile: GpuProfile
+    options: CodegenOptions
+    tf32: Tf32
+    piece: Piece
+    kernel: KernelFacts
+    names: NameTable
+    plans: StoragePlans
 
     def variants(self) -> Iterator[KernelVariant]:
         """Yield the cuts, the one without spread sums first."""
         units = self._units()
         plain = self._kernel_variant(units)
         yield plain
-        if not self._options.strict_fp:
+        if not self.options.strict_fp:
             yield from self._with_products(units, plain)
             yield from self._with_shared_sum(units)
         for host_loop in (None, *self._host_loops()):
@@ -208,20 +196,20 @@ class Describing:
                 yield self._kernel_variant(units, host_loop)
 
     def _host_loops(self) -> Iterable[str]:
-        if not self._piece.selected:
+        if not self.piece.selected:
             return ()
-        mapped = {loop.name for loop in mapped_loops(self._kernel)}
-        c_names = [loop.name for loop in self._piece.band if loop.source_name in mapped]
+        mapped = {loop.name for loop in mapped_loops(self.kernel)}
+        c_names = [loop.name for loop in self.piece.band if loop.source_name in mapped]
         return [
             piece.host[-1].source_name
-            for piece in hoistable(self._piece, c_names, self._scheduled.dependences)
+            for piece in hoistable(self.piece, c_names, self.scheduled.dependences)
         ]
 
     def _with_shared_sum(self, plain: Sequence[Unit]) -> Iterator[KernelVariant]:
         """Yield the variants of which blocks share a long loop of the sums, outermost first."""
         serial = {tile.source_name for unit in plain for tile in unit.mapping.serial}
-        for loop in self._kernel.loops:
-            if loop.name not in serial or trips(self._kernel, loop.name) < LEAST_TRIPS:
+        for loop in self.kernel.loops:
+            if loop.name not in serial or trips(self.kernel, loop.name) < LEAST_TRIPS:
                 continue
             units = self._units(shared_sum=GridSplitK(loop=loop.name, blocks=_TRIAL.chunks))
             if any(unit.mapping.shared is not None for unit in units):
@@ -232,23 +220,20 @@ class Describing:
     def _units(self, **chosen: Any) -> list[Unit]:
         """Return the units of a layout of which nothing is chosen but this."""
         sizes = Layout(
-            tile_sizes=tuple((loop.name, 1) for loop in self._kernel.loops),
-            block=tuple((loop.name, 1) for loop in mapped_loops(self._kernel)),
+            tile_sizes=tuple((loop.name, 1) for loop in self.kernel.loops),
+            block=tuple((loop.name, 1) for loop in mapped_loops(self.kernel)),
             **chosen,
         )
 
-        def sizes_of(_name: str) -> Layout:
-            return sizes
-
         planner = UnitPlanner(
-            self._scheduled, self._facts, sizes_of, self._profile, self._options, self._plans
+            self.scheduled, self.facts, lambda _: sizes, self.profile, self.options, self.plans
         )
-        return planner.units(self._piece, self._names.inner())
+        return planner.units(self.piece, self.names.inner())
 
     def _kernel_variant(self, units: Sequence[Unit], host_loop: str | None = None) -> KernelVariant:
-        strict = self._options.strict_fp
+        strict = self.options.strict_fp
         launches = tuple(
-            launch_of(unit, self._kernel, self._scheduled, strict_fp=strict) for unit in units
+            launch_of(unit, self.kernel, self.scheduled, strict_fp=strict) for unit in units
         )
         return KernelVariant(
             launches=launches,
@@ -260,8 +245,8 @@ class Describing:
         self, units: Sequence[Unit], plain: KernelVariant
     ) -> Iterator[KernelVariant]:
         """Yield the variant with an instruction of warps, for the first loops that it fits."""
-        for instruction in warp_instructions(self._profile, self._tf32):
-            for loops in product_loops([one.name for one in self._kernel.parallel_loops]):
+        for instruction in warp_instructions(self.profile, self.tf32):
+            for loops in product_loops([one.name for one in self.kernel.parallel_loops]):
                 launches = tuple(
                     replace(cut, products=self._products(unit, cut, loops, instruction))
                     for unit, cut in zip(units, plain.launches, strict=True)
@@ -277,11 +262,11 @@ class Describing:
             return ()
         found = WarpProducts(
             piece=unit.piece,
-            facts=self._kernel,
+            facts=self.kernel,
             cut=cut,
             loops=loops,
             instruction=of_warps(instruction.name),
-            types={array.name: array.element_type for array in self._scheduled.scop.arrays},
+            types={array.name: array.element_type for array in self.scheduled.scop.arrays},
         )
         return tuple(product for part in unit.parts for product in found.of_part(part))
 
@@ -390,26 +375,6 @@ def _readers(
     return alike or {name for name, _ in places}
 
 
-def references_at(kernel: KernelFacts, piece: Piece, places: Iterable[Place]) -> tuple[int, ...]:
-    """Return which references of the facts the accesses at some places are.
-
-    Code for any size may tell references apart that are one at the sizes of the source: what
-    is read of ``E[0][j]`` is read of ``E[k][j]``, too, where ``k`` has a first value.
-    """
-    known = kernel.references
-    found: set[int] = set()
-    for name, number in places:
-        access = piece.statement(name).accesses[number]
-        own = [
-            at
-            for at, one in enumerate(known)
-            if one.array == access.array and name in one.statements
-        ]
-        spelled = [at for at in own if known[at].access == access.text]
-        found.update((spelled or own)[:1])
-    return tuple(sorted(found))
-
-
 def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> str | None:
     """Return the loop of whose turns blocks may take equal shares, ``None`` if there is none.
 
@@ -425,31 +390,28 @@ def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> st
     if unit.mapping.split or unit.mapping.shared or len(long) != 1:
         return None
     (part,) = long
-    sums = {unit.piece.statement(name).write.array for name in part.statements}
-    held = unit.storage.held
-    before = unit.parts[: unit.parts.index(part)]
+    piece, scop, held = unit.piece, scheduled.scop, unit.storage.held
+    arrays = {statement.name: statement.write.array for statement in piece.statements}
+    sums = {arrays[name] for name in part.statements}
+    others = unit.parts[: unit.parts.index(part)]
+    before = [name for other in others for name in other.statements]
     coupled = {one.name for one in kernel.work.statements if one.coupled}
-    types = (scheduled.scop.array(name).element_type for name in sums)
-    added = {one.statement for one in unit.piece.kernel.reductions if one.operator in SUMS}
-    sources = {tile.name: tile.source_name for tile in unit.mapping.serial}
+    added = {one.statement for one in piece.kernel.reductions if one.operator in SUMS}
     alone = (
         len(part.serial) == 1
         and len(sums) == 1
-        and all(one in (ElementType.FLOAT, ElementType.DOUBLE) for one in types)
+        and {scop.array(name).element_type for name in sums} <= _STREAMED_TYPES
         and coupled.isdisjoint(part.statements)
-        and {(name, 0) for name in part.statements} <= held
         and added.issuperset(part.statements)
-        and all(
-            unit.piece.statement(name).write.array in sums and (name, 0) in held
-            for other in before
-            for name in other.statements
-        )
+        and all((name, 0) in held for name in (*before, *part.statements))
+        and all(arrays[name] in sums for name in before)
         and adds_only(
-            unit.piece,
-            part.statements,
-            part.serial[0],
-            sums_of(unit.piece, scheduled.scop, exact=False),
-            scheduled.dependences,
+            piece, part.statements, part.serial[0], sums_of(piece, scop), scheduled.dependences
         )
     )
-    return sources[part.serial[0]] if alone and part.serial[0] in sources else None
+    sources = {tile.name: tile.source_name for tile in unit.mapping.serial}
+    return sources.get(part.serial[0]) if alone else None
+
+
+_STREAMED_TYPES = {ElementType.FLOAT, ElementType.DOUBLE}
+"""Types of sums whose parts blocks may hand on."""

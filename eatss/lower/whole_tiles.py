@@ -243,11 +243,11 @@ def runs_whole_if_finite(
     if found is None or len(found) > 1 or found[0].inside:
         return False
     (only,) = found
-    bound = [loop.name for loop in piece.band]
-    live = without_parameters(instance.params(), [one for one in bound if one not in mapped])
+    serial = [one for one in piece.bound if one not in mapped]
+    live = without_parameters(instance.params(), serial)
     everywhere = isl.Set.from_basic_set(instance.affine_hull())
     extra = coalesced(everywhere.subtract(instance).intersect_params(live))
-    points = without_parameters(instance, bound)
+    points = piece.unbound(instance)
     read = {at: points.apply(statement.accesses[at].relation) for at in only.factors}
     return factors_beside_zeros(statement, extra, read) is not None
 

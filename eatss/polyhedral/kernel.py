@@ -65,7 +65,8 @@ class Reference:
     """A distinct array reference of a kernel.
 
     Accesses of several statements, or the read and the write of one, that touch
-    the same element at the same point of the kernel's loops are one reference.
+    the same element at the same point of the kernel's loops are one reference: those of its
+    ``places``, statements and numbers of their accesses.
     ``relation`` maps the kernel's space ``kernel[loops…, inner loops…]`` to array
     elements; counters of host loops are parameters of it.
     """
@@ -77,6 +78,7 @@ class Reference:
     writes: bool
     subscripts: tuple[Subscript, ...]
     relation: isl.Map
+    places: frozenset[tuple[str, int]] = frozenset()
 
     @property
     def loops(self) -> frozenset[str]:

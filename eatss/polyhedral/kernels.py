@@ -69,16 +69,21 @@ class Placed:
 
 @dataclass(slots=True)
 class _Group:
-    """Uses found to be one reference so far: accesses with their statements."""
+    """Uses found to be one reference so far: statements with the numbers of their accesses."""
 
     relation: isl.Map
     subscripts: tuple[Subscript, ...]
-    uses: list[tuple[Statement, Access]]
+    uses: list[tuple[Statement, int]]
 
     @property
     def array(self) -> str:
         """What is accessed."""
-        return self.uses[0][1].array
+        return self.accesses[0].array
+
+    @property
+    def accesses(self) -> list[Access]:
+        """The accesses, in order."""
+        return [statement.accesses[number] for statement, number in self.uses]
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -99,7 +104,8 @@ def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Re
         back = item.schedule.reverse()
         seen: dict[int, _Group] = {}
         accesses = item.statement.accesses
-        for access, first in zip(accesses, first_equal(accesses), strict=True):
+        for number, first in enumerate(first_equal(accesses)):
+            access = accesses[number]
             if first not in seen:
                 relation = back.apply_range(access.relation)
                 functions = output_affs(name_inputs(relation, loops))
@@ -109,19 +115,25 @@ def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Re
                 elif item.statement.name not in groups[key].statements:
                     groups[key].relation = coalesced(groups[key].relation.union(relation))
                 seen[first] = groups[key]
-            seen[first].uses.append((item.statement, access))
+            seen[first].uses.append((item.statement, number))
     return tuple(
         Reference(
             array=group.array,
-            text=max(group.uses, key=lambda use: len(use[0].loops))[1].text,
+            text=_deepest(group).text,
             statements=group.statements,
-            reads=not all(access.is_write for _, access in group.uses),
-            writes=any(access.is_write for _, access in group.uses),
+            reads=not all(access.is_write for access in group.accesses),
+            writes=any(access.is_write for access in group.accesses),
             subscripts=group.subscripts,
             relation=name_inputs(group.relation, loops),
+            places=frozenset((statement.name, number) for statement, number in group.uses),
         )
         for group in _joined([*groups.values()])
     )
+
+
+def _deepest(group: _Group) -> Access:
+    statement, number = max(group.uses, key=lambda use: len(use[0].loops))
+    return statement.accesses[number]
 
 
 def _joined(groups: Sequence[_Group]) -> list[_Group]:

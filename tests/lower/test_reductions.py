@@ -14,11 +14,11 @@ import eatss
 from eatss.analysis.layout import SplitK
 from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
-from eatss.program import Program, save_program
+from eatss.program import Program
 from eatss.session.session import Session
 from eatss.verify import Verification, verify
 from tests.examples import examples
-from tests.lower.spreading import made, spread_and_verified, spread_as
+from tests.lower.spreading import spread_and_verified
 
 FLOATING, INTEGERS = ("float", "double"), ("int", "unsigned", "long", "unsigned long")
 UPDATES = {
@@ -117,17 +117,6 @@ def test_scalars_without_a_parallel_loop_are_reduced_by_many_threads(tmp_path: P
     assert (found.status, found.message) == ("ok", "")
     said = " ".join(note for code in program.kernels for note in code.notes)
     assert all(f"the {what} over" in said for what in ("maximum", "minimum", "product"))
-
-
-@pytest.fixture(scope="module")
-def reduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a program that is right, its sums spread over lanes and blocks."""
-    folder = tmp_path_factory.mktemp("reduced")
-    source = folder / "program.c"
-    source.write_text(rows("double", "rectangle"), encoding="utf-8")
-    symbolic = Session(source).symbolic
-    save_program(made(symbolic, spread_as(symbolic, SPREADS[1], threads=4), source), folder)
-    return folder
 
 
 TESTS = Path(__file__).parent.parent

@@ -125,6 +125,9 @@ def test_the_order_of_a_sum_is_kept_where_that_is_asked_for() -> None:
     source = TALL.replace("DATA_TYPE", "float")
     with pytest.raises(eatss.InputError, match="EATSS-K020"):
         eatss.codegen(source, gpu="h200", strict_fp=True, share={"k": 2})
+    with pytest.raises(eatss.InputError, match="EATSS-K020") as raised:
+        eatss.codegen(source, gpu="h200", strict_fp=True, stream={"k": 2})
+    assert "--stream" in str(raised.value.diagnostics[0].hint)
     program = eatss.codegen(source, gpu="h200", strict_fp=True)
     assert not any("shared by" in note for kernel in program.kernels for note in kernel.notes)
 
@@ -145,6 +148,8 @@ def test_what_is_no_sum_is_not_shared() -> None:
         eatss.codegen(source, gpu="h200", share={"q": 4})
     with pytest.raises(eatss.InputError, match="EATSS-C004"):
         eatss.codegen(source, gpu="h200", share={"k": 0})
+    with pytest.raises(eatss.InputError, match="EATSS-C004"):
+        eatss.codegen(source, gpu="h200", stream={"k": 6}, share={"k": 3})
 
 
 def test_few_tiles_and_long_sums_are_shared_as_predicted() -> None:
@@ -198,8 +203,6 @@ def product(statement: str, first: str = "NI][NK", second: str = "NK][NJ", befor
     """
 
 
-ADDED = product("C[i][j] += A[i][k] * B[k][j];")
-FROM_ZERO = product("C[i][j] += A[i][k] * B[k][j];", before="C[i][j] = 0;")
 SUBTRACTED = product("C[i][j] -= alpha * A[i][k] * B[k][j];")
 BATCHED = f"""{SHAPES}
 #ifndef NB
@@ -345,29 +348,6 @@ def test_other_loops_stay_as_they_are_and_say_so() -> None:
     assert not any("stream-K over" in one for one in notes if one != said)
     assert not any(one.name.endswith("_parts") for e in program.entries for one in e.temporaries)
     assert "eatss_comes_last" not in program.text
-
-
-def test_the_order_of_a_stream_is_kept_where_that_is_asked_for() -> None:
-    source = FROM_ZERO.replace("DATA_TYPE", "float")
-    with pytest.raises(eatss.InputError, match="EATSS-K020") as raised:
-        eatss.codegen(source, gpu="h200", strict_fp=True, stream={"k": 2})
-    assert "--stream" in str(raised.value.diagnostics[0].hint)
-    for wanted in (None, {"k": 1}):
-        program = eatss.codegen(source, gpu="h200", strict_fp=True, stream=wanted)
-        assert "eatss_comes_last" not in program.text
-
-
-def test_no_number_of_blocks_is_refused() -> None:
-    with pytest.raises(eatss.InputError, match="EATSS-C004"):
-        eatss.codegen(ADDED.replace("DATA_TYPE", "float"), gpu="h200", stream={"k": 0})
-
-
-def test_a_loop_that_is_not_there_is_refused() -> None:
-    source = ADDED.replace("DATA_TYPE", "float")
-    with pytest.raises(eatss.InputError, match="EATSS-K001"):
-        eatss.codegen(source, gpu="h200", stream={"q": 6})
-    with pytest.raises(eatss.InputError, match="EATSS-C004"):
-        eatss.codegen(source, gpu="h200", stream={"k": 6}, share={"k": 3})
 
 
 SUMMED = """
