@@ -165,9 +165,7 @@ def parse_expression(text: str, path: Place = (), origin: Origin | None = None) 
         start = min(max((error.offset or 1) - 1, 0), len(text) - 1)
         end = max(start + 1, min((error.end_offset or 0) - 1, len(text)))
         words = error.msg.split(". ", maxsplit=1)[0].removeprefix("invalid syntax").strip(" .,")
-        raise wrong(
-            f"this is no expression{': ' if words else ''}{words}", start, start + 1
-        ) from None
+        raise wrong(f"this is no expression{': ' if words else ''}{words}", start, end) from None
     except _WrongError as error:
         extent = (0, len(text)) if error.node is None else _extent(text, error.node)
         found = pointed(error.code, str(error), path, origin, text, extent, error.hint)
