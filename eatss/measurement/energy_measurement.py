@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from eatss.base.codec import JsonForm, encode
 from eatss.base.frozen import frozen
-from eatss.base.shown import Shown, in_lines
+from eatss.base.shown import Shown
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.interval_energy import IntervalEnergy
 from eatss.measurement.meters.meter import PowerSample, PowerTrace
@@ -66,51 +66,6 @@ class CardEnergy:
 
 
 @frozen
-class WindowRun:
-    """One window of a name.
-
-    Attributes:
-        begin_s: Seconds since the block began.
-        time_s: Seconds that it took.
-    """
-
-    begin_s: float
-    time_s: float
-
-
-@frozen
-class WindowEnergy:
-    """All windows of one name, ``with meter.window("forward"):``, together.
-
-    Attributes:
-        name: As it was given.
-        count: How many windows there were.
-        time_s: Seconds of all of them; where they overlap, once.
-        energy_j: Joules of all cards in them; ``None`` with a reason in ``missing``.
-        uncertainty_j: Joules that ``energy_j`` may be off.
-        power_w: Mean watts of all cards.
-        runs: The windows one by one.
-        missing: What is not known, and why.
-    """
-
-    name: str
-    count: int
-    time_s: float
-    energy_j: float | None
-    uncertainty_j: float | None
-    power_w: float | None
-    runs: tuple[WindowRun, ...]
-    missing: tuple[Missing, ...]
-
-    def __repr__(self) -> str:
-        return f"<WindowEnergy {self}>"
-
-    def __str__(self) -> str:
-        energy = _joules(self.energy_j, self.uncertainty_j)
-        return f"{self.name}: {self.count} x, {self.time_s:.4g} s, {energy}"
-
-
-@frozen
 class EnergyMeasurement(Shown):
     """Time and energy of one block of code.
 
@@ -125,7 +80,6 @@ class EnergyMeasurement(Shown):
         uncertainty_j: Joules that ``energy_j`` may be off, of all cards together.
         power_w: Mean watts of all cards together.
         cards: Each card by itself: sensors, clocks, temperature, power over time.
-        windows: The named windows of the block, in the order in which they first began.
         error: Names the exception that ended the block, ``""`` if none did.
         missing: What is not known, and why.
         waited_for: What was waited for before time began and ended, in words.
@@ -139,22 +93,17 @@ class EnergyMeasurement(Shown):
     uncertainty_j: float | None
     power_w: float | None
     cards: tuple[CardEnergy, ...]
-    windows: tuple[WindowEnergy, ...] = ()
     error: str = ""
     missing: tuple[Missing, ...] = ()
     waited_for: tuple[str, ...] = ()
     schema_version: int = ENERGY_SCHEMA
-
-    def window(self, name: str) -> WindowEnergy:
-        """Return the windows of a name; ``KeyError`` if there were none."""
-        return {one.name: one for one in self.windows}[name]
 
     def power_traces(self) -> tuple[PowerTrace, ...]:
         """Return power over time as arrays, of each card that tells it."""
         return tuple(PowerTrace.of(one.name, one.trace) for one in self.cards if one.trace)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw power over time, and the named windows below it.
+        """Draw power over time.
 
         Args:
             ax: Axes of matplotlib to draw in; new ones if not given.
@@ -171,7 +120,7 @@ class EnergyMeasurement(Shown):
         return plain
 
     def __repr__(self) -> str:
-        return in_lines(f"EnergyMeasurement {self}", list(map(str, self.windows)))
+        return f"<EnergyMeasurement {self}>"
 
     def __str__(self) -> str:
         told = f"{self.time_s:.4g} s"

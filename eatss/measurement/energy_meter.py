@@ -3,11 +3,10 @@
 ::
 
     with eatss.energy_meter(gpus="all") as meter:
-        with meter.window("forward"):
-            launch()
+        launch()
     meter.result  # EnergyMeasurement
 
-Codes: E061 the meter measures already, there is no result yet, or a window is outside a block, E064
+Codes: E061 the meter measures already, or there is no result yet, E064
 ``gpus`` are none.
 """
 
@@ -17,8 +16,7 @@ import ctypes
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -30,7 +28,6 @@ from eatss.base.text import class_and_line, one_line
 from eatss.measurement.card import Gpus, NamedCard, checked_gpus, named_cards
 from eatss.measurement.energy_measurement import EnergyMeasurement
 from eatss.measurement.energy_source import (
-    OpenedWindow,
     Source,
     energy_result,
     guarded,
@@ -138,15 +135,13 @@ def energy_meter(
     """Return a context manager that measures time and energy of its block.
 
         with eatss.energy_meter(gpus=[0, 1]) as meter:
-            with meter.window("forward"):
-                forward()
+            forward()
         print(meter.result)
 
     Work that a GPU was given but has not finished when the block ends is not in the result. So
-    what was launched is waited for before time begins and before it ends, and likewise at both
-    ends of a window: by ``synchronize``, or without it by CuPy and PyTorch for the cards they use,
-    if the program has imported them. Other frameworks need ``synchronize``. ``waited_for`` of the
-    result says what was waited for.
+    what was launched is waited for before time begins and before it ends: by ``synchronize``, or
+    without it by CuPy and PyTorch for the cards they use, if the program has imported them. Other
+    frameworks need ``synchronize``. ``waited_for`` of the result says what was waited for.
 
     Blocks nest and may run in several threads, each with a meter of its own; the sensor tells of
     the whole card, so overlapping blocks each count all that it drew. A block that raises
@@ -181,7 +176,6 @@ class _Run:
 
     sources: list[Source] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
-    windows: list[OpenedWindow] = field(default_factory=list)
     waited_for: list[str] = field(default_factory=list)
     begin_s: float = 0.0
 
@@ -245,39 +239,6 @@ class EnergyMeter:
             )
         return self._result
 
-    @contextmanager
-    def window(self, name: str) -> Iterator[None]:
-        """Measure a part of the block under a name.
-
-            with meter.window("forward"):
-                forward()
-
-        Windows nest, and come again: those of one name are summed, ``result.window("forward")``.
-        What was launched is waited for at both ends, as of the block; a window that raises counts
-        up to there.
-
-        Args:
-            name: what it is called in the result.
-
-        Raises:
-            InputError: ``EATSS-E061``: no block is being measured.
-        """
-        run = self._run
-        if run is None:
-            raise input_error(
-                "EATSS-E061",
-                f"the window '{name}' is outside a block that is measured",
-                hint="write it inside the block of `with energy_meter() as meter:`",
-            )
-        self._wait(run)
-        window = OpenedWindow(name=name, begin_s=self.now())
-        run.windows.append(window)
-        try:
-            yield
-            self._wait(run)
-        finally:
-            window.end_s = self.now()
-
     def __enter__(self) -> Self:
         run = _Run()
         with self._lock:
@@ -285,8 +246,7 @@ class EnergyMeter:
                 raise input_error(
                     "EATSS-E061",
                     "this energy meter is measuring a block already",
-                    hint="make one for each block: `with energy_meter() as inner:`; or name a part "
-                    'of this one: `with meter.window("inner"):`',
+                    hint="make one for each block: `with energy_meter() as inner:`",
                 )
             self._run, self._result = run, None
         try:
@@ -372,13 +332,7 @@ class EnergyMeter:
 
     def _finish(self, run: _Run, end_s: float, error: BaseException | None) -> None:
         _close(run)
-        for window in run.windows:
-            if window.end_s is None or window.end_s > end_s:
-                window.end_s = end_s
-                run.note(
-                    f"window '{window.name}'", f"'{window.name}' was open when the block ended"
-                )
-        found = energy_result(run.sources, run.windows, run.begin_s, end_s)
+        found = energy_result(run.sources, run.begin_s, end_s)
         self._result = replace(
             found,
             error="" if error is None else class_and_line(error),

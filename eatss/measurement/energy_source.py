@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from eatss.base.diagnostics import EatssError
 from eatss.base.text import class_and_line, one_line
-from eatss.measurement.energy_measurement import (
-    CardEnergy,
-    EnergyMeasurement,
-    WindowEnergy,
-    WindowRun,
-)
+from eatss.measurement.energy_measurement import CardEnergy, EnergyMeasurement
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
-from eatss.measurement.meters.interval_energy import (
-    Course,
-    IntervalEnergy,
-    Span,
-    energy_of_spans,
-    joined,
-    resolved,
-)
-from eatss.measurement.meters.meter import Meter, MeterError, power_samples
+from eatss.measurement.meters.interval_energy import IntervalEnergy, interval_energy
+from eatss.measurement.meters.meter import Meter, MeterError, Trace, power_samples
 from eatss.measurement.meters.nvml import NvmlDevice, card_state
-
-OVERSHOOT = 2.0
-"""A card is taken never to draw more than so many times its power limit, however briefly."""
 
 
 @dataclass(slots=True)
@@ -51,7 +35,7 @@ class Source:
     _before: CardState | None = None
     _after: CardState | None = None
     _recording: list[Meter] = field(default_factory=list)
-    _courses: list[Course] = field(default_factory=list)
+    _traces: list[Trace] = field(default_factory=list)
 
     def start(self) -> None:
         """Begin to record."""
@@ -70,26 +54,23 @@ class Source:
     def close(self) -> None:
         """Stop what records, and give the card back; nothing happens the second time."""
         recording, self._recording = self._recording, []
-        limit_w = self.info and self.info.power_limit_w
-        ceiling_w = OVERSHOOT * limit_w if limit_w else math.inf
         for meter in recording:
             with guarded(f"energy by {meter.name}", self.missing):
-                self._courses.append(Course.of(meter.stop(), ceiling_w=ceiling_w))
+                self._traces.append(meter.stop())
         card, self.card = self.card, None
         if card is not None:
             self._after = card_state(card)
             with guarded("device", self.missing):
                 card.close()
 
-    def energies(self, spans: Sequence[Span]) -> tuple[list[IntervalEnergy], list[Missing]]:
-        """Return what each meter tells of some spans, and why others tell nothing."""
-        time_s = sum(end_s - begin_s for begin_s, end_s in spans)
+    def energies(self, begin_s: float, end_s: float) -> tuple[list[IntervalEnergy], list[Missing]]:
+        """Return what each meter tells of a block, and why others tell nothing."""
         told: list[IntervalEnergy] = []
         missing: list[Missing] = []
-        for course in self._courses:
-            energy = resolved(energy_of_spans(course, spans), time_s, course.period_s)
+        for trace in self._traces:
+            energy = interval_energy(trace, begin_s, end_s)
             if isinstance(energy, str):
-                missing.append(Missing(what=f"energy by {course.trace.meter}", reason=energy))
+                missing.append(Missing(what=f"energy by {trace.meter}", reason=energy))
             else:
                 told.append(energy)
         if not told and not any(one.what.startswith("energy") for one in self.missing + missing):
@@ -98,8 +79,8 @@ class Source:
 
     def result(self, begin_s: float, end_s: float) -> CardEnergy:
         """Return what was drawn between two moments, after :meth:`close`."""
-        told, missing = self.energies(((begin_s, end_s),))
-        trace = power_samples([one.trace for one in self._courses], begin_s, end_s)
+        told, missing = self.energies(begin_s, end_s)
+        trace = power_samples(self._traces, begin_s, end_s)
         idle = [one.power_w for one in trace if one.time_s < 0]
         found = CardEnergy(
             name=self.name,
@@ -145,85 +126,31 @@ def guarded(what: str, missing: list[Missing]) -> Iterator[None]:
         missing.append(Missing(what=what, reason=f"it failed: {class_and_line(error, 400)}"))
 
 
-@dataclass(slots=True, kw_only=True)
-class OpenedWindow:
-    """A window while it is open; ``end_s`` is ``None`` until it ends."""
-
-    name: str
-    begin_s: float
-    end_s: float | None = None
-
-    @property
-    def span(self) -> Span:
-        """Begin and end."""
-        return self.begin_s, self.begin_s if self.end_s is None else self.end_s
-
-
-def energy_result(
-    sources: Sequence[Source], windows: Sequence[OpenedWindow], begin_s: float, end_s: float
-) -> EnergyMeasurement:
+def energy_result(sources: Sequence[Source], begin_s: float, end_s: float) -> EnergyMeasurement:
     """Return what cards drew in a block, after they have been closed.
 
     Args:
         sources: all that were recorded.
-        windows: of the block, in the order in which they began.
         begin_s: when the block began, by the clock of the traces.
         end_s: when it ended.
     """
     cards = tuple(source.result(begin_s, end_s) for source in sources)
-    energy_j, uncertainty_j = _sums([(one.energy_j, one.uncertainty_j) for one in cards])
-    named: dict[str, list[Span]] = {}
-    for window in windows:
-        named.setdefault(window.name, []).append(window.span)
+    known = [
+        (one.energy_j, one.uncertainty_j)
+        for one in cards
+        if one.energy_j is not None and one.uncertainty_j is not None
+    ]
+    whole = bool(cards) and len(known) == len(cards)
+    energy_j = sum(one for one, _ in known)
     return EnergyMeasurement(
         time_s=end_s - begin_s,
-        energy_j=energy_j,
-        uncertainty_j=uncertainty_j,
-        power_w=None if energy_j is None else energy_j / (end_s - begin_s),
+        energy_j=energy_j if whole else None,
+        uncertainty_j=sum(off for _, off in known) if whole else None,
+        power_w=energy_j / (end_s - begin_s) if whole else None,
         cards=cards,
-        windows=tuple(_window(name, spans, sources, begin_s) for name, spans in named.items()),
-        missing=tuple(one for card in cards for one in _placed(card.name, card.missing, cards)),
-    )
-
-
-def _placed(card: str, missing: Sequence[Missing], every: Sequence[object]) -> Iterator[Missing]:
-    """Yield what is missing of a card, which is named where there are several."""
-    several = len(every) > 1
-    return (replace(one, reason=f"{card}: {one.reason}") if several else one for one in missing)
-
-
-def _window(
-    name: str, spans: Sequence[Span], sources: Sequence[Source], begin_s: float
-) -> WindowEnergy:
-    whole = joined(spans)
-    time_s = sum(end_s - start_s for start_s, end_s in whole)
-    drawn: list[tuple[float | None, float | None]] = []
-    missing: list[Missing] = []
-    for source in sources:
-        told, why = source.energies(whole)
-        drawn.append((told[0].energy_j, told[0].uncertainty_j) if told else (None, None))
-        if not told:
-            missing += _placed(source.name, why or source.missing, sources)
-    if not sources:
-        missing.append(Missing(what="energy", reason="no card records it"))
-    energy_j, uncertainty_j = _sums(drawn)
-    return WindowEnergy(
-        name=name,
-        count=len(spans),
-        time_s=time_s,
-        energy_j=energy_j,
-        uncertainty_j=uncertainty_j,
-        power_w=energy_j / time_s if energy_j is not None else None,
-        runs=tuple(
-            WindowRun(begin_s=first - begin_s, time_s=last - first) for first, last in spans
+        missing=tuple(
+            replace(one, reason=f"{card.name}: {one.reason}") if len(cards) > 1 else one
+            for card in cards
+            for one in card.missing
         ),
-        missing=tuple(missing),
     )
-
-
-def _sums(drawn: Sequence[tuple[float | None, float | None]]) -> tuple[float | None, float | None]:
-    """Return the energy of all cards, and how far it may be off; ``None`` if one is not known."""
-    known = [(one, off) for one, off in drawn if one is not None and off is not None]
-    if not known or len(known) < len(drawn):
-        return None, None
-    return sum(one for one, _ in known), sum(off for _, off in known)

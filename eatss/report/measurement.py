@@ -353,38 +353,33 @@ def _shared_notes(measurements: Sequence[Measurement]) -> Table:
 
 
 def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
-    """Return a block of code: sources, windows, and what is missing."""
+    """Return a block of code: cards, and what is missing."""
     rows: list[tuple[Any, ...]] = []
     for one in found.cards:
         card = "" if one.device is None else f", {one.device.name}"
         amounts = (found.time_s, one.energy_j, one.uncertainty_j, one.power_w)
-        rows.append((f"{one.name}{card}", 1, *amounts, one.meter or NONE))
-    for window in found.windows:
-        amounts = (window.time_s, window.energy_j, window.uncertainty_j, window.power_w)
-        rows.append((f"window {window.name}", window.count, *amounts, ""))
+        rows.append((f"{one.name}{card}", *amounts, one.meter or NONE))
     lines = (
         (
             name,
-            str(times),
             figure(time_s),
             figure(energy_j),
             figure(off_j, 2),
             figure(power_w),
             meter,
         )
-        for name, times, time_s, energy_j, off_j, power_w, meter in rows
+        for name, time_s, energy_j, off_j, power_w, meter in rows
     )
     reasons = []
     if any(one.device is not None and one.device.power_scope == "module" for one in found.cards):
         reasons.append(MODULE_NOTE)
     reasons += [one.reason for one in found.missing]
-    reasons += [f"window {w.name}: {one.reason}" for w in found.windows for one in w.missing]
     notes = [Text(f"  {reason}") for reason in dict.fromkeys(reasons)]
     if found.error:
         notes.append(Text(f"  ended by {found.error}", style="red"))
     return [
         headed(str(found)),
-        listing(("", ">times", ">s", ">J", ">± J", ">W", "meter"), lines),
+        listing(("", ">s", ">J", ">± J", ">W", "meter"), lines),
         *notes,
     ]
 

@@ -304,7 +304,7 @@ def _mean(ratios: Sequence[Ratio]) -> Ratio | None:
 
 
 def draw_power(found: EnergyMeasurement, ax: Axes | None = None) -> Axes:
-    """Draw the power of every source over time, and behind it the windows, a colour for each name.
+    """Draw the power of every card over time.
 
     Args:
         found: of a block.
@@ -318,11 +318,7 @@ def draw_power(found: EnergyMeasurement, ax: Axes | None = None) -> Axes:
         from matplotlib import pyplot as plt  # noqa: PLC0415 - optional
 
         _, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-    windows = {
-        one.name: [(run.begin_s, run.begin_s + run.time_s) for run in one.runs]
-        for one in found.windows
-    }
-    return _draw_power(ax, found.power_traces(), windows, found.time_s)
+    return _draw_power(ax, found.power_traces(), found.time_s)
 
 
 def plot_program(found: ProgramEnergy, path: str | PathLike[str]) -> None:
@@ -344,14 +340,13 @@ def plot_program(found: ProgramEnergy, path: str | PathLike[str]) -> None:
     traces = [
         PowerTrace.of(name, one.trace) for name, one in sources_of(found).items() if one.trace
     ]
-    _draw_power(axes, traces, {}, found.time_s)
+    _draw_power(axes, traces, found.time_s)
     save_figure(axes.get_figure(root=True), path)  # type: ignore[arg-type]
 
 
 def _draw_power(
     ax: Axes,
     traces: Sequence[PowerTrace],
-    windows: Mapping[str, Sequence[tuple[float, float]]],
     end_s: float,
 ) -> Axes:
     colours = cycle(LINES)
@@ -359,14 +354,9 @@ def _draw_power(
         ax.step(trace.time_s, trace.power_w, where="pre", color=next(colours), label=trace.source)
     top_w = 1.1 * (max((float(trace.power_w.max()) for trace in traces), default=0.0) or 1.0)
     ax.set_ylim(0.0, top_w)
-    for name, spans in windows.items():
-        colour = next(colours)
-        for first, (begin_s, until_s) in enumerate(spans):
-            label = None if first else name
-            ax.axvspan(begin_s, until_s, color=colour, alpha=0.25, linewidth=0, label=label)
     for moment_s in (0.0, end_s):
         ax.axvline(moment_s, color=GREY, linewidth=0.8, linestyle=":")
     ax.set(xlabel="time in s", ylabel="power in W")
-    if traces or windows:
+    if traces:
         ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     return ax

@@ -50,9 +50,7 @@ def expected() -> ProgramExpectation:
 @cache
 def metered() -> eatss.EnergyMeasurement:
     with EnergyMeter(device=[0, 1], module=FakeNvml(), margin_s=0.02) as meter:
-        for name in ("forward", "<backward>"):
-            with meter.window(name):
-                sum(range(100_000))
+        sum(range(200_000))
     return meter.result
 
 
@@ -150,7 +148,7 @@ def test_what_a_user_named_is_escaped() -> None:
     assert "<script" not in html
     assert "\x1b" not in html
     assert parsed(html).text.startswith("<script>alert(1)</script> & \\x1b[2J")
-    assert "window <backward>" in parsed(metered()._repr_html_()).text
+    assert "card 1" in parsed(metered()._repr_html_()).text
 
 
 def test_many_parts_are_cut() -> None:

@@ -1,4 +1,4 @@
-"""Power over time, drawn: a line a source, a colour for each name of windows."""
+"""Power over time, drawn: a line a card."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import eatss
 from eatss.measurement.energy_measurement import (
     CardEnergy,
     EnergyMeasurement,
-    WindowEnergy,
-    WindowRun,
 )
 from eatss.measurement.foreign import ProgramEnergy
 from eatss.measurement.meters.meter import PowerSample
@@ -27,27 +25,17 @@ def card(name: str) -> CardEnergy:
     return CardEnergy(name=name, energy_j=1.0, uncertainty_j=0.1, power_w=1.0, trace=TRACE)
 
 
-def window(name: str, *begins_s: float) -> WindowEnergy:
-    runs = tuple(WindowRun(begin_s=begin_s, time_s=0.2) for begin_s in begins_s)
-    return WindowEnergy(
-        name=name, count=len(runs), time_s=0.4, energy_j=None, uncertainty_j=None, power_w=None,
-        runs=runs, missing=(),
-    )  # fmt: skip
-
-
 FOUND = EnergyMeasurement(
     time_s=1.0, energy_j=2.0, uncertainty_j=0.2, power_w=2.0,
     cards=(card("card 0"), card("card 1")),
-    windows=(window("forward", 0.0, 0.5), window("backward", 0.25)),
 )  # fmt: skip
 
 
-def test_lines_and_windows_are_named() -> None:
+def test_lines_are_named() -> None:
     ax = FOUND.plot(Figure().add_subplot())
     _, labels = ax.get_legend_handles_labels()
-    assert labels == ["card 0", "card 1", "forward", "backward"]
+    assert labels == ["card 0", "card 1"]
     assert np.array_equal(ax.lines[0].get_ydata(), [sample.power_w for sample in TRACE])
-    assert len(ax.patches) == 3
     assert ax.get_ylabel() == "power in W"
     assert min(ax.get_yticks()) >= 0
 

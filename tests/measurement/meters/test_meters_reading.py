@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize
 
 from eatss.measurement.measurement import Reading
 from eatss.measurement.meters import Sample, Trace, TraceKind, read, steady
 from eatss.measurement.meters.background import SHARP_S
-from eatss.measurement.meters.interval_energy import (
-    Course,
-    IntervalEnergy,
-    energy_of_spans,
-    interval_energy,
-    joined,
-    resolved,
-)
+from eatss.measurement.meters.interval_energy import IntervalEnergy, interval_energy
 
 
 def trace(*samples: tuple[float, float], kind: TraceKind = "energy") -> Trace:
@@ -133,85 +124,11 @@ def test_the_energy_of_a_block_lies_within_its_uncertainty(
     if not samples[0].time_s < begin_s < end_s:
         return
     energy = interval_energy(counter.trace, begin_s, end_s)
-    assert isinstance(energy, IntervalEnergy)
+    if isinstance(energy, str):
+        assert "which tells an energy below" in energy
+        return
     true_j = counter.truth.between(begin_s, end_s)
     assert abs(energy.energy_j - true_j) <= energy.uncertainty_j * (1 + 1e-9)
-
-
-@settings(max_examples=40, deadline=None)
-@given(counters(), st.lists(st.floats(0.1, 3.8), min_size=2, max_size=12))
-def test_the_energy_of_several_spans_lies_within_its_uncertainty(
-    counter: Counter, moments: list[float]
-) -> None:
-    stamps = [sample.time_s for sample in counter.trace.samples]
-    inside = sorted(t for t in moments if stamps[0] < t < stamps[-1] - 0.05)
-    spans = list(zip(inside[::2], inside[1::2], strict=False))
-    if sum(end - begin for begin, end in spans) <= 0:
-        return
-    true_j = sum(counter.truth.between(begin, end) for begin, end in spans)
-    for ceiling_w in (np.inf, max(counter.truth.watts)):
-        energy = energy_of_spans(Course.of(counter.trace, ceiling_w=ceiling_w), spans)
-        assert isinstance(energy, IntervalEnergy)
-        assert abs(energy.energy_j - true_j) <= energy.uncertainty_j * (1 + 1e-9)
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    st.lists(st.floats(1, 90), min_size=4, max_size=8),
-    st.lists(st.floats(0.05, 0.65), min_size=4, max_size=10, unique=True),
-    st.sampled_from([np.inf, 1.01, 4.0]),
-)
-def test_bounds_of_several_spans_hold_and_without_a_ceiling_none_is_narrower(
-    steps: list[float], moments: list[float], ceiling: float
-) -> None:
-    """The least and the most over all courses that never fall, by linear programming.
-
-    A ceiling on the power never widens what is told without one.
-    """
-    joules = np.concatenate(([0.0], np.cumsum(steps)))
-    times = np.arange(len(joules)) / 10
-    inside = sorted(t for t in moments if t < times[-1])
-    inside = inside[: len(inside) // 2 * 2]
-    spans = list(zip(inside[::2], inside[1::2], strict=True))
-    if not spans or sum(end - begin for begin, end in spans) < 1e-6:
-        return
-    pairs = zip(times, joules, strict=True)
-    samples = tuple(Sample(time_s=t, value=v) for t, v in pairs)
-    told = Trace(meter="m", kind="energy", samples=samples)
-    ceiling_w = ceiling * max(steps) / 0.1
-    energy = energy_of_spans(Course.of(told, ceiling_w=ceiling_w, late_s=0.0), spans)
-    assert isinstance(energy, IntervalEnergy)
-
-    known = dict(zip(times.tolist(), joules.tolist(), strict=True))
-    every = sorted({*known, *inside})
-    signs = np.zeros(len(every))
-    for begin, end in spans:
-        signs[every.index(begin)] -= 1
-        signs[every.index(end)] += 1
-    falls = np.eye(len(every))[:-1] - np.eye(len(every))[1:]
-    rows, most_steps = [falls], [np.zeros(len(every) - 1)]
-    if np.isfinite(ceiling_w):
-        rows, most_steps = [falls, -falls], [*most_steps, ceiling_w * np.diff(every)]
-    limits = {
-        "A_ub": np.vstack(rows),
-        "b_ub": np.concatenate(most_steps),
-        "bounds": [(known[t], known[t]) if t in known else (0, joules[-1]) for t in every],
-    }
-    linear: Any = optimize
-    least = linear.linprog(signs, **limits).fun
-    most = -linear.linprog(-signs, **limits).fun
-    off = max(most - energy.energy_j, energy.energy_j - least) + 2e-3 * len(spans)
-    assert energy.uncertainty_j >= off - 1e-6
-    free = energy_of_spans(Course.of(told, late_s=0.0), spans)
-    assert isinstance(free, IntervalEnergy)
-    assert energy.uncertainty_j <= free.uncertainty_j + 1e-6
-    if not np.isfinite(ceiling_w):
-        assert energy.uncertainty_j == pytest.approx(off, abs=1e-6)
-
-
-def test_spans_that_overlap_are_one() -> None:
-    assert joined([(3, 4), (0, 1), (0.5, 2), (2, 2.5)]) == ((0, 2.5), (3, 4))
-    assert joined([]) == ()
 
 
 @settings(max_examples=50, deadline=None)
@@ -286,14 +203,9 @@ def test_a_load_that_settled_is_steady_and_one_that_rises_is_not() -> None:
     assert steady(rising, last_s=1.0, within=0.2)
 
 
-def test_a_block_shorter_than_an_update_is_as_uncertain_as_it_is() -> None:
-    energy = interval_energy(counted(700), 1.02, 1.06)
-    assert isinstance(energy, IntervalEnergy)
-    assert energy.energy_j == pytest.approx(28)
-    assert energy.energy_j - energy.uncertainty_j <= 0  # the whole 70 J may lie beside it, or in it
-    assert energy.energy_j + energy.uncertainty_j >= 70
-    assert energy.updates == 0
-    assert "did not move in 0.04 s (it does every 100 ms)" in str(resolved(energy, 0.04, 0.1))
+def test_a_block_shorter_than_an_update_is_not_known() -> None:
+    said = interval_energy(counted(700), 1.02, 1.06)
+    assert "did not move in 0.04 s (it does every 100 ms)" in str(said)
 
 
 def test_averaged_power_says_nothing_of_a_short_block() -> None:
