@@ -49,12 +49,11 @@ from eatss.lower.index_range import (
 from eatss.lower.instructions import ATOMICS, SHUFFLES
 from eatss.lower.kernel.nodes import Kernel, Streamed
 from eatss.lower.kernel.uses import (
-    Needs,
     computed_by,
     grid_strides,
     inexact_instructions,
     instruction_notes,
-    needs_of,
+    instructions_in,
     resources_of,
     rounded_sums,
 )
@@ -530,11 +529,9 @@ def check_capability(kernels: Sequence[Kernel], profile: GpuProfile) -> None:
     Raises:
         InputError: ``EATSS-K012``.
     """
-    needs = Needs()
-    for kernel in kernels:
-        needs = needs.joined(needs_of(kernel))
+    used = {one for kernel in kernels for one in instructions_in(kernel)}
     has = profile.compute_capability
-    for instruction, element_type in sorted(needs.instructions, key=lambda one: one[0].name):
+    for instruction, element_type in sorted(used, key=lambda one: one[0].name):
         needed = instruction.least(element_type)
         if has < needed.least:
             what = instruction.what

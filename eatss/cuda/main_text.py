@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from string import Template
 
-from eatss.cuda.host import elements_of, launcher_text
+from eatss.cuda.host import launcher_text
 from eatss.cuda.kernel_printer import kernel_text
 from eatss.cuda.preamble import preamble
 from eatss.cuda.text import HALF, Lines, type_text
 from eatss.lower.kernel.nodes import Kernel
-from eatss.lower.kernel.uses import Needs, needs_of, operators_in
+from eatss.lower.kernel.uses import instructions_in
 from eatss.polyhedral.expression import ElementType
 from eatss.program import (
-    INTEGERS,
     Apply,
     Argument,
     Entry,
     IntExpr,
     KernelCode,
-    Operator,
     Parameter,
     Program,
     names_in,
@@ -519,20 +517,15 @@ def _main(program: Program) -> str:
 def file_text(program: Program, kernels: Sequence[Kernel], *, line_info: bool) -> Program:
     """Return the program with its text; ``kernels`` are its kernels."""
     parts = [_macros(program)]
-    given = [one.element_type for entry in program.entries for one in entry.arguments]
-    given += [one.element_type for entry in program.entries for one in entry.temporaries]
-    needs = Needs(
-        operators=frozenset(operators_of_host(program)),
-        what=frozenset({"halves"} if HALF in map(type_text, given) else ()),
-    )
     for code, kernel in zip(program.kernels, kernels, strict=True):
         text = kernel_text(kernel, program.original.file, line_info=line_info)
         parts.append(_heading(code) + text)
-        needs = needs.joined(needs_of(kernel))
     body = "\n".join(part for part in parts if part)
     main = main_text(program)
     host = f"#ifndef __CUDACC_RTC__\n\n{entry_texts(program)}\n{main}\n#endif // __CUDACC_RTC__\n"
-    return replace(program, text="\n".join((_header(program), preamble(needs), body, host)))
+    used = {one for kernel in kernels for one, _ in instructions_in(kernel)}
+    head = _header(program), preamble(body + host, used)
+    return replace(program, text="\n".join((*head, body, host)))
 
 
 def entry_texts(program: Program, *, const: bool = True) -> str:
@@ -541,15 +534,6 @@ def entry_texts(program: Program, *, const: bool = True) -> str:
     ``const`` says whether arrays that are only read are declared so, as kernels of eatss are.
     """
     return "\n".join(launcher_text(program, entry, const=const) for entry in program.entries)
-
-
-def operators_of_host(program: Program) -> Iterator[Operator]:
-    """Yield the operators of what the host computes."""
-    for entry in program.entries:
-        nouns = (*entry.assumptions, *entry.arguments, *entry.body)
-        sizes = map(elements_of, entry.temporaries)
-        for expression in (*(e for one in nouns for e in INTEGERS.of(one)), *sizes):
-            yield from operators_in(expression)
 
 
 def _header(program: Program) -> str:

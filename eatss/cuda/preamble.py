@@ -5,9 +5,11 @@ No name in it is one that a size macro of the user is likely to have (``N``, ``T
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+
 from eatss.lower.instructions import INSTRUCTIONS
-from eatss.lower.kernel.uses import Needs
-from eatss.program import Operator
+from eatss.lower.kernel.instruction import Instruction
 
 _LAUNCH = """\
 #ifndef __CUDACC_RTC__ // NVRTC compiles the kernels only and has no headers
@@ -380,55 +382,55 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 """
 
 
+_HALF, _WIDE_COPY, _AHEAD = r"\beatss_half\b", r"\beatss_copy_wide", r"\beatss_copy_(wide_)?ahead"
+
 _FOR_CUDA = (
     (_LAUNCH, ()),
-    (HALVES, ("halves",)),
-    (_TRACKED, ("boxes",)),
-    (_OVERLAID, ("boxes", "overlaid")),
-    (_SHARED, ("static",)),
-    (_DYNAMIC_SHARED, ("dynamic",)),
-    (_COPIES_AHEAD, ("ahead",)),
-    (_ALIGNED, ("wide",)),
-    (_WIDE_COPIES, ("shared",)),
-    (_WIDE_ROWS, ("global",)),
-    (_WIDE_ROWS_OF_HALVES, ("global", "halves")),
-    (_WIDE_LINES, ("register",)),
-    (_WIDE_LINES_OF_HALVES, ("register", "halves")),
-    (_WIDE_COPIES_AHEAD, ("shared", "ahead")),
-    (_CLEARS_LOAD, ("clears load",)),
-    (_CLEARS_AHEAD, ("clears ahead",)),
-    (_TOGETHER, ("together",)),
+    (HALVES, (_HALF,)),
+    (_TRACKED, (r"\bEATSS_(DYNAMIC_)?SHARED\(",)),
+    (_OVERLAID, (r"\bEATSS_OVERLAID\(",)),
+    (_SHARED, (r"\bEATSS_SHARED\(",)),
+    (_DYNAMIC_SHARED, (r"\bEATSS_DYNAMIC_SHARED\(",)),
+    (_COPIES_AHEAD, (_AHEAD,)),
+    (_ALIGNED, (r"\beatss_(copy|store|load)_wide",)),
+    (_WIDE_COPIES, (_WIDE_COPY,)),
+    (_WIDE_ROWS, (r"\beatss_store_wide",)),
+    (_WIDE_ROWS_OF_HALVES, (r"\beatss_store_wide", _HALF)),
+    (_WIDE_LINES, (r"\beatss_load_wide",)),
+    (_WIDE_LINES_OF_HALVES, (r"\beatss_load_wide", _HALF)),
+    (_WIDE_COPIES_AHEAD, (_WIDE_COPY, _AHEAD)),
+    (_CLEARS_LOAD, (r"\beatss_load_wide_or_clear",)),
+    (_CLEARS_AHEAD, (r"\beatss_copy_wide_ahead_or_clear",)),
+    (_TOGETHER, (r"\beatss_comes_last\(",)),
 )
-"""Definitions in their order, and all that has to be needed for each."""
+"""Definitions in their order, and what code has in it, all of it, that needs them."""
 
 _FOR_BOTH = (
-    (_FLOORDIV, (Operator.FLOORDIV,)),
-    (_MOD, (Operator.MOD,)),
-    (_FINITE, ("finite",)),
-    (_FINITE_HALVES, ("finite", "halves")),
-    (_MIN_MAX, (Operator.MIN,)),
+    (_FLOORDIV, (r"\beatss_floordiv\(",)),
+    (_MOD, (r"\beatss_mod\(",)),
+    (_FINITE, (r"\beatss_is_finite\(",)),
+    (_FINITE_HALVES, (r"\beatss_is_finite\(", _HALF)),
+    (_MIN_MAX, (r"\beatss_(min|max)\(",)),
 )
 
 
-def preamble(needs: Needs) -> str:
+def preamble(code: str, instructions: Collection[Instruction] = ()) -> str:
     """Return the definitions that a generated file starts with: those that its code needs.
 
     Launchers, which NVRTC does not take, belong inside ``#ifndef __CUDACC_RTC__``.
     """
-    has: set[str] = {*needs.what, *needs.operators}
-    has |= {Operator.MIN} if Operator.MAX in has else set()
     cuda, both = (
-        "".join(text for text, wanted in table if has.issuperset(wanted))
+        "".join(text for text, words in table if all(re.search(one, code) for one in words))
         for table in (_FOR_CUDA, _FOR_BOTH)
     )
     order = [*INSTRUCTIONS]
     used = sorted(
-        {instruction for instruction, _ in needs.instructions},
+        instructions,
         key=lambda one: (order.index(one.name) if one.name in order else len(order), one.name),
     )
     cuda += "".join(dict.fromkeys(helper for one in used for helper in one.helpers))
     cuda += "".join(dict.fromkeys(one.definitions for one in used))  # some share all of them
-    cpu = CPU_HALVES * ("halves" in has)
+    cpu = CPU_HALVES * (re.search(_HALF, code) is not None)
     cpu += "".join(dict.fromkeys(one.cpu_definitions for one in used))
     cuda += f"\n#else // on a CPU\n{cpu}" * bool(cpu)
     head = "// On a CPU, eatss_cpu.hpp defines the names below.\n#ifndef EATSS_CPU\n"

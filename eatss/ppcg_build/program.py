@@ -21,11 +21,10 @@ from eatss.analysis.operations import work_of
 from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
 from eatss.cuda.host import entry_arguments, outside_arrays, taken_names, temporaries_of
-from eatss.cuda.main_text import entry_texts, operators_of_host
+from eatss.cuda.main_text import entry_texts
 from eatss.cuda.preamble import preamble
 from eatss.lower.arrays import DeviceArray, device_arrays
 from eatss.lower.assumptions import assumptions_of
-from eatss.lower.kernel.uses import Needs
 from eatss.lower.pieces import NameTable
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.scop import Scop
@@ -315,11 +314,10 @@ def program_of(
         f"// {program.file}: made by eatss of what PPCG generated from {original.file}.\n"
         "// The kernels are PPCG's; the launchers do what its host code does on the card.\n"
     )
-    needs = Needs(operators=frozenset(operators_of_host(program)))
     host = (
         f"#ifndef __CUDACC_RTC__\n\n{entry_texts(program, const=False)}\n#endif // __CUDACC_RTC__\n"
     )
-    parts = (head, preamble(needs), SHARED_MACRO, code.kernels.text, host)
+    parts = (head, preamble(host), SHARED_MACRO, code.kernels.text, host)
     return replace(program, text="\n".join(parts))
 
 

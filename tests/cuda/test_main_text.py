@@ -13,7 +13,6 @@ import pytest
 
 from eatss.cuda.main_text import main_text
 from eatss.cuda.preamble import preamble
-from eatss.lower.kernel.uses import Needs
 from eatss.program import (
     Apply,
     Argument,
@@ -29,8 +28,6 @@ from eatss.program import (
     Parameter,
     Program,
 )
-
-NEEDS = Needs(operators=frozenset({Operator.FLOORDIV, Operator.MIN, Operator.MAX}))
 
 KERNELS = """
 #ifndef NI
@@ -154,7 +151,7 @@ def a_program() -> Program:
 
 def file_of(program: Program) -> str:
     body = KERNELS + main_text(program)
-    return preamble(NEEDS) + body
+    return preamble(body) + body
 
 
 @nvcc
@@ -280,7 +277,7 @@ def on_a_stand_in(folder: Path, factor: str, check: bool) -> Path:
     """Compile the program with functions of the CUDA runtime that use the host's memory."""
     (folder / "cuda.h").write_text(STAND_IN)
     body = LAUNCHERS + main_text(a_program())
-    (folder / "product.cpp").write_text(preamble(NEEDS) + body)
+    (folder / "product.cpp").write_text(preamble(body) + body)
     (folder / "product.c").write_text(ORIGINAL)
     subprocess.run(["gcc", "-O1", "-c", "product.c", "-o", "original.o"], check=True, cwd=folder)
     defines = ["-DEATSS_MAIN", "-DEATSS_CPU", f"-DFACTOR={factor}"] + ["-DEATSS_CHECK"] * check

@@ -10,27 +10,13 @@ from pathlib import Path
 import pytest
 
 from eatss.cuda.preamble import preamble
-from eatss.lower.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
-from eatss.lower.kernel.uses import Needs
-from eatss.polyhedral.expression import ElementType
-from eatss.program import Operator
-
-INTEGERS = Needs(operators=frozenset({Operator.FLOORDIV, Operator.MOD, Operator.MIN}))
-FLOAT, DOUBLE_ADD = ElementType.FLOAT, (ATOMIC_ADD, ElementType.DOUBLE)
-ALL = INTEGERS.joined(
-    Needs(
-        what=frozenset({"boxes", "static", "dynamic"}),
-        instructions=frozenset({(SHUFFLE_DOWN_ADD, ElementType.INT32), DOUBLE_ADD}),
-    )
-)
-
 
 nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 
 
 @nvcc
 def test_a_file_that_uses_nothing_gets_no_more_than_the_launch(tmp_path: Path) -> None:
-    text = preamble(Needs())
+    text = preamble("")
     assert "EATSS_LAUNCH" in text
     for name in ("SHARED", "TRACKED", "shuffle", "atomic", "floordiv", "mod", "min"):
         assert name not in text
@@ -38,25 +24,6 @@ def test_a_file_that_uses_nothing_gets_no_more_than_the_launch(tmp_path: Path) -
     subprocess.run(
         ["nvcc", "-Werror", "all-warnings", "-cubin", "none.cu"], check=True, cwd=tmp_path
     )
-
-
-@pytest.mark.parametrize(
-    ("needs", "word"),
-    [
-        (Needs(what=frozenset({"static"})), "define EATSS_SHARED"),
-        (Needs(what=frozenset({"dynamic"})), "define EATSS_DYNAMIC_SHARED"),
-        (Needs(instructions=frozenset({(SHUFFLE_DOWN_ADD, FLOAT)})), "eatss_shuffle_down"),
-        (Needs(instructions=frozenset({DOUBLE_ADD})), "eatss_atomic_add"),
-        (Needs(operators=frozenset({Operator.FLOORDIV})), "eatss_floordiv"),
-        (Needs(operators=frozenset({Operator.MOD})), "eatss_mod"),
-        (Needs(operators=frozenset({Operator.MAX})), "eatss_max"),
-        (Needs(what=frozenset({"together"})), "eatss_comes_last"),
-        (Needs(what=frozenset({"together"})), "eatss_wait_for_parts"),
-    ],
-)
-def test_a_file_gets_the_definitions_it_needs_and_no_other(needs: Needs, word: str) -> None:
-    assert word in preamble(needs)
-    assert len(preamble(Needs())) < len(preamble(needs)) < len(preamble(ALL))
 
 
 def test_integer_functions_round_as_python_does(tmp_path: Path) -> None:
@@ -67,7 +34,7 @@ def test_integer_functions_round_as_python_does(tmp_path: Path) -> None:
         for a, b in pairs
     )
     words = "#define __host__\n#define __device__\n#define __forceinline__ inline\n"
-    text = words + preamble(INTEGERS) + checks
+    text = words + preamble(checks) + checks
     (tmp_path / "integers.cpp").write_text(text)
     subprocess.run(
         ["g++", "-std=c++17", "-DEATSS_CPU", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",

@@ -1,4 +1,4 @@
-"""What a kernel's nodes mention: names, buffers, and what they need of the card and the file."""
+"""What a kernel's nodes mention: names, buffers, instructions; walks and rewriters of them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from eatss.lower.kernel.nodes import (
     Aligned,
     AllFinite,
     Buffer,
-    Compute,
-    Copy,
     Declare,
     Element,
     Fixup,
@@ -39,8 +37,6 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.polyhedral.expression import (
     AffineValue,
-    Call,
-    Cast,
     ElementType,
     Expression,
     Read,
@@ -52,43 +48,6 @@ from eatss.program.plan import RoundedSums
 
 _OTHER_WORDS = 24
 """Registers of 32 bits for addresses and counters."""
-
-_OPERATORS_OF_FUNCTIONS = {
-    "min": Operator.MIN,
-    "max": Operator.MAX,
-    "floord": Operator.FLOORDIV,
-    "ceild": Operator.FLOORDIV,
-}
-
-
-@frozen
-class Needs:
-    """What code needs besides C: of a card, and of the definitions at the top of its file.
-
-    ``instructions`` are those it names, each with a type it is for; ``operators`` are those of its
-    integer expressions. Of ``what``:
-
-    - ``boxes``, in ``static`` or ``dynamic`` shared memory; ``overlaid`` ones lie in the same
-    - ``halves`` are such numbers
-    - ``ahead`` are copies that do not pass through registers
-    - ``wide`` copies are of several elements; to ``shared`` or ``global`` memory, to a
-      ``register``; that clear what they do not read, ``clears ahead`` and ``clears load``
-    - ``finite`` elements are tested for infinities
-    - blocks put parts of sums ``together``
-    """
-
-    what: frozenset[str] = frozenset()
-    instructions: frozenset[tuple[Instruction, ElementType]] = frozenset()
-    operators: frozenset[Operator] = frozenset()
-
-    def joined(self, other: Needs) -> Needs:
-        """Return what both need."""
-        return Needs(
-            what=self.what | other.what,
-            instructions=self.instructions | other.instructions,
-            operators=self.operators | other.operators,
-        )
-
 
 NAMED = Let | Aligned | AllFinite | Fixup
 """Nodes by whose name something is called behind them."""
@@ -317,13 +276,13 @@ def without_unused(nodes: Sequence[Node]) -> Nodes:
 
 def inexact_instructions(kernel: Kernel) -> tuple[str, ...]:
     """Return the instructions that may round floating-point values otherwise than C does."""
-    used = (one for node in every(kernel.body) for one in instructions_of(node))
+    used = instructions_in(kernel)
     return tuple(sorted({one.name for one, kind in used if kind.is_floating and not one.exact}))
 
 
 def rounded_sums(kernel: Kernel) -> tuple[RoundedSums, ...]:
     """Return the sums whose products or additions an instruction rounds more than C does."""
-    used = {one: kind for node in every(kernel.body) for one, kind in instructions_of(node)}
+    used = dict(instructions_in(kernel))
     return tuple(
         RoundedSums(
             instruction=one.name,
@@ -360,71 +319,16 @@ def grid_strides(kernel: Kernel) -> tuple[Axis, ...]:
     return tuple(axis for axis in AXES if CUDA.blocks + axis in names)
 
 
-def needs_of(kernel: Kernel) -> Needs:
-    """Return what a kernel needs of a card and of the definitions at the top of its file."""
-    nodes = list(every(kernel.body))
-    operators = {one for node in nodes for e in expressions(node) for one in operators_in(e)}
-    for node in every_of(nodes, Compute):
-        called = functions(node.statement.value)
-        operators |= {one for name in called if (one := _OPERATORS_OF_FUNCTIONS.get(name))}
-    buffers = {*kernel.shared, *(one.buffer for one in kernel.arguments if one.buffer)}
-    half = any(one.element_type is ElementType.HALF for one in buffers)
-    met = {
-        "boxes": bool(kernel.shared),
-        "static": bool(kernel.shared) and not kernel.dynamic_shared,
-        "dynamic": bool(kernel.shared) and kernel.dynamic_shared,
-        "overlaid": bool(kernel.overlaid),
-        "halves": half or any(map(_has_halves, nodes)),
-        "finite": any(isinstance(node, AllFinite) for node in nodes),
-        "together": any(isinstance(node, Fixup) for node in nodes),
-    }
-    what = {name for name, is_met in met.items() if is_met}
-    for copy in every_of(nodes, Copy):
-        what |= {"ahead"} if copy.ahead else set()
-        if copy.width > 1:
-            what |= {"wide", copy.target.buffer.space}
-            what |= {f"clears {'ahead' if copy.ahead else 'load'}"} if copy.clears else set()
-    return Needs(
-        what=frozenset(what),
-        instructions=frozenset(one for node in nodes for one in instructions_of(node)),
-        operators=frozenset(operators),
-    )
-
-
-def _has_halves(node: Node) -> bool:
-    """Tell whether a node itself names a half, or makes one on the way."""
-    if isinstance(node, Declare):
-        return node.buffer.element_type is ElementType.HALF
-    value = node.part if isinstance(node, Load) else None
-    if isinstance(node, Compute):
-        value = node.statement.value
-    casts = () if value is None else preorder(value)
-    return any(isinstance(one, Cast) and one.element_type is ElementType.HALF for one in casts)
-
-
-def instructions_of(node: Node) -> Iterator[tuple[Instruction, ElementType]]:
-    """Yield the instruction that a node itself names, with the type of what it writes."""
-    if isinstance(node, Intrinsic):
+def instructions_in(kernel: Kernel) -> Iterator[tuple[Instruction, ElementType]]:
+    """Yield the instructions of a kernel, each with the type of what it writes."""
+    for node in every_of(kernel.body, Intrinsic):
         (written, *_) = node.named(node.instruction.written)
         yield node.instruction, written.buffer.element_type
-
-
-def operators_in(expression: IntExpr) -> Iterator[Operator]:
-    """Yield the operators of an expression."""
-    if isinstance(expression, Apply):
-        yield expression.operator
-        for operand in expression.operands:
-            yield from operators_in(operand)
 
 
 def affine_values(expression: Expression) -> Iterator[AffineValue]:
     """Yield the affine functions in a value, from the left."""
     return (node for node in preorder(expression) if isinstance(node, AffineValue))
-
-
-def functions(expression: Expression) -> Iterator[str]:
-    """Yield the names of the functions that a value calls."""
-    return (node.function for node in preorder(expression) if isinstance(node, Call))
 
 
 def constant_trips(loop: For) -> int | None:

@@ -10,11 +10,10 @@ from itertools import product
 
 import pytest
 
-from eatss.lower.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
 from eatss.lower.kernel.nodes import Buffer, Copy, Element, Extents, For, Kernel, Let, Scope
-from eatss.lower.kernel.uses import needs_of, without_unused
+from eatss.lower.kernel.uses import without_unused
 from eatss.polyhedral.expression import ElementType
-from eatss.program import Apply, Constant, Name, Operator, Program, evaluate
+from eatss.program import Apply, Constant, Name, Program, evaluate
 
 N, AT, T = Name("n"), Name("i"), Name("t")
 A = Buffer(name="A", space="global", element_type=ElementType.DOUBLE, layout=Extents((N, N)))
@@ -75,24 +74,6 @@ def test_no_constant_of_the_text_is_unused(generated_kernels: tuple[Program, lis
     for _, body in bodies(generated_kernels[0]):
         for name in re.findall(r"const (?:int|long) (\w+) = ", body):
             assert words(body).count(name) > 1, name
-
-
-def test_needs_are_what_the_text_calls(generated_kernels: tuple[Program, list[Kernel]]) -> None:
-    program, kernels = generated_kernels
-    for kernel, (_, body) in zip(kernels, bodies(program), strict=True):
-        needs, said = needs_of(kernel), set(words(body))
-        assert ("static" in needs.what) == ("EATSS_SHARED" in said)
-        assert ("dynamic" in needs.what) == ("EATSS_DYNAMIC_SHARED" in said)
-        used = {instruction for instruction, _ in needs.instructions}
-        assert (SHUFFLE_DOWN_ADD in used) == ("eatss_shuffle_down" in said)
-        assert (ATOMIC_ADD in used) == ("eatss_atomic_add" in said)
-        for operator, function in (
-            (Operator.MIN, "eatss_min"),
-            (Operator.MAX, "eatss_max"),
-            (Operator.FLOORDIV, "eatss_floordiv"),
-            (Operator.MOD, "eatss_mod"),
-        ):
-            assert (operator in needs.operators) == (function in said), function
 
 
 def test_the_file_defines_what_it_calls_and_no_more(
