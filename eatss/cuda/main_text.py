@@ -270,7 +270,7 @@ def main_text(program: Program) -> str:
     lines.add(*SUPPORT.splitlines())
     if any(_is_truth(one) for entry in program.entries for one in entry.arguments):
         lines.add(*TRUTH_SUPPORT.splitlines())
-    if any(_missing(entry) is None for entry in program.entries):
+    if any(_is_called(entry) for entry in program.entries):
         lines.add("", "#ifdef EATSS_CHECK", *_check_support(program).splitlines())
         lines.add(*_declarations(program.entries), "#endif // EATSS_CHECK")
     if macros:
@@ -297,45 +297,27 @@ def size_definition(parameter: Parameter) -> str:
 # -- the original ------------------------------------------------------------------------
 
 
-def _missing(entry: Entry) -> str | None:
-    """Return why the original function cannot be called on the same data, ``None`` if it can."""
-    if not entry.whole_function:
-        return f"{entry.function} does more than this region"
-    if any(one.structure for one in entry.arguments):
-        return f"{entry.function} takes a structure"
-    others = [
-        one.name for one in entry.arguments if one.source != "parameter" and not _is_ours(one)
-    ]
-    if others:
-        return f"{entry.function} uses variables that are no parameters: {', '.join(others)}"
-    positions = sorted(_position(argument) for argument in entry.arguments)
-    if positions != list(range(len(positions))):
-        return f"{entry.function} has parameters that the region does not use"
-    if any(
-        a.role in ("scalar", "cell") and type_text(a.element_type) == HALF for a in entry.arguments
-    ):
-        return f"{entry.function} takes a half by value"
-    return None
-
-
-def _is_ours(argument: Argument) -> bool:
-    """Tell whether a local variable is a parameter by value, that the region writes."""
-    return argument.source == "local" and argument.position is not None
-
-
-def _position(argument: Argument) -> int:
-    return -1 if argument.position is None else argument.position
+def _is_called(entry: Entry) -> bool:
+    """Tell whether the original can be called on the same data: parameters, no half by value."""
+    positions = [-1 if one.position is None else one.position for one in entry.arguments]
+    by_value = (one for one in entry.arguments if one.role in ("scalar", "cell"))
+    return (
+        entry.whole_function
+        and sorted(positions) == list(range(len(positions)))
+        and not any(one.structure for one in entry.arguments)
+        and HALF not in (type_text(one.element_type) for one in by_value)
+    )
 
 
 def _by_position(entry: Entry) -> list[Argument]:
-    return sorted(entry.arguments, key=_position)
+    return sorted(entry.arguments, key=lambda one: one.position or 0)
 
 
 def _declarations(entries: Sequence[Entry]) -> list[str]:
     """Return C declarations of the original functions, each once."""
     found: dict[str, str] = {}
     for entry in entries:
-        if _missing(entry) is None:
+        if _is_called(entry):
             types = [_original_type(argument) for argument in _by_position(entry)]
             name, declared = _original(entry), ", ".join(types)
             found[name] = f'extern "C" void {name}({declared}) __asm__("{entry.function}");'
@@ -452,8 +434,8 @@ def _as_bool(argument: Argument, pointer: str = "") -> str:
 
 def _check(entry: Entry) -> tuple[str, ...]:
     """Return the comparison with the original; a smoke check."""
-    reason = _missing(entry)
-    if reason is not None:
+    if not _is_called(entry):
+        reason = f"{entry.function} cannot be called by itself on these arguments"
         return (f'std::printf("  not checked: {reason}\\n");', "return 0;")
     values = ", ".join(_original_value(argument) for argument in _by_position(entry))
     written = [a.name for a in entry.arguments if a.role == "array" and a.writes]

@@ -101,10 +101,6 @@ class ValuePrinter:
     )
     """Texts of nodes by their identity, which lasts as long as the node is kept beside."""
 
-    def value(self) -> str:
-        """Return the value a statement stores; the text has the type of what it is stored to."""
-        return self.emit(self.statement.value).text
-
     def assigned(self, target: str) -> str:
         """Return ``target = value;`` where ``target`` has the type of what the statement writes.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -12,64 +13,33 @@ from eatss.lower.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
 from eatss.lower.kernel.nodes import (
     Argument,
     Barrier,
-    Buffer,
     Copy,
     Declare,
-    Element,
-    Extents,
     Init,
     Intrinsic,
-    Kernel,
     Let,
     Node,
     Source,
 )
 from eatss.polyhedral.expression import ElementType
-from eatss.program import Apply, Constant, IntExpr, Name, Operator
+from eatss.program import Apply, Constant, Name, Operator
+from tests.lower.small_kernels import N, at, buffer, kernel
 
-N, AT = Name("n"), Name("i")
-A = Buffer(
-    name="A", space="global", element_type=ElementType.DOUBLE, layout=Extents((N, Name("m")))
-)
-CELL = Buffer(name="c", space="global", element_type=ElementType.FLOAT, layout=Extents(()))
-SCALAR = Buffer(name="alpha", space="argument", element_type=ElementType.FLOAT, layout=Extents(()))
-TILE = Buffer(
-    name="T",
-    space="shared",
-    element_type=ElementType.FLOAT,
-    layout=Extents((Constant(8), Constant(33))),
-)
-R = Buffer(
-    name="r", space="register", element_type=ElementType.DOUBLE, layout=Extents((Constant(4),))
-)
-
-
-def applied(operator: Operator, *operands: IntExpr) -> Apply:
-    return Apply(operator, operands)
-
-
-def element(buffer: Buffer, *subscripts: IntExpr) -> Element:
-    return Element(buffer=buffer, subscripts=subscripts)
+AT = Name("i")
+A = buffer("A", "global", N, Name("m"), of=ElementType.DOUBLE)
+CELL, SCALAR = buffer("c", "global"), buffer("alpha", "argument")
+TILE, R = buffer("T", "shared", 8, 33), buffer("r", "register", 4, of=ElementType.DOUBLE)
 
 
 def lines(*body: Node, bits: int = 32, line_info: bool = False) -> list[str]:
-    kernel = Kernel(
-        name="k",
-        threads=128,
-        arguments=(),
-        shared=(),
-        static_shared_bytes=49152,
-        index_bits=64 if bits == 64 else 32,
-        body=body,
-    )
-    text = kernel_text(kernel, "some.c", line_info=line_info)
-    head, *found, end = text.splitlines()
-    assert head == 'extern "C" __global__ void __launch_bounds__(128)'
+    own = replace(kernel(*body), index_bits=64 if bits == 64 else 32)
+    head, *found, end = kernel_text(own, "some.c", line_info=line_info).splitlines()
+    assert head == 'extern "C" __global__ void __launch_bounds__(32)'
     assert end == "}"
     return [line[4:] if line.startswith("    ") else line for line in found[2:]]
 
 
-BLOCK = Let(name="t", value=applied(Operator.MUL, Constant(32), Name("blockIdx.x")))
+BLOCK = Let(name="t", value=Apply(Operator.MUL, (Constant(32), Name("blockIdx.x"))))
 
 
 @pytest.mark.parametrize(
@@ -79,43 +49,43 @@ BLOCK = Let(name="t", value=applied(Operator.MUL, Constant(32), Name("blockIdx.x
         (Let(name="e", value=Name("threadIdx.y")), "const int e = threadIdx.y;"),
         (Declare(buffer=R), "double r[4];"),
         (Barrier(), "__syncthreads();"),
-        (Init(target=element(R, AT), value=0), "r[i] = 0;"),
+        (Init(target=at(R, AT), value=0), "r[i] = 0;"),
         (
-            Copy(target=element(A, AT, N), source=element(R, AT)),
+            Copy(target=at(A, AT, N), source=at(R, AT)),
             "A[i * m + n] = r[i];",
         ),
         (
             Intrinsic(
                 instruction=COMBINES["add"],
-                operands=(("target", (element(CELL),)), ("value", (element(SCALAR),))),
+                operands=(("target", (at(CELL),)), ("value", (at(SCALAR),))),
             ),
             "c[0] += alpha;",
         ),
         (
             Intrinsic(
                 instruction=COMBINES["fmin"],
-                operands=(("target", (element(CELL),)), ("value", (element(SCALAR),))),
+                operands=(("target", (at(CELL),)), ("value", (at(SCALAR),))),
             ),
             "c[0] = eatss_fmin(c[0], alpha);",
         ),
-        (Init(target=element(R, AT), value=math.inf), "r[i] = (1e308 * 1e308);"),
-        (Init(target=element(R, AT), value=-math.inf), "r[i] = -(1e308 * 1e308);"),
-        (Init(target=element(R, AT), value=math.nan), "r[i] = (1e308 * 1e308 * 0.0);"),
+        (Init(target=at(R, AT), value=math.inf), "r[i] = (1e308 * 1e308);"),
+        (Init(target=at(R, AT), value=-math.inf), "r[i] = -(1e308 * 1e308);"),
+        (Init(target=at(R, AT), value=math.nan), "r[i] = (1e308 * 1e308 * 0.0);"),
         (
-            Copy(target=element(TILE, AT, N), source=element(CELL), condition=AT),
+            Copy(target=at(TILE, AT, N), source=at(CELL), condition=AT),
             "if (i) sh.T[i][n] = c[0];",
         ),
         (
             Intrinsic(
                 instruction=ATOMIC_ADD,
-                operands=(("target", (element(A, AT, N),)), ("value", (element(R, AT),))),
+                operands=(("target", (at(A, AT, N),)), ("value", (at(R, AT),))),
             ),
             "eatss_atomic_add(&A[i * m + n], r[i]);",
         ),
         (
             Intrinsic(
                 instruction=SHUFFLE_DOWN_ADD,
-                operands=(("sum", (element(R, AT),)),),
+                operands=(("sum", (at(R, AT),)),),
                 immediates=(("delta", 8), ("width", 16)),
             ),
             "r[i] += eatss_shuffle_down(r[i], 8, 16);",
@@ -134,24 +104,17 @@ def test_indices_of_64_bits_are_long_but_for_narrow_ones() -> None:
 
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_shared_memory_and_arguments_stand_in_front(*, dynamic: bool) -> None:
-    kernel = Kernel(
-        name="k",
-        threads=64,
-        arguments=(
-            Argument(name="n"),
-            Argument(name="A", buffer=A),
-            Argument(name="c", buffer=CELL, read_only=True),
-            Argument(name="alpha", buffer=SCALAR, read_only=True),
-        ),
-        shared=(TILE,),
-        static_shared_bytes=0 if dynamic else 49152,
-        index_bits=64,
-        body=(),
-    )
+    passed = (
+        Argument(name="n"), Argument(name="A", buffer=A),
+        Argument(name="c", buffer=CELL, read_only=True),
+        Argument(name="alpha", buffer=SCALAR, read_only=True),
+    )  # fmt: skip
+    own = kernel(arguments=passed, shared=(TILE,))
+    own = replace(own, static_shared_bytes=0 if dynamic else 49152, index_bits=64)
     macro = "EATSS_DYNAMIC_SHARED" if dynamic else "EATSS_SHARED"
-    assert kernel_text(kernel, "some.c", line_info=False) == (
-        "struct k_shared {\n    EATSS_TRACKED(float) T[8][33];\n};\n\n"
-        'extern "C" __global__ void __launch_bounds__(64)\n'
-        "k(long n, double *__restrict__ A, const float *__restrict__ c, float alpha)\n{\n"
-        f"    {macro}(k_shared, sh);\n}}\n"
+    assert kernel_text(own, "some.c", line_info=False) == (
+        "struct f_shared {\n    EATSS_TRACKED(float) T[8][33];\n};\n\n"
+        'extern "C" __global__ void __launch_bounds__(32)\n'
+        "f(long n, double *__restrict__ A, const float *__restrict__ c, float alpha)\n{\n"
+        f"    {macro}(f_shared, sh);\n}}\n"
     )

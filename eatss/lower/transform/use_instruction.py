@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from typing import NamedTuple
 
 from eatss.base.frozen import frozen
 from eatss.base.trees import free_name
@@ -42,7 +43,7 @@ from eatss.lower.kernel.nodes import (
     WarpAxis,
     counted,
 )
-from eatss.lower.kernel.uses import constant_trips, every_of, mapped
+from eatss.lower.kernel.uses import constant_trips, depends_on, every, every_of, mapped, walked
 from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
@@ -301,14 +302,14 @@ class _User:
             for number, (axis, factor) in enumerate(zip(kernel.warps, factors, strict=True))
             for terms in (self._target.held.points[number].terms,)
         ]
-        self._lets = {node.name: node.value for node in every_of(kernel.body, Let)}
+        self._lets = {one.name: (one.value,) for one in every_of(kernel.body, Let)}
         self.fits = self.regroups = False
         """Whether some nest is computed so, and whether products of one statement are added one
         after the other."""
 
     def changed(self, node: Node) -> Nodes:
         """Return what takes the place of a node."""
-        found = _nests(node) if isinstance(node, For) else ()
+        found = _nests(node)
         nests = [own for one in found for own in _terms_apart(one)]
         if not nests or len({nest.compute.target for nest in nests}) > 1:
             return (node,)
@@ -330,9 +331,10 @@ class _User:
         compute, extents = nest.compute, dict(self._instruction.instances)
         target, trips = compute.target, constant_trips(nest.around)
         counts = [constant_trips(one) for one in nest.points]
+        places = [Name(side.axis.point) for side in self._sides]
         added = added_to_target(compute, compute.statement.value)
         if (
-            [one.counter for one in nest.points] != [side.axis.point for side in self._sides]
+            not [Name(one.counter) for one in nest.points] == [*target.subscripts] == places
             or any(
                 count is None or count % side.count
                 for count, side in zip(counts, self._sides, strict=True)
@@ -340,17 +342,17 @@ class _User:
             or trips is None
             or trips % extents["k"]
             or target.buffer.element_type not in self._instruction.element_types
-            or target.subscripts != tuple(Name(one.counter) for one in nest.points)
             or added is None
         ):
             return None
+        values = {**self._lets, **{one.name: (one.value,) for one in nest.lets}}
         moving = [{side.axis.point, side.axis.thread} for side in self._sides]
         groups: list[list[Expression]] = [[] for _ in self._sides]
         uses: list[set[str]] = [set() for _ in self._sides]
         for factor in factors(added):
             inside = [*preorder(factor)]
             reads = [compute.reads[one.access] for one in inside if isinstance(one, Read)]
-            used = self._names(nest, reads)
+            used = depends_on(names_in(*(s for read in reads for s in read.subscripts)), values)
             along = [bool(used & own) for own in moving]
             # registers and counters are a thread's own, so that other lanes cannot load them
             own = any(isinstance(one, AffineValue) for one in inside)
@@ -372,18 +374,6 @@ class _User:
         ]
         known = [one for one in found if one is not None]
         return known if len(known) == len(found) == len(groups) else None
-
-    def _names(self, nest: _Nest, reads: Sequence[Element]) -> set[str]:
-        """Return what elements depend on."""
-        found = {n for read in reads for n in names_in(*read.subscripts)}
-        lets = {**self._lets, **{one.name: one.value for one in nest.lets}}
-        todo = list(found)
-        while todo:
-            for name in names_in(lets.get(todo.pop(), Constant(0))):
-                if name not in found:
-                    found.add(name)
-                    todo.append(name)
-        return found
 
     def _steps(self, nest: _Nest, parts: Sequence[Expression]) -> Steps:
         """Return what takes the place of a nest."""
@@ -476,29 +466,33 @@ def _terms_apart(nest: _Nest) -> list[_Nest]:
     return [replace(nest, compute=one) for one in apart]
 
 
-def _nests(node: For) -> tuple[_Nest, ...]:
+class _Around(NamedTuple):
+    """What stands around a statement: loops over points, values, those behind first, its source."""
+
+    points: tuple[For, ...] = ()
+    lets: tuple[Let, ...] = ()
+    source: Source | None = None
+
+    def known(self, node: Node) -> tuple[_Around, _Around]:
+        """Return what stands around what is inside a node, and behind it."""
+        if isinstance(node, Let | Source):
+            lets = (node, *self.lets) if isinstance(node, Let) else self.lets
+            source = node if isinstance(node, Source) else self.source
+            behind = self._replace(lets=lets, source=source)
+            return behind, behind
+        points = (*self.points, node) if isinstance(node, For) else self.points
+        return self._replace(points=points, source=None), self
+
+
+def _nests(node: Node) -> tuple[_Nest, ...]:
     """Return a loop as nests, one for each statement in it; none if there is more in it."""
-    found: list[_Nest] = []
+    if not isinstance(node, For) or not all(isinstance(one, _PLAIN) for one in every(node.body)):
+        return ()
+    return tuple(
+        _Nest(around=node, compute=one, **around._asdict())
+        for one, around in walked(node.body, _Around(), _Around.known)
+        if isinstance(one, Compute)
+    )
 
-    def walk(body: Sequence[Node], points: tuple[For, ...], lets: tuple[Let, ...]) -> bool:
-        source: Source | None = None
-        for one in body:
-            if isinstance(one, Let):
-                lets = (one, *lets)
-            elif isinstance(one, Source):
-                source = one
-            elif isinstance(one, Scope):
-                if not walk(one.body, points, lets):
-                    return False
-            elif isinstance(one, For):
-                if not walk(one.body, (*points, one), lets):
-                    return False
-            elif isinstance(one, Compute):
-                found.append(
-                    _Nest(around=node, points=points, lets=lets, source=source, compute=one)
-                )
-            else:
-                return False
-        return True
 
-    return tuple(found) if walk(node.body, (), ()) else ()
+_PLAIN = (Let, Source, Scope, For, Compute)
