@@ -82,9 +82,9 @@ def kernel_faults(kernel: Kernel, sizes: Collection[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(faults))
 
 
-def not_carried_out(kernel: Kernel, what: str) -> InternalError:
-    """Return the error that a pass finds no place for what is planned."""
-    return InternalError(Diagnostic(code="EATSS-K905", message=f"{kernel.name}: {what}"))
+def fault_in(kernel: Kernel, what: str, code: str = "EATSS-K905") -> InternalError:
+    """Return the error that a check fails, or that a pass finds no place for what is planned."""
+    return InternalError(Diagnostic(code=code, message=f"{kernel.name}: {what}"))
 
 
 def _misplaced(kernel: Kernel) -> Iterator[str]:
@@ -234,21 +234,6 @@ def overlay_faults(nodes: Sequence[Node], overlaid: Sequence[Sequence[str]]) -> 
     return tuple(dict.fromkeys((*twice, *_met(nodes, groups), *fills.faults)))
 
 
-def uses_of(nodes: Sequence[Node], groups: Mapping[str, int]) -> dict[int, tuple[int, int]]:
-    """Return the first and the last of some nodes that use each group.
-
-    Args:
-        nodes: a sequence of nodes.
-        groups: the group of each box, by name.
-    """
-    found: dict[int, tuple[int, int]] = {}
-    for at, node in enumerate(nodes):
-        for group in _groups_in(node, groups):
-            first, _ = found.get(group, (at, at))
-            found[group] = first, at
-    return found
-
-
 def _groups_in(node: Node, groups: Mapping[str, int]) -> set[int]:
     used = written((node,)) | read((node,))
     return {groups[one.name] for one in used if _is_overlaid(one, groups)}
@@ -259,21 +244,22 @@ def _is_overlaid(buffer: Buffer, groups: Mapping[str, int]) -> bool:
 
 
 def _met(nodes: Sequence[Node], groups: Mapping[str, int]) -> Iterator[str]:
-    """Yield which groups are in use at the same node."""
-    uses = uses_of(nodes, groups)
-    several: set[int] = set()
-    for group, (first, last) in uses.items():
-        for other, (others_first, others_last) in uses.items():
-            if other <= group or others_last < first or last < others_first:
-                continue
-            if first == last == others_first == others_last and inside(nodes[first]):
-                several.add(first)
-                continue
-            names = [min(n for n, at in groups.items() if at == one) for one in (group, other)]
-            yield f"{names[1]} lies where {names[0]} does, and both are in use at the same time"
-    for at in sorted(several):
-        for body in inside(nodes[at]):
-            yield from _met(body, groups)
+    """Yield which groups are in use while another one is; a block uses one after the other."""
+    over: set[int] = set()
+    here: set[int] = set()
+    for node in nodes:
+        own = _groups_in(node, groups)
+        again = own & (over if len(own) < 2 and len(here) < 2 else over | here)
+        if again or (len(own) > 1 and not inside(node)):
+            first = min(again or own)
+            both = sorted((first, min((own | here | over) - {first})))
+            one, other = (min(n for n, at in groups.items() if at == group) for group in both)
+            yield f"{other} lies where {one} does, and both are in use at the same time"
+        elif len(own) > 1:
+            for body in inside(node):
+                yield from _met(body, groups)
+        if own and own != here:
+            over, here = over | here, own
 
 
 class _Fills:

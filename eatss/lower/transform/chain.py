@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from eatss.base.diagnostics import Diagnostic, InternalError, input_error
+from eatss.base.diagnostics import input_error
 from eatss.lower.instructions import of_warps
 from eatss.lower.kernel.barriers import barrier_faults
-from eatss.lower.kernel.checks import kernel_faults
+from eatss.lower.kernel.checks import fault_in, kernel_faults
 from eatss.lower.kernel.instruction import Instruction
 from eatss.lower.kernel.nodes import Kernel
 from eatss.lower.kernel.uses import inexact_instructions, taken_names, without_unused
@@ -67,50 +67,58 @@ def transformed(
         InternalError: ``EATSS-K904`` a kernel is not well formed, ``EATSS-K903`` threads may meet
             in shared memory without a barrier.
     """
-    _check(kernel, sizes, "")
+
+    def taken(of: Kernel) -> set[str]:
+        return taken_names(of, sizes)
+
+    kernel = _checked(kernel, sizes)
     for loop in neighbours:
         kernel = with_interleaved_vectors(kernel, loop)
     for name in instructions:
-        kernel = _with_instruction(kernel, of_warps(name), sizes, apart=stream is not None)
+        kernel = _with_instruction(kernel, of_warps(name), taken, apart=stream is not None)
     if kernel.warps:
         kernel = padded_for_lanes(kernel, paddings or {}, most_shared_bytes)
-        kernel = with_threadblock_swizzle(kernel, taken_names(kernel, sizes))
+        kernel = with_threadblock_swizzle(kernel, taken(kernel))
     if not strict_fp:
         kernel = _regrouped(kernel, sizes, stream)
-        _check(kernel, sizes, "after factors were put in another order: ")
-    kernel = with_loads_before_tests(kernel, taken_names(kernel, sizes))
-    _check(kernel, sizes, "after loads before tests: ")
+        kernel = _checked(kernel, sizes, "after factors were put in another order: ")
+    kernel = _checked(
+        with_loads_before_tests(kernel, taken(kernel)), sizes, "after loads before tests: "
+    )
     plain = replace(kernel, body=Copying().nodes(kernel.body))
     if stages > 1:
-        taken = taken_names(kernel, sizes)
-        ahead = pipelined(kernel, stages, most_shared_bytes, taken, registers)
+        ahead = pipelined(kernel, stages, most_shared_bytes, taken(kernel), registers)
         alone = ahead.body != plain.body and not kernel.warps
-        plain = with_threadblock_swizzle(ahead, taken_names(ahead, sizes)) if alone else ahead
-        _check(plain, sizes, "after copying ahead: ")
-    kernel = plain
-    kernel = with_vectorised_stores(kernel, taken_names(kernel, sizes))
-    _check(kernel, sizes, "after rows in vectors: ")
-    kernel = with_registers_defined(kernel, taken_names(kernel, sizes))
-    kernel = with_common_subexpressions(kernel, taken_names(kernel, sizes))
-    _check(kernel, sizes, "after registers got values and parts of values names: ")
-    inexact = inexact_instructions(kernel)
-    if strict_fp and inexact:
-        raise input_error(
-            "EATSS-K019",
-            f"{', '.join(inexact)} may round otherwise than C, and --strict-fp keeps all rounding",
-            hint="leave one of the two out",
-        )
-    body = with_barriers(without_unused(kernel.body), kernel.overlaid)
-    kernel = replace(kernel, body=body)
+        plain = with_threadblock_swizzle(ahead, taken(ahead)) if alone else ahead
+        plain = _checked(plain, sizes, "after copying ahead: ")
+    kernel = _checked(with_vectorised_stores(plain, taken(plain)), sizes, "after rows in vectors: ")
+    kernel = with_registers_defined(kernel, taken(kernel))
+    kernel = with_common_subexpressions(kernel, taken(kernel))
+    kernel = _checked(kernel, sizes, "after registers got values and parts of values names: ")
+    if strict_fp:
+        _check_rounding(kernel)
+    kernel = replace(kernel, body=with_barriers(without_unused(kernel.body), kernel.overlaid))
     for fault in barrier_faults(kernel.body, kernel.overlaid):
-        raise _internal("EATSS-K903", kernel, fault)
+        raise fault_in(kernel, fault, "EATSS-K903")
     return kernel
 
 
-def _check(kernel: Kernel, sizes: Collection[str], when: str) -> None:
-    """Raise the first fault of a kernel."""
+def _checked(kernel: Kernel, sizes: Collection[str], when: str = "") -> Kernel:
+    """Return a kernel that is well formed, or raise its first fault."""
     for fault in kernel_faults(kernel, sizes):
-        raise _internal("EATSS-K904", kernel, f"{when}{fault}")
+        raise fault_in(kernel, f"{when}{fault}", "EATSS-K904")
+    return kernel
+
+
+def _check_rounding(kernel: Kernel) -> None:
+    """Refuse instructions that round otherwise than C."""
+    inexact = ", ".join(inexact_instructions(kernel))
+    if inexact:
+        raise input_error(
+            "EATSS-K019",
+            f"{inexact} may round otherwise than C, and --strict-fp keeps all rounding",
+            hint="leave one of the two out",
+        )
 
 
 def _regrouped(kernel: Kernel, sizes: Collection[str], stream: Stream | None) -> Kernel:
@@ -130,22 +138,22 @@ def _regrouped(kernel: Kernel, sizes: Collection[str], stream: Stream | None) ->
 
 
 def _with_instruction(
-    kernel: Kernel, instruction: Instruction, sizes: Collection[str], *, apart: bool
+    kernel: Kernel,
+    instruction: Instruction,
+    taken: Callable[[Kernel], set[str]],
+    *,
+    apart: bool,
 ) -> Kernel:
     """Return a kernel that uses an instruction where it fits.
 
-    It makes sums of whole tiles, so factors that all products share can wait, and so can
-    what sums begin with if they are to be ``apart``.
+    It makes sums of whole tiles, so factors that all products share can wait, and so can what sums
+    begin with if they are to be ``apart``.
     """
-    in_turn = with_fragments_interleaved(kernel, instruction) if kernel.warps else kernel
-    taken = taken_names(kernel, sizes)
-    sums = with_epilogue_scaling(in_turn, taken, apart=apart)
-    found = use_warp_instruction(sums, instruction, taken)
+    interleaved = with_fragments_interleaved(kernel, instruction) if kernel.warps else kernel
+    names = taken(kernel)
+    sums = with_epilogue_scaling(interleaved, names, apart=apart)
+    found = use_warp_instruction(sums, instruction, names)
     if found is not None:
         return with_rows_one_by_one(with_matrices_loaded(found, instruction))
-    found = use_warp_instruction(in_turn, instruction, taken_names(kernel, sizes))
+    found = use_warp_instruction(interleaved, instruction, taken(kernel))
     return kernel if found is None else with_matrices_loaded(found, instruction)
-
-
-def _internal(code: str, kernel: Kernel, fault: str) -> InternalError:
-    return InternalError(Diagnostic(code=code, message=f"{kernel.name}: {fault}"))

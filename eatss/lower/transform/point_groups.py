@@ -34,7 +34,7 @@ from eatss.analysis.variant import SWIZZLED_ROWS
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.base.trees import free_name
-from eatss.lower.kernel.checks import not_carried_out
+from eatss.lower.kernel.checks import fault_in
 from eatss.lower.kernel.instruction import Instruction
 from eatss.lower.kernel.nodes import (
     Compute,
@@ -100,7 +100,7 @@ def with_interleaved_vectors(kernel: Kernel, of: InterleavedPoints) -> Kernel:
     counted = _trips(kernel, of.point) <= {of.points}
     found = _in_groups(kernel, of.thread, of.point, threads, of.vector) if counted else None
     if found is None:
-        raise not_carried_out(kernel, f"{of.points} points of {of.thread} do not lie in vectors")
+        raise fault_in(kernel, f"{of.points} points of {of.thread} do not lie in vectors")
     return found
 
 

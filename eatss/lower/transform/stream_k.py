@@ -47,7 +47,7 @@ from dataclasses import replace
 from eatss.base.frozen import frozen
 from eatss.base.targets import AXES, CUDA
 from eatss.base.trees import free_name
-from eatss.lower.kernel.checks import not_carried_out
+from eatss.lower.kernel.checks import fault_in
 from eatss.lower.kernel.nodes import (
     Aligned,
     Argument,
@@ -140,7 +140,7 @@ def with_steps_streamed(
     known |= {one.name for one in every_of(head, Let)}
     last, sums = bound_of(loop), _sums(loop)
     if last is None or not _is_alone(before, loop, sums) or not _are_known(loop, tests, known):
-        raise not_carried_out(kernel, f"the steps of {stream.loop} cannot be streamed")
+        raise fault_in(kernel, f"the steps of {stream.loop} cannot be streamed")
     length = last - loop.lower
     each = at_least(rounded_up(length, loop.step), 1)
     if isinstance(length, Constant) and isinstance(loop.step, Constant):
