@@ -240,15 +240,13 @@ class AnalysedScop:
 class AnalysedProgram:
     """All regions of a C file; kernels are numbered through the file.
 
-    ``dtype`` is the element type selected for, in its C spelling. ``max_operations`` bounds isl's
-    work on one region, ``None`` for the default.
+    ``dtype`` is the element type selected for, in its C spelling.
     """
 
     file: str
     dtype: str
     scops: tuple[AnalysedScop, ...]
     warnings: tuple[Diagnostic, ...]
-    max_operations: int | None = None
 
     @property
     def facts(self) -> tuple[KernelFacts, ...]:

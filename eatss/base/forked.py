@@ -211,12 +211,10 @@ def bounded(work: Callable[[], T]) -> T:
     except ForkEndedError as error:
         raise input_error(
             "EATSS-P001",
-            f"gave up: {error} (10 s for a region by default)"
+            f"gave up: {error} (a region has 10 s)"
             if error.cause is Cause.TIME
             else f"gave up: {error}",
-            hint="mark a smaller region"
-            if error.cause is Cause.MEMORY
-            else "mark a smaller region, or raise --max-operations",
+            hint="mark a smaller region",
         ) from None
 
 

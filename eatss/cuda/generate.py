@@ -561,7 +561,6 @@ def generate(
     name: str,
     original: Original,
     parameters: Sequence[tuple[str, int]],
-    max_operations: int | None = None,
 ) -> Program:
     """Generate CUDA for every region of a file.
 
@@ -572,25 +571,22 @@ def generate(
         name: name of the program and of its ``.cu`` file.
         original: where the C is.
         parameters: macro sizes with the values they have in the source.
-        max_operations: bound on isl's work for one region; ``None`` for
-            ``GENERATION_FACTOR`` times that of scheduling.
 
     Returns:
         The program; its text compiles as CUDA and, with a shim, as C++ for the CPU.
 
     Raises:
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be; ``EATSS-K012``, the card
-            lacks what kernels use; ``EATSS-P001`` when isl's work exceeds ``max_operations``;
+            lacks what kernels use; ``EATSS-P001`` where isl has too much work;
             ``EATSS-K016``: 32-bit indices were asked for and do not hold.
         InternalError: ``EATSS-K9xx``, a check of the generated code failed.
     """
     macros, options = dict(parameters), recipe.options
-    limit = max_operations
     bits: Literal[32, 64] = options.index_bits or max(
         index_bits_of(region.scheduled.scop, macros) for region in regions
     )
     try:
-        made = _regions(regions, recipe, profile, bits, macros, limit)
+        made = _regions(regions, recipe, profile, bits, macros)
     except WideIndicesError as need:
         if options.index_bits is not None:
             raise input_error(
@@ -600,7 +596,7 @@ def generate(
                 hint="leave --index away, or give --index 64",
             ) from None
         bits = 64
-        made = _regions(regions, recipe, profile, bits, macros, limit)
+        made = _regions(regions, recipe, profile, bits, macros)
     program = Program(
         name=name,
         file=f"{name}.cu",
@@ -629,7 +625,6 @@ def _regions(
     profile: GpuProfile,
     bits: Literal[32, 64],
     macros: dict[str, int],
-    max_operations: int | None,
 ) -> Made:
     """Make the code of all regions with indices of some width.
 
@@ -641,7 +636,7 @@ def _regions(
         builder = RegionBuilder(region, recipe, profile, bits, made)
         scop = region.scheduled.scop
         dependences = region.scheduled.dependences
-        with bounded_work(scop, max_operations or GENERATION_FACTOR * default_operations(scop)):
+        with bounded_work(scop, GENERATION_FACTOR * default_operations(scop)):
             entry = builder.build(single=len(regions) == 1, macros=macros)
             if scop.written is not None:
                 dependences = compute_dependences(scop.written)

@@ -65,7 +65,6 @@ class ReadingKeywords:
         parameters: Values of integer parameters of the region (``{"n": 4000}``).
         function: Only regions of this function.
         scop: Only the region with this number, from 0.
-        max_operations: Bound on isl's work for one region.
         recompute: Which arrays code of eatss computes anew where it reads them, instead of storing
             and loading them: ``"auto"`` as the prediction for the card says (none with a
             ``schedule``), ``"all"`` that can be, ``"none"``.
@@ -100,9 +99,6 @@ class ReadingKeywords:
         str | None, _option(metavar="NAME", help="Only regions in this function.")
     ] = None
     scop: Annotated[int | None, _option(metavar="N", min=0, help="Only region N, from 0.")] = None
-    max_operations: Annotated[
-        int | None, _option(metavar="N", min=1, help="Bound on the polyhedral work for one region.")
-    ] = None
     recompute: Annotated[
         Recompute,
         _option(

@@ -306,15 +306,14 @@ def row_runs_for(
             such runs at the sizes of the source: rows of code for any size may differ.
 
     Raises:
-        InputError: ``EATSS-P001``, isl needs more than the program's ``max_operations`` for one
-            region.
+        InputError: ``EATSS-P001``, a region is too much work for isl.
     """
     options = CodegenOptions(strict_fp=strict_fp)
 
     def found_in(schedules: Sequence[ScheduledScop]) -> tuple[RowRun, ...]:
         found: list[RowRun] = []
         for scheduled, region in zip(schedules, program.scops, strict=True):
-            work = bounded_work(scheduled.scop, program.max_operations)
+            work = bounded_work(scheduled.scop)
             with source_lines("on what code can be made"), work:
                 found += row_runs(scheduled, region.facts, profile, options)
         return tuple(found)

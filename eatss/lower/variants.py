@@ -137,15 +137,14 @@ def kernel_variants_for(
         tf32: whether tensor cores may multiply floats.
 
     Raises:
-        InputError: ``EATSS-P001``, isl needs more than the program's ``max_operations`` for one
-            region.
+        InputError: ``EATSS-P001``, a region is too much work for isl.
     """
     found: dict[str, tuple[KernelVariant, ...]] = {}
     options = CodegenOptions(strict_fp=strict_fp)
     for region in program.scops:
         scheduled, scop = region.scheduled, region.scheduled.scop
         names = NameTable((scop.function, *scop.parameters))
-        work = bounded_work(region.scop, program.max_operations)
+        work = bounded_work(region.scop)
         with source_lines("on what code can be made"), work:
             for piece in pieces_of(scheduled, names):
                 kernel = piece.facts_in(region.facts)

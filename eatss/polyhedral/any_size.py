@@ -28,21 +28,16 @@ class SymbolicRegion:
     generic: bool
 
 
-def region_for_any_size(
-    symbolic: Scop, numeric: ScheduledScop, max_operations: int | None
-) -> SymbolicRegion:
+def region_for_any_size(symbolic: Scop, numeric: ScheduledScop) -> SymbolicRegion:
     """Schedule a region for any size as it is for its numbers, where that can be.
 
     Args:
         symbolic: the region over its macro sizes, in the isl context of ``numeric``.
         numeric: the region over their numbers.
-        max_operations: bound on isl's work, as for ``schedule_scop``.
     """
     if symbolic is numeric.scop:
         return SymbolicRegion(scheduled=numeric, generic=True)
-    found = _carried_over(symbolic, numeric, max_operations) or _scheduled_alike(
-        symbolic, numeric, max_operations
-    )
+    found = _carried_over(symbolic, numeric) or _scheduled_alike(symbolic, numeric)
     return SymbolicRegion(scheduled=found or numeric, generic=found is not None)
 
 
@@ -69,9 +64,7 @@ def _outline(scheduled: ScheduledScop) -> list[tuple[object, ...]]:
     ]
 
 
-def _carried_over(
-    symbolic: Scop, numeric: ScheduledScop, max_operations: int | None
-) -> ScheduledScop | None:
+def _carried_over(symbolic: Scop, numeric: ScheduledScop) -> ScheduledScop | None:
     """Return the region under the schedule for its numbers, ``None`` where it is not for any size.
 
     isl's integer programs grow with a size that several loops share: two sweeps of a stencil in
@@ -81,16 +74,14 @@ def _carried_over(
     carrier = Carrier(domain=symbolic.domain, names=same)
     try:
         schedule = carried_over(numeric.schedule, carrier)
-        scheduled = with_schedule(symbolic, schedule, max_operations=max_operations)
+        scheduled = with_schedule(symbolic, schedule)
         scheduled = scheduled if numeric.host_statements else launching_all(scheduled)
     except (EatssError, isl.Error):
         return None
     return scheduled if same_kernels(scheduled, numeric) else None
 
 
-def _scheduled_alike(
-    symbolic: Scop, numeric: ScheduledScop, max_operations: int | None
-) -> ScheduledScop | None:
+def _scheduled_alike(symbolic: Scop, numeric: ScheduledScop) -> ScheduledScop | None:
     """Return the region scheduled anew, ``None`` where its kernels are others."""
     universe = isl.Set.universe(symbolic.context.get_space())
     contexts = [symbolic.context]
@@ -99,7 +90,7 @@ def _scheduled_alike(
     for context in contexts:
         try:
             assumed = replace(symbolic, context=context)
-            scheduled = schedule_scop(assumed, max_operations=max_operations)
+            scheduled = schedule_scop(assumed)
         except (EatssError, isl.Error):
             continue
         for found in (scheduled, with_tiled_sums(scheduled)):

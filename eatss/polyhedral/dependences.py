@@ -233,14 +233,14 @@ def _too_hard(statement: Statement) -> Iterator[Diagnostic]:
 
 
 def default_operations(scop: Scop) -> int:
-    """Return the bound on isl's work for a region where the user sets none."""
+    """Return the bound on isl's work for a region ."""
     accesses = sum(len(statement.accesses) for statement in scop.statements)
     return MAX_OPERATIONS + OPERATIONS_PER_ACCESS * accesses
 
 
 @contextmanager
-def bounded_work(scop: Scop, max_operations: int | None) -> Iterator[None]:
-    """Let isl spend at most ``max_operations`` basic operations on ``scop``.
+def bounded_work(scop: Scop, operations: int | None = None) -> Iterator[None]:
+    """Let isl spend at most so many basic operations on ``scop``.
 
     ``None`` stands for :func:`default_operations`.
 
@@ -251,10 +251,9 @@ def bounded_work(scop: Scop, max_operations: int | None) -> Iterator[None]:
         InputError: ``EATSS-P001`` when the operations run out.
     """
     context = scop.isl_context
-    if max_operations is None:
-        max_operations = default_operations(scop)
+    operations = operations or default_operations(scop)
     context.reset_operations()
-    context.set_max_operations(max_operations)
+    context.set_max_operations(operations)
     exhausted = False
     try:
         yield
@@ -268,9 +267,9 @@ def bounded_work(scop: Scop, max_operations: int | None) -> Iterator[None]:
     if exhausted:  # raised here so that it does not drag isl's error along
         raise input_error(
             "EATSS-P001",
-            f"polyhedral analysis gave up after {max_operations} operations",
+            f"polyhedral analysis gave up after {operations} operations",
             span=scop.span,
-            hint="mark a smaller region, or raise --max-operations",
+            hint="mark a smaller region",
         )
 
 

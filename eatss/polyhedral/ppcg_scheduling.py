@@ -66,9 +66,7 @@ _COUNTER_HINT = (
 _WHOLE_HINT = "choose sizes for code of eatss (--target cuda), which takes such statements apart"
 
 
-def schedule_as_ppcg(
-    scop: Scop, *, max_operations: int | None = None
-) -> tuple[ScheduledScop, tuple[Diagnostic, ...]]:
+def schedule_as_ppcg(scop: Scop) -> tuple[ScheduledScop, tuple[Diagnostic, ...]]:
     """Schedule a region as PPCG 0.09 does, and cut it into PPCG's kernels.
 
     isl is given PPCG's own constraints under PPCG's statement names. Where that cannot be done, or
@@ -77,7 +75,6 @@ def schedule_as_ppcg(
 
     Args:
         scop: the region.
-        max_operations: bound on isl's work; ``None`` for the default of the scheduler.
 
     Returns:
         The scheduled region, without the instances that PPCG drops as dead code, and the warnings.
@@ -89,13 +86,13 @@ def schedule_as_ppcg(
     doubts = _doubts(scop)
     found: ScheduledScop | None = None
     try:
-        with bounded_work(scop, max_operations):
+        with bounded_work(scop):
             scheduled = _schedule(scop, ppcg_region(scop))
         if isinstance(scheduled, str):
             doubts.append(scheduled)
         else:
             live, schedule, certain = scheduled
-            found = with_schedule(live, schedule, max_operations=max_operations)
+            found = with_schedule(live, schedule)
             if not certain:
                 doubts.append("the isl of PPCG may run independent parts in another order")
     except InputError:
@@ -108,20 +105,17 @@ def schedule_as_ppcg(
         doubts.append("isl finds no schedule for PPCG's constraints")
     if found is None:
         anew()
-        found = schedule_scop(scop, max_operations=max_operations)
+        found = schedule_scop(scop)
         found = cut_again(found, with_nests_merged(found.schedule))
     return found, tuple(_unsure(scop, reason) for reason in doubts)
 
 
-def at_values(
-    scop: Scop, unvalued: ScheduledScop, *, max_operations: int | None = None
-) -> ScheduledScop:
+def at_values(scop: Scop, unvalued: ScheduledScop) -> ScheduledScop:
     """Return a region whose parameters have values, cut as it is without them.
 
     Args:
         scop: the region with values of parameters.
         unvalued: the region without them, as PPCG schedules it; of any isl context.
-        max_operations: as for :func:`schedule_as_ppcg`.
 
     Raises:
         InputError: ``EATSS-P028``, some kernel has nothing to do at these values. Else as for
@@ -138,7 +132,7 @@ def at_values(
     theirs = isl.Schedule.read_from_str(scop.isl_context, str(unvalued.schedule))
     live = theirs.get_domain().preimage_union_pw_multi_aff(names).intersect(scop.domain)
     schedule = carried_over(theirs, Carrier(domain=live, names=names))
-    found = with_schedule(restricted(scop, live), schedule, max_operations=max_operations)
+    found = with_schedule(restricted(scop, live), schedule)
     if len(found.kernels) != len(unvalued.kernels):
         raise input_error(
             "EATSS-P028",
@@ -276,15 +270,12 @@ def read_ppcg_schedule(path: str | PathLike[str]) -> str:
         ) from None
 
 
-def load_ppcg_schedule(
-    scop: Scop, text: str, *, max_operations: int | None = None
-) -> ScheduledScop:
+def load_ppcg_schedule(scop: Scop, text: str) -> ScheduledScop:
     """Schedule a region as PPCG did, by the schedule that it saved, and cut it into its kernels.
 
     Args:
         scop: the region.
         text: the file that ``ppcg --save-schedule`` wrote.
-        max_operations: bound on isl's work; ``None`` for the default of the scheduler.
 
     Raises:
         InputError: ``EATSS-P021`` the text is no schedule of PPCG, its statements are not those of
@@ -292,7 +283,7 @@ def load_ppcg_schedule(
             Else as for ``schedule_scop``.
     """
     refuse_too_hard(scop)
-    with bounded_work(scop, max_operations):
+    with bounded_work(scop):
         region = ppcg_region(scop)
         theirs = _read(scop, text)
         names = region.names
@@ -307,7 +298,7 @@ def load_ppcg_schedule(
                 "EATSS-P021", "the PPCG schedule has nodes that no saved schedule has", _AGAIN, scop
             ) from None
     try:
-        return with_schedule(restricted(scop, live), schedule, max_operations=max_operations)
+        return with_schedule(restricted(scop, live), schedule)
     except InternalError as error:
         problem = error.diagnostics[0].message.removeprefix("internal error: ")
         raise _error(

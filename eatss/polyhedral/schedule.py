@@ -323,7 +323,6 @@ _IMPATIENT_S = 0.4
 def schedule_scop(
     scop: Scop,
     *,
-    max_operations: int | None = None,
     positive: bool = False,
     patient: bool = True,
 ) -> ScheduledScop:
@@ -331,7 +330,6 @@ def schedule_scop(
 
     Args:
         scop: the region.
-        max_operations: bound on isl's work; ``None`` for what a region of its size takes.
         positive: whether the scheduler may rely on numbers in the bounds of loops being positive.
         patient: whether to try again with numbers for sizes where symbols are too hard, and to keep
             the order of the source where isl finds none.
@@ -340,26 +338,22 @@ def schedule_scop(
         The region with its dependences, new schedule and kernels.
 
     Raises:
-        InputError: ``EATSS-P001`` when isl's work exceeds ``max_operations``, ``EATSS-P002``
+        InputError: ``EATSS-P001`` where isl has too much work, ``EATSS-P002``
             for what is known to be too hard.
         InternalError: ``EATSS-P901`` when a check between the passes fails.
     """
     refuse_too_hard(scop)
-    with bounded_work(scop, max_operations):
+    with bounded_work(scop):
         symbolic = generalise(scop)
         if positive:
             symbolic = _with_signs(symbolic)
     small = symbolic.values and max(value for _, value in symbolic.values) <= _SMALL
     try:
-        return _schedule(
-            scop, symbolic, max_operations, patient=patient, last=patient and not small
-        )
+        return _schedule(scop, symbolic, patient=patient, last=patient and not small)
     except InputError:  # small numbers are at times easier than any size
         if not patient or not small:
             raise
-        return _schedule(
-            scop, Symbolic(scop=scop, values=()), max_operations, patient=True, last=True
-        )
+        return _schedule(scop, Symbolic(scop=scop, values=()), patient=True, last=True)
 
 
 def _with_signs(symbolic: Symbolic) -> Symbolic:
@@ -372,23 +366,20 @@ def _with_signs(symbolic: Symbolic) -> Symbolic:
     return replace(symbolic, scop=replace(scop, context=scop.context.intersect(signs)))
 
 
-def with_schedule(
-    scop: Scop, schedule: isl.Schedule, *, max_operations: int | None = None
-) -> ScheduledScop:
+def with_schedule(scop: Scop, schedule: isl.Schedule) -> ScheduledScop:
     """Cut a region into kernels by a schedule that is at hand, after all the usual checks.
 
     Args:
         scop: the region.
         schedule: a schedule tree of its instances, in its isl context; bands, sequences, sets and
             filters only.
-        max_operations: as for :func:`schedule_scop`.
 
     Raises:
         InputError: as for :func:`schedule_scop`.
         InternalError: ``EATSS-P901`` when a check fails.
     """
     refuse_too_hard(scop)
-    with bounded_work(scop, max_operations):
+    with bounded_work(scop):
         symbolic = generalise(scop)
         general = compute_dependences(symbolic.scop)
         dependences = instantiate_dependences(general, symbolic.values)
@@ -420,9 +411,7 @@ def launching_all(scheduled: ScheduledScop) -> ScheduledScop:
     return replace(scheduled, kernels=kernels, host_statements=())
 
 
-def _schedule(
-    scop: Scop, symbolic: Symbolic, max_operations: int | None, *, patient: bool, last: bool
-) -> ScheduledScop:
+def _schedule(scop: Scop, symbolic: Symbolic, *, patient: bool, last: bool) -> ScheduledScop:
     """Schedule the generalised region and put the sizes back.
 
     Where no work is left for another order, or to check one, the ``last`` try keeps that of the
@@ -431,13 +420,13 @@ def _schedule(
     general: Dependences | None = None
     found: tuple[isl.Schedule, bool, bool] | None = None
     try:
-        with bounded_work(scop, max_operations):
+        with bounded_work(scop):
             general = compute_dependences(symbolic.scop)
             found = _checked_schedule(symbolic.scop, general, patient=patient)
     except InputError:
         if general is None or not last:
             raise
-    with bounded_work(scop, max_operations):
+    with bounded_work(scop):
         if found is None:
             found = original_with_marks(symbolic.scop, general), False, True
         general_schedule, assumed, source_order = found

@@ -34,7 +34,7 @@ from eatss.polyhedral.copied_operands import (
     operands_to_copy,
     with_copied_operands,
 )
-from eatss.polyhedral.dependences import at_most, default_operations, source_lines, with_source_line
+from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars
 from eatss.polyhedral.schedule import launching_all
@@ -53,16 +53,15 @@ class AnalysisOptions:
     """How regions become kernel facts.
 
     ``volume`` is how the elements of tiles are counted. ``dtype`` (``float`` or ``double``)
-    overrides the width of every floating-point array. ``max_operations`` bounds isl's work on one
-    region. ``ppcg_schedule`` is the text of a schedule that PPCG saved. ``temporaries`` says
-    whether sums in scalars may get elements of their own, and operands copies, ``tiles_sums``
-    whether all loops of sums may be tiled, where code of eatss is wanted.
+    overrides the width of every floating-point array. ``ppcg_schedule`` is the text of a schedule
+    that PPCG saved. ``temporaries`` says whether sums in scalars may get elements of their own, and
+    operands copies, ``tiles_sums`` whether all loops of sums may be tiled, where code of eatss is
+    wanted.
     """
 
     cut: Cut
     volume: VolumeKind
     dtype: str | None
-    max_operations: int | None
     ppcg_schedule: str | None
     temporaries: bool = True
     tiles_sums: bool = True
@@ -103,7 +102,7 @@ def analyse_regions(
     """
     if options.ppcg_schedule is not None:
         require_one_region(parsed.scops, "keeps")
-    allow(sum(_seconds(scop, options.max_operations) for scop in parsed.scops))
+    allow(REGION_S * len(parsed.scops))
     scops: list[AnalysedScop] = []
     first_index = 0
     for scop in parsed.scops:
@@ -115,7 +114,6 @@ def analyse_regions(
         dtype=options.dtype or _widest_type(parsed.scops),
         scops=tuple(scops),
         warnings=parsed.warnings + tuple(w for scop in scops for w in scop.warnings),
-        max_operations=options.max_operations,
     )
 
 
@@ -137,10 +135,7 @@ def analyse_at_values(
     from eatss.polyhedral.ppcg_scheduling import at_values  # noqa: PLC0415
 
     pairs = list(zip(parsed.scops, unvalued.scops, strict=True))
-    scheduled = {
-        scop.index: at_values(scop, one.scheduled, max_operations=options.max_operations)
-        for scop, one in pairs
-    }
+    scheduled = {scop.index: at_values(scop, one.scheduled) for scop, one in pairs}
     program = analyse_regions(unvalued.file, parsed, options, scheduled)
     scops = tuple(
         replace(analysed, warnings=one.warnings)
@@ -149,19 +144,16 @@ def analyse_at_values(
     return replace(program, scops=scops, warnings=program.warnings + unvalued.doubts)
 
 
-def for_any_size(
-    parsed: SymbolicResult, program: AnalysedProgram, max_operations: int | None
-) -> SymbolicProgram | None:
+def for_any_size(parsed: SymbolicResult, program: AnalysedProgram) -> SymbolicProgram | None:
     """Schedule an analysed file for any size; ``None`` where temporaries or tiled sums forbid it.
 
     Args:
         parsed: the regions over their macro sizes, and over the numbers.
         program: what :func:`analyse_regions` made of the latter.
-        max_operations: bound on isl's work for one region.
     """
     raws = parsed.numeric.scops
     regions = tuple(
-        region_for_any_size(_like(symbolic, raw, analysed.scop), analysed.scheduled, max_operations)
+        region_for_any_size(_like(symbolic, raw, analysed.scop), analysed.scheduled)
         for symbolic, raw, analysed in zip(parsed.scops, raws, program.scops, strict=True)
     )
     fixed = tuple(_not_generic(region) for region in regions if not region.generic)
@@ -191,12 +183,6 @@ def require_one_region(regions: Sequence[object], does: str) -> None:
             f"the file has {len(regions)} regions, and PPCG {does} the schedule of one",
             hint="put each region into a file of its own",
         )
-
-
-def _seconds(scop: Scop, max_operations: int | None) -> float:
-    """Return how long a region may take where its time is bounded; more operations take longer."""
-    usual = default_operations(scop)
-    return REGION_S * max(1.0, (max_operations or usual) / usual)
 
 
 def _analysed(
@@ -229,15 +215,14 @@ def _scheduled(
     scop: Scop, options: AnalysisOptions
 ) -> tuple[ScheduledScop, tuple[Diagnostic, ...]]:
     """Schedule a region as the options say."""
-    limit = options.max_operations
     if options.ppcg_schedule is not None:
         from eatss.polyhedral.ppcg_scheduling import load_ppcg_schedule  # noqa: PLC0415
 
-        return load_ppcg_schedule(scop, options.ppcg_schedule, max_operations=limit), ()
+        return load_ppcg_schedule(scop, options.ppcg_schedule), ()
     if options.cut == "ppcg":
         from eatss.polyhedral.ppcg_scheduling import schedule_as_ppcg  # noqa: PLC0415
 
-        return schedule_as_ppcg(scop, max_operations=limit)
+        return schedule_as_ppcg(scop)
     scheduled = _with_temporaries(scop, options)
     if options.tiles_sums:
         with suppress(isl.Error):  # where it is too much for isl, loops of sums stay as they are
@@ -247,13 +232,12 @@ def _scheduled(
 
 def _with_temporaries(scop: Scop, options: AnalysisOptions) -> ScheduledScop:
     """Schedule a region for code of eatss, with temporaries where kernels gain by them."""
-    limit = options.max_operations
     if not options.temporaries:
-        return schedule_scop(scop, max_operations=limit)
+        return schedule_scop(scop)
     expanded = _with_private_scalars(scop, options)
     own = scop if expanded is None else expanded.scop
     scheduled = _with_collapsed_loops(own, options, positive=expanded is not None)
-    scheduled = scheduled or expanded or schedule_scop(scop, max_operations=limit)
+    scheduled = scheduled or expanded or schedule_scop(scop)
     copied = _with_copied_operands(scheduled, options, positive=expanded is not None)
     return copied or scheduled
 
@@ -264,12 +248,11 @@ def _with_private_scalars(scop: Scop, options: AnalysisOptions) -> ScheduledScop
     Functions are called again for each reader of a value where a sum has but one parallel loop.
     What is one kernel with enough threads that walk memory side by side stays one.
     """
-    limit = options.max_operations
-    before = cache(lambda: schedule_scop(scop, max_operations=limit))
+    before = cache(lambda: schedule_scop(scop))
     found: ScheduledScop | None = None
     for private in with_private_scalars(scop):
         with suppress(EatssError, isl.Error):
-            tried = schedule_scop(private, max_operations=limit, positive=True, patient=False)
+            tried = schedule_scop(private, positive=True, patient=False)
             looping = (one.write.array for one in tried.scop.statements if one.loops)
             scalars = {name for name in looping if not tried.scop.array(name).n_dims}
             if any(users > 1 for users in _users(tried, scalars)):
@@ -329,9 +312,8 @@ def _with_collapsed_loops(
     collapsed = with_collapsed_loops(scop)
     if collapsed is scop:
         return None
-    limit = options.max_operations
     with suppress(InputError, isl.Error):
-        return schedule_scop(collapsed, max_operations=limit, positive=positive, patient=False)
+        return schedule_scop(collapsed, positive=positive, patient=False)
     return None
 
 
@@ -339,13 +321,12 @@ def _with_copied_operands(
     scheduled: ScheduledScop, options: AnalysisOptions, *, positive: bool
 ) -> ScheduledScop | None:
     """Schedule a region with operands copied, ``None`` where that frees no loop."""
-    limit = options.max_operations
     with suppress(EatssError, isl.Error):
         with at_most(scheduled.scop.isl_context, _COPYING):
             copied = with_copied_operands(scheduled.scop, operands_to_copy(scheduled))
         if copied is scheduled.scop:
             return None
-        tried = schedule_scop(copied, max_operations=limit, positive=positive, patient=False)
+        tried = schedule_scop(copied, positive=positive, patient=False)
         return tried if frees_loops(scheduled, tried) else None
     return None
 

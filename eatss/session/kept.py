@@ -221,7 +221,7 @@ def _key(
         files,
         (Path.cwd(), folders) if apart else None,  # the places of headers then are in the result
         (
-            *(reading.type_name, frontend, reading.max_operations),
+            *(reading.type_name, frontend),
             *(read, reading.recompute),
         ),
         profile,

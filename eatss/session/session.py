@@ -256,13 +256,12 @@ class Session:
                 only the symbolic reading cannot do is a warning, and the region keeps its numbers.
         """
         parsed, options = self.parsed_symbolic, self._options
-        limit = options.max_operations
-        found = for_any_size(parsed, self._numeric, limit)
+        found = for_any_size(parsed, self._numeric)
         for temporaries in (True, False):
             if found is None:  # for its numbers alone, some region is cut otherwise
                 plain = replace(options, tiles_sums=False, temporaries=temporaries)
                 program = analyse_regions(self.file, self.parsed, plain, {})
-                found = for_any_size(parsed, program, limit)
+                found = for_any_size(parsed, program)
         assert found is not None
         if self.code and self.reading.dtype is not None:
             hint = _SPELL_TYPE if self.python is None else _ANNOTATE_TYPE
@@ -475,7 +474,6 @@ class Session:
             name=self.name,
             original=self.originals.original,
             slow=self.slow_loops,
-            max_operations=self.reading.max_operations,
         )
         return program if selection is None else _with_notes(program, selection)
 
@@ -603,7 +601,6 @@ class Session:
             cut=self.cut,
             volume=VolumeKind(self.volume),
             dtype=self.reading.type_name,
-            max_operations=self.reading.max_operations,
             ppcg_schedule=schedule,
         )
 

@@ -330,7 +330,6 @@ def generate_for(
     name: str,
     original: Original,
     slow: Sequence[tuple[SlowLoop, ...]] = (),
-    max_operations: int | None = None,
 ) -> Program:
     """Take schedules and a recipe to CUDA; kernels note which loops of each region are slow.
 
@@ -355,7 +354,6 @@ def generate_for(
             name=name,
             original=original,
             parameters=program.values,
-            max_operations=max_operations,
         )
 
 

@@ -39,7 +39,6 @@ class SourceText:
     parameters: Sizes = ()
     function: str | None = None
     scop: int | None = None
-    max_operations: int | None = None
     recompute: Recompute = "auto"
 
     @classmethod
@@ -54,7 +53,6 @@ class SourceText:
             parameters=options.parameter_values,
             function=options.function,
             scop=options.scop,
-            max_operations=reading.max_operations,
             recompute=reading.recompute,
         )
 
@@ -67,7 +65,6 @@ class SourceText:
             parameters=dict(self.parameters),
             function=self.function,
             scop=self.scop,
-            max_operations=self.max_operations,
             recompute=self.recompute,
         )
 

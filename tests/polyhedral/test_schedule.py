@@ -105,14 +105,18 @@ def test_where_isl_comes_to_no_schedule_the_order_of_the_source_stays(
 
 
 def test_short_loops_that_overwrite_a_local_are_scheduled_in_bounded_work(
-    scop_of: Callable[..., Any], trace: Callable[..., Any], listed: Callable[..., Any]
+    monkeypatch: pytest.MonkeyPatch,
+    scop_of: Callable[..., Any],
+    trace: Callable[..., Any],
+    listed: Callable[..., Any],
 ) -> None:
     """Here isl became ever slower and did not end in ten minutes."""
     source = (
         "for i in range(1, 4, 2):\n    for j in range(0, 4, 2):\n        for k in range(0, 4):\n"
         "            s = A[2+i+j] + B[0+i+j,2+3-i+j+k]\n"
     )
-    schedule_scop(scop_of(source, local=("s",)), max_operations=200_000)
+    monkeypatch.setattr(dependences, "default_operations", lambda _: 200_000)
+    schedule_scop(scop_of(source, local=("s",)))
     _check_memory(source, ("s",), scop_of, trace, listed)
 
 
@@ -127,7 +131,8 @@ def test_where_no_work_is_left_for_a_schedule_the_order_of_the_source_is_kept(
         raise isl.Error("maximal number of operations exceeded")
 
     monkeypatch.setattr(schedule, "check_legality", hard)
-    found = schedule_scop(scop_of(STENCIL, parameters=["T", "N"]), max_operations=500_000)
+    monkeypatch.setattr(dependences, "default_operations", lambda _: 500_000)
+    found = schedule_scop(scop_of(STENCIL, parameters=["T", "N"]))
     assert [kernel.host_loops for kernel in found.kernels] == [("t",), ("t",)]
     assert all(loop.parallel for kernel in found.kernels for loop in kernel.loops)
     assert found.source_order
