@@ -10,12 +10,11 @@ and mttkrp), 4.2.1 as github.com/MatthiasJReisinger/PolyBenchC-4.2.1. Loop bound
 For every file PPCG says which tile and block sizes it used (``--dump-sizes``), which gives the
 number of its kernels and how many tile and block dimensions each has; its code says which arrays
 each kernel is given; the schedule it saved says which statements each kernel runs. Kernels are
-compared with eatss's one by one, in their order, in three ways:
+compared with eatss's one by one, in their order, in two ways:
 
 - ``own``, eatss's own cut: the same dimensions and the same statements;
 - ``read``, its cut with the schedule that PPCG saved: the same dimensions, and statements that
   access the arrays of the kernel's code;
-- ``written``, PPCG's kernels with the schedule of eatss's own cut loaded: likewise.
 
 ``agrees`` means equal kernels, ``unsure`` that they differ and eatss warned, ``agrees, unsure``
 that it warned in vain. ``--csv`` records the cuts of the repository's own kernels for the tests;
@@ -41,7 +40,6 @@ from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.base.diagnostics import EatssError
 from eatss.base.shipped import data_directory
 from eatss.polyhedral.kernel import Kernel
-from eatss.session.steps import ppcg_schedule_of
 
 TIMEOUT_S = 300
 
@@ -72,12 +70,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How the three ways ended, and the kernels of PPCG and of eatss's own cut."""
+    """How the two ways ended, and the kernels of PPCG and of eatss's own cut."""
 
     source: Source
     own: str
     read: str
-    written: str
     ppcg: Cut
     eatss: Cut
 
@@ -237,10 +234,10 @@ def analysed(source: Source, schedule: Path | None = None) -> AnalysedProgram:
 
 
 def compare(ppcg: str, source: Source) -> Outcome:
-    """Compare one file in all three ways."""
+    """Compare one file in both ways."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        saved, ours = folder / "theirs.yaml", folder / "ours.yaml"
+        saved = folder / "theirs.yaml"
         shapes, arrays = run_ppcg(ppcg, source, folder, f"--save-schedule={saved}")
         program = analysed(source)
         found = cut_of(program)
@@ -257,13 +254,7 @@ def compare(ppcg: str, source: Source) -> Outcome:
             own = "agrees, unsure" if unsure else "agrees"
         else:
             own = "unsure" if unsure else "DIFFERS"
-        try:
-            ours.write_text(ppcg_schedule_of(program), encoding="utf-8")
-            back = run_ppcg(ppcg, source, folder, f"--load-schedule={ours}")
-            written = "agrees" if is_of(program, *back) else "DIFFERS"
-        except EatssError as error:
-            written = f"refused {error.code}"
-    return Outcome(source=source, own=own, read=read, written=written, ppcg=expected, eatss=found)
+    return Outcome(source=source, own=own, read=read, ppcg=expected, eatss=found)
 
 
 def shown(cut: Cut) -> str:
@@ -307,22 +298,22 @@ def main() -> None:
         [options.ppcg, "--version"], check=True, capture_output=True, text=True
     )
     print("; ".join(version.stdout.split("\n")[1:4]))
-    print(f"{'file':24}{'own':16}{'read':16}{'written':16}PPCG's kernels: tile.block dimensions")
+    print(f"{'file':24}{'own':16}{'read':16}PPCG's kernels: tile.block dimensions")
     outcomes = []
     for source in sources:
         outcome = compare(options.ppcg, source)
         outcomes.append(outcome)
-        line = f"{source.name:24}{outcome.own:16}{outcome.read:16}{outcome.written:16}"
+        line = f"{source.name:24}{outcome.own:16}{outcome.read:16}"
         print(line + shown(outcome.ppcg), flush=True)
         if outcome.ppcg != outcome.eatss:
             print(f"{'':24}eatss: {shown(outcome.eatss)}")
-    for way in ("own", "read", "written"):
+    for way in ("own", "read"):
         counts = Counter(getattr(outcome, way) for outcome in outcomes)
         parts = ", ".join(f"{count} {what}" for what, count in counts.most_common())
         print(f"{way}: {parts} (of {len(outcomes)})")
     if options.csv is not None:
         record(outcomes, options.csv)
-    if any("DIFFERS" in (o.own, o.read, o.written) for o in outcomes):
+    if any("DIFFERS" in (o.own, o.read) for o in outcomes):
         sys.exit(1)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from eatss.base.cache import Caching
@@ -17,7 +16,6 @@ from eatss.cli.options import (
     SourceFile,
     of_model,
     of_output,
-    write_text,
 )
 from eatss.cli.talk import given_card, read, report_warnings, working
 from eatss.frontend.options import PpcgReadingKeywords, Reading
@@ -67,13 +65,6 @@ def select(
     ] = "ppcg",
     choosing: Asked[SelectKeywords],
     reading: Asked[PpcgReadingKeywords],
-    save_ppcg_schedule: Annotated[
-        Path | None,
-        of_output(
-            metavar="FILE",
-            help="Write the schedule of these kernels for ppcg --load-schedule=FILE.",
-        ),
-    ] = None,
     caching: Asked[Caching],
 ) -> None:
     """Select energy-aware tile sizes for every kernel of a C file."""
@@ -88,7 +79,6 @@ def select(
         ppcg={
             f"--format {output}": output in {"ppcg", "ppcg-args"},
             "--ppcg-schedule": how.ppcg_schedule is not None,
-            "--save-ppcg-schedule": save_ppcg_schedule is not None,
         },
         cuda={"--recompute": how.recompute != "auto"},
     )
@@ -129,11 +119,6 @@ def select(
         report_warnings(alone)
         printed = Printed(text=text, warnings=found.warnings + alone)
         kept.put_printed(printed, *shown_as)
-    if save_ppcg_schedule is not None:
-        from eatss.session.steps import ppcg_schedule_of  # noqa: PLC0415 - it needs isl
-
-        schedule = ppcg_schedule_of(session().without_values.analysed)
-        write_text("--save-ppcg-schedule", save_ppcg_schedule, schedule)
     echo(printed.text, nl=False)
 
 

@@ -239,11 +239,8 @@ def _size(constraints: isl.ScheduleConstraints) -> int:
 
 
 # -- ppcg schedule file ------------------------------------------------------------------------
-# The schedule files of PPCG (``--save-schedule``, ``--load-schedule``), read and written.
-#
-# PPCG prints isl's schedule tree under its own names, groups of statements included, and takes what
-# it loads as it is. So what is read is matched with the region, and what is written names every
-# instance that PPCG schedules, and no other.
+# The schedule files of PPCG (``--save-schedule``): isl's schedule tree under names of PPCG,
+# groups of statements included, is matched with the region.
 
 
 _NESTED = re.compile(r"(?:(?:[-!(\[{]|not\b|exists\b)\s*){50}")
@@ -304,39 +301,6 @@ def load_ppcg_schedule(scop: Scop, text: str) -> ScheduledScop:
         raise _error(
             "EATSS-P021", f"the PPCG schedule does not fit this region: {problem}", _AGAIN, scop
         ) from None
-
-
-def save_ppcg_schedule(scheduled: ScheduledScop, whole: Scop) -> str:
-    """Return the schedule of a region for ``ppcg --load-schedule``.
-
-    Args:
-        scheduled: the region as scheduled.
-        whole: the region as read; what PPCG drops as dead code is found in it.
-
-    Raises:
-        InputError: ``EATSS-P021`` PPCG schedules what this region does not have, or other
-            instances.
-    """
-    region = ppcg_region(whole)
-    live = ppcg_dependences(region).live
-    if whole.ppcg_counters:
-        names = ", ".join(f"'{name}'" for name in whole.ppcg_counters)
-        raise _error(
-            "EATSS-P021",
-            f"PPCG also schedules what sets {names}, whose value it takes for a result",
-            "declare the counter in the loop: for (int i = 0; ...)",
-            whole,
-        )
-    mine = scheduled.scop.domain
-    if not live.preimage_union_pw_multi_aff(region.names).is_subset(mine):
-        raise _error(
-            "EATSS-P021", "PPCG schedules instances that this schedule lacks", _AGAIN, whole
-        )
-    back = isl.UnionMap.from_union_pw_multi_aff(region.names).reverse()
-    to_ours = isl.UnionPwMultiAff.from_union_map(back)
-    schedule = carried_over(scheduled.schedule, Carrier(domain=live, names=to_ours))
-    printer = isl.Printer.to_str(whole.isl_context)
-    return str(printer.print_schedule(schedule).get_str()) + "\n"
 
 
 def _read(scop: Scop, text: str) -> isl.Schedule:

@@ -100,8 +100,12 @@ def analyse_regions(
     Raises:
         InputError: a region is too hard, or the schedule of PPCG does not fit.
     """
-    if options.ppcg_schedule is not None:
-        require_one_region(parsed.scops, "keeps")
+    if options.ppcg_schedule is not None and len(parsed.scops) != 1:
+        raise input_error(
+            "EATSS-P025",
+            f"the file has {len(parsed.scops)} regions, and PPCG saves the schedule of one",
+            hint="put each region into a file of its own",
+        )
     allow(REGION_S * len(parsed.scops))
     scops: list[AnalysedScop] = []
     first_index = 0
@@ -169,20 +173,6 @@ def for_any_size(parsed: SymbolicResult, program: AnalysedProgram) -> SymbolicPr
         values=parsed.values,
         warnings=parsed.warnings + fixed,
     )
-
-
-def require_one_region(regions: Sequence[object], does: str) -> None:
-    """Refuse several regions where a schedule of PPCG is read or written.
-
-    Raises:
-        InputError: ``EATSS-P025``.
-    """
-    if len(regions) != 1:
-        raise input_error(
-            "EATSS-P025",
-            f"the file has {len(regions)} regions, and PPCG {does} the schedule of one",
-            hint="put each region into a file of its own",
-        )
 
 
 def _analysed(

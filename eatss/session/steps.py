@@ -35,7 +35,7 @@ from eatss.polyhedral.dependences import source_lines, with_source_line
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
 from eatss.polyhedral.scop import Scop
 from eatss.program import Original, Program
-from eatss.session.analysis import SymbolicProgram, require_one_region
+from eatss.session.analysis import SymbolicProgram
 
 if TYPE_CHECKING:
     from eatss.choose.expectation import KernelExpectation, ProgramExpectation
@@ -355,18 +355,3 @@ def generate_for(
             original=original,
             parameters=program.values,
         )
-
-
-def ppcg_schedule_of(program: AnalysedProgram) -> str:
-    """Return the schedule of a program as ``ppcg --load-schedule`` reads it.
-
-    Raises:
-        InputError: ``EATSS-P021`` PPCG schedules other instances, ``EATSS-P025`` there is more than
-            one region.
-    """
-    from eatss.polyhedral.ppcg_scheduling import save_ppcg_schedule  # noqa: PLC0415
-
-    require_one_region(program.scops, "loads")
-    (region,) = program.scops
-    with source_lines("on the schedule for PPCG"):
-        return save_ppcg_schedule(region.scheduled, region.scop)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 
 import pytest
 
 import eatss
 from eatss.analysis.analyse import SlowLoop
 from eatss.base.diagnostics import SourceSpan
-from tests.end_to_end.in_process import eatss as command
 
 ROW = """\
 void row(int n, double A[n][n], double B[n][n]) {
@@ -108,14 +106,3 @@ def test_a_source_that_only_values_make_affine_is_refused_for_ppcg() -> None:
         eatss.inspect(PRODUCT_IN_CONDITION, parameters={"n": 65})
     assert caught.value.diagnostics[0].code == "EATSS-P027"
     assert eatss.inspect(PRODUCT_IN_CONDITION, parameters={"n": 65}, cut="eatss").facts
-
-
-def test_the_schedule_saved_for_ppcg_is_for_any_size(tmp_path: Path) -> None:
-    source = tmp_path / "product.c"
-    source.write_text(PARAMETERS_PRODUCT)
-    saved = tmp_path / "saved.schedule"
-    options = ("--gpu", "h200", "--objective", "paper", "--param", "n=4096")
-    done = command("select", str(source), *options, "--save-ppcg-schedule", str(saved))
-    assert done.returncode == 0, done.stderr
-    assert "[n] ->" in saved.read_text()
-    assert "4096" not in saved.read_text()

@@ -13,7 +13,6 @@ import eatss
 from eatss.base.shipped import data_directory
 from eatss.lower.recipe import CodeRequest
 from eatss.session.session import Session
-from eatss.session.steps import ppcg_schedule_of
 from tests.end_to_end.in_process import eatss as eatss_command
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
@@ -78,15 +77,6 @@ def test_threads_are_given_in_order_or_by_loop() -> None:
     assert blocks({"k1": (8, 32)}) == [default, ours]
     assert blocks({"kernel1": {"j": 64}}) == [default, {"i": 32, "j": 64}]
     assert blocks({"": (4, 4), "k0": (8, 32)}) == [ours, {"i": 4, "j": 4}]
-
-
-def test_the_command_takes_a_schedule_that_ppcg_saved(tmp_path: Path) -> None:
-    file = tmp_path / "gemm.schedule"
-    file.write_text(ppcg_schedule_of(eatss.inspect(GEMM)))
-    done = predict(GEMM, "--gpu", "h200", "--ppcg-schedule", file, "--format", "json")
-    assert done.returncode == 0, done.stderr
-    expected = eatss.predict(GEMM, gpu="h200", ppcg_schedule=file).to_dict()
-    assert json.loads(done.stdout) == {**expected, "file": str(GEMM)}
 
 
 def test_what_does_not_fit_the_card_has_no_prediction() -> None:

@@ -19,7 +19,6 @@ from eatss.polyhedral import Kernel, schedule_scop
 from eatss.polyhedral.isl_names import node_kind
 from eatss.polyhedral.ppcg import with_nests_merged
 from eatss.polyhedral.schedule import generalise
-from eatss.session.steps import ppcg_schedule_of
 
 # -- Schedule trees as PPCG's: nests of parallel loops are one band.
 
@@ -303,16 +302,6 @@ def test_what_is_no_schedule_of_ppcg_is_refused(text: str, tmp_path: Path) -> No
     assert _refused(CHAIN, text, tmp_path)[0] == "EATSS-P021"
 
 
-@pytest.mark.parametrize("name", ["gemm"])
-def test_what_is_written_for_ppcg_reads_back_as_the_same_kernels(name: str, tmp_path: Path) -> None:
-    program = eatss.inspect(SAVED_KERNELS / f"{name}.c")
-    file = tmp_path / "ours.schedule"
-    file.write_text(ppcg_schedule_of(program))
-    again = eatss.inspect(SAVED_KERNELS / f"{name}.c", ppcg_schedule=file)
-    assert _kernels(again) == _kernels(program)
-    assert again.warnings == ()
-
-
 def test_dead_code_is_left_out_as_ppcg_leaves_it_out() -> None:
     source = CHAIN.replace("int i;", "int i; double D[64];").replace(
         "C[i] =", "D[i] = B[i];\n        C[i] ="
@@ -334,5 +323,3 @@ def test_one_schedule_does_not_do_for_two_regions(tmp_path: Path) -> None:
     region = CHAIN[CHAIN.index("#pragma scop") : CHAIN.index("}\n", CHAIN.index("#pragma end"))]
     source = CHAIN.replace(region, region + region)
     assert _refused(source, APART, tmp_path)[0] == "EATSS-P025"
-    with pytest.raises(InputError, match="EATSS-P025"):
-        ppcg_schedule_of(eatss.inspect(source))
