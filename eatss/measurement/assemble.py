@@ -18,7 +18,7 @@ import math
 import platform
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain
@@ -56,15 +56,11 @@ COMPARISON = "comparison with the original"
 """What is missing of a program that runs and was never compared with its C."""
 
 
-def missing_device_fields(device: DeviceInfo | None) -> Iterator[Missing]:
-    """Yield the fields of a card that could not be read."""
+def _unread(device: DeviceInfo | None, windows: Sequence[Window]) -> Iterator[Missing]:
+    """Yield the fields of the card, and of its state in some window, that could not be read."""
     for field in fields(DeviceInfo) if device is not None else ():
         if getattr(device, field.name) is None:
             yield Missing(what=f"device.{field.name}", reason=NOT_REPORTED)
-
-
-def missing_state_fields(windows: Sequence[Window]) -> Iterator[Missing]:
-    """Yield the fields of the card's state that some window lacks, each once."""
     states = [state for window in windows for state in (window.before, window.after)]
     for field in fields(CardState):
         lacking = sum(getattr(state, field.name) is None for state in states)
@@ -91,17 +87,15 @@ class CountedWork:
 
 def count_work(program: Program | None, sizes: Sizes) -> CountedWork:
     """Return the work of one run of a program; of ``None``, one that could not be generated."""
-    works = [None] if program is None else [entry.work for entry in program.entries]
+    works = [entry.work for entry in program.entries] if program else []
     known = [work for work in works if work is not None]
     operations: tuple[OperationCount, ...] | None = None
     least_bytes: int | None = None
-    if program is None:
-        reason = "nothing was generated"
-    elif len(known) < len(works) or not works:
-        reason = "the launch plan does not count them; generate the program again"
-    else:
-        reason = "; ".join(note for work in known for note in work.notes)
-        reason = reason or "the launch plan does not count them"
+    reason = "nothing was generated"
+    if program is not None:
+        notes = "; ".join(note for work in known for note in work.notes)
+        reason = notes or "the launch plan does not count them; generate the program again"
+    if works and len(known) == len(works):
         kinds = [work.operations for work in known]
         bytes_ = [side for work in known for side in (work.read_bytes, work.written_bytes)]
         if None not in kinds:
@@ -235,8 +229,7 @@ def assemble(records: Records, record: Record) -> Measurement:
                 )
             ),
             *(() if opened is None else opened.missing_meters),
-            *missing_device_fields(device),
-            *missing_state_fields(found.windows),
+            *_unread(device, found.windows),
             *_lacking(
                 (
                     ("gflops", gflops, no_gflops),
@@ -330,38 +323,28 @@ def mean_estimate(values: Sequence[float], confidence: float) -> Estimate:
     return Estimate(mean=mean, low=mean - half, high=mean + half, count=count)
 
 
-def difference_estimate(
-    values: Sequence[float], subtracted: Sequence[float], confidence: float
-) -> Estimate:
-    """Return the mean of ``values`` less that of ``subtracted``.
-
-    Both are measured apart, so the half-widths of their intervals are added in quadrature. Of
-    few values this covers the truth a little more often than it says; the degrees of freedom
-    of Welch and Satterthwaite cover it less often. ``count`` is that of ``values``.
-    """
-    own, other = mean_estimate(values, confidence), mean_estimate(subtracted, confidence)
-    mean, halves = own.mean - other.mean, (_half_width(own), _half_width(other))
-    if None in halves:
-        return Estimate(mean=mean, low=None, high=None, count=own.count)
-    half = math.hypot(*(half for half in halves if half is not None))
-    return Estimate(mean=mean, low=mean - half, high=mean + half, count=own.count)
-
-
 def energy_estimate(
     energies_j: Sequence[float], restoring_j: Sequence[float], confidence: float
 ) -> Estimate:
     """Return the mean energy of a run.
+
+    Where restorings were subtracted, both are measured apart, so the half-widths of their intervals
+    are added in quadrature. Of few values this covers the truth a little more often than it says;
+    the degrees of freedom of Welch and Satterthwaite cover it less often.
 
     Args:
         energies_j: one value a window, the mean of ``restoring_j`` already subtracted.
         restoring_j: what was subtracted, one value a window of restoring; empty if nothing was.
         confidence: of the interval.
     """
-    if not restoring_j:
-        return mean_estimate(energies_j, confidence)
-    mean = float(np.mean(restoring_j))
-    gross = [energy + mean for energy in energies_j]
-    return difference_estimate(gross, restoring_j, confidence)
+    found = mean_estimate(energies_j, confidence)
+    if not restoring_j or found.low is None:
+        return found
+    other = mean_estimate(restoring_j, confidence)
+    if other.low is None:
+        return replace(found, low=None, high=None)
+    half = math.hypot(found.mean - found.low, other.mean - other.low)
+    return replace(found, low=found.mean - half, high=found.mean + half)
 
 
 def paired_ratio(
@@ -401,12 +384,6 @@ def inverse(ratio: Ratio, factor: float = 1.0) -> Ratio:
     """Return ``factor`` over a positive ratio."""
     ends = [None if end is None or end <= 0 else factor / end for end in (ratio.high, ratio.low)]
     return Ratio(value=factor / ratio.value, low=ends[0], high=ends[1])
-
-
-def _half_width(estimate: Estimate) -> float | None:
-    if estimate.low is None or estimate.high is None:
-        return None
-    return (estimate.high - estimate.low) / 2
 
 
 def option_hash(program: Program | None, options: MeasureOptions) -> str:

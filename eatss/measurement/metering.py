@@ -60,14 +60,8 @@ class Metering:
     later, ``failure`` says why, and no other meter takes its place.
     """
 
-    def __init__(self, card: MeteredCard, choice: str, *, keep: str | None = None) -> None:
+    def __init__(self, card: MeteredCard, choice: str) -> None:
         """Get the meters and start each once, to learn which ones work.
-
-        Args:
-            card: whose meters.
-            choice: as the user put it.
-            keep: name of the meter that earlier windows of the measurement rest on. Later ones
-                rest on it too, or have no energy: two meters' values have no common mean.
 
         Raises:
             MeterError: the meter that was asked for by name does not work here.
@@ -75,29 +69,16 @@ class Metering:
         self.card = card
         self.primary: str | None = None
         self.failure = ""
-        self._live: list[Meter] = []
-        try:
-            self._live.extend(card.meters(choice))
-        except MeterError as error:
-            if keep is None:
-                raise
-            self.failure = str(error)
+        self._live: list[Meter] = list(card.meters(choice))
         with self.recording():
             pass
-        if keep is not None:
-            self.primary = keep
-            why = f": {self.failure}" if self.failure else ""
-            gone = f"the meter of earlier windows, {keep}, is gone{why}"
-            self.failure = "" if self.works else gone
-        elif self._live:
+        if self._live:
             self.primary, self.failure = self._live[0].name, ""
         elif choice == "none":
             self.failure = "no meter was asked for"
         elif not self.failure:
             reasons = "; ".join(f"{one.what}: {one.reason}" for one in card.missing_meters())
-            self.failure = "no sensor of energy or power answers here" + (
-                f": {reasons}" if reasons else "; eatss doctor says more"
-            )
+            self.failure = f"no sensor of energy or power answers here: {reasons or 'see doctor'}"
 
     @property
     def works(self) -> bool:

@@ -33,7 +33,7 @@ def main() -> None:
 def _serve(job: BenchJob, orders: Iterator[Order], emit: Emit) -> None:
     try:
         card = open_card(job.card, device=job.device, compiler=job.compiler, nvcc=job.nvcc)
-        metering = Metering(card, job.meter, keep=job.keeps_meter)
+        metering = Metering(card, job.meter)
     except MeterError as error:
         emit(Refused(code="EATSS-E074", message=str(error), hint=error.remedy or None))
         return

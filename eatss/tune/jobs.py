@@ -143,7 +143,6 @@ class BenchJob:
     compiler: CompilerChoice = "auto"
     nvcc: str | None = None
     meter: str = "auto"
-    keeps_meter: str | None = None
     reads_idle: bool = True
     seed: int = 0
     timeout_s: float = 60.0

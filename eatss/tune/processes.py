@@ -149,8 +149,8 @@ class CardProcess(HeldProcess):
 
     def _open(self) -> None:
         job = self._job
-        if self._opened is not None:  # by a process that died: results keep to its meter
-            job = replace(job, reads_idle=False, keeps_meter=self._opened.meter)
+        if self._opened is not None:  # by a process that died
+            job = replace(job, reads_idle=False)
         told: list[Event] = []
 
         def take(event: Event) -> float | None:

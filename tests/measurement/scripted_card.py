@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -83,8 +83,7 @@ class CardScript:
     """The truth about the card. ``dead_meter_after`` counts recordings, 0 is never.
 
     ``load_clock_mhz`` and ``load_throttle`` are of a card under load, at rest it runs at 1980 MHz.
-    ``others`` are other processes, ``None`` if not known. ``meters_again`` are the meters that a
-    card has which is opened after another one.
+    ``others`` are other processes, ``None`` if not known.
     """
 
     idle_w: float = 100.0
@@ -96,7 +95,6 @@ class CardScript:
     load_clock_mhz: int = 1980
     load_throttle: tuple[str, ...] = ()
     others: tuple[str, ...] | None = ()
-    meters_again: tuple[str, ...] | None = None
 
 
 class ScriptedWorkload:
@@ -217,11 +215,6 @@ class ScriptedCard:
     ) -> None:
         self._file = Path(os.environ.get("SCRIPTED_CARD", os.devnull))
         self.script = script or _read_card(self._file)
-        again = self._file.with_name("opened")
-        if self.script.meters_again is not None:
-            if again.exists():
-                self.script = replace(self.script, meters=self.script.meters_again)
-            again.touch()
         self.timeline = Timeline()
         self.log: list[tuple[str, str]] = []
         self._made: list[ScriptedMeter] = []

@@ -7,7 +7,6 @@ import pytest
 import scipy.stats
 
 from eatss.measurement.assemble import (
-    difference_estimate,
     energy_estimate,
     inverse,
     mean_estimate,
@@ -39,7 +38,7 @@ def test_the_interval_of_a_mean_is_students() -> None:
 def test_one_window_has_no_interval() -> None:
     found = mean_estimate([2.0], 0.95)
     assert (found.mean, found.low, found.high, found.relative) == (2.0, None, None, None)
-    assert difference_estimate([2.0], [1.0, 1.0], 0.95).low is None
+    assert energy_estimate([1.0], [1.0, 1.0], 0.95).low is None
     assert paired_ratio([2.0], [1.0], 0.95).low is None
 
 
@@ -58,19 +57,16 @@ def test_intervals_of_differences_cover_the_truth_where_spreads_differ() -> None
     for _ in range(TRIALS):
         gross = random.normal(5.0, 0.1, 6).tolist()
         restoring = random.normal(2.0, 0.3, 3).tolist()
-        found = difference_estimate(gross, restoring, 0.95)
+        net = [energy - float(np.mean(restoring)) for energy in gross]
+        found = energy_estimate(net, restoring, 0.95)
         hits += holds(found.low, 3.0, found.high)
     assert hits / TRIALS > LEAST
 
 
-def test_energy_less_restoring_is_the_difference_of_both() -> None:
-    gross, restoring = [5.0, 5.2, 5.1], [2.0, 2.1, 1.9]
-    net = [energy - 2.0 for energy in gross]
-    found = energy_estimate(net, restoring, 0.95)
-    expected = difference_estimate(gross, restoring, 0.95)
-    assert found.mean == pytest.approx(expected.mean)
-    assert found.low == pytest.approx(expected.low)
-    alone = mean_estimate(net, 0.95)
+def test_what_restoring_leaves_open_widens_the_interval() -> None:
+    net = [3.0, 3.2, 3.1]
+    found, alone = energy_estimate(net, [2.0, 2.1, 1.9], 0.95), mean_estimate(net, 0.95)
+    assert found.mean == pytest.approx(alone.mean)
     assert found.relative is not None
     assert alone.relative is not None
     assert found.relative > alone.relative
