@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +14,7 @@ from eatss.cli.options import (
     Format,
     TableOrJson,
     card_option,
+    check_writable,
 )
 from eatss.cli.talk import report_warnings, say, working
 
@@ -84,7 +84,8 @@ def characterize(
     """
     from eatss.measurement.characterize.benchmark import read_record  # noqa: PLC0415 - keeps --help fast
 
-    _check(replay, output, {"--only": only, "--force": force, "--record": record})
+    if output is not None:
+        check_writable("-o", output)
     if replay:
         records = tuple(read_record(path) for path in replay)
     else:
@@ -96,26 +97,6 @@ def characterize(
         echo(render_results(records[0], wanted), nl=False)
         return
     _report(records, gpu, output, format_)
-
-
-def _check(replay: list[Path] | None, output: Path | None, of_a_run: Mapping[str, object]) -> None:
-    """See that options go together before minutes of work.
-
-    Raises:
-        InputError: ``EATSS-B009``: they do not. ``EATSS-C009``: there is no folder for the profile.
-    """
-    from eatss.base.diagnostics import input_error  # noqa: PLC0415 - keeps --help fast
-
-    given = [name for name, value in of_a_run.items() if value]
-    if replay and given:
-        raise input_error(
-            "EATSS-B009",
-            f"{', '.join(given)} and --replay: nothing runs where a record is fitted again",
-            hint="leave one of them out",
-        )
-    if output is not None and (output.is_dir() or not output.resolve().parent.is_dir()):
-        what = "it is a folder" if output.is_dir() else "its folder does not exist"
-        raise input_error("EATSS-C009", f"cannot write {output}: {what}")
 
 
 def _measured(

@@ -3,9 +3,8 @@
 Every command has ``--quiet`` and ``--verbose``.
 
 A step that takes long is one line on a terminal, which comes after two seconds, with the time since
-the step began, and goes when the step ends. Elsewhere, as in a log, nothing is said; with
-``--verbose`` a line for each step that is done, with its time, and every ten seconds one for the
-step that runs. ``--quiet`` says nothing at all.
+the step began, and goes when the step ends. With ``--verbose`` there is a line for each step that
+is done, with its time. ``--quiet`` says nothing at all.
 """
 
 from __future__ import annotations
@@ -56,31 +55,14 @@ current: ContextVar[Talk] = ContextVar("talk", default=Talk())  # noqa: B039 - i
 SHOWN_AFTER_S = 2.0
 """A step that takes less is not shown on a terminal."""
 
-TOLD_EVERY_S = 10.0
-"""Time between two lines about the same step where stderr is no terminal."""
-
 _REFRESH_S = 0.2
-
-
-@frozen
-class State:
-    """How far a step is: ``done`` of ``total``, where that is known, and more in ``note``."""
-
-    what: str
-    done: float = 0
-    total: float | None = None
-    note: str = ""
-
-    def __str__(self) -> str:
-        count = "" if self.total is None else f" {self.done:g} of {self.total:g}"
-        return f"{self.what}{count}" + (f", {self.note}" if self.note else "")
 
 
 class Step:
     """A step under way: whoever works says here how far it is."""
 
     def __init__(self, what: str) -> None:
-        self.state = State(what=what)
+        self.what = self.state = what
         self.began = time.monotonic()
 
     @property
@@ -97,12 +79,12 @@ class Step:
             total: how much there is, ``None`` if nobody knows.
             note: what else is known, ``at most 3 s left``.
         """
-        self.state = State(what=what, done=done, total=total, note=note)
+        count = "" if total is None else f" {done:g} of {total:g}"
+        self.what, self.state = what, f"{what}{count}" + (f", {note}" if note else "")
 
     def part(self, done: float, total: float) -> None:
         """Say how much of all is done."""
-        state = self.state
-        self.state = State(what=state.what, done=done, total=total, note=state.note)
+        self.at(self.what, done, total)
 
 
 @contextmanager
@@ -115,22 +97,18 @@ def working(what: str) -> Iterator[Step]:
     Yields:
         Where to say how far it is.
     """
-    talk, step = current.get(), Step(what)
+    talk, step, ended = current.get(), Step(what), threading.Event()
+    teller = threading.Thread(target=_tell, args=(step, ended), name="progress", daemon=True)
     draws = sys.stderr.isatty() and not talk.quiet
-    if not draws and not talk.verbose:
-        yield step
-        return
-    ended = threading.Event()
-    teller = threading.Thread(
-        target=_tell, args=(step, ended), kwargs={"draws": draws}, name="progress", daemon=True
-    )
-    teller.start()
+    if draws:
+        teller.start()
     try:
         yield step
     finally:
         ended.set()
-        teller.join()
-    if talk.verbose:
+        if draws:
+            teller.join()
+    if talk.verbose and not talk.quiet:
         echo(printable(f"{what}: {_time(step.elapsed_s)}"), err=True)
 
 
@@ -140,18 +118,14 @@ def cleared() -> None:
         echo("\r\x1b[2K", err=True, nl=False)
 
 
-def _tell(step: Step, ended: threading.Event, *, draws: bool) -> None:
-    """Say where a step is until it ends: drawn in one line that goes, or a line now and then."""
-    wait_s = SHOWN_AFTER_S if draws else TOLD_EVERY_S
+def _tell(step: Step, ended: threading.Event) -> None:
+    """Draw where a step is in one line that goes when it ends."""
+    wait_s = SHOWN_AFTER_S
     while not ended.wait(wait_s):
-        line = f"{step.state}, {_time(step.elapsed_s)}"
-        if draws:
-            wait_s = _REFRESH_S
-            line = printable(line)[: shutil.get_terminal_size().columns - 1]
-            echo(f"\r\x1b[2K{line}", err=True, nl=False)
-        else:
-            echo(printable(f"{line} so far"), err=True)
-    if draws and wait_s == _REFRESH_S:
+        wait_s = _REFRESH_S
+        line = printable(f"{step.state}, {_time(step.elapsed_s)}")
+        echo(f"\r\x1b[2K{line[: shutil.get_terminal_size().columns - 1]}", err=True, nl=False)
+    if wait_s == _REFRESH_S:
         cleared()
 
 
