@@ -246,16 +246,6 @@ def _load() -> None:
         _loaded.append(True)
 
 
-def release() -> None:
-    """Lift the bounds of the process of its own that this runs in: isl's work is done."""
-    if _here.is_bounded:
-        import resource  # noqa: PLC0415 - only some systems have it
-
-        allow(math.inf)
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
-
-
 def outside_bounds(work: Callable[[], T], clock_s: float) -> T:
     """Return what ``work`` returns; where this process is bounded, from another that is not.
 
@@ -273,7 +263,11 @@ def outside_bounds(work: Callable[[], T], clock_s: float) -> T:
         return work()
 
     def released() -> T:
-        release()
+        import resource  # noqa: PLC0415 - only some systems have it
+
+        allow(math.inf)
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
         return work()
 
     before = left_s()

@@ -27,7 +27,6 @@ from eatss.cli.options import (
 from eatss.cli.talk import given_card, read, report_warnings, say, working
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.lower.recipe import CodeRequest
-from eatss.measurement.options import nvcc_option
 
 if TYPE_CHECKING:
     from eatss.cards import GpuProfile
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from eatss.program import Program
     from eatss.session.found import FoundProgram
     from eatss.session.source import Source
-    from eatss.verify.ptxas import KernelResources
 
 EXAMPLES = {
     "codegen": """
@@ -95,13 +93,6 @@ def codegen(
         Path | None,
         of_code(metavar="FILE", help="Save everything that is decided, as JSON to keep or edit."),
     ] = None,
-    compiles: Annotated[
-        bool,
-        of_output(
-            "--compile", help="Compile with nvcc and check that every kernel can be launched."
-        ),
-    ] = False,
-    nvcc: Annotated[str | None, nvcc_option(panel="Output")] = None,
     force: Force = False,
     output: Annotated[
         TableOrJson,
@@ -143,15 +134,13 @@ def codegen(
     if save_recipe is not None:
         assert result.recipe is not None
         write_text("--save-recipe", save_recipe, recipe_text(recipe_from_dict(result.recipe)))
-    resources = _compiled(result, profile, nvcc) if compiles else None
     files = () if directory is None else write_kept(result, source, how, directory, force=force)
-    printed = None if resources else kept.printed(output)
+    printed = kept.printed(output)
     if printed is None:
         from eatss.report.selection import render_program  # noqa: PLC0415 - Rich loads slowly
 
-        printed = Printed(text=render_program(result, output, resources, found.warnings))
-        if resources is None:
-            kept.put_printed(printed, output)
+        printed = Printed(text=render_program(result, output, found.warnings))
+        kept.put_printed(printed, output)
     echo(printed.text, nl=False)
     if directory is not None and output == "table":
         say(_files_text(result, files, str(directory)), nl=False)
@@ -182,27 +171,6 @@ def _generated(
         found = session.program(decided, profile, options, wanted, lasting=lasting)
     report_warnings([one for one in found.warnings if one not in session.warnings])
     return found
-
-
-def _compiled(
-    program: Program, profile: GpuProfile, nvcc: str | None
-) -> tuple[KernelResources, ...]:
-    """Compile with nvcc, and refuse kernels that the card cannot launch."""
-    from eatss.base.forked import release  # noqa: PLC0415
-    from eatss.verify.ptxas import check_launchable, compile_report  # noqa: PLC0415
-
-    release()
-    with working("compiling with nvcc"):
-        resources = compile_report(program, nvcc=nvcc)
-    warnings = check_launchable(
-        program,
-        resources,
-        registers_per_block=profile.registers_per_block,
-        threads_per_block=profile.threads_per_block,
-        shared_bytes_per_block=profile.shared_per_block_optin_bytes,
-    )
-    report_warnings(warnings)
-    return resources
 
 
 def _files_text(program: Program, files: Sequence[str], directory: str) -> str:

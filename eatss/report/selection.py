@@ -32,7 +32,6 @@ from eatss.program import KernelCode, Launch, Program, every_step
 from eatss.report.diagnostics import diagnostics_text
 from eatss.report.render import (
     NONE,
-    RIGHT,
     apart,
     counted,
     facts,
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from eatss.building import PpcgBuild
     from eatss.choose.expectation import KernelExpectation, ProgramExpectation
     from eatss.session.jit.callable import JitFunction
-    from eatss.verify.ptxas import KernelResources
 
 
 def selection_table(selection: Selection, *, explain: bool = False) -> str:
@@ -478,22 +476,16 @@ class PrintedPlan(Program):
 def render_program(
     program: Program,
     output: str,
-    resources: Sequence[KernelResources] | None = None,
     warnings: tuple[Diagnostic, ...] = (),
 ) -> str:
-    """Return a program as ``table`` or ``json`` (a :class:`PrintedPlan`).
-
-    ``resources`` are what the CUDA compiler reports of its kernels, if it was asked.
-    """
+    """Return a program as ``table`` or ``json`` (a :class:`PrintedPlan`)."""
     if output == "json":
         plan = {one.name: getattr(program, one.name) for one in fields(program)}
         return json_text(PrintedPlan(**plan, warnings=warnings))
-    return render(*program_parts(program, resources))
+    return render(*program_parts(program))
 
 
-def program_parts(
-    program: Program, resources: Sequence[KernelResources] | None = None
-) -> list[RenderableType]:
+def program_parts(program: Program) -> list[RenderableType]:
     """Return a generated program: its kernels, and what is expected of a run."""
     functions = dict.fromkeys(entry.function for entry in program.entries)
     order = ", strict order of operations" if program.strict_fp else ""
@@ -506,7 +498,6 @@ def program_parts(
     return apart(
         [headed(program.original.file, f"  {', '.join(functions)}", f"\n{about}")],
         *(_generated(kernel, loops.get(kernel.name, ())) for kernel in program.kernels),
-        [] if resources is None else [_resources(program, resources)],
         [] if program.expected is None else [f"expected: {program.expected}"],
     )
 
@@ -522,19 +513,6 @@ def _generated(kernel: KernelCode, host_loops: Sequence[str]) -> list[Renderable
         *(("  note", note) for note in kernel.notes),
     )
     return [_head(kernel, host_loops=host_loops), facts(rows, no_wrap=False)]
-
-
-def _resources(program: Program, resources: Sequence[KernelResources]) -> Table:
-    rows = []
-    for needed in resources:
-        kernel = program.kernel(needed.kernel)
-        dynamic = kernel.shared_bytes if kernel.dynamic_shared else 0
-        spilled = needed.spill_store_bytes + needed.spill_load_bytes
-        shared = needed.static_shared_bytes + dynamic
-        numbers = (needed.registers, spilled, needed.stack_bytes, shared)
-        rows.append((needed.kernel, *map(str, numbers)))
-    titles = ("compiled", ">registers", ">spilled bytes", ">stack bytes", ">shared bytes")
-    return listing(titles, rows, RIGHT)
 
 
 def jit_parts(function: JitFunction) -> list[RenderableType]:

@@ -139,21 +139,6 @@ def test_a_saved_selection_takes_the_place_of_solving(tmp_path: Path) -> None:
         assert code_of(KERNELS / other, *options) == "EATSS-K011"
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")
-def test_nvcc_reports_registers_and_refuses_what_cannot_be_launched(tmp_path: Path) -> None:
-    done = run(KERNELS / "atax.c", "--gpu", "h200", "-o", tmp_path, "--compile")
-    assert done.returncode == 0, done.stderr
-    assert "spilled bytes" in done.stdout
-    profile = (data_directory("gpu_profiles") / "h200.toml").read_text()
-    card = tmp_path / "few.toml"
-    card.write_text(re.sub(r"(?m)^(registers_per_block = \{ value = )\d+", r"\g<1>8192", profile))
-    assert load_profile(card).registers_per_block == 8192
-    arguments = (*QUICK, "--tile", "i=64,j=64", "--block", "16,64", "--compile")
-    refused = tmp_path / "refused"
-    assert code_of(KERNELS / "gemm.c", "--gpu", card, "-o", refused, *arguments) == "EATSS-V042"
-    assert not refused.exists()
-
-
 # -- errors ---------------------------------------------------------------------------------------
 
 
