@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Literal
 
@@ -47,13 +47,9 @@ def assumptions_of(
     Raises:
         InputError: ``EATSS-K006``: for no sizes the region stays within its arrays.
     """
-    found: list[Assumption] = []
-    valid = _within_arrays(scop)
     message = "the original would leave its arrays, or rows of them, otherwise"
-    found += [Assumption(condition=part, message=message) for part in _conditions(valid)]
-    if sizes is not None:
-        found += _narrow(scop, arrays, sizes)
-    return tuple(found)
+    narrow = () if sizes is None else _narrow(scop, arrays, sizes)
+    return (*_demands(_within_arrays(scop), message), *narrow)
 
 
 def fixed_sizes(values: Mapping[str, int]) -> tuple[Assumption, ...]:
@@ -90,26 +86,25 @@ def implied_sizes(assumes: isl.Set | None) -> tuple[Assumption, ...]:
     if assumes is None:
         return ()
     message = "the code is for arrays that have elements and sums that have terms"
-    return tuple(Assumption(condition=part, message=message) for part in _conditions(assumes))
+    return tuple(_demands(assumes, message))
 
 
 def stated_conditions(scop: Scop) -> tuple[Assumption, ...]:
     """Return the demands under which the region is what was read."""
+    space = scop.context.get_space()
     return tuple(
-        Assumption(condition=part, message=one.message)
+        demand
         for one in scop.conditions
-        for part in _conditions(one.sizes.align_params(scop.context.get_space()))
+        for demand in _demands(one.sizes.align_params(space), one.message)
     )
 
 
-def _conditions(sizes: isl.Set) -> tuple[IntExpr, ...]:
-    """Return what holds together of sizes that lie in a set; nothing where all do."""
+def _demands(sizes: isl.Set, message: str) -> Iterator[Assumption]:
+    """Yield what holds together of sizes that lie in a set; nothing where all do."""
     condition = condition_of(sizes, isl.Set.universe(sizes.get_space()))
-    if condition == TRUE:
-        return ()
-    if isinstance(condition, Apply) and condition.operator is Operator.AND:
-        return condition.operands
-    return (condition,)
+    together = isinstance(condition, Apply) and condition.operator is Operator.AND
+    parts = condition.operands if isinstance(condition, Apply) and together else (condition,)
+    yield from (Assumption(condition=part, message=message) for part in parts if part != TRUE)
 
 
 def within(counts: Sequence[IntExpr], most: int) -> IntExpr | None:

@@ -411,7 +411,7 @@ class _Wanted:
         counts = [size for _, size in block]
         along_z = threads_along("z", counts, thread_axes(counts))
         most, most_along_z = self.profile.threads_per_block, CUDA.most_threads["z"]
-        if not 1 <= prod(counts) <= most or along_z > most_along_z:
+        if min(counts, default=1) < 1 or prod(counts) > most or along_z > most_along_z:
             self._refuse(
                 f"a block of {' x '.join(map(str, counts))} = {prod(counts)} threads cannot "
                 f"launch: {self.profile.title} has 1 to {most}, {most_along_z} along z",

@@ -1,4 +1,9 @@
-"""Cooperative copies into shared memory."""
+"""Cooperative copies into shared memory.
+
+Where k-tiles are whole, the edges of an array leave the same of a tile in all of them: the tile of
+``C[i][j] += A[i][k] * B[k][j]`` at the last rows of ``A`` reads fewer rows than it has, in all
+iterations alike. So where an iteration has all its ``k``, an element is read where ``i < N``.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +36,8 @@ from eatss.lower.pieces import NameTable
 from eatss.lower.promotion import (
     CopyLoop,
     SharedTile,
-    WholeSteps,
     copy_loop,
-    in_vectors,
     transposed_copy_loop,
-    whole_steps,
 )
 from eatss.lower.references import KernelInput, References
 from eatss.lower.storage import Candidate, Place
@@ -55,6 +57,7 @@ from eatss.polyhedral.isl_names import (
     coalesced,
     dims_as_parameters,
     fixed_box,
+    involved_parameters,
     points_at_a_sample,
     without_parameters,
 )
@@ -246,20 +249,81 @@ class PromotionBuilder:
         if condition == FALSE:
             return Staging(ways=(edge,))
         ways = [self._way(tile, at, known, where=condition, wide=True)]
-        steps = None
-        if self._ahead:
-            steps = whole_steps(tile, at, footprint, box, known, self._mapping)
-        if steps is not None and self._in_vectors(tile, at[-1], steps):
-            way = self._way(tile, at, known, steps.condition, where=steps.where, wide=True)
-            ways.append(replace(way, steps=True))
+        steps = self._whole_steps(tile, at, footprint, box, known) if self._ahead else None
+        if steps is not None:
+            ways.append(replace(steps, steps=True))
         return Staging(ways=(*ways, edge))
 
-    def _in_vectors(self, tile: SharedTile, row: str, steps: WholeSteps) -> bool:
-        """Tell whether no edge cuts a vector of a box in whole steps."""
-        if row not in names_in(steps.condition) or not self._wide_walk(tile):
-            return True
-        shape, width = self._arrays[tile.candidate.array].shape, vector(tile.stage.element_bytes)
-        return in_vectors(steps, row, tile.offsets[-1], shape, width, self._names)
+    def _whole_steps(
+        self,
+        tile: SharedTile,
+        at: tuple[str, ...],
+        footprint: isl.Set,
+        box: isl.Set,
+        known: isl.Set,
+    ) -> Way | None:
+        """Return the copy where k-tiles are whole, of what is read there: the same for all of them.
+
+        Args:
+            tile: the tile.
+            at: the names of an element's place, a parameter for each dimension.
+            footprint: the elements that are read.
+            box: those that there are.
+            known: what is known of sizes and origins; tiles begin at multiples of their sizes.
+
+        Returns:
+            ``None`` where no serial loop moves the tile, where no k-tiles are whole, or where an
+            edge cuts vectors.
+        """
+        outer, serial = known, {one.origin: one.tile for one in self._mapping.serial}
+        moving = [
+            name
+            for name, offset in zip(at, tile.offsets, strict=True)
+            if not serial.keys().isdisjoint(involved_parameters(offset))
+        ]
+        if not moving or self._mapping.split is not None:
+            return None
+        spread = {one.origin: one.tile for one in self._mapping.spread}
+        for origin, size in (spread | serial).items():
+            begins = _params(known, f"{origin} mod {size} = 0", origin)
+            known, box = known.intersect(begins), box.intersect(begins)
+        edge = without_parameters(footprint, moving)
+        missing = without_parameters(box.intersect(edge).subtract(footprint), at)
+        where = coalesced(known.subtract(missing))
+        if where.is_empty():
+            return None
+        condition = condition_of(edge, without_parameters(box, moving).intersect(where))
+        cuts = at[-1] in names_in(condition) and self._wide_walk(tile) is not None
+        if cuts and not self._in_vectors(tile, at[-1], footprint, box.intersect(where)):
+            return None
+        return self._way(tile, at, outer, condition, where=condition_of(where, known), wide=True)
+
+    def _in_vectors(self, tile: SharedTile, row: str, footprint: isl.Set, box: isl.Set) -> bool:
+        """Tell whether vectors that begin where one may are read as a whole or not at all.
+
+        Args:
+            tile: what is copied. That its rows begin at vectors is tested with its address.
+            row: the name of the place in a row of the array.
+            footprint: the elements that are read.
+            box: those that there are.
+        """
+        width, end = vector(tile.stage.element_bytes), self._names.inner().fresh("end")
+        begins = box.intersect(_params(box, f"{row} mod {width} = 0", row))
+        offset = tile.offsets[-1].mod_val(isl.Val.int_from_si(self._isl, width))
+        begins = begins.intersect(offset.zero_set())  # tested in front of the copy
+        *outer, extent = self._arrays[tile.candidate.array].shape
+        if outer and isinstance(extent, Name):
+            whole = _params(begins, f"{extent.name} mod {width} = 0", extent.name)
+            begins = begins.intersect(whole)
+        position = footprint.find_dim_by_name(isl.dim_type.param, row)
+        other = footprint.set_dim_name(isl.dim_type.param, position, end)
+        first = begins.intersect(footprint)
+        for behind in range(1, width):
+            there = _params(begins, f"{end} = {row} + {behind}", row, end)
+            later = without_parameters(other.intersect(there), (end,))
+            if not begins.intersect(later).is_equal(first):
+                return False
+        return True
 
     def _way(
         self,
@@ -379,3 +443,8 @@ def _is_bounded(array: Array) -> bool:
     """Tell whether all extents of an array are known."""
     dims = range(array.n_dims)
     return all(array.extent.dim_has_upper_bound(isl.dim_type.set, at) for at in dims)
+
+
+def _params(beside: isl.Set, text: str, *names: str) -> isl.Set:
+    """Return the values of parameters of which something holds."""
+    return isl.Set.read_from_str(beside.get_ctx(), f"[{', '.join(names)}] -> {{ : {text} }}")

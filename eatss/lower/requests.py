@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
@@ -72,16 +72,12 @@ def checked_options(
 
 
 def check_decided(
-    made: Selection | Recipe,
-    facts: Sequence[KernelFacts],
-    scops: Sequence[Scop],
-    profile: GpuProfile,
-    dtype: str,
+    made: Selection | Recipe, facts: Sequence[KernelFacts], profile: GpuProfile, dtype: str
 ) -> None:
     """Refuse a selection or recipe of other kernels, another card or type, or of no launch.
 
     Raises:
-        InputError: ``EATSS-K011``; as :func:`checked_options` for what the user asked for.
+        InputError: ``EATSS-K011``.
     """
     for why in _misfits(made, facts, profile, dtype):
         raise input_error(
@@ -89,8 +85,6 @@ def check_decided(
             f"what was decided does not belong to this program: {why}",
             hint="select again (eatss select --format json), or write a recipe (--save-recipe)",
         )
-    if isinstance(made, Recipe):
-        _check_options(made.options, facts, scops)
 
 
 def choices(
@@ -138,10 +132,17 @@ def _misfits(
             yield f"its {kernel.name} has other statements, loops or references than the source"
         if not _is_launch(decided) or not _has_rows(decided, here[at:], profile):
             yield f"the sizes of its {kernel.name} are of no launch"
-    limit = made.options.shared_limit_bytes if isinstance(made, Recipe) else None
-    most = profile.shared_per_block_optin_bytes
-    if limit is not None and not 0 <= limit <= most:
-        yield f"it allows {limit} bytes of shared memory, and a block may have {most}"
+    if isinstance(made, Recipe):
+        limit, most = made.options.shared_limit_bytes, profile.shared_per_block_optin_bytes
+        if limit is not None and not 0 <= limit <= most:
+            yield f"it allows {limit} bytes of shared memory, and a block may have {most}"
+        ranges = (
+            ([size for _, sizes in made.options.tile_sizes for _, size in sizes], MAX_TILE),
+            ([one.blocks for _, one in made.options.shared_sums], CUDA.most_blocks["y"]),
+            ([made.options.stages or 1], MAX_STAGES),
+        )
+        if not _within(ranges):
+            yield "the sizes of its options are of no launch"
 
 
 def _is_of(kernel: KernelFacts, decided: KernelSelection | KernelRecipe) -> bool:
@@ -180,11 +181,16 @@ def _is_launch(decided: Layout) -> bool:
         ([spread.lanes] if spread else [], CUDA.lanes),
     )
     return (
-        all(1 <= number <= most for numbers, most in ranges for number in numbers)
+        _within(ranges)
         and (spread is None or (CUDA.lanes % spread.lanes == 0 and shared is None))
         and (warps is None or warps.instruction in INSTRUCTIONS)
         and (warps is None or bool(INSTRUCTIONS[warps.instruction].lanes))
     )
+
+
+def _within(ranges: Iterable[tuple[Sequence[int], int]]) -> bool:
+    """Tell whether all numbers are from 1 to the most there can be of their kind."""
+    return all(1 <= number <= most for numbers, most in ranges for number in numbers)
 
 
 def _has_rows(decided: Layout, following: Sequence[str], profile: GpuProfile) -> bool:
@@ -198,30 +204,6 @@ def _has_rows(decided: Layout, following: Sequence[str], profile: GpuProfile) ->
         and 1 <= block.tile <= MAX_TILE
         and block.tile % block.lanes == 0
     )
-
-
-def _check_options(
-    options: CodegenOptions, facts: Sequence[KernelFacts], scops: Sequence[Scop]
-) -> None:
-    """Refuse options of a recipe as :func:`checked_options` refuses those of a user."""
-    tiles: dict[str, int | dict[str, int]] = {}
-    for kernel, sizes in options.tile_sizes:
-        tiles |= {kernel: dict(sizes)} if kernel else dict(sizes)
-    blocks: dict[str, Sequence[int] | Mapping[str, int]] = {
-        kernel: dict(block.threads) if isinstance(block, NamedThreads) else block
-        for kernel, block in options.block
-    }
-    wanted = CodeRequest(
-        tiles=tiles,
-        block=blocks,
-        placements=dict(options.placements),
-        index_bits=options.index_bits,
-        stages=options.stages,
-        share={one.loop: one.blocks for _, one in options.shared_sums if not one.streamed},
-        stream={one.loop: one.blocks for _, one in options.shared_sums if one.streamed},
-        strict_fp=options.strict_fp,
-    )
-    checked_options(facts, scops, wanted)
 
 
 def _is_whole(number: object, least: int, most: int) -> bool:

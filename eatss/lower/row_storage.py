@@ -20,7 +20,7 @@ import islpy as isl
 
 from eatss.analysis import KernelFacts
 from eatss.base.targets import CUDA
-from eatss.lower.arrays import TooManyCasesError, tile_range, union_of
+from eatss.lower.arrays import union_of
 from eatss.lower.kernel.nodes import (
     Buffer,
     Compute,
@@ -42,7 +42,12 @@ from eatss.lower.planning import Unit
 from eatss.lower.products import references_at
 from eatss.lower.storage import Place
 from eatss.plan.phases import KeptRow, RowStorage, RowValue
-from eatss.polyhedral.isl_names import coalesced, without_parameters
+from eatss.polyhedral.isl_names import (
+    coalesced,
+    constant_value,
+    parameter_bound,
+    without_parameters,
+)
 from eatss.polyhedral.scop import Scop
 from eatss.program import Constant, Name, equals
 
@@ -271,15 +276,12 @@ def lane_loop(unit: Unit) -> MappedLoop | None:
 def span_of(piece: Piece, loop: MappedLoop) -> tuple[int, int] | None:
     """Return the first and the last element of a row that a piece touches, if these are numbers."""
     others = [name for name in piece.bound if name != loop.name]
-    launch = union_of([piece.unbound(one).params() for one in piece.placed])
     values = union_of([without_parameters(one, others).params() for one in piece.placed])
-    try:
-        found = tile_range(coalesced(values), replace(loop, tile=1), coalesced(launch))
-    except TooManyCasesError:
-        return None
-    if not isinstance(found.first, Constant) or not isinstance(found.last, Constant):
-        return None
-    return found.first.value, found.last.value
+    first, last = (
+        constant_value(parameter_bound(coalesced(values), loop.name, upper=upper).coalesce())
+        for upper in (False, True)
+    )
+    return None if first is None or last is None else (first, last)
 
 
 def row_storage(

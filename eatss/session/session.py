@@ -398,7 +398,7 @@ class Session:
         if selection.recomputed != self.recomputed:
             return self.of(selection).recipe(selection, profile, wanted, shared_limit_bytes)
         program = self.analysed
-        check_decided(selection, program.facts, self.scops, profile, program.dtype)
+        check_decided(selection, program.facts, profile, program.dtype)
         options = checked_options(program.facts, self.scops, wanted, shared_limit_bytes)
         if selection.options.model in PUBLISHED and not wanted.strict_fp:
             selection = self._with_cuts(selection, profile)
@@ -466,7 +466,7 @@ class Session:
 
         if recipe.recomputed != self.recomputed:
             return self.of(recipe).generate(recipe, profile, selection)
-        check_decided(recipe, self.analysed.facts, self.scops, profile, self.analysed.dtype)
+        check_decided(recipe, self.analysed.facts, profile, self.analysed.dtype)
         program = generate_for(
             self.symbolic,
             recipe,

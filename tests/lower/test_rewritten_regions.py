@@ -116,17 +116,6 @@ def copying(arguments: str, loops: str) -> str:
     return f"{macros}void f({arguments}) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
 
 
-def verified_with_copies(text: str, folder: Path, sizes: list[dict[str, int]]) -> Program:
-    """Generate a program for C text and demand that it computes what the text does."""
-    (folder / "f.c").write_text(text, encoding="utf-8")
-    program = eatss.codegen(folder / "f.c", gpu="h200", output=folder / "out")
-    names = {parameter.name for parameter in program.parameters}
-    at = [{name: value for name, value in one.items() if name in names} for one in sizes]
-    found = verify(folder / "out", device="cpu", sizes=at)
-    assert (found.status, found.message) == ("ok", ""), text
-    return program
-
-
 def test_trmm_is_a_product_on_tensor_cores_that_reads_from_a_copy(
     generate: Callable[..., Program], verify_kernel: Callable[..., Verification]
 ) -> None:
@@ -188,7 +177,7 @@ def equals_the_original(
     arguments = "double A[N + M + 2][N + M + 2], double B[N + M + 2][N + M + 2]"
     text = copying(arguments.replace("double", piece["element"]), loops)
     try:
-        verified_with_copies(text, tmp_path_factory.mktemp("drawn"), [{"N": n, "M": m}])
+        verified_on_cpu(text, tmp_path_factory.mktemp("drawn"), [{"N": n, "M": m}])
     except InputError as error:
         if error.diagnostics[0].code != "EATSS-P001":
             raise

@@ -129,11 +129,11 @@ PRODUCT = """
 #ifndef M
 #define M 512
 #endif
-void f(TYPE C[N][M], TYPE A[N + 2][M + ROW], TYPE B[M + 2][M + ROW])
+void f(float C[N][M], float A[N + 2][M + ROW], float B[M + 2][M + ROW])
 {
 #pragma scop
   for (int i = 0; i < N; i++)
-    for (int j = FIRST; j < M - LAST; j++)
+    for (int j = 0; j < M - LAST; j++)
       for (int k = 0; k < M; k++)
         C[i][j] += VALUE;
 #pragma endscop
@@ -147,23 +147,19 @@ def made(
     folder: Path,
     value: str = "A[i][k] * B[k][j]",
     *,
-    dtype: str = "float",
     row: int = 0,
-    first: int = 0,
     last: int = 0,
-    stages: int = 2,
 ) -> Program:
-    text = PRODUCT.replace("TYPE", dtype).replace("ROW", str(row)).replace("VALUE", value)
-    text = text.replace("FIRST", str(first)).replace("LAST", str(last))
+    text = PRODUCT.replace("ROW", str(row)).replace("VALUE", value).replace("LAST", str(last))
     program = eatss.codegen(
         text,
-        gpu="h200" if dtype == "float" else "rtx4090",
+        gpu="h200",
         output=folder,
-        tiles={"i": 128 if dtype == "float" else 64, "j": 128, "k": 8},
+        tiles={"i": 128, "j": 128, "k": 8},
         block={"i": 8, "j": 16},
         share={"k": 1},
-        placements={name: "shared" for name in "AB" if f"{name}[" in value},
-        stages=stages,
+        placements={"A": "shared", "B": "shared"},
+        stages=2,
     )
     found = verify(folder, device="cpu", sizes=SIZES)
     assert (found.status, found.message) == ("ok", "")
@@ -178,13 +174,13 @@ def asked(program: Program) -> str:
 
 
 def test_the_edges_of_a_block_are_no_test_of_a_turn(tmp_path: Path) -> None:
-    program = made(tmp_path, stages=2)
+    program = made(tmp_path)
     assert not re.search(r"\b[ij]0 \+", asked(program))
     assert "], x0 < N);" in program.text
 
 
 def test_vectors_that_an_edge_may_cut_are_copied_in_whole_tiles_only(tmp_path: Path) -> None:
-    program = made(tmp_path, first=0, last=1)
+    program = made(tmp_path, last=1)
     assert "_or_clear(&sh.B" not in program.text
     assert "eatss_copy_wide_ahead(&sh.B" in program.text  # of tiles that are whole
     assert "j0 + " in asked(program)
@@ -215,22 +211,6 @@ def options(rows: int, depth: int, stages: int) -> CodegenOptions:
     )
 
 
-ONE, TWO, THREE, FIVE = (
-    "e = k_step",
-    "e = 2 * k_step; e < 2 * k_step + 2",
-    "e = 3 * k_step; e < 3 * k_step + 3",
-    "e = 5 * k_step; e < 5 * k_step + 5",
-)
-SPREAD = {  # rows, depth, stages: how many steps copy, of how many, and what of A and of B
-    (32, 32, 2): (4, 8, ONE, ONE),
-    (96, 16, 2): (2, 4, THREE, ONE),
-    (96, 32, 2): (4, 8, THREE, ONE),
-    (160, 16, 2): (2, 4, FIVE, ONE),
-    (96, 16, 3): (3, 4, TWO, f"{ONE}; if e < 2"),
-    (96, 16, 4): (3, 4, TWO, f"{ONE}; if e < 2"),
-}
-
-
 def plain_branch(program: Program) -> str:
     """Return what a turn does where no copy needs tests."""
     kernel = program.text.partition("__global__")[2]
@@ -238,28 +218,21 @@ def plain_branch(program: Program) -> str:
 
 
 def copying(step: str) -> list[str]:
-    """Return by which numbers a step copies, a text for each box."""
-    found = re.findall(
-        r"(?:for \(int|const int) (e = .*?);(?: \+\+e\) \{)?\n(?:\s*if \((e < \d+)\) \{)?", step
-    )
-    return [f"{numbers}; if {test}" if test else numbers for numbers, test in found]
+    """Return by which numbers a step copies, a text for each tile."""
+    return re.findall(r"(?:for \(int|const int) (e = .*?);(?: \+\+e\) \{)?\n", step)
 
 
-@pytest.mark.parametrize("chosen", [(96, 32, 2)])
-def test_the_first_steps_of_a_turn_copy_and_the_last_one_waits(
-    chosen: tuple[int, int, int], generate: Generate
-) -> None:
-    turn = plain_branch(generate("gemm", options=options(*chosen)))
-    steps, all_, *boxes = SPREAD[chosen]
+def test_the_first_steps_of_a_turn_copy_and_the_last_one_waits(generate: Generate) -> None:
+    turn = plain_branch(generate("gemm", options=options(96, 32, 2)))
+    boxes = ["e = 3 * k_step; e < 3 * k_step + 3", "e = k_step"]  # of A and of B
     spread, _, behind = turn.partition("eatss_commit_copies();")
     assert copying(spread) == boxes
-    assert f"for (int k_step = 0; k_step < {steps}; ++k_step) {{" in spread
+    assert "for (int k_step = 0; k_step < 4; ++k_step) {" in spread
     places = [spread.index(one) for one in ("fragment_b", "eatss_copy_wide_ahead", "eatss_mma")]
     assert places == sorted(places)
     assert turn.count("eatss_copy_wide_ahead") == len(boxes)
     assert turn.count("eatss_commit_copies") == turn.count("eatss_wait_for_copies") == 1
-    last = behind.partition(f"const int k_step = {all_ - 1};")[2]
-    assert f"eatss_wait_for_copies<{chosen[2] - 2}>" in last
+    assert "eatss_wait_for_copies<0>" in behind.partition("const int k_step = 7;")[2]
 
 
 @pytest.mark.parametrize("chosen", [(96, 32, 2), (32, 32, 3)])
@@ -274,75 +247,44 @@ ROWS_PRODUCT = """
 #ifndef N
 #define N 512
 #endif
-void f(TYPE C[N][N], TYPE A[N][N], TYPE B[N][N + 1], TYPE v[N])
+void f(float C[N][N], float A[N][N], float B[N][N + 1])
 {
 #pragma scop
   for (int i = 0; i < N; i++)
     for (int j = 0; j < N; j++)
       for (int k = 0; k < N; k++)
-        C[i][j] += VALUE;
+        C[i][j] += A[i][k] * B[k][j];
 #pragma endscop
 }
 """
-ROWS_SIZES = [{"N": 1}, {"N": 31}, {"N": 64}, {"N": 77}]
 
 
-def with_rows(
-    folder: Path, value: str, *, dtype: str = "float", threads: int = 8, shared: str = "AB"
-) -> Program:
-    text = ROWS_PRODUCT.replace("TYPE", dtype).replace("VALUE", value)
+def of_rows(folder: Path, text: str, columns: int, steps: int, sizes: list[dict[str, int]]) -> str:
+    """Return the text of a product in tiles of rows, its results checked."""
     program = eatss.codegen(
         text,
         gpu="rtx4090",
         output=folder,
-        tiles={"i": 16, "j": 32, "k": 8},
-        block={"i": 8, "j": threads},
-        share={"k": 1},
-        placements={n: "shared" if n in shared else "l1" for n in "ABv" if f"{n}[" in value},
-    )
-    found = verify(folder, device="cpu", sizes=ROWS_SIZES)
-    exact = program.kernels[0].bit_exact
-    assert (found.status, found.message, found.bit_equal) == ("ok", "", exact)
-    return program
-
-
-@pytest.mark.parametrize(
-    ("dtype", "threads", "rows"),
-    [("float", 8, (12, 36))],
-)
-def test_points_are_in_rows_of_vectors(
-    dtype: str, threads: int, rows: tuple[int, int], tmp_path: Path
-) -> None:
-    program = with_rows(tmp_path, "A[i][k] * B[k][j]", dtype=dtype, threads=threads)
-    values = {"float": "j0 + 4 * tj + rj", "double": "j0 + 2 * tj + 16 * (rj / 2) + rj % 2"}
-    assert values[dtype] in program.text
-    assert f"{dtype}) A[16][{rows[0]}];" in program.text
-    assert f"{dtype}) B[8][{rows[1]}];" in program.text
-    assert "__shared__ __align__(16)" in program.text
-
-
-def wide(folder: Path, stages: int, sizes: list[dict[str, int]], dtype: str = "float") -> str:
-    """Return the text of a product whose threads have several vectors, its results checked."""
-    text = ROWS_PRODUCT.replace("TYPE", dtype).replace("VALUE", "A[i][k] * B[k][j]")
-    program = eatss.codegen(
-        text.replace("N + 1", "N + 4"),
-        gpu="h200" if dtype == "float" else "v100",  # that has no tensor cores for doubles
-        output=folder,
-        tiles={"i": 16, "j": 64, "k": 16},
+        tiles={"i": 16, "j": columns, "k": steps},
         block={"i": 8, "j": 8},
         share={"k": 1},
         placements={"A": "shared", "B": "shared"},
-        stages=stages,
     )
     found = verify(folder, device="cpu", sizes=sizes)
     assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
     return program.text
 
 
-@pytest.mark.parametrize("stages", [1])
-def test_rows_are_copied_16_bytes_at_a_time(stages: int, tmp_path: Path) -> None:
+def test_points_are_in_rows_of_vectors(tmp_path: Path) -> None:
+    text = of_rows(tmp_path, ROWS_PRODUCT, 32, 8, [{"N": 1}, {"N": 31}, {"N": 64}, {"N": 77}])
+    for part in ("j0 + 4 * tj + rj", "float) A[16][12];", "float) B[8][36];"):
+        assert part in text
+    assert "__shared__ __align__(16)" in text
+
+
+def test_rows_are_copied_16_bytes_at_a_time(tmp_path: Path) -> None:
     """It is done where rows begin at multiples of them: sizes that are, and others."""
-    text = wide(tmp_path, stages, [{"N": 63}, {"N": 64}, {"N": 66}, {"N": 68}])
-    assert ("eatss_copy_wide_ahead(&sh" if stages > 1 else "eatss_copy_wide(&sh") in text
-    ahead = f"(k0 + {16 * (stages - 1)})" if stages > 1 else "k0"
-    assert f"wide_A && {ahead} % 4 == 0" in text
+    sizes = [{"N": 63}, {"N": 64}, {"N": 66}, {"N": 68}]
+    text = of_rows(tmp_path, ROWS_PRODUCT.replace("N + 1", "N + 4"), 64, 16, sizes)
+    assert "eatss_copy_wide(&sh" in text
+    assert "wide_A && k0 % 4 == 0" in text
