@@ -308,40 +308,48 @@ class AnalysedProgram:
 
 @frozen
 class SlowLoop:
-    """A loop of a kernel that dependences on one array or scalar keep from running fast.
+    """A loop that dependences on one array or scalar keep in few threads.
 
     Attributes:
-        kernel: The kernel, as it is called in selections.
+        statements: Those that wait for it.
         loop: The loop.
-        effect: What becomes of it: ``"is not tiled"``, ``"runs in one thread"``.
+        threads: How many run it.
         array: The array, or the scalar.
-        dependence: How its values bind iterations: ``"each iteration of j sets it anew"``,
-            ``"iteration i needs i - 1"``.
+        needs: Whether iterations need values of earlier ones, not only memory that those use.
         spans: Where the source accesses it, in order; at least one place.
-        rewrite: What to write instead.
-        statements: Those that wait for it, where kernels of generated code say so.
     """
 
-    kernel: str
+    statements: tuple[str, ...]
     loop: str
-    effect: str
+    threads: int
     array: str
-    dependence: str
+    needs: bool
     spans: tuple[SourceSpan, ...]
-    rewrite: str
-    statements: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """What is told of it, and the rewrite, in one line."""
+        """What is told of it, and what to write instead, in one line."""
         return f"{self.message}; {self.rewrite}"
 
     @property
     def message(self) -> str:
         """What is told of it."""
+        threads = "one thread" if self.threads == 1 else f"{self.threads} threads"
+        why = "need what earlier ones left" if self.needs else "use memory of others"
         return (
-            f"the loop {self.loop} of {self.kernel} {self.effect} because of "
-            f"'{self.array}' ({_lines(self.spans)}): {self.dependence}"
+            f"the loop {self.loop} of {', '.join(self.statements)} runs in {threads} because of "
+            f"'{self.array}' ({_lines(self.spans)}): its iterations {why}"
+        )
+
+    @property
+    def rewrite(self) -> str:
+        """What to write instead."""
+        if not self.needs:
+            return f"give '{self.array}' an element for each {self.loop}, or declare it inside"
+        return (
+            "run inner loops from what is computed first to what is last, let a loop of "
+            "independent iterations stand around it (rows, a batch), or write it as a scan; a "
+            "maximum is x > m ? x : m"
         )
 
     def note(self) -> Diagnostic:

@@ -302,20 +302,6 @@ def parameter_extremes(domain: isl.Set, name: str) -> tuple[int, int]:
     return integer(line.dim_min_val(0)), integer(line.dim_max_val(0))
 
 
-def least_difference(relation: isl.Map, source: int, sink: int) -> int | None:
-    """Return the least ``output[sink] - input[source]`` over all pairs and parameters.
-
-    ``None`` if it has no lower bound; 0 for an empty relation.
-    """
-    if relation.is_empty():
-        return 0
-    single = alone(relation.project_out_all_params(), IN, source)
-    single = alone(single, OUT, sink)
-    least = single.reset_tuple_id(IN).reset_tuple_id(OUT)
-    value = least.deltas().dim_min_val(0)
-    return integer(value) if value.is_int() else None
-
-
 def node_kind(node: isl.ScheduleNode | isl.AstNode | isl.AstExpr) -> str:
     """Return the type of a node: ``band``, ``filter``, …; of an AST ``for_``, …; ``op``, …."""
     return str(cast("Any", node.get_type()).name)

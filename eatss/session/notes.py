@@ -11,12 +11,7 @@ from eatss.analysis.work import instances_of
 from eatss.base.frozen import frozen
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.units import serial_runs, sums_of
-from eatss.polyhedral.expression import Array, Select
-from eatss.polyhedral.isl_names import (
-    equal_leading_dims,
-    least_difference,
-    maps_of,
-)
+from eatss.polyhedral.isl_names import equal_leading_dims
 from eatss.polyhedral.scheduling import coincidence_dependences
 from eatss.polyhedral.scop import Access, Scop, Statement
 
@@ -40,14 +35,13 @@ _FEW = 128
 class _Chain:
     """Statements that run one after another, in few threads; ``depth`` loops are around that.
 
-    ``steps`` is how many each of them runs, ``sums`` are statements that add up over several loops.
+    ``steps`` is how many each of them runs.
     """
 
     statements: tuple[str, ...]
     threads: int
     depth: int
     steps: float
-    sums: frozenset[str] = frozenset()
 
 
 def slow_loops(program: AnalysedProgram) -> tuple[tuple[SlowLoop, ...], ...]:
@@ -90,113 +84,45 @@ def _chains(region: AnalysedScop) -> Iterator[_Chain]:
             steps = _instances(scop, names) / max(1, threads)
             if threads <= _FEW and steps >= _STEPS_OF_LAUNCH * launches:
                 depth = len(fact.host_loops) + len(fact.parallel_loops)
-                several = frozenset(name for name, loops in sums.items() if loops > 1)
-                yield _Chain(
-                    statements=names, threads=threads, depth=depth, steps=steps, sums=several
-                )
-
-
-@frozen
-class _Bond:
-    """What joins iterations of the loop at a depth: from ``first`` of a statement to ``then``.
-
-    ``step`` is how far they are apart (negative for a loop that counts down), ``None`` where that
-    differs. ``needs`` says that a value is passed on, not only memory used again.
-    """
-
-    first: tuple[Statement, Access]
-    then: tuple[Statement, Access]
-    step: int | None
-    needs: bool
+                yield _Chain(statements=names, threads=threads, depth=depth, steps=steps)
 
 
 def _of_chain(region: AnalysedScop, chain: _Chain) -> Iterator[SlowLoop]:
     """Yield the outermost loop of statements that a dependence binds."""
     statements = [one for one in region.scop.statements if one.name in chain.statements]
     for depth in range(chain.depth, max(len(one.loops) for one in statements)):
-        bond = _bond(region, statements, depth, needs=True)
-        bond = bond or _bond(region, statements, depth, needs=False)
-        if bond is not None:
-            threads = "one thread" if chain.threads == 1 else f"{chain.threads} threads"
-            yield _slow(region, statements, f"runs in {threads}", depth, bond, chain.sums)
-            return
+        for needs in (True, False):
+            for loop, written, read in _bonds(region, statements, depth, needs=needs):
+                array = region.scop.array(written.array)
+                yield SlowLoop(
+                    statements=tuple(one.name for one in statements),
+                    loop=loop,
+                    threads=chain.threads,
+                    array=array.source_name or array.name,
+                    needs=needs,
+                    spans=tuple(sorted({written.span, read.span})),
+                )
+                return
 
 
-def _slow(
-    region: AnalysedScop,
-    statements: Sequence[Statement],
-    effect: str,
-    depth: int,
-    bond: _Bond,
-    sums: frozenset[str],
-) -> SlowLoop:
-    (_, written), (then, read) = bond.first, bond.then
-    array, loop = region.scop.array(written.array), then.loops[depth]
-    return SlowLoop(
-        kernel=", ".join(one.name for one in statements),
-        loop=loop,
-        effect=effect,
-        array=array.source_name or array.name,
-        dependence=_dependence(array, loop, bond),
-        spans=tuple(sorted({written.span, read.span})),
-        rewrite=_rewrite(array, loop, bond, depth, adds_up=then.name in sums),
-        statements=tuple(one.name for one in statements),
-    )
-
-
-def _bond(
+def _bonds(
     region: AnalysedScop, statements: Sequence[Statement], depth: int, *, needs: bool
-) -> _Bond | None:
-    """Return a dependence between iterations of the loops at a depth, ``None`` if there is none."""
+) -> Iterator[tuple[str, Access, Access]]:
+    """Yield the loops at a depth whose iterations two accesses join.
+
+    Args:
+        region: what the statements are of.
+        statements: those that run one after another.
+        depth: loops around the loop.
+        needs: whether a value is passed on, not only memory used again.
+    """
     dependences = region.scheduled.dependences
     among = dependences.flow if needs else coincidence_dependences(region.scop, dependences)
     deep = [one for one in statements if len(one.loops) > depth]
     for first, then in product(deep, deep):
         for written, read in product(first.accesses, then.accesses):
-            if written.array != read.array or not (written.is_write or read.is_write):
-                continue
-            pairs = written.relation.apply_range(read.relation.reverse()).to_union_map()
-            pairs = among.intersect(pairs)
-            carried = equal_leading_dims(pairs, depth).subtract(
-                equal_leading_dims(pairs, depth + 1)
-            )
-            for relation in maps_of(carried):
-                least = least_difference(relation, depth, depth)
-                most = least_difference(relation.reverse(), depth, depth)
-                step = least if least is not None and most is not None and least == -most else None
-                return _Bond(first=(first, written), then=(then, read), step=step, needs=needs)
-    return None
-
-
-def _dependence(array: Array, loop: str, bond: _Bond) -> str:
-    if not bond.needs:
-        again = "sets it anew" if not array.n_dims else "uses elements that others overwrite"
-        return f"each iteration of {loop} {again}"
-    if bond.step is None:
-        return f"iterations of {loop} need what earlier ones left"
-    before = f"{loop} - {bond.step}" if bond.step > 0 else f"{loop} + {-bond.step}"
-    return f"iteration {loop} needs what {before} left"
-
-
-def _rewrite(array: Array, loop: str, bond: _Bond, depth: int, *, adds_up: bool) -> str:
-    """Return what to write instead."""
-    (first, written), (then, read) = bond.first, bond.then
-    name = array.source_name or array.name
-    if not bond.needs:
-        if array.n_dims:
-            return f"give '{name}' an element for each {loop}, too"
-        return f"declare '{name}' inside the loop {loop}"
-    inner = then.loops[depth + 1 :]
-    if adds_up:
-        return (
-            f"add up along {then.loops[-1]} in an array that has an element for each of the other "
-            "iterations, and its elements then"
-        )
-    if first is then and isinstance(then.value, Select) and written.text == read.text:
-        return "write a maximum as x > m ? x : m or fmax(m, x): threads take shares of those"
-    if inner and first is not then and then.reads_from(then.write.array):
-        return f"let {inner[-1]} run the other way: from what is computed first to what is last"
-    return (
-        "each step waits for the one before: let a loop stand around it whose iterations do not "
-        "(rows, a batch), or write it as a scan"
-    )
+            if written.array == read.array and (written.is_write or read.is_write):
+                pairs = written.relation.apply_range(read.relation.reverse()).to_union_map()
+                same = equal_leading_dims(among.intersect(pairs), depth)
+                if not same.is_subset(equal_leading_dims(same, depth + 1)):
+                    yield then.loops[depth], written, read

@@ -29,14 +29,13 @@ for (int i = 0; i < n; i++)
   for (int j = 0; j < n; j++) y[0] = y[0] > A[i][j] ? y[0] : A[i][j];"""
 
 SLOW = {
-    "sum in the wrong order": (SQUARE, BACK, "runs in one thread because of 'x'", "let j run"),
+    "sum in the wrong order": (SQUARE, BACK, "runs in one thread because of 'x'"),
     "recurrence": (
         LONG,
         "for (int i = 1; i < 4000000; i++) y[i] = x[i] + 0.5 * y[i - 1];",
-        "iteration i needs what i - 1 left",
-        "or write it as a scan",
+        "its iterations need what earlier ones left",
     ),
-    "maximum of another form": (SQUARE, MAXIMUM, "runs in one thread because of 'y'", "fmax(m, x)"),
+    "maximum of another form": (SQUARE, MAXIMUM, "runs in one thread because of 'y'"),
 }
 FAST = {
     "sum in the right order": (
@@ -68,11 +67,11 @@ def notes(text: str) -> tuple[eatss.Diagnostic, ...]:
 
 @pytest.mark.parametrize("case", SLOW)
 def test_a_slow_loop_is_told_with_what_binds_it_and_what_frees_it(case: str) -> None:
-    arguments, loops, why, rewrite = SLOW[case]
+    arguments, loops, why = SLOW[case]
     (note,) = notes(source(arguments, loops))
     assert (note.code, note.severity) == ("EATSS-A010", Severity.NOTE)
     assert why in note.message
-    assert rewrite in (note.hint or "")
+    assert "write it as a scan" in (note.hint or "")
 
 
 @pytest.mark.parametrize("case", FAST)
@@ -94,4 +93,4 @@ def test_code_and_selection_tell_it(tmp_path: Path) -> None:
     (kernel,) = [one for one in json.loads(run.stdout)["kernels"] if "S2" in one["statements"]]
     (note,) = [one for one in kernel["notes"] if "the loop" in one]
     assert text in note
-    assert note.endswith("; let j run the other way: from what is computed first to what is last")
+    assert "; run inner loops from what is computed first to what is last" in note

@@ -1,4 +1,4 @@
-"""What PPCG cannot tile is told, with its rewrite; values of parameters leave its code alone."""
+"""What is told of sources for PPCG; values of parameters leave its code alone."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import warnings
 import pytest
 
 import eatss
-from eatss.analysis.analyse import SlowLoop
-from eatss.base.diagnostics import SourceSpan
 
 ROW = """\
 void row(int n, double A[n][n], double B[n][n]) {
@@ -31,23 +29,6 @@ def notes(source: str) -> tuple[eatss.Diagnostic, ...]:
 
 def test_a_scalar_without_a_loop_of_its_own_is_not_told() -> None:
     assert notes(ROW) == ()
-
-
-def test_a_note_names_one_line_as_one() -> None:
-    place = SourceSpan(file="f.c", line=3, column=1, end_line=3, end_column=9)
-    loop = SlowLoop(
-        kernel="k0",
-        loop="i",
-        effect="runs in one thread",
-        array="x",
-        dependence="iteration i needs i - 1",
-        spans=(place, place),
-        rewrite="double the array",
-    )
-    assert loop.note().text() == (
-        "f.c:3:1: note: the loop i of k0 runs in one thread because of 'x' (line 3): "
-        "iteration i needs i - 1 [EATSS-A010]\n  hint: double the array"
-    )
 
 
 PARAMETERS_PRODUCT = """\
