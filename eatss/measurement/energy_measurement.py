@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eatss.base.codec import JsonForm, encode
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.interval_energy import IntervalEnergy
-from eatss.measurement.meters.meter import PowerSample, PowerTrace
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from eatss.measurement.meters.meter import PowerSample
 
 ENERGY_SCHEMA = 2
 """Version of the JSON form; it grows when a reader of the old form would fail."""
-
-_PLOT = "eatss.report.plots:draw_power"
-"""What draws; found by its name when it is asked for, because it needs these nouns."""
 
 
 @frozen
@@ -97,22 +89,6 @@ class EnergyMeasurement(Shown):
     missing: tuple[Missing, ...] = ()
     waited_for: tuple[str, ...] = ()
     schema_version: int = ENERGY_SCHEMA
-
-    def power_traces(self) -> tuple[PowerTrace, ...]:
-        """Return power over time as arrays, of each card that tells it."""
-        return tuple(PowerTrace.of(one.name, one.trace) for one in self.cards if one.trace)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw power over time.
-
-        Args:
-            ax: Axes of matplotlib to draw in; new ones if not given.
-
-        Raises:
-            InputError: ``EATSS-E052`` matplotlib is not installed.
-        """
-        drawn: Axes = resolve_name(_PLOT)(self, ax)
-        return drawn
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON types, without the traces of power."""

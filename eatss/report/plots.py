@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from eatss.measurement.energy_measurement import EnergyMeasurement
     from eatss.measurement.foreign import ProgramEnergy
     from eatss.measurement.measurement import Comparison, ComparisonRow, Ratio
-    from eatss.measurement.meters.meter import PowerTrace
 
 BLACK = "#000000"
 ORANGE = "#e69f00"
@@ -303,24 +301,6 @@ def _mean(ratios: Sequence[Ratio]) -> Ratio | None:
     return replace(ratios[0], value=math.exp(logs / len(ratios)), low=None, high=None)
 
 
-def draw_power(found: EnergyMeasurement, ax: Axes | None = None) -> Axes:
-    """Draw the power of every card over time.
-
-    Args:
-        found: of a block.
-        ax: Axes to draw in; of a new figure if not given.
-
-    Raises:
-        InputError: ``EATSS-E052`` matplotlib is not installed.
-    """
-    check_matplotlib()
-    if ax is None:
-        from matplotlib import pyplot as plt  # noqa: PLC0415 - optional
-
-        _, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-    return _draw_power(ax, found.power_traces(), found.time_s)
-
-
 def plot_program(found: ProgramEnergy, path: str | PathLike[str]) -> None:
     """Write a plot of the power of cards and CPUs while a program ran.
 
@@ -332,31 +312,19 @@ def plot_program(found: ProgramEnergy, path: str | PathLike[str]) -> None:
         InputError: ``EATSS-E052`` matplotlib is not installed, ``EATSS-E053`` the file cannot be
             written.
     """
-    from eatss.measurement.meters.meter import PowerTrace  # noqa: PLC0415 - of NumPy
     from eatss.report.measurement import sources_of  # noqa: PLC0415 - Rich
 
     check_plot_file(Path(fspath(path)))
-    axes = new_axes(8, 4)
-    traces = [
-        PowerTrace.of(name, one.trace) for name, one in sources_of(found).items() if one.trace
-    ]
-    _draw_power(axes, traces, found.time_s)
+    axes, colours, top_w = new_axes(8, 4), cycle(LINES), 0.0
+    for name, one in sources_of(found).items():
+        times = [sample.time_s for sample in one.trace]
+        watts = [sample.power_w for sample in one.trace]
+        axes.step(times, watts, where="pre", color=next(colours), label=name)
+        top_w = max([top_w, *watts])
+    axes.set_ylim(0.0, 1.1 * (top_w or 1.0))
+    for moment_s in (0.0, found.time_s):
+        axes.axvline(moment_s, color=GREY, linewidth=0.8, linestyle=":")
+    axes.set(xlabel="time in s", ylabel="power in W")
+    if found.cards:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     save_figure(axes.get_figure(root=True), path)  # type: ignore[arg-type]
-
-
-def _draw_power(
-    ax: Axes,
-    traces: Sequence[PowerTrace],
-    end_s: float,
-) -> Axes:
-    colours = cycle(LINES)
-    for trace in traces:
-        ax.step(trace.time_s, trace.power_w, where="pre", color=next(colours), label=trace.source)
-    top_w = 1.1 * (max((float(trace.power_w.max()) for trace in traces), default=0.0) or 1.0)
-    ax.set_ylim(0.0, top_w)
-    for moment_s in (0.0, end_s):
-        ax.axvline(moment_s, color=GREY, linewidth=0.8, linestyle=":")
-    ax.set(xlabel="time in s", ylabel="power in W")
-    if traces:
-        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-    return ax

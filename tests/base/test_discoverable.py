@@ -16,14 +16,14 @@ import pytest
 import eatss
 from eatss.choose.expectation import ProgramExpectation
 from eatss.measurement.energy_measurement import CardEnergy
-from eatss.measurement.meters.meter import PowerSample, PowerTrace
+from eatss.measurement.meters.meter import PowerSample
 from eatss.verify.result import Verification
 from tests.base.test_shown import selected
 
 PUBLIC = {name: getattr(eatss, name) for name in eatss.__all__}
 NOUNS = [
     *(one for one in PUBLIC.values() if isinstance(one, type) and is_dataclass(one)),
-    ProgramExpectation, Verification, CardEnergy, PowerSample, PowerTrace,
+    ProgramExpectation, Verification, CardEnergy, PowerSample,
 ]  # fmt: skip
 LAZY = ("analysis", "choose", "frontend", "measurement", "polyhedral", "verify")
 

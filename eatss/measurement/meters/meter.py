@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eatss.base.frozen import frozen
 from eatss.measurement.measurement import Reading
@@ -101,35 +99,6 @@ class PowerSample:
 
     time_s: float
     power_w: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PowerTrace:
-    """Power over time of one source, as two arrays of one length.
-
-    Attributes:
-        source: ``"card 0"``, ``"CPU package 0"``, or the name of a meter.
-        time_s: Seconds since the block or the program began, rising; before it, negative.
-        power_w: Watts at these times.
-    """
-
-    source: str
-    time_s: NDArray[np.float64]
-    power_w: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, source: str, samples: Sequence[PowerSample]) -> PowerTrace:
-        """Return samples as arrays."""
-        return cls(
-            source=source,
-            time_s=np.array([sample.time_s for sample in samples], dtype=float),
-            power_w=np.array([sample.power_w for sample in samples], dtype=float),
-        )
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Return a row a sample, with ``source``, ``time_s`` and ``power_w``."""
-        pairs = zip(self.time_s.tolist(), self.power_w.tolist(), strict=True)
-        return [{"source": self.source, "time_s": t, "power_w": w} for t, w in pairs]
 
 
 def power_samples(traces: Sequence[Trace], begin_s: float, end_s: float) -> tuple[PowerSample, ...]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 from eatss.measurement.energy_meter import (
@@ -68,21 +66,6 @@ def test_several_cards_are_each_told_and_summed(fake: FakeNvml) -> None:
     )
     assert fake.users == 0
     assert "2 cards" in str(found)
-
-
-def test_power_over_time_is_arrays_and_not_in_the_json(fake: FakeNvml) -> None:
-    with EnergyMeter(device=[0, 1], module=fake, margin_s=0.05) as meter:
-        time.sleep(0.2)
-    traces = meter.result.power_traces()
-    assert [trace.source for trace in traces] == ["card 0", "card 1"]
-    for trace in traces:
-        assert len(trace.time_s) == len(trace.power_w) > 3
-        assert (np.diff(trace.time_s) > 0).all()
-        assert trace.time_s[0] < 0 < trace.time_s[-1] <= meter.result.time_s
-        assert trace.power_w == pytest.approx(400, abs=0.6)
-    plain = meter.result.to_dict()
-    assert "trace" not in json.loads(json.dumps(plain))["cards"][1]
-    assert plain["cards"][1]["name"] == "card 1"
 
 
 # -- waiting ----------------------------------------------------------------------------------
