@@ -451,8 +451,7 @@ class RawStatement:
     """An assignment with its domain as a set of counter and parameter values.
 
     ``positions`` are the textual positions around and between the loops. ``value`` holds its affine
-    parts as functions of counters and parameters, all as isl parameters. ``doubtful`` marks a
-    statement below a loop that was refused.
+    parts as functions of counters and parameters, all as isl parameters.
     """
 
     loops: tuple[LoopLevel, ...]
@@ -461,5 +460,4 @@ class RawStatement:
     accesses: tuple[RawAccess, ...]
     value: Expression
     node: Node
-    doubtful: bool = False
     ppcg_name: str = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from ctypes import ArgumentError
@@ -74,10 +73,11 @@ def known_facts(
         element = variable.shape.element
         if variable.role == "parameter":
             unknown = Poly.unknown(variable.unique_name)
-            if variable.constant is None and (element.bits < 32 or not element.signed):
-                facts = facts.intersect(algebra.at_least(unknown, element.minimum))
             if variable.constant is None and element.bits < 32:
-                facts = facts.intersect(algebra.at_least(element.maximum, unknown))
+                within = algebra.within(element.minimum, unknown, element.maximum)
+                facts = facts.intersect(within)
+            elif variable.constant is None and not element.signed:
+                facts = facts.intersect(algebra.at_least(unknown, 0))
             continue
         if variable.is_local:
             continue  # its size is not evaluated before the region, if ever
@@ -90,12 +90,15 @@ def known_facts(
     return facts
 
 
-def fixed_values(values: tuple[tuple[str, int], ...], affine: AffineReader) -> isl.Set:
-    """Return the parameter values the user gave, as a set."""
+def fixed_values(symbols: SymbolTable, affine: AffineReader, options: FrontendOptions) -> isl.Set:
+    """Return the values the user gave for parameters of the region, as a set."""
     algebra = affine.algebra
     fixed = algebra.everywhere
-    for name, value in values:
-        fixed = fixed.intersect(algebra.equal(Poly.unknown(name), value))
+    parameters = {v.unique_name: v for v in symbols.variables if v.role == "parameter"}
+    for name, value in options.parameter_values:
+        if name in parameters:
+            affine.ranges.used_parameters.setdefault(name, parameters[name])
+            fixed = fixed.intersect(algebra.equal(Poly.unknown(name), value))
     return fixed
 
 
@@ -284,9 +287,6 @@ def parse_bytes(
 
 def _read(source: SourceText, run: _Run, findings: Findings) -> FrontendResult:
     options = run.options
-    _check_options(options, findings)
-    findings.raise_errors()
-
     unit = parse_unit(
         source.file,
         source.data,
@@ -361,8 +361,7 @@ def _read_region(
     affine = AffineReader(symbols, algebra)
     reporter = Reporter(source, findings)
     facts = known_facts(symbols, affine, frozenset(run.symbols))
-    values = _values_here(symbols, affine, options)
-    fixed = fixed_values(values, affine)
+    fixed = fixed_values(symbols, affine, options)
     surroundings = Surroundings(placed)
     reader = StatementReader(symbols, affine, reporter)
     reader.scalars.follow(nodes)
@@ -377,10 +376,9 @@ def _read_region(
     conditions = affine.conditions()
     for one in conditions:
         facts = facts.intersect(one.sizes)
-    certain = tuple(raw for raw in reader.statements if not raw.doubtful)
     scalars = reader.scalars.known
     dead = frozenset(filter(surroundings.is_dead_after, scalars))
-    statements = without_idle(without_unread(certain, dead), reporter)
+    statements = without_idle(without_unread(tuple(reader.statements), dead), reporter)
     arrays = delinearise(affine, symbols, reporter, statements)
     if facts.intersect(fixed).is_empty():
         findings.add(
@@ -442,33 +440,6 @@ def _size_macros(nodes: Sequence[Node], reporter: Reporter) -> tuple[tuple[str, 
             }
         )
     )
-
-
-def _values_here(
-    symbols: SymbolTable, affine: AffineReader, options: FrontendOptions
-) -> tuple[tuple[str, int], ...]:
-    """Return the given parameter values that are for parameters of this region."""
-    parameters = {v.unique_name: v for v in symbols.variables if v.role == "parameter"}
-    here = tuple(pair for pair in options.parameter_values if pair[0] in parameters)
-    for name, _ in here:
-        affine.ranges.used_parameters.setdefault(name, parameters[name])
-    return here
-
-
-_DEFINE = re.compile(r"[A-Za-z_]\w*(\([^)]*\))?(=.*)?", re.DOTALL)
-
-
-def _check_options(options: FrontendOptions, findings: Findings) -> None:
-    for define in options.defines:
-        if not _DEFINE.fullmatch(define):
-            findings.add(
-                "EATSS-F010", f"macro '{define}' is not NAME or NAME=VALUE", hint="write -D N=4000"
-            )
-    names = [name for name, _ in options.parameter_values]
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        findings.add(
-            "EATSS-F010", f"parameter '{name}' has more than one value", hint="give it once"
-        )
 
 
 def _check_parameters(

@@ -193,21 +193,12 @@ _HINTS: dict[tuple[Place, Reason], str] = {
 }
 
 
-# Findings that rest on what is known of counters; below a loop that was refused they would
-# only repeat that it was.
-_NEED_DOMAIN = frozenset({"EATSS-F018", "EATSS-F031", "EATSS-F036", "EATSS-F092"})
-
-
 class Reporter:
-    """Adds findings about nodes; knows where nodes stand in the source.
-
-    ``doubtful`` is set while a part is read whose loops were refused.
-    """
+    """Adds findings about nodes; knows where nodes stand in the source."""
 
     def __init__(self, source: SourceText, findings: Findings) -> None:
         self.source = source
         self.findings = findings
-        self.doubtful = False
 
     def offsets(self, node: Node) -> tuple[int, int]:
         """Return the byte offsets of a node; inside a macro call, those of the call's name.
@@ -258,8 +249,6 @@ class Reporter:
 
     def error(self, code: str, node: Node, message: str, hint: str | None = None) -> None:
         """Add an error at a node."""
-        if self.doubtful and code in _NEED_DOMAIN:
-            return
         self.findings.add(code, message, span=self.span(node), hint=hint)
 
     def refuse(self, code: str, node: Node, message: str, hint: str | None = None) -> NoReturn:

@@ -220,11 +220,13 @@ def check_messages(
             findings.add("EATSS-F007", message.message, span=span_of(message, source), hint=hint)
 
 
-def span_of(found: Found, source: SourceText, length: int = 1) -> SourceSpan:
-    """Return where something stands that clang found, in the main file or in a header."""
+def span_of(found: Found, source: SourceText, length: int = 1) -> SourceSpan | None:
+    """Return where something stands that clang found: in the main file, a header, or no file."""
+    if found.file is None:
+        return None
     if found.file == source.file:
         return source.span(found.offset, found.offset + length)
-    return SourceSpan.in_line(found.file or source.file, found.line, found.column, length)
+    return SourceSpan.in_line(found.file, found.line, found.column, length)
 
 
 def _warn_of_header(message: ClangMessage, source: SourceText, findings: Findings) -> None:

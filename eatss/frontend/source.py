@@ -10,7 +10,14 @@ from math import inf
 from pathlib import Path
 from typing import Protocol
 
-from eatss.base.diagnostics import Diagnostic, InputError, Severity, SourceSpan, input_error
+from eatss.base.diagnostics import (
+    Diagnostic,
+    InputError,
+    Severity,
+    SourceSpan,
+    did_you_mean,
+    input_error,
+)
 from eatss.base.files import read_regular
 from eatss.base.frozen import frozen
 
@@ -159,11 +166,11 @@ def read_bytes(file: str) -> bytes:
         return read_regular(Path(file), MAX_BYTES)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise input_error(
-            "EATSS-F001",
-            f"cannot read '{file}': {reason}",
-            hint=f"name a C source file of at most {MAX_BYTES >> 20} MiB that may be read",
-        ) from None
+        hint = f"name a C source file of at most {MAX_BYTES >> 20} MiB that may be read"
+        if isinstance(error, FileNotFoundError):
+            beside = (one.name for one in Path(file).parent.glob("*"))
+            hint = did_you_mean(Path(file).name, beside) or hint
+        raise input_error("EATSS-F001", f"cannot read '{file}': {reason}", hint=hint) from None
 
 
 def path_for_clang(file: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import field, replace
 from itertools import count
 
@@ -41,7 +41,7 @@ from eatss.frontend.refusals import (
 )
 from eatss.frontend.scalars import ScalarValues
 from eatss.frontend.source import RefusedError
-from eatss.frontend.tree import BODIES, WRITES, Kind, Node, chain
+from eatss.frontend.tree import WRITES, Kind, Node, chain
 from eatss.frontend.values import Value
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.scop import AccessKind
@@ -78,7 +78,7 @@ class StatementReader(RegionReader):
         self.ppcg = PpcgCount()
         self.statements: list[RawStatement] = []
         self._ppcg_name = ""
-        self._exits: list[Exits | None] = []
+        self._exits: list[Exits] = []
         self._readers: dict[Kind, Callable[[Node, Frame], None]] = {
             "if": self._if,
             "declarations": self._declarations,
@@ -90,9 +90,9 @@ class StatementReader(RegionReader):
     def read_all(self, nodes: list[Node], frame: Frame) -> None:
         """Read statements that follow one another."""
         for node in nodes:
-            exits = self._exits[-1] if self._exits else None
-            if exits is not None and exits.left is not None:
-                frame = frame.within(frame.domain.subtract(exits.left))
+            left = self._exits[-1].left if self._exits else None
+            if left is not None:
+                frame = frame.within(frame.domain.subtract(left))
             self._statement(node, frame)
 
     def _statement(self, node: Node, frame: Frame) -> None:
@@ -113,72 +113,46 @@ class StatementReader(RegionReader):
         counter = counter_of(node)
         is_set = counter is not None and counter.kind == "name"
         sets = self._of(counter) if counter is not None and is_set else None
-        with self.ppcg.loop(sets):
-            try:
-                header = self._loops.header(node)
-            except RefusedError:
-                self._refused_loop(node, frame)
-            else:
-                self._loop(node, header, frame)
-
-    def _refused_loop(self, node: Node, frame: Frame) -> None:
-        self.scalars.forget(node)
-        self._inside_refused(node, frame)
+        # what is below a loop is read when its own form is
+        with self.ppcg.loop(sets), suppress(RefusedError):
+            self._loop(node, self._loops.header(node), frame)
         self.scalars.forget(node)
 
     def _loop(self, node: Node, header: Header, frame: Frame) -> None:
+        variable, active = header.variable, self._affine.active
         if len(frame.loops) == _MAX_LOOPS:
-            self._error("EATSS-F009", node, "loops are nested too deeply", "use fewer levels")
-            return
-        variable = header.variable
-        if variable in self._affine.active:
-            self._error(
+            self._refuse("EATSS-F009", node, "loops are nested too deeply", "use fewer levels")
+        if variable in active:
+            self._refuse(
                 "EATSS-F031",
                 node.children[0],
                 f"counter '{variable.name}' of the enclosing loop is the counter of this loop too",
                 "use another variable",
             )
-            return
         name = self._free(variable.name)
         level = LoopLevel(name=name, sign=header.sign)
-        inner = replace(frame, loops=(*frame.loops, level))
         self.scalars.forget(header.body)  # what a round sets, the next one does not know
-        with self._counter(variable, name):
-            try:
-                domain = self._loops.iterations(header, name, frame.domain)
-            except RefusedError:
-                with self._doubt(), self._left(None):
-                    self.read_all([header.body], inner)
-                self.scalars.forget(node)
-                return
+        active[variable] = name
+        try:
+            domain = self._loops.iterations(header, name, frame.domain)
             exits = Exits(counter=name, sign=header.sign, guards=len(frame.guards))
             first = len(self.statements)
-            with self._left(exits):
-                self.read_all([header.body], replace(inner, domain=domain))
-            self.statements[first:] = [
-                replace(raw, domain=exits.before(raw.domain, self._algebra))
-                for raw in self.statements[first:]
-            ]
-        self.scalars.forget(header.body)
-
-    @contextmanager
-    def _left(self, exits: Exits | None) -> Iterator[None]:
-        """Read the body of a loop, which ``break`` and ``continue`` leave; ``None``: of no loop."""
-        self._exits.append(exits)
-        try:
-            yield
-        finally:
+            self._exits.append(exits)
+            inner = replace(frame, loops=(*frame.loops, level), domain=domain)
+            self.read_all([header.body], inner)
             self._exits.pop()
+        finally:
+            del active[variable]
+        self.statements[first:] = [
+            replace(raw, domain=exits.before(raw.domain, self._algebra))
+            for raw in self.statements[first:]
+        ]
 
     def _leave(self, node: Node, frame: Frame) -> None:
         next(frame.places)
         if not self._exits:
             self._refuse_statement(node)
-            return
-        exits = self._exits[-1]
-        if exits is None:
-            return  # of a loop that was refused
-        if len(frame.guards) > exits.guards:
+        elif len(frame.guards) > self._exits[-1].guards:
             test = frame.guards[-1].test
             self._error(
                 "EATSS-F012",
@@ -186,41 +160,8 @@ class StatementReader(RegionReader):
                 f"condition {self._quoted(test)} of a {node.kind} depends on data",
                 "leave rounds of a loop under conditions of counters and parameters only",
             )
-            return
-        exits.add(frame.domain, breaks=node.kind == "break")
-
-    @contextmanager
-    def _counter(self, variable: Variable, name: str) -> Iterator[None]:
-        self._affine.active[variable] = name
-        try:
-            yield
-        finally:
-            del self._affine.active[variable]
-
-    @contextmanager
-    def _doubt(self) -> Iterator[None]:
-        before = self._reporter.doubtful
-        self._reporter.doubtful = True
-        try:
-            yield
-        finally:
-            self._reporter.doubtful = before
-
-    def _inside_refused(self, node: Node, frame: Frame) -> None:
-        """Look for further findings below a statement whose own form was refused."""
-        statements = [child for child in node.children if child.kind in BODIES]
-        if node.kind == "for":
-            statements = node.children[-1:]
-        name = counter_of(node) if node.kind == "for" else None
-        variable = self._of(name)
-        with self._doubt(), self._left(None):
-            if variable is None or variable in self._affine.active:
-                self.read_all(statements, frame)
-                return
-            unique = self._free(variable.name)
-            level = LoopLevel(name=unique, sign=1)
-            with self._counter(variable, unique):
-                self.read_all(statements, replace(frame, loops=(*frame.loops, level)))
+        else:
+            self._exits[-1].add(frame.domain, breaks=node.kind == "break")
 
     def _if(self, node: Node, frame: Frame) -> None:
         test, *arms = node.children
@@ -232,8 +173,6 @@ class StatementReader(RegionReader):
                 self._choice(node, frame)
             else:
                 self._reporter.not_affine(error, test, "condition")
-                with self._doubt():
-                    self.read_all(arms, frame)
             self.scalars.forget(node)
             return
         before = self.scalars.now()
@@ -259,8 +198,6 @@ class StatementReader(RegionReader):
         except RefusedError:
             reader.failed = True
         if reader.failed:
-            with self._doubt():
-                self.read_all(arms, frame)
             return
         found = update_of(node)
         if found is None:
@@ -374,7 +311,7 @@ class StatementReader(RegionReader):
             self.scalars.note(node, known)
             return
         self._refuse_statement(node)
-        self._refused_loop(node, frame)
+        self.scalars.forget(node)
 
     def _writes_counter(self, node: Node, target: Node) -> bool:
         variable = self._of(base_name(target))
@@ -417,7 +354,6 @@ class StatementReader(RegionReader):
                 accesses=tuple(reader.accesses),
                 value=stored,
                 node=node,
-                doubtful=self._reporter.doubtful,
                 ppcg_name=self._ppcg_name,
             )
         )

@@ -35,7 +35,9 @@ def finding_in(text: str, **options: object) -> Diagnostic:
 
 
 def test_a_missing_file_is_a_finding(tmp_path: Path) -> None:
-    assert finding(lambda: parse_file(tmp_path / "none.c")).code == "EATSS-F001"
+    (tmp_path / "gemm.c").write_text(KERNEL)
+    found = finding(lambda: parse_file(tmp_path / "gem.c"))
+    assert (found.code, found.hint) == ("EATSS-F001", "did you mean gemm.c?")
 
 
 def test_a_file_of_ten_megabytes_is_a_finding(tmp_path: Path) -> None:
@@ -153,8 +155,7 @@ def test_a_parameter_value_fixes_the_context() -> None:
 
 
 def test_options_that_make_no_sense_are_findings() -> None:
-    assert finding_in(KERNEL, defines=("2x=3",)).code == "EATSS-F010"
-    assert finding_in(KERNEL, parameter_values=(("n", 4), ("n", 5))).code == "EATSS-F010"
+    assert finding_in(KERNEL, defines=("2x=3",)).code == "EATSS-F007"
     vla = "void f(int n, double A[9][n]) {\n#pragma scop\nA[0][0] = 0;\n#pragma endscop\n}\n"
     assert finding_in(vla, parameter_values=(("n", 0),)).code == "EATSS-F050"
 
