@@ -136,11 +136,17 @@ class ExpectedRun:
     host_time_s: float = 0.0
 
     def __str__(self) -> str:
-        text = f"{self.amounts} {sizes_text(self.sizes)}"
-        if self.is_far:
-            least = time_text(self.least_time_s)
-            text += f"; {self.times_words} the least time of this work, {least}"
-        return text
+        return f"{self.amounts} {sizes_text(self.sizes)}{self.distance}"
+
+    @property
+    def distance(self) -> str:
+        """How far it is from the roofline as text, where that is very far."""
+        if self.times_least < FAR:
+            return ""
+        least = time_text(self.least_time_s)
+        return (
+            f"; {self._at_least}{self.times_least:.0f} times the least time of this work, {least}"
+        )
 
     @property
     def amounts(self) -> str:
@@ -154,11 +160,6 @@ class ExpectedRun:
         return f"{self._at_least}{time_text(self.time_s)}"
 
     @property
-    def times_words(self) -> str:
-        """How many times the least time of the work it takes, as text."""
-        return f"{self._at_least}{self.times_least:.0f} times"
-
-    @property
     def _at_least(self) -> str:
         return "at least " if self.host_time_s else ""
 
@@ -166,11 +167,6 @@ class ExpectedRun:
     def times_least(self) -> float:
         """How many times the least time of the work it takes; 0 where that is not known."""
         return self.time_s / self.least_time_s if self.least_time_s else 0.0
-
-    @property
-    def is_far(self) -> bool:
-        """Whether that is more than is told without a word."""
-        return self.times_least >= FAR
 
 
 class OfRun:

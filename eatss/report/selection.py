@@ -108,16 +108,19 @@ def _program_verdict(selection: Selection) -> str:
         return why_unknown([*zip(kernels, found, strict=True)]) if run is None else run.amounts
 
     chosen = amounts(selection.expected, (kernel.predicted for kernel in kernels))
+    distance = "" if selection.expected is None else selection.expected.distance
     if options is None:
-        return f"expected: {chosen}"
+        return f"expected: {chosen}{distance}"
     if not kernels:
         return f"PPCG makes no kernel of this program; expected: {chosen}"
     if selection.keeps_default:
-        return f"PPCG's default is kept: no candidate is predicted to be clearly better: {chosen}"
+        kept = "PPCG's default is kept: no candidate is predicted to be clearly better"
+        return f"{kept}: {chosen}{distance}"
     unroll = " --unroll-gpu-tile" if options.unroll_gpu_tile else ""
     default = amounts(selection.expected_of_default, (kernel.default for kernel in kernels))
     return (
-        f"expected: {chosen}, with --max-shared-memory={options.max_shared_memory}{unroll}\n"
+        f"expected: {chosen}, with --max-shared-memory={options.max_shared_memory}{unroll}"
+        f"{distance}\n"
         f"PPCG's default: {default}"
     )
 
