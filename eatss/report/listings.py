@@ -16,6 +16,7 @@ from eatss.report.render import (
     apart,
     counted,
     equations,
+    grouped,
     headed,
     listing,
     render,
@@ -59,18 +60,18 @@ def render_space(count: SpaceCount, points: Sequence[Point], output: str, about:
     table = listing(
         ("", ">points", ">share"),
         (
-            ("raw", _number(count.raw), ""),
+            ("raw", grouped(count.raw), ""),
             *(
                 (
                     Text(one.name, style="dim"),
-                    f"−{_number(one.removed)}" if one.removed else "0",
+                    f"−{grouped(one.removed)}" if one.removed else "0",
                     share(one.removed),
                 )
                 for one in count.filters
             ),
             (
                 Text("kept", style="bold"),
-                Text(_number(count.kept), style="bold"),
+                Text(grouped(count.kept), style="bold"),
                 share(count.kept),
             ),
         ),
@@ -82,11 +83,6 @@ def render_space(count: SpaceCount, points: Sequence[Point], output: str, about:
     for number, point in enumerate(points, start=1):
         drawn.add_row(Text(str(number), style="dim"), Text(equations(point.items(), "  ")))
     return render(headed(count.name, f"  {about}"), table, *[drawn] * bool(points))
-
-
-def _number(number: int) -> str:
-    """Return a number with its digits in groups; beyond 10^12 with six digits."""
-    return f"{number:,}".replace(",", " ") if number < 10**12 else f"{number:.5e}"
 
 
 def verifications_parts(found: Verifications) -> list[RenderableType]:
@@ -110,7 +106,7 @@ def verification_parts(verification: Verification) -> list[RenderableType]:
             (
                 one.launcher,
                 _size_text(one),
-                f"{one.compared:,}" if one.compared else NONE,
+                f"{grouped(one.compared)}" if one.compared else NONE,
                 _error_text(one),
                 Text(
                     "refused, as it has to be" if one.refused else one.status,
@@ -151,12 +147,12 @@ def _error_text(result: SizeResult) -> str:
 def _remarks(result: SizeResult) -> str:
     """Return what a reader should know of a run besides its verdict."""
     found = [result.message] if result.message else []
-    if result.not_finite:
-        found.append(f"{result.not_finite:,} of {result.compared:,} elements are not finite")
-    if result.loose:
-        found.append(
-            f"{result.loose:,} of {result.compared:,} elements within a bound above their size"
-        )
+    for count, what in (
+        (result.not_finite, "are not finite"),
+        (result.loose, "within a bound above their size"),
+    ):
+        if count:
+            found.append(f"{grouped(count)} of {grouped(result.compared)} elements {what}")
     return "; ".join(found)
 
 
@@ -164,16 +160,16 @@ def _coverage(coverage: Coverage, results: Sequence[SizeResult]) -> list[str]:
     """Return lines that say what was covered, by runs that ``results`` lists and others."""
     unlisted = coverage.runs - sum(result.compared > 0 for result in results)
     lines = [
-        f"compared: {coverage.elements:,} elements in {counted(coverage.runs, 'run')}"
-        + (f" ({unlisted:,} of them not listed)" if unlisted else "")
-        + f", {coverage.changed:,} of them changed by the original; "
+        f"compared: {grouped(coverage.elements)} elements in {counted(coverage.runs, 'run')}"
+        + (f" ({grouped(unlisted)} of them not listed)" if unlisted else "")
+        + f", {grouped(coverage.changed)} of them changed by the original; "
         f"{counted(coverage.refusals, 'refusal')}, "
         f"{counted(coverage.accepted, 'empty size')} accepted"
     ]
     if coverage.kernels is None:
         return [*lines, "tiles and branches: not counted"]
     for kernel in coverage.kernels:
-        tiles = f"{kernel.full_tiles:,} full, {kernel.partial_tiles:,} partial"
+        tiles = f"{grouped(kernel.full_tiles)} full, {grouped(kernel.partial_tiles)} partial"
         lines.append(f"tiles of {kernel.kernel}: {'never ran' if kernel.idle else tiles}")
     untaken = coverage.untaken
     taken = "all taken both ways"

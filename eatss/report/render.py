@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -214,6 +213,11 @@ def with_prefix(value: float) -> str:
     return f"{value:g}"
 
 
+def grouped(number: int) -> str:
+    """Return a count with its digits in groups of three; from 10^12 on with six digits."""
+    return f"{number:,}".replace(",", " ") if number < 10**12 else f"{number:.5e}"
+
+
 def seconds(value: float) -> str:
     """Return a duration in words short enough for a line: ``12 s``, ``3 min 20 s``."""
     if value < 60:
@@ -234,25 +238,13 @@ _OF_BASE_UNIT = {"ms": 1e3, "%": 100.0}
 
 @frozen
 class Table:
-    """Rows under titles, for a page, for CSV and for a terminal; ``name`` is for files."""
+    """Rows under titles, for a page and for a terminal; ``name`` is for files."""
 
     name: str
     title: str
     note: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-
-    @property
-    def csv(self) -> str:
-        """The table as CSV, numbers with six digits; what has no value is empty."""
-        buffer = StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(
-            [f"{cell:.6g}" if isinstance(cell, float) else _text_of(cell) for cell in row]
-            for row in self.rows
-        )
-        return buffer.getvalue()
 
     def listing(self, columns: Mapping[str, str] | None = None) -> RichTable:
         """Return the columns that are named, under shorter titles; all where none are."""

@@ -1,7 +1,4 @@
-"""One HTML page of one or several sweeps: nothing outside of the file is needed to read it.
-
-Figures are images in the page; the data of tables are links that hold them.
-"""
+"""One HTML page of one or several sweeps: nothing outside of the file is needed to read it."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from importlib.resources import files
 from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
-from urllib.parse import quote
 
 from eatss.base.diagnostics import input_error
 from eatss.base.shown import energy_text
@@ -23,7 +19,6 @@ from eatss.report.sweep_tables import (
     means_table,
     programs_table,
     sentences,
-    variants_table,
 )
 from eatss.tune.evaluation import Evaluated, SweepReport
 from eatss.tune.population import size_words
@@ -84,7 +79,6 @@ def _section(one: Evaluated, number: int) -> dict[str, Any]:
         "heading": heading(one.evaluation),
         "sentences": [*sentences(one.evaluation)],
         "facts": [pair for pair in _facts(one) if pair[1]],
-        "csv_link": _csv_link(variants_table(one, most=None, with_metrics=True).csv),
         "figures": [*map(_image, sweep_figures(one))],
         "tables": [*map(_shown, all_tables(one))],
     }
@@ -123,7 +117,6 @@ def _shown(table: Table) -> dict[str, Any]:
         "note": table.note,
         "columns": [column.strip() for column in table.columns],
         "rows": rows,
-        "csv_link": _csv_link(table.csv),
     }
 
 
@@ -133,10 +126,6 @@ def _number(cell: Cell) -> float | None:
         return float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
-
-
-def _csv_link(text: str) -> str:
-    return f"data:text/csv;charset=utf-8,{quote(text, safe=',:;=/()*!')}"
 
 
 def _image(figure: SweepFigure) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A sweep in tables, for the page, for CSV and for the terminal alike, and in sentences."""
+"""A sweep in tables, for the page and for the terminal alike, and in sentences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from eatss.tune.rows import Row
 from eatss.tune.standing import TOPS, ChoiceName, MeanRatios
 
 LISTED = 100
-"""So many of the thriftiest and of the fastest variants are listed; CSV has all."""
+"""So many of the thriftiest and of the fastest variants are listed."""
 
 
 def all_tables(found: Evaluated) -> tuple[Table, ...]:
@@ -190,18 +190,15 @@ def weighted_table(found: Evaluated) -> Table:
     )
 
 
-def variants_table(
-    found: Evaluated, most: int | None = LISTED, *, with_metrics: bool = False
-) -> Table:
-    """Return the thriftiest and the fastest variants, ``most`` of each; ``None`` for all."""
+def variants_table(found: Evaluated) -> Table:
+    """Return the thriftiest and the fastest variants, ``LISTED`` of each."""
     one = found.found
     places = range(len(one))
     order = sorted(places, key=lambda k: one.rows[k].energy_j or float("inf"))
     by_speed = sorted(places, key=lambda k: one.rows[k].time_s or 0.0)
-    kept = {*order[:most], *by_speed[:most]}
+    kept = {*order[:LISTED], *by_speed[:LISTED]}
     points = [dict(row.values) for row in one.rows if not is_choice(row.values)]
     names = dict.fromkeys(name for point in points for name in point)
-    metrics = dict.fromkeys(name for row in one.rows for name, _ in row.metrics if with_metrics)
     decides = any(row.decided and _is_selected(row.values) for row in one.rows)
     rows = [
         {
@@ -213,7 +210,6 @@ def variants_table(
             "stage": "" if row.stage == "first" else row.stage,
             "decided": row.decided if _is_selected(row.values) else "",
             "values": {name: _spelled(value) for name, value in row.values},
-            "metrics": dict(row.metrics),
         }
         for k, row in ((k, one.rows[k]) for k in order if k in kept)
     ]
@@ -230,12 +226,11 @@ def variants_table(
         ("stage", "", "stage"),
         *([("decided", "", "decided")] if decides else []),
         *((name, "", ("values", name)) for name in names),
-        *((name, "", ("metrics", name)) for name in metrics),
         title="Variants",
         note="Sorted by energy."
-        if most is None or len(rows) == len(one)
-        else f"The {most} of least energy and the {most} fastest of {len(one)}; all of them are "
-        "in the CSV of all variants.",
+        if len(rows) == len(one)
+        else f"The {LISTED} of least energy and the {LISTED} fastest of {len(one)}; "
+        "'eatss results export' writes all.",
     )
 
 

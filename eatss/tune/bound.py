@@ -1,16 +1,12 @@
-"""A space with its constants worked out: counted, sampled, walked.
-
-Of decisions whose values are names, such as ``model``, a value that nobody knows is told here.
-"""
+"""A space with its constants worked out: counted, sampled, walked."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeAlias, get_args
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,11 +14,9 @@ from eatss.base.diagnostics import (
     Diagnostic,
     InputError,
     NoSolutionError,
-    did_you_mean,
     input_error,
 )
 from eatss.cards.document import finding
-from eatss.choose.options import ModelName
 from eatss.tune.counting import ROOT, Test, Walk, drawn_ranks
 from eatss.tune.document import ParsedSpace, origin_of, parsed_space
 from eatss.tune.expressions import (
@@ -30,7 +24,6 @@ from eatss.tune.expressions import (
     Expression,
     column_of,
     evaluate_one,
-    parse_expression,
     truth,
 )
 from eatss.tune.points import (
@@ -315,43 +308,3 @@ def _plain(value: Value) -> Value:
         plain: Value = value.item()
         return plain
     return value
-
-
-def check_known_values(bound: BoundSpace) -> None:
-    """Refuse a space of a program that gives a decision a value which it does not have.
-
-    Values that an iterator lists are looked at, and those of ``[variant]`` that follow from
-    constants and one such iterator. Where a space is only counted, an iterator may be called
-    ``model`` and mean anything.
-
-    Raises:
-        InputError: ``EATSS-S018``, a finding for each such value, with its place.
-    """
-    from eatss.choose.objectives import OBJECTIVES  # noqa: PLC0415 - where a name is looked up
-
-    every: Mapping[str, Sequence[str]] = {
-        "model": get_args(ModelName),
-        "objective": OBJECTIVES.names(),
-    }
-    iterators = {one.name: one for one in bound.walk.dimensions}
-    findings = []
-    for name, known in every.items():
-        said = bound.variant.get(name)
-        expression = said or parse_expression(name)
-        over = [iterators[used] for used in expression.names if used in iterators]
-        if len(over) > 1 or not (said or over):
-            continue  # a point of the space tells
-        points: list[Configuration] = [{one.name: v} for one in over for v in one.listed] or [{}]
-        if said is None and not over[0].listed:
-            points = [{name: 0}]  # any number
-        for point in points:
-            with suppress(InputError):  # a filter may leave the point out
-                value = evaluate_one(expression, {**bound.constants, **point})
-                if value not in known:
-                    message = f"{name} is {value!r}, which it cannot be"
-                    hint = did_you_mean(str(value), known, "choose one of")
-                    path = ("iterators" if said is None else "variant", name)
-                    origin = origin_of(bound.space)
-                    findings.append(finding("EATSS-S018", message, path, origin, hint))
-    if findings:
-        raise InputError(*findings)

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy import stats
 
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown, in_lines
+from eatss.base.targets import ObjectiveName
 from eatss.tune.population import (
     FailureCount,
     Floats,
@@ -249,7 +250,7 @@ class SweepEvaluation(Shown):
         movers: Metrics that go otherwise with efficiency than with performance.
         split_study: Splits of shared memory and warp fractions against the default.
         size_study: Choices over problem sizes.
-        predictions: The model against the measurement, in time and in energy.
+        predictions: The model against the measurement, in each objective.
         processor_s: Seconds of a processor that generating and compiling took, of all rows.
         card_s: Seconds that cards were taken.
         card_j: Joules that cards drew in their windows, of the rows that know.
@@ -330,7 +331,7 @@ def evaluate(sweep: Sweep) -> Evaluated:
     found = population(own)
     related = correlations(found)
     joules = [row.card_j for row in sweep.rows if row.card_j is not None]
-    checks = (check_prediction(found, "time"), check_prediction(found, "energy"))
+    checks = (check_prediction(found, name) for name in get_args(ObjectiveName))
     evaluation = SweepEvaluation(
         identity=sweep.identity,
         cards=cards_of(sweep),

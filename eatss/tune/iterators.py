@@ -20,9 +20,7 @@ from eatss.base.frozen import frozen
 from eatss.tune.expressions import Column, Expression, Named, column_of, evaluate, evaluate_one
 from eatss.tune.points import Value
 
-MOST_VALUES = 1_000_000
 _LARGEST_DIVIDED = 1 << 40
-_LARGEST_PRIME = 10_000_000
 
 Integers = npt.NDArray[np.int64]
 
@@ -53,27 +51,9 @@ def _divisors(number: int) -> Sequence[int]:
     return sorted({*small, *(number // n for n in small)})
 
 
-def _multiples(number: int, last: int) -> Sequence[int]:
-    if number < 1 or last // number > MOST_VALUES:
-        raise ValueError(f"multiples of {number} up to {last}: 1 to {MOST_VALUES} of 1, 2, …")
-    return range(number, last + 1, number)
-
-
-def _primes(first: int, last: int) -> Sequence[int]:
-    if last > _LARGEST_PRIME:
-        raise ValueError(f"primes up to {last}: at most {_LARGEST_PRIME} is looked at")
-    prime = np.ones(max(last, 1) + 1, dtype=np.bool_)
-    prime[:2] = False
-    for n in range(2, isqrt(max(last, 0)) + 1):
-        prime[n * n :: n] = False
-    return [n for n in np.flatnonzero(prime).tolist() if n >= first]
-
-
 GENERATORS: dict[str, Generator] = {
     "powers": Generator(arguments=("base", "first", "last"), values=_powers),
     "divisors": Generator(arguments=("number",), values=_divisors),
-    "multiples": Generator(arguments=("number", "last"), values=_multiples),
-    "primes": Generator(arguments=("first", "last"), values=_primes),
 }
 
 

@@ -24,7 +24,7 @@ from eatss.lower.recipe import CodeRequest
 from eatss.measurement.options import TileChoice
 from eatss.program.expression import SizePairs
 from eatss.session.session import Session
-from eatss.tune.bound import BoundSpace, bind, check_known_values
+from eatss.tune.bound import BoundSpace, bind
 from eatss.tune.derived import KernelVariants, derived_space, kernel_spaces, point_of
 from eatss.tune.document import parsed_space
 from eatss.tune.jobs import MakerJob, RolePoint, Wanted
@@ -160,7 +160,6 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
     parameters = _parameters(session)
     constants = {**card_constants(profile), **dict(parameters)}
     bound = bind(space or derived_space(facts, variants, profile, "cuda"), constants)
-    check_known_values(bound)
     bound.require_points()
     check_decisions(bound, cuda_names(facts, variants, profile, dict(parameters)))
     roles: list[RolePoint] = []

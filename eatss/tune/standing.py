@@ -12,6 +12,7 @@ import numpy as np
 from scipy import stats
 
 from eatss.base.frozen import frozen
+from eatss.base.targets import MEASURES, ObjectiveName
 from eatss.tune.points import Value
 from eatss.tune.population import (
     Figures,
@@ -178,8 +179,6 @@ def _nothing(name: ChoiceName, why: str, rows: int) -> Choice:
     )
 
 
-Objective: TypeAlias = Literal["time", "energy"]
-
 TOPS = (1, 5, 10, 20)
 """How many of the model's first are tried."""
 
@@ -194,14 +193,14 @@ class Regret:
 
 @frozen
 class PredictionCheck:
-    """How ``predicted_time_s`` or ``predicted_energy_j`` does over ``samples`` variants.
+    """How the model does over ``samples`` variants, in an objective of ``MEASURES``.
 
     ``spearman`` is the rank correlation. ``ratio`` is the median of predicted
     over measured, ``low`` and ``high`` its quartiles. ``pick`` is the variant that the model
     prefers.
     """
 
-    objective: Objective
+    objective: ObjectiveName
     samples: int
     spearman: float | None
     ratio: float
@@ -211,16 +210,11 @@ class PredictionCheck:
     regrets: tuple[Regret, ...]
 
 
-def predicted(found: Population, objective: Objective) -> tuple[Floats, Floats]:
-    """Return what was predicted and what was measured; NaN where either is not there."""
-    if objective == "time":
-        return found.column("predicted_time_s"), found.time_s
-    return found.column("predicted_energy_j"), found.energy_j
-
-
-def check_prediction(found: Population, objective: Objective) -> PredictionCheck | None:
+def check_prediction(found: Population, objective: ObjectiveName) -> PredictionCheck | None:
     """Set the model beside the measurement; ``None`` where fewer than two have both."""
-    model, measured = predicted(found, objective)
+    of = MEASURES[objective].value
+    model = of(found.column("predicted_time_s"), found.column("predicted_energy_j"))
+    measured = of(found.time_s, found.energy_j)
     both = np.flatnonzero(np.isfinite(model) & np.isfinite(measured) & (model > 0))
     if both.size < 2:
         return None

@@ -12,7 +12,7 @@ import pytest
 
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
-from eatss.tune.bound import bind, check_known_values
+from eatss.tune.bound import bind
 from eatss.tune.document import read_space, space_from_document, space_from_text, space_text
 from eatss.tune.points import Generated, Listed, Range, card_constants
 from tests.end_to_end.in_process import eatss
@@ -145,55 +145,6 @@ def test_a_mistake_is_pointed_at(
         assert found.source_line is not None
         part = found.source_line[found.span.column - 1 : found.span.end_column - 1]
         assert (found.span.line, part) == place
-
-
-CHOICES = """name = "choices"
-[iterators]
-model = ["paper", "eatss", "prediction"]
-at = ["energy", "time"]
-[variant]
-objective = "at"
-"""
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "place", "words"),
-    [
-        ('"eatss"', '"calibrated"', (3, "model"), "choose one of: prediction, eatss, paper"),
-        ('["paper", "eatss", "prediction"]', "[1]", (3, "model"), "model is 1, which it cannot be"),
-        (
-            '["paper", "eatss", "prediction"]',
-            "{ start = 1, stop = 2 }",
-            (3, "model"),
-            "model is 0, which",
-        ),
-        (
-            '"time"',
-            '"tim"',
-            (6, "objective"),
-            "objective is 'tim', which it cannot be; did you mean time?",
-        ),
-    ],
-)
-def test_a_value_that_a_decision_cannot_have_is_pointed_at(
-    old: str, new: str, place: tuple[int, str], words: str
-) -> None:
-    check_known_values(bind(space_from_text(CHOICES, "own.toml"), {}))
-    bound = bind(space_from_text(CHOICES.replace(old, new), "own.toml"), {})
-    with pytest.raises(InputError) as raised:
-        check_known_values(bound)
-    (found,) = raised.value.diagnostics
-    assert found.code == "EATSS-S018"
-    assert words in f"{found.message}; {found.hint}"
-    assert found.span is not None
-    assert found.source_line is not None
-    part = found.source_line[found.span.column - 1 : found.span.end_column - 1]
-    assert (found.span.line, part) == place
-
-
-def test_what_a_point_alone_decides_is_not_guessed() -> None:
-    text = CHOICES.replace('"at"', "\"at if model == 'paper' else 'x'\"")
-    check_known_values(bind(space_from_text(text, "own.toml"), {}))
 
 
 def test_names_of_decisions_are_free_in_a_space_that_is_only_counted() -> None:
