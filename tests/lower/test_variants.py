@@ -17,6 +17,7 @@ from eatss.analysis.layout import reordering_loops
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.choose.cuda import kernel_variant_of
+from eatss.lower.kernel.instruction import places
 from eatss.lower.mapping import MappedLoop
 from eatss.lower.recipe import CodegenOptions
 from eatss.program import KernelCode, Program
@@ -161,7 +162,9 @@ def mapped(tile: int, threads: int, *, cyclic: bool) -> MappedLoop:
 @pytest.mark.parametrize(("tile", "threads"), [(32, 8), (7, 7), (12, 1), (1, 1), (64, 32)])
 def test_each_point_of_a_tile_is_one_thread_s(tile: int, threads: int, *, cyclic: bool) -> None:
     loop = mapped(tile, threads, cyclic=cyclic)
-    points = list(loop.distribution.everywhere({"i0": 5}))
+    points = [
+        loop.distribution.at({"i0": 5, **one}) for one in places(loop.distribution.coordinates)
+    ]
     assert sorted(points) == [(5 + point,) for point in range(tile)]
     assert loop.step == (threads if cyclic and tile > threads else 1)
 

@@ -51,7 +51,7 @@ from eatss.lower.kernel.nodes import (
     Scope,
     Wait,
 )
-from eatss.lower.kernel.uses import accesses, depends_on, every, every_of, mapped, read, written
+from eatss.lower.kernel.uses import accesses, depends_on, every, every_of, mapped_of, read, written
 from eatss.program import (
     Constant,
     IntExpr,
@@ -234,10 +234,7 @@ def without_barrier(body: Sequence[Node], at: int) -> Nodes:
     """Return nodes without one of their barriers, counted from 0 in their order."""
     numbers = count()
 
-    def kept(node: Node) -> Nodes:
-        return () if isinstance(node, Barrier) and next(numbers) == at else (node,)
-
-    return mapped(body, kept)
+    return mapped_of(body, Barrier, lambda one: () if next(numbers) == at else one)
 
 
 class Follower:

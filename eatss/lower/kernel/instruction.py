@@ -82,15 +82,6 @@ class Distribution:
             for function in self.points
         )
 
-    def everywhere(self, others: Mapping[str, int] | None = None) -> Iterator[tuple[int, ...]]:
-        """Yield the point at each coordinates, the last coordinate fastest.
-
-        Args:
-            others: values of the names that are no coordinates.
-        """
-        for values in places(self.coordinates):
-            yield self.at({**(others or {}), **values})
-
 
 ALONE = Distribution(coordinates=(), points=())
 """One value, which a thread has to itself."""

@@ -150,6 +150,18 @@ def mapped(nodes: Iterable[Node], change: Callable[[Node], Iterable[Node]]) -> N
     )
 
 
+def mapped_of(
+    nodes: Iterable[Node], kind: type[_Node], change: Callable[[_Node], Node | Nodes]
+) -> Nodes:
+    """Return nodes with ``change`` in place of each of a kind: a node, or some."""
+
+    def changed(node: Node) -> Nodes:
+        found = change(node) if isinstance(node, kind) else node
+        return found if isinstance(found, tuple) else (found,)
+
+    return mapped(nodes, changed)
+
+
 def elements(node: Node) -> tuple[Element, ...]:
     """Return the elements that a node itself names."""
     if isinstance(node, Load):
@@ -202,10 +214,7 @@ def with_buffers(nodes: Iterable[Node], other: Mapping[Buffer, Buffer]) -> Nodes
     def owned(one: _Owner) -> _Owner:
         return replace(one, buffer=other.get(one.buffer, one.buffer))
 
-    def declared(node: Node) -> Nodes:
-        return (owned(node) if isinstance(node, Declare) else node,)
-
-    return mapped(with_elements(nodes, owned), declared)
+    return mapped_of(with_elements(nodes, owned), Declare, owned)
 
 
 def with_elements(nodes: Iterable[Node], element: Callable[[Element], Element]) -> Nodes:

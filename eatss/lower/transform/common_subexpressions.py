@@ -69,6 +69,7 @@ from eatss.lower.kernel.uses import (
     every_of,
     inside,
     mapped,
+    mapped_of,
     names_of,
     trips_from_zero,
 )
@@ -98,12 +99,10 @@ def with_common_subexpressions(kernel: Kernel, taken: set[str]) -> Kernel:
     Names that are ``taken`` stay what they are.
     """
 
-    def change(node: Node) -> Nodes:
-        if not isinstance(node, Compute) or not node.statement.recomputed:
-            return (node,)
-        return _Parts(node, taken).nodes()
+    def change(node: Compute) -> Node | Nodes:
+        return _Parts(node, taken).nodes() if node.statement.recomputed else node
 
-    return replace(kernel, body=mapped(kernel.body, change))
+    return replace(kernel, body=mapped_of(kernel.body, Compute, change))
 
 
 class _Parts:
@@ -225,12 +224,10 @@ def with_registers_defined(kernel: Kernel, taken: set[str]) -> Kernel:
     if sum(one.size_bytes for one in having) < _LEAST_BYTES:
         return kernel
 
-    def changed(node: Node) -> Nodes:
-        if isinstance(node, Declare) and node.buffer in having:
-            return (node, _emptied(node.buffer, taken))
-        return (node,)
+    def changed(node: Declare) -> Node | Nodes:
+        return (node, _emptied(node.buffer, taken)) if node.buffer in having else node
 
-    return replace(kernel, body=mapped(kernel.body, changed))
+    return replace(kernel, body=mapped_of(kernel.body, Declare, changed))
 
 
 def _with_gaps(nodes: Sequence[Node]) -> Iterator[Buffer]:

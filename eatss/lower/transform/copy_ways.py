@@ -87,7 +87,15 @@ from eatss.lower.kernel.nodes import (
     Steps,
     Way,
 )
-from eatss.lower.kernel.uses import every, every_of, mapped, own_names, trips_from_zero, with_bodies
+from eatss.lower.kernel.uses import (
+    every,
+    every_of,
+    mapped,
+    mapped_of,
+    own_names,
+    trips_from_zero,
+    with_bodies,
+)
 from eatss.lower.transform.use_instruction import in_order
 from eatss.program import (
     Apply,
@@ -234,13 +242,9 @@ def _walk(stage: Staging) -> For | None:
 
 def _into(stage: Staging, line: Element) -> Nodes:
     """Return a stage whose elements go to registers, which are cleared where none is read."""
-
-    def changed(one: Node) -> Nodes:
-        if isinstance(one, Copy):
-            return (replace(one, target=line, clears=one.condition is not None),)
-        return (one,)
-
-    return mapped((stage,), changed)
+    return mapped_of(
+        (stage,), Copy, lambda one: replace(one, target=line, clears=one.condition is not None)
+    )
 
 
 _BELOW = {Operator.LT: 1, Operator.LE: 1, Operator.GT: -1, Operator.GE: -1}

@@ -77,7 +77,7 @@ from eatss.lower.kernel.uses import (
     elements,
     every,
     every_of,
-    mapped,
+    mapped_of,
     read,
     rewritten,
     with_bodies,
@@ -270,14 +270,12 @@ class _Sum:
         def element(one: Element) -> Element:
             return replace(one, buffer=sums) if one.buffer == self.buffer else one
 
-        def changed(node: Node) -> Nodes:
-            if not isinstance(node, Compute):
-                return (node,)
+        def changed(node: Compute) -> Compute:
             value = _value_without(node, self.shared)
             statement = replace(node.statement, value=value)
-            return (replace(node, statement=statement, integers=_integers(node, value)),)
+            return replace(node, statement=statement, integers=_integers(node, value))
 
-        (loop,) = with_elements(mapped((self.loop,), changed), element)
+        (loop,) = with_elements(mapped_of((self.loop,), Compute, changed), element)
         return loop
 
 

@@ -44,6 +44,7 @@ from eatss.lower.kernel.nodes import (
 from eatss.lower.kernel.uses import (
     every_of,
     mapped,
+    mapped_of,
     with_bodies,
     with_elements,
     with_expressions,
@@ -130,14 +131,12 @@ def _started_in_front(nodes: Sequence[Node]) -> Nodes:
 def _ahead(nodes: Sequence[Node]) -> Nodes:
     """Return copies that do not pass through registers."""
 
-    def started(node: Node) -> Nodes:
-        if not isinstance(node, Copy):
-            return (node,)
+    def started(node: Copy) -> Copy:
         spaces = (node.source.buffer.space, node.target.buffer.space)
         bytes_ = node.target.buffer.element_type.size_bytes * node.width
-        return (replace(node, ahead=spaces == ("global", "shared") and is_asynchronous(bytes_)),)
+        return replace(node, ahead=spaces == ("global", "shared") and is_asynchronous(bytes_))
 
-    return mapped(nodes, started)
+    return mapped_of(nodes, Copy, started)
 
 
 @frozen
@@ -382,11 +381,7 @@ _Plain = tuple[tuple[IntExpr, ...], Nodes]
 
 def _less_unrolled(copies: Sequence[Node]) -> Nodes:
     """Return copies that are seldom: their places are not to be kept in registers meanwhile."""
-
-    def changed(node: Node) -> Nodes:
-        return (replace(node, unroll=_SELDOM) if isinstance(node, For) and node.unroll else node,)
-
-    return mapped(copies, changed)
+    return mapped_of(copies, For, lambda one: replace(one, unroll=one.unroll and _SELDOM))
 
 
 def _times(step: IntExpr, count: int) -> IntExpr:

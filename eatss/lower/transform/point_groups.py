@@ -49,7 +49,7 @@ from eatss.lower.kernel.uses import (
     elements,
     every,
     every_of,
-    mapped,
+    mapped_of,
     names_of,
     own_expressions,
     read,
@@ -180,22 +180,22 @@ def _in_groups(
     """
     values = _values(kernel, thread, point, threads)
 
-    def changed(node: Node) -> Nodes:
-        count = values.get(node, 0) if isinstance(node, Let) else 0
-        form = linear(node.value) if isinstance(node, Let) and count else None
-        if not isinstance(node, Let) or form is None:
-            return (node,)
+    def changed(node: Let) -> Let:
+        count = values.get(node, 0)
+        form = linear(node.value) if count else None
+        if form is None:
+            return node
         rest = {name: c for name, c in form.terms.items() if name not in (thread, point)}
         found = replace(form, terms=rest).expression() + Constant(size) * Name(thread)
         found = found + size * count * (Name(point) // size)
-        return (replace(node, value=found + Name(point) % size),)
+        return replace(node, value=found + Name(point) % size)
 
     for node in every(kernel.body):
         own = node in values or node.name == thread if isinstance(node, Let) else False
         counts = isinstance(node, For) and node.counter == point
         if not own and not counts and depends_on_points(node, thread, point):
             return None
-    return replace(kernel, body=mapped(kernel.body, changed))
+    return replace(kernel, body=mapped_of(kernel.body, Let, changed))
 
 
 def _in_rows(nodes: Sequence[Node], values: set[str]) -> bool:
