@@ -1,13 +1,12 @@
 """Whether this process runs in a container, where a card has to be passed in from the host.
 
-nvcc and GCC: where they are, and whether what is named is one.
+nvcc: where it is, and whether what is named is one.
 
 Packages that an installation may leave out, and what to say where one is needed.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -53,59 +52,25 @@ def find_nvcc(named: str | None = None) -> Nvcc:
             f"there is no CUDA compiler '{named or 'nvcc'}'",
             hint=f"install the CUDA toolkit, or name its compiler, as in --nvcc {USUAL}",
         )
-    said = _said(path, "--version")
+    said = " ".join(_version_of(path).split())
     found = _RELEASE.search(said)
     if found is None or "nvcc" not in said.lower():
-        raise _another(path, "nvcc")
+        raise input_error(
+            "EATSS-V010",
+            f"'{path}' is no nvcc: asked for its version it says {said[:80] or 'nothing'}",
+            hint=f"name the compiler of the CUDA toolkit, as in --nvcc {USUAL}",
+        )
     return Nvcc(path=path, version=found[1])
 
 
-def find_gcc(option: str, named: str) -> str:
-    """Return the path of a GCC that is named.
-
-    Args:
-        option: by which it is named.
-        named: a path, or a command.
-
-    Raises:
-        InputError: ``EATSS-V010``, there is none, or it is something else.
-    """
-    path = shutil.which(named)
-    if path is None:
-        raise input_error(
-            "EATSS-V010",
-            f"there is no compiler '{named}'",
-            hint=f"name a GCC, as in {option} /usr/bin/gcc-13",
-        )
-    macros = _said(path, "-E", "-dM", "-x", "c", os.devnull)
-    if "#define __clang__ " in macros or "#define __GNUC__ " not in macros:
-        raise _another(path, "GCC")
-    return path
-
-
-def _said(path: str, *words: str) -> str:
-    """Return what a compiler prints, nothing where it does not start."""
+def _version_of(path: str) -> str:
+    """Return what a compiler says of its version, nothing where it does not start."""
     how: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
     try:
-        done = subprocess.run([path, *words], **how, errors="replace", timeout=_LIMIT_S)  # noqa: S603, PLW1510
+        done = subprocess.run([path, "--version"], **how, errors="replace", timeout=_LIMIT_S)  # noqa: S603, PLW1510
     except (OSError, subprocess.SubprocessError):
         return ""
     return f"{done.stdout}{done.stderr}"
-
-
-def _another(path: str, kind: str) -> InputError:
-    said = " ".join(_said(path, "--version").split())[:80]
-    return input_error(
-        "EATSS-V010",
-        f"'{path}' is no {kind}: asked for its version it says {said or 'nothing'}",
-        hint=_HINTS[kind],
-    )
-
-
-_HINTS = {
-    "nvcc": f"name the compiler of the CUDA toolkit, as in --nvcc {USUAL}",
-    "GCC": "name a GCC: only it has the checks that verification rests on",
-}
 
 
 GENERATING = {"z3": "z3-solver", "islpy": "islpy", "clang": "libclang"}

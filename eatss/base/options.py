@@ -50,7 +50,6 @@ class Option:
         parser: Makes each value of the word that is typed.
         min: The least number.
         max: The largest.
-        complete: What names a shell offers: ``"cards"``, ``"kernels"``.
         hidden: Whether the help leaves it out.
         is_argument: Whether it is told by its place.
         show_default: Whether the help shows the default.
@@ -67,7 +66,6 @@ class Option:
     parser: Callable[[str], Any] | None = None
     min: float | None = None
     max: float | None = None
-    complete: str = ""
     hidden: bool = False
     is_argument: bool = False
     show_default: bool = True

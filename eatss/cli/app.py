@@ -8,17 +8,15 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import CompletionItem
 
 from eatss.base.diagnostics import InputError, input_error
-from eatss.base.shipped import MARK, kernel_names, sweep_names
 from eatss.base.streams import echo, page_width
 from eatss.cli.declared import COMMANDS, REQUIRED, Command, Given, Parameter
 from eatss.cli.settings import defaults
@@ -229,7 +227,7 @@ class Commands(_WithExamples, click.Group):
 
 def _parameter(one: Parameter) -> click.Parameter:
     """Return a parameter as Click takes one."""
-    how: dict[str, Any] = {"type": _type(one), "shell_complete": _offer(one)}
+    how: dict[str, Any] = {"type": _type(one)}
     if one.default is REQUIRED:
         how["required"] = True
     elif one.type is not bool or one.default is not None:
@@ -283,33 +281,6 @@ def said(one: Parameter) -> str:
         return one.option.help
     return f"{one.option.help}  [default: {default}]"
 
-
-def _offer(one: Parameter) -> Any:
-    """Return what a shell offers for a parameter, ``None`` for what Click knows itself."""
-    names_of = _NAMES.get(one.option.complete)
-    if names_of is None:
-        return None
-
-    def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        names = [name for name in names_of() if name.startswith(incomplete)]
-        return names or [CompletionItem(incomplete, type="file")]
-
-    return offer
-
-
-def _cards() -> Iterator[str]:
-    from eatss.base.shipped import data_directory  # noqa: PLC0415
-    from eatss.cards.load import shipped_names  # noqa: PLC0415
-
-    yield from ("auto", *shipped_names(data_directory("gpu_profiles")))
-
-
-_NAMES: dict[Any, Any] = {
-    "cards": _cards,
-    "kernels": kernel_names,
-    "sources": lambda: [MARK + name for name in kernel_names()],
-    "recorded_sweeps": lambda: [MARK + name for name in sweep_names()],
-}
 
 _ROOT = [
     click.Option(

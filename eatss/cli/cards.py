@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from eatss.base.diagnostics import input_error
-from eatss.base.options import option
+from eatss.base.options import argument, option
 from eatss.base.streams import echo
 from eatss.cli.options import (
     CARD_HELP,
     CARD_METAVAR,
     Format,
-    card_argument,
     of_output,
 )
 from eatss.cli.talk import given_card
@@ -52,7 +51,7 @@ DataType: TypeAlias = Literal["float", "double"]
 def profiles(
     name: Annotated[
         str | None,
-        card_argument(metavar=CARD_METAVAR, help=f"{CARD_HELP} Default: all known cards."),
+        argument(metavar=CARD_METAVAR, help=f"{CARD_HELP} Default: all known cards."),
     ] = None,
     output: Annotated[
         Literal["table", "json", "toml"],
@@ -78,7 +77,7 @@ def profiles(
 
 
 def roofline(
-    profile: Annotated[str, card_argument(metavar=CARD_METAVAR, help=CARD_HELP)],
+    profile: Annotated[str, argument(metavar=CARD_METAVAR, help=CARD_HELP)],
     record: Annotated[
         Path | None,
         option(metavar="RECORD.jsonl", help="Set measured intensities beside the model's lines."),

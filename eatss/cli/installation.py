@@ -75,7 +75,6 @@ def kernels(
         argument(
             metavar="NAME",
             help="Print this one's C; default: list all.",
-            complete="kernels",
         ),
     ] = None,
     output: Annotated[

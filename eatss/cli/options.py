@@ -28,7 +28,7 @@ of_output = partial(option, panel="Output")
 TableOrJson: TypeAlias = Literal["table", "json"]
 VolumeChoice: TypeAlias = Literal["product", "footprint"]
 
-source_argument = partial(argument, parser=source_path, complete="sources")
+source_argument = partial(argument, parser=source_path)
 SourceFile = Annotated[
     Path,
     source_argument(
@@ -39,10 +39,9 @@ SourceFile = Annotated[
 ]
 CARD_METAVAR = "CARD|auto"
 CARD_HELP = "A card by name, a TOML profile, or auto: the card in this machine."
-card_option = partial(option, "--gpu -g", metavar=CARD_METAVAR, complete="cards")
-store_argument = partial(argument, metavar="STORE|@KERNEL", complete="recorded_sweeps")
+card_option = partial(option, "--gpu -g", metavar=CARD_METAVAR)
+store_argument = partial(argument, metavar="STORE|@KERNEL")
 STORE_HELP = "of eatss sweep; @gemm is the sweep of that kernel that comes with eatss."
-card_argument = partial(argument, complete="cards")
 Card = Annotated[str, card_option(help=CARD_HELP)]
 Format = Annotated[TableOrJson, of_output("--format -f", help="What to print.")]
 Force = Annotated[
@@ -59,17 +58,6 @@ def show(noun: object, output: str) -> None:
     from eatss.report.render import printed  # noqa: PLC0415 - Rich loads slowly
 
     echo(printed(noun, output), nl=False)
-
-
-def named_gcc(option: str, path: str) -> str:
-    """Return the path of a GCC that a user names; ``gcc`` and ``g++`` are looked for when needed.
-
-    Raises:
-        InputError: ``EATSS-V010``, it is none.
-    """
-    from eatss.base.compilers import find_gcc  # noqa: PLC0415 - rarely named
-
-    return path if path in ("gcc", "g++") else str(Path(find_gcc(option, path)).absolute())
 
 
 def read_selection(file: Path) -> Selection:

@@ -133,7 +133,6 @@ def sweep(
         str | None,
         of_output(
             metavar="STORE|@KERNEL",
-            complete="recorded_sweeps",
             help="Try strategies on what a store has, without a card, and print what each finds.",
         ),
     ] = None,

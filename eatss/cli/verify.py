@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from eatss.base.diagnostics import EatssError
 from eatss.base.options import argument, option
-from eatss.cli.options import Format, Nvcc, named_gcc, show
+from eatss.cli.options import Format, Nvcc, show
 from eatss.cli.talk import report_error, working
 from eatss.measurement.options import named_nvcc
 
@@ -82,8 +82,8 @@ def verify(
 
     sizes = package.parse_sizes(size or ())
     compilers = Compilers(
-        cc=named_gcc("--cc", cc),
-        cxx=named_gcc("--cxx", cxx),
+        cc=cc,
+        cxx=cxx,
         nvcc=named_nvcc(nvcc if device != "cpu" else None) or "nvcc",
     )
     found: list[Verification] = []

@@ -1,4 +1,4 @@
-"""nvcc and GCC by name: found, or told what the named thing is instead."""
+"""nvcc by name: found, or told what the named thing is instead."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import eatss.base.compilers
-from eatss.base.compilers import find_gcc, find_nvcc
+from eatss.base.compilers import find_nvcc
 from eatss.base.diagnostics import InputError
 
 NVCC = """echo 'nvcc: NVIDIA (R) Cuda compiler driver'
@@ -54,14 +54,3 @@ def test_what_does_not_run_is_no_nvcc(tmp_path: Path) -> None:
     broken.write_text("no program", encoding="utf-8")
     with pytest.raises(InputError, match="it says nothing"):
         find_nvcc(str(broken))
-
-
-def test_only_gcc_is_gcc(tmp_path: Path) -> None:
-    assert find_gcc("--cc", "gcc").endswith("gcc")
-    clang = script(tmp_path / "clang", "echo '#define __clang__ 1'; echo '#define __GNUC__ 4'")
-    for other in (clang, Path("/bin/ls")):
-        with pytest.raises(InputError, match="EATSS-V010") as error:
-            find_gcc("--cc", str(other))
-        assert f"'{other}' is no GCC" in error.value.diagnostics[0].message
-    with pytest.raises(InputError, match="there is no compiler 'gcc-0'"):
-        find_gcc("--cc", "gcc-0")
