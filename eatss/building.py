@@ -50,7 +50,7 @@ from eatss.ppcg_build.run import (
     nothing_mapped,
     ppcg_arguments,
     run_ppcg,
-    used_sizes,
+    used_tiles,
 )
 from eatss.program import PLAN_FILE, PROGRAM_SUFFIX, Program
 from eatss.session.session import Session
@@ -223,7 +223,7 @@ class _Run:
         What was generated is compared as far as it is understood.
         """
         self._asked.told("checking what PPCG generated")
-        used = _used(found.said)
+        tiles = _used(found.said)
         kernels: KernelFile | None = None
         regions: tuple[HostRegion, ...] = ()
         reasons: dict[str, str] = {}
@@ -241,7 +241,7 @@ class _Run:
                 kernel_names(found.kernels),
                 [launch for region in regions for launch in region.launches],
                 () if kernels is None else kernels.kernels,
-                used,
+                tiles,
             )
             if any(problem.severity is Severity.ERROR for problem in problems):
                 raise PpcgError(*problems)
@@ -252,7 +252,7 @@ class _Run:
             return None
         if not kernels.kernels:
             return None
-        code = PpcgCode(regions=regions, kernels=kernels, tiles=used.tiles)
+        code = PpcgCode(regions=regions, kernels=kernels, tiles=tiles)
         try:
             program = _program(self._source, self._reading(self._schedule), self._profile, code)
         except InputError as error:
@@ -292,7 +292,7 @@ class _Run:
         )
 
 
-_used = in_bounds(used_sizes)
+_used = in_bounds(used_tiles)
 
 
 @in_bounds

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import islpy as isl
@@ -246,34 +246,26 @@ def _failed(code: str, message: str, said: str) -> PpcgError:
     return ppcg_error(code, message, hint)
 
 
-@frozen
-class UsedSizes:
-    """Tile and block sizes by the number of a kernel; a block's last is along x."""
-
-    tiles: Mapping[int, tuple[int, ...]]
-    blocks: Mapping[int, tuple[int, ...]]
-
-
-def used_sizes(said: str) -> UsedSizes:
-    """Read what PPCG said under ``--dump-sizes``; nothing is used where it says nothing.
+def used_tiles(said: str) -> dict[int, tuple[int, ...]]:
+    """Read the tile sizes by the number of a kernel that PPCG said under ``--dump-sizes``.
 
     Raises:
         PpcgError: ``EATSS-R025``, a line begins as sizes do and has none.
     """
-    found: dict[str, dict[int, tuple[int, ...]]] = {"tile": {}, "block": {}, "grid": {}}
+    found: dict[int, tuple[int, ...]] = {}
     for line in filter(is_dump, said.splitlines()):
         try:
             for each in maps_of(isl.UnionMap(line)):
-                kind = found.setdefault(each.range().get_tuple_name() or "", {})
-                points = points_of(each.wrap().flatten())
-                kind |= {number: tuple(sizes) for number, *sizes in points}
+                if each.range().get_tuple_name() == "tile":
+                    points = points_of(each.wrap().flatten())
+                    found |= {number: tuple(sizes) for number, *sizes in points}
         except (isl.Error, ValueError, OverflowError):
             raise ppcg_error(
                 "EATSS-R025",
                 "PPCG printed sizes (--dump-sizes) that cannot be read",
                 f"it said: {line}",
             ) from None
-    return UsedSizes(tiles=found["tile"], blocks=found["block"])
+    return found
 
 
 def is_dump(line: str) -> bool:

@@ -21,7 +21,7 @@ from eatss.ppcg_build.host_code import (
 )
 from eatss.ppcg_build.mismatches import mismatches
 from eatss.ppcg_build.program import KernelText, SharedArray, read_kernels
-from eatss.ppcg_build.run import UsedSizes, ppcg_arguments, used_sizes
+from eatss.ppcg_build.run import ppcg_arguments, used_tiles
 from eatss.program import Constant, HostIf, HostLoop, Launch, Name, evaluate
 from eatss.program.tokens import tokens
 from tests.ppcg_build.cases import KERNELS
@@ -141,10 +141,9 @@ def test_sizes_are_those_that_ppcg_says() -> None:
         "kernel[i0] -> block[o0] : i0 = 1 and o0 = 512; "
         "kernel[i0] -> tile[o0] : i0 = 2 and o0 = 7 }\n"
     )
-    found = used_sizes(said)
-    assert found.tiles == {0: (8, 4), 1: (32, 16), 2: (7,)}
-    assert found.blocks == {1: (512,)}
-    assert not used_sizes("").tiles
+    found = used_tiles(said)
+    assert found == {0: (8, 4), 1: (32, 16), 2: (7,)}
+    assert not used_tiles("")
 
 
 NAMES = {"n": 37, "m": 5, "c0": 12}
@@ -211,7 +210,7 @@ def codes(
     threads = tuple(size for _, size in reversed(kernel.block))
     x, y, z = (*(block or threads), 1, 1)[:3]
     launched = Launched(kernel="kernel0", block=(x, y, z), arguments=())
-    used = UsedSizes(tiles={0: tuple(tile or asked)}, blocks={})
+    used = {0: tuple(tile or asked)}
     found = mismatches(selection, ["kernel0"] * kernels, [launched], [text(shared)], used)
     subjects = ("generated", "tiles", "the tile", "blocks", "shared memory")
     of = [next(word for word in subjects if word in one.message) for one in found]
@@ -233,18 +232,6 @@ def test_other_sizes_are_an_error(selection: eatss.Selection) -> None:
 
 def test_fewer_threads_than_asked_for_are_a_warning(selection: eatss.Selection) -> None:
     assert codes(selection, block=(1, 1)) == ["R023 warning: blocks"]
-
-
-def test_without_launches_blocks_are_those_that_ppcg_says_it_used(
-    selection: eatss.Selection,
-) -> None:
-    (kernel,) = selection.kernels
-    tile = tuple(size for _, size in kernel.tile_sizes)
-    block = tuple(size for _, size in kernel.block)
-    for used, codes in ((block, []), ((*block[:-1], block[-1] + 1), ["EATSS-R020"])):
-        sizes = UsedSizes(tiles={0: tile}, blocks={0: used})
-        found = mismatches(selection, ["kernel0"], [], [], sizes)
-        assert [one.code for one in found] == codes
 
 
 def test_words_may_come_in_any_order() -> None:
