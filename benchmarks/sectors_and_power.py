@@ -111,7 +111,7 @@ def run_all(folders: Sequence[str]) -> None:
         workload.reset()
         card.wait()
         with profile():
-            workload.run(1)
+            workload.timed(1)
             card.wait()
         workload.close()
 

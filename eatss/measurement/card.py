@@ -125,14 +125,6 @@ class Workload(SteadyLoad, Protocol):
         """
         ...
 
-    def run(self, count: int = 1, *, restoring: bool = False) -> None:
-        """Enqueue runs, each after :meth:`restore` if ``restoring``; does not wait.
-
-        Raises:
-            LaunchError: the card refused.
-        """
-        ...
-
     def drifted(self) -> str:
         """Say what is wrong with the values now in memory, "" if nothing.
 

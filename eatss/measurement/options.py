@@ -348,22 +348,17 @@ def rejected_variant(label: str, error: EatssError) -> Variant:
     return Variant(label=label, directory=None, rejection=reason)
 
 
-def numbered(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names of which no two are equal: ``gemm`` and ``gemm-2`` for twice ``gemm``."""
-    found: list[str] = []
-    for name in names:
-        ways = (name if turn == 1 else f"{name}-{turn}" for turn in count(1))
-        found.append(
-            next(way for way in ways if way not in found and (way == name or way not in names))
-        )
-    return tuple(found)
-
-
 def source_labels(sources: Sequence[Path]) -> tuple[str, ...]:
-    """Return what several sources, and what is generated from them, are called."""
-    return numbered(
-        [folder_label(source) if source.is_dir() else source.stem for source in sources]
-    )
+    """Return what several sources, and what is generated from them, are called, each once.
+
+    ``gemm`` and ``gemm-2`` for twice ``gemm``.
+    """
+    found: list[str] = []
+    for source in sources:
+        name = folder_label(source) if source.is_dir() else source.stem
+        ways = (f"{name}-{turn}" if turn > 1 else name for turn in count(1))
+        found.append(next(way for way in ways if way not in found))
+    return tuple(found)
 
 
 def folder_label(folder: Path) -> str:

@@ -34,8 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         card.wait()
         # what loading and resetting launch is none of the profiler's business
         with profiler() if path == CUPY_CARD else nullcontext():
-            workload.run(1)
-            card.wait()
+            workload.timed(1)
     except (EatssError, CompileError, LaunchError) as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -158,21 +158,6 @@ class CupyWorkload:
         with self._at("restoring"):
             self._restorer.run(count)
 
-    def run(self, count: int = 1, *, restoring: bool = False) -> None:
-        """Enqueue runs; does not wait.
-
-        Raises:
-            LaunchError: the card refused.
-        """
-        self._need_data()
-        with self._at("running"):
-            if not restoring:
-                self._runner.run(count)
-                return
-            for _ in range(count):
-                self._restorer.run(1)
-                self._runner.run(1)
-
     def timed(self, count: int, *, restoring: bool = False) -> float:
         """Run and wait; return the seconds of all runs by the card's clock.
 

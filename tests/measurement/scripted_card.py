@@ -124,9 +124,6 @@ class ScriptedWorkload:
         self._card.timeline.spend(count * self._script.restore_s, self._script.restore_w)
         self._in_a_row = 0
 
-    def run(self, count: int = 1, *, restoring: bool = False) -> None:
-        self.timed(count, restoring=restoring)
-
     def timed(self, count: int, *, restoring: bool = False) -> float:
         script, timeline = self._script, self._card.timeline
         window = count * script.time_s >= 1.9

@@ -75,7 +75,7 @@ def test_a_program_is_right_runs_again_and_again_and_stays_finite(
         assert workload.difference(kept).equal
         for restoring in (False, True):
             workload.reset()
-            workload.run(1, restoring=restoring)
+            workload.timed(1, restoring=restoring)
             card.wait()
             found = workload.difference(kept)
             assert found.equal, found.message
@@ -138,11 +138,11 @@ def test_a_wrong_program_is_found_out(card: CupyCard, tmp_path: Path) -> None:
         workload.check(120.0)
     right = loaded(card, LU, N=300)
     right.reset()
-    right.run()
+    right.timed(1)
     card.wait()
     kept = right.keep()  # the other one runs in the same memory
     workload.reset()
-    workload.run()
+    workload.timed(1)
     card.wait()
     found = workload.difference(kept)
     assert not found.equal
@@ -178,7 +178,7 @@ card = CupyCard()
 workload = card.load(load_program(folder), folder, {"N": 300}, 0)
 try:
     workload.reset()
-    workload.run()
+    workload.timed(1)
     card.wait()
 except LaunchError as error:
     print("lost" if error.lost else "kept", error)
@@ -199,7 +199,7 @@ def test_a_kernel_that_leaves_its_memory_loses_the_card(card: CupyCard, tmp_path
         card.load(program, folder, {"N": 300}, 0).check(120.0)
     workload = loaded(card, LU, N=300)  # what happened was in other processes
     workload.reset()
-    workload.run()
+    workload.timed(1)
     card.wait()
     assert workload.drifted() == ""
     workload.close()

@@ -80,7 +80,7 @@ def test_a_run_after_reset_computes_what_the_program_does() -> None:
     _, lu = made()
     lu.reset()
     before = array_of(lu)
-    lu.run()
+    lu.timed(1)
     after = array_of(lu)
     lower, upper = np.tril(after), np.triu(after, 1) + np.eye(N)
     assert np.allclose(lower @ upper, before)
@@ -89,9 +89,9 @@ def test_a_run_after_reset_computes_what_the_program_does() -> None:
 def test_restoring_before_each_run_makes_every_run_the_same() -> None:
     _, lu = made()
     lu.reset()
-    lu.run(1)
+    lu.timed(1)
     once = array_of(lu)
-    lu.run(4, restoring=True)
+    lu.timed(4, restoring=True)
     assert np.array_equal(array_of(lu), once)
     lu.timed(300, restoring=True)
     assert np.array_equal(array_of(lu), once)
@@ -118,7 +118,7 @@ def test_data_on_which_the_program_stays_finite_are_found_and_kept_for_all_varia
     cupy.launched.clear()
     second.reset()
     assert second.flavour == "dominant"
-    second.run()
+    second.timed(1)
     assert second.drifted() == ""
     assert second.difference(first.keep()).equal
 
@@ -151,10 +151,10 @@ def test_results_of_another_variant_are_compared_and_the_place_is_named() -> Non
     memory = memory_with(cupy)
     lu = loaded(memory)
     lu.reset()
-    lu.run()
+    lu.timed(1)
     kept = lu.keep()
     lu.reset()
-    lu.run()
+    lu.timed(1)
     assert lu.difference(kept).equal
 
     def wrong(k: np.int32, a: Any) -> None:
@@ -163,7 +163,7 @@ def test_results_of_another_variant_are_compared_and_the_place_is_named() -> Non
 
     cupy.bodies["kernel_lu_k1"] = wrong
     lu.reset()
-    lu.run()
+    lu.timed(1)
     found = lu.difference(kept)
     assert not found.equal
     assert found.argument == "A"
@@ -183,7 +183,7 @@ def test_a_difference_is_held_against_what_the_program_makes_of_a_last_bit(
     cupy = FakeCupy({"kernel_lu_k0": nothing, "kernel_lu_k1": sensitive_sum})
     lu = loaded(memory_with(cupy))
     lu.reset()
-    lu.run()
+    lu.timed(1)
     kept = lu.keep()
 
     def other(k: np.int32, a: Any) -> None:
@@ -192,7 +192,7 @@ def test_a_difference_is_held_against_what_the_program_makes_of_a_last_bit(
 
     cupy.bodies["kernel_lu_k1"] = other
     lu.reset()
-    lu.run()
+    lu.timed(1)
     found = lu.difference(kept)
     assert not found.equal
     assert bool(lu.magnified(found)) == explained
@@ -229,7 +229,7 @@ def test_counters_that_blocks_meet_at_are_zero_when_a_workload_is_made(tmp_path:
         CompileTarget(device=0, capability=90, toolchain=TOOLCHAIN, cache="cache"),
     )  # fmt: skip
     workload.reset()
-    workload.run()
+    workload.timed(1)
     parts, arrived = (one.name for one in program.entries[0].temporaries)
     assert seen
     for given in seen:
