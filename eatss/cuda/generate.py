@@ -579,7 +579,7 @@ def generate(
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be; ``EATSS-K012``, the card
             lacks what kernels use; ``EATSS-P001`` where isl has too much work;
             ``EATSS-K016``: 32-bit indices were asked for and do not hold.
-        InternalError: ``EATSS-K9xx``, a check of the generated code failed.
+        InternalError: ``EATSS-K901``, a check of the generated code failed.
     """
     macros, options = dict(parameters), recipe.options
     bits: Literal[32, 64] = options.index_bits or max(

@@ -244,7 +244,7 @@ def check_order(
         or are of integers.
 
     Raises:
-        InternalError: ``EATSS-K901`` a statement is lost, ``EATSS-K902`` the order is wrong.
+        InternalError: ``EATSS-K901``, a statement is lost, or the order is wrong.
     """
     span = piece.statements[0].span
     covered = sorted(name for part in parts for name in part.statements)
@@ -252,12 +252,12 @@ def check_order(
         raise internal_error("EATSS-K901", "the parts do not cover the statements", span=span)
     if mapping.split is not None or mapping.shared is not None:
         if not only_updates(piece, dependences):
-            raise internal_error("EATSS-K902", "a split sum computes more than sums", span=span)
+            raise internal_error("EATSS-K901", "a split sum computes more than sums", span=span)
         written = {scop.array(statement.write.array) for statement in piece.statements}
         exact = not any(array.element_type.is_floating for array in written)
         if strict and not exact:
             raise internal_error(
-                "EATSS-K902", "a sum is split that has to keep its order", span=span
+                "EATSS-K901", "a sum is split that has to keep its order", span=span
             )
         return exact
     names = [loop.name for loop in mapping.mapped]
@@ -276,7 +276,7 @@ def check_order(
     here = in_any_order(here, piece.kernel).intersect_domain(tied).intersect_range(tied)
     if strict or not here.lex_ge_at_multi_union_pw_aff(time).is_empty():
         raise internal_error(
-            "EATSS-K902", "a thread runs its instances in the wrong order", span=span
+            "EATSS-K901", "a thread runs its instances in the wrong order", span=span
         )
     return False
 
@@ -285,7 +285,7 @@ def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Depende
     """Check that a piece made into several launches, or a loop of them, computes the same.
 
     Raises:
-        InternalError: ``EATSS-K901`` a statement is lost, ``EATSS-K902`` the order is wrong.
+        InternalError: ``EATSS-K901``, a statement is lost, or the order is wrong.
     """
     span = piece.statements[0].span
     covered = sorted(statement.name for launch in launches for statement in launch.statements)
@@ -295,7 +295,7 @@ def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Depende
     if (len(launches) > 1 or () not in further) and not launches_respect(
         piece, launches, dependences
     ):
-        raise internal_error("EATSS-K902", "kernels run in the wrong order", span=span)
+        raise internal_error("EATSS-K901", "kernels run in the wrong order", span=span)
 
 
 def _time(

@@ -90,7 +90,7 @@ class UnitPlanner:
         """Return what of a piece becomes a kernel of its own, in order.
 
         Raises:
-            InternalError: ``EATSS-K902`` the kernels would run in the wrong order.
+            InternalError: ``EATSS-K901`` the kernels would run in the wrong order.
         """
         units = self._units(piece, names)
         check_launches(piece, [unit.piece for unit in units], self._scheduled.dependences)
@@ -375,7 +375,7 @@ class UnitPlanner:
         """Tell whether a unit adds up in the order of the source.
 
         Raises:
-            InternalError: ``EATSS-K902`` a thread runs its instances in the wrong order.
+            InternalError: ``EATSS-K901`` a thread runs its instances in the wrong order.
         """
         return check_order(
             self._scop,

@@ -90,7 +90,7 @@ class RowPlanner(UnitPlanner):
             ``None`` where something needs more than the rows of a block, or is no such phase.
 
         Raises:
-            InternalError: ``EATSS-K902`` the phases would run in the wrong order.
+            InternalError: ``EATSS-K901`` the phases would run in the wrong order.
         """
         dependences = self._scheduled.dependences
         if shared_rows(pieces, dependences) < block.loops:
@@ -168,7 +168,7 @@ class RowPlanner(UnitPlanner):
             rows in one phase than in another.
 
         Raises:
-            InternalError: ``EATSS-K902`` a thread would run its instances in the wrong order.
+            InternalError: ``EATSS-K901`` a thread would run its instances in the wrong order.
         """
         units = self.phases(pieces, block, context.names)
         if units is None:

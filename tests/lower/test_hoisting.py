@@ -164,7 +164,7 @@ def test_a_hoisted_loop_that_runs_against_dependences_is_a_fault() -> None:
     transposed = replace(hoisted(piece, loop), host=(*piece.host, back))
     with pytest.raises(InternalError) as caught:
         check_launches(piece, [transposed], dependences)
-    assert caught.value.diagnostics[0].code == "EATSS-K902"
+    assert caught.value.diagnostics[0].message.endswith("in the wrong order")
 
 
 FORGET = {
@@ -211,7 +211,7 @@ def test_kernels_in_the_wrong_order_are_a_fault() -> None:
     check_launches(piece, [sums, mirror], dependences)
     with pytest.raises(InternalError) as caught:
         check_launches(piece, [mirror, sums], dependences)
-    assert caught.value.diagnostics[0].code == "EATSS-K902"
+    assert caught.value.diagnostics[0].message.endswith("in the wrong order")
     with pytest.raises(InternalError) as caught:
         check_launches(piece, [sums], dependences)
     assert caught.value.diagnostics[0].code == "EATSS-K901"

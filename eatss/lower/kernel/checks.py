@@ -82,9 +82,9 @@ def kernel_faults(kernel: Kernel, sizes: Collection[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(faults))
 
 
-def fault_in(kernel: Kernel, what: str, code: str = "EATSS-K905") -> InternalError:
+def fault_in(kernel: Kernel, what: str) -> InternalError:
     """Return the error that a check fails, or that a pass finds no place for what is planned."""
-    return InternalError(Diagnostic(code=code, message=f"{kernel.name}: {what}"))
+    return InternalError(Diagnostic(code="EATSS-K901", message=f"{kernel.name}: {what}"))
 
 
 def _misplaced(kernel: Kernel) -> Iterator[str]:

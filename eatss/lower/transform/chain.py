@@ -64,8 +64,8 @@ def transformed(
     Raises:
         InputError: ``EATSS-X005``, there is no such instruction; ``EATSS-K019``, one rounds
             otherwise than is asked for.
-        InternalError: ``EATSS-K904`` a kernel is not well formed, ``EATSS-K903`` threads may meet
-            in shared memory without a barrier.
+        InternalError: ``EATSS-K901``, a kernel is not well formed, or threads may meet in shared
+            memory without a barrier.
     """
 
     def taken(of: Kernel) -> set[str]:
@@ -99,14 +99,14 @@ def transformed(
         _check_rounding(kernel)
     kernel = replace(kernel, body=with_barriers(without_unused(kernel.body), kernel.overlaid))
     for fault in barrier_faults(kernel.body, kernel.overlaid):
-        raise fault_in(kernel, fault, "EATSS-K903")
+        raise fault_in(kernel, fault)
     return kernel
 
 
 def _checked(kernel: Kernel, sizes: Collection[str], when: str = "") -> Kernel:
     """Return a kernel that is well formed, or raise its first fault."""
     for fault in kernel_faults(kernel, sizes):
-        raise fault_in(kernel, f"{when}{fault}", "EATSS-K904")
+        raise fault_in(kernel, f"{when}{fault}")
     return kernel
 
 

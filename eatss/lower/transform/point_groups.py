@@ -88,7 +88,7 @@ def with_interleaved_vectors(kernel: Kernel, of: InterleavedPoints) -> Kernel:
     """Return a kernel whose threads have vectors of points that lie apart, if they have several.
 
     Raises:
-        InternalError: ``EATSS-K905``, loops over points do not run as often as planned, or
+        InternalError: ``EATSS-K901``, loops over points do not run as often as planned, or
             something besides the value of the loop depends on which points a thread has.
     """
 

@@ -128,7 +128,7 @@ def with_steps_streamed(
         taken: names that stay what they are; more are added.
 
     Raises:
-        InternalError: ``EATSS-K905``, more than sums in registers, which begin with zero, is what
+        InternalError: ``EATSS-K901``, more than sums in registers, which begin with zero, is what
             a loop over steps leaves behind, or tiles have no known number of steps.
     """
     kernel = kernel if kernel.warps else with_threadblock_swizzle(kernel, taken)
