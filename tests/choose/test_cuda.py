@@ -201,29 +201,6 @@ def test_many_parallel_loops_are_laid_out_within_seconds(free: str, trips: int) 
     assert prod(threads) * lanes >= 32
 
 
-PROGRAMS = sorted((Path(__file__).parents[2] / "benchmarks" / "programs").glob("*.c"))
-
-
-def assert_generated_as_selected(source: Path, defines: dict[str, int]) -> None:
-    selection = eatss.select(source, gpu="h200", target="cuda", defines=defines)
-    program = eatss.codegen(source, gpu="h200", defines=defines)
-    plain = [kernel for kernel in selection.kernels if kernel.spread is None and kernel.tile_sizes]
-    chosen = {name: kernel for kernel in plain for name in kernel.statements}
-    for kernel in program.kernels:
-        own = chosen.get(kernel.statements[0])
-        if own is not None:
-            assert set(kernel.tile_sizes) <= set(own.tile_sizes)
-            assert own.predicted is not None
-            assert kernel.shared_bytes <= own.predicted.shared_bytes
-    most = max(k.predicted.shared_bytes for k in selection.kernels if k.predicted is not None)
-    assert max(kernel.shared_bytes for kernel in program.kernels) == most
-
-
-@pytest.mark.parametrize("source", PROGRAMS[:1], ids=lambda path: path.stem)
-def test_what_is_selected_for_other_programs_is_what_is_generated(source: Path) -> None:
-    assert_generated_as_selected(source, {})
-
-
 GEMM = data_directory("kernels") / "gemm.c"
 H200 = load_profile("h200")
 

@@ -29,12 +29,9 @@ from eatss.choose import (
 )
 from eatss.choose.problem import (
     choose_block,
-    inner_extent,
     require_fit,
-    weights,
 )
 from eatss.choose.selection import CellResult
-from eatss.polyhedral.kernel import Loop
 
 MakeFacts = Callable[..., KernelFacts]
 
@@ -61,10 +58,6 @@ def test_matmul_has_the_constraints_of_section_iv_a(ga100: GpuProfile, matmul: K
     assert expression(problem, "shared_per_sm") == "T_i*T_k"
     assert limit(problem, "registers") == 65536
     assert limit(problem, "l1") == limit(problem, "shared_per_sm") == 96 * 1024 // 8
-
-
-def test_matmul_weights_are_those_of_section_iv_k(matmul: KernelFacts) -> None:
-    assert weights(matmul, 16) == (("i", 0), ("j", 32), ("k", 0))
 
 
 def test_sizes_are_multiples_of_the_alignment_up_to_the_threads_of_a_block(
@@ -145,11 +138,6 @@ def test_ties_prefer_the_cma_loop_then_small_serial_loops_then_the_smallest_vect
         ("k", Direction.SMALLER),
         ("i", Direction.SMALLER),
     )
-
-
-@pytest.mark.parametrize(("trips", "size"), [(3, 3), (16, 16), (17, 1), (None, 1)])
-def test_short_inner_loops_count_whole_and_long_ones_stream(trips: int | None, size: int) -> None:
-    assert inner_extent(Loop(name="r", parallel=False, trip_count=trips), 16) == size
 
 
 def test_the_papers_model_refuses_footprints(ga100: GpuProfile, matmul_with: MakeFacts) -> None:

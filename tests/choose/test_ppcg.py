@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 
 import islpy as isl
@@ -66,30 +65,6 @@ def test_kernels_keep_their_numbers_and_those_without_a_band_are_left_out(
     assert len(sizes["tile", 0]) == 4
     assert len(sizes["block", 0]) == 3
     assert len(sizes["block", 2]) == 2
-
-
-DEFAULT = PpcgOptions(max_shared_memory=8192, unroll_gpu_tile=False)
-
-
-@pytest.fixture
-def two(ga100: GpuProfile, matmul_with: Callable[..., KernelFacts]) -> Selection:
-    """Return sizes for two kernels, as if a prediction had found them."""
-    kernels = [matmul_with(name=f"kernel{at}", index=at) for at in range(2)]
-    options = ModelOptions(model="paper", split=0.5, warp_fraction=0.5)
-    return replace(select_program(kernels, ga100, options), ppcg_options=DEFAULT)
-
-
-def keeping(selection: Selection, *kept: bool) -> Selection:
-    """Return the selection with PPCG's own sizes kept for some kernels."""
-    kernels = zip(selection.kernels, kept, strict=True)
-    return replace(selection, kernels=tuple(replace(k, keeps_default=on) for k, on in kernels))
-
-
-def test_where_every_kernel_keeps_the_default_ppcg_is_told_nothing(two: Selection) -> None:
-    selection = keeping(two, True, True)
-    assert selection.keeps_default
-    assert selection.ppcg_arguments == ()
-    assert selection.ppcg_sizes == "{ }"
 
 
 KERNELS = data_directory("kernels")

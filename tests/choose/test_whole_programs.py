@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -107,23 +106,18 @@ def test_what_registers_keep_of_a_short_loop_is_not_read_again() -> None:
     assert times[1] > 3 * 4 * times[0]
 
 
-@pytest.mark.parametrize("target", get_args(TargetName))
-@pytest.mark.parametrize("path", [KERNELS / f"{name}.c" for name in ("atax", "lu")])
-def test_no_run_takes_less_than_its_work(path: Path, target: TargetName) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", eatss.EatssWarning)
-        selection = eatss.select(path, gpu="h200", target=target)
-    run = selection.expected
-    assert run is not None
-    assert run.time_s >= run.least_time_s > 0
+WORK = [
+    {"source": KERNELS / f"{name}.c", "target": target}
+    for name in ("atax", "lu")
+    for target in get_args(TargetName)
+]
+WORK.append({"source": KERNELS / "gemm.c", "target": "cuda", "dtype": "float", "tf32": "on"})
 
 
-def test_floats_on_tensor_cores_take_no_less_than_their_work() -> None:
+@pytest.mark.parametrize("asked", WORK)
+def test_no_run_takes_less_than_its_work(asked: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", eatss.EatssWarning)
-        found = eatss.select(
-            KERNELS / "gemm.c", gpu="h200", target="cuda", dtype="float", tf32="on"
-        )
-    run = found.expected
+        run = eatss.select(gpu="h200", **asked).expected
     assert run is not None
     assert run.time_s >= run.least_time_s > 0

@@ -55,15 +55,6 @@ def test_gemm_stages_arrays_in_their_order_while_there_is_room(
     assert staged(model, (32, 32, 32, 32, 16), limit) == (arrays, size)
 
 
-def test_the_default_of_conv_2d_does_not_launch_and_other_sizes_do() -> None:
-    file = data_directory("kernels") / "conv-2d.c"
-    (found,) = eatss.predict(file, gpu="ga100").kernels
-    assert found.predicted is None
-    assert found.default is None
-    (small,) = eatss.predict(file, gpu="ga100", tiles={"c": 4, "h": 4, "w": 32}).kernels
-    assert small.predicted is not None
-
-
 def demand(*, threads: float, registers: float, shared: float) -> Demand:
     given = {"threads": threads, "registers": registers, "shared_bytes": shared}
     return Demand(**{f.name: np.array([float(given.get(f.name, 1.0))]) for f in fields(Demand)})
