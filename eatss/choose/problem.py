@@ -452,10 +452,10 @@ def _renamed(
 ) -> Polynomial:
     return Polynomial.of(
         (
-            term.coefficient * prod(constants.get(loop, 1) for loop in term.loops),
-            [names[loop] for loop in term.loops if loop not in constants],
+            factor * prod(constants.get(loop, 1) for loop in loops),
+            [names[loop] for loop in loops if loop not in constants],
         )
-        for term in polynomial.terms
+        for loops, factor in polynomial.terms.items()
     )
 
 

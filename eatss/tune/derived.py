@@ -441,11 +441,12 @@ class KernelSpace:
         }
         if not of or widths != {self.facts.element_bytes}:
             return None
-        terms = of[0].elements.terms
-        if not {loop for term in terms for loop in term.loops} <= {*self.mapped, *self.serial}:
+        elements = of[0].elements
+        if not elements.loops <= {*self.mapped, *self.serial}:
             return None
         return " + ".join(
-            " * ".join([str(term.coefficient), *map(self._tile, term.loops)]) for term in terms
+            " * ".join([str(factor), *map(self._tile, loops)])
+            for loops, factor in sorted(elements.terms.items())
         )
 
 
