@@ -12,18 +12,25 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
+from eatss.base.options import option
 
 USUAL = "/usr/local/cuda/bin/nvcc"
 """Where the CUDA toolkit puts it; looked at after the path."""
 
 _RELEASE = re.compile(r"release [\d.]+, V([\d.]+)")
 _LIMIT_S = 60
+
+
+nvcc_option = partial(
+    option, "--nvcc", metavar="PATH", help="The CUDA compiler; default: nvcc on the path."
+)
 
 
 @frozen

@@ -49,6 +49,7 @@ class Registry(Generic[T]):
         self._of = of
         self._things: dict[str, T] = {}
         self._registered: set[str] = set()
+        self._built_in = frozenset(built_in)
         for name, thing in built_in.items():
             self._things[name] = self._checked(name, thing, "eatss")
 
@@ -100,8 +101,8 @@ class Registry(Generic[T]):
         Returns:
             ``None`` where nothing does, as of what this program registered.
         """
-        if name in self._registered:
-            return None
+        if name in self._registered or name in self._built_in:
+            return None if name in self._registered else "eatss"
         offered = next((one for one in _offered(self.group) if one.name == name), None)
         if offered is None:
             return "eatss"

@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
+from eatss.base.compilers import nvcc_option
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import read_regular, write_whole
 from eatss.base.options import argument, option
 from eatss.base.shipped import source_path
 from eatss.base.streams import echo
-from eatss.measurement.options import nvcc_option
 
 if TYPE_CHECKING:
     from eatss.choose import Selection

@@ -14,6 +14,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
+from eatss.base.compilers import nvcc_option
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.files import is_c_text
 from eatss.base.frozen import frozen
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 CompilerChoice: TypeAlias = Literal["auto", "nvrtc", "nvcc"]
 
-nvcc_option = partial(
-    option, "--nvcc", metavar="PATH", help="The CUDA compiler; default: nvcc on the path."
-)
 compiler_option = partial(
     option, "--compiler", help="What compiles the CUDA text; auto: NVRTC where it is there."
 )

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Annotated, Literal, TypeAlias, get_args
 
 from eatss.base.codec import BY_NAME
+from eatss.base.compilers import nvcc_option
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.options import option, shows_types
@@ -20,7 +21,6 @@ from eatss.measurement.options import (
     compiler_option,
     meter_option,
     named_nvcc,
-    nvcc_option,
     parse_device,
 )
 from eatss.tune.points import Configuration, Values
