@@ -141,7 +141,7 @@ def _selected(
     ]
     if kernel.row_block is None:  # else these are of the kernel alone
         if kernel.loops:
-            parts.append(_loops(kernel) if predicted else _weighted_loops(kernel))
+            parts.append(_loops(kernel, predicted=predicted))
         rows = zip(kernel.references, reference_rows(kernel.references), strict=True)
         titles = ("reference", "memory", "CMA", "temporal reuse", "spatial reuse")
         placed = (
@@ -205,45 +205,35 @@ def _bold(text: object) -> Text:
     return Text(str(text), style="bold")
 
 
-def _weighted_loops(kernel: KernelSelection) -> Table:
+def _loops(kernel: KernelSelection, *, predicted: bool) -> Table:
+    """Return the loops: the points of a thread along each, or its weight in a published objective.
+
+    What generated code does with a loop besides tiling it is said beside its kind.
+    """
     sizes, block, weights = dict(kernel.tile_sizes), dict(kernel.block), dict(kernel.weights)
-    rows = (
-        (
-            loop,
-            _kind(kernel, loop) + (", CMA" if loop == kernel.cma_loop else ""),
-            _bold(sizes[loop]),
-            str(block.get(loop, NONE)),
-            str(weights.get(loop, 0)),
-        )
-        for loop in kernel.loops
-    )
-    inner = ((loop, "inside the tile, not tiled", *[NONE] * 3) for loop in kernel.inner_loops)
-    return listing(("loop", "", ">tile", ">threads", ">weight"), (*rows, *inner))
-
-
-def _kind(kernel: KernelSelection, loop: str) -> str:
-    return "parallel" if loop in kernel.parallel else "serial"
-
-
-def _loops(kernel: KernelSelection) -> Table:
-    """Return the loops with the points that each thread has along them."""
-    sizes, block, spread = dict(kernel.tile_sizes), dict(kernel.block), kernel.spread
+    shared, spread = kernel.shared_sum, kernel.spread
     lanes = spread is not None and spread.lanes > 1
     rows: list[tuple[RenderableType, ...]] = []
     for loop in (*kernel.loops, *kernel.inner_loops):
         tile, threads = sizes.get(loop), block.get(loop)
-        kind = _kind(kernel, loop) if loop in kernel.loops else "inside the tile, not tiled"
-        if block and loop == kernel.block[-1][0] and not lanes:
+        kind = "parallel" if loop in kernel.parallel else "serial"
+        if loop not in kernel.loops:
+            kind = "inside the tile, not tiled"
+        if not predicted:
+            kind += ", CMA" if loop == kernel.cma_loop else ""
+        elif block and loop == kernel.block[-1][0] and not lanes:
             kind += ", x"
-        if kernel.shared_sum is not None and loop == kernel.shared_sum.loop:
-            kind = f"{_sum(kernel)}, {'stream-K' if kernel.shared_sum.streamed else 'split'}"
+        if shared is not None and loop == shared.loop:
+            kind = f"{_sum(kernel)}, {'stream-K' if shared.streamed else 'split'}"
         if spread is not None and loop in kernel.sum_loops:
             kind, tile = f"{_sum(kernel)}, spread{', x' if lanes else ''}", spread.tile
         if loop == kernel.host_loop:
             kind, tile = "on the host", None
-        points = NONE if threads is None or tile is None else str(-(-tile // threads))
-        rows.append((loop, kind, _bold(tile or NONE), str(threads or NONE), points))
-    return listing(("loop", "", ">tile", ">threads", ">points"), rows)
+        last = NONE if threads is None or tile is None else str(-(-tile // threads))
+        if not predicted:
+            last = str(weights.get(loop, 0)) if loop in kernel.loops else NONE
+        rows.append((loop, kind, _bold(tile or NONE), str(threads or NONE), last))
+    return listing(("loop", "", ">tile", ">threads", ">points" if predicted else ">weight"), rows)
 
 
 def reference_rows(

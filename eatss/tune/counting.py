@@ -29,9 +29,6 @@ Weights: TypeAlias = npt.NDArray[Any]
 """Numbers of points: ``int64``, or Python's integers where they are larger."""
 
 _SAFE = float(1 << 62)
-_MOST_ROWS = 1 << 13
-_MOST_KNOWN = 1 << 18
-"""Prefixes of a block, and of all, whose numbers are kept; larger blocks repeat little."""
 
 
 @frozen
@@ -79,7 +76,6 @@ class Walk:
     dimensions: tuple[Dimension, ...]
     tests: Tests
     position: dict[str, int] = field(init=False, repr=False)
-    _known: dict[object, dict[tuple[int, ...], int]] = field(default_factory=dict, repr=False)
     _parts: dict[object, list[tuple[Steps, Tests, list[str]]]] = field(
         default_factory=dict, repr=False
     )
@@ -192,18 +188,7 @@ class Walk:
             dimension = self.dimensions[first]
             sizes = dimension.below(self.seen(dimension.names, own), own.rows).sizes
             return np.asarray(sizes[kinds])
-        if own.rows > _MOST_ROWS:
-            return self._enumerated(part, tests, own)[kinds]
-        known = self._known.setdefault((part, tuple(map(id, tests))), {})
-        if len(known) > _MOST_KNOWN:
-            known.clear()
-        rows = list(zip(*(column.tolist() for column in own.columns.values()), strict=True))
-        rows = rows or [()] * own.rows
-        missing = [at for at, row in enumerate(rows) if row not in known]
-        if missing:
-            found = self._enumerated(part, tests, own.some(np.array(missing, dtype=np.int64)))
-            known.update(zip((rows[at] for at in missing), found.tolist(), strict=True))
-        return narrow(np.array([known[row] for row in rows], dtype=object))[kinds]
+        return self._enumerated(part, tests, own)[kinds]
 
     def _enumerated(self, part: Steps, tests: Tests, block: Block) -> Weights:
         """Return the numbers by going through the values of the first iterator of a part."""

@@ -5,7 +5,7 @@ Studies over one or two values: splits of shared memory, problem sizes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -25,15 +25,12 @@ from eatss.tune.population import (
     population,
     thriftiest,
 )
-from eatss.tune.rows import Role, Row, Sizes
+from eatss.tune.rows import Row, Sizes
 
 ChoiceName: TypeAlias = Literal["median", "default", "paper", "ours", "fastest", "least energy"]
 
-ROLES: tuple[tuple[ChoiceName, Role], ...] = (
-    ("default", "default"),
-    ("paper", "paper"),
-    ("ours", "ours"),
-)
+ROLES: tuple[Literal["default", "paper", "ours"], ...] = ("default", "paper", "ours")
+"""The choices that are variants of a role, which is called like them."""
 
 
 @frozen
@@ -60,9 +57,9 @@ class Choice:
     """
 
     name: ChoiceName
-    figures: Figures | None
-    by_performance: Standing | None
-    by_efficiency: Standing | None
+    figures: Figures | None = None
+    by_performance: Standing | None = None
+    by_efficiency: Standing | None = None
     reason: str = ""
     rows: int = 1
 
@@ -108,16 +105,16 @@ def choices(found: Population, rows: tuple[Row, ...]) -> tuple[Choice, ...]:
     middle = int(np.argsort(found.performance, kind="stable")[(len(found) - 1) // 2])
     listed = [_choice("median", found, middle)]
     places = {row.variant: place for place, row in enumerate(found.rows)}
-    for name, role in ROLES:
-        row = of_role(rows, role)
-        count = sum(one.role == role for one in rows)
+    for name in ROLES:
+        row = of_role(rows, name)
+        count = sum(one.role == name for one in rows)
         if row is None:
             continue
         if row.variant in places:
             listed.append(_choice(name, found, places[row.variant], count))
         else:
             why = f"{row.status}: {row.reason}" if row.reason else row.status
-            listed.append(_nothing(name, why, count))
+            listed.append(Choice(name=name, reason=why, rows=count))
     listed.append(_choice("fastest", found, fastest(found)))
     low = thriftiest(found)
     if low is not None:
@@ -170,12 +167,6 @@ def _choice(name: ChoiceName, found: Population, place: int, rows: int = 1) -> C
         if figures.efficiency is None
         else standing(found.efficiency, figures.efficiency),
         rows=rows,
-    )
-
-
-def _nothing(name: ChoiceName, why: str, rows: int) -> Choice:
-    return Choice(
-        name=name, figures=None, by_performance=None, by_efficiency=None, reason=why, rows=rows
     )
 
 
@@ -296,7 +287,7 @@ def split_study(found: Population) -> tuple[SplitBar, ...]:
         if any(name in point for name in names):
             groups.setdefault((point.get("split"), point.get("warp_fraction")), []).append(row)
     listed = []
-    for (split, fraction), rows in sorted(groups.items(), key=lambda one: _sortable(one[0])):
+    for (split, fraction), rows in sorted(groups.items(), key=_numbers_first):
         best = min(rows, key=lambda row: row.time_s or np.inf)
         assert best.time_s is not None
         energy = None
@@ -334,7 +325,7 @@ def size_study(rows: Sequence[Row]) -> tuple[SizePoint, ...]:
             continue
         scale = float(np.exp(np.mean([np.log(dict(sizes)[name]) for name in differing])))
         chosen: list[tuple[ChoiceName, Row | None]] = [
-            *((name, of_role(found.rows, role)) for name, role in ROLES),
+            *((name, of_role(found.rows, name)) for name in ROLES),
             ("fastest", found.rows[fastest(found)] if len(found) >= SEARCHED else None),
         ]
         places = {row.variant: k for k, row in enumerate(found.rows)}
@@ -365,12 +356,5 @@ def _differing(groups: Iterable[Sizes]) -> list[str]:
     ]
 
 
-def _sortable(pair: tuple[Value | None, Value | None]) -> tuple[object, ...]:
-    return tuple(_key(value) for value in pair)
-
-
-_key: Callable[[Value | None], tuple[bool, float, str]] = lambda value: (  # noqa: E731
-    isinstance(value, str),
-    float(value) if isinstance(value, int | float) else -1.0,
-    str(value),
-)
+def _numbers_first(group: tuple[tuple[Value | None, ...], object]) -> list[tuple[bool, Value]]:
+    return [(isinstance(one, str), -1.0 if one is None else one) for one in group[0]]
