@@ -114,8 +114,7 @@ def _read(
     known: dict[str, Local] = {}
     for _ in range(_MOST_ROUNDS):  # until the types of all locals are known
         rest = replace(
-            reader, findings=Findings(text), locals=dict(known), lines=[], seen={}, arrays=set(),
-            past=set(),
+            reader, findings=Findings(text), locals=dict(known), lines=[], seen={}, past=set(),
         )  # fmt: skip
         rest.read(node.body)
         before = known
@@ -254,11 +253,8 @@ def read_python(path: str | os.PathLike[str], name: str | None = None) -> Python
         with tokenize.open(file) as opened:  # in the encoding that its first lines name
             lines = tuple(opened)
     except (OSError, UnicodeDecodeError, SyntaxError) as error:
-        reason = "it is neither UTF-8 nor in an encoding that it names"
-        if isinstance(error, OSError):
-            reason = error.strerror or str(error)
-        hint = "check the path" if isinstance(error, OSError) else "save it as UTF-8"
-        raise input_error("EATSS-Y001", f"'{file}' cannot be read: {reason}", hint=hint) from None
+        hint = "check the path, and save it as UTF-8 or in an encoding that it names"
+        raise input_error("EATSS-Y001", f"'{file}' cannot be read: {error}", hint=hint) from None
     text = PythonText(file=file, lines=lines)
     tree = _parsed(text)
     functions = {
@@ -269,15 +265,12 @@ def read_python(path: str | os.PathLike[str], name: str | None = None) -> Python
     if name is None and len(functions) == 1:
         (name,) = functions
     if name not in functions:
-        names = ", ".join(functions)
+        what = f"{len(functions) or 'no'} functions" if name is None else f"no function '{name}'"
+        hint = f"write {file}:NAME with one of: {', '.join(functions)}"
         raise input_error(
             "EATSS-Y001",
-            f"'{file}' has {len(functions) or 'no'} functions with the decorator eatss.scop"
-            if name is None
-            else f"'{file}' has no function '{name}' with the decorator eatss.scop",
-            hint=f"write {file}:NAME with one of: {names}"
-            if functions
-            else "write @eatss.scop before the def",
+            f"'{file}' has {what} with the decorator eatss.scop",
+            hint=hint if functions else "write @eatss.scop before the def",
         )
     node, resolve = functions[name]
     return _scop_of(node, text, resolve, None)

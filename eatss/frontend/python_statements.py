@@ -102,7 +102,6 @@ class StatementReader(ExpressionReader):
     depth: int = 1
     lines: list[CLine] = field(default_factory=list)
     seen: dict[str, list[tuple[Value, ast.stmt]]] = field(default_factory=dict)
-    arrays: set[str] = field(default_factory=set)
 
     # -- parameters ---------------------------------------------------------------------
 
@@ -346,17 +345,11 @@ class StatementReader(ExpressionReader):
     def _array(self, node: ast.Assign, name: str, call: ast.Call) -> None:
         """Read ``T = numpy.empty((n, m), dtype=numpy.float32)``."""
         self.check_name(name, node.targets[0])
-        again = name in self.arguments or name in self.arrays or name in self.seen
         types = [*call.args[1:], *(one.value for one in call.keywords if one.arg == "dtype")]
         named = [self.meaning(one).removeprefix("numpy.") for one in types]
-        if (
-            self.depth > 1
-            or again
-            or not call.args
-            or len(types) > 1
-            or any(one.arg != "dtype" for one in call.keywords)
-            or not NUMPY_TYPES.keys() >= set(named)
-        ):
+        is_odd = not call.args or len(types) > 1 or any(one.arg != "dtype" for one in call.keywords)
+        is_again = self.depth > 1 or name in {*self.arguments, *self.seen, *self.locals}
+        if is_odd or is_again or not NUMPY_TYPES.keys() >= set(named):
             self.refuse(
                 node, f"array '{name}' is made otherwise than once, before all loops, of its shape "
                 "and its type", "write numpy.empty((n, m), dtype=numpy.float32)",
@@ -364,7 +357,6 @@ class StatementReader(ExpressionReader):
         kind = NumberType(ELEMENTS[NUMPY_TYPES[named[0]]]) if named else DOUBLE
         texts = tuple(self._size(one) for one in _items(call.args[0]))
         self.locals[name] = Local(type=kind, extents=texts)
-        self.arrays.add(name)
         sizes = "".join(f"[{text}]" for text in texts)
         self._add(node, f"{kind.element.value} {name}{sizes};")
 
