@@ -364,7 +364,6 @@ def symbolic_in_python(
         result,
         scops=tuple(same.get(id(scop)) or region_in_python(scop, source) for scop in result.scops),
         numeric=numeric,
-        warnings=tuple(finding_in_python(warning, source) for warning in result.warnings),
     )
 
 

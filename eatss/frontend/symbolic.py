@@ -186,7 +186,11 @@ class SymbolicResult:
     scops: tuple[Scop, ...]
     values: tuple[tuple[str, int], ...]
     numeric: FrontendResult
-    warnings: tuple[Diagnostic, ...]
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """Warnings about the file as it is."""
+        return self.numeric.warnings
 
 
 @frozen
@@ -236,7 +240,6 @@ def parse_symbolic(
         scops=scops,
         values=tuple((m.name, m.value) for m in kept if m.name in used),
         numeric=numeric,
-        warnings=numeric.warnings,
     )
 
 
