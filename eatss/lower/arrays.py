@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
-from math import prod
 from typing import TypeVar
 
 import islpy as isl
@@ -47,7 +46,6 @@ from eatss.program import (
     Name,
     Operator,
     difference,
-    evaluate,
     floored,
     negated,
     substitute,
@@ -237,10 +235,6 @@ class DeviceArray:
         extents = [one.value if isinstance(one, Constant) else None for one in self.shape]
         return may_be_aligned(extents, width)
 
-    def size(self, values: dict[str, int]) -> int:
-        """Return the number of elements for values of the parameters."""
-        return prod(evaluate(extent, values) for extent in self.shape)
-
 
 def device_arrays(scop: Scop, names: NameTable) -> dict[str, DeviceArray]:
     """Return the arrays of a region by name, as generated text calls them.
@@ -270,11 +264,11 @@ def shape_of(scop: Scop, array: Array) -> tuple[IntExpr, ...]:
     touched: isl.Set | None = None
     extents = []
     for name in names:
-        space = bound
-        if not _is_bounded(bound, name, names):
+        others = [other for other in names if other != name]
+        line = without_parameters(bound, others)
+        if not parameter_is_bounded(line, name, above=True):
             touched = touched if touched is not None else _touched(scop, array, names)
-            space = touched
-        line = _only(space, name, names)
+            line = without_parameters(touched, others)
         highest = parameter_bound(line, name, upper=True)
         extents.append(value_of(highest, highest.params()) + 1)
     return tuple(extents)
@@ -286,14 +280,6 @@ def declared_shape(scop: Scop, array: Array) -> tuple[IntExpr, ...]:
         return shape_of(scop, array)
     n_dims = len(dim_names(array.declared))
     return shape_of(scop, replace(array, extent=array.declared, n_dims=n_dims, declared=None))
-
-
-def _only(params: isl.Set, name: str, names: Sequence[str]) -> isl.Set:
-    return without_parameters(params, [other for other in names if other != name])
-
-
-def _is_bounded(params: isl.Set, name: str, names: Sequence[str]) -> bool:
-    return parameter_is_bounded(_only(params, name, names), name, above=True)
 
 
 def _touched(scop: Scop, array: Array, names: Sequence[str]) -> isl.Set:

@@ -26,7 +26,7 @@ from eatss.polyhedral.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.kernels import build_kernels
-from eatss.polyhedral.scop import Scop, Statement
+from eatss.polyhedral.scop import Statement
 from eatss.polyhedral.tree import KernelTree, Member, alone, cut_tree
 from eatss.program.tokens import RESERVED_FORM, is_reserved
 
@@ -36,11 +36,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 def identifier(text: str) -> str:
     """Return ``text`` with what no C identifier may hold replaced by underscores."""
     cleaned = re.sub(r"_{2,}", "_", re.sub(r"\W", "_", text, flags=re.ASCII))
-    if cleaned[:1].isdigit():
-        cleaned = f"v{cleaned}"
-    if not _IDENTIFIER.fullmatch(cleaned):
-        cleaned = "v"
-    return cleaned
+    return cleaned if _IDENTIFIER.fullmatch(cleaned) else f"v{cleaned}"
 
 
 class NameTable:
@@ -174,42 +170,33 @@ def pieces_of(scheduled: ScheduledScop, names: NameTable) -> tuple[Piece, ...]:
         for member, source_name in zip(tree.host, kernel.host_loops, strict=True):
             if member.key not in host_names:
                 host_names[member.key] = names.fresh(source_name)
-        pieces.append(_piece(scop, tree, kernel, host_names, names, scheduled.assumes))
-    return tuple(pieces)
-
-
-def _piece(
-    scop: Scop,
-    tree: KernelTree,
-    kernel: Kernel,
-    host_names: Mapping[tuple[int, int], str],
-    names: NameTable,
-    assumes: isl.Set | None,
-) -> Piece:
-    local = names.inner()
-    host = tuple(
-        LoopMember(name=host_names[member.key], source_name=source, member=member)
-        for member, source in zip(tree.host, kernel.host_loops, strict=True)
-    )
-    band, inner = (
-        tuple(
-            LoopMember(name=local.fresh(loop.name), source_name=loop.name, member=member)
-            for member, loop in zip(members, loops, strict=True)
+        local = names.inner()
+        host = tuple(
+            LoopMember(name=host_names[member.key], source_name=source, member=member)
+            for member, source in zip(tree.host, kernel.host_loops, strict=True)
         )
-        for members, loops in ((tree.band, kernel.loops), (tree.inner, kernel.inner_loops))
-    )
-    statements = tuple(scop.statement(name) for name in kernel.statements)
-    return Piece(
-        kernel=kernel,
-        selected=not tree.on_host and bool(tree.band),
-        tree=tree,
-        host=host,
-        band=band,
-        inner=inner,
-        statements=statements,
-        placed=tuple(_placed(statement, (*host, *band), assumes) for statement in statements),
-        assumes=assumes,
-    )
+        band, inner = (
+            tuple(
+                LoopMember(name=local.fresh(loop.name), source_name=loop.name, member=member)
+                for member, loop in zip(members, loops, strict=True)
+            )
+            for members, loops in ((tree.band, kernel.loops), (tree.inner, kernel.inner_loops))
+        )
+        statements, assumes = tuple(map(scop.statement, kernel.statements)), scheduled.assumes
+        pieces.append(
+            Piece(
+                kernel=kernel,
+                selected=not tree.on_host and bool(tree.band),
+                tree=tree,
+                host=host,
+                band=band,
+                inner=inner,
+                statements=statements,
+                placed=tuple(_placed(one, (*host, *band), assumes) for one in statements),
+                assumes=assumes,
+            )
+        )
+    return tuple(pieces)
 
 
 def _placed(statement: Statement, loops: Sequence[LoopMember], assumes: isl.Set | None) -> isl.Set:
@@ -255,7 +242,8 @@ def parts_of(
             for node in sorted(members, key=lambda n: names.index(members[n][0]))
             if node not in done and all(p in done for p in condensed.predecessors(node))
         ]
-        loops = {n: _union(serial, [moving[name] for name in members[n]]) for n in ready}
+        around = {n: frozenset().union(*(moving[name] for name in members[n])) for n in ready}
+        loops = {n: tuple(name for name in serial if name in around[n]) for n in ready}
         still = [n for n in ready if not loops[n]]
         chosen = still or [n for n in ready if loops[n] == loops[ready[0]]]
         done.update(chosen)
@@ -316,11 +304,6 @@ def _merged(parts: Sequence[Part], graph: nx.DiGraph[str]) -> list[Part]:
     return joined
 
 
-def _union(order: Sequence[str], groups: Sequence[frozenset[str]]) -> tuple[str, ...]:
-    together = frozenset().union(*groups)
-    return tuple(name for name in order if name in together)
-
-
 def _moving(
     piece: Piece, statement: str, mapped: Sequence[str], serial: Sequence[str]
 ) -> frozenset[str]:
@@ -332,14 +315,10 @@ def _moving(
     for name in serial:
         rest = [other for other in serial if other != name]
         params = without_parameters(domain.params(), rest)
-        if not _is_determined(params, name):
+        line = parameters_as_dims(params, (name,), "line")
+        if not isl.Map.from_range(line).is_single_valued():
             moving.add(name)
     return frozenset(moving)
-
-
-def _is_determined(params: isl.Set, name: str) -> bool:
-    line = parameters_as_dims(params, (name,), "line")
-    return isl.Map.from_range(line).is_single_valued()
 
 
 def tied_instances(piece: Piece, mapped: Sequence[str]) -> dict[str, isl.UnionSet]:

@@ -352,7 +352,7 @@ def row_runs(
         for unit in units:
             kernel = called(unit.kernel or "", facts)
             loop = lane_loop(unit)
-            span = None if loop is None else span_of(unit.piece, loop)
+            span = span_of(unit)
             phases.append(
                 RowPhase(
                     kernel=kernel.name,

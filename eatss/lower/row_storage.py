@@ -273,8 +273,11 @@ def lane_loop(unit: Unit) -> MappedLoop | None:
     return along_x[-1] if along_x else None
 
 
-def span_of(piece: Piece, loop: MappedLoop) -> tuple[int, int] | None:
-    """Return the first and the last element of a row that a piece touches, if these are numbers."""
+def span_of(unit: Unit) -> tuple[int, int] | None:
+    """Return the first and the last element of a row that a unit touches, if these are numbers."""
+    piece, loop = unit.piece, lane_loop(unit)
+    if loop is None:
+        return None
     others = [name for name in piece.bound if name != loop.name]
     values = union_of([without_parameters(one, others).params() for one in piece.placed])
     first, last = (
@@ -395,7 +398,7 @@ def _kept(
         return None
     phases = sorted({one.phase for one in own})
     read = [one for one in own if not one.writes]
-    spans = [_span(units[at]) for at in phases]
+    spans = [span_of(units[at]) for at in phases]
     if None in spans or not any(one.phase > phases[0] for one in read):
         return None
     begins, ends = zip(*(one for one in spans if one is not None), strict=True)
@@ -423,11 +426,6 @@ def _kept(
             for unit, here in zip(units, places, strict=True)
         ),
     )
-
-
-def _span(unit: Unit) -> tuple[int, int] | None:
-    loop = lane_loop(unit)
-    return None if loop is None else span_of(unit.piece, loop)
 
 
 def _held(unit: Unit, array: str) -> set[Place]:

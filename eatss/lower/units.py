@@ -357,19 +357,18 @@ def _row_of(piece: Piece, statement: Statement, depth: int) -> isl.Map:
 
 def have_same_rows(pieces: Sequence[Piece], depth: int) -> bool:
     """Tell whether all pieces have the same rows, where they have any."""
-    first, *others = (_rows_of(piece, depth) for piece in pieces)
+    first, *others = (
+        union_of(
+            [
+                _row_of(piece, statement, depth).intersect_domain(piece.unbound(placed)).range()
+                for statement, placed in zip(piece.statements, piece.placed, strict=True)
+            ]
+        )
+        for piece in pieces
+    )
     return all(
         first.intersect_params(other.params()).is_equal(other.intersect_params(first.params()))
         for other in others
-    )
-
-
-def _rows_of(piece: Piece, depth: int) -> isl.Set:
-    return union_of(
-        [
-            _row_of(piece, statement, depth).intersect_domain(piece.unbound(placed)).range()
-            for statement, placed in zip(piece.statements, piece.placed, strict=True)
-        ]
     )
 
 
