@@ -79,16 +79,12 @@ class LoopReader(RegionReader):
 
     def _step(self, increment: Node, variable: Variable) -> int:
         amount = self._amount(increment, variable)
-        if amount is None:
+        if not amount:
             self._refuse(
                 "EATSS-F018",
                 increment,
-                f"increment of '{variable.name}' is not a constant",
+                f"increment of '{variable.name}' is no constant other than zero",
                 f"write {variable.name}++, {variable.name} += 2 or {variable.name} -= 2",
-            )
-        if amount == 0:
-            self._refuse(
-                "EATSS-F018", increment, f"'{variable.name}' does not change", "use a stride"
             )
         return amount
 
@@ -232,18 +228,14 @@ class LoopReader(RegionReader):
         """See that the counter does not leave its type before the loop ends."""
         ctype, counter = header.variable.shape.element, Poly.unknown(name)
         after = self._algebra.add(counter, header.step)
-        at_least, proven = self._algebra.at_least, self._ranges.proven
+        at_least, ranges = self._algebra.at_least, self._ranges
         stays = at_least(ctype.maximum, after).intersect(at_least(ctype.maximum, counter))
+        least = at_least(after if header.step < 0 else counter, 0)
+        fits = self._algebra.within(ctype.minimum, after, ctype.maximum)
         if (
-            (header.step > 0 and self._ranges.always_leaves(domain, stays))
-            or (not ctype.signed and header.step < 0 and not proven(domain, at_least(after, 0)))
-            or (not ctype.signed and not proven(domain, at_least(counter, 0)))
-            or (
-                ctype.bits < 32
-                and not self._ranges.proven_or_stated(
-                    domain, self._algebra.within(ctype.minimum, after, ctype.maximum)
-                )
-            )
+            (header.step > 0 and ranges.always_leaves(domain, stays))
+            or not (ctype.signed or ranges.proven(domain, least))
+            or not (ctype.bits >= 32 or ranges.proven_or_stated(domain, fits))
         ):
             self._refuse(
                 "EATSS-F036",
