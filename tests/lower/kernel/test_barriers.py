@@ -29,7 +29,7 @@ from eatss.lower.kernel.nodes import (
     Scope,
     Share,
 )
-from eatss.lower.transform.barriers import with_barriers
+from eatss.lower.transform.chain import with_barriers
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, Program
 from tests.lower.small_kernels import (
     THREAD,

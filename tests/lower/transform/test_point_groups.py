@@ -29,7 +29,7 @@ from eatss.lower.kernel.nodes import (
     Scope,
 )
 from eatss.lower.kernel.uses import taken_names
-from eatss.lower.transform.barriers import with_barriers
+from eatss.lower.transform.chain import with_barriers
 from eatss.lower.transform.point_groups import with_threadblock_swizzle
 from eatss.program import Name, evaluate
 from tests.lower.small_kernels import (
