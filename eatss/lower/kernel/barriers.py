@@ -1,27 +1,27 @@
 """Are the barriers of a kernel enough, and is each of them needed?
 
-Threads of a block write boxes of shared memory together and read what others wrote. Between a
+Threads of a block write tiles in shared memory together and read what others wrote. Between a
 write and a read, and between a read and the next write, every thread has to have met a barrier.
 All nodes are followed in every order that they may run in: branches apart, loops twice and not at
-all. What is copied to the same places of a box again, by equal loops, is copied by the same
+all. What is copied to the same places of a tile again, by equal loops, is copied by the same
 threads, and needs no barrier in between. That one copy has different places for different threads
 is up to who made it. In global memory threads of a block meet between phases only: what one phase
 wrote is there for another behind a barrier.
 
-That threads meet in a vote (:class:`AllFinite`) or where blocks put sums together counts for
-nothing, since they do so only at times.
+That threads meet in a vote (:class:`AllFinite`) or in a fixup counts for nothing, since they do so
+only at times.
 
 What is copied ahead is on its way until the thread that sent it has waited for it; only then does
-a barrier make it seen. Boxes of several stages are told apart by their first subscript:
+a barrier make it seen. Buffers of several stages are known by their first subscript:
 
     for (k0 = 0, stage = 0; k0 < NK; k0 += 32, stage = stage == 2 ? 0 : stage + 1)
         … A[stage][…] … A[stage == 0 ? 2 : stage - 1][…] …
 
-In the first the stage is the number of the turn modulo 3, in the second that of the turn before,
-which is that of two turns later.
+In the first the stage is the number of the iteration modulo 3, in the second that of the one
+before, which is that of two iterations later.
 
-Boxes of groups that are overlaid are the same memory: what is done to one of them is done to some
-places of each box of another group, whatever their stages.
+Tiles of groups that are overlaid are the same memory: what is done to one of them is done to some
+places of each tile of another group, whatever their stages.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _Places: TypeAlias = tuple[tuple[IntExpr, ...], frozenset[_Definition]]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """``(turn + later) % count`` for the number of the turn of a loop, told by its counter.
+    """``(iteration + later) % count`` for the number of an iteration, by the loop's counter.
 
     Without a loop it is ``later`` itself; with no ``count`` it may be any.
     """

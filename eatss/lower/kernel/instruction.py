@@ -1,12 +1,12 @@
 """What a machine does at once: instructions as data, with what they compute.
 
     Instruction(
-        name="fma",
-        operands=(Operand(name="d", role="inout"), Operand(name="a"), Operand(name="b")),
-        target="d",
-        value="a * b",
+        name="atomic_add",
+        operands=(Operand(name="target", role="inout"), Operand(name="value")),
+        target="target",
+        value="value",
         adds=True,
-        cuda="{d} = __fma_rn({a}, {b}, {d});",
+        cuda="eatss_atomic_add(&{target}, {value});",
         ...,
     )
 
@@ -15,9 +15,9 @@ Points are spread over blocks, warps, lanes and slots by affine maps of their co
 ``origin + 4 * thread + slot`` gives it four neighbours. An instruction whose operands many lanes
 hold together says likewise which lane has which element, and in which of its slots.
 
-An instruction runs a box of instances. Each of them computes ``value`` of what the operands hold
-before, and stores or adds it to ``target``. So what an instruction means can be run without a card
-(:func:`run`), and compared with the text that a CPU gets.
+An instruction runs as many instances as its counters have values. Each of them computes ``value``
+of what the operands hold before, and stores or adds it to ``target``. Both are Python, so tests run
+what an instruction means and compare it with the text that a CPU gets.
 """
 
 from __future__ import annotations
