@@ -1,7 +1,7 @@
 """Figures of a sweep, each with what it shows in words.
 
 ``P`` is the default (as PPCG's in the paper), ``E`` the paper's choice, ``U`` ours [EATSS, Fig. 7].
-Every function draws into ``axes``, or into a figure of its own, and returns the axes.
+Every function draws a figure and returns its axes.
 """
 
 from __future__ import annotations
@@ -205,12 +205,12 @@ def _file_name(name: str) -> str:
     return "".join(letter if letter.isalnum() else "-" for letter in name)
 
 
-def sorted_distribution(found: Population, axes: Axes | None = None) -> Axes:
+def sorted_distribution(found: Population) -> Axes:
     """Draw performance, and energy on a second axis, of all variants sorted by performance.
 
     Lines lie at what the default reaches [EATSS, Fig. 2].
     """
-    axes = axes or new_axes()
+    axes = new_axes()
     default = of_role(found.rows, "default")
     place = None if default is None else found.rows.index(default)
     order = np.argsort(found.performance, kind="stable")
@@ -239,9 +239,9 @@ def sorted_distribution(found: Population, axes: Axes | None = None) -> Axes:
     )  # fmt: skip
 
 
-def performance_energy_scatter(found: Population, axes: Axes | None = None) -> Axes:
+def performance_energy_scatter(found: Population) -> Axes:
     """Draw energy over performance with the choices [EATSS, Figs. 3 and 11]: low right is good."""
-    axes = axes or new_axes()
+    axes = new_axes()
     (speed, speed_unit), (energy, energy_unit) = speeds(found), joules(found)
     x, y = found.performance * speed, found.energy_j * energy
     cloud(axes, x, y)
@@ -255,12 +255,12 @@ def performance_energy_scatter(found: Population, axes: Axes | None = None) -> A
     return _with_choices(axes, found, x, y, "Energy over performance", *labels)
 
 
-def spectrum(found: Population, axes: Axes | None = None) -> Axes:
+def spectrum(found: Population) -> Axes:
     """Draw all variants on lines from worst to best, as shares of the best [EATSS, Fig. 7].
 
     With equal work, PPW and energy order alike: one line shows both.
     """
-    axes = axes or new_axes(height_in=2.6)
+    axes = new_axes(height_in=2.6)
     lines = {"PPW\n(1/energy)": found.efficiency} if found.has_energy else {}
     lines["performance"] = found.performance
     places = []
@@ -289,12 +289,12 @@ def spectrum(found: Population, axes: Axes | None = None) -> Axes:
     return axes
 
 
-def hull_figure(found: Population, axes: Axes | None = None) -> Axes:
+def hull_figure(found: Population) -> Axes:
     """Draw efficiency over performance with hull, front, and the lines of the two best.
 
     [BEAST, Fig. 5]
     """
-    axes = axes or new_axes()
+    axes = new_axes()
     speed, speed_unit = speeds(found)
     x, y = found.performance * speed, found.efficiency
     cloud(axes, x, y)
@@ -321,7 +321,6 @@ def hull_figure(found: Population, axes: Axes | None = None) -> Axes:
 
 def correlation_bars(
     found: Sequence[Correlation],
-    axes: Axes | None = None,
     *,
     target: Target = "performance",
     movers: Sequence[str] = (),
@@ -333,7 +332,7 @@ def correlation_bars(
     shown = list(of_target(tuple(found), target))
     strongest = sorted(shown, key=lambda one: -abs(one.pearson))[:MOST_BARS]
     shown = [one for one in shown if one in strongest]
-    axes = axes or new_axes(height_in=1.5 + 0.22 * len(shown))
+    axes = new_axes(height_in=1.5 + 0.22 * len(shown))
     y = np.arange(len(shown))
     axes.barh(
         y, [one.pearson for one in shown], 0.7,
@@ -359,14 +358,12 @@ def correlation_bars(
     return finished(axes, f"Correlation with {name}", x_label, lines="x")
 
 
-def metric_split(
-    found: Population, metric: str, axes: Sequence[Axes] | None = None
-) -> tuple[Axes, ...]:
+def metric_split(found: Population, metric: str) -> tuple[Axes, ...]:
     """Draw performance and efficiency over a metric, and over each other, split at its mean.
 
     Three panels: [BEAST, Fig. 9].
     """
-    first, second, third = panels = tuple(axes or new_figure(9.6, 3.5).subplots(1, 3))
+    first, second, third = panels = tuple(new_figure(9.6, 3.5).subplots(1, 3))
     x = found.column(metric)
     factor, unit = speeds(found)
     speed, thrift = found.performance * factor, found.efficiency
@@ -394,9 +391,9 @@ def metric_split(
     return panels
 
 
-def power_over_metric(found: Population, metric: str, axes: Axes | None = None) -> Axes:
+def power_over_metric(found: Population, metric: str) -> Axes:
     """Draw mean power over a metric, with the line of least squares [EATSS, Fig. 9]."""
-    axes = axes or new_axes()
+    axes = new_axes()
     x, y, words = found.column(metric), found.power_w, counter_words(metric)
     cloud(axes, x, y)
     title = f"Power over {words}"
@@ -410,12 +407,12 @@ def power_over_metric(found: Population, metric: str, axes: Axes | None = None) 
     return _with_choices(axes, found, x, y, title, words, "mean power in W")
 
 
-def split_bars(bars: Sequence[SplitBar], axes: Axes | None = None) -> Axes:
+def split_bars(bars: Sequence[SplitBar]) -> Axes:
     """Draw speed-up and energy at each split and warp fraction, over the default's.
 
     [EATSS, Fig. 8]: speed-up above 1 and energy below 1 are better.
     """
-    axes = axes or new_axes(width_in=max(6.0, 1.2 + 0.48 * len(bars)))
+    axes = new_axes(width_in=max(6.0, 1.2 + 0.48 * len(bars)))
     x = np.arange(len(bars), dtype=float)
     axes.bar(x - 0.2, [one.speedup for one in bars], 0.38, color=BLUE, label="speed-up (high)")
     if any(one.energy is not None for one in bars):
@@ -434,12 +431,12 @@ def split_bars(bars: Sequence[SplitBar], axes: Axes | None = None) -> Axes:
     return finished(axes, title, *labels, lines="y")
 
 
-def size_figure(points: Sequence[SizePoint], axes: Axes | None = None) -> Axes:
+def size_figure(points: Sequence[SizePoint]) -> Axes:
     """Draw performance, and power on a second axis, over problem sizes; labels are PPW.
 
     [EATSS, Figs. 12 and 13]
     """
-    axes = axes or new_axes(height_in=4.8)
+    axes = new_axes(height_in=4.8)
     right = axes.twinx()
     for choice, (colour, mark) in _STUDIED.items():
         at = [one for one in points if one.choice == choice]

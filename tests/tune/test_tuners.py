@@ -16,10 +16,7 @@ from eatss.tune.tuners import KnownPoints
 from tests.tune.spaces import grid, walk, walk_at_once
 
 OPTUNA = pytest.mark.skipif(find_spec("optuna") is None, reason="Optuna is not installed")
-BRIDGES = [
-    pytest.param("optuna:tpe", marks=OPTUNA),
-    pytest.param("optuna:random", marks=OPTUNA),
-]
+BRIDGES = [pytest.param("optuna:tpe", marks=OPTUNA)]
 
 
 def halves() -> ListedSpace:
