@@ -152,7 +152,6 @@ void product(int n, int m, int p, SUM C[n][m], FIRST A[ROWS], SECOND B[COLUMNS])
 """
 A = {"rows": ("A[i][k]", "n][p"), "turned": ("A[k][i]", "p][n")}
 B = {"rows": ("B[k][j]", "p][m"), "turned": ("B[j][k]", "m][p")}
-PLACES = {"A": "shared", "B": "shared"}
 NAMES = {"int8_t": "s8", "uint8_t": "u8", "signed char": "s8", "unsigned char": "u8", "char": "s8"}
 
 
@@ -172,14 +171,14 @@ def source(
     return text
 
 
-def options(columns: int = 32, stages: int = 2, instruction: str = "mma_s8_s8_16x8x32") -> Any:
-    """Return how two by two warps multiply tiles of 32 rows, loops of 64 steps."""
+def options(instruction: str = "mma_s8_s8_16x8x32", steps: int = 64) -> Any:
+    """Return how two by two warps multiply tiles of 32 rows and columns."""
     return {
-        "tiles": {"i": 32, "j": columns, "k": 64},
-        "block": (8, 4 if columns == 24 else 8),
-        "placements": PLACES,
+        "tiles": {"i": 32, "j": 32, "k": steps},
+        "block": (8, 8),
+        "placements": {"A": "shared", "B": "shared"},
         "instructions": [instruction],
-        "stages": stages,
+        "stages": 2,
     }
 
 
@@ -202,7 +201,7 @@ def check(folder: Path, *sizes: dict[str, int]) -> None:
 
 @pytest.mark.parametrize(("first", "second"), [("rows", "rows"), ("turned", "turned")])
 def test_boxes_of_bytes_are_read_as_they_lie(first: str, second: str, tmp_path: Path) -> None:
-    program = eatss.codegen(source(first, second), gpu="h200", output=tmp_path, **options(32, 2))
+    program = eatss.codegen(source(first, second), gpu="h200", output=tmp_path, **options())
     assert instructions_of(program) == ["mma_s8_s8_16x8x32"]
     ways = {"A": "matrices" if first == "rows" else "turned_bytes"}
     ways |= {"B": "matrices" if second == "turned" else "turned_bytes"}
@@ -228,7 +227,7 @@ def test_sums_of_all_values_are_right_and_wrap() -> None:
 
 @pytest.mark.parametrize(("types", "fits"), [(("int8_t", "int8_t"), True), (("int", "int"), False)])
 def test_tensor_cores_multiply_bytes_into_words(types: tuple[str, str], fits: bool) -> None:
-    selection = eatss.select(source(types=types, sums="int", value=""), gpu="a100", target="cuda")
+    selection = eatss.select(source(types=types), gpu="a100", target="cuda")
     warps = selection.kernels[0].warps
     wanted = f"mma_{NAMES.get(types[0])}_{NAMES.get(types[1])}_16x8x32" if fits else None
     assert (warps and warps.instruction) == wanted
@@ -252,8 +251,7 @@ def matrices_loaded(program: eatss.Program) -> set[str]:
 def test_boxes_of_halves_are_read_as_they_lie(first: str, second: str, tmp_path: Path) -> None:
     value = f"(float) {A[first][0]} * (float) {B[second][0]}"
     text = source(first, second, ("_Float16", "_Float16"), "float", value)
-    wanted = {**options(instruction=MMA), "tiles": {"i": 32, "j": 32, "k": 32}}
-    program = eatss.codegen(text, gpu="h200", output=tmp_path, **wanted)
+    program = eatss.codegen(text, gpu="h200", output=tmp_path, **options(MMA, 32))
     loads = {"" if first == "rows" else "turned_", "turned_" if second == "rows" else ""}
     assert matrices_loaded(program) == loads
     assert "= sh.A" not in program.text
@@ -287,16 +285,6 @@ def product(sizes: tuple[int, int, int], factors: str = "as they are") -> str:
     return LINES_SOURCE.format(*sizes, *FACTORS[factors])
 
 
-def options_of_lines(rows: int = 32, steps: int = 32, stages: int = 2) -> Any:
-    return {
-        "tiles": {"i": rows, "j": 32, "k": steps},
-        "block": (8, 8),
-        "placements": {"A": "shared", "B": "shared"},
-        "instructions": ["mma_f16_16x8x16"],
-        "stages": stages,
-    }
-
-
 def lines_in(program: eatss.Program) -> set[str]:
     """Return the arrays whose elements come through registers."""
     return set(re.findall(r"eatss_half (\w+)_line\[\d+\];", program.text))
@@ -305,7 +293,7 @@ def lines_in(program: eatss.Program) -> set[str]:
 @pytest.mark.parametrize("factors", ["as they are", "both turned"])
 def test_products_of_odd_sizes_are_right(factors: str, tmp_path: Path) -> None:
     program = eatss.codegen(
-        product((71, 33, 135), factors), gpu="h200", output=tmp_path, **options_of_lines()
+        product((71, 33, 135), factors), gpu="h200", output=tmp_path, **options(MMA, 32)
     )
     assert lines_in(program) == {"A", "B"}
     assert re.search(r"sh.A\[\(stage == 0 \? 1 : stage - 1\)\].* = A_line\[e\];", program.text)

@@ -220,19 +220,18 @@ def test_only_a_request_makes_tensor_cores_multiply_floats() -> None:
     assert (halves, others) == ("mma_f16_16x8x16", bytes_)
 
 
-@pytest.mark.parametrize("choice", ["on"])
-def test_the_model_chooses_sizes_for_it(choice: Tf32) -> None:
+def test_the_model_chooses_sizes_for_it() -> None:
     defines: dict[str, str | int] = {"DATA_TYPE": "float", "NI": 2000, "NJ": 2000, "NK": 2000}
-    (kernel,) = eatss.select(GEMM, gpu="h200", target="cuda", defines=defines, tf32=choice).kernels
+    (kernel,) = eatss.select(GEMM, gpu="h200", target="cuda", defines=defines, tf32="on").kernels
     (plain,) = eatss.select(GEMM, gpu="h200", target="cuda", defines=defines).kernels
     assert plain.warps is None
     assert kernel.warps is not None
-    assert kernel.warps.instruction == INSTRUCTIONS[choice]
+    assert kernel.warps.instruction == INSTRUCTIONS["on"]
     assert kernel.predicted is not None
     assert plain.predicted is not None
     assert kernel.predicted.energy_j < plain.predicted.energy_j
-    program = eatss.codegen(GEMM, gpu="h200", defines=defines, tf32=choice)
-    assert f"{INSTRUCTIONS[choice]}: computes S1" in only(program).notes
+    program = eatss.codegen(GEMM, gpu="h200", defines=defines, tf32="on")
+    assert f"{INSTRUCTIONS['on']}: computes S1" in only(program).notes
 
 
 @pytest.mark.parametrize(
@@ -329,15 +328,12 @@ SUBTRACTED_SIZES = [
 ]
 
 
-@pytest.mark.parametrize("value", ["A[i][k] * B[k][j]"])
-def test_tensor_cores_compute_them(value: str, tmp_path: Path) -> None:
-    source = product_text(f"C[i][j] -= {value};").replace("DATA_TYPE", "double")
+def test_tensor_cores_compute_them(tmp_path: Path) -> None:
+    source = product_text("C[i][j] -= A[i][k] * B[k][j];").replace("DATA_TYPE", "double")
     program = checked(source, tmp_path, SUBTRACTED_SIZES, instructions=[MMA], stages=3, **IN_TILES)
     (kernel,) = program.kernels
     assert f"{MMA}: computes S0" in kernel.notes
-    signed = "alpha" if value.endswith("alpha") else "sh.B["
-    assert f"= -{signed}" in program.text or f"+= -{signed}" in program.text
-    assert ("alpha * sum_C_r" in program.text) == ("alpha" in value)  # once, behind the sum
+    assert "= -sh.B[" in program.text
 
 
 CARD = load_profile("h200")
@@ -348,7 +344,7 @@ SCATTER = """
 #ifndef NK
 #define NK 1100
 #endif
-void scatter(DATA_TYPE S[NI][NI], DATA_TYPE X[NK][NI], DATA_TYPE m[NI])
+void scatter(double S[NI][NI], double X[NK][NI], double m[NI])
 {
 #pragma scop
   for (int i = 0; i < NI; i++)
@@ -371,21 +367,25 @@ DIFFERENCES_SIZES = [
 ]
 
 
-def source_of(value: str, dtype: str) -> str:
-    return SCATTER.replace("VALUE", value).replace("DATA_TYPE", dtype)
+def source_of(value: str) -> str:
+    return SCATTER.replace("VALUE", value)
 
 
-@pytest.mark.parametrize(("dtype", "instructions"), [("double", [MMA])])
-def test_products_of_them_are_right(dtype: str, instructions: list[str], tmp_path: Path) -> None:
-    source = source_of(CENTRED.replace("2.0", "2.0" if dtype == "double" else "2.0f"), dtype)
-    options = {"instructions": instructions, "stages": 1}
-    program = checked(source, tmp_path, DIFFERENCES_SIZES, **options, **DIFFERENCES_IN_TILES)
-    assert computed(program, MMA) == ({"S0"} if instructions else set())
+def test_products_of_them_are_right(tmp_path: Path) -> None:
+    program = checked(
+        source_of(CENTRED),
+        tmp_path,
+        DIFFERENCES_SIZES,
+        instructions=[MMA],
+        stages=1,
+        **DIFFERENCES_IN_TILES,
+    )
+    assert computed(program, MMA) == {"S0"}
 
 
 def test_the_prediction_knows_the_last_turn() -> None:
     for value, whole in ((CENTRED, False), ("(X[k][i] - m[i]) * X[k][j]", True)):
-        program = eatss.inspect(source_of(value, "double"), cut="eatss")
+        program = eatss.inspect(source_of(value), cut="eatss")
         (found,) = kernel_variants_for(program, CARD).values()
         products = [own for one in found for own in one.products]
         assert products
