@@ -70,12 +70,6 @@ def test_signatures_show_nothing_of_the_command_line(made: Any) -> None:
         assert "ption(" not in str(signature)
 
 
-def test_types_stand_without_their_options() -> None:
-    shown = inspect.signature(eatss.MeasureOptions).parameters
-    assert (shown["sizes"].annotation, shown["meter"].annotation) == ("Mapping[str, int]", "str")
-    assert " Annotated" not in str(inspect.signature(eatss.SweepOptions.__init__))
-
-
 def test_a_program_and_a_callable_tell_their_arguments() -> None:
     assert list(inspect.signature(eatss.Program.compile).parameters) == [
         "self", "cache",

@@ -12,8 +12,6 @@ from eatss.base.diagnostics import InputError
 from eatss.base.shipped import (
     data_directory,
     kernel_names,
-    located_sweep,
-    store_of_ones_own,
     sweep_names,
 )
 from eatss.tune.store import Store
@@ -29,12 +27,6 @@ def test_each_is_named_for_the_kernel_that_it_is_of() -> None:
         sweep = eatss.read_sweep(f"@{name}", measurements=False)
         assert sweep.identity.program == name
         assert sweep == Store.read(SWEEPS / f"{name}.db", measurements=False)
-
-
-@pytest.mark.parametrize("store", ["gemm.db", "./@gemm", Path("@gemm"), ""])
-def test_all_else_is_left_as_it_is(store: str | Path) -> None:
-    assert located_sweep(store) is store
-    assert store_of_ones_own(store) == Path(store)
 
 
 def test_a_name_does_wherever_a_store_is_read(
@@ -53,16 +45,6 @@ def test_a_name_does_wherever_a_store_is_read(
         assert by_name.stdout == command(*(word.format(by_path) for word in words)).stdout
     assert command("results", "ls", "@gemm").stdout.startswith("@gemm\n")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["gem", "GEMM", "gemm.db"])
-def test_a_misspelt_name_is_told_with_the_nearest_and_all(name: str) -> None:
-    with pytest.raises(InputError) as caught:
-        eatss.read_sweep(f"@{name}")
-    assert caught.value.code == "EATSS-D001"
-    hint = caught.value.diagnostics[0].hint or ""
-    assert hint.startswith("did you mean @gemm?")
-    assert f"./@{name}" in hint
 
 
 @pytest.mark.parametrize(
