@@ -10,26 +10,29 @@ from eatss.analysis.facts import KernelFacts, StatementFacts, touched_bytes
 from eatss.analysis.layout import Layout, Sizes
 from eatss.analysis.variant import KernelVariant, TensorFormat
 from eatss.base.codec import JsonForm, encode
-from eatss.base.diagnostics import Diagnostic, InputError, input_error
+from eatss.base.diagnostics import Diagnostic, input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import (
     ExpectedRun,
     OfRun,
     ProgramSize,
     Tabular,
-    energy_text,
     in_lines,
-    pairs_text,
     run_of,
     sizes_text,
-    time_text,
     why_unknown,
 )
 from eatss.base.targets import CUDA, TargetName
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import expected_of
 from eatss.choose.ppcg import candidates, default_vector
-from eatss.choose.selection import PPCG_DEFAULT, KernelSelection, PpcgOptions, Selection
+from eatss.choose.selection import (
+    PPCG_DEFAULT,
+    KernelSelection,
+    PpcgOptions,
+    Selection,
+    layout_text,
+)
 from eatss.cost.card import card_of
 from eatss.cost.expected import Prediction
 from eatss.cost.ppcg_model import PpcgModel
@@ -68,15 +71,9 @@ class KernelExpectation(Layout):
     sum_kinds: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        block = f"; threads {pairs_text(self.block)}" if self.block else ""
         one = self.predicted
-        told = (
-            f"not predicted: {self.note}"
-            if one is None
-            else f"{time_text(one.time_s)}, {energy_text(one.energy_j)} by {one.bound}"
-        )
-        sizes = pairs_text(self.tile_sizes) or "none"
-        return f"<KernelExpectation {self.name}: tiles {sizes}{block}; {told}>"
+        found = f"not predicted: {self.note}" if one is None else f"{one.amounts} by {one.bound}"
+        return f"<KernelExpectation {self.name}: {layout_text(self)}; {found}>"
 
 
 @frozen
@@ -244,19 +241,16 @@ def _threads(facts: KernelFacts, asked: Threads, axes: Sizes) -> tuple[int, ...]
     """Return the threads along the axes, where ``axes`` are those that PPCG takes by itself."""
     mapped = [loop for loop, _ in axes]
     if isinstance(asked, Mapping):
-        if not set(asked) <= set(mapped):
-            raise _other_axes(facts, mapped, [f"{loop} {size}" for loop, size in asked.items()])
-        return tuple(asked.get(loop, size) for loop, size in axes)
-    if len(asked) != len(mapped):
-        raise _other_axes(facts, mapped, [str(size) for size in asked])
-    return tuple(asked)
-
-
-def _other_axes(facts: KernelFacts, mapped: Sequence[str], block: Sequence[str]) -> InputError:
+        fine, texts = {*asked} <= {*mapped}, [f"{loop} {size}" for loop, size in asked.items()]
+        threads = tuple(asked.get(loop, size) for loop, size in axes)
+    else:
+        fine, texts, threads = len(asked) == len(mapped), [*map(str, asked)], tuple(asked)
+    if fine:
+        return threads
     number = "one number" if len(mapped) == 1 else f"{len(mapped)} numbers, the last one along x"
-    return input_error(
+    raise input_error(
         "EATSS-K001",
-        f"{facts.name} has threads along {', '.join(mapped)}, and its block is {', '.join(block)}",
+        f"{facts.name} has threads along {', '.join(mapped)}, and its block is {', '.join(texts)}",
         hint=f"give {number}, or threads by loop, like {mapped[-1]}=32",
     )
 

@@ -18,12 +18,10 @@ from eatss.base.shown import (
     ProgramSize,
     Shown,
     Tabular,
-    energy_text,
     in_lines,
     pairs_text,
     run_of,
     sizes_text,
-    time_text,
 )
 from eatss.base.targets import TARGETS, TargetName
 from eatss.choose.options import ModelOptions
@@ -121,6 +119,12 @@ class DroppedCell:
     warp_fraction: float
     constraints: tuple[str, ...]
     reason: str
+
+
+def layout_text(layout: Layout) -> str:
+    """Return tile sizes and threads, ``tiles i 16, j 384; threads i 4, j 64``."""
+    block = f"; threads {pairs_text(layout.block)}" if layout.block else ""
+    return f"tiles {pairs_text(layout.tile_sizes) or 'none'}{block}"
 
 
 @frozen
@@ -258,15 +262,9 @@ class KernelSelection(Layout, Shown):
     def __repr__(self) -> str:
         if not self.tile_sizes and self.spread is None:
             return f"<KernelSelection {self.name}: not tiled, {self.note}>"
-        expected = self.predicted
-        told = (
-            f"objective {self.objective}"
-            if expected is None
-            else f"{time_text(expected.time_s)}, {energy_text(expected.energy_j)} expected"
-        )
-        block = f"; threads {pairs_text(self.block)}" if self.block else ""
-        sizes = pairs_text(self.tile_sizes) or "none"
-        return f"<KernelSelection {self.name}: tiles {sizes}{block}; {told}; {self.optimal}>"
+        one = self.predicted
+        found = f"objective {self.objective}" if one is None else f"{one.amounts} expected"
+        return f"<KernelSelection {self.name}: {layout_text(self)}; {found}; {self.optimal}>"
 
     @property
     def shared(self) -> frozenset[int]:

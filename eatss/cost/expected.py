@@ -6,6 +6,7 @@ from typing import Annotated, TypeAlias
 
 from eatss.base.codec import BY_NAME, JsonForm
 from eatss.base.frozen import frozen
+from eatss.base.shown import energy_text, time_text
 
 Parts: TypeAlias = Annotated[tuple[tuple[str, float], ...], BY_NAME]
 
@@ -37,6 +38,11 @@ class Prediction:
     def power_w(self) -> float:
         """Mean power while the kernel runs."""
         return self.energy_j / self.time_s if self.time_s else 0.0
+
+    @property
+    def amounts(self) -> str:
+        """Time and energy as text."""
+        return f"{time_text(self.time_s)}, {energy_text(self.energy_j)}"
 
     @property
     def bound(self) -> str:

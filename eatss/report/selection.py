@@ -133,7 +133,7 @@ def _selected(
     if not tiled or (one is not None and not one.launches):
         lines = [kernel.note]
         if one is not None and one.launches:
-            lines.insert(0, f"expected {_amounts(one)}, bound by {one.bound}{_launches(one)}")
+            lines.insert(0, f"expected {one.amounts}, bound by {one.bound}{_launches(one)}")
         return [_head(kernel, lines, kernel.host_loops)]
     verdict = _generated_verdict(kernel) if generated and predicted else _ppcg_verdict(kernel)
     parts: list[RenderableType] = [
@@ -195,7 +195,7 @@ def _ppcg_verdict(kernel: KernelSelection) -> str:
     about = f"{_with_power(one)} expected, bound by {one.bound}"
     if kernel.keeps_default:
         return f"PPCG's default sizes: {about}"
-    other = "does not launch" if default is None else _amounts(default)
+    other = "does not launch" if default is None else default.amounts
     sizes = "same as PPCG's default" if one == default else "selected"
     proof = _proof(kernel, f"{kernel.compared} candidates, ")
     return f"{sizes}: {about}; PPCG's default {other}\n  {proof}"
@@ -337,7 +337,7 @@ def _expected(kernel: KernelExpectation, target: str) -> list[RenderableType]:
         default = "PPCG's default does not launch"
         if usual is not None:
             ratio = usual.energy_j / one.energy_j
-            default = f"PPCG's default takes {_amounts(usual)} ({ratio:.2f} ×)"
+            default = f"PPCG's default takes {usual.amounts} ({ratio:.2f} ×)"
         lines.append(f"{about}; {default}")
     elif usual is None or usual == one:
         same = "no prediction for the selected sizes"
@@ -421,12 +421,8 @@ def _terms(prediction: Prediction) -> list[RenderableType]:
     ]
 
 
-def _amounts(one: Prediction) -> str:
-    return f"{time_text(one.time_s)}, {energy_text(one.energy_j)}"
-
-
 def _with_power(one: Prediction) -> str:
-    return f"{_amounts(one)}, {one.power_w:.0f} W"
+    return f"{one.amounts}, {one.power_w:.0f} W"
 
 
 def _head(
