@@ -107,9 +107,8 @@ def choose_sizes(program: Program) -> tuple[Sizes, ...]:
     :data:`MEMORY_LIMIT_BYTES`. Sizes differ from parameter to parameter, so that exchanged
     strides show; once they are exchanged, once all equal, and twice all whole tiles and multiples
     of what is moved at a time. None violates an assumption of an entry; parameters that the
-    assumptions fix have their values. A
-    program without parameters has one empty choice. There is none where the sizes that are allowed
-    are too large.
+    assumptions fix have their values. A program without parameters has one empty choice. There is
+    none where the sizes that are allowed are too large.
     """
     fixed, limits = fixed_parameters(program), _limits(program)
     if has_fixed_sizes(program):
