@@ -229,15 +229,6 @@ def span_of(found: Found, source: SourceText, length: int = 1) -> SourceSpan | N
     return SourceSpan.in_line(found.file, found.line, found.column, length)
 
 
-def _warn_of_header(message: ClangMessage, source: SourceText, findings: Findings) -> None:
-    """Warn of a header of the user's own; system headers may be missing."""
-    if message.file != source.file or source.data[message.offset : message.offset + 1] != b'"':
-        return
-    name = message.message.split("'")[1]
-    span = source.span(message.offset, message.offset + len(name) + 2)
-    findings.warn("EATSS-F091", message.message, span=span, hint="pass its folder with -I")
-
-
 # -- macros ------------------------------------------------------------------------------------
 # The macros of a file that a user may override: guarded by ``#ifndef``, as text.
 #

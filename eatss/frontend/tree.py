@@ -92,7 +92,7 @@ JUMPS: tuple[Kind, ...] = (
 )  # fmt: skip
 """Control that is never read."""
 BODIES: frozenset[Kind] = frozenset({*_STATEMENTS.values(), *WRITES, "call"})
-"""What a statement that holds other statements may have as its body."""
+"""Statements that do something, or hold others."""
 
 
 @dataclass(slots=True, eq=False)
