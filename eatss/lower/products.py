@@ -65,8 +65,6 @@ def warp_instructions(profile: GpuProfile, tf32: Tf32 = "off") -> Iterator[WarpI
     """
     found: dict[tuple[str, ...], list[WarpInstruction]] = {}
     for one in PRODUCTS:
-        if not _multiplies(one):
-            continue
         own, kind = described(one), max(one.element_types, key=lambda own: own.size_bytes)
         wide = kind is ElementType.DOUBLE
         slow = profile.peak_fp64_gflops if wide else profile.peak_fp32_gflops
@@ -109,18 +107,11 @@ def described(instruction: Instruction) -> WarpInstruction:
     )
 
 
-def _multiplies(instruction: Instruction) -> bool:
-    """Tell whether a warp multiplies matrices by an instruction: rows, columns, steps."""
-    return bool(instruction.lanes) and [n for n, _ in instruction.instances] == ["i", "j", "k"]
-
-
 def may_fit(instruction: Instruction, mapping: Mapping) -> bool:
     """Tell whether the sizes of a layout are such that warps could use an instruction.
 
     A tile of some serial loop has whole steps, and each thread whole points.
     """
-    if not _multiplies(instruction):
-        return True
     own = described(instruction)
     loops = [loop for loop in mapping.mapped if loop.threads > 1]
     return any(tile.tile % own.steps == 0 for tile in mapping.serial) and all(

@@ -168,7 +168,7 @@ def _is_of(kernel: KernelFacts, decided: KernelSelection | KernelRecipe) -> bool
 
 def _is_launch(decided: Layout) -> bool:
     """Tell whether sizes are such that a card can have them, whatever the kernel."""
-    from eatss.lower.instructions import INSTRUCTIONS  # noqa: PLC0415 - what is kept needs none
+    from eatss.lower.instructions.products import PRODUCTS  # noqa: PLC0415 - what is kept needs none
 
     warps, spread, shared = decided.warps, decided.spread, decided.shared_sum
     tiles = [*dict(decided.tile_sizes).values(), *([spread.tile] if spread else ())]
@@ -183,8 +183,7 @@ def _is_launch(decided: Layout) -> bool:
     return (
         _within(ranges)
         and (spread is None or (CUDA.lanes % spread.lanes == 0 and shared is None))
-        and (warps is None or warps.instruction in INSTRUCTIONS)
-        and (warps is None or bool(INSTRUCTIONS[warps.instruction].lanes))
+        and (warps is None or warps.instruction in {one.name for one in PRODUCTS})
     )
 
 
