@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import frozen
-from eatss.frontend.clang import ClangMessage, CursorKind, Found, Unit
+from eatss.frontend.clang import CursorKind, Found, Unit
 from eatss.frontend.source import Findings, RefusedError, SourceText
 
 # -- regions -----------------------------------------------------------------------------------
