@@ -386,8 +386,9 @@ def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
 
 def program_energy_parts(found: ProgramEnergy) -> list[RenderableType]:
     """Return what cards drew while a program ran."""
-    runs = f" ({found.runs} runs, {found.time_s / found.runs:.4g} s each)" if found.runs > 1 else ""
-    head = headed(shlex.join(found.command), f"  {found.time_s:.4g} s").append(runs)
+    each_s = figure(found.time_s / found.runs)
+    runs = f" ({found.runs} runs, {each_s} s each)" if found.runs > 1 else ""
+    head = headed(shlex.join(found.command), f"  {figure(found.time_s)} s").append(runs)
     head.append(f"  exit code {found.exit_code}" if found.exit_code else "", style="red")
     sources = sources_of(found)
     rows = [
@@ -439,12 +440,12 @@ def power_csv(found: ProgramEnergy) -> str:
 def _joules(energy_j: float | None, off_j: float | None, runs: int) -> str:
     if energy_j is None or off_j is None:
         return "unknown"
-    each = f", {energy_j / runs:.4g} J a run" if runs > 1 else ""
-    return f"{energy_j:.4g} ± {off_j:.2g} J{each}"
+    each = f", {figure(energy_j / runs)} J a run" if runs > 1 else ""
+    return f"{figure(energy_j)} ± {figure(off_j, 2)} J{each}"
 
 
 def _watts(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.4g} W"
+    return "unknown" if value is None else f"{figure(value)} W"
 
 
 def _source_notes(source: CardEnergy) -> Iterator[str]:

@@ -188,8 +188,12 @@ def equations(pairs: Iterable[tuple[str, object]], between: str = " ") -> str:
 
 def spread(estimate: Estimate | None) -> str:
     """Return half the interval as a percentage of the mean, ``±0.12%``; "" where there is none."""
-    relative = None if estimate is None else estimate.relative
-    return "" if relative is None else f"±{100 * relative:.2g}%"
+    return "" if estimate is None else off_by(estimate.relative)
+
+
+def off_by(share: float | None) -> str:
+    """Return a relative error, ``±0.12%``; "" where there is none."""
+    return "" if share is None else f"±{100 * share:.2g}%"
 
 
 def ratio_text(ratio: Ratio | None) -> str:

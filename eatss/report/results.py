@@ -23,6 +23,7 @@ from eatss.report.render import (
     headed,
     listing,
     milliseconds,
+    off_by,
     render,
     seconds,
 )
@@ -149,10 +150,7 @@ def _best(best: Row | None, *, several: bool) -> str:
 
 
 def _everything(row: Row) -> Table:
-    time_error, energy_error = (
-        "" if error is None else f" ±{100 * error:.2g}%"
-        for error in (row.time_error, row.energy_error)
-    )
+    time_error, energy_error = map(off_by, (row.time_error, row.energy_error))
     rates = f"{figure(row.gflops)} GFLOP/s, {figure(row.gflops_per_joule, 3)} GFLOP/J"
     said = (
         ("variant", row.variant),
@@ -163,8 +161,8 @@ def _everything(row: Row) -> Table:
         ("stage", row.stage),
         ("card", row.card or ""),
         ("sizes", equations(row.sizes)),
-        ("time", row.time_s is not None and f"{milliseconds(row.time_s)} ms{time_error}"),
-        ("energy", row.energy_j is not None and f"{figure(row.energy_j)} J{energy_error}"),
+        ("time", row.time_s is not None and f"{milliseconds(row.time_s)} ms {time_error}"),
+        ("energy", row.energy_j is not None and f"{figure(row.energy_j)} J {energy_error}"),
         ("power", row.power_w is not None and f"{figure(row.power_w, 3)} W"),
         ("rates", row.gflops is not None and rates),
         ("metrics", ", ".join(f"{name} {value:.6g}" for name, value in row.metrics)),

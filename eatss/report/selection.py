@@ -35,6 +35,7 @@ from eatss.report.render import (
     apart,
     counted,
     facts,
+    figure,
     headed,
     listing,
     render,
@@ -283,7 +284,7 @@ def _alternatives(kernel: KernelSelection) -> Table:
             f"{cell.warp_fraction:g}",
             pairs_text(cell.tile_sizes) + ("" if cell.optimal == "proven" else " (best found)"),
             str(cell.objective),
-            f"{cell.traffic:.4g}",
+            figure(cell.traffic),
         )
         for rank, cell in enumerate(cells, start=1)
     )
@@ -299,7 +300,7 @@ def _explanation(kernel: KernelSelection) -> list[RenderableType]:
         f"  sizes are multiples of {kernel.alignment}; "
         f"{kernel.distinct_references} references touch different cache lines; "
         f"{kernel.threads_per_block} threads a block\n"
-        f"  traffic: {kernel.traffic:.4g} elements from L2 for each iteration point (estimate)"
+        f"  traffic: {figure(kernel.traffic)} elements from L2 for each iteration point (estimate)"
     )
     rows = (
         (f"{cell.split_factor:g}", f"{cell.warp_fraction:g}", cell.reason)
