@@ -48,6 +48,9 @@ PPCG_TILES = (4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256)
 _SPREAD = "lanes * chunks > 1"
 """When sums are spread, as a condition."""
 
+_OF_SPREADS = ("lanes", "steps", "chunks")
+"""What is decided of spread sums."""
+
 _Filters: TypeAlias = Iterable[tuple[str, str]]
 """What conditions remove, in words, and the conditions."""
 
@@ -239,11 +242,12 @@ class KernelSpace:
     def dimensions(self) -> dict[str, tuple[Value, ...]]:
         """The values of each name that has several, choices between kernel variants first."""
         neutral = cut_values(Layout(tile_sizes=(), block=()))
+        spread = _OF_SPREADS if any(one.spread is not None for one in self.every) else ()
         found = {}
         for name in self._columns[0] if self.every else ():
             columns = [[neutral[name]]] if name in neutral else []
             values = _values(*columns, *(own[name] for own in self._columns))
-            if name not in neutral or len(values) > 1:
+            if name not in neutral or name in spread or len(values) > 1:
                 found[name] = (0, 1) if name in self.staged.values() else values
         return found
 
@@ -293,7 +297,7 @@ class KernelSpace:
 
     @cached_property
     def _spreads(self) -> bool:
-        return bool({"lanes", "chunks"} & {*self.dimensions})
+        return "lanes" in self.dimensions
 
     @cached_property
     def _threads(self) -> tuple[str, ...]:
@@ -413,13 +417,12 @@ class KernelSpace:
     def _block_filters(self) -> _Filters:
         """Yield what holds where blocks have parts of a sum: none has nothing to do."""
         trips, tiles = trips_of(self.facts), self._tiles
-        for loop in {one.variant.shared_loop for one in self.every} - {None}:
-            assert loop is not None
-            if "share" in self.dimensions:
-                most = f"share * {tiles} <= {BLOCKS_PER_SM[-1]} * card.sm_count"
-                steps = f"share <= ceildiv({int(trips[loop])}, {self._tile(loop)})"
-                some = f"{tiles} < card.sm_count and {most} and {steps}"
-                yield "split-K: few tiles, and k-tiles for each block", f"share == 1 or ({some})"
+        loop = next((x.variant.shared_loop for x in self.every if x.cut[1] is not None), None)
+        if loop is not None and "share" in self.dimensions:
+            most = f"share * {tiles} <= {BLOCKS_PER_SM[-1]} * card.sm_count"
+            steps = f"share <= ceildiv({int(trips[loop])}, {self._tile(loop)})"
+            some = f"{tiles} < card.sm_count and {most} and {steps}"
+            yield "split-K: few tiles, and k-tiles for each block", f"share == 1 or ({some})"
         if "stream" in self.dimensions:
             busy = f"{tiles} < {1 - LEAST_IDLE} * stream * ceildiv({tiles}, stream)"
             yield "stream-K: whole waves would leave SMs idle", f"stream == 0 or {busy}"
