@@ -240,7 +240,7 @@ def ppcg_error(code: str, message: str, hint: str) -> PpcgError:
 def _failed(code: str, message: str, said: str) -> PpcgError:
     lines = [line.rstrip() for line in said.splitlines() if line.strip()][:_SHOWN]
     if not lines:
-        hint = "it said nothing; run it by hand: --dry-run prints how"
+        hint = "it said nothing; run it by hand: --verbose prints how"
     else:
         hint = f"it said: {lines[0]}" if len(lines) == 1 else "\n    ".join(["it said:", *lines])
     return ppcg_error(code, message, hint)
