@@ -21,7 +21,7 @@ _ANY: TypeAlias = Any
 
 _Shaped = TypeVar("_Shaped")
 _Piece = TypeVar("_Piece", isl.Set, isl.Map)
-_Valued = TypeVar("_Valued", isl.Set, isl.UnionMap)
+_Parametric = TypeVar("_Parametric", isl.Set, isl.Map, isl.PwAff)
 _Coalescable = TypeVar("_Coalescable", isl.Set, isl.Map, isl.UnionMap, isl.PwAff)
 
 # -- what is said ------------------------------------------------------------------------------
@@ -551,15 +551,27 @@ def _rebuild_part(part: Any, size_in: Callable[[Bound], tuple[str, int] | None])
     return as_relation(fresh)
 
 
-def at_values(piece: _Valued, values: Sequence[tuple[str, int]]) -> _Valued:
-    """Give parameters their values and drop them; a set need not have all of them."""
+def fix_parameters(union: isl.UnionMap, values: Sequence[tuple[str, int]]) -> isl.UnionMap:
+    """Give parameters their values and drop them."""
     if not values:
-        return piece
-    context = piece.get_ctx()
-    fixed = isl.Set.universe(parameter_space(context, [name for name, _ in values]))
+        return union
+    fixed = isl.Set.universe(parameter_space(union.get_ctx(), [name for name, _ in values]))
     for position, (_, value) in enumerate(values):
-        fixed = fixed.fix_val(PARAM, position, big_value(context, value))
-    return without_parameters(piece.intersect_params(fixed), (name for name, _ in values))
+        fixed = fixed.fix_val(PARAM, position, big_value(union.get_ctx(), value))
+    union = union.intersect_params(fixed)
+    for name, _ in values:
+        position = union.find_dim_by_name(PARAM, name)
+        union = union.project_out(PARAM, position, 1)
+    return union
+
+
+def at_values(points: isl.Set, values: Sequence[tuple[str, int]]) -> isl.Set:
+    """Give parameters of a set their values and drop them; it need not have all of them."""
+    for name, value in values:
+        at = points.find_dim_by_name(PARAM, name)
+        if at >= 0:
+            points = points.fix_val(PARAM, at, big_value(points.get_ctx(), value))
+    return without_parameters(points, (name for name, _ in values))
 
 
 class Constraint(NamedTuple):
@@ -695,8 +707,7 @@ def _moved(piece: _Shaped, kind: isl.dim_type, names: Sequence[str]) -> _Shaped:
     """Turn parameters, which need not be there, into the first dimensions of a kind."""
     moved: Any = piece
     for position, name in enumerate(names):
-        if moved.find_dim_by_name(PARAM, name) < 0:
-            moved = moved.align_params(parameter_space(moved.get_ctx(), (name,)))
+        moved = _with_parameter(moved, name)
         at = moved.find_dim_by_name(PARAM, name)
         moved = moved.move_dims(kind, position, PARAM, at, 1)
     return cast("_Shaped", moved)
@@ -777,6 +788,13 @@ def _tuple_id(context: isl.Context, tuple_name: str) -> isl.Id:
     """Return the id ``set_tuple_name`` gives; one made by ``isl.Id`` would not be equal to it."""
     space = isl.Space.set_alloc(context, 0, 0).set_tuple_name(SET, tuple_name)
     return space.get_tuple_id(SET)
+
+
+def _with_parameter(piece: _Parametric, name: str) -> _Parametric:
+    """Return ``piece`` with a parameter of this name, added if it is not there."""
+    if piece.find_dim_by_name(PARAM, name) >= 0:
+        return piece
+    return piece.align_params(parameter_space(piece.get_ctx(), (name,)))
 
 
 def named_map(
@@ -892,12 +910,12 @@ def parameters_set(context: isl.Context, names: Sequence[str], condition: str) -
     return isl.Set.read_from_str(context, f"[{', '.join(names)}] -> {{ : {condition} }}")
 
 
-def without_parameters(piece: _Valued, names: Iterable[str]) -> _Valued:
+def without_parameters(params: isl.Set, names: Iterable[str]) -> isl.Set:
     """Project parameters out."""
     for name in names:
-        at = piece.find_dim_by_name(PARAM, name)
-        piece = piece if at < 0 else piece.project_out(PARAM, at, 1)
-    return piece
+        at = params.find_dim_by_name(PARAM, name)
+        params = params if at < 0 else params.project_out(PARAM, at, 1)
+    return params
 
 
 def parameter_bound(params: isl.Set, name: str, *, upper: bool) -> isl.PwAff:

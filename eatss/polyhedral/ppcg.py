@@ -18,7 +18,6 @@ from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     SET,
-    at_values,
     constant_value,
     maps_of,
     node_kind,
@@ -130,14 +129,13 @@ class Carrier:
     its expansion nodes; ``members`` are the new names that share an old one, in their order.
     ``in_sequence`` says that a sequence has the parts of sequences and sets right within it: where
     some are independent, newer versions of isl make one set of them, which the isl of PPCG keeps in
-    sequence. ``values`` are those that parameters of the old tree get.
+    sequence.
     """
 
     domain: isl.UnionSet
     names: isl.UnionPwMultiAff
     members: Sequence[tuple[str, ...]] = ()
     in_sequence: bool = False
-    values: tuple[tuple[str, int], ...] = ()
 
 
 def carried_over(schedule: isl.Schedule, carrier: Carrier) -> isl.Schedule:
@@ -180,11 +178,7 @@ def _copy(
     if kind == "band":
         if node.band_n_member() == 0:
             return _copy(node.get_child(0), at, names, carrier)
-        partial = node.band_get_partial_schedule()
-        if carrier.values:
-            relation = at_values(isl.UnionMap.from_multi_union_pw_aff(partial), carrier.values)
-            partial = isl.MultiUnionPwAff.from_union_map(relation)
-        partial = partial.pullback_union_pw_multi_aff(names)
+        partial = node.band_get_partial_schedule().pullback_union_pw_multi_aff(names)
         at = at.insert_partial_schedule(partial.intersect_domain(at.get_domain()))
         at = marked_like(at, node)
         return _copy(node.get_child(0), at.get_child(0), names, carrier).parent()
@@ -200,8 +194,7 @@ def _copy_parts(
     parts = []
     in_order = node_kind(node) == "sequence"
     for child in _parts(node) if in_order and carrier.in_sequence else children(node):
-        chosen = at_values(child.filter_get_filter().identity(), carrier.values).domain()
-        chosen = chosen.preimage_union_pw_multi_aff(names)
+        chosen = child.filter_get_filter().preimage_union_pw_multi_aff(names)
         if not chosen.intersect(here).is_empty():
             parts.append((chosen, child.get_child(0)))
     if len(parts) == 1:

@@ -21,10 +21,11 @@ from eatss.polyhedral.dependences import (
 from eatss.polyhedral.isl_names import (
     Bound,
     affine_form,
-    at_values,
     basic_parts,
     bounds_of,
     coalesced,
+    fix_parameters,
+    node_kind,
     output_affs,
     parameters_set,
     rebuild_with_sizes,
@@ -32,7 +33,6 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernel import Dependences, General, ScheduledScop
 from eatss.polyhedral.kernels import build_kernels
-from eatss.polyhedral.ppcg import Carrier, carried_over
 from eatss.polyhedral.scheduling import (
     TRY_S,
     check_coverage,
@@ -42,7 +42,13 @@ from eatss.polyhedral.scheduling import (
 )
 from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.polyhedral.tree import (
+    alone,
+    branches,
+    children,
     cut_tree,
+    functions,
+    marked_like,
+    with_parts,
 )
 
 # -- symbolic ----------------------------------------------------------------------------------
@@ -260,16 +266,47 @@ def instantiate_dependences(dependences: Dependences, values: _Values) -> Depend
     """Give the parameters of ``dependences`` their values."""
     if not values:
         return dependences
-    return dependences.each(lambda relation: coalesced(at_values(relation, values)))
+    return dependences.each(lambda relation: coalesced(fix_parameters(relation, values)))
 
 
 def instantiate_schedule(schedule: isl.Schedule, scop: Scop, values: _Values) -> isl.Schedule:
     """Give the parameters of ``schedule`` their values; ``scop`` is the region it is for."""
     if not values:
         return schedule
-    names = scop.domain.identity_union_pw_multi_aff()
-    carrier = Carrier(domain=scop.domain, names=names, values=tuple(values))
-    return carried_over(schedule, carrier)
+    target = isl.Schedule.from_domain(scop.domain).get_root().get_child(0)
+    return _copy(schedule.get_root().get_child(0), target, values).get_schedule()
+
+
+def _copy(source: isl.ScheduleNode, target: isl.ScheduleNode, values: _Values) -> isl.ScheduleNode:
+    """Insert the subtree at ``source`` at the leaf ``target``; return the node inserted."""
+    kind = node_kind(source)
+    if kind == "leaf":
+        return target
+    if kind == "band":
+        target = _copy_band(source, target, values)
+        return _copy(source.get_child(0), target.get_child(0), values).parent()
+    below = branches(source)
+    filters = (child.filter_get_filter() for child in children(source))
+    return with_parts(
+        target,
+        [fix_parameters(one.identity(), values).domain() for one in filters],
+        lambda at, leaf: _copy(below[at], leaf, values),
+        in_order=kind == "sequence",
+    )
+
+
+def _copy_band(
+    source: isl.ScheduleNode, target: isl.ScheduleNode, values: _Values
+) -> isl.ScheduleNode:
+    fixed: isl.MultiUnionPwAff | None = None
+    for function in functions(source):
+        relation = isl.UnionMap.from_union_pw_aff(function)
+        member = isl.UnionPwMultiAff.from_union_map(fix_parameters(relation, values))
+        single = alone(member.get_union_pw_aff(0))
+        fixed = single if fixed is None else fixed.flat_range_product(single)
+    if fixed is None:
+        return target
+    return marked_like(target.insert_partial_schedule(fixed), source)
 
 
 # -- schedule ----------------------------------------------------------------------------------
