@@ -13,7 +13,7 @@ from typing import Any, get_args
 import islpy as isl
 from clang.cindex import TranslationUnitLoadError
 
-from eatss.base.diagnostics import Diagnostic, InputError
+from eatss.base.diagnostics import Diagnostic, InputError, Severity
 from eatss.base.files import is_c_text
 from eatss.base.frozen import frozen
 from eatss.frontend.clang import Unit, parse_unit
@@ -180,17 +180,18 @@ class SymbolicResult:
 
     ``scops`` are the regions with the macros of ``values`` as parameters; spans and names are those
     of ``numeric``, the file as it is. At ``values`` (macro, value) both are equal. All sets of both
-    live in one isl context.
+    live in one isl context. ``numbers`` has a warning for every macro size that stays a number.
     """
 
     scops: tuple[Scop, ...]
     values: tuple[tuple[str, int], ...]
     numeric: FrontendResult
+    numbers: tuple[Diagnostic, ...] = ()
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """Warnings about the file as it is."""
-        return self.numeric.warnings
+        """Warnings about the file as it is, and sizes that stay numbers."""
+        return self.numeric.warnings + self.numbers
 
 
 @frozen
@@ -240,6 +241,7 @@ def parse_symbolic(
         scops=scops,
         values=tuple((m.name, m.value) for m in kept if m.name in used),
         numeric=numeric,
+        numbers=tuple(_numbers_left(numeric, names, kept)),
     )
 
 
@@ -378,3 +380,18 @@ def _all_agree(
     finally:
         context.set_max_operations(0)
         context.reset_operations()
+
+
+def _numbers_left(
+    numeric: FrontendResult, names: MacroNames, kept: tuple[_Macro, ...]
+) -> Iterator[Diagnostic]:
+    """Warn of the macros of loop bounds that could be overridden but stay numbers."""
+    sizes = dict(pair for scop in numeric.scops for pair in scop.size_macros)
+    for name in sorted((names.guarded.keys() & sizes.keys()) - {macro.name for macro in kept}):
+        yield Diagnostic(
+            code="EATSS-F094",
+            severity=Severity.WARNING,
+            message=f"macro '{name}' stays {sizes[name]} in generated code: it decides which code "
+            "is compiled, is an option (0), or stands where C, isl or the analysis needs a number",
+            hint=f"give -D {name}=… for other sizes",
+        )

@@ -549,7 +549,8 @@ def _ladder(parameter: Parameter, number: int) -> tuple[int, ...]:
     if tile <= 1:
         return (11 + shift, 5 + shift, 3, 2 + number % 3)
     around = (2 * tile + shift, 2 * tile - 1, tile + 1 + shift, tile + 1, tile, max(2, tile - 1))
-    return (*around, max(1, min(tile - 1, 5 + 3 * number)))
+    inside = (size for size in (101 + shift, 31 + shift) if size < tile)
+    return (*around, *inside, max(1, min(tile - 1, 5 + 3 * number)))
 
 
 def _affordable(program: Program, ladders: Mapping[str, tuple[int, ...]], step: int) -> OwnSizes:

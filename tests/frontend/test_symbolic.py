@@ -156,11 +156,13 @@ def test_a_macro_made_of_a_size_follows_it() -> None:
 
 
 @pytest.mark.parametrize("test", ["#if N > 100", "#if BIG", "#ifdef X\n#elif N == 3"])
-def test_a_size_that_decides_what_is_compiled_stays_a_number(test: str) -> None:
+def test_a_size_that_decides_what_is_compiled_stays_a_number_and_is_named(test: str) -> None:
     head = HEAD + f"#define BIG (N > 50)\n{test}\nint other;\n#endif\n"
     result = parse_symbolic(region(LOOP, head=head))
     assert result.values == (("M", 24),)
-    assert result.warnings == ()
+    (warning,) = result.warnings
+    assert warning.code == "EATSS-F094"
+    assert "'N' stays 40" in warning.message
 
 
 def test_only_the_size_that_breaks_affinity_stays_a_number() -> None:

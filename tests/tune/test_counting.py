@@ -130,7 +130,6 @@ def test_a_space_is_what_a_loop_finds(space: Space, chunk: int, seed: int) -> No
     raw, kept, removed = brute(space)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counting, "CHUNK", chunk)
-        patch.setattr(counting, "_MOST_ROWS", chunk)
         bound = bind(space, {})
         heard: list[tuple[int, int]] = []
         count = bound.count(lambda done, of: heard.append((done, of)))

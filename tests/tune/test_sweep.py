@@ -164,15 +164,6 @@ def test_the_command_tells_it_once_and_goes_on(space: Path, tmp_path: Path) -> N
     assert "error: " in done.stderr.partition("EATSS-F095")[2]
 
 
-def test_a_model_that_nobody_knows_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    file = tmp_path / "models.toml"
-    file.write_text('name = "models"\n[iterators]\nmodel = ["paper", "calibrated"]\n')
-    with pytest.raises(InputError, match="model is 'calibrated', which it cannot be") as caught:
-        swept(file, tmp_path / "gemm.db")
-    assert caught.value.code == "EATSS-S018"
-    assert not (tmp_path / "gemm.db").exists()
-
-
 def test_points_that_decide_the_same_are_made_once(tmp_path: Path) -> None:
     file = tmp_path / "twins.toml"
     text = 'name = "twins"\n[iterators]\nhalf = [1, 2, 3]\n[variant]\n'
