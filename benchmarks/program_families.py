@@ -478,31 +478,12 @@ def short_circuits(rng: Random) -> Sample:
     return Sample(_function(f"int n, {arrays}", f"{_loops('ij')} {body}"), _sizes(rng, "n"))
 
 
-def variants(rng: Random) -> Sample:
-    """Return sizes, numbers and arrays that are members of structures."""
-    kind = _kind(rng)
-    of, arrow = rng.choice((("all g", "g."), ("const all *g", "g->")))
-    fields = f"int n, m; {kind} alpha; struct {{ {kind} w[3]; short from; }} in; "
-    fields += f"{kind} (*u)[48], *v;"
-    names, body = rng.choice((
-        ("n m", f"{_loop('i', 'G.n')} {_loop('j', 'G.m')} x[i * G.m + j] *= G.alpha;"),
-        ("n", f"{_loop('i', 'G.n')} {_loop('j', '48')} G.v[i] += G.u[i][j] * x[j];"),
-        ("n", f"{_loop('i', 'G.n - 1', '1')} x[i] = G.in.w[0] * G.v[i - 1] + G.in.w[2] * G.v[i];"),
-        ("n m in_from", f"{_loop('i', 'G.n', 'G.in.from')} if (G.alpha > 0) x[i] += INFINITY; "
-                        "else x[i] = G.m;"),
-        ("n", f"{_loop('i', 'G.n')} {_loop('j', '48')} G.u[i][j] += G.alpha;"),
-    ))  # fmt: skip
-    before = f"#include <math.h>\ntypedef struct {{ {fields} }} all;\n"
-    text = _function(f"{of}, {kind} *x", body.replace("G.", arrow), before=before)
-    return Sample(text, _sizes(rng, *(f"g_{name}" for name in names.split()), low=1))
-
-
 FAMILIES: tuple[Callable[[Random], Sample], ...] = (
     halves, pipelines, products, several_regions, row_scalars, reductions, taps, time_buffers,
     time_steps, flags, narrow_scalars, unsigned_counters, leading_dimensions, conditional_extremes,
     visible_functions, strided, triangular, hand_tiled, contractions, convolutions, chains,
     many_arrays, guards, uniform_conditions, local_indices, sweeps, transposes,
-    other_loops, set_scalars, short_circuits, variants,
+    other_loops, set_scalars, short_circuits,
 )  # fmt: skip
 
 
