@@ -18,9 +18,9 @@ from eatss.base.cache import Caching
 from eatss.base.diagnostics import (
     Diagnostic,
     InputError,
+    Progress,
     Severity,
-    Told,
-    nobody,
+    no_progress,
 )
 from eatss.base.files import folder_named, place_files
 from eatss.base.forked import in_bounds
@@ -95,7 +95,7 @@ class _Ppcg(Keywords, SelectKeywords, Caching):
     arguments: Sequence[str] = ()
     selects: bool = True
     ppcg_timeout_s: float = TIMEOUT_S
-    told: Told = nobody
+    progress: Progress = no_progress
 
 
 @spelled_out(_Ppcg, SelectKeywords, Caching)
@@ -114,7 +114,7 @@ def ppcg(asked: _Ppcg) -> PpcgBuild:
         selects: Whether sizes are selected; otherwise PPCG takes its own, or those among
             ``arguments``: something to compare with.
         ppcg_timeout_s: Seconds that one run of PPCG may take.
-        told: Is told what is done now.
+        progress: Hears what is done now.
         **options: Those of :class:`SelectOptions` and :class:`Caching`.
 
     Raises:
@@ -172,7 +172,7 @@ class _Run:
 
     def _ran(self, command: tuple[str, ...]) -> str:
         self._commands.append(command)
-        self._asked.told(f"running PPCG on {self._source}")
+        self._asked.progress(f"running PPCG on {self._source}")
         said = run_ppcg(command, self._work, self._asked.ppcg_timeout_s)
         schedule = self._work / f"{self._stem}.schedule"
         self._schedule = schedule if schedule.is_file() else self._schedule
@@ -191,7 +191,7 @@ class _Run:
         PPCG saves one schedule a file; with several regions the kernels are those that eatss
         expects, and are compared with PPCG's at the end.
         """
-        self._asked.told(f"selecting for {self._profile.title}")
+        self._asked.progress(f"selecting for {self._profile.title}")
         for schedule in (self._schedule, None):
             try:
                 found = found_selection(
@@ -222,7 +222,7 @@ class _Run:
 
         What was generated is compared as far as it is understood.
         """
-        self._asked.told("checking what PPCG generated")
+        self._asked.progress("checking what PPCG generated")
         tiles = _used(found.said)
         kernels: KernelFile | None = None
         regions: tuple[HostRegion, ...] = ()

@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from eatss.base.diagnostics import InputError, Told, input_error, nobody
+from eatss.base.diagnostics import InputError, Progress, input_error, no_progress
 from eatss.base.files import write_whole
 from eatss.tune.store import check_no_store
 
@@ -69,9 +69,9 @@ def sweep_report(
 
 def evaluated(
     sweeps: Sequence[str | PathLike[str] | Sweep],
-    told: Told = nobody,
+    progress: Progress = no_progress,
 ) -> tuple[Evaluated, ...]:
-    """Read and evaluate sweeps, one that is given twice once; ``told`` is told of each.
+    """Read and evaluate sweeps, one that is given twice once; ``progress`` is called for each.
 
     Raises:
         InputError: a store cannot be read, or there is none (``EATSS-D001``).
@@ -85,10 +85,10 @@ def evaluated(
     found = []
     for number, one in enumerate(several.values()):
         if isinstance(one, str | PathLike):
-            told(f"evaluating {fspath(one)}", number, len(several))
+            progress(f"evaluating {fspath(one)}", number, len(several))
             read = read_sweep(one, measurements=False)
         else:
-            told("evaluating a sweep", number, len(several))
+            progress("evaluating a sweep", number, len(several))
             read = one
         found.append(evaluate(read))
     return tuple(found)
@@ -160,7 +160,7 @@ def _unwritable(path: Path, why: object) -> InputError:
 
 
 def write_figures(
-    found: Sequence[Evaluated], folder: Path, kind: FigureFormat, told: Told = nobody
+    found: Sequence[Evaluated], folder: Path, kind: FigureFormat, progress: Progress = no_progress
 ) -> tuple[Path, ...]:
     """Write each figure of each sweep to a folder, which is made; return the files.
 
@@ -184,7 +184,7 @@ def write_figures(
         prefix = f"{number}-{program}-" if len(found) > 1 else ""
         for figure in sweep_figures(one):
             path = folder / f"{prefix}{figure.name}.{kind}"
-            told(f"drawing {path.name}")
+            progress(f"drawing {path.name}")
             save_figure(figure.draw(), path)
             written.append(path)
     return tuple(written)

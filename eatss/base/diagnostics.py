@@ -248,13 +248,13 @@ def _frames_of_eatss() -> int:
     return count
 
 
-class Told(Protocol):
-    """Is told what is done now, and how much of how many is done, where that is known."""
+class Progress(Protocol):
+    """Hears what is done now, and how much of how many is done, where that is known."""
 
     def __call__(self, what: str, done: float = 0, total: float | None = None) -> None:
         """Take note; it must be quick."""
         ...
 
 
-def nobody(what: str, done: float = 0, total: float | None = None) -> None:
-    """Is told, and does nothing."""
+def no_progress(what: str, done: float = 0, total: float | None = None) -> None:
+    """Hear it, and do nothing."""

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout, mapped
-from eatss.base.diagnostics import NoSolutionError, Told, nobody
+from eatss.base.diagnostics import NoSolutionError, Progress, no_progress
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import predicted_kernel
 from eatss.choose.cuda_candidates import reach
@@ -313,7 +313,7 @@ def select_ppcg(
     kernels: Sequence[KernelFacts],
     profile: GpuProfile,
     options: ModelOptions,
-    told: Told = nobody,
+    progress: Progress = no_progress,
 ) -> tuple[tuple[KernelSelection, ...], PpcgOptions]:
     """Select sizes of all kernels of a program, and the options of PPCG that they share.
 
@@ -321,7 +321,7 @@ def select_ppcg(
         kernels: the kernels in launch order.
         profile: the card.
         options: how to build and solve the model.
-        told: is told which kernel it is at.
+        progress: hears which kernel it is at.
 
     Raises:
         NoSolutionError: ``EATSS-M020``, the objective allows no candidate that launches.
@@ -332,9 +332,9 @@ def select_ppcg(
     settings = [PPCG_DEFAULT, *(replace(PPCG_DEFAULT, max_shared_memory=m) for m in bytes_limits)]
     costed = []
     for number, facts in enumerate(kernels):
-        told(f"enumerating sizes of {facts.name}", number, len(kernels))
+        progress(f"enumerating sizes of {facts.name}", number, len(kernels))
         costed.append(_Kernel(facts, profile, settings, options.objective))
-    told("solving")
+    progress("solving")
     usual: _Usual = "any sizes"
     if most_bytes < PPCG_SHARED_BYTES:
         fits = all(one.default.demand.shared_bytes[0] <= most_bytes for one in costed)

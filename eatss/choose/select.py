@@ -10,7 +10,7 @@ from math import inf, prod
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout
-from eatss.base.diagnostics import Diagnostic, NoSolutionError, Told, nobody
+from eatss.base.diagnostics import Diagnostic, NoSolutionError, Progress, no_progress
 from eatss.base.frozen import frozen
 from eatss.base.targets import TARGETS
 from eatss.cards.profile import GpuProfile
@@ -63,7 +63,7 @@ def select_program(
     variants: KernelVariants | None = None,
     row_runs: Sequence[RowRun] = (),
     strict_fp: bool = False,
-    told: Told = nobody,
+    progress: Progress = no_progress,
 ) -> Selection:
     """Select the tile sizes of every kernel of a program.
 
@@ -78,7 +78,7 @@ def select_program(
         variants: how the generator can cut each kernel, for predictions of its code.
         row_runs: which kernels it can make one, whose blocks take rows through all of them.
         strict_fp: whether generated code keeps the order of all operations.
-        told: is told which kernel it is at.
+        progress: hears which kernel it is at.
 
     Raises:
         InputError: options that do not fit profile or kernels.
@@ -94,15 +94,15 @@ def select_program(
         selections = _select_each(
             kernels,
             lambda facts: select_cuda(facts, offered.get(facts.name, ()), profile, options, most),
-            told,
+            progress,
         )
         selections = with_row_blocks(
             selections, kernels, row_runs, profile, options, in_order=strict_fp
         )
     elif options.model == "prediction":
-        selections, ppcg_options = select_ppcg(kernels, profile, options, told)
+        selections, ppcg_options = select_ppcg(kernels, profile, options, progress)
     else:
-        selections = _select_each(kernels, published.alone, told)
+        selections = _select_each(kernels, published.alone, progress)
     widest = max((element_bytes(facts, options) for facts in kernels), default=8)
     return Selection(
         file=file,
@@ -132,13 +132,15 @@ def select_kernel(
 
 
 def _select_each(
-    kernels: Sequence[KernelFacts], select: Callable[[KernelFacts], KernelSelection], told: Told
+    kernels: Sequence[KernelFacts],
+    select: Callable[[KernelFacts], KernelSelection],
+    progress: Progress,
 ) -> tuple[KernelSelection, ...]:
     """Select kernel by kernel and report all that have no solution, not only the first."""
     selections: list[KernelSelection] = []
     findings: list[Diagnostic] = []
     for number, facts in enumerate(kernels):
-        told(f"solving {facts.name}", number, len(kernels))
+        progress(f"solving {facts.name}", number, len(kernels))
         try:
             selections.append(select(facts))
         except NoSolutionError as error:

@@ -164,7 +164,7 @@ def _generated(
         with working(f"solving for {profile.title}") as step:
             strict, fuse = wanted.strict_fp, wanted.fuse_rows
             decided = session.select(
-                profile, options, strict_fp=strict, fuse_rows=fuse, told=step.at
+                profile, options, strict_fp=strict, fuse_rows=fuse, progress=step.at
             )
         lasting = decided.optimal == "proven"
     with working(f"generating code for {profile.title}"):

@@ -138,7 +138,7 @@ class Generating:
 
         with working(f"generating {len(choices)} programs from {source}") as step:
             made = generate_variants(
-                source, choices, self._options(), folder, device=device, told=step.at
+                source, choices, self._options(), folder, device=device, progress=step.at
             )
         report_warnings(made.warnings)
         return made.variants

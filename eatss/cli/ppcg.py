@@ -75,7 +75,7 @@ def ppcg(
             ppcg=program,
             selects=selects,
             ppcg_timeout_s=ppcg_timeout,
-            told=step.at,
+            progress=step.at,
             **choosing.fields,
             **caching.fields,
         )

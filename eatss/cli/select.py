@@ -128,7 +128,7 @@ def _solved(session: Session, profile: GpuProfile, options: SelectOptions) -> Fo
 
     read(session)
     with working(f"solving for {profile.title}") as step:
-        selection = session.select(profile, options, told=step.at)
+        selection = session.select(profile, options, progress=step.at)
     found = FoundSelection.of(selection, session.warnings)
     report_warnings(found.warnings[len(session.warnings) :])
     return found

@@ -235,7 +235,7 @@ def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Gene
             output=folder,
             options=options,
             generation=generation,
-            told=step.part,
+            progress=step.part,
             warned=warn_while_working,
         )
     good = sum(one.made.folder is not None for one in made.variants)

@@ -18,7 +18,14 @@ import islpy as isl
 
 from eatss.analysis import VolumeKind
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
-from eatss.base.diagnostics import Diagnostic, EatssError, InputError, Told, input_error, nobody
+from eatss.base.diagnostics import (
+    Diagnostic,
+    EatssError,
+    InputError,
+    Progress,
+    input_error,
+    no_progress,
+)
 from eatss.base.files import folder_named
 from eatss.base.forked import anew, room_for, taken_s
 from eatss.base.targets import TARGETS, Cut
@@ -295,7 +302,7 @@ class Session:
         *,
         strict_fp: bool = False,
         fuse_rows: bool = True,
-        told: Told = nobody,
+        progress: Progress = no_progress,
     ) -> Selection:
         """Select tile sizes for a card: once analysed, for many.
 
@@ -304,7 +311,7 @@ class Session:
             options: what is best.
             strict_fp: whether generated code keeps the order of all operations.
             fuse_rows: whether kernels of generated code that share rows may become one.
-            told: is told which kernel it is at.
+            progress: hears which kernel it is at.
 
         Raises:
             InputError: the profile or an option is wrong.
@@ -312,7 +319,9 @@ class Session:
         """
         profile = load_profile(gpu)
         chosen = options.for_card(profile)
-        plain = self._selected(profile, chosen, strict_fp=strict_fp, fuse_rows=fuse_rows, told=told)
+        plain = self._selected(
+            profile, chosen, strict_fp=strict_fp, fuse_rows=fuse_rows, progress=progress
+        )
         if not self._chooses(chosen):
             return plain
 
@@ -323,7 +332,7 @@ class Session:
             if not room_for(first_s):
                 left_out = True
                 return None
-            told(f"with {', '.join(one.array for one in arrays) or 'nothing'} computed anew")
+            progress(f"with {', '.join(one.array for one in arrays) or 'nothing'} computed anew")
             anew()
             with suppress(EatssError, isl.Error):
                 other = self._with(arrays)
@@ -331,7 +340,7 @@ class Session:
                 if not all(keeps_loops(one.scheduled, with_.scheduled) for one, with_ in pairs):
                     return None
                 return other._selected(
-                    profile, chosen, strict_fp=strict_fp, fuse_rows=fuse_rows, told=nobody
+                    profile, chosen, strict_fp=strict_fp, fuse_rows=fuse_rows, progress=no_progress
                 )
             return None
 
@@ -445,13 +454,13 @@ class Session:
         """
         from eatss.session.found import FoundProgram  # noqa: PLC0415 - select needs none
 
-        selection, told = None, None
+        selection, expected = None, None
         if isinstance(decided, Selection):
             selection, limit = decided, choosing.shared_limit_bytes(profile)
             decided = self.recipe(selection, profile, wanted, limit)
-            told = self.expected(selection, decided, profile)
+            expected = self.expected(selection, decided, profile)
         program = self.generate(decided, profile, selection)
-        return FoundProgram.of(program, self.of(decided).warnings, told, lasting=lasting)
+        return FoundProgram.of(program, self.of(decided).warnings, expected, lasting=lasting)
 
     def generate(
         self, recipe: Recipe, profile: GpuProfile, selection: Selection | None = None
@@ -541,7 +550,7 @@ class Session:
         *,
         strict_fp: bool,
         fuse_rows: bool,
-        told: Told,
+        progress: Progress,
     ) -> Selection:
         found = select_for(
             self.analysed,
@@ -550,7 +559,7 @@ class Session:
             strict_fp=strict_fp,
             fuse_rows=fuse_rows,
             code=lambda: [region.scheduled for region in self.symbolic.regions],
-            told=told,
+            progress=progress,
         )
         warnings = found.warnings + self.notes
         return replace(found, recomputed=self.recomputed, warnings=warnings)

@@ -16,7 +16,7 @@ import numpy as np
 
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
 from eatss.analysis.variant import RecomputedArray
-from eatss.base.diagnostics import Diagnostic, Severity, Told, input_error, nobody
+from eatss.base.diagnostics import Diagnostic, Progress, Severity, input_error, no_progress
 from eatss.base.forked import allow_more
 from eatss.base.shown import sizes_text
 from eatss.base.targets import TARGETS, TargetName
@@ -147,7 +147,7 @@ def select_for(
     strict_fp: bool = False,
     fuse_rows: bool = True,
     code: CodeSchedules | None = None,
-    told: Told = nobody,
+    progress: Progress = no_progress,
 ) -> Selection:
     """Take kernel facts and a card to a selection.
 
@@ -158,7 +158,7 @@ def select_for(
         strict_fp: whether generated code keeps the order of all operations.
         fuse_rows: whether kernels that share rows may become one.
         code: gives the schedules that code is made from.
-        told: is told which kernel it is at.
+        progress: hears which kernel it is at.
 
     Raises:
         InputError: ``EATSS-K019``, TF32 beside ``strict_fp``; ``EATSS-M001``, the card has none.
@@ -173,7 +173,7 @@ def select_for(
     if TARGETS[options.target].own and options.model == "prediction":
         from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - PPCG needs none
 
-        told("trying how kernels can be cut")
+        progress("trying how kernels can be cut")
         variants = kernel_variants_for(program, profile, strict_fp=strict_fp, tf32=options.tf32)
         if fuse_rows:
             from eatss.lower.row_planning import row_runs_for  # noqa: PLC0415
@@ -190,7 +190,7 @@ def select_for(
         variants=variants,
         row_runs=row_runs,
         strict_fp=strict_fp,
-        told=told,
+        progress=progress,
     )
     of_run = _of_run(program, profile, options.target, tf32=options.tf32 != "off")
     selection = replace(selection, warnings=program.doubts, **of_run)

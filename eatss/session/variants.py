@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
-from eatss.base.diagnostics import Diagnostic, InputError, NoSolutionError, Told, nobody
+from eatss.base.diagnostics import Diagnostic, InputError, NoSolutionError, Progress, no_progress
 from eatss.base.frozen import frozen
 from eatss.base.options import shows_types
 from eatss.cards import GpuProfile, load_profile
@@ -104,7 +104,7 @@ def generate_variants(
     folder: Path,
     *,
     device: int | str = 0,
-    told: Told = nobody,
+    progress: Progress = no_progress,
 ) -> GeneratedVariants:
     """Generate a program for every choice of tile sizes, each into a folder of its own.
 
@@ -114,9 +114,9 @@ def generate_variants(
         InputError: the source, the profile or the words of a choice are wrong.
     """
     generator = _Generator.of(source, options, device)
-    told(f"analysing {generator.session.file}")
+    progress(f"analysing {generator.session.file}")
     warnings = generator.session.symbolic.warnings
-    told(f"solving for {generator.profile.title}")
+    progress(f"solving for {generator.profile.title}")
     try:
         selection = generator.select()
     except NoSolutionError as error:
@@ -124,7 +124,7 @@ def generate_variants(
     else:
         variants = []
         for number, choice in enumerate(choices):
-            told(f"generating {choice.label}", number, len(choices))
+            progress(f"generating {choice.label}", number, len(choices))
             variants.append(generator.variant(selection, choice, folder))
     return GeneratedVariants(variants=tuple(variants), warnings=warnings)
 

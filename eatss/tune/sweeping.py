@@ -279,7 +279,7 @@ def prepare_sweep(
     output: str | PathLike[str],
     options: SweepOptions | None = None,
     generation: Generation | None = None,
-    told: Callable[[int, int], None] = lambda made, wanted: None,
+    progress: Callable[[int, int], None] = lambda made, wanted: None,
     warned: Warned = warn_caller,
 ) -> Prepared:
     """Generate the variants of a sweep into a folder, to be measured on another machine.
@@ -289,7 +289,7 @@ def prepare_sweep(
         output: The folder; a new one.
         options: The strategy (``exhaustive``, ``random`` or ``model``) and the budget in variants.
         generation: Who generates them; ``gpu`` is named.
-        told: Is told how many of how many are made.
+        progress: Hears how many of how many are made.
         warned: As of :func:`sweep`.
 
     Raises:
@@ -312,7 +312,7 @@ def prepare_sweep(
         warned(setting.warnings)
         wanted = list(_proposed(setting, chosen))
         lab = stack.enter_context(opened_lab(setting, None))
-        variants = make_all(lab, wanted, chosen.first, lambda made: told(made, len(wanted)))
+        variants = make_all(lab, wanted, chosen.first, lambda made: progress(made, len(wanted)))
     text = source_text(source, made_by.reading)
     prepared = Prepared(
         source=text,
