@@ -8,7 +8,7 @@ import re
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from eatss.base.diagnostics import input_error
 
@@ -93,7 +93,7 @@ def place_files(
     Args:
         target: the folder, a real path.
         contents: what the files hold, by their paths in the folder, with ``/``.
-        folders: folders in it to make besides.
+        folders: folders in it to make besides. Links in the folder are not followed.
         last: the file that is taken away before all others, and takes its place after them: where
             it is, the set is whole.
 
@@ -101,6 +101,9 @@ def place_files(
         OSError: something is in the way, or cannot be written.
     """
     target.mkdir(parents=True, exist_ok=True)
+    for place in {target / one for name in contents for one in PurePosixPath(name).parents}:
+        if place != target and place.is_symlink():
+            raise OSError(errno.ELOOP, f"'{place.name}' in it is a symbolic link")
     if last in contents:
         (target / last).unlink(missing_ok=True)
     for folder in folders:

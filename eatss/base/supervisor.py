@@ -73,7 +73,8 @@ class Outcome:
         """How it ended, in words that follow its name."""
         if self.exit_code >= 0:
             return f"ended with exit code {self.exit_code}"
-        return f"was ended by signal {signal.Signals(-self.exit_code).name}"
+        known = {one.value: one.name for one in signal.Signals}
+        return f"was ended by signal {known.get(-self.exit_code, -self.exit_code)}"
 
 
 @frozen
@@ -206,7 +207,7 @@ class LiveWorker:
                 continue
             try:
                 event = self._events.recv()
-            except EOFError:
+            except (EOFError, OSError):  # the latter where it died in the middle of an event
                 return "closed"
             if isinstance(event, Ready):
                 return "ready"
