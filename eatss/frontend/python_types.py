@@ -326,6 +326,9 @@ def _bound(node: ast.AST) -> Iterator[tuple[str, str | None]]:
             ast.Name(name, ast.Store() | ast.Del())
             | ast.arg(name)
             | ast.ExceptHandler(name=str(name))
+            | ast.MatchAs(name=str(name))
+            | ast.MatchStar(name=str(name))
+            | ast.MatchMapping(rest=str(name))
         ):
             yield name, None
         case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
