@@ -107,7 +107,7 @@ def _conflict(search: Search, began: float) -> Conflict:
     )
 
 
-_GRID = 1 << 17
+_GRID = 1 << 15
 """Vectors that are looked at together before Z3 is asked."""
 
 
