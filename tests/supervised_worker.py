@@ -12,7 +12,9 @@ from typing import Literal
 from eatss.base.diagnostics import input_error
 from eatss.base.supervisor import Refused, connect
 
-Behaviour = Literal["work", "hang", "exit", "abort", "refuse", "sleep beside a child"]
+Behaviour = Literal[
+    "work", "hang", "exit", "abort", "refuse", "sleep beside a child", "nan", "half"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Entered:
 
 def main() -> None:
     """Do the task."""
+    events = os.dup(1)
     task, _, emit = connect(Task)
     os.write(1, b"printed by a library\n")
     emit(Entered("first", task.limit_s, (os.getpid(),)))
@@ -44,6 +47,11 @@ def main() -> None:
     elif task.behaviour == "exit":
         sys.exit(3)
     elif task.behaviour == "abort":
+        os.abort()
+    elif task.behaviour == "nan":
+        emit(Entered("second", float("nan"), ()))
+    elif task.behaviour == "half":
+        os.write(events, b"\0\0\1\0 of an event")
         os.abort()
     elif task.behaviour == "sleep beside a child":
         child = subprocess.Popen(["sleep", "60"])

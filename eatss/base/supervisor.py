@@ -8,6 +8,7 @@ meters that it starts, and the group ends with it, and with this process (:mod:`
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, NoReturn, TypeVar
 
+from eatss.base.codec import encode
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError
 from eatss.base.frozen import frozen
 from eatss.base.guard import guarded
@@ -298,7 +300,7 @@ def end_at_sigterm() -> None:
 
 
 def connect(
-    job: type[J], *, printed_to: int = 2
+    job: type[J], *, printed_to: int = 2, finite: bool = True
 ) -> tuple[J, Connection[Any, Any], Callable[[object], None]]:
     """Return, in a worker, its job, where orders come from, and what tells of events.
 
@@ -306,12 +308,19 @@ def connect(
         job: the noun of the job.
         printed_to: the file that gets what compilers, libraries and foreign code print to
             standard output, which is no event.
+        finite: whether numbers of events that are infinite or none are a mistake.
     """
     orders, events = Connection(os.dup(0)), Connection(os.dup(1), readable=False)
     os.dup2(printed_to, 1)
     given = orders.recv()
     assert isinstance(given, job)
-    return given, orders, events.send
+
+    def emit(event: object) -> None:
+        if finite:
+            json.dumps(encode(event), allow_nan=False)
+        events.send(event)
+
+    return given, orders, emit
 
 
 def serving(job: type[J], order: type[O]) -> tuple[J, Iterator[O], Callable[[object], None]]:

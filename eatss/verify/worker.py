@@ -80,7 +80,7 @@ of half as many that need not run."""
 def main() -> None:
     """Run the job on standard input."""
     nowhere = os.open(os.devnull, os.O_WRONLY)  # what the original prints is not ours
-    job, _, emit = connect(Job, printed_to=nowhere)
+    job, _, emit = connect(Job, printed_to=nowhere, finite=False)
     try:
         _Worker(job, emit).work()
     except EatssError as error:

@@ -10,7 +10,7 @@ import pytest
 
 import eatss
 from eatss.base.diagnostics import InputError
-from eatss.base.files import folder_named, is_c_text, read_regular, write_whole
+from eatss.base.files import folder_named, is_c_text, place_files, read_regular, write_whole
 from eatss.base.supervisor import Outcome, Worker
 from eatss.frontend.source import path_for_clang
 from eatss.verify import verify
@@ -145,3 +145,13 @@ def test_what_a_killed_compiler_leaves_goes_with_the_folder_of_the_run(
 )
 def test_c_text_is_told_from_the_path_of_a_file(source: object, is_text: bool) -> None:
     assert is_c_text(source) is is_text
+
+
+def test_files_are_not_placed_through_links(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "inner").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="'inner' in it is a symbolic link"):
+        place_files(target, {"inner/a.txt": b"a"})
+    assert not [*(tmp_path / "elsewhere").iterdir()]

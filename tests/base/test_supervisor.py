@@ -50,12 +50,22 @@ def test_events_are_nouns_and_what_is_printed_is_none() -> None:
 
 @pytest.mark.parametrize(
     ("behaviour", "how"),
-    [("exit", "ended with exit code 3"), ("abort", "was ended by signal SIGABRT")],
+    [
+        ("exit", "ended with exit code 3"),
+        ("abort", "was ended by signal SIGABRT"),
+        ("half", "was ended by signal SIGABRT"),
+    ],
 )
 def test_an_end_is_told_in_words(behaviour: Behaviour, how: str) -> None:
     outcome, _ = ended(behaviour)
     assert outcome.in_time
     assert outcome.how == how
+
+
+def test_a_number_that_is_none_is_the_workers_fault() -> None:
+    outcome, stages = ended("nan")
+    assert (outcome.exit_code, stages) == (1, ["first"])
+    assert "not JSON compliant" in outcome.said[-1]
 
 
 def test_a_stage_that_takes_too_long_ends_the_worker() -> None:
