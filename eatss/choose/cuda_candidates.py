@@ -32,7 +32,7 @@ from eatss.base.targets import AXES, CUDA
 from eatss.cards.profile import GpuProfile
 from eatss.cost.demand import Column
 from eatss.plan.launch import trips_of
-from eatss.plan.stage import buffers, is_asynchronous, may_be_aligned, vector
+from eatss.plan.stage import buffers, copied_together, is_asynchronous
 from eatss.polyhedral.dependences import MAX_DEPTH
 from eatss.polyhedral.kernel import Loop
 
@@ -448,7 +448,7 @@ def _may_run_ahead(facts: KernelFacts, references: set[int]) -> bool:
     """
     names = {facts.references[at].array for at in references}
     return all(
-        is_asynchronous(one.element_bytes) or may_be_aligned(one.extents, vector(one.element_bytes))
+        is_asynchronous(copied_together(one.extents, one.element_bytes) * one.element_bytes)
         for one in facts.work.arrays
         if one.name in names
     )

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from eatss.base.targets import CUDA
 from eatss.cuda.text import Lines, constant_text, type_text
 from eatss.cuda.value_text import ValuePrinter
+from eatss.lower.kernel.copies import BY_THREADS, function
 from eatss.lower.kernel.nodes import (
     Aligned,
     AllFinite,
@@ -58,10 +59,6 @@ def kernel_text(kernel: Kernel, file: str, *, line_info: bool) -> str:
         line_info: name the lines of the source to compilers (``#line``) instead of to readers.
     """
     return _Printer(kernel, file, line_info=line_info).text()
-
-
-_WIDELY = {"global": "store", "shared": "copy", "register": "load"}
-"""What a copy of several elements is called, by where they go."""
 
 
 _LINES: Mapping[type[Node], str] = {
@@ -295,10 +292,10 @@ class _Printer:
             text = f"{{target}} = {{condition}} ? {{source}} : {zero};"
             text = text if clears else "{target} = {source};"
         else:
-            way = "copy" if node.ahead else _WIDELY[node.target.buffer.space]
-            way += "_wide" * wide + "_ahead" * node.ahead + "_or_clear" * (wide and clears)
+            kind = node.kind if node.ahead else BY_THREADS
+            name = function(kind, node.target.buffer.space, wide=wide, clears=clears)
             reads = ", {condition}" if clears else "" if wide else ", true"
-            text = f"eatss_{way}(&{{target}}, &{{source}}{reads});"
+            text = f"{name}(&{{target}}, &{{source}}{reads});"
         if node.condition is not None and not clears:
             text = f"if ({{condition}}) {text}"
         return text.format(**words)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection
 
 from eatss.lower.instructions import INSTRUCTIONS
+from eatss.lower.kernel.copies import COPIES
 from eatss.lower.kernel.instruction import Instruction
 
 _LAUNCH = """\
@@ -143,26 +144,6 @@ struct eatss_half {
 };
 """
 
-_WIDE_ROWS_OF_HALVES = """\
-__device__ __forceinline__ void eatss_store_wide(eatss_half *to, const eatss_half *from)
-{
-    unsigned int words[4];
-    for (int at = 0; at < 4; at++)
-        words[at] = from[2 * at].bits | (unsigned int)from[2 * at + 1].bits << 16;
-    *reinterpret_cast<uint4 *>(to) = make_uint4(words[0], words[1], words[2], words[3]);
-}
-"""
-
-_WIDE_LINES_OF_HALVES = """\
-__device__ __forceinline__ void eatss_load_wide(eatss_half *to, const eatss_half *from)
-{
-    const uint4 all = *reinterpret_cast<const uint4 *>(from);
-    const unsigned int words[4] = {all.x, all.y, all.z, all.w};
-    for (int at = 0; at < 8; at++)
-        to[at].bits = (unsigned short)(words[at / 2] >> (at % 2 * 16));
-}
-"""
-
 _FINITE_HALVES = """\
 __host__ __device__ __forceinline__ bool eatss_is_finite(eatss_half value)
 {
@@ -189,113 +170,6 @@ _DYNAMIC_SHARED = """\
 #define EATSS_DYNAMIC_SHARED(type, name) \\
     extern __shared__ __align__(16) unsigned char eatss_shared_bytes[]; \\
     type &name = *reinterpret_cast<type *>(eatss_shared_bytes)
-"""
-
-_COPIES_AHEAD = """\
-
-// An element of shared memory gets that of global memory, or zero, while the thread goes on.
-template <typename Value>
-__device__ __forceinline__ void eatss_copy_ahead(Value *to, const Value *from, bool reads)
-{
-    const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
-                 :
-                 : "r"(target), "l"(from), "n"((int)sizeof(Value)),
-                   "r"(reads ? (int)sizeof(Value) : 0)
-                 : "memory");
-}
-// What was copied since the last one is a group.
-__device__ __forceinline__ void eatss_commit_copies()
-{
-    asm volatile("cp.async.commit_group;" : : : "memory");
-}
-// All groups but the last few are there.
-template <int pending>
-__device__ __forceinline__ void eatss_wait_for_copies()
-{
-    asm volatile("cp.async.wait_group %0;" : : "n"(pending) : "memory");
-}
-"""
-
-_ALIGNED = """\
-
-// Whether 16 bytes can be read at a time from where an array begins.
-__device__ __forceinline__ bool eatss_is_aligned(const void *array)
-{
-    return (reinterpret_cast<unsigned long long>(array) & 15) == 0;
-}
-"""
-
-_WIDE_COPIES = """\
-// Elements of 16 bytes of shared memory get those of global memory.
-template <typename Value>
-__device__ __forceinline__ void eatss_copy_wide(Value *to, const Value *from)
-{
-    *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(from);
-}
-"""
-
-_WIDE_ROWS = """\
-// 16 bytes of global memory get elements of registers.
-__device__ __forceinline__ void eatss_store_wide(double *to, const double *from)
-{
-    *reinterpret_cast<double2 *>(to) = make_double2(from[0], from[1]);
-}
-__device__ __forceinline__ void eatss_store_wide(float *to, const float *from)
-{
-    *reinterpret_cast<float4 *>(to) = make_float4(from[0], from[1], from[2], from[3]);
-}
-"""
-
-_WIDE_LINES = """\
-// Registers get 16 bytes of global memory.
-__device__ __forceinline__ void eatss_load_wide(double *to, const double *from)
-{
-    const double2 all = *reinterpret_cast<const double2 *>(from);
-    to[0] = all.x, to[1] = all.y;
-}
-__device__ __forceinline__ void eatss_load_wide(float *to, const float *from)
-{
-    const float4 all = *reinterpret_cast<const float4 *>(from);
-    to[0] = all.x, to[1] = all.y, to[2] = all.z, to[3] = all.w;
-}
-"""
-
-_WIDE_COPIES_AHEAD = """\
-// The same while the thread goes on.
-template <typename Value>
-__device__ __forceinline__ void eatss_copy_wide_ahead(Value *to, const Value *from)
-{
-    const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(from) : "memory");
-}
-"""
-
-_CLEARS_LOAD = """\
-// The same, or zero.
-template <typename Value>
-__device__ __forceinline__ void eatss_load_wide_or_clear(Value *to, const Value *from, bool reads)
-{
-    if (reads)
-        eatss_load_wide(to, from);
-    else
-        for (int at = 0; at < (int)(16 / sizeof(Value)); at++)
-            to[at] = Value(0);
-}
-"""
-
-_CLEARS_AHEAD = """\
-// The same, or zero.
-template <typename Value>
-__device__ __forceinline__ void eatss_copy_wide_ahead_or_clear(
-    Value *to, const Value *from, bool reads)
-{
-    const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                 :
-                 : "r"(target), "l"(from), "r"(reads ? 16 : 0)
-                 : "memory");
-}
 """
 
 _FINITE = """\
@@ -382,7 +256,7 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 """
 
 
-_HALF, _WIDE_COPY, _AHEAD = r"\beatss_half\b", r"\beatss_copy_wide", r"\beatss_copy_(wide_)?ahead"
+_HALF = r"\beatss_half\b"
 
 _FOR_CUDA = (
     (_LAUNCH, ()),
@@ -391,16 +265,7 @@ _FOR_CUDA = (
     (_OVERLAID, (r"\bEATSS_OVERLAID\(",)),
     (_SHARED, (r"\bEATSS_SHARED\(",)),
     (_DYNAMIC_SHARED, (r"\bEATSS_DYNAMIC_SHARED\(",)),
-    (_COPIES_AHEAD, (_AHEAD,)),
-    (_ALIGNED, (r"\beatss_(copy|store|load)_wide",)),
-    (_WIDE_COPIES, (_WIDE_COPY,)),
-    (_WIDE_ROWS, (r"\beatss_store_wide",)),
-    (_WIDE_ROWS_OF_HALVES, (r"\beatss_store_wide", _HALF)),
-    (_WIDE_LINES, (r"\beatss_load_wide",)),
-    (_WIDE_LINES_OF_HALVES, (r"\beatss_load_wide", _HALF)),
-    (_WIDE_COPIES_AHEAD, (_WIDE_COPY, _AHEAD)),
-    (_CLEARS_LOAD, (r"\beatss_load_wide_or_clear",)),
-    (_CLEARS_AHEAD, (r"\beatss_copy_wide_ahead_or_clear",)),
+    *COPIES,
     (_TOGETHER, (r"\beatss_comes_last\(",)),
 )
 """Definitions in their order, and what code has in it, all of it, that needs them."""

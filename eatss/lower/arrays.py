@@ -18,7 +18,7 @@ from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import Buffer, Element, Extents
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.pieces import NameTable
-from eatss.plan.stage import may_be_aligned
+from eatss.plan.stage import copied_together
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
     affine_bounds,
@@ -230,10 +230,11 @@ class DeviceArray:
         """Return an element."""
         return Element(buffer=self.buffer, subscripts=tuple(subscripts))
 
-    def may_be_aligned(self, width: int) -> bool:
-        """Tell whether rows may all begin at multiples of several elements."""
+    @property
+    def copied_together(self) -> int:
+        """The elements of a row that a thread may copy at a time."""
         extents = [one.value if isinstance(one, Constant) else None for one in self.shape]
-        return may_be_aligned(extents, width)
+        return copied_together(extents, self.array.element_type.size_bytes)
 
 
 def device_arrays(scop: Scop, names: NameTable) -> dict[str, DeviceArray]:

@@ -29,7 +29,10 @@ from eatss.program import (
 
 @frozen
 class CopyLoop:
-    """A loop over a thread's elements of a box; ``places`` are an element's indices in the box."""
+    """A loop over what a thread copies of a tile, ``width`` elements at a time.
+
+    ``places`` are the indices of the first of them in the tile.
+    """
 
     counter: str
     count: int
@@ -37,6 +40,7 @@ class CopyLoop:
     lower: IntExpr = Constant(0)
     step: int = 1
     unrolled: bool = True
+    width: int = 1
 
     def around(self, body: Nodes) -> For:
         """Return the loop with a body."""
@@ -151,7 +155,7 @@ def _by_rows(
         row, column = row % rows, column + lanes * (number // (lanes * rows) + which)
     places: list[IntExpr] = [Constant(0)] * len(sizes)
     places[row_at], places[column_at] = row, column if width == 1 else width * column
-    return CopyLoop(counter=counter, count=count, places=tuple(places))
+    return CopyLoop(counter=counter, count=count, places=tuple(places), width=width)
 
 
 def _plus(first: IntExpr, step: int, times: IntExpr) -> IntExpr:

@@ -16,6 +16,7 @@ import numpy as np
 
 from eatss.base.targets import AXES, CUDA
 from eatss.lower.arrays import FALSE, TRUE, condition_of, union_of, value_of
+from eatss.lower.kernel.copies import planned_kind
 from eatss.lower.kernel.nodes import (
     Aligned,
     Buffer,
@@ -102,7 +103,7 @@ class PromotionBuilder:
         self._index, self._arrays = own.index, own.context.arrays
         self.clears = clears
         self._ahead = own.context.copies_ahead
-        self._aligned: dict[str, Aligned] = {}
+        self._aligned: dict[tuple[str, int], Aligned] = {}
         self._members = NameTable()
         self._mostly_read: set[str] = set()
         self.thread = own.names.fresh("thread")
@@ -179,7 +180,7 @@ class PromotionBuilder:
                     rows=rows,
                     element_bytes=array.array.element_type.size_bytes,
                     threads=self._mapping.threads,
-                    aligned=array.may_be_aligned(width),
+                    copied=array.copied_together,
                 )
                 if stage.shared_bytes <= most_bytes:
                     return SharedTile(
@@ -293,21 +294,28 @@ class PromotionBuilder:
         if where.is_empty():
             return None
         condition = condition_of(edge, without_parameters(box, moving).intersect(where))
-        cuts = at[-1] in names_in(condition) and self._wide_walk(tile) is not None
-        if cuts and not self._in_vectors(tile, at[-1], footprint, box.intersect(where)):
+        walk = self._wide_walk(tile)
+        if (
+            walk is not None
+            and at[-1] in names_in(condition)
+            and not self._in_vectors(tile, walk.width, at[-1], footprint, box.intersect(where))
+        ):
             return None
         return self._way(tile, at, outer, condition, where=condition_of(where, known), wide=True)
 
-    def _in_vectors(self, tile: SharedTile, row: str, footprint: isl.Set, box: isl.Set) -> bool:
+    def _in_vectors(
+        self, tile: SharedTile, width: int, row: str, footprint: isl.Set, box: isl.Set
+    ) -> bool:
         """Tell whether vectors that begin where one may are read as a whole or not at all.
 
         Args:
             tile: what is copied. That its rows begin at vectors is tested with its address.
+            width: elements of a vector.
             row: the name of the place in a row of the array.
             footprint: the elements that are read.
             box: those that there are.
         """
-        width, end = vector(tile.stage.element_bytes), self._names.inner().fresh("end")
+        end = self._names.inner().fresh("end")
         begins = box.intersect(_params(box, f"{row} mod {width} = 0", row))
         offset = tile.offsets[-1].mod_val(isl.Val.int_from_si(self._isl, width))
         begins = begins.intersect(offset.zero_set())  # tested in front of the copy
@@ -341,7 +349,7 @@ class PromotionBuilder:
         a time where rows allow it, of transposed tiles through registers: vectors of rows of the
         array, then their elements [:mod:`eatss.lower.transform.copy_ways`].
         """
-        array, width = self._arrays[tile.candidate.array], vector(tile.stage.element_bytes)
+        array = self._arrays[tile.candidate.array]
         source = array.element([Name(name) for name in at])
 
         def around(walk: CopyLoop, copy: Copy) -> For:
@@ -358,20 +366,22 @@ class PromotionBuilder:
                 copy = replace(copy, condition=test, clears=clears)
             return walk.around((*places, copy))
 
-        def into_box(walk: CopyLoop, width: int = 1) -> For:
+        def into_box(walk: CopyLoop) -> For:
             target = Element(buffer=tile.buffer, subscripts=tile.in_tile(walk.places))
-            return around(walk, Copy(target=target, source=source, width=width))
+            kind = planned_kind(tile.stage, walk.width)
+            return around(walk, Copy(target=target, source=source, width=walk.width, kind=kind))
 
         tests = () if where == TRUE else (self._index(strict(where)),)
         elements = (into_box(self._walk(tile)),)
         walk = self._wide_walk(tile) if wide else None
         if walk is None:
             return Way(elements=elements, conditions=tests)
-        aligned = self._aligned.get(array.name)
+        width = walk.width
+        aligned = self._aligned.get((array.name, width))
         if aligned is None:
             name = self._names.fresh(f"wide_{array.name}")
             aligned = Aligned(name=name, buffer=array.buffer, width=width)
-            self._aligned[array.name] = aligned
+            self._aligned[array.name, width] = aligned
         begins = self._index(equals(value_of(tile.offsets[-1], known) % width, 0))
         vectors: Nodes
         if tile.transposed:
@@ -391,7 +401,7 @@ class PromotionBuilder:
             load = around(walk, Copy(target=first, source=source, width=width))
             vectors = (Declare(buffer=line), load, walk.around((store,)))
         else:
-            vectors = (into_box(walk, width),)
+            vectors = (into_box(walk),)
         return Way(
             elements=elements,
             conditions=tests,
@@ -401,13 +411,11 @@ class PromotionBuilder:
 
     def _wide_walk(self, tile: SharedTile) -> CopyLoop | None:
         """Return how threads copy a whole box, several elements at a time; ``None`` if not."""
-        width, threads = vector(tile.stage.element_bytes), self._mapping.threads
-        if tile.stage.width == width > 1:
+        width, threads = int(tile.stage.width), self._mapping.threads
+        if width > 1:
             return copy_loop(tile.sizes, threads, self.thread, self._names.inner(), width)
-        ahead = self._ahead and tile.element_type.is_floating
-        return (
-            self._transposed_walk(tile, width) if ahead and tile.stage.through_registers else None
-        )
+        lines = self._ahead and tile.element_type.is_floating and tile.stage.through_registers
+        return self._transposed_walk(tile, tile.stage.copied) if lines else None
 
     @property
     def aligned(self) -> tuple[Aligned, ...]:

@@ -58,12 +58,12 @@ from eatss.plan.stage import (
     StagedReads,
     Tiling,
     buffers,
+    copied_together,
     element_words,
     in_rows,
     in_shared,
     interleaved,
     is_ahead,
-    may_be_aligned,
     padded_rows,
     row_dimensions,
     step_vector,
@@ -426,7 +426,7 @@ class LaunchPlan(Tiled):
         members = self.readers(group)
         if not members:
             return StagedReads(
-                along=(None,), moving=(), across=(), element_bytes=4, aligned=True, on=on
+                along=(None,), moving=(), across=(), element_bytes=4, copied=1, on=on
             )
         access = members[0].access
         single = len({one.access.subscripts for one in members}) == 1 and not any(
@@ -441,7 +441,7 @@ class LaunchPlan(Tiled):
             moving={*access.moving},
             across={name for terms in access.terms[:-1] for name, _ in terms},
             element_bytes=access.element_bytes,
-            aligned=may_be_aligned(extents, vector(access.element_bytes)),
+            copied=copied_together(extents, access.element_bytes),
             on=on,
         )
 
@@ -542,6 +542,7 @@ class LaunchPlan(Tiled):
 
     def _stage(self, group: int) -> Stage:
         reads, members = self.staging[group], self.readers(group)
+        uneven = any(any(one.spans) or _is_diagonal(one) for one in members)
         extents = _union([self.box(one, declared=True) for one in members])
         serial = enumerate(self.serial_band, start=1)
         return Stage(
@@ -551,8 +552,7 @@ class LaunchPlan(Tiled):
             rows=row_dimensions(self.tiling, reads),
             element_bytes=reads.element_bytes,
             threads=self.block_threads,
-            aligned=reads.aligned
-            and not any(any(one.spans) or _is_diagonal(one) for one in members),
+            copied=1 if uneven else reads.copied,
             on=reads.on,
             depth=max((at for at, name in serial if name in reads.moving), default=0),
             parts=self.cut.copied_in[group],

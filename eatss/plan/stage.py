@@ -107,21 +107,21 @@ class StagedReads:
 
     ``along`` has for each dimension the loop that alone goes along it, by ones, where all of them
     read one element. ``moving`` are the loops that change what they read, ``across`` those that
-    change a dimension other than the last. Rows of an array that is ``aligned`` may all begin at
-    multiples of 16 bytes.
+    change a dimension other than the last. Of rows of the array ``copied`` elements may be copied
+    at a time [:func:`copied_together`].
     """
 
     along: tuple[str | None, ...]
     moving: Collection[str]
     across: Collection[str]
     element_bytes: int
-    aligned: bool
+    copied: int
     on: Flag = True
 
     @property
     def asynchronous(self) -> bool:
-        """Whether copies need not pass through registers: of words, or of whole vectors."""
-        return is_asynchronous(self.element_bytes) or self.aligned
+        """Whether copies need not pass through registers."""
+        return is_asynchronous(self.copied * self.element_bytes)
 
 
 def vector(element_bytes: int) -> int:
@@ -144,14 +144,18 @@ def is_asynchronous(copied_bytes: int) -> bool:
     return copied_bytes in _ASYNCHRONOUS_BYTES
 
 
-def may_be_aligned(extents: Sequence[int | None], width: int) -> bool:
-    """Tell whether rows of an array may all begin at multiples of several elements.
+def copied_together(extents: Sequence[int | None], element_bytes: int) -> int:
+    """Return the elements of a row of an array that a thread may copy at a time.
+
+    Those are a vector where all rows may begin at multiples of one, else one.
 
     Args:
         extents: of the array, ``None`` where it is not known.
-        width: the elements.
+        element_bytes: of an element.
     """
-    return len(extents) <= 1 or extents[-1] is None or extents[-1] % width == 0
+    width = vector(element_bytes)
+    aligned = len(extents) <= 1 or extents[-1] is None or extents[-1] % width == 0
+    return width if aligned else 1
 
 
 def copied_in_pieces(rows: Number, columns: Number, threads: Number, piece: int) -> Flag:
@@ -226,7 +230,7 @@ def _may_lie(of: Tiling, one: StagedReads, loop: LoopTile, crowded: Flag) -> Fla
     tiles = of.tiles
     if not beside <= tiles.keys():
         return False
-    pays = (loop is of.mapped[-1]) | (not one.aligned) | crowded
+    pays = (loop is of.mapped[-1]) | (one.copied == 1) | crowded
     again = any_of(each.points > 1 for each in of.mapped if each.name not in one.moving)
     alone = all_of(tiles[name] == 1 for name in beside)
     fine = pays & again & alone
@@ -376,8 +380,8 @@ class Stage:
     """The copy of a tile of an array into shared memory by the ``threads`` of a block.
 
     ``extents`` are those of the tile, ``declared`` those of its buffer, a dimension of the array
-    each; ``rows`` tells along which its rows lie. ``aligned`` says that rows of the array may all
-    begin at multiples of 16 bytes.
+    each; ``rows`` tells along which its rows lie. Of rows of the array ``copied`` elements may be
+    copied at a time.
 
     ``on`` tells where it is copied at all, ``touched`` are the extents of the part of the tile that
     loops reach. ``depth`` serial loops of the band stand around the copy, which is made in
@@ -391,7 +395,7 @@ class Stage:
     rows: Sequence[Flag]
     element_bytes: int
     threads: Number
-    aligned: bool
+    copied: int
     on: Flag = True
     touched: Sequence[Number] = ()
     depth: int = 0
@@ -413,8 +417,8 @@ class Stage:
     @property
     def width(self) -> Number:
         """Elements of a row that a thread may copy at a time, where a tile begins at a vector."""
-        width = vector(self.element_bytes)
-        if width == 1 or not self.aligned:
+        width = self.copied
+        if width == 1:
             return 1
         whole = (self.extents[-1] % width == 0) & (self.declared[-1] % width == 0)
         rows = self.rows[-1] & copied_in_rows(self.extents, self.threads, width)
@@ -433,9 +437,8 @@ class Stage:
     @property
     def through_registers(self) -> Flag:
         """Where threads may load vectors of rows of the array for a transposed tile."""
-        width = vector(self.element_bytes)
-        whole = self.aligned & (width > 1) & (self.extents[-1] % width == 0)
-        return whole & self._in_pieces(width)
+        width = self.copied
+        return (width > 1) & (self.extents[-1] % width == 0) & self._in_pieces(width)
 
     def _in_pieces(self, width: int) -> Flag:
         if nowhere(self.transposed):

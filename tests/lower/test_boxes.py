@@ -98,7 +98,7 @@ def test_every_element_is_copied_once_and_no_bank_is_met_twice(
         neighbours={"i": True},
     )
     reads = StagedReads(
-        along=("i", "k"), moving="ik", across="i", element_bytes=element_bytes, aligned=False
+        along=("i", "k"), moving="ik", across="i", element_bytes=element_bytes, copied=1
     )
     declared, kept = padded_rows(tiling, reads, (rows, columns))
     assert kept == columns

@@ -12,6 +12,7 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from eatss.base.frozen import frozen
+from eatss.lower.kernel.copies import BY_THREADS, CopyKind
 from eatss.lower.kernel.instruction import Instruction
 from eatss.plan.stage import in_shared
 from eatss.polyhedral.expression import ElementType, Expression
@@ -273,9 +274,9 @@ class Init:
 class Copy:
     """``target = source`` where ``condition`` holds, everywhere if it is ``None``.
 
-    With ``clears`` the target is zero elsewhere. A copy that goes ``ahead`` is done when a
-    :class:`Wait` says so. Of ``width`` elements, these are the first; both rows have the others
-    behind them, and lie as :class:`Aligned` says.
+    With ``clears`` the target is zero elsewhere. A copy that goes ``ahead``, by a ``kind`` that is
+    asynchronous, is done when a :class:`Wait` says so. Of ``width`` elements, these are the first;
+    both rows have the others behind them, and lie as :class:`Aligned` says.
     """
 
     target: Element
@@ -284,6 +285,7 @@ class Copy:
     clears: bool = False
     ahead: bool = False
     width: int = 1
+    kind: CopyKind = BY_THREADS
 
 
 @frozen

@@ -64,7 +64,7 @@ from eatss.lower.transform.register_prefetch import (
     interleaved_copies,
     words_of,
 )
-from eatss.plan.stage import FEWEST_AHEAD, buffers, is_asynchronous
+from eatss.plan.stage import FEWEST_AHEAD, buffers
 from eatss.program import (
     Apply,
     Constant,
@@ -130,13 +130,7 @@ def _started_in_front(nodes: Sequence[Node]) -> Nodes:
 
 def _ahead(nodes: Sequence[Node]) -> Nodes:
     """Return copies that do not pass through registers."""
-
-    def started(node: Copy) -> Copy:
-        spaces = (node.source.buffer.space, node.target.buffer.space)
-        bytes_ = node.target.buffer.element_type.size_bytes * node.width
-        return replace(node, ahead=spaces == ("global", "shared") and is_asynchronous(bytes_))
-
-    return mapped_of(nodes, Copy, started)
+    return mapped_of(nodes, Copy, lambda one: replace(one, ahead=one.kind.asynchronous))
 
 
 @frozen
