@@ -9,7 +9,7 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from eatss.base.frozen import frozen
@@ -90,6 +90,34 @@ class WarpInstruction:
         """Elements of the first and of the second matrix that a lane holds."""
         lanes = self.lanes[0] * self.lanes[1]
         return self.rows * self.steps // lanes, self.columns * self.steps // lanes
+
+    def fits(
+        self,
+        loops: Sequence[str],
+        sums: Collection[str],
+        tiles: Mapping[str, int],
+        threads: Mapping[str, int],
+    ) -> bool:
+        """Tell whether warps can use it: their threads are boxes of lanes.
+
+        Each thread has whole matrices' worth of points then, and a tile of a sum whole steps.
+
+        Args:
+            loops: that along rows and that along columns.
+            sums: loops of sums, of which one will do.
+            tiles: by loop of the band.
+            threads: by mapped loop.
+        """
+        several = {name for name, count in threads.items() if count > 1}
+        return (
+            len(loops) == len(self.lanes)
+            and several == {*loops}
+            and any(tiles[name] % self.steps == 0 for name in sums)
+            and all(
+                threads[name] % lanes == 0 and tiles[name] % (threads[name] * points) == 0
+                for name, lanes, points in zip(loops, self.lanes, self.points, strict=True)
+            )
+        )
 
 
 @frozen

@@ -114,28 +114,10 @@ def kernel_variant_of(variants: Sequence[KernelVariant], kernel: Layout) -> Kern
 
 
 def in_warps(variant: KernelVariant, tiles: Mapping[str, int], threads: Mapping[str, int]) -> bool:
-    """Tell whether warps can use a variant's instruction: its threads are boxes of lanes.
-
-    Each thread has whole matrices' worth of points then, and a tile of the sums whole steps.
-
-    Args:
-        variant: the variant.
-        tiles: by loop of the band.
-        threads: by mapped loop.
-    """
+    """Tell whether warps can use a variant's instruction for all of its products."""
     own = variant.instruction
-    if own is None:
-        return False
-    several = {name for name, count in threads.items() if count > 1}
-    return all(
-        several == {one.rows, one.columns}
-        and tiles[one.sum_loop] % own.steps == 0
-        and all(
-            threads[name] % lanes == 0 and tiles[name] % (threads[name] * points) == 0
-            for name, lanes, points in zip(
-                (one.rows, one.columns), own.lanes, own.points, strict=True
-            )
-        )
+    return own is not None and all(
+        own.fits((one.rows, one.columns), (one.sum_loop,), tiles, threads)
         for one in variant.products
     )
 

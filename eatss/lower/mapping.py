@@ -16,6 +16,7 @@ from eatss.analysis.layout import (
     thread_axes,
     threads_along,
 )
+from eatss.analysis.variant import WarpInstruction
 from eatss.base.diagnostics import SourceSpan, input_error
 from eatss.base.frozen import frozen
 from eatss.base.targets import AXES, CUDA, Axis
@@ -216,21 +217,23 @@ def serial_tile(item: LoopMember, tile: int, names: NameTable) -> SerialTile:
     return SerialTile(name=item.name, source_name=item.source_name, tile=tile, origin=origin)
 
 
-def in_warps(mapping: Mapping, lanes: Sequence[int], names: NameTable) -> Mapping:
-    """Return a layout whose warps are boxes of lanes along the last loops that have threads.
+def in_warps(mapping: Mapping, instruction: WarpInstruction, names: NameTable) -> Mapping:
+    """Return a layout whose warps are boxes of lanes along the loops that have threads.
 
     Args:
         mapping: the layout.
-        lanes: lanes along each of the loops, 32 in all.
+        instruction: what warps are to multiply by.
         names: where C names come from.
 
     Returns:
-        The layout as it was where its threads do not fill such boxes.
+        The layout as it was where its sizes do not fit the instruction.
     """
     loops = [loop for loop in mapping.mapped if loop.threads > 1]
-    if mapping.split is not None or len(loops) != len(lanes):
-        return mapping
-    if any(loop.threads % count for loop, count in zip(loops, lanes, strict=True)):
+    lanes, tiles = instruction.lanes, dict(mapping.tiles)
+    rows_and_columns = [loop.source_name for loop in loops]
+    threads = {loop.source_name: loop.threads for loop in loops}
+    sums = [tile.source_name for tile in mapping.serial]
+    if mapping.split is not None or not instruction.fits(rows_and_columns, sums, tiles, threads):
         return mapping
     warps = tuple(
         WarpLoop(

@@ -16,7 +16,7 @@ from eatss.lower.checks import check_launches, check_order, crosses_threads
 from eatss.lower.instructions import of_warps
 from eatss.lower.mapping import Mapping, in_warps, layout, widened, with_shared_sum
 from eatss.lower.pieces import NameTable, Part, Piece, parts_of
-from eatss.lower.products import may_fit, reused_accumulators
+from eatss.lower.products import described, reused_accumulators
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.storage import (
     NeedsOneThreadError,
@@ -132,9 +132,8 @@ class UnitPlanner:
         mapping = layout(piece, facts, chosen, self._profile, self._options, own)
         selected = () if chosen.warps is None else (chosen.warps.instruction,)
         for name in (*self._options.instructions, *selected):
-            instruction = of_warps(name)
-            if not mapping.warps and may_fit(instruction, mapping):
-                mapping = in_warps(mapping, [lane.extent for lane in instruction.lanes], own)
+            if not mapping.warps:
+                mapping = in_warps(mapping, described(of_warps(name)), own)
         parts = self._parts(piece, mapping)
         return self._unit(piece, mapping, parts, facts.name, own)
 

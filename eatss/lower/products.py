@@ -107,19 +107,6 @@ def described(instruction: Instruction) -> WarpInstruction:
     )
 
 
-def may_fit(instruction: Instruction, mapping: Mapping) -> bool:
-    """Tell whether the sizes of a layout are such that warps could use an instruction.
-
-    A tile of some serial loop has whole steps, and each thread whole points.
-    """
-    own = described(instruction)
-    loops = [loop for loop in mapping.mapped if loop.threads > 1]
-    return any(tile.tile % own.steps == 0 for tile in mapping.serial) and all(
-        loop.tile % (loop.threads * points) == 0
-        for loop, points in zip(loops, own.points, strict=False)
-    )
-
-
 def product_loops(parallel: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the pairs of parallel loops that may be rows and columns, the innermost pair first."""
     yield from reversed(list(combinations(parallel, 2)))

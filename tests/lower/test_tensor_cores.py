@@ -18,10 +18,11 @@ from eatss.base.shipped import data_directory
 from eatss.base.targets import CUDA
 from eatss.cards import load_profile
 from eatss.cards.profile import Tf32
+from eatss.lower.instructions import of_warps
 from eatss.lower.instructions.products import MMAS_OF_BYTES
-from eatss.lower.mapping import MappedLoop, Mapping, in_warps
+from eatss.lower.mapping import MappedLoop, Mapping, SerialTile, in_warps
 from eatss.lower.pieces import NameTable
-from eatss.lower.products import warp_instructions
+from eatss.lower.products import described, warp_instructions
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.variants import kernel_variants_for
 from eatss.polyhedral.expression import (
@@ -122,10 +123,13 @@ def mapped(name: str, threads: int, order: int) -> MappedLoop:
     )
 
 
+SUM = SerialTile(name="k", source_name="k", tile=16, origin="k0")
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(8, 4), (16, 4), (8, 16), (32, 8), (24, 12)])
 def test_threads_in_boxes_of_lanes_are_all_threads(rows: int, columns: int) -> None:
-    mapping = Mapping(mapped=(mapped("i", rows, 0), mapped("j", columns, 1)), serial=())
-    boxes = in_warps(mapping, (8, 4), NameTable()).warps
+    mapping = Mapping(mapped=(mapped("i", rows, 0), mapped("j", columns, 1)), serial=(SUM,))
+    boxes = in_warps(mapping, described(of_warps("mma_f64_8x8x4")), NameTable()).warps
     assert [(one.lanes, one.warps) for one in boxes] == [(8, rows // 8), (4, columns // 4)]
     places = [
         (i_lane + 8 * i_warp, j_lane + 4 * j_warp)
