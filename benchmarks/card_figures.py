@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from eatss.measurement.characterize.benchmark import Group, Record, Result
-from eatss.measurement.characterize.latency import PATTERNS
+from eatss.measurement.characterize.memory import PATTERNS
 from eatss.report import plots
 from eatss.report.plots import (
     BLACK,
@@ -148,7 +148,7 @@ def block_size(results: Sequence[Result], pattern: str, *, axes: Axes | None = N
 
     Args:
         results: of the group ``block size``; those of other patterns are left out.
-        pattern: a name of :data:`eatss.measurement.characterize.latency.PATTERNS`.
+        pattern: a name of :data:`eatss.measurement.characterize.memory.PATTERNS`.
         axes: to draw into.
     """
     axes = axes or new_axes()
@@ -181,7 +181,7 @@ def block_figure(record: Record, title: str) -> Figure:
     figure = new_figure(15.0, 9.0)
     results = record.of("block size")
     for axes, pattern in zip(figure.subplots(2, 3).T.flat, PATTERNS, strict=True):
-        block_size(results, pattern.name, axes=axes)
+        block_size(results, pattern, axes=axes)
     figure.suptitle(title)
     return figure
 

@@ -20,12 +20,11 @@ from eatss.base.frozen import frozen
 from eatss.cards.document import calibration_to_document
 from eatss.cards.profile import COEFFICIENTS, Calibration, GpuProfile
 from eatss.measurement.characterize.arithmetic import peak_per_cycle
-from eatss.measurement.characterize.benchmark import Record, Result
+from eatss.measurement.characterize.benchmark import Record, Result, Width
 from eatss.measurement.characterize.energy_roofline import EnergyRoofline
 from eatss.measurement.characterize.fit import EnergyFit
 from eatss.measurement.characterize.roofline_points import (
     RooflinePoint,
-    Width,
     capped_range,
     power_limited_roofline_of,
     roofline_of,

@@ -26,6 +26,7 @@ from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import input_error
 from eatss.base.files import read_regular
 from eatss.base.frozen import frozen
+from eatss.cards.profile import GpuProfile
 
 Group: TypeAlias = Literal[
     "idle",
@@ -51,8 +52,14 @@ Fill: TypeAlias = Literal["bits", "fp32", "fp64", "ring", "chain", "nothing"]
 ``ring`` each word holds the number of one beside it in its line, in a ``chain`` that of the next in
 a random cycle through the whole buffer. ``nothing`` is there to be written."""
 
+Width: TypeAlias = Literal["fp32", "fp64"]
+
 WARP = 32
 LINE_BYTES = 128
+SECTOR_BYTES = 32
+
+STREAM_BYTES = 1 << 30
+"""A buffer that is many times L2, and small enough for most cards."""
 
 COEFFICIENT_WINDOW_S = 2.0
 """Seconds of a window whose energy a coefficient is fitted to: 20 updates of the counter."""
@@ -77,6 +84,21 @@ Argument: TypeAlias = Buffer | int | Literal["repeat", "recording", "activity"]
 """What a kernel is given: device memory, a number, or what stands for a number of each launch: how
 often it repeats its work, and whether it is to record when its warps came and went, 0 or 1.
 ``activity`` is the buffer for that: busy, begun and ended cycles of each SM."""
+
+
+@frozen
+class Chip:
+    """What the benchmarks have to know of a card."""
+
+    sms: int
+    l2_bytes: int
+    capability: int
+
+    @classmethod
+    def of(cls, profile: GpuProfile) -> Chip:
+        """Return it from a profile."""
+        major, minor = profile.compute_capability
+        return cls(sms=profile.sm_count, l2_bytes=profile.l2_bytes, capability=10 * major + minor)
 
 
 @frozen
@@ -130,9 +152,14 @@ def streamed_amounts(bytes_: float, *, dram: str = "dram_read_bytes") -> Amounts
     }
 
 
-def out_and_in(threads: int, given: Buffer) -> tuple[Argument, ...]:
-    """Return the usual arguments: a word for each thread to write, and what it reads."""
-    return (Buffer(size_bytes=4 * threads, fill="nothing"), given, "repeat")
+def output(size_bytes: int) -> Buffer:
+    """Return memory to be written."""
+    return Buffer(size_bytes=size_bytes, fill="nothing")
+
+
+def even_elements(count: int, shares: int) -> int:
+    """Return the most elements, up to ``count``, that so many threads and loads share evenly."""
+    return count - count % shares
 
 
 SCHEMA_VERSION = 1

@@ -29,8 +29,7 @@ from eatss.cards.detect import DetectedGpu, detect
 from eatss.cards.match import match_profile, profile_from_device, voltage_share
 from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient, GpuProfile
 from eatss.cards.this_machine import is_auto, load_profile
-from eatss.measurement.characterize.benchmark import WARP, Record, Result, Subject
-from eatss.measurement.characterize.memory import SECTOR_BYTES
+from eatss.measurement.characterize.benchmark import SECTOR_BYTES, WARP, Record, Result, Subject
 from eatss.measurement.characterize.roofline_points import (
     WIDTHS,
     PowerLimitedRoofline,

@@ -6,7 +6,7 @@ group, B010 a benchmark gave no result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,12 +14,12 @@ from typing import get_args
 
 from eatss.base.diagnostics import Diagnostic, Severity, input_error
 from eatss.base.frozen import frozen
-from eatss.cards.profile import GpuProfile
 from eatss.measurement.card import CompileError, LaunchError
-from eatss.measurement.characterize.arithmetic import scalar_benchmarks, tensor_benchmarks
+from eatss.measurement.characterize.arithmetic import arithmetic_benchmarks, intensity_benchmarks
 from eatss.measurement.characterize.bench import Bench, CupyBench, LoadedBenchmark
 from eatss.measurement.characterize.benchmark import (
     Benchmark,
+    Chip,
     Group,
     Record,
     Result,
@@ -31,19 +31,10 @@ from eatss.measurement.characterize.benchmark import (
 )
 from eatss.measurement.characterize.latency import (
     awake_benchmark,
-    chase_benchmarks,
     latency_benchmarks,
     launch_benchmark,
-    pattern_benchmarks,
 )
-from eatss.measurement.characterize.memory import (
-    access_size_benchmarks,
-    bank_conflict_benchmarks,
-    coalescing_benchmarks,
-    memory_benchmarks,
-    stride_benchmarks,
-)
-from eatss.measurement.characterize.roofline_points import intensity_benchmarks
+from eatss.measurement.characterize.memory import curve_benchmarks, memory_benchmarks
 from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.metering import Metering, load_state
 from eatss.measurement.meters.meter import MeterError
@@ -51,38 +42,18 @@ from eatss.measurement.workload import LOOK_S, Pace, RawWindow, idle_power_w, ta
 from eatss.version import package_revision
 
 
-@frozen
-class Chip:
-    """What the benchmarks have to know of a card."""
-
-    sms: int
-    l2_bytes: int
-    capability: int
-
-    @classmethod
-    def of(cls, profile: GpuProfile) -> Chip:
-        """Return it from a profile."""
-        major, minor = profile.compute_capability
-        return cls(sms=profile.sm_count, l2_bytes=profile.l2_bytes, capability=10 * major + minor)
-
-
-def suite(chip: Chip) -> tuple[Benchmark, ...]:
-    """Return all benchmarks: those that coefficients are fitted to first, then the curves."""
-    return (
-        awake_benchmark(chip.sms),
-        *latency_benchmarks(chip.l2_bytes),
-        launch_benchmark(chip.sms),
-        *scalar_benchmarks(chip.sms),
-        *tensor_benchmarks(chip.sms, chip.capability),
-        *memory_benchmarks(chip.sms, chip.l2_bytes),
-        *chase_benchmarks(chip.sms, chip.l2_bytes),
-        *intensity_benchmarks(chip.sms),
-        *coalescing_benchmarks(chip.sms),
-        *access_size_benchmarks(chip.sms),
-        *bank_conflict_benchmarks(chip.sms),
-        *stride_benchmarks(chip.sms),
-        *pattern_benchmarks(),
-    )
+def suite(chip: Chip) -> Iterator[Benchmark]:
+    """Yield all benchmarks: those that coefficients are fitted to first, then the curves."""
+    yield awake_benchmark(chip)
+    yield from latency_benchmarks(chip)
+    yield launch_benchmark(chip)
+    for made in (
+        arithmetic_benchmarks,
+        memory_benchmarks,
+        intensity_benchmarks,
+        curve_benchmarks,
+    ):
+        yield from made(chip)
 
 
 LAUNCH_S = 0.02
@@ -368,7 +339,7 @@ def run_bench(
     return Characterised(record=record, warnings=tuple(warnings))
 
 
-def chosen(benchmarks: Sequence[Benchmark], groups: Sequence[str]) -> tuple[Benchmark, ...]:
+def chosen(benchmarks: Iterable[Benchmark], groups: Sequence[str]) -> tuple[Benchmark, ...]:
     """Return the benchmarks of some groups, all where none is named.
 
     Raises:

@@ -19,7 +19,7 @@ from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.cards.match import voltage_share
 from eatss.cards.profile import Calibration
-from eatss.measurement.characterize.benchmark import Group, Record, Result, read_record
+from eatss.measurement.characterize.benchmark import Chip, Group, Record, Result, read_record
 from eatss.measurement.characterize.fit import (
     GROUPS,
     MEMORY,
@@ -36,7 +36,7 @@ from eatss.measurement.characterize.roofline_points import (
     PowerLimitedRoofline,
     roofline_from_coefficients,
 )
-from eatss.measurement.characterize.run import Chip, run_bench, suite
+from eatss.measurement.characterize.run import run_bench, suite
 from tests.examples import examples
 from tests.measurement.characterize.scripted_bench import ScriptedBench, Truth
 from tests.measurement.scripted_card import CardScript, ScriptedCard

@@ -11,6 +11,7 @@ from eatss.base.diagnostics import Diagnostic, InputError
 from eatss.cards import load_profile
 from eatss.measurement.characterize.benchmark import (
     Benchmark,
+    Chip,
     Record,
     read_record,
     result_line,
@@ -19,7 +20,6 @@ from eatss.measurement.characterize.benchmark import (
 from eatss.measurement.characterize.run import (
     IDLE,
     Characterised,
-    Chip,
     run_bench,
     suite,
 )

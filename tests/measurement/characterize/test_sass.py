@@ -13,12 +13,13 @@ from eatss.cards import load_profile
 from eatss.measurement.characterize.benchmark import (
     Benchmark,
     Buffer,
+    Chip,
     disassembled,
     find_disassembler,
     machine_code,
     missing,
 )
-from eatss.measurement.characterize.run import Chip, suite
+from eatss.measurement.characterize.run import suite
 
 TEXT = """\
 \t.headerflags\t@"EF_CUDA_TEXMODE_UNIFIED EF_CUDA_64BIT_ADDRESS EF_CUDA_SM90"

@@ -16,11 +16,18 @@ from typing import TypeAlias
 import pytest
 
 from eatss.cards import list_profiles, load_profile
+from eatss.measurement.characterize.arithmetic import STEPS
 from eatss.measurement.characterize.bench import MOST_SMS
-from eatss.measurement.characterize.benchmark import Argument, Benchmark, Buffer, Group, Result
+from eatss.measurement.characterize.benchmark import (
+    Argument,
+    Benchmark,
+    Buffer,
+    Chip,
+    Group,
+    Result,
+)
 from eatss.measurement.characterize.fit import GROUPS, PRICES, amounts_of
-from eatss.measurement.characterize.roofline_points import STEPS
-from eatss.measurement.characterize.run import MOST_REPEATS, Chip
+from eatss.measurement.characterize.run import MOST_REPEATS
 from eatss.measurement.characterize.run import suite as made
 
 KIB, GIB = 1 << 10, 1 << 30
@@ -37,7 +44,10 @@ CHIPS = [
 H200, T4 = SHIPPED["h200"], SHIPPED["t4"]
 SMALL_AND_LARGE = ("h200", "t4", "xavier", "b200")
 
-suite = cache(made)
+
+@cache
+def suite(chip: Chip) -> tuple[Benchmark, ...]:
+    return tuple(made(chip))
 
 
 def of(group: Group, chip: Chip = H200) -> tuple[Benchmark, ...]:
