@@ -13,111 +13,64 @@ Codes: E061 the meter measures already, or there is no result yet, E064
 from __future__ import annotations
 
 import ctypes
-import sys
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from eatss.base.diagnostics import input_error
-from eatss.base.frozen import frozen
+from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.text import class_and_line, one_line
 from eatss.measurement.card import Gpus, NamedCard, checked_gpus, named_cards
-from eatss.measurement.energy_measurement import EnergyMeasurement
-from eatss.measurement.energy_source import (
-    Source,
-    energy_result,
-    guarded,
-)
-from eatss.measurement.measurement import Missing
+from eatss.measurement.energy_measurement import CardEnergy, EnergyMeasurement
+from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.choose import METERS, choose_meters
-from eatss.measurement.meters.meter import Meter
-from eatss.measurement.meters.nvml import NvmlDevice, device_info
-
-Numbers = tuple[int, ...]
-
-
-@frozen
-class Waited:
-    """What was waited for, in words, and why something could not be."""
-
-    by: tuple[str, ...] = ()
-    failures: tuple[str, ...] = ()
+from eatss.measurement.meters.interval_energy import IntervalEnergy, interval_energy
+from eatss.measurement.meters.meter import Meter, MeterError, Trace, power_samples
+from eatss.measurement.meters.nvml import NvmlDevice, card_state, device_info
 
 
-def wait_for_frameworks(in_use: Callable[[], Numbers | None] | None = None) -> Waited:
-    """Wait for the cards that CuPy and PyTorch use, if the program has imported them.
+def wait_for_cards(cuda: Any = None) -> tuple[list[str], list[str]]:
+    """Wait for all work that this process gave to cards.
 
-    A card that the program has not touched is left alone: waiting for it would begin to use it.
-    Where CUDA does not tell which cards are in use, each framework waits for its current card.
-
-    Args:
-        in_use: tells which cards this process uses, as :func:`cards_in_use`.
-    """
-    by: list[str] = []
-    failures: list[str] = []
-    for name, (current, wait) in _FRAMEWORKS.items():
-        module = sys.modules.get(name)
-        if module is None:
-            continue
-        try:
-            used = (in_use or cards_in_use)()
-            first = None if used == () else current(module)
-            if first is None:
-                continue
-            cards = sorted(used or (first,), key=lambda number: (number != first, number))
-            for number in cards:
-                wait(module, number)
-        except Exception as error:  # of the framework's own making
-            failures.append(f"{name} could not be waited for: {one_line(error)}")
-        else:
-            by.append(f"{name}: card{'s' * (len(cards) > 1)} {', '.join(map(str, cards))}")
-    return Waited(by=tuple(by), failures=tuple(failures))
-
-
-def _wait_for_cupy(cupy: Any, number: int) -> None:
-    with cupy.cuda.Device(number):
-        cupy.cuda.runtime.deviceSynchronize()
-
-
-_FRAMEWORKS: Mapping[str, tuple[Callable[[Any], int | None], Callable[[Any, int], object]]] = {
-    "cupy": (lambda cupy: int(cupy.cuda.runtime.getDevice()), _wait_for_cupy),
-    "torch": (
-        lambda torch: int(torch.cuda.current_device()) if torch.cuda.is_initialized() else None,
-        lambda torch, number: torch.cuda.synchronize(number),
-    ),
-}
-"""Of a framework: its current card, ``None`` if it uses none, and what waits for a card."""
-
-
-def cards_in_use(cuda: Any = None) -> Numbers | None:
-    """Return the cards that this process uses: where it has a CUDA context.
+    A card on which it has no context is left alone: waiting for it would begin to use it.
 
     Args:
         cuda: what stands in for the driver's library.
 
     Returns:
-        Their numbers; none if the process has not begun to use CUDA; ``None`` if it is not known.
+        What was waited for, in words, and why other cards could not be.
     """
-    count, flags, active, device = (ctypes.c_int() for _ in range(4))
-    found: list[int] = []
+    count, device, flags, active = (ctypes.c_int() for _ in range(4))
+    context = ctypes.c_void_p()
+    waited, failures = list[str](), list[str]()
     try:
-        library = cuda if cuda is not None else ctypes.CDLL("libcuda.so.1")
-        if library.cuDeviceGetCount(ctypes.byref(count)):
-            return ()
+        library = cuda or ctypes.CDLL("libcuda.so.1")
+        if library.cuDeviceGetCount(ctypes.byref(count)):  # nothing here has begun to use CUDA
+            count.value = 0
         for number in range(count.value):
-            failed = library.cuDeviceGet(ctypes.byref(device), number)
-            failed = failed or library.cuDevicePrimaryCtxGetState(
+            unknown = library.cuDeviceGet(ctypes.byref(device), number)
+            unknown = unknown or library.cuDevicePrimaryCtxGetState(
                 device, ctypes.byref(flags), ctypes.byref(active)
             )
-            if not failed and active.value:
-                found.append(number)
+            if unknown or not active.value:
+                continue
+            code = library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+            if not code:
+                code = library.cuCtxPushCurrent_v2(context)
+                if not code:
+                    code = library.cuCtxSynchronize()
+                    library.cuCtxPopCurrent_v2(ctypes.byref(context))
+                library.cuDevicePrimaryCtxRelease_v2(device)
+            if code:
+                failures.append(f"card {number} could not be waited for: CUDA error {code}")
+            else:
+                waited.append(f"card {number}")
     except (OSError, AttributeError):
-        return None
-    return tuple(found)
+        pass  # there is no CUDA
+    return waited, failures
 
 
 MARGIN_S = 0.15
@@ -140,8 +93,8 @@ def energy_meter(
 
     Work that a GPU was given but has not finished when the block ends is not in the result. So
     what was launched is waited for before time begins and before it ends: by ``synchronize``, or
-    without it by CuPy and PyTorch for the cards they use, if the program has imported them. Other
-    frameworks need ``synchronize``. ``waited_for`` of the result says what was waited for.
+    without it for every card that this process uses. ``waited_for`` of the result says what was
+    waited for.
 
     Blocks nest and may run in several threads, each with a meter of its own; the sensor tells of
     the whole card, so overlapping blocks each count all that it drew. A block that raises
@@ -171,17 +124,125 @@ def energy_meter(
 
 
 @dataclass(slots=True)
-class _Run:
+class _Source:
+    """A card while it is recorded; its meters in the order in which results rest on them."""
+
+    name: str
+    meters: Sequence[Meter] = ()
+    card: NvmlDevice | None = None
+    info: DeviceInfo | None = None
+    missing: list[Missing] = field(default_factory=list)
+    before: CardState | None = None
+    after: CardState | None = None
+    recording: list[Meter] = field(default_factory=list)
+    traces: list[Trace] = field(default_factory=list)
+
+    def start(self) -> None:
+        if self.card is not None:
+            self.before = card_state(self.card)
+        for meter in self.meters:
+            with _guarded(f"energy by {meter.name}", self.missing):
+                meter.start()
+                self.recording.append(meter)
+
+    def close(self) -> None:
+        """Stop what records, and give the card back."""
+        for meter in self.recording:
+            with _guarded(f"energy by {meter.name}", self.missing):
+                self.traces.append(meter.stop())
+        if self.card is not None:
+            self.after = card_state(self.card)
+            with _guarded("device", self.missing):
+                self.card.close()
+
+    def result(self, begin_s: float, end_s: float) -> CardEnergy:
+        """Return what was drawn between two moments by the clock of the traces, once closed."""
+        told = list[IntervalEnergy]()
+        for trace in self.traces:
+            energy = interval_energy(trace, begin_s, end_s)
+            if isinstance(energy, str):
+                self.missing.append(Missing(what=f"energy by {trace.meter}", reason=energy))
+            else:
+                told.append(energy)
+        if not told and not any(one.what.startswith("energy") for one in self.missing):
+            self.missing.append(Missing(what="energy", reason="no meter was given"))
+        powers = power_samples(self.traces, begin_s, end_s)
+        idle = [one.power_w for one in powers if one.time_s < 0]
+        best = told[0] if told else None
+        return CardEnergy(
+            name=self.name,
+            energy_j=None if best is None else best.energy_j,
+            uncertainty_j=None if best is None else best.uncertainty_j,
+            power_w=None if best is None else best.energy_j / (end_s - begin_s),
+            peak_power_w=max((one.power_w for one in powers if one.time_s >= 0), default=None),
+            idle_power_w=sum(idle) / len(idle) if idle else None,
+            meter=None if best is None else best.meter,
+            updates=best.updates if best else 0,
+            checks=tuple(told[1:]),
+            device=self.info,
+            before=self.before,
+            after=self.after,
+            missing=tuple(self.missing),
+            trace=powers,
+        )
+
+
+@contextmanager
+def _guarded(what: str, missing: list[Missing]) -> Iterator[None]:
+    """Make a reason of what a sensor raises: the block that it records goes on.
+
+    Meters come from packages as well, and theirs may raise anything.
+    """
+    try:
+        yield
+    except MeterError as error:
+        missing.append(Missing(what=what, reason=error.whole))
+    except EatssError as error:
+        missing.append(Missing(what=what, reason=one_line(error, 400)))
+    except Exception as error:  # of the meter's own making
+        missing.append(Missing(what=what, reason=f"it failed: {class_and_line(error, 400)}"))
+
+
+@dataclass(slots=True)
+class _Block:
     """What is open while a block runs."""
 
-    sources: list[Source] = field(default_factory=list)
-    missing: list[Missing] = field(default_factory=list)
+    sources: list[_Source] = field(default_factory=list)
     waited_for: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
     begin_s: float = 0.0
 
-    def note(self, what: str, reason: str) -> None:
-        if all(reason != known.reason for known in self.missing):
-            self.missing.append(Missing(what=what, reason=reason))
+    def close(self) -> None:
+        for source in reversed(self.sources):
+            source.close()
+
+    def result(self, end_s: float, error: BaseException | None) -> EnergyMeasurement:
+        cards = tuple(source.result(self.begin_s, end_s) for source in self.sources)
+        known = [
+            (one.energy_j, one.uncertainty_j or 0.0) for one in cards if one.energy_j is not None
+        ]
+        whole = bool(cards) and len(known) == len(cards)
+        time_s, energy_j = end_s - self.begin_s, sum(one for one, _ in known)
+        return EnergyMeasurement(
+            time_s=time_s,
+            energy_j=energy_j if whole else None,
+            uncertainty_j=sum(off for _, off in known) if whole else None,
+            power_w=energy_j / time_s if whole else None,
+            cards=cards,
+            error="" if error is None else class_and_line(error),
+            missing=(
+                *(
+                    replace(one, reason=f"{card.name}: {one.reason}") if len(cards) > 1 else one
+                    for card in cards
+                    for one in card.missing
+                ),
+                *(
+                    Missing(what="synchronisation", reason=why)
+                    for why in dict.fromkeys(self.failures)
+                ),
+            ),
+            waited_for=tuple(dict.fromkeys(self.waited_for)),
+        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -213,16 +274,14 @@ class EnergyMeter:
     root: Path = Path("/")
     now: Callable[[], float] = time.perf_counter
     sleep: Callable[[float], None] = time.sleep
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
-    _run: _Run | None = field(default=None, init=False)
+    _block: _Block | None = field(default=None, init=False)
     _result: EnergyMeasurement | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
-        measured = None if self._run is not None else self._result
-        return f"<EnergyMeter: {self._state() if measured is None else measured}>"
+        return f"<EnergyMeter: {self._state() if self._result is None else self._result}>"
 
     def _state(self) -> str:
-        return "its block has not ended" if self._run is not None else "it has had no block"
+        return "it has had no block" if self._block is None else "its block has not ended"
 
     @property
     def result(self) -> EnergyMeasurement:
@@ -231,7 +290,7 @@ class EnergyMeter:
         Raises:
             InputError: ``EATSS-E061``: no block has ended yet.
         """
-        if self._run is not None or self._result is None:
+        if self._result is None:
             raise input_error(
                 "EATSS-E061",
                 f"the energy meter has no result: {self._state()}",
@@ -240,21 +299,27 @@ class EnergyMeter:
         return self._result
 
     def __enter__(self) -> Self:
-        run = _Run()
-        with self._lock:
-            if self._run is not None:
-                raise input_error(
-                    "EATSS-E061",
-                    "this energy meter is measuring a block already",
-                    hint="make one for each block: `with energy_meter() as inner:`",
-                )
-            self._run, self._result = run, None
+        if self._block is not None:
+            raise input_error(
+                "EATSS-E061",
+                "this energy meter is measuring a block already",
+                hint="make one for each block: `with energy_meter() as inner:`",
+            )
+        block = self._block = _Block()
+        self._result = None
         try:
-            self._begin(run)
+            for number, card in enumerate(named_cards(self.device, module=self.module)):
+                self._open(block, card, first=number == 0)
+            for source in block.sources:
+                source.start()
+            if any(source.recording for source in block.sources):
+                self.sleep(self.margin_s)
+            self._wait(block)
         except BaseException:
-            _close(run)
-            self._run = None
+            self._block = None
+            block.close()
             raise
+        block.begin_s = self.now()
         return self
 
     def __exit__(
@@ -263,49 +328,43 @@ class EnergyMeter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        run = self._run
-        if run is None:
+        block, self._block = self._block, None
+        if block is None:
             return
         try:
             # A block that failed is not waited for: the wait could raise, and hide why it failed.
             if error is None:
-                self._wait(run)
+                self._wait(block)
         except BaseException as failure:
             error = failure
             raise
         finally:
             end_s = self.now()
             try:
-                if any(source.recording for source in run.sources):
+                if any(source.recording for source in block.sources):
                     self.sleep(min(MARGIN_S, self.margin_s))
             finally:
-                self._finish(run, end_s, error)
-                self._run = None
+                block.close()
+                self._result = block.result(end_s, error)
 
-    def _begin(self, run: _Run) -> None:
-        for number, card in enumerate(named_cards(self.device, module=self.module)):
-            self._open(run, card, first=number == 0)
-        for source in run.sources:
-            source.start()
-        if any(source.recording for source in run.sources):
-            self.sleep(self.margin_s)
-        self._wait(run)
-        run.begin_s = self.now()
-
-    def _open(self, run: _Run, card: NamedCard, *, first: bool) -> None:
-        source = Source(card.name)
-        run.sources.append(source)
+    def _open(self, block: _Block, card: NamedCard, *, first: bool) -> None:
+        source = _Source(card.name)
+        block.sources.append(source)
         if card.reason:
             source.missing.append(Missing(what="energy", reason=card.reason))
-        elif self.meters is not None:
-            self._look_up(source, card)
-            source.meters = self.meters if first else ()
         else:
-            self._look_up(source, card)
-            with guarded("energy", source.missing):
-                chosen = choose_meters(self.choice, card.device, nvml=source.card, root=self.root)
-                source.meters = chosen.meters
-                source.missing.extend(chosen.missing)
+            with _guarded("device", source.missing):
+                source.card = NvmlDevice(card.device, module=self.module)
+                source.info = device_info(source.card)
+            if self.meters is not None:
+                source.meters = self.meters if first else ()
+            else:
+                with _guarded("energy", source.missing):
+                    chosen = choose_meters(
+                        self.choice, card.device, nvml=source.card, root=self.root
+                    )
+                    source.meters = chosen.meters
+                    source.missing += chosen.missing
         if self.strict and not source.meters and (self.choice != "none" or source.card is None):
             reasons = "; ".join(dict.fromkeys(one.reason for one in source.missing))
             raise input_error(
@@ -314,33 +373,11 @@ class EnergyMeter:
                 hint="--gpus none leaves cards out, --meter none tells time alone",
             )
 
-    def _look_up(self, source: Source, card: NamedCard) -> None:
-        with guarded("device", source.missing):
-            source.card = NvmlDevice(card.device, module=self.module)
-            source.info = device_info(source.card)
-
-    def _wait(self, run: _Run) -> None:
+    def _wait(self, block: _Block) -> None:
         if self.synchronize is not None:
             self.synchronize()
-            if "synchronize()" not in run.waited_for:
-                run.waited_for.append("synchronize()")
+            block.waited_for.append("synchronize()")
             return
-        waited = wait_for_frameworks()
-        run.waited_for += (one for one in waited.by if one not in run.waited_for)
-        for failure in waited.failures:
-            run.note("synchronisation", failure)
-
-    def _finish(self, run: _Run, end_s: float, error: BaseException | None) -> None:
-        _close(run)
-        found = energy_result(run.sources, run.begin_s, end_s)
-        self._result = replace(
-            found,
-            error="" if error is None else class_and_line(error),
-            missing=(*found.missing, *run.missing),
-            waited_for=tuple(run.waited_for),
-        )
-
-
-def _close(run: _Run) -> None:
-    for source in reversed(run.sources):
-        source.close()
+        waited, failures = wait_for_cards()
+        block.waited_for += waited
+        block.failures += failures

@@ -143,8 +143,7 @@ class Metering:
     def period_s(self, traces: Sequence[Trace]) -> float | None:
         """Return the seconds between updates of the primary meter, ``None`` if not known."""
         trace = self.primary_trace(traces)
-        period = "" if trace is None else update_period_s(trace)
-        return None if isinstance(period, str) else period.median_s
+        return None if trace is None else update_period_s(trace)
 
     def primary_trace(self, traces: Sequence[Trace]) -> Trace | None:
         """Return the trace of the primary meter, ``None`` if it gave none."""

@@ -11,7 +11,6 @@ from eatss.measurement.meters.choose import (
 from eatss.measurement.meters.meter import (
     Meter,
     MeterError,
-    Period,
     Sample,
     Trace,
     TraceKind,
@@ -32,7 +31,6 @@ __all__ = [
     "NvmlDevice",
     "NvmlError",
     "OpenMeters",
-    "Period",
     "PowerMeter",
     "Sample",
     "Trace",

@@ -16,16 +16,21 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eatss.base.frozen import frozen
 from eatss.measurement.meters.background import SHARP_S
-from eatss.measurement.meters.meter import POWER_SETTLE_S, Period, Trace, read, update_period_s
+from eatss.measurement.meters.meter import (
+    POWER_SETTLE_S,
+    Floats,
+    Trace,
+    arrays,
+    read,
+    trapezoids,
+    update_period_s,
+)
 
 RESOLUTION_J = 1e-3
 """NVML counts whole millijoules."""
-
-_Floats = NDArray[np.float64]
 
 
 @frozen
@@ -55,26 +60,26 @@ def interval_energy(trace: Trace, begin_s: float, end_s: float) -> IntervalEnerg
     time_s = end_s - begin_s
     if time_s <= 0:
         return "the block took no time"
-    told = (_by_counter if trace.kind == "energy" else _by_power)(trace, begin_s, end_s)
+    known = arrays(trace)
+    if isinstance(known, str):
+        return known
+    tell = _by_counter if trace.kind == "energy" else _by_power
+    told = tell(trace, *known, begin_s, end_s)
     if isinstance(told, str) or told.uncertainty_j < told.energy_j:
         return told
     times = "once" if told.updates == 1 else f"{told.updates} times"
     moved = f"moved {times}" if told.updates else "did not move"
-    period = update_period_s(trace)
-    usual = f" (it does every {1e3 * period.median_s:.3g} ms)" if isinstance(period, Period) else ""
+    period_s = update_period_s(trace)
+    usual = f" (it does every {1e3 * period_s:.3g} ms)" if period_s else ""
     return (
         f"{told.meter} {moved} in {time_s:.3g} s{usual}, which tells an energy below "
         f"{told.energy_j + told.uncertainty_j:.2g} J only"
     )
 
 
-def _arrays(trace: Trace) -> tuple[_Floats, _Floats]:
-    times = np.array([sample.time_s for sample in trace.samples])
-    return times, np.array([sample.value for sample in trace.samples])
-
-
-def _by_counter(trace: Trace, begin_s: float, end_s: float) -> IntervalEnergy | str:
-    times, joules = _arrays(trace)
+def _by_counter(
+    trace: Trace, times: Floats, joules: Floats, begin_s: float, end_s: float
+) -> IntervalEnergy | str:
     if len(times) < 2:
         time_s = end_s - begin_s
         return f"{trace.meter} gave fewer than two updates around a block of {time_s:.3g} s"
@@ -101,7 +106,7 @@ class _Bounds(NamedTuple):
     most_j: float
 
 
-def _counter_at(moment_s: float, times: _Floats, joules: _Floats, power_w: float) -> _Bounds:
+def _counter_at(moment_s: float, times: Floats, joules: Floats, power_w: float) -> _Bounds:
     # An update may be stamped late: what was drawn before ``certain[k]`` is in ``joules[k]``.
     certain = times - SHARP_S
     before_j, since_j, beyond_j = (
@@ -119,19 +124,20 @@ def _counter_at(moment_s: float, times: _Floats, joules: _Floats, power_w: float
     )
 
 
-def _by_power(trace: Trace, begin_s: float, end_s: float) -> IntervalEnergy | str:
+def _by_power(
+    trace: Trace, times: Floats, values: Floats, begin_s: float, end_s: float
+) -> IntervalEnergy | str:
     if end_s - begin_s < POWER_SETTLE_S:
         took = f"the block took only {end_s - begin_s:.3g} s"
         return f"{trace.meter} averages over {POWER_SETTLE_S:g} s, {took}"
     inside = read(trace, begin_s, end_s, settle_s=0.0)
     if isinstance(inside, str):
         return inside
-    times, values = _arrays(trace)
     moments = np.concatenate(([begin_s], times[(times > begin_s) & (times < end_s)], [end_s]))
     watts = np.interp(moments, times, values)
     return IntervalEnergy(
         meter=trace.meter,
-        energy_j=float(np.sum(np.diff(moments) * (watts[1:] + watts[:-1]) / 2)),
+        energy_j=trapezoids(moments, watts),
         uncertainty_j=float(values.max() - values.min()) * POWER_SETTLE_S,
         updates=inside.updates + 1,
     )

@@ -11,17 +11,18 @@ between their stamps is off by ``d`` at most, so the mean power between them is 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eatss.base.frozen import frozen
 from eatss.measurement.measurement import Reading
 
 TraceKind: TypeAlias = Literal["energy", "power"]
+
+Floats: TypeAlias = NDArray[np.float64]
 
 
 @frozen
@@ -109,31 +110,25 @@ def power_samples(traces: Sequence[Trace], begin_s: float, end_s: float) -> tupl
         begin_s: when the block began, by the clock of the traces: 0 of the samples.
         end_s: when it ended; later samples are left out.
     """
-    usable = [trace for trace in traces if trace.samples]
-    power = next((trace for trace in usable if trace.kind == "power"), None)
-    if power is not None:
-        found: Iterator[Sample] = iter(power.samples)
-    else:
-        found = _from_counter(next((trace for trace in usable if trace.kind == "energy"), None))
+    first = {trace.kind: trace.samples for trace in reversed(traces) if trace.samples}
     return tuple(
         PowerSample(time_s=sample.time_s - begin_s, power_w=sample.value)
-        for sample in found
+        for sample in first.get("power") or _from_counter(first.get("energy", ()))
         if sample.time_s <= end_s
     )
 
 
-def _from_counter(trace: Trace | None) -> Iterator[Sample]:
+def _from_counter(samples: Sequence[Sample]) -> Iterator[Sample]:
     """Yield the mean power between readings of a counter, in the middle of the time between."""
-    if trace is None:
-        return
-    last = trace.samples[0]
-    for sample in trace.samples[1:]:
-        passed_s = sample.time_s - last.time_s
-        if passed_s < 0.95 * STEP_S:
-            continue
-        if sample.value >= last.value:
-            middle_s = (sample.time_s + last.time_s) / 2
-            yield Sample(time_s=middle_s, value=(sample.value - last.value) / passed_s)
+    last: Sample | None = None
+    for sample in samples:
+        if last is not None:
+            passed_s, drawn_j = sample.time_s - last.time_s, sample.value - last.value
+            if passed_s < 0.95 * STEP_S:
+                continue
+            if drawn_j >= 0:
+                middle_s = (sample.time_s + last.time_s) / 2
+                yield Sample(time_s=middle_s, value=drawn_j / passed_s)
         last = sample
 
 
@@ -151,15 +146,6 @@ LEAST_INTERVALS = 3
 GAP_FACTOR = 5.0
 LEAST_GAP_S = 0.5
 """A sensor that gives nothing for this long, and for this many times its usual period, paused."""
-
-
-@frozen
-class Period:
-    """Time between updates of a sensor: ``count`` intervals."""
-
-    median_s: float
-    longest_s: float
-    count: int
 
 
 def read(
@@ -190,21 +176,23 @@ def read(
     """
     if settle_s is None:
         settle_s = COUNTER_SETTLE_S if trace.kind == "energy" else POWER_SETTLE_S
-    samples = _in_order(trace)
-    if isinstance(samples, str):
-        return samples
-    inside = [s for s in samples if begin_s + settle_s <= s.time_s <= end_s]
-    updates = len(inside) - 1
+    known = arrays(trace)
+    if isinstance(known, str):
+        return known
+    times, values = known
+    inside = (times >= begin_s + settle_s) & (times <= end_s)
+    times, values = times[inside], values[inside]
+    updates = len(times) - 1
     if updates < least_intervals:
-        seen = f"{len(inside)} update" + "s" * (len(inside) != 1)
+        seen = f"{len(times)} update" + "s" * (len(times) != 1)
         return (
             f"{trace.meter} gave {seen} in a window of {end_s - begin_s:.3g} s"
             f" (the first {settle_s:.3g} s left out), {least_intervals + 1} are needed"
         )
-    span_s = inside[-1].time_s - inside[0].time_s
-    energy_j = _counted(trace, inside) if trace.kind == "energy" else _integrated(trace, inside)
+    energy_j = (_counted if trace.kind == "energy" else _integrated)(trace, times, values)
     if isinstance(energy_j, str):
         return energy_j
+    span_s = float(times[-1] - times[0])
     return Reading(
         meter=trace.meter,
         energy_j=energy_j,
@@ -214,16 +202,14 @@ def read(
     )
 
 
-def update_period_s(trace: Trace) -> Period | str:
-    """Return the time between the updates of a sensor, or why it is not known."""
-    samples = _in_order(trace)
-    if isinstance(samples, str):
-        return samples
-    moved = samples[:1] + [b for a, b in pairwise(samples) if b.value != a.value]
-    if len(moved) < 2:
-        return f"{trace.meter} did not move"
-    gaps = np.diff([sample.time_s for sample in moved])
-    return Period(median_s=float(np.median(gaps)), longest_s=float(gaps.max()), count=len(gaps))
+def update_period_s(trace: Trace) -> float | None:
+    """Return the usual time between updates of a sensor, ``None`` if it is not known."""
+    known = arrays(trace)
+    if isinstance(known, str):
+        return None
+    times, values = known
+    gaps = np.diff(times[np.diff(values, prepend=np.nan) != 0])
+    return float(np.median(gaps)) if len(gaps) else None
 
 
 def steady(trace: Trace, *, last_s: float, within: float) -> bool:
@@ -233,62 +219,56 @@ def steady(trace: Trace, *, last_s: float, within: float) -> bool:
     ``within`` of the larger. Single values are not compared, since a sensor of momentary power
     swings under a steady load. A trace that is too short or has too few updates is not steady.
     """
-    samples = _in_order(trace)
-    if isinstance(samples, str) or len(samples) < 2:
-        return False
-    end_s = samples[-1].time_s
+    end_s = trace.samples[-1].time_s if trace.samples else 0.0
     begin_s, middle_s = end_s - last_s, end_s - last_s / 2
-    if samples[0].time_s > begin_s:
+    if not trace.samples or trace.samples[0].time_s > begin_s:
         return False
     halves = [
-        read(trace, begin_s, middle_s, settle_s=0.0, least_intervals=2),
-        read(trace, middle_s, end_s, settle_s=0.0, least_intervals=2),
+        read(trace, *half, settle_s=0.0, least_intervals=2)
+        for half in ((begin_s, middle_s), (middle_s, end_s))
     ]
     powers = [half.power_w for half in halves if isinstance(half, Reading)]
-    if len(powers) < 2:
-        return False
-    return abs(powers[1] - powers[0]) <= within * max(powers)
+    return len(powers) == 2 and abs(powers[1] - powers[0]) <= within * max(powers)
 
 
-def _in_order(trace: Trace) -> list[Sample] | str:
-    """Return the samples, of equal moments the last; a reason where time or a counter runs back."""
-    samples: list[Sample] = []
-    for sample in trace.samples:
-        if not (math.isfinite(sample.time_s) and math.isfinite(sample.value)):
-            return f"{trace.meter} gave a value that is no number"
-        if samples and sample.time_s < samples[-1].time_s:
-            return f"the samples of {trace.meter} are not in the order of time"
-        if samples and sample.time_s == samples[-1].time_s:
-            samples.pop()
-        samples.append(sample)
-    return samples
+def arrays(trace: Trace) -> tuple[Floats, Floats] | str:
+    """Return times and values, of equal times the last; a reason where they make no sense."""
+    times = np.array([sample.time_s for sample in trace.samples])
+    values = np.array([sample.value for sample in trace.samples])
+    if not (np.isfinite(times).all() and np.isfinite(values).all()):
+        return f"{trace.meter} gave a value that is no number"
+    gaps = np.diff(times, append=np.inf)
+    if (gaps < 0).any():
+        return f"the samples of {trace.meter} are not in the order of time"
+    return times[gaps > 0], values[gaps > 0]
 
 
-def _counted(trace: Trace, samples: list[Sample]) -> float | str:
+def _counted(trace: Trace, _: Floats, joules: Floats) -> float | str:
     """Return the joules between the first and the last sample of a counter."""
-    for before, after in pairwise(samples):
-        if after.value < before.value:
-            return (
-                f"{trace.meter} went back by {before.value - after.value:.6g} J in the window:"
-                " it wrapped or the driver was loaded anew"
-            )
-    energy_j = samples[-1].value - samples[0].value
-    if energy_j <= 0:
-        return f"{trace.meter} did not move in the window"
-    return energy_j
+    steps = np.diff(joules)
+    if (steps < 0).any():
+        return (
+            f"{trace.meter} went back by {-steps.min():.6g} J in the window:"
+            " it wrapped or the driver was loaded anew"
+        )
+    energy_j = float(joules[-1] - joules[0])
+    return energy_j if energy_j > 0 else f"{trace.meter} did not move in the window"
 
 
-def _integrated(trace: Trace, samples: list[Sample]) -> float | str:
+def _integrated(trace: Trace, times: Floats, watts: Floats) -> float | str:
     """Return the joules under the samples of power."""
-    times = np.array([sample.time_s for sample in samples])
-    watts = np.array([sample.value for sample in samples])
     if (watts < 0).any():
         return f"{trace.meter} gave a negative power"
     gaps = np.diff(times)
     longest = float(gaps.max())
     if longest > max(LEAST_GAP_S, GAP_FACTOR * float(np.median(gaps))):
         return f"{trace.meter} gave nothing for {longest:.3g} s of the window"
-    energy_j = float(gaps @ (watts[1:] + watts[:-1]) / 2)  # trapezoids
+    energy_j = trapezoids(times, watts)
     if energy_j <= 0:
         return f"{trace.meter} gave a power of zero, as a sensor does that is not there"
     return energy_j
+
+
+def trapezoids(times: Floats, watts: Floats) -> float:
+    """Return the joules under samples of power."""
+    return float(np.diff(times) @ (watts[1:] + watts[:-1]) / 2)

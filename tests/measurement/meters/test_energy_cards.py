@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -10,11 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from eatss.measurement.energy_meter import (
-    EnergyMeter,
-    cards_in_use,
-    wait_for_frameworks,
-)
+from eatss.measurement.energy_meter import EnergyMeter, wait_for_cards
 from eatss.measurement.meters import (
     Meter,
     Sample,
@@ -71,44 +66,63 @@ def test_several_cards_are_each_told_and_summed(fake: FakeNvml) -> None:
 # -- waiting ----------------------------------------------------------------------------------
 
 
-def frameworks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Put a CuPy on card 1 and a PyTorch on card 0 of three cards; return what they wait for."""
-    waited: list[str] = []
-    current = [1]
+class FakeCuda:
+    """The driver of three cards, of which this process uses the first two."""
 
-    class Device:
-        def __init__(self, number: int) -> None:
-            self.number = number
+    def __init__(self, status: int = 0) -> None:
+        self.status = status
+        self.calls: list[str] = []
+        self.number = -1
 
-        def __enter__(self) -> None:
-            self.before, current[0] = current[0], self.number
+    def cuDeviceGetCount(self, told: Any) -> int:
+        told._obj.value = 3
+        return 0
 
-        def __exit__(self, *_: object) -> None:
-            current[0] = self.before
+    def cuDeviceGet(self, told: Any, number: int) -> int:
+        told._obj.value = self.number = number
+        return 0
 
-    runtime = SimpleNamespace(
-        getDevice=lambda: current[0],
-        deviceSynchronize=lambda: waited.append(f"cupy {current[0]}"),
-    )
-    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=Device))
-    cuda = SimpleNamespace(
-        is_initialized=lambda: True,
-        current_device=lambda: 0,
-        synchronize=lambda number=0: waited.append(f"torch {number}"),
-    )
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
-    return waited
+    def cuDevicePrimaryCtxGetState(self, _: Any, __: Any, told: Any) -> int:
+        told._obj.value = int(self.number < 2)
+        return 0
+
+    def cuCtxSynchronize(self) -> int:
+        self.calls.append(f"synchronize {self.number}")
+        return self.status
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        def call(*_: object) -> int:
+            self.calls.append(f"{name} {self.number}")
+            return 0
+
+        return call
 
 
-def test_every_card_in_use_is_waited_for_and_no_other_is_touched(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    waited = frameworks(monkeypatch)
-    found = wait_for_frameworks(in_use=lambda: (0, 1))
-    assert waited == ["cupy 1", "cupy 0", "torch 0", "torch 1"]
-    assert found.by == ("cupy: cards 1, 0", "torch: cards 0, 1")
-    assert found.failures == ()
+def test_every_card_in_use_is_waited_for_and_no_other_is_touched() -> None:
+    cuda = FakeCuda()
+    assert wait_for_cards(cuda) == (["card 0", "card 1"], [])
+    assert cuda.calls == [
+        f"{call} {number}"
+        for number in (0, 1)
+        for call in (
+            "cuDevicePrimaryCtxRetain",
+            "cuCtxPushCurrent_v2",
+            "synchronize",
+            "cuCtxPopCurrent_v2",
+            "cuDevicePrimaryCtxRelease_v2",
+        )
+    ]
+
+
+def test_a_card_whose_work_failed_is_told() -> None:
+    waited, failures = wait_for_cards(FakeCuda(status=700))
+    assert waited == []
+    assert failures[0] == "card 0 could not be waited for: CUDA error 700"
+
+
+def test_without_cuda_nothing_is_waited_for() -> None:
+    assert wait_for_cards(SimpleNamespace(cuDeviceGetCount=lambda _: 3)) == ([], [])
+    assert wait_for_cards(SimpleNamespace()) == ([], [])
 
 
 def test_the_result_says_what_was_waited_for(
@@ -118,32 +132,10 @@ def test_the_result_says_what_was_waited_for(
     with make(synchronize=lambda: None) as meter:
         clock.sleep(1.0)
     assert meter.result.waited_for == ("synchronize()",)
-    with make() as meter:
-        clock.sleep(1.0)
-    assert meter.result.waited_for == ()
-    waited = frameworks(monkeypatch)
-    monkeypatch.setattr("eatss.measurement.energy_meter.cards_in_use", lambda: None)
-    with make() as meter:
-        clock.sleep(1.0)
-    assert meter.result.waited_for == ("cupy: card 1", "torch: card 0")
-    assert waited == ["cupy 1", "torch 0"] * 2
-
-
-@pytest.mark.parametrize(("status", "active", "used"), [(0, 1, (0, 1)), (0, 0, ()), (3, 1, ())])
-def test_a_card_is_in_use_if_this_process_has_a_context_there(
-    status: int, active: int, used: tuple[int, ...]
-) -> None:
-    def count(told: Any) -> int:
-        told._obj.value = 2
-        return 0
-
-    def state(_: Any, __: Any, told: Any) -> int:
-        told._obj.value = active
-        return status
-
-    cuda = SimpleNamespace(
-        cuDeviceGetCount=count, cuDeviceGet=lambda *_: 0, cuDevicePrimaryCtxGetState=state
+    monkeypatch.setattr(
+        "eatss.measurement.energy_meter.wait_for_cards", lambda: (["card 1"], ["card 0: busy"])
     )
-    assert cards_in_use(cuda) == used
-    assert cards_in_use(SimpleNamespace(cuDeviceGetCount=lambda _: 3)) == ()  # not begun
-    assert cards_in_use(SimpleNamespace()) is None
+    with make() as meter:
+        clock.sleep(1.0)
+    assert meter.result.waited_for == ("card 1",)
+    assert [one.reason for one in meter.result.missing] == ["card 0: busy"]

@@ -19,7 +19,6 @@ from eatss.measurement.meters.background import (
     follow,
     follow_counter,
 )
-from eatss.measurement.meters.meter import Period
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml, VirtualTime
@@ -104,5 +103,5 @@ def test_a_real_counter_moves_in_a_steady_rhythm() -> None:
         meter.start()
         time.sleep(1.5)
         period = update_period_s(meter.stop())
-    assert isinstance(period, Period)
-    assert 0.005 < period.median_s < 1.2
+    assert period is not None
+    assert 0.005 < period < 1.2
