@@ -19,7 +19,7 @@ from eatss.base.shipped import data_directory
 from eatss.measurement import measurement_from_dict, measurement_to_dict
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.card import CompileError
-from eatss.measurement.compile import compile_program, find_toolchains, usable_cache
+from eatss.measurement.compile import compile_target
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.program import load_program
@@ -80,14 +80,12 @@ def prepared(folder: Path) -> tuple[Variant, ...]:
 
 def compile_ahead(variants: Iterable[Variant]) -> None:
     """Compile programs for their default sizes, many at once; measuring finds them compiled."""
-    toolchains = find_toolchains("auto")
-    cache = usable_cache()
 
     def one(directory: Path) -> None:
         program = load_program(directory)
         sizes = complete_sizes(program, {})
         with suppress(CompileError):  # measuring says so
-            compile_program(toolchains, program, sizes, program.compute_capability, cache=cache)
+            compile_target(program.compute_capability).compile(program, sizes)
 
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 2)) as pool:
         list(pool.map(one, [v.directory for v in variants if v.directory is not None]))

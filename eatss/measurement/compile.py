@@ -5,7 +5,7 @@ text, options, architecture, compiler and its full version. What is loaded is a 
 process, made anew from the cache, which only this user can have written. CuPy's own way to NVRTC is
 not used, because it adds ``-ftz=true``, which is not what nvcc does to the same text.
 
-A program loaded from machine code, launched by CuPy; its runs.
+:class:`Kernels` are those of a program loaded from machine code, :class:`Runner` its runs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ from eatss.program.expression import Sizes
 COMPILE_LIMIT_S = 300.0
 
 _SHOWN_ERRORS = 4
-_STANDARD = "--std=c++17"
 
 
 @frozen
@@ -61,26 +60,36 @@ class Toolchain:
 
 @frozen
 class CompileTarget:
-    """What it takes to compile a program for a card in another process, and to run it there.
+    """What it takes to compile programs for a card, here or in another process, and to run them.
 
     ``device`` is the card's number as CUDA counts, ``capability`` is as in 90 for 9.0, ``cache``
     and ``limit_bytes`` the folder of what is compiled and how large it may be.
     """
 
-    device: int
     capability: int
     toolchain: Toolchain
     cache: str
+    device: int = 0
     limit_bytes: int = DEFAULT_LIMIT_BYTES
 
-    def compile(self, program: Program, sizes: Sizes) -> Path:
-        """Return the machine code at these sizes.
+    def compile(self, program: Program, sizes: Sizes, limit_s: float = COMPILE_LIMIT_S) -> Path:
+        """Return a file of this process with the machine code at these sizes.
+
+        Args:
+            program: what to compile.
+            sizes: values of its parameters; those that are macros are compiled in.
+            limit_s: seconds the compiler may take.
 
         Raises:
-            CompileError: it does not compile.
+            CompileError: it does not compile; the text is the compiler's first errors.
         """
-        options = options_of(self.toolchain, program, sizes, self.capability)
-        return _made(self.toolchain, program.text, program.file, options, self._cache)
+        return self._made(program.text, program.file, self.options_of(program, sizes), limit_s)
+
+    def options_of(self, program: Program, sizes: Sizes) -> tuple[str, ...]:
+        """Return what the compiler is told of a program, besides the card."""
+        macros = ((one.macro, sizes[one.name]) for one in program.macros)
+        defined = (f"-D{name}={n if n >= 0 else f'({n})'}" for name, n in macros)
+        return (*program.flags, *defined)
 
     def compile_text(self, text: str, file: str) -> Path:
         """Return the machine code of CUDA that belongs to no program.
@@ -90,151 +99,101 @@ class CompileTarget:
         Raises:
             CompileError: it does not compile.
         """
-        options = _target_options(self.toolchain, self.capability)
-        return _made(self.toolchain, text, file, options, self._cache)
+        return self._made(text, file, (), COMPILE_LIMIT_S)
 
-    @property
-    def _cache(self) -> Cache:
-        return Cache(Path(self.cache), self.limit_bytes)
+    def _made(self, text: str, file: str, more: Sequence[str], limit_s: float) -> Path:
+        tool = self.toolchain
+        # NVRTC optimises as -O3 does without being told
+        optimised = ("-O3",) if tool.name == "nvcc" else ()
+        options = (f"-arch=sm_{self.capability}", "--std=c++17", *optimised, *more)
+        kind = ("-cubin",) if tool.name == "nvcc" else ()
+        kept = Cache(Path(self.cache), self.limit_bytes)
+        key = key_of(1, tool.name, tool.version, kind + options, file, text)
+        code = kept.get("cubin", key)
+        if code is None:
+            with tempfile.TemporaryDirectory(prefix="eatss-making-") as work:
+                made = Path(work) / "made"
+                words, given = ("-cubin", *options, file, "-o", str(made)), ""
+                if tool.name == "nvcc":
+                    (Path(work) / file).write_text(text, encoding="utf-8")
+                else:
+                    asked = nvrtc.Request(text=text, name=file, options=options, target=str(made))
+                    words, given = (), asked.to_json()
+                _run(tool, words, given, work, limit_s)
+                if not made.is_file():
+                    raise CompileError(f"{tool} says that all is well, and made no code")
+                code = made.read_bytes()
+            kept.put("cubin", key, code)
+        path = Path(_of_this_process().name) / f"{key}.cubin"
+        write_whole(path, code)
+        return path
 
 
-@frozen
-class Compiled:
-    """A file with the machine code of a program at some sizes, and who made it."""
-
-    path: Path
-    toolchain: Toolchain
-
-
-def find_toolchains(choice: CompilerChoice, nvcc: str | None = None) -> tuple[Toolchain, ...]:
-    """Return the compilers to use, the first one first, the others where it refuses.
+def compile_target(
+    capability: int,
+    choice: CompilerChoice = "auto",
+    nvcc: str | None = None,
+    *,
+    device: int = 0,
+    cache: Path | None = None,
+) -> CompileTarget:
+    """Return what compiles for a card.
 
     Args:
-        choice: which.
+        capability: of the card, as in 90 for 9.0.
+        choice: which compiler; ``auto`` takes NVRTC if it is there.
         nvcc: path of an nvcc, by default that of this machine.
+        device: number of the card.
+        cache: folder of what is compiled, by default the user's. Where it cannot be used, one
+            of this process is.
 
     Raises:
-        InputError: ``EATSS-E020``, there is none; ``EATSS-V010``, what is named is no nvcc.
+        InputError: ``EATSS-E020``, there is no compiler; ``EATSS-V010``, what is named is no nvcc.
     """
+    kept = default_cache() if cache is None else Cache(cache)
+    folder = kept.folder if kept.problem() is None else Path(_of_this_process().name) / "cache"
+    return CompileTarget(
+        capability=capability,
+        toolchain=_toolchain(choice, nvcc),
+        cache=str(folder),
+        device=device,
+        limit_bytes=kept.limit_bytes,
+    )
+
+
+def _toolchain(choice: CompilerChoice, nvcc: str | None) -> Toolchain:
     reasons: list[str] = []
-    found: list[Toolchain] = []
-    if choice in ("auto", "nvrtc"):
+    if choice != "nvcc":
         try:
             command = (sys.executable, "-m", "eatss.measurement.nvrtc")
-            found.append(Toolchain(name="nvrtc", version=nvrtc.version(), command=command))
+            return Toolchain(name="nvrtc", version=nvrtc.version(), command=command)
         except Exception as error:  # CuPy and its libraries raise classes of their own
             reasons.append(f"NVRTC does not load ({one_line(error)})")
-    if choice in ("auto", "nvcc"):
+    if choice != "nvrtc":
         try:
-            found.append(_nvcc(nvcc))
+            found = find_nvcc(nvcc)
+            return Toolchain(name="nvcc", version=found.version, command=(found.path,))
         except InputError as error:
             if nvcc is not None:
                 raise
             reasons.append(error.diagnostics[0].message)
-    if not found:
-        raise input_error(
-            "EATSS-E020",
-            f"nothing compiles CUDA here: {'; '.join(reasons)}",
-            hint="install the CUDA toolkit, or pip install 'cupy-cuda13x[ctk]' for NVRTC",
-        )
-    return tuple(found)
-
-
-def compile_program(
-    toolchains: Sequence[Toolchain],
-    program: Program,
-    sizes: Sizes,
-    capability: int,
-    *,
-    cache: Path | Cache,
-    limit_s: float = COMPILE_LIMIT_S,
-) -> Compiled:
-    """Compile a program for a card, or find what was compiled before.
-
-    Args:
-        toolchains: compilers, tried in turn until one takes the text.
-        program: what to compile.
-        sizes: values of its parameters; those that are macros are compiled in.
-        capability: of the card, as in 90 for 9.0.
-        cache: where compiled programs are kept, or the folder of such a cache.
-        limit_s: seconds a compiler may take.
-
-    Raises:
-        CompileError: none takes it; the text is the last one's first errors.
-    """
-    refused: CompileError | None = None
-    for toolchain in toolchains:
-        options = options_of(toolchain, program, sizes, capability)
-        try:
-            path = _made(toolchain, program.text, program.file, options, cache, limit_s)
-        except CompileError as error:
-            refused = error
-        else:
-            return Compiled(path=path, toolchain=toolchain)
-    assert refused is not None
-    raise refused
-
-
-def options_of(
-    toolchain: Toolchain, program: Program, sizes: Sizes, capability: int
-) -> tuple[str, ...]:
-    """Return what a compiler is told; NVRTC optimises as ``-O3`` does without being told."""
-    macros = ((one.macro, sizes[one.name]) for one in program.macros)
-    return (
-        *_target_options(toolchain, capability),
-        *program.flags,
-        *(f"-D{name}={value if value >= 0 else f'({value})'}" for name, value in macros),
+    raise input_error(
+        "EATSS-E020",
+        f"nothing compiles CUDA here: {'; '.join(reasons)}",
+        hint="install the CUDA toolkit, or pip install 'cupy-cuda13x[ctk]' for NVRTC",
     )
 
 
-def _target_options(toolchain: Toolchain, capability: int) -> tuple[str, ...]:
-    optimised = ("-O3",) if toolchain.name == "nvcc" else ()
-    return (f"-arch=sm_{capability}", _STANDARD, *optimised)
-
-
-def _made(
-    toolchain: Toolchain,
-    text: str,
-    file: str,
-    options: tuple[str, ...],
-    cache: Path | Cache,
-    limit_s: float = COMPILE_LIMIT_S,
-) -> Path:
-    """Return a file of this process with what was compiled, now or before."""
-    by_nvcc = toolchain.name == "nvcc"
-    kept = Cache(cache) if isinstance(cache, Path) else cache
-    key = key_of(1, toolchain.name, toolchain.version, ("-cubin",) * by_nvcc + options, file, text)
-    code = kept.get("cubin", key)
-    if code is None:
-        with tempfile.TemporaryDirectory(prefix="eatss-making-") as work:
-            made = Path(work) / "made"
-            if by_nvcc:
-                (Path(work) / file).write_text(text, encoding="utf-8")
-                _run(toolchain, ("-cubin", *options, file, "-o", str(made)), "", work, limit_s)
-            else:
-                asked = nvrtc.Request(text=text, name=file, options=options, target=str(made))
-                _run(toolchain, (), asked.to_json(), work, limit_s)
-            if not made.is_file():
-                raise CompileError(f"{toolchain} says that all is well, and made no code")
-            code = made.read_bytes()
-        kept.put("cubin", key, code)
-    path = Path(_of_this_process().name) / f"{key}.cubin"
-    write_whole(path, code)
-    return path
-
-
-def _run(
-    toolchain: Toolchain, words: Sequence[str], given: str, directory: str, limit_s: float
-) -> None:
-    command, environment = (*toolchain.command, *words), child_environment({"LC_ALL": "C"})
+def _run(tool: Toolchain, words: Sequence[str], given: str, directory: str, limit_s: float) -> None:
+    command, environment = (*tool.command, *words), child_environment({"LC_ALL": "C"})
     try:
         code, said = run_bounded(command, directory, limit_s, given, environment)
     except OSError as error:
-        raise CompileError(f"{toolchain} does not start: {error}") from None
+        raise CompileError(f"{tool} does not start: {error}") from None
     except subprocess.TimeoutExpired:
-        raise CompileError(f"{toolchain} did not finish within {limit_s:g} s") from None
+        raise CompileError(f"{tool} did not finish within {limit_s:g} s") from None
     if code:
-        raise CompileError(f"{toolchain}: {first_errors(said)}")
+        raise CompileError(f"{tool}: {first_errors(said)}")
 
 
 def first_errors(said: str) -> str:
@@ -242,21 +201,6 @@ def first_errors(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)]
     return "\n".join(errors[:_SHOWN_ERRORS] or lines[-1:] or ["it failed and said nothing"])
-
-
-def _nvcc(named: str | None) -> Toolchain:
-    found = find_nvcc(named)
-    return Toolchain(name="nvcc", version=found.version, command=(found.path,))
-
-
-def usable_cache(wanted: Path | Cache | None = None) -> Cache:
-    """Return a cache, by default the user's, if it can be used, else one for this process.
-
-    Args:
-        wanted: a cache, or its folder.
-    """
-    cache = Cache(wanted) if isinstance(wanted, Path) else wanted or default_cache()
-    return cache if cache.problem() is None else Cache(Path(_of_this_process().name) / "cache")
 
 
 @once

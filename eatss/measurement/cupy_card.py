@@ -6,16 +6,10 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from eatss.measurement.arguments import ArgumentStore, CardMemory, complete_sizes
-from eatss.measurement.compile import (
-    CompileTarget,
-    compile_program,
-    find_toolchains,
-    usable_cache,
-)
+from eatss.measurement.compile import compile_target
 from eatss.measurement.cupy_module import cuda_card, import_cupy, translated
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.metering import sampled_states
@@ -32,7 +26,8 @@ class CupyCard:
     """A card of this machine; see :class:`eatss.measurement.card.Card`.
 
     Everything runs on one stream of its own. A process opens one card. ``info`` says which card it
-    is, ``memory`` has CuPy, the stream, and what workloads share.
+    is, ``compile_target`` compiles for it, ``memory`` has CuPy, the stream, and what workloads
+    share.
     """
 
     now = staticmethod(time.perf_counter)
@@ -66,8 +61,9 @@ class CupyCard:
         """
         self._cupy = import_cupy()
         self._card = cuda_card(self._cupy, device)
-        self._toolchains = find_toolchains(compiler, nvcc)
-        self._cache = usable_cache(cache)
+        self.compile_target = compile_target(
+            self._card.capability, compiler, nvcc, device=self._card.number, cache=cache
+        )
         self._nvml = _nvml(self._card.uuid)
         self.info = self._described()
         self._meter_reasons: tuple[Missing, ...] = ()
@@ -79,17 +75,6 @@ class CupyCard:
             store=ArgumentStore(self._cupy),
             choices={},
             current=self._current,
-        )
-
-    @property
-    def compile_target(self) -> CompileTarget:
-        """The card, its first compiler, and the folder of what is compiled."""
-        return CompileTarget(
-            device=self._card.number,
-            capability=self._card.capability,
-            toolchain=self._toolchains[0],
-            cache=str(self._cache.folder),
-            limit_bytes=self._cache.limit_bytes,
         )
 
     def state(self) -> CardState:
@@ -143,17 +128,9 @@ class CupyCard:
             InputError: a size is not the program's, or has no value.
         """
         values = complete_sizes(program, sizes)
-        compiled = compile_program(
-            self._toolchains, program, values, self._card.capability, cache=self._cache
-        )
+        cubin = self.compile_target.compile(program, values)
         return CupyWorkload(
-            self.memory,
-            program,
-            directory,
-            values,
-            seed,
-            compiled,
-            replace(self.compile_target, toolchain=compiled.toolchain),
+            self.memory, program, directory, values, seed, cubin, self.compile_target
         )
 
     def wait(self) -> None:
@@ -171,7 +148,7 @@ class CupyCard:
             yield
 
     def _described(self) -> DeviceInfo:
-        toolkit = str(self._toolchains[0])
+        toolkit = str(self.compile_target.toolchain)
         if self._nvml is not None:
             return device_info(self._nvml, toolkit=toolkit)
         return DeviceInfo(

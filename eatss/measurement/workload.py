@@ -48,7 +48,7 @@ from eatss.measurement.arguments import (
     temporaries_of,
 )
 from eatss.measurement.card import Difference, LaunchError, SteadyLoad
-from eatss.measurement.compile import Compiled, CompileTarget, Kernels, Runner
+from eatss.measurement.compile import CompileTarget, Kernels, Runner
 from eatss.measurement.correctness import (
     change_last_bits,
     compare_with_original,
@@ -89,7 +89,7 @@ class CupyWorkload:
         directory: Path,
         sizes: Sizes,
         seed: int,
-        compiled: Compiled,
+        cubin: Path,
         target: CompileTarget,
     ) -> None:
         self._memory = memory
@@ -97,7 +97,6 @@ class CupyWorkload:
         self._directory = directory
         self._sizes = dict(sizes)
         self._seed = seed
-        self._compiled = compiled
         self._target = target
         self._closed = False
         self._choice: DataChoice | None = None
@@ -109,7 +108,7 @@ class CupyWorkload:
         self._group: Group = (program.name, *(use.key for use in self._uses))
         self._acquired: list[ArrayKey] = []
         with self._at("loading"):
-            self._kernels = Kernels(memory.cupy, program, compiled.path)
+            self._kernels = Kernels(memory.cupy, program, cubin)
         known = memory.choices.get(self._group)
         self._acquire(FLAVOURS[0] if known is None else known.flavour)
         self._runner = Runner(memory.cupy, memory.stream, self._launch)
@@ -118,7 +117,7 @@ class CupyWorkload:
     @property
     def compiler(self) -> CompilerName:
         """What compiled it."""
-        return self._compiled.toolchain.name
+        return self._target.toolchain.name
 
     @property
     def launched_by(self) -> LaunchedBy:

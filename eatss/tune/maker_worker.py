@@ -8,7 +8,6 @@ keep what they are given.
 from __future__ import annotations
 
 import resource
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from eatss.base.diagnostics import EatssError
 from eatss.base.forked import bounded
 from eatss.base.supervisor import end_at_sigterm, serving
 from eatss.base.targets import TARGETS
-from eatss.measurement.compile import Toolchain, find_toolchains
+from eatss.measurement.compile import CompileTarget, compile_target
 from eatss.tune.jobs import Made, MakerJob, Wanted
 from eatss.tune.processes import compiled
 
@@ -43,15 +42,15 @@ def main() -> None:
     maker = maker_of(job)
     with suppress(EatssError):  # who asks for a variant is told of it
         maker.warm()
-    toolchains = find_toolchains(job.compiler, job.nvcc) if job.capability else ()
+    compiler = compile_target(job.capability, job.compiler, job.nvcc) if job.capability else None
     for wanted in orders:
         before_s = _spent_s()
-        made = _made(maker, job, toolchains, wanted)
+        made = _made(maker, job, compiler, wanted)
         emit(replace(made, made_s=_spent_s() - before_s))
 
 
 def _made(
-    maker: CudaMaker | PpcgMaker, job: MakerJob, toolchains: Sequence[Toolchain], wanted: Wanted
+    maker: CudaMaker | PpcgMaker, job: MakerJob, compiler: CompileTarget | None, wanted: Wanted
 ) -> Made:
     try:
         maker.set_up(wanted)
@@ -65,7 +64,7 @@ def _made(
         return Made(
             variant=wanted.variant, folder=None, status="rejected by the model", reason=reason
         )
-    return compiled(made, toolchains, job.capability)
+    return compiled(made, compiler)
 
 
 def _spent_s() -> float:

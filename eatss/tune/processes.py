@@ -12,7 +12,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from eatss.measurement.api import what_ended
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import assemble
 from eatss.measurement.card import CompileError
-from eatss.measurement.compile import Toolchain, compile_program, find_toolchains, usable_cache
+from eatss.measurement.compile import CompileTarget, compile_target
 from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
     START,
@@ -303,14 +303,14 @@ class MakerProcess(HeldProcess):
         )
 
 
-def compiled(made: Made, toolchains: Sequence[Toolchain], capability: int) -> Made:
+def compiled(made: Made, compiler: CompileTarget | None) -> Made:
     """Return a variant compiled into the cache; as it is where there is nothing that compiles."""
-    if not toolchains or made.folder is None:
+    if compiler is None or made.folder is None:
         return made
     program = load_program(Path(made.folder))
     sizes = complete_sizes(program, dict(made.sizes))
     try:
-        compile_program(toolchains, program, sizes, capability, cache=usable_cache())
+        compiler.compile(program, sizes)
     except CompileError as error:
         return replace(made, folder=None, status="compile error", reason=str(error))
     return made
@@ -324,8 +324,7 @@ class PreparedVariants:
     """
 
     made: Mapping[str, Made]
-    capability: int
-    toolchains: Sequence[Toolchain]
+    compiler: CompileTarget | None
 
     @classmethod
     def on(cls, made: Mapping[str, Made], capability: int) -> PreparedVariants:
@@ -334,7 +333,7 @@ class PreparedVariants:
         Raises:
             InputError: ``EATSS-E020``, nothing compiles here.
         """
-        return cls(made=made, capability=capability, toolchains=find_toolchains("auto"))
+        return cls(made=made, compiler=compile_target(capability))
 
     def warm(self) -> None:
         """Nothing has to be ready."""
@@ -342,8 +341,8 @@ class PreparedVariants:
     def make(self, wanted: Wanted) -> Made:
         """Return a variant, compiled."""
         begin_s = time.monotonic()
-        made = compiled(self.made[wanted.variant], self.toolchains, self.capability)
-        if made.folder is None or not self.toolchains:
+        made = compiled(self.made[wanted.variant], self.compiler)
+        if made.folder is None or self.compiler is None:
             return made
         return replace(made, made_s=made.made_s + time.monotonic() - begin_s)
 

@@ -145,7 +145,7 @@ def of_prepared(prepared: Prepared, path: Path, options: SweepOptions, card: str
 
     def workshop() -> Workshop:
         if card is not None:
-            return PreparedVariants(made=made, capability=0, toolchains=())
+            return PreparedVariants(made=made, compiler=None)
         profile = load_profile(AUTO, options.device)
         major, minor = profile.compute_capability
         return PreparedVariants.on(made, 10 * major + minor)

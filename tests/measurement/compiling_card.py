@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from eatss.measurement.compile import Toolchain, compile_program
+from eatss.measurement.compile import CompileTarget, Toolchain
 from eatss.program import Program
 from tests.measurement.scripted_card import ScriptedCard, ScriptedWorkload
 
@@ -16,5 +16,6 @@ class CompilingCard(ScriptedCard):
         self, program: Program, directory: Path, sizes: Mapping[str, int], seed: int
     ) -> ScriptedWorkload:
         nvcc = Toolchain(name="nvcc", version="1.0", command=(os.environ["FAKE_COMPILER"],))
-        compile_program((nvcc,), program, sizes, 90, cache=directory / "cache")
+        target = CompileTarget(capability=90, toolchain=nvcc, cache=str(directory / "cache"))
+        target.compile(program, sizes)
         return super().load(program, directory, sizes, seed)

@@ -14,21 +14,19 @@ from eatss.base.diagnostics import InputError, input_error
 from eatss.measurement import compile as compiling
 from eatss.measurement import nvrtc
 from eatss.measurement.card import CompileError
-from eatss.measurement.compile import (
-    Toolchain,
-    compile_program,
-    find_toolchains,
-)
+from eatss.measurement.compile import CompileTarget, Toolchain, compile_target
 from eatss.program import Program, load_program
 
 LU = Path(__file__).parent / "programs" / "lu"
-NVCC = Toolchain(name="nvcc", version="13.0.88", command=("nvcc",))
-NVRTC = Toolchain(name="nvrtc", version="13.0.88", command=("nvrtc",))
 SIZES = {"N": 300}
 
 
 def lu() -> Program:
     return load_program(LU)
+
+
+def target(toolchain: Toolchain, cache: Path, capability: int = 90) -> CompileTarget:
+    return CompileTarget(capability=capability, toolchain=toolchain, cache=str(cache))
 
 
 def stand_in(folder: Path, body: str, version: str = "1.0") -> Toolchain:
@@ -48,9 +46,8 @@ pathlib.Path(sys.argv[-1]).write_bytes(" ".join(sys.argv[1:]).encode())
 def test_what_was_compiled_is_kept(tmp_path: Path) -> None:
     compiler = stand_in(tmp_path, COUNTING)
     cache = tmp_path / "cache"
-    first = compile_program((compiler,), lu(), SIZES, 90, cache=cache)
-    again = compile_program((compiler,), lu(), SIZES, 90, cache=cache)
-    assert first.path == again.path
+    first = target(compiler, cache).compile(lu(), SIZES)
+    assert first == target(compiler, cache).compile(lu(), SIZES)
     assert (tmp_path / "count").read_text() == "x"
     assert len(Cache(cache).files("cubin")) == 1
 
@@ -62,7 +59,7 @@ def test_whatever_decides_the_code_is_part_of_the_key(tmp_path: Path) -> None:
     strict = replace(lu(), flags=("-fmad=false",))
     newer = replace(compiler, version="1.1")
     made = {
-        compile_program((chosen,), program, sizes, capability, cache=cache).path
+        target(chosen, cache, capability).compile(program, sizes)
         for chosen, program, sizes, capability in (
             (compiler, lu(), SIZES, 90),
             (compiler, other, SIZES, 90),
@@ -78,16 +75,7 @@ def test_whatever_decides_the_code_is_part_of_the_key(tmp_path: Path) -> None:
 def test_a_compiler_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     body = "import subprocess; subprocess.run(['sleep', '60'])"
     with pytest.raises(CompileError, match=r"did not finish within 0.1 s"):
-        compile_program((stand_in(tmp_path, body),), lu(), SIZES, 90, cache=tmp_path, limit_s=0.1)
-
-
-def test_what_one_compiler_refuses_the_next_one_may_take(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    refusing = replace(stand_in(tmp_path / "a", "sys.exit(1)"), name="nvrtc")
-    taking = stand_in(tmp_path / "b", COUNTING)
-    made = compile_program((refusing, taking), lu(), SIZES, 90, cache=tmp_path / "cache")
-    assert made.toolchain.name == "nvcc"
+        target(stand_in(tmp_path, body), tmp_path).compile(lu(), SIZES, 0.1)
 
 
 def test_no_compiler_is_a_sentence_and_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,9 +86,9 @@ def test_no_compiler_is_a_sentence_and_what_to_install(monkeypatch: pytest.Monke
         raise input_error("EATSS-V010", "there is no nvcc")
 
     monkeypatch.setattr(nvrtc, "version", missing)
-    monkeypatch.setattr(compiling, "_nvcc", none)
+    monkeypatch.setattr(compiling, "find_nvcc", none)
     with pytest.raises(InputError) as caught:
-        find_toolchains("auto")
+        compile_target(90)
     found = caught.value.diagnostics[0]
     assert found.code == "EATSS-E020"
     assert "cupy" in found.message
@@ -110,8 +98,8 @@ def test_no_compiler_is_a_sentence_and_what_to_install(monkeypatch: pytest.Monke
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")
 def test_nvcc_makes_machine_code(tmp_path: Path) -> None:
-    made = compile_program(find_toolchains("nvcc"), lu(), SIZES, 90, cache=tmp_path)
-    assert made.path.read_bytes()[:4] == b"\x7fELF"
+    made = compile_target(90, "nvcc", cache=tmp_path).compile(lu(), SIZES)
+    assert made.read_bytes()[:4] == b"\x7fELF"
 
 
 def test_nvrtc_makes_machine_code_and_says_what_is_wrong(tmp_path: Path) -> None:
@@ -119,8 +107,8 @@ def test_nvrtc_makes_machine_code_and_says_what_is_wrong(tmp_path: Path) -> None
         nvrtc.version()
     except Exception as error:
         pytest.skip(f"NVRTC does not load: {error}")
-    made = compile_program(find_toolchains("nvrtc"), lu(), SIZES, 90, cache=tmp_path)
-    assert made.path.read_bytes()[:4] == b"\x7fELF"
+    nvrtc_target = compile_target(90, "nvrtc", cache=tmp_path)
+    assert nvrtc_target.compile(lu(), SIZES).read_bytes()[:4] == b"\x7fELF"
     wrong = replace(lu(), text=lu().text.replace("const int tj", "const int other"))
     with pytest.raises(CompileError, match=r'lu.cu\(\d+\): error: identifier "tj" is undefined'):
-        compile_program(find_toolchains("nvrtc"), wrong, SIZES, 90, cache=tmp_path)
+        nvrtc_target.compile(wrong, SIZES)

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from eatss.base.diagnostics import InputError
+from eatss.measurement import compile as compiling
 from eatss.measurement import cupy_card
-from eatss.measurement.compile import Compiled, Toolchain
+from eatss.measurement.compile import CompileTarget, Toolchain
 from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.cupy_module import cuda_card
 from eatss.measurement.meters.meter import MeterError
@@ -53,12 +54,9 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CupyCard:
     def no_nvml(_: str) -> Any:
         raise MeterError("NVML does not answer")
 
-    def compiled(*_: Any, **__: Any) -> Compiled:
-        return Compiled(path=Path("lu.cubin"), toolchain=TOOLCHAIN)
-
     monkeypatch.setattr(cupy_card, "import_cupy", cupy_with_two_cards)
-    monkeypatch.setattr(cupy_card, "find_toolchains", lambda _, nvcc=None: (TOOLCHAIN,))
-    monkeypatch.setattr(cupy_card, "compile_program", compiled)
+    monkeypatch.setattr(compiling, "_toolchain", lambda *_: TOOLCHAIN)
+    monkeypatch.setattr(CompileTarget, "compile", lambda *_: Path("lu.cubin"))
     monkeypatch.setattr(cupy_card, "NvmlDevice", no_nvml)
     return CupyCard(1, cache=tmp_path)
 

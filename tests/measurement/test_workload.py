@@ -13,7 +13,7 @@ import pytest
 
 from eatss.measurement.arguments import ArgumentStore, CardMemory
 from eatss.measurement.card import LaunchError
-from eatss.measurement.compile import Compiled, CompileTarget, Toolchain
+from eatss.measurement.compile import CompileTarget, Toolchain
 from eatss.measurement.workload import CupyWorkload
 from eatss.program import Program, load_program
 from eatss.program.plan import RoundedSums
@@ -60,7 +60,7 @@ def loaded(
         LU,
         {"N": n},
         seed,
-        Compiled(path=Path("lu.cubin"), toolchain=TOOLCHAIN),
+        Path("lu.cubin"),
         CompileTarget(device=0, capability=90, toolchain=TOOLCHAIN, cache="cache"),
     )
 
@@ -225,7 +225,7 @@ def test_counters_that_blocks_meet_at_are_zero_when_a_workload_is_made(tmp_path:
     setattr(cupy, "empty", no_zeros)  # noqa: B010 - a method of the type
     workload = CupyWorkload(
         memory_with(cupy), program, tmp_path, {"n": 20}, 0,
-        Compiled(path=Path("product.cubin"), toolchain=TOOLCHAIN),
+        Path("product.cubin"),
         CompileTarget(device=0, capability=90, toolchain=TOOLCHAIN, cache="cache"),
     )  # fmt: skip
     workload.reset()

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from eatss.base.cache import Cache, default_cache, key_of
+from eatss.base.cache import Cache, key_of
 from eatss.base.codec import MisfitError, decode, encode
 from eatss.base.diagnostics import EatssError
 from eatss.base.forked import in_bounds
@@ -24,7 +24,7 @@ from eatss.base.frozen import frozen
 from eatss.base.targets import MEASURES
 from eatss.lower.recipe import Recipe
 from eatss.measurement.card import Card, CompileError
-from eatss.measurement.compile import compile_program, find_toolchains
+from eatss.measurement.compile import compile_target
 from eatss.measurement.job import Progress
 from eatss.measurement.measured import Interrupted, compared, measured
 from eatss.measurement.measurement import Comparison
@@ -192,13 +192,12 @@ def _compile_ahead(candidates: Sequence[Candidate], sizes: Mapping[str, int], de
     """Compile all candidates at the same time, where measuring finds them then."""
     import cupy  # noqa: PLC0415 - the caller's arrays are on a card
 
-    capability = int(cupy.cuda.Device(device).compute_capability)
-    compilers = find_toolchains("auto")
+    compiler = compile_target(int(cupy.cuda.Device(device).compute_capability))
 
     def compile_one(one: Candidate) -> None:
         with suppress(EatssError, CompileError):  # measuring tells of it
             program = load_program(Path(one.folder))
-            compile_program(compilers, program, sizes, capability, cache=default_cache())
+            compiler.compile(program, sizes)
 
     with ThreadPoolExecutor(min(len(candidates), os.cpu_count() or 1)) as pool:
         list(pool.map(compile_one, candidates))
