@@ -47,22 +47,18 @@ from eatss.measurement.job import (
     Task,
 )
 from eatss.measurement.measurement import Restoring
-from eatss.measurement.metering import Metering
-from eatss.measurement.meters.meter import MeterError, Trace, steady
-from eatss.measurement.options import MeasureOptions
-from eatss.measurement.workload import (
+from eatss.measurement.metering import (
     GAP_LIMIT,
     SETTLE_S,
+    Metering,
     Pace,
-    RawWindow,
-    finish_window,
-    follow,
-    idle_power_w,
+    Taken,
     least_window_s,
     longer,
     take_window,
-    too_short,
 )
+from eatss.measurement.meters.meter import MeterError, Trace, steady
+from eatss.measurement.options import MeasureOptions
 from eatss.program import load_program
 
 IDLE_LIMIT_S = 60.0
@@ -461,15 +457,15 @@ class _Trials:
 
     def _round(self, active: list[_Trial]) -> None:
         """Let every variant of a program that is behind take a window; drop those that end."""
-        taken = min((len(trial.result.windows) for trial in active), default=0)
-        turn = [trial for trial in active if len(trial.result.windows) == taken]
-        for trial in reversed(turn) if taken % 2 else turn:
+        rounds = min((len(trial.result.windows) for trial in active), default=0)
+        turn = [trial for trial in active if len(trial.result.windows) == rounds]
+        for trial in reversed(turn) if rounds % 2 else turn:
             begin_s = self._card.now()
-            raw = self._attempt(trial, self._window)
-            if raw is None:
+            taken = self._attempt(trial, self._window)
+            if taken is None:
                 active.remove(trial)
             else:
-                self._note(trial, raw, begin_s)
+                self._note(trial, taken, begin_s)
         spent = [trial for trial in active if self._spent(trial.result)]
         converged = [trial for trial in active if self._converged(trial.result)]
         all_done = all(trial in converged or trial in spent for trial in active)
@@ -478,23 +474,27 @@ class _Trials:
             active.remove(trial)
             trial.workload.close()
 
-    def _window(self, trial: _Trial) -> RawWindow:
+    def _window(self, trial: _Trial) -> Taken:
         """Take a window, again where it was too short or the meter gave no reading."""
         if not trial.warm:
             self._warm_up(trial)
         for attempt in range(ATTEMPTS):
             limit_s, number = self._limit_s(trial.pace.expected_s), len(trial.result.windows) + 1
             self._enter(trial.task, "window", limit_s, window=number)
-            raw = take_window(
-                self._metering, trial.workload, trial.pace, restoring=trial.restores_inside
+            taken = take_window(
+                self._metering,
+                trial.workload,
+                trial.pace,
+                restoring=trial.restores_inside,
+                origin_s=self._origin_s,
             )
             self._check_drift(trial)
-            unread = raw.no_energy and self._metering.works
-            if attempt == ATTEMPTS - 1 or not (unread or too_short(raw, self._options)):
+            unread = taken.no_energy and self._metering.works
+            if attempt == ATTEMPTS - 1 or not (unread or taken.too_short(self._options)):
                 break
-            trial.pace = longer(trial.pace, raw, self._options)
-        trial.pace = follow(trial.pace, raw)
-        return raw
+            trial.pace = longer(trial.pace, taken, self._options)
+        trial.pace = trial.pace.after(taken.window)
+        return taken
 
     def _check_drift(self, trial: _Trial) -> None:
         """Make converged of repeating where a window held more runs than were tried."""
@@ -505,20 +505,24 @@ class _Trials:
         if said := trial.workload.drifted():
             self._remark(trial, f"{runs} runs in a row drift: {said}")
 
-    def _note(self, trial: _Trial, raw: RawWindow, begin_s: float) -> None:
+    def _note(self, trial: _Trial, taken: Taken, begin_s: float) -> None:
         """Tell of a window and of what is odd about it."""
-        gap, restoring_j = raw.gap(trial.restoring_s), trial.result.restoring_j
-        no_energy = raw.no_energy or (_no_difference(trial, gap) if trial.restores_inside else "")
-        window = finish_window(
-            raw,
-            origin_s=self._origin_s,
-            restoring_j=sum(restoring_j) / len(restoring_j) if restoring_j else None,
-            no_energy=no_energy,
-        )
-        number = len(trial.result.windows) + 1
-        if too_short(raw, self._options):
-            updates = raw.readings[0].updates if raw.readings else 0
-            seen = f"{raw.span.duration_s:.3g} s with {updates} updates of the sensor"
+        window, number = taken.window, len(trial.result.windows) + 1
+        # the share of the window in which the card did nothing
+        gap = 1 - window.runs * (window.time_s + trial.restoring_s) / window.duration_s
+        no_energy = taken.no_energy
+        if trial.restores_inside:
+            no_energy = no_energy or _no_difference(trial, gap)
+            restoring_j = trial.result.restoring_j
+            energy_j: float | None = None
+            if window.power_w is not None and not no_energy:
+                whole_j = window.power_w * window.duration_s / window.runs
+                energy_j = whole_j - sum(restoring_j) / len(restoring_j)
+            power_w = None if energy_j is None else energy_j / window.time_s
+            window = replace(window, energy_j=energy_j, power_w=power_w)
+        if taken.too_short(self._options):
+            updates = window.readings[0].updates if window.readings else 0
+            seen = f"{window.duration_s:.3g} s with {updates} updates of the sensor"
             self._remark(trial, f"window {number} is shorter than asked for: {seen}")
         if gap > GAP_LIMIT:
             self._remark(trial, f"in window {number} the card waited {100 * gap:.1f} % of the time")
@@ -552,7 +556,7 @@ def pace_s(options: MeasureOptions) -> float:
 
 def idle_read(metering: Metering, *, pause_s: float = 0.0) -> IdleRead:
     """Read the power of a card doing nothing, after a pause where it was warm."""
-    found = idle_power_w(metering, pause_s=pause_s, seconds=IDLE_S)
+    found = metering.idle_power_w(pause_s=pause_s, seconds=IDLE_S)
     power_w, reason = (None, found) if isinstance(found, str) else (found, "")
     return IdleRead(power_w=power_w, reason=reason, warm=pause_s > 0)
 

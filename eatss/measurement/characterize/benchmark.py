@@ -209,12 +209,12 @@ class Result:
 
     name: str
     group: Group
-    parameters: tuple[tuple[str, float], ...]
-    operations: float
-    flops: float
-    useful_bytes: float
-    amounts: tuple[tuple[str, float], ...]
-    loops: float
+    parameters: tuple[tuple[str, float], ...] = ()
+    operations: float = 0.0
+    flops: float = 0.0
+    useful_bytes: float = 0.0
+    amounts: tuple[tuple[str, float], ...] = ()
+    loops: float = 0.0
     time_s: float
     power_w: float | None = None
     most_power_w: float | None = None

@@ -36,9 +36,8 @@ from eatss.measurement.characterize.latency import (
 )
 from eatss.measurement.characterize.memory import curve_benchmarks, memory_benchmarks
 from eatss.measurement.cupy_card import CupyCard
-from eatss.measurement.metering import Metering, load_state
+from eatss.measurement.metering import LOOK_S, Metering, Pace, load_state, take_window
 from eatss.measurement.meters.meter import MeterError
-from eatss.measurement.workload import LOOK_S, Pace, RawWindow, idle_power_w, take_window
 from eatss.version import package_revision
 
 
@@ -131,18 +130,12 @@ def characterise(
 def _idle(bench: Bench, metering: Metering) -> Result:
     card = bench.card
     with card.sampled_states(LOOK_S) as seen:
-        power_w = idle_power_w(metering, pause_s=IDLE_PAUSE_S, seconds=IDLE_S)
+        power_w = metering.idle_power_w(pause_s=IDLE_PAUSE_S, seconds=IDLE_S)
     state = load_state(seen)
     told = None if isinstance(power_w, str) else power_w
     return Result(
         name=IDLE,
         group="idle",
-        parameters=(),
-        operations=0.0,
-        flops=0.0,
-        useful_bytes=0.0,
-        amounts=(),
-        loops=0.0,
         time_s=1.0,
         power_w=told,
         energy_j=told,
@@ -198,11 +191,26 @@ def _measured(
         return result
     settle_s = SETTLE_S if benchmark.window_s >= LONG_WINDOW_S else CURVE_SETTLE_S
     pace = Pace(run_s=launch_s, window_s=benchmark.window_s, settle_s=settle_s)
-    raw = take_window(metering, loaded, pace, restoring=False)
-    result = _metered(result, raw, loaded)
-    if benchmark.group == "block size":
-        result = replace(result, occupancy=loaded.occupancy())
-    return result
+    taken = take_window(metering, loaded, pace, restoring=False)
+    window = taken.window
+    time_s, power_w, during = window.time_s / loaded.repeats, window.power_w, window.during
+    assert during is not None
+    return replace(
+        result,
+        time_s=time_s,
+        power_w=power_w,
+        most_power_w=taken.most_power_w,
+        energy_j=None if power_w is None else power_w * time_s,
+        window_s=window.duration_s,
+        updates=None if power_w is None else window.readings[0].updates,
+        sm_clock_mhz=loaded.clock_mhz or during.sm_clock_mean_mhz,
+        lowest_sm_clock_mhz=during.sm_clock_lowest_mhz,
+        memory_clock_mhz=during.memory_clock_mhz,
+        temperature_c=during.temperature_c,
+        throttle=during.throttle,
+        occupancy=loaded.occupancy() if benchmark.group == "block size" else None,
+        missing=taken.no_energy,
+    )
 
 
 def _fill(benchmark: Benchmark, loaded: LoadedBenchmark) -> float:
@@ -223,26 +231,6 @@ def _fill(benchmark: Benchmark, loaded: LoadedBenchmark) -> float:
     else:
         launch_s = loaded.timed(1)
     return launch_s
-
-
-def _metered(result: Result, raw: RawWindow, loaded: LoadedBenchmark) -> Result:
-    time_s = raw.time_s / loaded.repeats
-    power_w = raw.power_w
-    return replace(
-        result,
-        time_s=time_s,
-        power_w=power_w,
-        most_power_w=raw.most_power_w,
-        energy_j=None if power_w is None else power_w * time_s,
-        window_s=raw.span.duration_s,
-        updates=raw.readings[0].updates if power_w is not None else None,
-        sm_clock_mhz=loaded.clock_mhz or raw.during.sm_clock_mean_mhz,
-        lowest_sm_clock_mhz=raw.during.sm_clock_lowest_mhz,
-        memory_clock_mhz=raw.during.memory_clock_mhz,
-        temperature_c=raw.during.temperature_c,
-        throttle=raw.during.throttle,
-        missing=raw.no_energy,
-    )
 
 
 @frozen
