@@ -13,7 +13,15 @@ from eatss.base.diagnostics import input_error
 from eatss.base.supervisor import Refused, connect
 
 Behaviour = Literal[
-    "work", "hang", "exit", "abort", "refuse", "sleep beside a child", "nan", "half"
+    "work",
+    "hang",
+    "hang in an event",
+    "exit",
+    "abort",
+    "refuse",
+    "sleep beside a child",
+    "nan",
+    "half",
 ]
 
 
@@ -50,9 +58,11 @@ def main() -> None:
         os.abort()
     elif task.behaviour == "nan":
         emit(Entered("second", float("nan"), ()))
-    elif task.behaviour == "half":
-        os.write(events, b"\0\0\1\0 of an event")
-        os.abort()
+    elif task.behaviour in ("half", "hang in an event"):
+        os.write(events, b'["Entered", {"stage": "sec')
+        if task.behaviour == "half":
+            os.abort()
+        time.sleep(60)
     elif task.behaviour == "sleep beside a child":
         child = subprocess.Popen(["sleep", "60"])
         emit(Entered("second", task.limit_s, (os.getpid(), child.pid)))

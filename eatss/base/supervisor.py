@@ -1,30 +1,31 @@
 """Runs a job in a worker process, which may crash or hang, and says how the worker ended.
 
-``python -m MODULE`` gets the job, a noun, on its standard input. It calls :func:`connect` and tells
-of events, nouns too, on its standard output; both are connections of ``multiprocessing``, whose own
-processes would run the user's script once more. The worker leads a group, with the compilers and
-meters that it starts, and the group ends with it, and with this process (:mod:`eatss.base.guard`).
+``python -m MODULE`` gets the job, a noun, and then orders, pickled on its standard input. It calls
+:func:`connect` and tells of events, nouns of kinds that are agreed on, in lines of JSON on its
+standard output. The worker leads a group, with the compilers and meters that it starts, and the
+group ends with it, and with this process (:mod:`eatss.base.guard`).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import pickle
+import queue
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import field
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import IO, Any, Literal, NoReturn, TypeVar
 
-from eatss.base.codec import encode
+from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError
 from eatss.base.frozen import frozen
 from eatss.base.guard import guarded
@@ -38,9 +39,6 @@ BETWEEN_LIMIT_S = 60.0
 ENDING_LIMIT_S = 5.0
 """A worker that is told to end, or has told all, is given this long."""
 
-_LONGEST_WAIT_S = 3600.0
-"""The system takes no wait of months; a longer one is several."""
-
 _LINES_SAID = 3
 
 
@@ -48,12 +46,14 @@ _LINES_SAID = 3
 class Worker:
     """A worker process to be.
 
-    ``module`` is what Python runs, ``job`` the noun it is given. ``start_limit_s`` bounds the
-    seconds until its first stage. ``environment`` is set besides the variables of this process.
+    ``module`` is what Python runs, ``job`` the noun it is given; ``events`` are the kinds of nouns
+    that it tells of. ``start_limit_s`` bounds the seconds until its first stage. ``environment`` is
+    set besides the variables of this process.
     """
 
     module: str
     job: object
+    events: Sequence[type]
     start_limit_s: float
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -129,25 +129,24 @@ class LiveWorker:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._open = ExitStack()
+        self._kinds = {kind.__name__: kind for kind in (*worker.events, Ready)}
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, take: Take) -> Outcome | None:
         """Start it and wait until it is ready; return how it ended if it ended instead."""
-        job, self._orders = Pipe(duplex=False)
-        self._events, told = Pipe(duplex=False)
-        self._said = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-        self._open.enter_context(self._events)
-        with job, told:
-            self._process = subprocess.Popen(  # noqa: S603 - our own command line
-                guarded([sys.executable, "-m", self._worker.module]),
-                stdin=job.fileno(),
-                stdout=told.fileno(),
-                stderr=self._said,
-                start_new_session=True,
-                env=child_environment(self._worker.environment),
-            )
-        self._open.enter_context(self._process)
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._process = subprocess.Popen(  # noqa: S603 - our own command line
+            guarded([sys.executable, "-m", self._worker.module]),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            start_new_session=True,
+            env=child_environment(self._worker.environment),
+        )
+        threading.Thread(  # so that one that hangs in the middle of a line is late
+            target=_read, args=(self._process.stdout, self._lines), daemon=True
+        ).start()
         return self.ask(self._worker.job, take, limit_s=self._worker.start_limit_s)
 
     def ask(self, order: object, take: Take, *, limit_s: float) -> Outcome | None:
@@ -163,10 +162,12 @@ class LiveWorker:
         """
         process = self._process
         assert process is not None
+        assert process.stdin is not None
         self._deadline_s = time.monotonic() + limit_s
         try:
             with suppress(BrokenPipeError):  # its end is told of below
-                self._orders.send(order)
+                process.stdin.write(pickle.dumps(order))
+                process.stdin.flush()
             how = self._hear(take)
             if how == "ready":
                 return None
@@ -193,7 +194,7 @@ class LiveWorker:
         """End it: by closing its input at first, then by force."""
         process = self._process
         if process is not None:
-            self._orders.close()
+            _close_input(process)
             try:
                 _wait_for_end(process)
             finally:
@@ -203,14 +204,14 @@ class LiveWorker:
         """Take events; ``late`` is where a stage takes longer than its limit."""
         while True:
             left_s = max(0.0, self._deadline_s - time.monotonic())
-            if not self._events.poll(min(left_s, _LONGEST_WAIT_S)):
-                if left_s <= _LONGEST_WAIT_S:
-                    return "late"
-                continue
             try:
-                event = self._events.recv()
-            except (EOFError, OSError):  # the latter where it died in the middle of an event
+                line = self._lines.get(timeout=min(left_s, threading.TIMEOUT_MAX))
+            except queue.Empty:
+                return "late"
+            if not line.endswith(b"\n"):  # nothing, or where it died in the middle of an event
                 return "closed"
+            name, plain = json.loads(line)
+            event: Any = decode(self._kinds[name], plain)
             if isinstance(event, Ready):
                 return "ready"
             limit_s, now_s = take(event), time.monotonic()
@@ -225,8 +226,23 @@ class LiveWorker:
             signal_group(process, signal.SIGTERM)
             _wait_for_end(process)
         signal_group(process, signal.SIGKILL)
-        self._orders.close()
-        self._open.close()
+        _close_input(process)
+        process.wait()
+        self._said.close()
+
+
+def _read(stream: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
+    """Put the lines of a stream into a queue, and an empty one at its end."""
+    with stream:
+        for line in stream:
+            lines.put(line)
+    lines.put(b"")
+
+
+def _close_input(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):  # of an order that it never read
+        process.stdin.close()
 
 
 def child_environment(added: Mapping[str, str]) -> dict[str, str]:
@@ -301,7 +317,7 @@ def end_at_sigterm() -> None:
 
 def connect(
     job: type[J], *, printed_to: int = 2, finite: bool = True
-) -> tuple[J, Connection[Any, Any], Callable[[object], None]]:
+) -> tuple[J, IO[bytes], Callable[[object], None]]:
     """Return, in a worker, its job, where orders come from, and what tells of events.
 
     Args:
@@ -310,17 +326,22 @@ def connect(
             standard output, which is no event.
         finite: whether numbers of events that are infinite or none are a mistake.
     """
-    orders, events = Connection(os.dup(0)), Connection(os.dup(1), readable=False)
+    orders, events = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(printed_to, 1)
-    given = orders.recv()
-    assert isinstance(given, job)
 
     def emit(event: object) -> None:
-        if finite:
-            json.dumps(encode(event), allow_nan=False)
-        events.send(event)
+        line = json.dumps([type(event).__name__, encode(event)], allow_nan=not finite)
+        events.write(f"{line}\n".encode())
+        events.flush()
 
-    return given, orders, emit
+    return _order(orders, job), orders, emit
+
+
+def _order(orders: IO[bytes], kind: type[O]) -> O:
+    """Return the next order, which the process that started this one gives."""
+    found = pickle.load(orders)  # noqa: S301
+    assert isinstance(found, kind)
+    return found
 
 
 def serving(job: type[J], order: type[O]) -> tuple[J, Iterator[O], Callable[[object], None]]:
@@ -336,12 +357,9 @@ def serving(job: type[J], order: type[O]) -> tuple[J, Iterator[O], Callable[[obj
     given, incoming, emit = connect(job)
 
     def orders() -> Iterator[O]:
-        emit(Ready())
         with suppress(EOFError):
             while True:
-                found = incoming.recv()
-                assert isinstance(found, order)
-                yield found
                 emit(Ready())
+                yield _order(incoming, order)
 
     return given, orders(), emit

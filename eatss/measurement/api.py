@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from eatss.base.diagnostics import input_error
 from eatss.base.supervisor import Outcome, Refused, Worker, supervise
@@ -207,7 +207,12 @@ def _run_worker(job: Job, records: Records, progress: OnProgress) -> str:
         return event.limit_s if isinstance(event, Entered) else None
 
     outcome = supervise(
-        Worker(module="eatss.measurement.worker", job=job, start_limit_s=START.limit_s),
+        Worker(
+            module="eatss.measurement.worker",
+            job=job,
+            events=get_args(Event),
+            start_limit_s=START.limit_s,
+        ),
         take,
     )
     match last:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from eatss.base.diagnostics import Diagnostic, InputError, input_error
 from eatss.base.frozen import frozen
@@ -161,6 +161,7 @@ class CardProcess(HeldProcess):
             Worker(
                 module="eatss.tune.card_worker",
                 job=job,
+                events=get_args(Event),
                 start_limit_s=START.limit_s,
             ),
             take,
@@ -260,6 +261,7 @@ class MakerProcess(HeldProcess):
             Worker(
                 module="eatss.tune.maker_worker",
                 job=self._job,
+                events=(Made, Refused),
                 start_limit_s=MAKE_LIMIT_S,
             ),
             refused.append,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from eatss.base.diagnostics import Diagnostic, InternalError, input_error
 from eatss.base.supervisor import Outcome, Refused, Worker, supervise
@@ -374,6 +374,7 @@ def _run_worker(job: Job, report: _Report) -> None:
         Worker(
             module="eatss.verify.worker",
             job=job,
+            events=get_args(Event),
             start_limit_s=report.stage_limit_s,
             environment={"TMPDIR": job.work},  # compilers that are killed leave files behind
         ),
