@@ -230,4 +230,5 @@ class DemandBuilder:
             "lanes": plan.block_threads / (self.warps * self.card.warp),
             **own,
         }
-        return Demand(**{name: np.zeros(count) + column for name, column in known.items()})
+        zero = np.zeros(count)  # of a box a sum may begin below it
+        return Demand(**{name: np.maximum(zero, column) for name, column in known.items()})

@@ -53,11 +53,11 @@ def l1_left(shared_bytes: Number, card: Card) -> Number:
 
     The driver takes the least carve-out that keeps no block from running, even where fewer run.
     """
-    sizes = np.array([kib * 1024.0 for kib in CARVE_OUTS_KIB])
-    sizes = sizes[sizes <= card.shared_per_sm_bytes]
-    at = np.minimum(np.searchsorted(sizes, shared_bytes), len(sizes) - 1)
-    taken = np.maximum(sizes[at], shared_bytes)
-    return np.maximum(LEAST_L1_BYTES, card.l1_shared_bytes - taken)
+    sizes = [kib * 1024.0 for kib in CARVE_OUTS_KIB if kib * 1024 <= card.shared_per_sm_bytes]
+    taken: Number = sizes[-1]
+    for size in reversed(sizes[:-1]):
+        taken = np.where(shared_bytes <= size, size, taken)
+    return np.maximum(LEAST_L1_BYTES, card.l1_shared_bytes - np.maximum(taken, shared_bytes))
 
 
 class PpcgCode(DemandBuilder):

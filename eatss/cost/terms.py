@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from eatss.cards.match import voltage_share
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.cost.expected import Parts, Prediction
-from eatss.plan.numbers import Number
+from eatss.plan.numbers import Interval, Number
 
 LEAST_CLOCK = 0.2
 """Share of the highest clock below which a power limit is not taken to go."""
@@ -162,13 +163,14 @@ class _Launch:
         It is busy with as many as are ``wanted`` for all of its units, or more.
         """
         demand, together, warps = self.demand, self.together, self.warps / SCHEDULERS
-        left = np.mod(self.tiles, together)
+        whole = np.floor(self.tiles / together)
+        left = self.tiles - whole * together
 
         def taken(blocks: Number) -> Number:
             """Return the blocks that a scheduler could run meanwhile."""
             return np.maximum(max(1.0, wanted), np.ceil(blocks * warps)) / warps
 
-        rounds = (self.tiles - left) / together * taken(together) + (left > 0) * taken(left)
+        rounds = whole * taken(together) + (left > 0) * taken(left)
         streamed = demand.stream_tiles / together * taken(together)
         return np.where(self.streams, streamed, rounds) / demand.blocks
 
@@ -211,7 +213,11 @@ def _clock(power_w: Callable[[Number], Number], limit_w: float, count: int) -> N
     """Return the share of the highest clock at which each candidate keeps to the power limit."""
     low, high = np.full(count, LEAST_CLOCK), np.ones(count)
     with np.errstate(invalid="ignore", divide="ignore"):
-        kept = ~(power_w(high) > limit_w)
+        most_w = power_w(high)
+        if isinstance(most_w, Interval):
+            ends = (_clock(partial(_end, power_w, end), limit_w, count) for end in ("high", "low"))
+            return Interval(*ends)
+        kept = ~(most_w > limit_w)
         if kept.all():
             return high
         for _ in range(_HALVINGS):
@@ -219,6 +225,10 @@ def _clock(power_w: Callable[[Number], Number], limit_w: float, count: int) -> N
             over = power_w(middle) > limit_w
             low, high = np.where(over, low, middle), np.where(over, middle, high)
     return np.where(kept, 1.0, low)
+
+
+def _end(power_w: Callable[[Number], Number], end: str, clock: Number) -> Number:
+    return getattr(power_w(clock), end)
 
 
 def prediction_at(demand: Demand, expected: Predicted, row: int) -> Prediction | None:

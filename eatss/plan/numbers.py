@@ -132,6 +132,7 @@ _RULES: Mapping[Any, Callable[..., Ends]] = {
     np.not_equal: lambda one, other: _not(_equal(one, other)),
     np.invert: _not,
     np.negative: lambda one: _falling(np.subtract, (0, 0), one),
+    np.power: lambda one, power: _rising(lambda number: number ** power[0], one),
 }
 """What becomes of intervals, by function of NumPy."""
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import takewhile
+from itertools import chain, combinations, takewhile
 from math import prod
 from typing import Any
 
@@ -30,7 +30,7 @@ from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Layout
 from eatss.base.frozen import frozen
 from eatss.plan.launch import Tiled
-from eatss.plan.numbers import Number
+from eatss.plan.numbers import Flag, Number, all_of, chosen, nowhere
 
 MAX_GRID_LOOPS = 2
 MAX_THREAD_LOOPS = 3
@@ -379,15 +379,17 @@ class PpcgPlan(Tiled):
     def _wanted(self, group: Group) -> Number:
         """Return 1 where a group that may be staged is used again in a tile, or not coalesced."""
         names = [name for name in self.kernel.band if self.kernel.trips[name] > 1]
-        unit = np.zeros(len(self), dtype=np.int64)  # a bit for each loop whose tile is one step
-        for at, name in enumerate(names):
-            unit |= (self.tile[name] == 1).astype(np.int64) << at
-        found = np.ones(len(self))
-        for pattern in np.flatnonzero(np.bincount(unit)):
-            still = frozenset(name for at, name in enumerate(names) if pattern >> at & 1)
-            if still and not self.kernel.staged_despite(group, still):
-                found[unit == pattern] = 0.0
+        found: Number = 1.0
+        for still in chain(*(combinations(names, count) for count in range(1, len(names) + 1))):
+            here = all_of(self._one_step[name] == (name in still) for name in names)
+            if not nowhere(here) and not self.kernel.staged_despite(group, frozenset(still)):
+                found = chosen(here, 0.0, found)
         return found
+
+    @cached_property
+    def _one_step(self) -> dict[str, Flag]:
+        """Where the tile of a loop of the band is one step."""
+        return {name: self.tile[name] == 1 for name in self.kernel.band}
 
     def box(self, group: Group) -> list[Number]:
         """Return the extents of the box that a group is copied as, outermost first."""

@@ -1,36 +1,59 @@
-"""The demand of a box of layouts is never above that of a layout in it."""
+"""Neither demand nor prediction of a box of layouts is above that of a layout in it."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import fields
 from operator import itemgetter
+from typing import TypeVar
 
 import numpy as np
 import pytest
 
-from eatss.analysis.layout import Candidates
+from eatss.analysis.layout import Layout
 from eatss.cards import load_profile
 from eatss.choose.cuda_candidates import every_candidate
+from eatss.choose.ppcg import candidates
+from eatss.choose.selection import PpcgOptions
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Demand
+from eatss.cost.ppcg_model import PpcgModel
+from eatss.cost.terms import predict
 from eatss.plan.launch import plan
 from eatss.plan.numbers import Interval
 from tests.choose.cuda_kernels import analysed, variants
 
 CARD = load_profile("h200")
+LayoutColumns = TypeVar("LayoutColumns", bound=Layout)
 ROWS = 6
 """Layouts of a box."""
 
 
-def box_of(layouts: Candidates) -> Candidates:
+DEMANDS = [field.name for field in fields(Demand)]
+RUN = ("time_s", "energy_j")
+
+
+def box_of(layouts: LayoutColumns) -> LayoutColumns:
     """Return the least box that has some layouts."""
     return layouts.map(lambda one: Interval([1.0 * one.min()], [1.0 * one.max()]))
+
+
+def no_more(box: object, points: object, names: Iterable[str]) -> Counter[str]:
+    """Check that no bound is above its points; return those that are above 0."""
+    told: Counter[str] = Counter()
+    for name in names:
+        bound, exact = getattr(box, name), getattr(points, name).min()
+        low = (bound.low if isinstance(bound, Interval) else bound)[0]
+        assert low <= exact * (1 + 1e-12), name
+        told[name] += bool(low > 0)
+    return told
 
 
 @pytest.mark.parametrize("kernel", ["gemm", "symm"])
 def test_no_layout_asks_for_less_than_its_box(kernel: str) -> None:
     dice = np.random.default_rng(11)
-    told = dict.fromkeys((field.name for field in fields(Demand)), 0)
+    told: Counter[str] = Counter()
     for facts in analysed(kernel).program.facts:
         model = CudaModel.of(facts, CARD)
         for own in every_candidate(facts, variants(kernel)[facts.name], CARD):
@@ -41,12 +64,28 @@ def test_no_layout_asks_for_less_than_its_box(kernel: str) -> None:
                 boxes = map(model.demand, plan(facts, box_of(some), model.card))
                 alone = map(model.demand, plan(facts, some, model.card))
                 for box, points in zip(boxes, alone, strict=True):
-                    for name in told:
-                        bound, exact = getattr(box, name), getattr(points, name).min()
-                        low = bound.low if isinstance(bound, Interval) else bound
-                        assert low[0] <= exact, (facts.name, name)
-                        told[name] += bool(low[0] > 0)
-    assert all(told[name] for name in ("instructions", "l2_bytes", "dram_bytes", "registers"))
+                    told += no_more(box, points, DEMANDS)
+                    runs = [predict(one, model.card, model.constants) for one in (box, points)]
+                    told += no_more(runs[0], runs[1], RUN)
+    assert {"instructions", "l2_bytes", "dram_bytes", "registers", *RUN} <= told.keys()
+
+
+@pytest.mark.parametrize("kernel", ["syr2k", "mvt"])
+def test_no_sizes_of_ppcg_cost_less_than_their_box(kernel: str) -> None:
+    dice = np.random.default_rng(12)
+    told: Counter[str] = Counter()
+    for facts in analysed(kernel).program.facts:
+        model = PpcgModel.of(facts, CARD)
+        depth, mapped = len(model.kernel.band), len(model.kernel.threads)
+        for _ in range(8):
+            first = [*dice.integers(1, 200, depth), *2 ** dice.integers(0, 6, mapped)]
+            wider = dice.integers(1, 9, ROWS)[:, None] * (dice.random((ROWS, len(first))) < 0.3)
+            options = PpcgOptions(max_shared_memory=49152, unroll_gpu_tile=bool(dice.integers(2)))
+            some = candidates(model.kernel, [tuple(row) for row in first + wider], options)
+            box, points = model.columns(box_of(some)), model.columns(some)
+            told += no_more(box[0], points[0], DEMANDS)
+            told += no_more(box[1], points[1], RUN)
+    assert {"instructions", "l2_bytes", "dram_bytes", *RUN} <= told.keys()
 
 
 def test_an_interval_has_every_result() -> None:
