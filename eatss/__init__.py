@@ -44,9 +44,9 @@ if TYPE_CHECKING:
         u32,
         u64,
     )
+    from eatss.measurement.api import Interrupted
     from eatss.measurement.energy_measurement import EnergyMeasurement
     from eatss.measurement.energy_meter import energy_meter
-    from eatss.measurement.measured import Interrupted
     from eatss.measurement.measurement import Comparison, Measurement
     from eatss.measurement.options import MeasureOptions
     from eatss.measuring import compare, measure
@@ -76,7 +76,7 @@ _HOME = {
     "GpuProfile": "eatss.cards",
     "InputError": "eatss.base.diagnostics",
     "InternalError": "eatss.base.diagnostics",
-    "Interrupted": "eatss.measurement.measured",
+    "Interrupted": "eatss.measurement.api",
     "JitFunction": "eatss.session.jit.callable",
     "KernelSelection": "eatss.choose.selection",
     "MeasureOptions": "eatss.measurement.options",

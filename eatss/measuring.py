@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from eatss.base.diagnostics import input_error, warn_caller
 from eatss.base.files import folder_named
-from eatss.measurement.api import check_comparable
-from eatss.measurement.measured import compared, measured, stack_warnings_of
+from eatss.measurement.api import check_comparable, compared, measured, stack_warnings_of
 from eatss.measurement.measurement import Comparison, Measurement
 from eatss.measurement.options import (
     SELECTED,

@@ -21,7 +21,7 @@ from eatss.cli.measure import finish as finish_measured
 from eatss.cli.options import of_output, source_argument
 
 if TYPE_CHECKING:
-    from eatss.measurement.measured import Measured
+    from eatss.measurement.api import Measured
     from eatss.measurement.options import Variant
 
 EXAMPLES = {

@@ -30,8 +30,8 @@ from eatss.measurement.options import MeasureOptions
 
 if TYPE_CHECKING:
     from eatss.cards import GpuProfile
+    from eatss.measurement.api import Measured
     from eatss.measurement.job import Progress
-    from eatss.measurement.measured import Measured
     from eatss.measurement.measurement import Measurement
     from eatss.measurement.options import TileChoice, Variant
     from eatss.session.variants import SourceOptions
@@ -75,7 +75,7 @@ class Measuring:
         Raises:
             InputError: they cannot be measured.
         """
-        from eatss.measurement.measured import (  # noqa: PLC0415 - keeps --help fast
+        from eatss.measurement.api import (  # noqa: PLC0415 - keeps --help fast
             Measured,
             measured,
             stack_warnings_of,
@@ -276,8 +276,7 @@ def _all_measured(variants: Sequence[Variant], measuring: Measuring, output: Res
     All are looked at before the first is measured; where one fails later all the same, what was
     measured is printed first.
     """
-    from eatss.measurement.api import check_measurable  # noqa: PLC0415 - keeps --help fast
-    from eatss.measurement.measured import Measured  # noqa: PLC0415
+    from eatss.measurement.api import Measured, check_measurable  # noqa: PLC0415 - keeps --help fast
 
     check_measurable(variants, measuring.options)
     done = Measured(measurements=(), interrupted=False)

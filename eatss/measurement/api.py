@@ -1,21 +1,20 @@
-"""Variants in, ``Measurement``s out: in workers, which are started again where they end.
+"""Variants in, ``Measurement``s out, and their ``Comparison`` beside a baseline.
 
-Keeps a worker at work: gives it a job, hears it out, ends it when it hangs, starts another.
-
-A variant that brings a worker down is not tried again; a fresh worker measures the others anew. One
-that ends with no variant to blame means that the card is gone.
-
-Variants of one program beside a baseline: what has to be alike, and their ``Comparison``.
+They are measured in a worker, which is ended when it hangs. A variant that brings a worker down is
+not tried again; a fresh worker measures the others anew. One that ends with no variant to blame
+means that the card is gone.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import TypeAlias, get_args
+from math import inf
+from typing import Any, TypeAlias, get_args
 
-from eatss.base.diagnostics import input_error
+from eatss.base.diagnostics import Diagnostic, input_error
+from eatss.base.frozen import frozen
 from eatss.base.supervisor import Outcome, Refused, Worker, supervise
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import (
@@ -26,6 +25,7 @@ from eatss.measurement.assemble import (
     source_hash_of,
 )
 from eatss.measurement.card import Card
+from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
     START,
     Broken,
@@ -42,7 +42,6 @@ from eatss.measurement.job import (
 from eatss.measurement.measurement import (
     Comparison,
     ComparisonRow,
-    Estimate,
     Measurement,
     Ratio,
     Status,
@@ -51,7 +50,7 @@ from eatss.measurement.meters.choose import METERS
 from eatss.measurement.options import MeasureOptions, Variant, check_labels
 from eatss.measurement.trials import run_trials
 from eatss.program import load_program
-from eatss.program.expression import SizePairs
+from eatss.program.plan import stack_warnings
 
 _SAID_CHARACTERS = 600
 
@@ -104,15 +103,88 @@ def measure_variants(
     )
 
 
-_POSITIVE = {
-    "target": "--target",
-    "least_window_s": "--window",
-    "budget_s": "--budget",
-    "timeout_s": "--timeout",
-    "least_updates": "--updates",
-    "least_windows": "--windows",
-}
-"""Fields of the options that are above 0, with what they are called on the command line."""
+@frozen
+class Measured:
+    """Measurements of variants; ``interrupted`` says that Ctrl-C kept them from being all."""
+
+    measurements: tuple[Measurement, ...]
+    interrupted: bool
+
+
+def measured(
+    variants: Sequence[Variant],
+    options: MeasureOptions,
+    *,
+    progress: OnProgress = None,
+    card: str | Card | None = None,
+) -> Measured:
+    """Measure variants of one program, with hardware counters where they are asked for.
+
+    Raises:
+        InputError: as :func:`measure`; ``EATSS-E050``: counters are asked for and there is no
+            Nsight Compute.
+        KeyboardInterrupt: the user interrupted before anything was measured.
+    """
+    ncu = find_ncu() if options.counters else None
+    found = list(measure_variants(variants, options, progress=progress, card=card))
+    interrupted = len(found) < len(variants)
+    interrupted |= any(one.method.ended == "interrupted" for one in found)
+    folders = {variant.label: variant.directory for variant in variants}
+    for place, one in enumerate(found):
+        if ncu is None:
+            break
+        if not interrupted:
+            try:
+                found[place] = with_counters(one, folders[one.variant], options, ncu=ncu)
+                continue
+            except KeyboardInterrupt:
+                interrupted = True
+        found[place] = without(one, "interrupted before they were read")
+    return Measured(measurements=tuple(found), interrupted=interrupted)
+
+
+def stack_warnings_of(measurements: Sequence[Measurement]) -> tuple[Diagnostic, ...]:
+    """Return a warning for each kernel whose threads have much stack, right or wrong."""
+    return tuple(
+        warning
+        for one in measurements
+        for warning in stack_warnings(
+            ((own.kernel, own.local_bytes) for own in one.resources or ()),
+            of=one.variant,
+        )
+    )
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C came before there was a result; ``measurements`` are what was measured until then."""
+
+    def __init__(self, measurements: tuple[Measurement, ...]) -> None:
+        super().__init__("interrupted before the baseline was measured")
+        self.measurements = measurements
+
+
+def compared(found: Measured, baseline: str) -> Comparison:
+    """Set what was measured beside a baseline.
+
+    Raises:
+        Interrupted: the baseline is not among it, since the user interrupted.
+    """
+    if found.interrupted and baseline not in [one.variant for one in found.measurements]:
+        raise Interrupted(found.measurements)
+    return compare(found.measurements, baseline)
+
+
+_RANGES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    (
+        "target least_window_s budget_s timeout_s least_updates least_windows",
+        lambda value: 0 < value < inf,
+        "above 0",
+    ),
+    ("confidence", lambda value: 0 < value < 1, "between 0 and 1, like 0.95"),
+    ("warm_up_s", lambda value: 0 <= value < inf, "0 or above"),
+    ("device", lambda value: isinstance(value, str) or value >= 0, "0 or above"),
+)
+"""Fields of the options, what holds of each, and that in words."""
 
 
 def check_options(options: MeasureOptions) -> None:
@@ -122,23 +194,12 @@ def check_options(options: MeasureOptions) -> None:
         InputError: ``EATSS-E048``; ``EATSS-X005`` there is no such meter.
     """
     METERS.get(options.meter)
-    infinity, device = float("inf"), options.device
-    for name, option, holds, range_text in (
-        ("confidence", "", 0 < options.confidence < 1, "between 0 and 1, like 0.95"),
-        *(
-            (name, option, 0 < getattr(options, name) < infinity, "above 0")
-            for name, option in _POSITIVE.items()
-        ),
-        ("warm_up_s", "", 0 <= options.warm_up_s < infinity, "0 or above"),
-        ("device", "--device", isinstance(device, str) or device >= 0, "0 or above"),
-    ):
-        if not holds:
-            called = f"{name} ({option})" if option else name
-            raise input_error(
-                "EATSS-E048",
-                f"{called} is {getattr(options, name):g}",
-                hint=f"give a number that is {range_text}",
-            )
+    for names, holds, words in _RANGES:
+        for name in names.split():
+            value = getattr(options, name)
+            if not holds(value):
+                hint = f"give a number that is {words}"
+                raise input_error("EATSS-E048", f"{name} is {value:g}", hint=hint)
 
 
 def _records(variants: Sequence[Variant], options: MeasureOptions) -> list[Record]:
@@ -266,58 +327,37 @@ def check_measurable(
         program = load_program(variant.directory)
         # without the definition of the type, which dtype tells, given or not
         given = (one for one in program.original.defines if one.partition("=")[2] != program.dtype)
-        sizes = tuple(complete_sizes(program, options.sizes).items())
+        sizes = complete_sizes(program, options.sizes)
         source_hash, _ = source_hash_of(program, variant.directory)
-        defines = " ".join(sorted(given))
-        traits = _traits(program.name, program.dtype, sizes, source_hash, defines)
+        traits: Traits = {
+            "program": program.name,
+            "type": program.dtype,
+            "definitions (-D)": " ".join(sorted(given)),
+            "sizes": " ".join(f"{name}={value}" for name, value in sizes.items()),
+            "original source, whose hashes are": source_hash and source_hash[:12],
+        }
         found.append((variant.label, traits))
     return tuple(found)
 
 
 def check_comparable(variants: Sequence[Variant], options: MeasureOptions) -> None:
-    """Refuse variants that could not be compared once they were measured.
+    """Refuse variants of which none can be said to be faster than another.
 
     Raises:
         InputError: as :func:`check_measurable`; ``EATSS-E079`` they differ in program, type,
             original source, definitions or sizes.
     """
-    first, *others = check_measurable(variants, options) or (("", {}),)
-    for other in others:
-        _check_alike(first, other)
-
-
-def _traits(
-    program: str,
-    dtype: str,
-    sizes: SizePairs,
-    source_hash: str | None,
-    defines: str | None = None,  # measurements do not keep them
-) -> Traits:
-    return {
-        "program": program,
-        "type": dtype,
-        "definitions (-D)": defines,
-        "sizes": " ".join(f"{name}={value}" for name, value in sizes),
-        "original source, whose hashes are": source_hash and source_hash[:12],
-    }
-
-
-def _check_alike(one: tuple[str, Traits], other: tuple[str, Traits]) -> None:
-    """Refuse two variants of which one cannot be said to be faster than the other.
-
-    Raises:
-        InputError: ``EATSS-E079``.
-    """
-    (label, traits), (other_label, others) = one, other
-    for what, own in traits.items():
-        if own is not None and others[what] not in (own, None):
-            raise input_error(
-                "EATSS-E079",
-                f"'{label}' and '{other_label}' differ in their {what}: {own or 'none'} and "
-                f"{others[what] or 'none'}",
-                hint="compare variants of one C file, of one type and at the same sizes; to "
-                "measure different programs use: eatss measure",
-            )
+    (label, first), *others = check_measurable(variants, options) or (("", {}),)
+    for other_label, other in others:
+        for what, own in first.items():
+            if own is not None and other[what] not in (own, None):
+                raise input_error(
+                    "EATSS-E079",
+                    f"'{label}' and '{other_label}' differ in their {what}: {own or 'none'} and "
+                    f"{other[what] or 'none'}",
+                    hint="compare variants of one C file, of one type and at the same sizes; to "
+                    "measure different programs use: eatss measure",
+                )
 
 
 LEAST_PAIRS = 3
@@ -332,12 +372,11 @@ def compare(measurements: Sequence[Measurement], baseline_label: str) -> Compari
     that all windows of a variant share), the intervals of the means are combined.
 
     Args:
-        measurements: of one program, in the order of the rows.
+        measurements: of one program, at the same sizes, in the order of the rows.
         baseline_label: the variant the others are compared with.
 
     Raises:
-        InputError: ``EATSS-E042`` there is no such variant, ``EATSS-E079`` the measurements are
-            of several programs, sizes, types or original sources.
+        InputError: ``EATSS-E042`` there is no such variant.
     """
     labels = [measurement.variant for measurement in measurements]
     if baseline_label not in labels:
@@ -347,9 +386,6 @@ def compare(measurements: Sequence[Measurement], baseline_label: str) -> Compari
             hint=f"there are: {', '.join(labels) or 'none'}",
         )
     baseline = measurements[labels.index(baseline_label)]
-    known = [one for one in measurements if one.status != "rejected by the model"]
-    for one in known if baseline in known else ():
-        _check_alike(_measured_traits(one), _measured_traits(baseline))
     return Comparison(
         program=baseline.program,
         baseline=baseline_label,
@@ -358,30 +394,26 @@ def compare(measurements: Sequence[Measurement], baseline_label: str) -> Compari
     )
 
 
-def _measured_traits(one: Measurement) -> tuple[str, Traits]:
-    return one.variant, _traits(one.program, one.dtype, one.sizes, one.provenance.source_hash)
-
-
 def _unlike(measurement: Measurement, baseline: Measurement) -> Iterator[str]:
-    """Yield in what else a variant and the baseline were not measured alike."""
-    if not measurement.windows or not baseline.windows:
+    """Yield in what a variant and the baseline were not measured alike."""
+    both = (measurement, baseline)
+    if not all(one.windows for one in both):
         return
-    own, other = measurement.device, baseline.device
-    for what, mine, theirs in (
-        ("card", own and (own.uuid or own.name), other and (other.uuid or other.name)),
-        ("meter", measurement.method.meter, baseline.method.meter),
-        ("kind of data", measurement.method.data, baseline.method.data),
+    for what, told in (
+        ("card", [one.device and (one.device.uuid or one.device.name) for one in both]),
+        ("meter", [one.method.meter for one in both]),
+        ("kind of data", [one.method.data for one in both]),
     ):
-        if mine != theirs:
+        own, other = told
+        if own != other:
             yield (
                 f"'{measurement.variant}' and '{baseline.variant}' differ in their {what}: "
-                f"{mine or 'none'} and {theirs or 'none'}"
+                f"{own or 'none'} and {other or 'none'}"
             )
 
 
 def _row(measurement: Measurement, baseline: Measurement) -> ComparisonRow:
-    slowdown = _ratio(measurement, baseline, "time_s")
-    energy = _ratio(measurement, baseline, "energy_j")
+    slowdown, energy = (_ratio(measurement, baseline, what) for what in ("time_s", "energy_j"))
     ppw: Ratio | None = None
     if energy is not None and measurement.flops is not None and baseline.flops:
         ppw = inverse(energy, factor=measurement.flops / baseline.flops)
@@ -395,7 +427,12 @@ def _row(measurement: Measurement, baseline: Measurement) -> ComparisonRow:
 
 def _ratio(measurement: Measurement, baseline: Measurement, what: str) -> Ratio | None:
     """Return a variant's time or energy over the baseline's."""
-    own, other = _estimate(measurement, what), _estimate(baseline, what)
+    own, other = (
+        (one.time_estimate if what == "time_s" else one.energy_estimate)
+        if one.status in ("ok", "unstable")
+        else None
+        for one in (measurement, baseline)
+    )
     if own is None or other is None:
         return None
     if measurement is baseline:
@@ -408,24 +445,16 @@ def _ratio(measurement: Measurement, baseline: Measurement, what: str) -> Ratio 
     return ratio_of_estimates(own, other)
 
 
-def _estimate(measurement: Measurement, what: str) -> Estimate | None:
-    if measurement.status not in ("ok", "unstable"):
-        return None
-    if what == "time_s":
-        return measurement.time_estimate
-    return measurement.energy_estimate
-
-
 def _pairs(measurement: Measurement, baseline: Measurement, what: str) -> list[tuple[float, float]]:
     """Return the values of both variants in each round where both have one.
 
     There are none where windows of both overlap in time: those were not measured together.
     """
-    spans = [
+    spans = sorted(
         (window.begin_s, window.begin_s + window.duration_s)
         for window in (*measurement.windows, *baseline.windows)
-    ]
-    if any(begin_s < end_s for (_, end_s), (begin_s, _) in pairwise(sorted(spans))):
+    )
+    if any(begin_s < end_s for (_, end_s), (begin_s, _) in pairwise(spans)):
         return []
     rounds = zip(measurement.windows, baseline.windows, strict=False)
     values = ((getattr(own, what), getattr(other, what)) for own, other in rounds)

@@ -10,10 +10,9 @@ import pytest
 
 from eatss.base.diagnostics import InputError
 from eatss.measurement import MeasureOptions, Variant
-from eatss.measurement.api import check_comparable, check_measurable, compare
+from eatss.measurement.api import check_comparable, check_measurable
 from eatss.program import save_program
 from tests.measurement.scripted_card import matmul
-from tests.report.measurements import measured
 
 REJECTED = Variant(label="64", directory=None, rejection="no room")
 
@@ -52,14 +51,3 @@ def test_a_size_that_one_program_lacks_is_refused_before_measuring(tmp_path: Pat
     with pytest.raises(InputError, match="has no size 'NI'") as caught:
         check_measurable([program(tmp_path / "a")], MeasureOptions(sizes={"NI": 30}))
     assert caught.value.code == "EATSS-E072"
-
-
-def test_measurements_of_another_type_or_source_are_not_compared() -> None:
-    base = measured("32")
-    other_source = replace(base.provenance, source_hash="99")
-    for changes in ({"dtype": "float"}, {"provenance": other_source}):
-        with pytest.raises(InputError) as caught:
-            compare([base, measured("64", **changes)], "32")
-        assert caught.value.code == "EATSS-E079"
-    unknown = replace(base.provenance, source_hash=None)
-    assert compare([base, measured("64", provenance=unknown)], "32").row("64").speedup is not None

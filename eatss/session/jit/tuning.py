@@ -23,10 +23,10 @@ from eatss.base.forked import in_bounds
 from eatss.base.frozen import frozen
 from eatss.base.targets import MEASURES
 from eatss.lower.recipe import Recipe
+from eatss.measurement.api import Interrupted, compared, measured
 from eatss.measurement.card import Card, CompileError
 from eatss.measurement.compile import compile_target
 from eatss.measurement.job import Progress
-from eatss.measurement.measured import Interrupted, compared, measured
 from eatss.measurement.measurement import Comparison
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.program import load_program
