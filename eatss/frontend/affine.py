@@ -8,29 +8,20 @@ from contextlib import contextmanager
 import islpy as isl
 
 from eatss.base.frozen import frozen
-from eatss.base.polynomial import Monomial, accumulate
 from eatss.frontend.declarations import SymbolTable, Variable
 from eatss.frontend.refusals import (
     NotAffineError,
     Reporter,
-    call_refusal,
     floating,
     is_library_function,
     not_affine,
-    product_of_variables,
+    refusal,
 )
-from eatss.frontend.tree import Node, chain
-from eatss.frontend.values import (
-    NonLinearError,
-    Poly,
-    RangeProver,
-    TooManyPiecesError,
-    Value,
-    ValueAlgebra,
-)
+from eatss.frontend.tree import TRUTHS, Node, chain
+from eatss.frontend.values import Poly, RangeProver, Value, ValueAlgebra, too_many_cases
 from eatss.polyhedral.expression import Expression
 from eatss.polyhedral.isl_names import coalesced
-from eatss.polyhedral.scop import AccessKind, SizeCondition
+from eatss.polyhedral.scop import AccessKind
 
 # -- affine ------------------------------------------------------------------------------------
 # Reads C integer expressions as quasi-affine values and C conditions as sets.
@@ -41,16 +32,23 @@ from eatss.polyhedral.scop import AccessKind, SizeCondition
 # subscript) it is proven to lie in its type's range; a value that may be negative there is refused.
 
 
-_MINIMA = frozenset({"min", "MIN", "imin", "Min"})
-_MAXIMA = frozenset({"max", "MAX", "imax", "Max"})
 _INNER = frozenset({"binary", "unary", "conditional", "cast", "call"})
-_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+
+
+@contextmanager
+def located(node: Node) -> Iterator[None]:
+    """Say of what is not affine inside, where that is not known, that it is a node, or in it."""
+    try:
+        yield
+    except NotAffineError as error:
+        raise error if error.node else error.within(node) from None
 
 
 class AffineReader:
     """Reads expressions under the counters that are active.
 
-    ``scalars`` has what scalars that the region sets are, where that is known.
+    ``scalars`` has what scalars that the region sets are, where that is known. What reads raises
+    :class:`NotAffineError` for what is not quasi-affine, or may leave its type's range.
     """
 
     def __init__(self, symbols: SymbolTable, algebra: ValueAlgebra) -> None:
@@ -74,92 +72,56 @@ class AffineReader:
             or (node.kind in _INNER and all(map(self.is_index, parts)))
         )
 
-    # -- entry points -------------------------------------------------------------
+    # -- integers -----------------------------------------------------------------
 
     def value(self, node: Node, domain: isl.Set) -> Value:
-        """Read an integer expression whose value is used in ``domain``.
-
-        Raises:
-            NotAffineError: If it is not quasi-affine or may leave its type's range.
-        """
-        with self._guarded(node):
+        """Read an integer expression whose value is used in ``domain``."""
+        with located(node):
             value = self._ring(node, domain)
             self.ranges.check(node, value, domain)
             return value
 
     def function(self, node: Node, domain: isl.Set) -> isl.PwAff:
         """Read an integer expression as an isl function of parameters."""
-        with self._guarded(node):
+        with located(node):
             return self.algebra.function(self.value(node, domain))
-
-    def condition(self, node: Node, domain: isl.Set) -> isl.Set:
-        """Read a condition as the set of parameter values where it holds.
-
-        Raises:
-            NotAffineError: If it is not a combination of affine comparisons.
-        """
-        with self._guarded(node):
-            return self._condition(node, domain)
-
-    def conditions(self) -> tuple[SizeCondition, ...]:
-        """Return on what sizes it depends that values are those of C."""
-        stated = self.ranges.stated.items()
-        return tuple(SizeCondition(sizes=sizes, message=message) for message, sizes in stated)
-
-    @contextmanager
-    def _guarded(self, node: Node) -> Iterator[None]:
-        try:
-            yield
-        except NonLinearError:
-            raise product_of_variables(node) from None
-        except TooManyPiecesError:
-            raise NotAffineError(
-                node, "expression has too many cases", code="EATSS-F009",
-                hint="use fewer nested ?:, min and max in one expression",
-            ) from None  # fmt: skip
-
-    # -- integers -----------------------------------------------------------------
 
     def _ring(self, node: Node, domain: isl.Set) -> Value:
         """Read a value that may still wrap: congruent to C's modulo 2^bits."""
-        with self._guarded(node):
-            if node.is_binary("+", "-"):
-                return self._sum(node, domain)
-            return self._term(node, domain)
+        with located(node):
+            return (self._sum if node.is_binary("+", "-") else self._term)(node, domain)
 
     def _sum(self, node: Node, domain: isl.Set) -> Value:
-        """Read a sum along its left spine without recursion."""
-        terms: dict[Monomial, int] = {}
-        others: list[tuple[Value, int]] = []
+        """Read a sum along its left spine without recursion, polynomials first."""
+        parts: list[tuple[Value, int]] = []
         while node.is_binary("+", "-"):
-            sign = 1 if node.op == "+" else -1
-            self._collect(self._ring(node.children[1], domain), sign, terms, others)
+            parts.append((self._ring(node.children[1], domain), 1 if node.op == "+" else -1))
             node = node.children[0]
-        self._collect(self._ring(node, domain), 1, terms, others)
-        total: Value = Poly(terms)
-        for other, sign in reversed(others):
-            total = self.algebra.add(total, other, sign)
+        parts.append((self._ring(node, domain), 1))
+        total: Value = Poly({})
+        others = [part for part in parts if not isinstance(part[0], Poly)]
+        for value, sign in (*(p for p in parts if isinstance(p[0], Poly)), *reversed(others)):
+            total = self.algebra.add(total, value, sign)
         return total
 
-    @staticmethod
-    def _collect(
-        value: Value, sign: int, terms: dict[Monomial, int], others: list[tuple[Value, int]]
-    ) -> None:
-        if isinstance(value, Poly):
-            accumulate(terms, value, sign)
-        else:
-            others.append((value, sign))
-
-    def _term(self, node: Node, domain: isl.Set) -> Value:  # noqa: PLR0911 - one for each form
+    def _term(self, node: Node, domain: isl.Set) -> Value:  # noqa: C901, PLR0911 - one for each form
         match node.kind:
             case "int" if isinstance(node.value, int):
                 return Poly.constant(node.value)
             case "name":
                 return self._name(node)
+            case "binary" | "unary" if node.op in TRUTHS:
+                return self.algebra.choose(self.condition(node, domain), 1, 0)
+            case "binary" if node.op == "*":
+                return self._product(node, domain)
+            case "binary" if node.op in ("/", "%", ">>", "<<"):
+                return self._by_constant(node, domain)
             case "binary":
-                return self._binary(node, domain)
-            case "unary":
-                return self._unary(node, domain)
+                for child in node.children:
+                    self._ring(child, domain)  # data is the better reason
+            case "unary" if node.op in ("+", "-"):
+                value = self._ring(node.children[0], domain)
+                return self.algebra.scale(value, 1 if node.op == "+" else -1)
             case "cast":
                 return self._cast(node, domain)
             case "conditional":
@@ -173,10 +135,8 @@ class AffineReader:
         if variable is None:
             raise NotAffineError(node, f"'{node.name}' is not a variable")
         if variable.shape.qualified_volatile:
-            raise NotAffineError(
-                node, f"'{node.name}' is volatile", code="EATSS-F040",
-                hint="drop 'volatile' or copy the value before the region",
-            )  # fmt: skip
+            hint = "drop 'volatile' or copy the value before the region"
+            raise NotAffineError(node, f"'{node.name}' is volatile", hint, code="EATSS-F040")
         if variable in self.scalars:
             return self.scalars[variable]
         if variable in self.active:
@@ -185,37 +145,22 @@ class AffineReader:
             raise NotAffineError(
                 node,
                 f"counter '{node.name}' is used outside its loop",
+                "write the value it has there, for example the loop's upper bound",
                 code="EATSS-F031",
-                hint="write the value it has there, for example the loop's upper bound",
             )
         if variable.role == "data" or not variable.shape.element.is_integer:
-            raise self._data(node, variable)
+            why, hint = "is data", ""
+            if variable.is_scalar and (variable.is_local or variable.first_write is not None):
+                why = "is set in the region, and what it is here is not known"
+                hint = (
+                    "set it to an affine expression of counters and parameters before, in each "
+                    "round of the loop (k = 2 * i, not k += 2)"
+                )
+            raise NotAffineError(node, f"'{node.name}' {why}", hint, depends=True)
         if variable.constant is not None:
             return Poly.constant(variable.constant)
         self.ranges.used_parameters.setdefault(variable.unique_name, variable)
         return Poly.unknown(variable.unique_name)
-
-    def _data(self, node: Node, variable: Variable) -> NotAffineError:
-        if variable.is_scalar and (variable.is_local or variable.first_write is not None):
-            return NotAffineError(
-                node,
-                f"'{node.name}' is set in the region, and what it is here is not known",
-                "data",
-                hint="set it to an affine expression of counters and parameters before, in each "
-                "round of the loop (k = 2 * i, not k += 2)",
-            )
-        return NotAffineError(node, f"'{node.name}' is data", "data")
-
-    def _binary(self, node: Node, domain: isl.Set) -> Value:
-        if node.op == "*":
-            return self._product(node, domain)
-        if node.op in ("/", "%", ">>", "<<"):
-            return self._by_constant(node, domain)
-        if node.op in _COMPARISONS or node.op in ("&&", "||"):
-            return self._truth(node, domain)
-        for child in node.children:
-            self._ring(child, domain)  # data is the better reason
-        raise not_affine(node)
 
     def _by_constant(self, node: Node, domain: isl.Set) -> Value:
         """Read ``/``, ``%``, ``<<`` and ``>>`` with a constant right operand."""
@@ -226,43 +171,28 @@ class AffineReader:
         if node.op in ("/", "%"):
             return self._divide(node, value, amount, domain)
         if not 0 <= amount < node.type.bits:
-            raise NotAffineError(
-                node, f"shift by {amount} is undefined", code="EATSS-F042",
-                hint="shift by less than the width of the type",
-            )  # fmt: skip
+            hint = "shift by less than the width of the type"
+            message = f"shift by {amount} is undefined"
+            raise NotAffineError(node, message, hint, code="EATSS-F012")
         if node.op == "<<":
             return self.algebra.scale(value, 1 << amount)
         return self.algebra.floor_divide(value, 1 << amount)
 
     def _divide(self, node: Node, value: Value, divisor: int, domain: isl.Set) -> Value:
         """C truncates, isl rounds down: ``a / -c = -(a / c)`` and ``a % -c = a % c``."""
-        algebra, size = self.algebra, abs(self._divisor(node, divisor))
-        constant = algebra.constant_of(value)
+        algebra, size = self.algebra, abs(_divisor(node, divisor))
+        sign, constant = divisor // size, algebra.constant_of(value)
         if constant is not None:
-            quotient = abs(constant) // size * (1 if constant * divisor >= 0 else -1)
-            result = quotient if node.op == "/" else constant - quotient * divisor
-            return Poly.constant(result)
+            quotient = abs(constant) // size * (1 if constant >= 0 else -1)
+            return Poly.constant(quotient * sign if node.op == "/" else constant - quotient * size)
         if size == 1:
-            return algebra.scale(value, divisor) if node.op == "/" else Poly.constant(0)
+            return algebra.scale(value, sign) if node.op == "/" else Poly.constant(0)
+        sides = algebra.function(value), algebra.function(size)
         non_negative = self.ranges.proven(domain, algebra.at_least(value, 0))
         if node.op == "%":
-            if non_negative:
-                return algebra.modulo(value, size)
-            return algebra.function(value).tdiv_r(algebra.function(size))
-        if non_negative:
-            quotient_f = algebra.floor_divide(value, size)
-        else:
-            quotient_f = algebra.function(value).tdiv_q(algebra.function(size))
-        return algebra.scale(quotient_f, 1 if divisor > 0 else -1)
-
-    @staticmethod
-    def _divisor(node: Node, divisor: int | None) -> int:
-        if not divisor:
-            raise NotAffineError(
-                node, f"'{node.op or node.name}' by what is no constant, or zero",
-                code="EATSS-F042", hint="the divisor must be a non-zero constant",
-            )  # fmt: skip
-        return divisor
+            return algebra.modulo(value, size) if non_negative else isl.PwAff.tdiv_r(*sides)
+        found = algebra.floor_divide(value, size) if non_negative else isl.PwAff.tdiv_q(*sides)
+        return algebra.scale(found, sign)
 
     def _rounded(self, node: Node, domain: isl.Set) -> Value:
         """Read ``(int) floor((double) a / b)``, which macros of floord expand to."""
@@ -274,13 +204,17 @@ class AffineReader:
             if len(operands) == 2 and all(
                 one.type.is_integer and one.type.bits <= 32 for one in operands
             ):
-                top, below = (self.value(one, domain) for one in operands)
-                return self._floor_divide(node, top, self.algebra.constant_of(below))
+                return self._floor(node, operands, domain)
         raise NotAffineError(node, "conversion of a floating-point value to an integer")
 
-    def _floor_divide(self, node: Node, value: Value, divisor: int | None) -> Value:
-        sign = 1 if self._divisor(node, divisor) > 0 else -1
-        return self.algebra.floor_divide(self.algebra.scale(value, sign), abs(divisor or 1))
+    def _floor(self, node: Node, operands: list[Node], domain: isl.Set) -> Value:
+        """Return a quotient rounded down, or up by ``ceild``."""
+        value, below = (self.value(one, domain) for one in operands)
+        divisor = _divisor(node, self.algebra.constant_of(below))
+        sign = 1 if divisor > 0 else -1
+        if node.name == "ceild":
+            value = self.algebra.add(value, divisor - sign)
+        return self.algebra.floor_divide(self.algebra.scale(value, sign), abs(divisor))
 
     def _product(self, node: Node, domain: isl.Set) -> Value:
         left, right = (self._ring(factor, domain) for factor in node.children)
@@ -292,20 +226,7 @@ class AffineReader:
             product = left.times(right)
             if all(len(monomial) <= 8 for monomial in product.terms):
                 return product
-        raise product_of_variables(node)
-
-    def _unary(self, node: Node, domain: isl.Set) -> Value:
-        if node.op in ("+", "-"):
-            value = self._ring(node.children[0], domain)
-            return self.algebra.scale(value, 1 if node.op == "+" else -1)
-        if node.op == "!":
-            return self._truth(node, domain)
-        raise not_affine(node)
-
-    def _truth(self, node: Node, domain: isl.Set) -> Value:
-        """Read a comparison used as the number 0 or 1."""
-        holds = self._condition(node, domain)
-        return self.algebra.choose(holds, 1, 0)
+        raise NotAffineError(None, "product of variables")
 
     def _cast(self, node: Node, domain: isl.Set) -> Value:
         operand = node.children[0]
@@ -315,85 +236,77 @@ class AffineReader:
         if not source.is_integer:
             return self._rounded(node, domain)
         if target.bits <= 1:
-            return self._truth(operand, domain)
+            return self.algebra.choose(self.condition(operand, domain), 1, 0)
         if not source.signed and target.bits > source.bits:
             return self.value(operand, domain)
         value = self._ring(operand, domain)
-        fits = source.minimum >= target.minimum and source.maximum <= target.maximum
-        if not fits and (target.signed or target.bits < 32):
+        if not target.holds(source) and (target.signed or target.bits < 32):
             self.ranges.check(node, value, domain)
         return value
 
     def _conditional(self, node: Node, domain: isl.Set) -> Value:
-        test, if_true, if_false = node.children
-        holds = self._condition(test, domain)
-        yes = self._ring(if_true, domain.intersect(holds))
-        no = self._ring(if_false, domain.subtract(holds))
-        if not node.type.signed:
-            self.ranges.check(if_true, yes, domain.intersect(holds))
-            self.ranges.check(if_false, no, domain.subtract(holds))
-        return self.algebra.choose(holds, yes, no)
+        test, *arms = node.children
+        holds = self.condition(test, domain)
+        places = domain.intersect(holds), domain.subtract(holds)
+        read = self._ring if node.type.signed else self.value
+        values = [read(arm, place) for arm, place in zip(arms, places, strict=True)]
+        return self.algebra.choose(holds, *values)
 
     def _call(self, node: Node, domain: isl.Set) -> Value:
         callee, *arguments = node.children
         if not is_library_function(callee):
-            code, message, hint = call_refusal(callee)
-            raise NotAffineError(node, message, code=code, hint=hint)
-        if len(arguments) == 2 and node.name in _MINIMA | _MAXIMA:
-            left, right = (self.value(a, domain) for a in arguments)
-            return self.algebra.extremum(left, right, is_max=node.name in _MAXIMA)
-        if len(arguments) == 2 and node.name in ("floord", "ceild"):
-            value, below = (self.value(a, domain) for a in arguments)
-            divisor = self._divisor(node, self.algebra.constant_of(below))
-            if node.name == "ceild":
-                value = self.algebra.add(value, divisor - (1 if divisor > 0 else -1))
-            return self._floor_divide(node, value, divisor)
-        if len(arguments) == 1 and node.name in ("abs", "labs"):
-            value = self.value(arguments[0], domain)
-            return self.algebra.extremum(value, self.algebra.scale(value, -1), is_max=True)
+            code, message, hint = refusal(node)
+            raise NotAffineError(node, message, hint, code=code)
+        match node.name, arguments:
+            case "min" | "MIN" | "imin" | "Min" | "max" | "MAX" | "imax" | "Max", [_, _]:
+                left, right = (self.value(one, domain) for one in arguments)
+                is_max = node.name.lower().endswith("max")
+                return self.algebra.extremum(left, right, is_max=is_max)
+            case "floord" | "ceild", [_, _]:
+                return self._floor(node, arguments, domain)
+            case "abs" | "labs", [argument]:
+                value = self.value(argument, domain)
+                return self.algebra.extremum(value, self.algebra.scale(value, -1), is_max=True)
         raise NotAffineError(node, f"call of '{node.name or '?'}'")
 
     # -- conditions ---------------------------------------------------------------
 
-    def _condition(self, node: Node, domain: isl.Set) -> isl.Set:
-        with self._guarded(node):
+    def condition(self, node: Node, domain: isl.Set) -> isl.Set:
+        """Read a condition, of affine comparisons, as the set where it holds."""
+        with located(node):
             if node.is_binary("&&", "||"):
                 return self._logical(node, domain)
-            if node.kind == "unary" and node.op == "!":
-                return self._condition(node.children[0], domain).complement()
-            if node.is_binary(*_COMPARISONS):
+            if node.op == "!":
+                return self.condition(node.children[0], domain).complement()
+            if node.op in TRUTHS:
                 return self._comparison(node, domain)
             if node.kind == "cast" and node.type.bits <= 1:
-                return self._condition(node.children[0], domain)
+                return self.condition(node.children[0], domain)
             if not node.type.is_integer:
                 raise floating(node)
-            value = self.value(node, domain)
-            return self.algebra.unequal(value, 0)
+            return self.algebra.function(self.value(node, domain)).non_zero_set()
 
     def _logical(self, node: Node, domain: isl.Set) -> isl.Set:
         """Read a chain of one logical operator along its left spine without recursion."""
         is_and = node.op == "&&"
-        holds: isl.Set | None = None
+        first, *others = chain(node, node.op)
         reached = domain
-        for operand in chain(node, node.op):
-            here = self._condition(operand, reached)
-            if holds is None:
-                holds = here
-            else:
-                holds = holds.intersect(here) if is_and else holds.union(here)
+        holds = here = self.condition(first, domain)
+        for operand in others:
+            reached = reached.intersect(here) if is_and else reached.subtract(here)
+            here = self.condition(operand, reached)
+            holds = holds.intersect(here) if is_and else holds.union(here)
             if holds.n_basic_set() > 8:
                 holds = coalesced(holds)
             if holds.n_basic_set() > 200:
-                raise TooManyPiecesError
-            reached = reached.intersect(here) if is_and else reached.subtract(here)
-        assert holds is not None
+                raise too_many_cases()
         return holds
 
     def _comparison(self, node: Node, domain: isl.Set) -> isl.Set:
         left, right = self.operands(node, domain)
         if node.op in ("==", "!="):
-            compared = self.algebra.equal if node.op == "==" else self.algebra.unequal
-            return compared(left, right)
+            gap = self.algebra.function(self.algebra.add(left, right, -1))
+            return gap.zero_set() if node.op == "==" else gap.non_zero_set()
         greater, smaller = (left, right) if node.op[0] == ">" else (right, left)
         return self.algebra.at_least(greater, smaller, int(len(node.op) == 1))
 
@@ -406,6 +319,14 @@ class AffineReader:
         return self.value(left, domain), self.value(right, domain)
 
 
+def _divisor(node: Node, divisor: int | None) -> int:
+    if not divisor:
+        message = f"'{node.op or node.name}' by what is no constant, or zero"
+        hint = "the divisor must be a non-zero constant"
+        raise NotAffineError(node, message, hint, code="EATSS-F012")
+    return divisor
+
+
 # -- reading -----------------------------------------------------------------------------------
 # What reading a region yields before it becomes a ``Scop``, statements over C; who reads it.
 
@@ -414,7 +335,8 @@ class RegionReader:
     """Reads a part of one region: its variables, what is affine, and what is wrong."""
 
     def __init__(self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter) -> None:
-        self._symbols, self._affine, self._reporter = symbols, affine, reporter
+        self._region = symbols, affine, reporter
+        self._symbols, self._affine, self._reporter = self._region
         self._algebra, self._ranges = affine.algebra, affine.ranges
         self._of = symbols.of
         self._error, self._refuse, self._quoted = reporter.error, reporter.refuse, reporter.quoted

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import product
 
 import islpy as isl
 
 from eatss.base.frozen import frozen
-from eatss.base.polynomial import Monomial
 from eatss.frontend.affine import AffineReader, RawAccess, RawStatement, RegionReader
 from eatss.frontend.declarations import SymbolTable, Variable
 from eatss.frontend.refusals import NotAffineError, Reporter, reference_text
 from eatss.frontend.signature import origin_of
 from eatss.frontend.tree import Node
-from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, ValueAlgebra
+from eatss.frontend.values import Poly, Value, ValueAlgebra
 from eatss.polyhedral.expression import AffineValue, Array, Binary, Expression, rebuilt
 from eatss.polyhedral.isl_names import (
     box,
@@ -49,20 +49,18 @@ class Delinearised:
     """An array with its dimensions as the polyhedral part is to see them.
 
     ``sizes`` are outermost first, ``None`` where not known; ``from_zero`` says for each
-    dimension whether it starts at 0. ``splits`` gives the subscripts of references that changed.
+    dimension whether it starts at 0. ``splits`` has the subscripts that changed, by the ``id`` of
+    their reference.
     """
 
     variable: Variable
     sizes: tuple[Value | None, ...]
     from_zero: tuple[bool, ...]
-    splits: tuple[tuple[RawAccess, tuple[Value, ...]], ...] = ()
+    splits: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
 
     def subscripts(self, access: RawAccess) -> tuple[Value, ...]:
         """Return the subscripts of a reference in these dimensions."""
-        for known, subscripts in self.splits:
-            if known is access:
-                return subscripts
-        return access.subscripts
+        return self.splits.get(id(access), access.subscripts)
 
 
 @frozen
@@ -92,194 +90,140 @@ def delinearise(
 
 
 class _Delineariser(RegionReader):
-    _assumes = False
-
     def array(self, variable: Variable, uses: list[_Use]) -> Delinearised:
         """Return the array with its dimensions."""
-        sizes = tuple(self._size(size) for size in variable.shape.sizes)
+        sizes = tuple(map(self._size, variable.shape.sizes))
         found = self._split(variable, uses, sizes) if len(sizes) == 1 else None
-        if found is None and len(sizes) == 1 and self._has_products(uses):
-            self._assumes = True
-            found = self._split(variable, uses, sizes)
-            self._assumes = False
         if found is None:
-            self._refuse_products(variable, uses)
+            for use in uses:
+                self._check_affine(use.access)
             found = Delinearised(variable=variable, sizes=sizes, from_zero=(True,) * len(sizes))
-        return self._with_origin(found, uses)
+        is_pointer = sizes and variable.shape.is_pointer
+        if is_pointer and not all(self._is_from_zero(use, found) for use in uses):
+            return replace(found, from_zero=(False, *found.from_zero[1:]))
+        return found
 
     def _size(self, size: int | Node | None) -> Value | None:
-        if size is None:
-            return None
-        if isinstance(size, int):
-            return Poly.constant(size)
+        if not isinstance(size, Node):
+            return None if size is None else Poly.constant(size)
         try:
             return self._affine.value(size, self._algebra.everywhere)
         except NotAffineError:
             return None
+
+    def _is_from_zero(self, use: _Use, array: Delinearised) -> bool:
+        """Return whether no first subscript of a pointer is negative."""
+        try:
+            holds = self._algebra.at_least(array.subscripts(use.access)[0], 0)
+        except NotAffineError:
+            return True
+        return use.domain.subtract(holds).is_empty()
+
+    def _check_affine(self, access: RawAccess) -> None:
+        for value in access.subscripts:
+            try:
+                self._algebra.function(value)
+            except NotAffineError as error:
+                name, found = access.variable.name, error
+                if error.code is None and len(access.subscripts) == 1:
+                    found = NotAffineError(
+                        None,
+                        f"cannot prove that {self._quoted(access.node)} is a linearised array: an "
+                        "inner subscript may leave its row",
+                        f"declare the array with its dimensions, e.g. double {name}[n][m], or fix "
+                        "the size with a macro or --param",
+                        code="EATSS-F036",
+                    )
+                self._reporter.not_affine(found, access.node, "subscript")
 
     # -- splitting --------------------------------------------------------------------
 
     def _split(
         self, variable: Variable, uses: list[_Use], sizes: tuple[Value | None, ...]
     ) -> Delinearised | None:
-        if not all(isinstance(use.access.subscripts[0], Poly) for use in uses):
+        values = [one for use in uses if isinstance(one := use.access.subscripts[0], Poly)]
+        if len(values) < len(uses):
             return None
-        factors = self._factors(uses)
-        for length in range(_MAX_INNER, 0, -1):
-            for inner in product(factors, repeat=length):
-                splits = self._split_all(uses, inner)
-                if splits is not None:
-                    outer = _quotient_of(sizes[0], inner)
-                    return Delinearised(
-                        variable=variable,
-                        sizes=(outer, *reversed(inner)),
-                        from_zero=(True,) * (length + 1),
-                        splits=splits,
-                    )
+        factors: list[Poly] = []
+        for factor in (one for pair in zip(uses, values, strict=True) for one in _factors(*pair)):
+            if factor not in factors:
+                factors.append(factor)
+        for assumes in (False, True) if any(not one.is_linear for one in values) else (False,):
+            for length in range(_MAX_INNER, 0, -1):
+                for inner in product(factors[:_MAX_FACTORS], repeat=length):
+                    splits = self._split_all(uses, values, inner, assumes=assumes)
+                    if splits is not None:
+                        return Delinearised(
+                            variable=variable,
+                            sizes=(_quotient_of(sizes[0], inner), *reversed(inner)),
+                            from_zero=(True,) * (length + 1),
+                            splits=splits,
+                        )
         return None
 
-    @staticmethod
-    def _factors(uses: list[_Use]) -> list[Poly]:
-        """Return the values by which subscripts multiply, which may be sizes."""
-        found: list[Poly] = []
-        for factor in (one for use in uses for one in _coefficients(use)):
-            if all(factor.terms != known.terms for known in found):
-                found.append(factor)
-        return found[:_MAX_FACTORS]
-
     def _split_all(
-        self, uses: list[_Use], inner: tuple[Poly, ...]
-    ) -> tuple[tuple[RawAccess, tuple[Value, ...]], ...] | None:
-        splits = []
-        moves_inside = moves_outside = False
-        for use in uses:
-            parts = self._split_one(use, inner)
-            if parts is None:
+        self, uses: list[_Use], values: list[Poly], inner: tuple[Poly, ...], *, assumes: bool
+    ) -> dict[int, tuple[Value, ...]] | None:
+        splits: dict[int, tuple[Value, ...]] = {}
+        moves_outside, moves_inside = False, any(one.constant_value is None for one in inner)
+        for use, value in zip(uses, values, strict=True):
+            rest, parts = value, list[Poly]()
+            for size in inner:
+                divided = self._divide(rest, size, use, assumes=assumes)
+                if divided is None:
+                    return None
+                rest, remainder = divided
+                parts.insert(0, remainder)
+            if not rest.is_linear:
                 return None
-            splits.append((use.access, parts))
-            moves_inside = moves_inside or any(
-                isinstance(part, Poly) and part.unknowns & use.counters for part in parts[1:]
-            )
-            outermost = parts[0]
-            is_fixed = isinstance(outermost, Poly) and outermost.constant_value is not None
-            moves_outside = moves_outside or not is_fixed
-        if not moves_outside:
-            return None
-        is_parametric = any(factor.constant_value is None for factor in inner)
-        return tuple(splits) if moves_inside or is_parametric else None
+            splits[id(use.access)] = (rest, *parts)
+            moves_inside |= any(part.unknowns & use.counters for part in parts)
+            moves_outside |= rest.constant_value is None
+        return splits if moves_inside and moves_outside else None
 
-    def _split_one(self, use: _Use, inner: tuple[Poly, ...]) -> tuple[Value, ...] | None:
-        rest = use.access.subscripts[0]
-        assert isinstance(rest, Poly)
-        parts: list[Value] = []
-        for size in inner:
-            divided = self._divide(rest, size, use)
-            if divided is None:
-                return None
-            rest, remainder = divided
-            parts.append(remainder)
-        if not rest.is_linear:
-            return None
-        parts.append(rest)
-        return tuple(reversed(parts))
-
-    def _divide(self, poly: Poly, size: Poly, use: _Use) -> tuple[Poly, Poly] | None:
+    def _divide(
+        self, poly: Poly, size: Poly, use: _Use, *, assumes: bool
+    ) -> tuple[Poly, Poly] | None:
         """Write ``poly`` as ``quotient * size + remainder`` with ``0 <= remainder < size``."""
         quotient, remainder = _divide(poly, size)
         for shift in (0, -1, 1):
             candidate = remainder.plus(size, -shift)
-            if candidate.is_linear and self._lies_below(candidate, size, use):
+            if candidate.is_linear and self._lies_below(candidate, size, use, assumes=assumes):
                 return quotient.plus(Poly.constant(shift)), candidate
         return None
 
-    def _lies_below(self, value: Poly, size: Poly, use: _Use) -> bool:
+    def _lies_below(self, value: Poly, size: Poly, use: _Use, *, assumes: bool) -> bool:
         if value.constant_value is not None and value.constant_value < 0:
             return False
         below = self._algebra.at_least(value, 0).intersect(self._algebra.at_least(size, value, 1))
         outside = use.domain.subtract(below)
         if outside.is_empty():
             return True
-        return self._assumes and size.constant_value is None and self._may_assume(outside, use)
-
-    def _may_assume(self, outside: isl.Set, use: _Use) -> bool:
-        """Return whether sizes for which no point lies outside are any number, and large."""
-        domain = without_parameters(use.domain, use.counters)
-        allowed = domain.subtract(without_parameters(outside, use.counters))
-        domain = domain.align_params(allowed.get_space())
-        names = set(parameter_names(allowed))
-        return not allowed.is_empty() and all(
-            parameter_is_bounded(without_parameters(domain, names - {name}), name, above=True)
-            or not parameter_is_bounded(
-                without_parameters(allowed, {*parameter_names(allowed)} - {name}), name, above=True
-            )
-            for name in names
-        )
-
-    def _has_products(self, uses: list[_Use]) -> bool:
-        values = [use.access.subscripts[0] for use in uses]
-        return any(isinstance(value, Poly) and not value.is_linear for value in values)
-
-    # -- the rest -----------------------------------------------------------------------
-
-    def _refuse_products(self, variable: Variable, uses: list[_Use]) -> None:
-        for use in uses:
-            for value in use.access.subscripts:
-                try:
-                    self._algebra.function(value)
-                except TooManyPiecesError:
-                    self._error(
-                        "EATSS-F009",
-                        use.access.node,
-                        f"subscript of {self._quoted(use.access.node)} has too many cases",
-                        "use fewer min, max and ?: in one subscript",
-                    )
-                except NonLinearError:
-                    self._refuse_product(variable, use)
-
-    def _refuse_product(self, variable: Variable, use: _Use) -> None:
-        quoted = self._quoted(use.access.node)
-        if len(variable.shape.sizes) != 1:
-            self._error(
-                "EATSS-F012",
-                use.access.node,
-                f"subscript of {quoted} is not affine: product of variables",
-                "use sums of counters and parameters with constant factors",
-            )
-            return
-        self._error(
-            "EATSS-F036",
-            use.access.node,
-            f"cannot prove that {quoted} is a linearised array: an inner subscript may leave its "
-            "row",
-            f"declare the array with its dimensions, e.g. double {variable.name}[n][m], or fix "
-            "the size with a macro or --param",
-        )
-
-    def _with_origin(self, array: Delinearised, uses: list[_Use]) -> Delinearised:
-        """Drop the lower bound 0 of a pointer that may be used with negative subscripts."""
-        is_pointer = array.sizes and array.variable.shape.is_pointer
-        if not is_pointer or all(
-            self._is_non_negative(array.subscripts(use.access)[0], use.domain) for use in uses
-        ):
-            return array
-        return replace(array, from_zero=(False, *array.from_zero[1:]))
-
-    def _is_non_negative(self, value: Value, domain: isl.Set) -> bool:
-        try:
-            holds = self._algebra.at_least(value, 0)
-        except (NonLinearError, TooManyPiecesError):
-            return True
-        return domain.subtract(holds).is_empty()
+        return assumes and size.constant_value is None and _may_be_assumed(outside, use)
 
 
-def _coefficients(use: _Use) -> Iterator[Poly]:
+def _may_be_assumed(outside: isl.Set, use: _Use) -> bool:
+    """Return whether sizes for which no point lies outside are any number, and large."""
+    domain = without_parameters(use.domain, use.counters)
+    allowed = domain.subtract(without_parameters(outside, use.counters))
+    domain = domain.align_params(allowed.get_space())
+    names = {*parameter_names(allowed)}
+
+    def grows(sizes: isl.Set, name: str) -> bool:
+        others = {*parameter_names(sizes)} - {name}
+        return not parameter_is_bounded(without_parameters(sizes, others), name, above=True)
+
+    return not allowed.is_empty() and all(
+        grows(allowed, name) or not grows(domain, name) for name in names
+    )
+
+
+def _factors(use: _Use, value: Poly) -> Iterator[Poly]:
     """Yield the values other than 1 by which a subscript multiplies counters and parameters."""
-    value = use.access.subscripts[0]
-    assert isinstance(value, Poly)
     known: list[Poly] = []
 
     def degree(counter: str) -> int:
-        return max((len(monomial) for monomial in value.beside(counter).terms), default=0)
+        return max(map(len, value.beside(counter).terms), default=0)
 
     products = sorted({name for monomial in value.terms if len(monomial) > 1 for name in monomial})
     sides = [value.beside(counter) for counter in sorted(use.counters, key=degree)]
@@ -297,14 +241,13 @@ def _coefficients(use: _Use) -> Iterator[Poly]:
 
 def _quotient_of(total: Value | None, inner: tuple[Poly, ...]) -> Value | None:
     """Return the outer size of an array of ``total`` elements, where it divides evenly."""
-    if not isinstance(total, Poly):
-        return None
-    rest = total
     for size in inner:
-        rest, remainder = _divide(rest, size)
+        if not isinstance(total, Poly):
+            return None
+        total, remainder = _divide(total, size)
         if remainder.constant_value != 0:
             return None
-    return rest if rest.is_linear else None
+    return total if isinstance(total, Poly) and total.is_linear else None
 
 
 def _divide(poly: Poly, size: Poly) -> tuple[Poly, Poly]:
@@ -315,27 +258,16 @@ def _divide(poly: Poly, size: Poly) -> tuple[Poly, Poly]:
     """
     lead = max(size.terms, key=lambda monomial: (len(monomial), monomial))
     factor = size.terms[lead]
-    quotient = Poly({})
-    remainder = poly
+    quotient, remainder = Poly({}), poly
     for monomial, coefficient in sorted(poly.terms.items(), key=lambda item: -len(item[0])):
-        reduced = _quotient(monomial, lead)
-        if reduced is None:
-            continue
-        if coefficient % factor and (monomial or lead):
-            continue
-        step = Poly({reduced: coefficient // factor} if coefficient // factor else {})
-        quotient = quotient.plus(step)
-        remainder = remainder.plus(step.times(size), -1)
+        rest = Counter(monomial)
+        rest.subtract(lead)
+        is_even = coefficient % factor == 0 or not (monomial or lead)
+        if is_even and min(rest.values(), default=0) >= 0:
+            step = Poly({tuple(sorted(rest.elements())): 1}).scaled(coefficient // factor)
+            quotient = quotient.plus(step)
+            remainder = remainder.plus(step.times(size), -1)
     return quotient, remainder
-
-
-def _quotient(monomial: Monomial, lead: Monomial) -> Monomial | None:
-    rest = list(monomial)
-    for name in lead:
-        if name not in rest:
-            return None
-        rest.remove(name)
-    return tuple(rest)
 
 
 # -- assemble ----------------------------------------------------------------------------------
@@ -417,8 +349,8 @@ class Assembler:
     def _access_text(self, access: RawAccess) -> str:
         if access.node.name and not access.variable.shape.sizes:
             return access.variable.name
-        text = reference_text(access.node) if self.reporter.in_macro(access.node) else None
-        return text or self.reporter.text(access.node)
+        in_macro = self.reporter.in_macro(access.node)
+        return (reference_text if in_macro else self.reporter.text)(access.node)
 
     def array(self, array: Delinearised, *, ppcg_kills: bool) -> Array:
         """Return an array with its dimensions."""

@@ -312,6 +312,10 @@ class CType:
         """The greatest value of an integer type."""
         return (1 << (self.bits - (1 if self.signed else 0))) - 1
 
+    def holds(self, other: CType) -> bool:
+        """Return whether all values of another integer type are values of this one."""
+        return self.minimum <= other.minimum and other.maximum <= self.maximum
+
 
 def _integer(element: ElementType) -> CType:
     bits = element.bounds[1].bit_length() + (not element.is_unsigned)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import replace
 from typing import NoReturn
 
@@ -15,16 +15,14 @@ from eatss.frontend.affine import AffineReader, RawAccess, RegionReader
 from eatss.frontend.clang import FLOAT, INT, NO_TYPE, CType
 from eatss.frontend.declarations import SymbolTable, Variable
 from eatss.frontend.refusals import (
-    REFUSED_EXPRESSIONS,
-    UNSUPPORTED_EXPRESSION,
     NotAffineError,
     Reporter,
-    call_refusal,
     is_library_function,
+    unknown_declaration,
 )
 from eatss.frontend.source import RefusedError
-from eatss.frontend.tree import ELEMENTS, WRITES, Node, chain
-from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value
+from eatss.frontend.tree import ELEMENTS, TRUTHS, WRITES, Node, chain
+from eatss.frontend.values import Poly, Value
 from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
@@ -130,7 +128,7 @@ _PURE_FUNCTIONS = frozenset(
 )
 
 
-_TRUTHS = frozenset({"<", "<=", ">", ">=", "==", "!=", "&&", "||", "!"})
+_TYPES = "use float, double, _Float16 or an integer type"
 
 
 class ExpressionReader(RegionReader):
@@ -166,8 +164,7 @@ class ExpressionReader(RegionReader):
             node = node.children[0]
         result = self._try(node) if spine else self._leaf(node)
         for parent in reversed(spine):
-            right = self._try(parent.children[1])
-            left, right = as_float(result, parent.children[0]), as_float(right, parent.children[1])
+            left, right = as_float(result, parent.children[0]), self._operand(parent.children[1])
             result = rounded(Binary(operator=parent.op, left=left, right=right), parent)
         return result
 
@@ -179,13 +176,14 @@ class ExpressionReader(RegionReader):
             self.failed = True
             return Literal(text="0", element_type=ElementType.INT32)
 
+    def _operand(self, node: Node) -> Expression:
+        return as_float(self._try(node), node)
+
     def _affine_condition(self, test: Node) -> isl.Set | None:
-        if not self._affine.is_index(test):
-            return None
-        try:
-            return self._affine.condition(test, self._domain)
-        except NotAffineError:
-            return None
+        with suppress(NotAffineError):
+            if self._affine.is_index(test):
+                return self._affine.condition(test, self._domain)
+        return None
 
     def _with_guards(self, node: Node) -> Node:
         """Return ``x && y`` as ``x ? y != 0 : 0``, and ``||`` likewise, where ``x`` guards reads.
@@ -201,7 +199,7 @@ class ExpressionReader(RegionReader):
             return node
         zero = Node("int", node.cursor, node.type, value=0)
         known = replace(zero, value=int(node.op == "||"))
-        found = last if last.op in _TRUTHS else replace(node, op="!=", children=[last, zero])
+        found = last if last.op in TRUTHS else replace(node, op="!=", children=[last, zero])
         for part, is_guard in zip(parts, guards, strict=True):
             if is_guard:
                 arms = [found, known] if node.op == "&&" else [known, found]
@@ -226,27 +224,19 @@ class ExpressionReader(RegionReader):
         return place
 
     def _choose(self, node: Node) -> Select:
-        test, *arms = node.children
-        condition, values = as_float(self._try(test), test), []
-        for arm, holds in zip(arms, (True, False), strict=True):
-            with self._within(self.where(test, holds=holds)):
-                values.append(self._try(arm))
-        return Select(condition=condition, if_true=values[0], if_false=values[1])
-
-    @contextmanager
-    def _within(self, place: isl.Set) -> Iterator[None]:
-        """Read an arm of a choice, whose references are made only where it is taken.
+        """Read a choice; references in an arm are made only where it is taken.
 
         An arm that is taken in a place of no simple form, or never, counts as taken everywhere.
         """
-        domain = self._domain
-        taken = coalesced(domain.intersect(place))
-        if taken.n_basic_set() == 1 and not taken.is_empty():
-            self._domain = taken
-        try:
-            yield
-        finally:
+        test, *arms = node.children
+        condition, domain, values = self._operand(test), self._domain, []
+        for arm, holds in zip(arms, (True, False), strict=True):
+            taken = coalesced(domain.intersect(self.where(test, holds=holds)))
+            if taken.n_basic_set() == 1 and not taken.is_empty():
+                self._domain = taken
+            values.append(self._try(arm))
             self._domain = domain
+        return Select(condition=condition, if_true=values[0], if_false=values[1])
 
     def search(self, node: Node) -> None:
         """Look for findings in an expression whose value is not needed any more."""
@@ -259,43 +249,32 @@ class ExpressionReader(RegionReader):
         try:
             function = self._affine.function(node, self._domain)
         except NotAffineError as error:
-            if error.code in ("EATSS-F031", "EATSS-F040", "EATSS-F042"):
-                self._reporter.not_affine(error, node, "subscript")
-                raise RefusedError from None
             variable = self._of(node) if node.kind == "name" else None
-            if variable is not None and variable.role != "data":
+            is_index = variable is not None and variable.role != "data"
+            if is_index or error.code in ("EATSS-F012", "EATSS-F031", "EATSS-F040"):
                 self._reporter.not_affine(error, node, "subscript")
                 raise RefusedError from None
             return None
-        if constant_value(function) is not None:
-            return None
-        return AffineValue(value=function, element_type=self._element(node))
+        return self.known(function, self._element(node))
 
-    def known(self, value: Value | None, element: ElementType) -> Expression | None:
+    def known(self, value: Value, element: ElementType) -> Expression | None:
         """Return a value as an expression, if it is one and no number."""
-        try:
-            function = None if value is None else self._algebra.function(value)
-        except (NonLinearError, TooManyPiecesError):
-            return None
-        if function is None or constant_value(function) is not None:
-            return None
-        return AffineValue(value=function, element_type=element)
+        with suppress(NotAffineError):
+            function = self._algebra.function(value)
+            if constant_value(function) is None:
+                return AffineValue(value=function, element_type=element)
+        return None
 
     def _element(self, node: Node) -> ElementType:
-        element = node.type.element
-        if element is None:
-            self._refuse(
-                "EATSS-F040",
-                node,
-                f"type '{node.type.spelling or 'void'}' is outside the subset",
-                "use float, double, _Float16 or an integer type",
-            )
-        return element
+        return node.type.element or self._refuse(
+            "EATSS-F040",
+            node,
+            f"type '{node.type.spelling or 'void'}' is outside the subset",
+            _TYPES,
+        )
 
     def _check_arithmetic(self, node: Node) -> None:
-        if node.type.kind == "pointer" or any(
-            child.type.kind in ("pointer", "array") for child in node.children
-        ):
+        if any(one.type.kind in ("pointer", "array") for one in (node, *node.children)):
             self._refuse(
                 "EATSS-F024",
                 node,
@@ -305,33 +284,33 @@ class ExpressionReader(RegionReader):
         self._element(node)
 
     def _leaf(self, node: Node) -> Expression:  # noqa: PLR0911 - one for each form
-        kind = node.kind
-        if kind in ("int", "float"):
-            return self._literal(node)
-        if kind == "kept":
-            self._kept = self._kept or self._read_access(node.children[0])
-            return self._kept
-        if kind == "name" or kind in ELEMENTS:
-            return self._read_access(node)
-        if kind == "unary":
-            operand = as_float(self.read(node.children[0]), node.children[0])
-            return rounded(Unary(operator=node.op, operand=operand), node)
-        if kind == "cast":
-            return self._cast(node)
-        if kind == "conditional":
-            return self._choose(node)
-        if kind == "call":
-            return self._call(node)
-        return self._refuse_kind(node)
+        match node.kind:
+            case "int" | "float":
+                return self._literal(node)
+            case "kept":
+                self._kept = self._kept or self._read_access(node.children[0])
+                return self._kept
+            case "name" | "subscript" | "dereference":
+                return self._read_access(node)
+            case "unary":
+                (part,) = node.children
+                value = as_float(self.read(part), part)
+                return rounded(Unary(operator=node.op, operand=value), node)
+            case "cast":
+                return self._cast(node)
+            case "conditional":
+                return self._choose(node)
+            case "call":
+                return self._call(node)
+        return self._refuse_node(node)
 
     def _literal(self, node: Node) -> Expression:
         element = self._element(node)
-        written = self._reporter.text(node)
-        if element is ElementType.HALF:
-            single = ElementType.FLOAT
-            text = literal_text(node, single, written)
-            return Cast(element_type=element, operand=Literal(text=text, element_type=single))
-        return Literal(text=literal_text(node, element, written), element_type=element)
+        is_half = element is ElementType.HALF
+        kind = ElementType.FLOAT if is_half else element
+        text = literal_text(node, kind, self._reporter.text(node))
+        literal = Literal(text=text, element_type=kind)
+        return Cast(element_type=element, operand=literal) if is_half else literal
 
     def _cast(self, node: Node) -> Expression:
         if not node.type.is_arithmetic:
@@ -351,17 +330,14 @@ class ExpressionReader(RegionReader):
         callee, *arguments = node.children
         known = callee.kind == "name" and is_library_function(callee)
         if node.name not in _PURE_FUNCTIONS or not known:
-            code, message, hint = call_refusal(callee)
-            self._refuse(code, node, message, hint)
+            self._refuse_node(node)
         self._element(node)
-        values = tuple(as_float(self._try(a), a) for a in arguments)
+        values = tuple(map(self._operand, arguments))
         return rounded(Call(function=node.name, arguments=values), node)
 
-    def _refuse_kind(self, node: Node) -> NoReturn:
-        if node.kind == "broken" and node.name:
-            self._refuse_declaration(node)
-        code, message, hint = REFUSED_EXPRESSIONS.get(node.kind, UNSUPPORTED_EXPRESSION)
-        self._refuse(code, node, f"{message}: {self._quoted(node)}", hint)
+    def _refuse_node(self, node: Node) -> NoReturn:
+        self._reporter.refused(node)
+        raise RefusedError
 
     # -- references -------------------------------------------------------------------
 
@@ -382,14 +358,11 @@ class ExpressionReader(RegionReader):
         whole = node
         indices: list[Node | None] = []
         while node.kind in ELEMENTS:
-            if node.kind == "dereference":
-                indices.append(None)
-                node = node.children[0]
-                continue
-            base, index = node.children
-            if base.type.is_integer:
+            base, index = (*node.children, None)[:2]
+            if index is not None and base is not None and base.type.is_integer:
                 base, index = index, base
-            indices.append(index)
+            assert base is not None
+            indices.insert(0, index)
             node = base
         variable = self._base_variable(node)
         self._check_variable(variable, node)
@@ -401,34 +374,33 @@ class ExpressionReader(RegionReader):
                 f"'{variable.name}' has {len(variable.shape.sizes)} dimensions",
                 "give all subscripts",
             )
-        subscripts = [self._subscript(index) for index in reversed(indices)]
-        if any(s is None for s in subscripts):
+        found = [*map(self._subscript, indices)]
+        subscripts = tuple(one for one in found if one is not None)
+        if len(subscripts) < len(found):
             raise RefusedError
-        return variable, tuple(s for s in subscripts if s is not None)
+        return variable, subscripts
 
     def _subscript(self, index: Node | None) -> Value | None:
+        """Read a subscript; ``None`` if it is refused.
+
+        Products with parameters may be a linearised array, products of counters never are.
+        """
         if index is None:
             return Poly.constant(0)
+        counters = set(self._affine.active.values())
         try:
             with self._ranges.stating():
                 value = self._affine.value(index, self._domain)
-            self._refuse_product_of_counters(index, value)
-            return value
+            for monomial in value.terms if isinstance(value, Poly) else ():
+                if sum(name in counters for name in monomial) > 1:
+                    raise NotAffineError(index, "product of counters")
         except NotAffineError as error:
             self._reporter.not_affine(error, index, "subscript")
             return None
-
-    def _refuse_product_of_counters(self, index: Node, value: Value) -> None:
-        """Products with parameters may be a linearised array, products of counters never are."""
-        counters = set(self._affine.active.values())
-        if isinstance(value, Poly) and any(
-            sum(name in counters for name in monomial) > 1 for monomial in value.terms
-        ):
-            raise NotAffineError(index, "product of counters")
+        return value
 
     def _base_variable(self, node: Node) -> Variable:
-        is_name = node.kind in ("name", "variable")
-        variable = self._of(node) if is_name else None
+        variable = self._of(node) if node.kind in ("name", "variable") else None
         if variable is not None:
             return variable
         if node.kind == "binary":
@@ -440,38 +412,30 @@ class ExpressionReader(RegionReader):
                 f"pointer arithmetic, or an array seen through another type: {self._quoted(node)}",
                 "declare the array with the shape it is used with, and use subscripts",
             )
-        return self._refuse_kind(node)
-
-    def _refuse_declaration(self, node: Node) -> NoReturn:
-        self._refuse(
-            "EATSS-F007",
-            node,
-            f"the declaration of '{node.name}' is not understood",
-            "declare it with a known type; pass -I for missing headers",
-        )
+        return self._refuse_node(node)
 
     def _check_variable(self, variable: Variable, node: Node) -> None:
-        shape = variable.shape
-        if shape.invalid:
-            self._refuse_declaration(node)
-        if shape.qualified_volatile:
-            self._refuse("EATSS-F040", node, f"'{variable.name}' is volatile", "drop 'volatile'")
-        if shape.pointer_to_pointer:
-            self._refuse(
+        shape, name = variable.shape, variable.name
+        what = "elements of type" if shape.sizes else "type"
+        record = ", a struct or union" * (shape.element.kind == "record")
+        for is_wrong, code, message, hint in (
+            (shape.invalid, *unknown_declaration(name)),
+            (shape.qualified_volatile, "EATSS-F040", f"'{name}' is volatile", "drop 'volatile'"),
+            (
+                shape.pointer_to_pointer,
                 "EATSS-F024",
-                node,
-                f"'{variable.name}' is a pointer to pointers, whose rows may overlap",
-                f"use an array: double (*{variable.name})[N] or double {variable.name}[n][m]",
-            )
-        if shape.element.element is None:
-            is_record = shape.element.kind == "record"
-            self._refuse(
+                f"'{name}' is a pointer to pointers, whose rows may overlap",
+                f"use an array: double (*{name})[N] or double {name}[n][m]",
+            ),
+            (
+                shape.element.element is None,
                 "EATSS-F040",
-                node,
-                f"'{variable.name}' has {'elements of ' if shape.sizes else ''}type "
-                f"'{shape.element.spelling or 'void'}'" + (", a struct or union" * is_record),
-                "use float, double, _Float16 or an integer type",
-            )
+                f"'{name}' has {what} '{shape.element.spelling or 'void'}'{record}",
+                _TYPES,
+            ),
+        ):
+            if is_wrong:
+                self._refuse(code, node, message, hint)
 
 
 # -- updates -----------------------------------------------------------------------------------
@@ -522,7 +486,7 @@ def update_of(node: Node) -> Node | None:
     test, *arms = node.children
     found = [one for arm in arms if (one := update_of(arm)) is not None]
     targets = [*map(target_of, found)]
-    if len(found) < len(arms) or not all(_same(one, targets[0]) for one in targets):
+    if len(found) < len(arms) or any(_form(one) != _form(targets[0]) for one in targets):
         return None
     kept = Node("kept", test.cursor, NO_TYPE)
     return Node("conditional", test.cursor, NO_TYPE, [test, *found, kept][:3])
@@ -535,14 +499,10 @@ def target_of(update: Node) -> Node:
     return update.children[0]
 
 
-def _same(one: Node, other: Node) -> bool:
-    """Return whether two references are written alike."""
-    return (
-        (one.kind, one.op, one.name, one.value) == (other.kind, other.op, other.name, other.value)
-        and one.declaration == other.declaration
-        and len(one.children) == len(other.children)
-        and all(map(_same, one.children, other.children))
-    )
+def _form(node: Node) -> tuple[object, ...]:
+    """Return how a reference is written; equal for two that are written alike."""
+    parts = [*map(_form, node.children)]
+    return node.kind, node.op, node.name, node.value, node.declaration, parts
 
 
 @frozen

@@ -1,18 +1,18 @@
-"""Reads the header of a ``for`` loop: its counter, its direction and its iterations."""
+"""Reads ``for`` loops: the counter, its direction and its iterations."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
-from eatss.frontend.affine import RegionReader
-from eatss.frontend.declarations import Variable, started_by
-from eatss.frontend.refusals import NotAffineError, has_product, product_of_variables
+from eatss.frontend.affine import AffineReader, RegionReader, located
+from eatss.frontend.declarations import SymbolTable, Variable, started_by
+from eatss.frontend.refusals import NotAffineError, Reporter, has_product
 from eatss.frontend.source import RefusedError
 from eatss.frontend.tree import WRITES, Node, unconverted
-from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, ValueAlgebra
+from eatss.frontend.values import Poly, Value
 from eatss.polyhedral.isl_names import (
     coalesced,
     involves_parameter,
@@ -21,44 +21,41 @@ from eatss.polyhedral.isl_names import (
 )
 
 
-@frozen
-class Header:
-    """The counter of a loop, what is added to it per iteration, and its parts."""
+class Loop(RegionReader):
+    """A loop ``for (i = start; condition; i += step)``; ``name`` is that of its counter in sets.
 
-    variable: Variable
-    start: Node
-    condition: Node
-    step: int
-    body: Node
+    ``left`` is where rounds of it are left by ``break`` or ``continue``, ``broken`` where the loop
+    is; ``guards`` is the number of conditions around it that are not affine.
 
-    @property
-    def sign(self) -> int:
-        """Which way the counter runs."""
-        return 1 if self.step > 0 else -1
+    Raises:
+        RefusedError: It has another form.
+    """
 
-
-class LoopReader(RegionReader):
-    """Reads loop headers."""
-
-    # -- form ---------------------------------------------------------------------
-
-    def header(self, loop: Node) -> Header:
-        """Read the form of a loop.
-
-        Raises:
-            RefusedError: If it is not ``for (i = start; condition; i += constant)``.
-        """
+    def __init__(
+        self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter, loop: Node
+    ) -> None:
+        super().__init__(symbols, affine, reporter)
         if len(loop.children) != 4:
             self._refuse(
                 "EATSS-F018", loop, "loop without start, condition or increment",
                 "write for (i = start; i < end; i++)",
             )  # fmt: skip
-        start, condition, increment, body = loop.children
-        variable, first = self._start(start)
-        step = self._step(increment, variable)
-        return Header(variable=variable, start=first, condition=condition, step=step, body=body)
+        start, self._condition, increment, self.body = loop.children
+        self.variable, self._start = self._counter(start)
+        name = self.variable.name
+        self.step = self._amount(increment) or self._refuse(
+            "EATSS-F018",
+            increment,
+            f"increment of '{name}' is no constant other than zero",
+            f"write {name}++, {name} += 2 or {name} -= 2",
+        )
+        self.sign = 1 if self.step > 0 else -1
+        self.name = self._free(name)
+        self.guards = 0
+        self.left: isl.Set | None = None
+        self.broken: isl.Set | None = None
 
-    def _start(self, start: Node) -> tuple[Variable, Node]:
+    def _counter(self, start: Node) -> tuple[Variable, Node]:
         name = started_by(start)
         variable = self._of(name)
         if (
@@ -74,23 +71,11 @@ class LoopReader(RegionReader):
                 "EATSS-F018", start, "start of the loop does not set one integer counter",
                 "write for (i = start; i < end; i++) with one counter",
             )  # fmt: skip
-        first = name.children[0] if name.kind == "variable" else start.children[1]
-        return variable, first
+        return variable, name.children[0] if name.kind == "variable" else start.children[1]
 
-    def _step(self, increment: Node, variable: Variable) -> int:
-        amount = self._amount(increment, variable)
-        if not amount:
-            self._refuse(
-                "EATSS-F018",
-                increment,
-                f"increment of '{variable.name}' is no constant other than zero",
-                f"write {variable.name}++, {variable.name} += 2 or {variable.name} -= 2",
-            )
-        return amount
-
-    def _amount(self, increment: Node, variable: Variable) -> int | None:
-        is_write = increment.kind in WRITES
-        if not is_write or self._of(increment.children[0]) is not variable:
+    def _amount(self, increment: Node) -> int | None:
+        """Return what is added to the counter, if it is a number."""
+        if increment.kind not in WRITES or self._of(increment.children[0]) is not self.variable:
             return None
         if increment.kind == "step":
             return 1 if increment.op.endswith("++") else -1
@@ -98,7 +83,7 @@ class LoopReader(RegionReader):
         if not sign:  # i = i + c says what i += c says, in unsigned types too
             total = unconverted(amount)
             if not total.is_binary("+", "-") or (
-                self._of(unconverted(total.children[0])) is not variable
+                self._of(unconverted(total.children[0])) is not self.variable
             ):
                 return None
             sign, amount = total.op, total.children[1]
@@ -111,139 +96,127 @@ class LoopReader(RegionReader):
 
     # -- iterations -----------------------------------------------------------------
 
-    def iterations(self, header: Header, name: str, outer: isl.Set) -> isl.Set:
-        """Return the values of the counter ``name`` together with those of ``outer``.
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Let the counter be one of the loops around what is read."""
+        self._affine.active[self.variable] = self.name
+        try:
+            yield
+        finally:
+            del self._affine.active[self.variable]
 
-        ``header.variable`` must be active under ``name``.
+    def iterations(self, outer: isl.Set) -> isl.Set:
+        """Return the values of the counter together with those of ``outer``.
 
         Raises:
             RefusedError: If a bound is not affine or the loop's end is not provable.
         """
-        with self._ranges.stating():
-            return self._iterations(header, name, outer)
-
-    def _iterations(self, header: Header, name: str, outer: isl.Set) -> isl.Set:
+        first, condition = self._start, self._condition
         try:
-            start = self._start_value(header, outer)
-            reached = self._from_start(header, name, start, outer)
-            holds = self._end(header, name, start, reached)
-            domain = reached.intersect(holds)
+            with self._ranges.stating(), located(first if has_product(first) else condition):
+                start = self._affine.value(first, outer)
+                with self.active():
+                    domain = self._domain(start, outer)
         except NotAffineError as error:
-            inside = any(node is error.node for node in header.condition.preorder())
-            whole = header.condition if inside else header.start
-            self._reporter.not_affine(error, whole, "bound")
+            inside = any(node is error.node for node in condition.preorder())
+            self._reporter.not_affine(error, condition if inside else first, "bound")
             raise RefusedError from None
-        except NonLinearError:
-            whole = header.start if has_product(header.start) else header.condition
-            self._reporter.not_affine(product_of_variables(whole), whole, "bound")
-            raise RefusedError from None
-        except TooManyPiecesError:
-            self._refuse(
-                "EATSS-F009", header.condition, "bounds have too many cases",
-                "use fewer min, max and ?: in one loop",
-            )  # fmt: skip
-        if domain.n_basic_set() > 1:
-            domain = coalesced(domain)
-        self._check_type(header, name, domain)
+        self._check_type(domain)
         return domain
 
-    def _start_value(self, header: Header, outer: isl.Set) -> Value:
-        """Return what the counter is at first; its name means the one before the loop there."""
-        active = self._affine.active
-        name = active.pop(header.variable)
-        try:
-            return self._affine.value(header.start, outer)
-        finally:
-            active[header.variable] = name
-
-    def _from_start(self, header: Header, name: str, start: Value, outer: isl.Set) -> isl.Set:
-        """Return where the counter is the start plus a multiple of the stride."""
-        counter = Poly.unknown(name)
-        if header.step > 0:
-            reached = self._algebra.at_least(counter, start)
-        else:
-            reached = self._algebra.at_least(start, counter)
-        stride = abs(header.step)
-        if stride > 1:
-            distance = self._algebra.add(counter, self._algebra.function(start), -1)
-            on_grid = self._algebra.modulo(distance, stride)
-            reached = reached.intersect(on_grid.zero_set())
-        return outer.intersect(reached)
-
-    def _end(self, header: Header, name: str, start: Value, reached: isl.Set) -> isl.Set:
-        """Return where the condition holds, which bounds the counter in its direction."""
-        tested = self._tested(header, name, start, reached)
-        holds = self._affine.condition(header.condition, tested)
-        if not self._ends(header, name, header.condition, tested):
+    def _domain(self, start: Value, outer: isl.Set) -> isl.Set:
+        counter, algebra = Poly.unknown(self.name), self._algebra
+        sides = (counter, start) if self.step > 0 else (start, counter)
+        reached = algebra.at_least(*sides)
+        if abs(self.step) > 1:
+            distance = algebra.add(counter, algebra.function(start), -1)
+            reached = reached.intersect(algebra.modulo(distance, abs(self.step)).zero_set())
+        reached = outer.intersect(reached)
+        tested = self._tested(start, reached)
+        holds = self._affine.condition(self._condition, tested)
+        if not self._ends(self._condition, tested):
             self._refuse(
                 "EATSS-F018",
-                header.condition,
-                f"condition {self._quoted(header.condition)} does not end a loop that "
-                f"counts {'up' if header.step > 0 else 'down'}",
+                self._condition,
+                f"condition {self._quoted(self._condition)} does not end a loop that "
+                f"counts {'up' if self.step > 0 else 'down'}",
                 "use < or <= when counting up, > or >= when counting down, and put other "
                 "conditions in an if",
             )
-        return holds
+        domain = reached.intersect(holds)
+        return coalesced(domain) if domain.n_basic_set() > 1 else domain
 
-    def _tested(self, header: Header, name: str, start: Value, reached: isl.Set) -> isl.Set:
+    def _tested(self, start: Value, reached: isl.Set) -> isl.Set:
         """Return where the condition is computed: at the start, and one step after it held.
 
         ``i + 1 < n`` is computed at ``i = n - 1`` last: of unsigned numbers it does not wrap.
         """
-        condition = header.condition
-        if not any(_may_wrap(node) for node in condition.preorder()):
+        if not any(map(_may_wrap, self._condition.preorder())):
             return reached
         with self._ranges.trust():
-            holds = self._affine.condition(condition, reached)
-        counter, before = Poly.unknown(name), self._fresh(name)
-        step = self._algebra.add(counter, header.step, -1)
+            holds = self._affine.condition(self._condition, reached)
+        counter, before = Poly.unknown(self.name), self._free(f"{self.name}_later")
+        step = self._algebra.add(counter, self.step, -1)
         after = without_parameters(
-            renamed_parameter(reached.intersect(holds), name, before).intersect(
+            renamed_parameter(reached.intersect(holds), self.name, before).intersect(
                 self._algebra.equal(Poly.unknown(before), step)
             ),
             (before,),
         )
         return coalesced(reached.intersect(self._algebra.equal(counter, start).union(after)))
 
-    def _ends(self, header: Header, name: str, condition: Node, reached: isl.Set) -> bool:
+    def _ends(self, condition: Node, reached: isl.Set) -> bool:
         """Return whether the condition bounds the counter in its direction, by its form."""
         if condition.is_binary("&&"):
             # each ends the loop, so none turns true again after it was false
-            return all(self._ends(header, name, c, reached) for c in condition.children)
+            return all(self._ends(one, reached) for one in condition.children)
         if not condition.is_binary("<", "<=", ">", ">="):
             return False
-        left, right = self._affine.operands(condition, reached)
-        coefficient = _coefficient(left, name), _coefficient(right, name)
-        if coefficient[0] is None or coefficient[1] is None:
+        sides = self._affine.operands(condition, reached)
+        left, right = (_coefficient(side, self.name) for side in sides)
+        if left is None or right is None:
             return False
-        slope = coefficient[0] - coefficient[1]
-        if condition.op in (">", ">="):
-            slope = -slope
-        return slope * header.step > 0
+        return (left - right) * self.step * (-1 if condition.op[0] == ">" else 1) > 0
 
-    def _fresh(self, name: str) -> str:
-        return self._free(f"{name}_later")
-
-    def _check_type(self, header: Header, name: str, domain: isl.Set) -> None:
+    def _check_type(self, domain: isl.Set) -> None:
         """See that the counter does not leave its type before the loop ends."""
-        ctype, counter = header.variable.shape.element, Poly.unknown(name)
-        after = self._algebra.add(counter, header.step)
+        ctype, counter = self.variable.shape.element, Poly.unknown(self.name)
+        after = self._algebra.add(counter, self.step)
         at_least, ranges = self._algebra.at_least, self._ranges
         stays = at_least(ctype.maximum, after).intersect(at_least(ctype.maximum, counter))
-        least = at_least(after if header.step < 0 else counter, 0)
+        least = at_least(after if self.step < 0 else counter, 0)
         fits = self._algebra.within(ctype.minimum, after, ctype.maximum)
-        if (
-            (header.step > 0 and ranges.always_leaves(domain, stays))
-            or not (ctype.signed or ranges.proven(domain, least))
-            or not (ctype.bits >= 32 or ranges.proven_or_stated(domain, fits))
-        ):
-            self._refuse(
-                "EATSS-F036",
-                header.condition,
-                f"counter '{header.variable.name}' may leave the range of type '{ctype.spelling}' "
-                "before the loop ends",
-                "use int or long",
-            )
+        with ranges.stating():
+            if (
+                (self.step > 0 and ranges.always_leaves(domain, stays))
+                or not (ctype.signed or ranges.proven(domain, least))
+                or not (ctype.bits >= 32 or ranges.proven_or_stated(domain, fits))
+            ):
+                self._refuse(
+                    "EATSS-F036",
+                    self._condition,
+                    f"counter '{self.variable.name}' may leave the range of type "
+                    f"'{ctype.spelling}' before the loop ends",
+                    "use int or long",
+                )
+
+    # -- exits ----------------------------------------------------------------------
+
+    def leave(self, domain: isl.Set, *, breaks: bool) -> None:
+        """Add the points at which a ``break`` or a ``continue`` is met."""
+        self.left = domain if self.left is None else self.left.union(domain)
+        if breaks:
+            self.broken = domain if self.broken is None else self.broken.union(domain)
+
+    def unbroken(self, domain: isl.Set) -> isl.Set:
+        """Return the part of a domain in rounds that no earlier ``break`` has kept from running."""
+        if self.broken is None:
+            return domain
+        earlier = f"{self.name}_earlier"
+        gap = Poly.unknown(self.name).plus(Poly.unknown(earlier), -1)
+        after = self._algebra.at_least(gap.scaled(self.sign), 1)
+        met = renamed_parameter(self.broken, self.name, earlier).intersect(after)
+        return coalesced(domain.subtract(without_parameters(met, (earlier,))))
 
 
 def _may_wrap(node: Node) -> bool:
@@ -255,38 +228,5 @@ def _may_wrap(node: Node) -> bool:
 def _coefficient(value: Value, name: str) -> int | None:
     """Return the coefficient of a counter in a value, ``None`` where it is not linear in it."""
     if isinstance(value, Poly):
-        if any(name in monomial and len(monomial) > 1 for monomial in value.terms):
-            return None
-        return value.coefficient(name)
+        return value.beside(name).constant_value
     return None if involves_parameter(value, name) else 0
-
-
-@dataclass(slots=True, kw_only=True)
-class Exits:
-    """Where the body of one loop is left: ``left`` for the round, ``broken`` for the loop.
-
-    ``sign`` is -1 where the counter runs down; ``guards`` is the number of conditions around the
-    loop that are not affine.
-    """
-
-    counter: str
-    sign: int
-    guards: int
-    left: isl.Set | None = None
-    broken: isl.Set | None = None
-
-    def add(self, domain: isl.Set, *, breaks: bool) -> None:
-        """Add the points at which a ``break`` or a ``continue`` is met."""
-        self.left = domain if self.left is None else self.left.union(domain)
-        if breaks:
-            self.broken = domain if self.broken is None else self.broken.union(domain)
-
-    def before(self, domain: isl.Set, algebra: ValueAlgebra) -> isl.Set:
-        """Return the part of a domain in rounds that no earlier ``break`` has kept from running."""
-        if self.broken is None:
-            return domain
-        earlier = f"{self.counter}_earlier"
-        gap = algebra.add(Poly.unknown(self.counter), Poly.unknown(earlier), -1)
-        after = algebra.at_least(algebra.scale(gap, self.sign), 1)
-        met = renamed_parameter(self.broken, self.counter, earlier).intersect(after)
-        return coalesced(domain.subtract(without_parameters(met, (earlier,))))

@@ -47,7 +47,7 @@ from eatss.frontend.source import (
 )
 from eatss.frontend.statements import Frame, StatementReader
 from eatss.frontend.tree import Node, read_tree
-from eatss.frontend.values import NonLinearError, Poly, ValueAlgebra
+from eatss.frontend.values import Poly, ValueAlgebra
 from eatss.polyhedral.isl_names import parameter_space, without_parameters
 from eatss.polyhedral.scop import AccessKind, Scop
 
@@ -85,7 +85,7 @@ def known_facts(
         for size in sizes[1:] if variable.shape.through_pointer else sizes:
             names = {n.name for n in size.parts("name")} if isinstance(size, Node) else set[str]()
             if isinstance(size, Node) and not (names and names <= macros):
-                with suppress(NotAffineError, NonLinearError):
+                with suppress(NotAffineError):
                     facts = facts.intersect(algebra.at_least(affine.value(size, facts), 1))
     return facts
 
@@ -373,7 +373,7 @@ def _read_region(
     check_sizes(symbols, surroundings, reporter)
     for variable in symbols.variables:
         variable.is_local = variable.is_local and not surroundings.names_after(variable)
-    conditions = affine.conditions()
+    conditions = affine.ranges.conditions()
     for one in conditions:
         facts = facts.intersect(one.sizes)
     scalars = reader.scalars.known

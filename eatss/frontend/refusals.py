@@ -8,25 +8,34 @@ from typing import Literal, NoReturn, TypeAlias
 from eatss.base.diagnostics import SourceSpan
 from eatss.frontend.clang import CursorKind
 from eatss.frontend.source import Findings, RefusedError, SourceText
-from eatss.frontend.tree import ELEMENTS, JUMPS, Kind, Node
+from eatss.frontend.tree import ELEMENTS, JUMPS, Kind, Node, unconverted
 
 # -- refusals ----------------------------------------------------------------------------------
-# Why something is refused: constructs by their kind, and expressions that are not affine.
-
 
 Refusal: TypeAlias = tuple[str, str, str]
+"""A code, what is wrong, and a hint."""
 
 _AROUND = "put #pragma scop before the loop"
-_CORRECT = "correct the errors clang reports"
-_ADDRESS = ("EATSS-F024", "address taken", "use the array itself")
-_MEMBER = ("EATSS-F024", "member of a structure", "copy it to a variable before the region")
-_BROKEN = ("EATSS-F007", "expression clang could not make sense of", _CORRECT)
-COMMA = ("EATSS-F019", "comma operator", "write each part as its own statement")
-_EFFECT = (
-    "EATSS-F019",
-    "side effect inside an expression",
-    "make it a statement of its own",
-)
+_COMMA = ("EATSS-F018", "comma operator", "write each part as its own statement")
+_EFFECT = ("EATSS-F018", "side effect inside an expression", "make it a statement of its own")
+_REFUSED: dict[Kind, Refusal] = {
+    **{kind: ("EATSS-F018", kind, "use for (i = start; i < end; i++) and if") for kind in JUMPS},
+    "break": ("EATSS-F018", "break of no loop of the region", _AROUND),
+    "continue": ("EATSS-F018", "continue of no loop of the region", _AROUND),
+    "assign": _EFFECT,
+    "step": _EFFECT,
+    "address": ("EATSS-F024", "address taken", "use the array itself"),
+    "member": ("EATSS-F024", "member of a structure", "copy it to a variable before the region"),
+    "string": ("EATSS-F040", "string", "use numbers"),
+    "conditional": (
+        "EATSS-F024", "choice between arrays", "choose between elements: c ? A[i] : B[i]",
+    ),
+    "broken": (
+        "EATSS-F007", "clang could not make sense of this", "correct the errors clang reports",
+    ),
+}  # fmt: skip
+_IDLE = ("EATSS-F018", "statement without effect", "remove it")
+_OTHER = ("EATSS-F018", "construct outside the subset", "use assignments to arrays")
 
 
 def is_library_function(callee: Node) -> bool:
@@ -43,106 +52,72 @@ def is_library_function(callee: Node) -> bool:
     )
 
 
-def call_refusal(callee: Node) -> Refusal:
-    """Return why a call is no value."""
+def unknown_declaration(name: str) -> Refusal:
+    """Return why a variable is refused whose type clang does not know."""
+    message = f"the declaration of '{name}' is not understood"
+    return "EATSS-F007", message, "declare it with a known type; pass -I for missing headers"
+
+
+def refusal(node: Node, *, is_statement: bool = False) -> Refusal:
+    """Return why a node is refused, as an expression or as a statement."""
+    if node.kind == "broken" and node.name:
+        return unknown_declaration(node.name)
+    if node.kind == "call":
+        return _call(node.children[0])
+    if node.is_binary(","):
+        return _COMMA
+    if is_statement and node.kind not in (*JUMPS, "break", "continue", "broken"):
+        return _IDLE
+    return _REFUSED.get(node.kind, _OTHER)
+
+
+def _call(callee: Node) -> Refusal:
     name = callee.name or "a function"
     if callee.declaration is None or is_library_function(callee):
         return (
-            "EATSS-F019",
+            "EATSS-F018",
             f"call of '{name}' may have side effects",
             "call only mathematical functions such as sqrt, exp or fmax, and functions of the file "
             "that are one return",
         )
     return (
-        "EATSS-F019",
+        "EATSS-F018",
         f"call of '{name}', which stands for no single expression here",
         "write its body as one return of numbers, without assignments and recursion, whose "
         "variables of the file are not hidden where it is called; or as a macro",
     )
 
 
-REFUSED_STATEMENTS: dict[Kind, Refusal] = {
-    **{kind: ("EATSS-F019", kind, "use for (i = start; i < end; i++) and if") for kind in JUMPS},
-    "break": ("EATSS-F019", "break of no loop of the region", _AROUND),
-    "continue": ("EATSS-F019", "continue of no loop of the region", _AROUND),
-    "broken": ("EATSS-F007", "statement clang could not make sense of", _CORRECT),
-}
-IDLE_STATEMENT = ("EATSS-F019", "statement without effect", "remove it")
-
-REFUSED_EXPRESSIONS: dict[Kind, Refusal] = {
-    "address": _ADDRESS,
-    "member": _MEMBER,
-    "assign": (
-        "EATSS-F019",
-        "assignment inside an expression",
-        "write each assignment as its own statement",
-    ),
-    "step": (
-        "EATSS-F019",
-        "++ or -- inside an expression",
-        "write it as its own statement",
-    ),
-    "binary": COMMA,
-    "broken": _BROKEN,
-    "string": ("EATSS-F040", "string", "use numbers"),
-    "conditional": (
-        "EATSS-F024",
-        "choice between arrays",
-        "choose between elements: c ? A[i] : B[i]",
-    ),
-}
-UNSUPPORTED_EXPRESSION = (
-    "EATSS-F019",
-    "construct outside the subset",
-    "use assignments to arrays",
-)
-
-REFUSED_INDICES: dict[Kind, Refusal] = {
-    "assign": _EFFECT,
-    "step": _EFFECT,
-    "address": _ADDRESS,
-    "member": _MEMBER,
-    "broken": _BROKEN,
-}
-"""Where an affine expression is needed."""
-
-
-Reason: TypeAlias = Literal["data", "non_affine", "own"]
-"""Why an expression is not affine; each place words its own finding from it.
-
-``own`` says that the exception carries its own code.
-"""
-
-
 class NotAffineError(Exception):
-    """An expression is no quasi-affine function of counters and parameters."""
+    """An expression is no quasi-affine function of counters and parameters.
+
+    Each place words its own finding from ``message``, unless there is a ``code``. ``node`` is
+    ``None`` where that is not known yet, ``depends`` says that data is the reason.
+    """
 
     def __init__(
         self,
-        node: Node,
+        node: Node | None,
         message: str,
-        reason: Reason = "non_affine",
+        hint: str | None = None,
         *,
         code: str | None = None,
-        hint: str | None = None,
+        depends: bool = False,
     ) -> None:
         super().__init__(message)
-        self.node = node
-        self.reason = reason if code is None else "own"
-        self.message = message
-        self.code = code
-        self.hint = hint
+        self.node, self.message, self.hint = node, message, hint
+        self.code, self.depends = code, depends
 
-
-def product_of_variables(whole: Node) -> NotAffineError:
-    """Return the error for an expression that has a product which is not affine."""
-    product = next((node for node in whole.preorder() if _is_product(node)), whole)
-    return NotAffineError(product, "product of variables")
+    def within(self, whole: Node) -> NotAffineError:
+        """Return the error about an expression, or a part of it that is a product."""
+        products = (one for one in whole.preorder() if _is_product(one) and self.code is None)
+        node = self.node or next(products, whole)
+        return NotAffineError(node, self.message, self.hint, code=self.code, depends=self.depends)
 
 
 def has_product(whole: Node) -> bool:
     """Return whether an expression multiplies one variable by another."""
-    return any(_is_product(node) for node in whole.preorder())
+    return any(map(_is_product, whole.preorder()))
 
 
 def _is_product(node: Node) -> bool:
@@ -152,12 +127,11 @@ def _is_product(node: Node) -> bool:
 def not_affine(node: Node) -> NotAffineError:
     """Return the error for a kind of expression that is never affine."""
     if node.kind in ELEMENTS:
-        return NotAffineError(node, "value read from memory", "data")
-    if node.kind in REFUSED_INDICES:
-        code, message, hint = REFUSED_INDICES[node.kind]
-        return NotAffineError(node, message, code=code, hint=hint)
-    message = f"operator '{node.op}'" if node.op else "expression"
-    return NotAffineError(node, message)
+        return NotAffineError(node, "value read from memory", depends=True)
+    if node.kind in ("assign", "step", "address", "member", "broken"):
+        code, message, hint = refusal(node)
+        return NotAffineError(node, message, hint, code=code)
+    return NotAffineError(node, f"operator '{node.op}'" if node.op else "expression")
 
 
 def floating(node: Node) -> NotAffineError:
@@ -166,7 +140,7 @@ def floating(node: Node) -> NotAffineError:
         if inner.kind in ELEMENTS:
             return not_affine(inner)
         if inner.kind == "name" and inner.type.kind == "floating":
-            return NotAffineError(inner, f"'{inner.name}' is data", "data")
+            return NotAffineError(inner, f"'{inner.name}' is data", depends=True)
     return NotAffineError(node, "floating-point expression")
 
 
@@ -183,14 +157,15 @@ Place: TypeAlias = Literal["subscript", "bound", "condition"]
 
 _SUMS = "sums of counters and parameters with constant factors"
 _NOT_AFFINE = f"use {_SUMS}; / and % by constants, min, max and ?: are fine"
-_HINTS: dict[tuple[Place, Reason], str] = {
-    ("subscript", "non_affine"): _NOT_AFFINE,
-    ("bound", "non_affine"): _NOT_AFFINE,
-    ("condition", "non_affine"): f"compare {_SUMS}",
-    ("subscript", "data"): "subscripts may use counters, parameters and constants only",
-    ("bound", "data"): "copy the value to an integer variable before #pragma scop",
-    ("condition", "data"): "write the choice as an expression: x = condition ? a : b;",
+_HINTS: dict[Place, tuple[str, str]] = {
+    "subscript": (_NOT_AFFINE, "subscripts may use counters, parameters and constants only"),
+    "bound": (_NOT_AFFINE, "copy the value to an integer variable before #pragma scop"),
+    "condition": (
+        f"compare {_SUMS}",
+        "write the choice as an expression: x = condition ? a : b;",
+    ),
 }
+"""What to do where the form of an expression is not affine, and where it depends on data."""
 
 
 class Reporter:
@@ -238,7 +213,7 @@ class Reporter:
     def text(self, node: Node) -> str:
         """Return the source text of a node in one line, macros not expanded."""
         raw = self.source.text(*self.offsets(node)).replace("\\\r\n", " ").replace("\\\n", " ")
-        return " ".join(_without_comments(raw).split())
+        return " ".join(_COMMENT.sub(lambda m: m["string"] or " ", raw).split())
 
     def quoted(self, node: Node) -> str:
         """Return the text of a node, short enough for a message."""
@@ -260,58 +235,36 @@ class Reporter:
         """Add a warning at a node."""
         self.findings.warn(code, message, span=self.span(node), hint=hint)
 
+    def refused(self, node: Node, *, is_statement: bool = False) -> None:
+        """Add the error for a node of a kind that is refused."""
+        code, message, hint = refusal(node, is_statement=is_statement)
+        self.error(code, node, message, hint)
+
     def not_affine(self, error: NotAffineError, whole: Node, place: Place) -> None:
         """Add the error for an expression that should be affine and is not."""
-        if error.reason == "own":
-            assert error.code is not None
-            self.error(error.code, error.node, error.message, error.hint)
-            return
-        said = f"{place} {self.quoted(whole)}"
-        if error.reason == "data":
-            message = f"{said} depends on data: {error.message}"
-        else:
-            message = f"{said} is not affine: {error.message}"
-        if self.offsets(error.node) != self.offsets(whole):
-            message += f" ({self.quoted(error.node)})"
-        hint = error.hint or _HINTS[place, error.reason]
-        self.error("EATSS-F012", error.node, message, hint)
+        node, message = error.node or whole, error.message
+        if error.code is None:
+            how = "depends on data" if error.depends else "is not affine"
+            message = f"{place} {self.quoted(whole)} {how}: {message}"
+            if self.offsets(node) != self.offsets(whole):
+                message += f" ({self.quoted(node)})"
+        hint = error.hint or (None if error.code else _HINTS[place][error.depends])
+        self.error(error.code or "EATSS-F012", node, message, hint)
 
 
-_COMMENT_OR_STRING = re.compile(
-    r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'", re.DOTALL
+_COMMENT = re.compile(
+    r"//[^\n]*|/\*.*?\*/|(?P<string>\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')", re.DOTALL
 )
 
 
-def _without_comments(text: str) -> str:
-    return _COMMENT_OR_STRING.sub(lambda m: " " if m[0].startswith("/") else m[0], text)
-
-
-_LEVELS = {"<<": 1, ">>": 1, "+": 2, "-": 2, "*": 3, "/": 3, "%": 3}
-
-
-def reference_text(node: Node, level: int = 0) -> str | None:
-    """Return ``A[i + 1][j]`` for the tree of a reference, macros expanded.
-
-    ``None`` if a subscript has more than arithmetic in it. What binds less tightly than ``level``
-    stands in parentheses.
-    """
-    if node.kind == "cast" and node.implicit:
-        return reference_text(node.children[0], level)
-    if node.kind in ("name", "int"):
-        return node.name or str(node.value)
-    is_binary, is_subscript = node.kind == "binary", node.kind == "subscript"
-    own = _LEVELS.get(node.op, 0) if is_binary else 4 + is_subscript
-    inner = (own, own + 1) if is_binary else (5, 0)
-    parts = [reference_text(child, at) for child, at in zip(node.children, inner, strict=False)]
-    if None in parts or not own:
-        return None
-    match node.kind:
-        case "subscript":
-            text = f"{parts[0]}[{parts[1]}]"
-        case "binary":
-            text = f"{parts[0]} {node.op} {parts[1]}"
-        case "dereference" | "unary":
-            text = f"{node.op or '*'}{parts[0]}"
-        case _:
-            return None
-    return f"({text})" if own < level else text
+def reference_text(node: Node) -> str:
+    """Return ``A[(2 * i) + 1][j]`` for the tree of a reference, macros expanded."""
+    node = unconverted(node)
+    match node.kind, [*map(reference_text, node.children)]:
+        case "subscript", [array, index]:
+            return f"{array}[{index[1:-1] if index.startswith('(') else index}]"
+        case "binary", [left, right]:
+            return f"({left} {node.op} {right})"
+        case "dereference" | "unary", [operand]:
+            return f"{node.op or '*'}{operand}"
+    return node.name or ("…" if node.value is None else str(node.value))

@@ -12,18 +12,16 @@ Values of types that may wrap are known only where they provably do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 
 import islpy as isl
 
 from eatss.frontend.affine import AffineReader, RegionReader
 from eatss.frontend.declarations import SymbolTable, Variable, base_name
 from eatss.frontend.refusals import NotAffineError, Reporter
-from eatss.frontend.tree import Node
-from eatss.frontend.values import NonLinearError, Poly, TooManyPiecesError, Value, same
-
-_WRITES = ("assign", "step", "variable")
-_NO_VALUE = (NotAffineError, NonLinearError, TooManyPiecesError)
+from eatss.frontend.tree import WRITES, Node
+from eatss.frontend.values import Poly, Value, same
 
 
 class ScalarValues(RegionReader):
@@ -38,52 +36,33 @@ class ScalarValues(RegionReader):
     def follow(self, nodes: Sequence[Node]) -> None:
         """Find the scalars whose values decide where something is."""
         every = [node for root in nodes for node in root.preorder()]
-        for node in every:
-            if node.kind == "subscript":
-                self._add(node.children[1:])
-            elif node.kind == "for":
-                self._add(node.children[:-1])
-            elif node.kind == "if":
-                self._add(node.children[:1])
-        before = -1
-        while before != len(self._followed):
-            before = len(self._followed)
-            for node in every:
-                if self._written(node) in self._followed:
-                    self._add(node.children)
-
-    def _add(self, nodes: Iterable[Node]) -> None:
-        for node in nodes:
-            for part in node.parts("name"):
-                variable = self._of(part)
-                if variable is not None and self._may_follow(variable):
-                    self._followed.add(variable)
-
-    @staticmethod
-    def _may_follow(variable: Variable) -> bool:
-        shape = variable.shape
-        is_integer = shape.element.is_integer and not shape.qualified_volatile
-        return variable.is_scalar and is_integer and variable.role == "data"
+        deciding = {"subscript": slice(1, None), "for": slice(-1), "if": slice(1)}
+        todo = [one for node in every for one in node.children[deciding.get(node.kind, slice(0))]]
+        while todo:
+            found = {self._of(part) for node in todo for part in node.parts("name")}
+            new = {
+                one for one in found if one is not None and _may_be_followed(one)
+            } - self._followed
+            self._followed |= new
+            todo = [one for node in every if self._written(node) in new for one in node.children]
 
     def _written(self, node: Node) -> Variable | None:
         """Return the scalar that a node sets, or that it declares."""
-        if node.kind not in _WRITES:
+        if node.kind != "variable" and node.kind not in WRITES:
             return None
-        is_declaration = node.kind == "variable"
-        variable = self._of(node if is_declaration else base_name(node.children[0]))
+        variable = self._of(node if node.kind == "variable" else base_name(node.children[0]))
         return variable if variable is not None and variable.is_scalar else None
 
     def after(self, node: Node, domain: isl.Set) -> Value | None:
         """Return what the scalar that a statement sets is then, ``None`` if that is not known."""
         variable = self._written(node)
-        if variable not in self._followed:
+        if variable is None or variable not in self._followed:
             return None
-        assert variable is not None
-        try:
+        with suppress(NotAffineError), self._ranges.stating():
             value = self._new_value(node, self._values.get(variable), domain)
-        except _NO_VALUE:
-            return None
-        return value if value is None or self._fits(variable, value, domain) else None
+            if value is not None and self._fits(variable, value, domain):
+                return value
+        return None
 
     def _new_value(self, node: Node, before: Value | None, domain: isl.Set) -> Value | None:
         if node.kind == "variable" or (node.kind == "assign" and not node.op):
@@ -115,20 +94,15 @@ class ScalarValues(RegionReader):
         """Note what a statement has set."""
         variable = self._written(node)
         if variable is not None:
-            self._put(variable, value)
-
-    def _put(self, variable: Variable, value: Value | None) -> None:
-        if value is None:
             self._values.pop(variable, None)
-        else:
-            self._values[variable] = value
-            self.known.add(variable)
+            if value is not None:
+                self._values[variable] = value
+                self.known.add(variable)
 
     def forget(self, node: Node) -> None:
         """Note that any statement below a node may have run, or not."""
-        for variable in {self._written(part) for part in node.preorder()} - {None}:
-            assert variable is not None
-            self._put(variable, None)
+        for part in node.preorder():
+            self.note(part, None)
 
     def now(self) -> dict[Variable, Value]:
         """Return what is known here."""
@@ -142,15 +116,15 @@ class ScalarValues(RegionReader):
     def join(self, holds: isl.Set, if_true: dict[Variable, Value]) -> None:
         """Note what is known after an ``if``: now is the end of the other arm."""
         if_false = self.now()
-        for variable in if_true.keys() | if_false.keys():
-            yes, no = if_true.get(variable), if_false.get(variable)
-            value = None
-            if yes is not None and no is not None:
-                value = yes if same(yes, no) else self._chosen(holds, yes, no)
-            self._put(variable, value)
+        self._values.clear()
+        for variable in if_true.keys() & if_false.keys():
+            yes, no = if_true[variable], if_false[variable]
+            with suppress(NotAffineError):
+                chosen = yes if same(yes, no) else self._algebra.choose(holds, yes, no)
+                self._values[variable] = chosen
 
-    def _chosen(self, holds: isl.Set, yes: Value, no: Value) -> Value | None:
-        try:
-            return self._algebra.choose(holds, yes, no)
-        except _NO_VALUE:
-            return None
+
+def _may_be_followed(variable: Variable) -> bool:
+    shape = variable.shape
+    is_integer = shape.element.is_integer and not shape.qualified_volatile
+    return variable.is_scalar and is_integer and variable.role == "data"

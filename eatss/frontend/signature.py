@@ -238,7 +238,7 @@ def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Repo
                 continue
             if size.has(*WRITES, "call"):
                 reporter.error(
-                    "EATSS-F019",
+                    "EATSS-F018",
                     size,
                     f"size of '{array.name}' has a side effect or calls a function",
                     "use a variable that keeps its value as the size",

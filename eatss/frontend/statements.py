@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from itertools import count
@@ -11,7 +11,7 @@ import islpy as isl
 
 from eatss.base.frozen import frozen
 from eatss.frontend import clang
-from eatss.frontend.affine import AffineReader, LoopLevel, RawAccess, RawStatement, RegionReader
+from eatss.frontend.affine import AffineReader, LoopLevel, RawStatement, RegionReader
 from eatss.frontend.clang import INT
 from eatss.frontend.declarations import (
     PpcgCount,
@@ -30,18 +30,11 @@ from eatss.frontend.expressions import (
     target_of,
     update_of,
 )
-from eatss.frontend.loops import Exits, Header, LoopReader
-from eatss.frontend.refusals import (
-    COMMA,
-    IDLE_STATEMENT,
-    REFUSED_STATEMENTS,
-    NotAffineError,
-    Reporter,
-    call_refusal,
-)
+from eatss.frontend.loops import Loop
+from eatss.frontend.refusals import NotAffineError, Reporter
 from eatss.frontend.scalars import ScalarValues
 from eatss.frontend.source import RefusedError
-from eatss.frontend.tree import WRITES, Kind, Node, chain
+from eatss.frontend.tree import WRITES, Node, chain
 from eatss.frontend.values import Value
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.scop import AccessKind
@@ -73,86 +66,79 @@ class StatementReader(RegionReader):
 
     def __init__(self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter) -> None:
         super().__init__(symbols, affine, reporter)
-        self._loops = LoopReader(symbols, affine, reporter)
-        self.scalars = ScalarValues(symbols, affine, reporter)
+        self.scalars = ScalarValues(*self._region)
         self.ppcg = PpcgCount()
         self.statements: list[RawStatement] = []
         self._ppcg_name = ""
-        self._exits: list[Exits] = []
-        self._readers: dict[Kind, Callable[[Node, Frame], None]] = {
-            "if": self._if,
-            "declarations": self._declarations,
-            "for": self._for,
-            "break": self._leave,
-            "continue": self._leave,
-        }
+        self._loops: list[Loop] = []
 
     def read_all(self, nodes: list[Node], frame: Frame) -> None:
         """Read statements that follow one another."""
         for node in nodes:
-            left = self._exits[-1].left if self._exits else None
+            left = self._loops[-1].left if self._loops else None
             if left is not None:
                 frame = frame.within(frame.domain.subtract(left))
             self._statement(node, frame)
 
     def _statement(self, node: Node, frame: Frame) -> None:
-        if node.kind == "compound":
-            with self.ppcg.block():
-                self.read_all(node.children, frame)
-        elif node.kind != "empty":
-            self._readers.get(node.kind, self._other)(node, frame)
-
-    def _other(self, node: Node, frame: Frame) -> None:
-        self._ppcg_name = self.ppcg.statement()
-        self._simple(node, frame.next())
+        match node.kind:
+            case "compound":
+                with self.ppcg.block():
+                    self.read_all(node.children, frame)
+            case "for":
+                self._for(node, frame.next())
+            case "if":
+                self._if(node, frame)
+            case "declarations":
+                for variable in node.children:
+                    self._declaration(variable, frame)
+                    self.ppcg.declared(self._of(variable))
+            case "break" | "continue":
+                self._leave(node, frame)
+            case "empty":
+                pass
+            case _:
+                self._ppcg_name = self.ppcg.statement()
+                self._simple(node, frame.next())
 
     # -- control --------------------------------------------------------------------
 
     def _for(self, node: Node, frame: Frame) -> None:
-        frame = frame.next()
         counter = counter_of(node)
-        is_set = counter is not None and counter.kind == "name"
-        sets = self._of(counter) if counter is not None and is_set else None
+        sets = self._of(counter) if counter is not None and counter.kind == "name" else None
         # what is below a loop is read when its own form is
         with self.ppcg.loop(sets), suppress(RefusedError):
-            self._loop(node, self._loops.header(node), frame)
+            self._loop(node, Loop(*self._region, node), frame)
         self.scalars.forget(node)
 
-    def _loop(self, node: Node, header: Header, frame: Frame) -> None:
-        variable, active = header.variable, self._affine.active
+    def _loop(self, node: Node, loop: Loop, frame: Frame) -> None:
         if len(frame.loops) == _MAX_LOOPS:
             self._refuse("EATSS-F009", node, "loops are nested too deeply", "use fewer levels")
-        if variable in active:
+        name = loop.variable.name
+        if loop.variable in self._affine.active:
             self._refuse(
                 "EATSS-F031",
                 node.children[0],
-                f"counter '{variable.name}' of the enclosing loop is the counter of this loop too",
+                f"counter '{name}' of the enclosing loop is the counter of this loop too",
                 "use another variable",
             )
-        name = self._free(variable.name)
-        level = LoopLevel(name=name, sign=header.sign)
-        self.scalars.forget(header.body)  # what a round sets, the next one does not know
-        active[variable] = name
-        try:
-            domain = self._loops.iterations(header, name, frame.domain)
-            exits = Exits(counter=name, sign=header.sign, guards=len(frame.guards))
-            first = len(self.statements)
-            self._exits.append(exits)
-            inner = replace(frame, loops=(*frame.loops, level), domain=domain)
-            self.read_all([header.body], inner)
-            self._exits.pop()
-        finally:
-            del active[variable]
+        self.scalars.forget(loop.body)  # what a round sets, the next one does not know
+        domain = loop.iterations(frame.domain)
+        loop.guards, first = len(frame.guards), len(self.statements)
+        loops = (*frame.loops, LoopLevel(name=loop.name, sign=loop.sign))
+        with loop.active():
+            self._loops.append(loop)
+            self.read_all([loop.body], replace(frame, loops=loops, domain=domain))
+            self._loops.pop()
         self.statements[first:] = [
-            replace(raw, domain=exits.before(raw.domain, self._algebra))
-            for raw in self.statements[first:]
+            replace(raw, domain=loop.unbroken(raw.domain)) for raw in self.statements[first:]
         ]
 
     def _leave(self, node: Node, frame: Frame) -> None:
         next(frame.places)
-        if not self._exits:
-            self._refuse_statement(node)
-        elif len(frame.guards) > self._exits[-1].guards:
+        if not self._loops:
+            self._reporter.refused(node, is_statement=True)
+        elif len(frame.guards) > self._loops[-1].guards:
             test = frame.guards[-1].test
             self._error(
                 "EATSS-F012",
@@ -161,7 +147,7 @@ class StatementReader(RegionReader):
                 "leave rounds of a loop under conditions of counters and parameters only",
             )
         else:
-            self._exits[-1].add(frame.domain, breaks=node.kind == "break")
+            self._loops[-1].leave(frame.domain, breaks=node.kind == "break")
 
     def _if(self, node: Node, frame: Frame) -> None:
         test, *arms = node.children
@@ -192,11 +178,11 @@ class StatementReader(RegionReader):
         if len(arms) == 1:
             test, frame = self._without_affine(test, frame)
             node = replace(node, children=[test, *arms])
-        reader = ExpressionReader(self._symbols, self._affine, self._reporter, frame.domain)
+        reader = ExpressionReader(*self._region, frame.domain)
         try:
             _ = reader.read(test)
         except RefusedError:
-            reader.failed = True
+            return
         if reader.failed:
             return
         found = update_of(node)
@@ -248,70 +234,46 @@ class StatementReader(RegionReader):
 
     # -- statements -------------------------------------------------------------------
 
-    def _declarations(self, node: Node, frame: Frame) -> None:
-        for variable in node.children:
-            self._declaration(variable, frame)
-            self.ppcg.declared(self._of(variable))
-
     def _declaration(self, node: Node, frame: Frame) -> None:
         variable = self._of(node)
         _ = self.ppcg.statement()  # what the variable held before ends
         if node.kind != "variable" or variable is None:
-            self._error(
-                "EATSS-F019", node, "declaration outside the subset",
-                "declare variables only",
-            )  # fmt: skip
+            message = "declaration outside the subset"
+            self._error("EATSS-F018", node, message, "declare variables only")
             return
-        known = self._known_after(node, frame)
-        if self._refuses_storage(node, variable) or not node.children:
-            self.scalars.note(node, None)
+        known = self.scalars.after(node, frame.domain)
+        self.scalars.note(node, None)
+        name = variable.name
+        if not clang.is_automatic(node.cursor):
+            message = f"'{name}' is declared static or extern inside the region"
+            self._error("EATSS-F018", node, message, "declare it before #pragma scop")
+        elif not node.children:
+            pass
         elif variable.role == "counter":
-            self._error(
-                "EATSS-F031",
-                node,
-                f"counter '{variable.name}' gets a value outside its loop",
-                "start it in the for statement",
-            )
+            message = f"counter '{name}' gets a value outside its loop"
+            self._error("EATSS-F031", node, message, "start it in the for statement")
         elif (
             not (variable.is_scalar or variable.shape.is_pointer)
             or node.children[0].kind == "other"
         ):
-            self._error(
-                "EATSS-F019", node, f"array '{variable.name}' with an initialiser",
-                "assign its elements in a loop",
-            )  # fmt: skip
+            message = f"array '{name}' with an initialiser"
+            self._error("EATSS-F018", node, message, "assign its elements in a loop")
         else:
             self._ppcg_name = self.ppcg.statement()
             update = Node("assign", node.cursor, node.type, [node, *node.children])
             self._assign(node, update, frame.next())
             self.scalars.note(node, known)
 
-    def _known_after(self, node: Node, frame: Frame) -> Value | None:
-        with self._ranges.stating():
-            return self.scalars.after(node, frame.domain)
-
-    def _refuses_storage(self, node: Node, variable: Variable) -> bool:
-        """Refuse a variable whose memory outlives the block it is declared in."""
-        if clang.is_automatic(node.cursor):
-            return False
-        self._error(
-            "EATSS-F019",
-            node,
-            f"'{variable.name}' is declared static or extern inside the region",
-            "declare it before #pragma scop",
-        )
-        return True
-
     def _simple(self, node: Node, frame: Frame) -> None:
-        if node.kind in WRITES:
-            if self._writes_counter(node, node.children[0]):
-                return
-            known = self._known_after(node, frame)
+        if node.kind not in WRITES:
+            is_idle = node.kind == "cast" and node.children[0].kind in ("name", "int")
+            if not is_idle or node.type.is_arithmetic:  # (void) x;
+                self._reporter.refused(node, is_statement=True)
+                self.scalars.forget(node)
+        elif not self._writes_counter(node, node.children[0]):
+            known = self.scalars.after(node, frame.domain)
             self._assign(node, node, frame, known)
             self.scalars.note(node, known)
-            return
-        self._refuse_statement(node)
-        self.scalars.forget(node)
 
     def _writes_counter(self, node: Node, target: Node) -> bool:
         variable = self._of(base_name(target))
@@ -327,38 +289,37 @@ class StatementReader(RegionReader):
 
         A scalar that is ``known`` afterwards is set to that, whatever it was.
         """
-        reader = ExpressionReader(self._symbols, self._affine, self._reporter, frame.domain)
+        reader = ExpressionReader(*self._region, frame.domain)
         place = target_of(update)
-        try:
-            write = self._target(reader, place, operator_of(update))
-        except RefusedError:
-            if update.kind == "assign":
-                reader.search(update.children[1])
-            return
-        kind = write.variable.shape.element
-        assert kind.element is not None
-        update = guarded(update, write.variable, frame.guards)
-        try:
-            stored = None if frame.guards else reader.known(known, kind.element)
+        with suppress(RefusedError):
+            try:
+                variable = self._target(reader, place, operator_of(update))
+            except RefusedError:
+                if update.kind == "assign":
+                    reader.search(update.children[1])
+                raise
+            kind = variable.shape.element
+            assert kind.element is not None
+            update = guarded(update, variable, frame.guards)
+            stored = None
+            if known is not None and not frame.guards:
+                stored = reader.known(known, kind.element)
             if stored is None:
                 stored = reader.read(Place(node=place, type=kind).stored(update))
-        except RefusedError:
-            return
-        if reader.failed:
-            return
-        self.statements.append(
-            RawStatement(
-                loops=frame.loops,
-                positions=frame.positions,
-                domain=frame.domain,
-                accesses=tuple(reader.accesses),
-                value=stored,
-                node=node,
-                ppcg_name=self._ppcg_name,
-            )
-        )
+            if not reader.failed:
+                self.statements.append(
+                    RawStatement(
+                        loops=frame.loops,
+                        positions=frame.positions,
+                        domain=frame.domain,
+                        accesses=tuple(reader.accesses),
+                        value=stored,
+                        node=node,
+                        ppcg_name=self._ppcg_name,
+                    )
+                )
 
-    def _target(self, reader: ExpressionReader, place: Node, operator: str) -> RawAccess:
+    def _target(self, reader: ExpressionReader, place: Node, operator: str) -> Variable:
         variable = self._of(place)
         is_pointer = variable is not None and variable.shape.is_pointer
         if (place.kind == "variable" and is_pointer) or place.type.kind == "pointer":
@@ -368,18 +329,4 @@ class StatementReader(RegionReader):
                 "pointer arithmetic" if operator else "a pointer is set inside the region",
                 "set pointers before #pragma scop and use subscripts",
             )
-        return reader.add_access(place, AccessKind.WRITE)
-
-    def _refuse_statement(self, node: Node) -> None:
-        if node.kind == "cast" and not node.type.is_arithmetic:
-            inner = node.children[0]
-            if inner.kind in ("name", "int"):
-                return  # (void) x;
-        code, message, hint = REFUSED_STATEMENTS.get(node.kind, IDLE_STATEMENT)
-        if node.is_binary(","):
-            code, message, hint = COMMA
-        if node.kind == "broken" and node.name:
-            code, message = "EATSS-F007", f"the declaration of '{node.name}' is not understood"
-        if node.kind == "call":
-            code, message, hint = call_refusal(node.children[0])
-        self._error(code, node, message, hint)
+        return reader.add_access(place, AccessKind.WRITE).variable

@@ -91,6 +91,8 @@ JUMPS: tuple[Kind, ...] = (
     "goto", "label", "while", "do", "return", "switch",
 )  # fmt: skip
 """Control that is never read."""
+TRUTHS = frozenset({"<", "<=", ">", ">=", "==", "!=", "&&", "||", "!"})
+"""Operators whose value is 0 or 1."""
 BODIES: frozenset[Kind] = frozenset({*_STATEMENTS.values(), *WRITES, "call"})
 """Statements that do something, or hold others."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
 from typing import TypeAlias
 
 import islpy as isl
@@ -23,6 +22,7 @@ from eatss.polyhedral.isl_names import (
     parameters_set,
     without_parameters,
 )
+from eatss.polyhedral.scop import SizeCondition
 
 # -- values ------------------------------------------------------------------------------------
 # Quasi-affine values: a polynomial while that suffices, a piecewise isl function when not.
@@ -55,10 +55,6 @@ class Poly(Terms[int]):
         """The unknowns that occur."""
         return frozenset(name for monomial in self.terms for name in monomial)
 
-    def coefficient(self, name: str) -> int:
-        """Return the coefficient of the unknown on its own."""
-        return self.terms.get((name,), 0)
-
     def beside(self, name: str) -> Poly:
         """Return what is multiplied by the unknown, on its own or in a product with others."""
         found: dict[Monomial, int] = {}
@@ -73,29 +69,26 @@ class Poly(Terms[int]):
         return Poly({}).plus(self, factor)
 
 
-MAX_PIECES = 200
-
-
-class TooManyPiecesError(Exception):
-    """A piecewise function has grown beyond what later passes can bear."""
-
-
-class NonLinearError(Exception):
-    """A product of unknowns where an affine value is needed."""
-
-
 Value: TypeAlias = Poly | isl.PwAff
 
 Operand: TypeAlias = Value | int
 """What takes part in arithmetic: a number stands for the value that it is."""
 
+MAX_PIECES = 200
 
-def _value(operand: Operand) -> Value:
-    return Poly.constant(operand) if isinstance(operand, int) else operand
+
+def too_many_cases() -> NotAffineError:
+    """Return the error for a function with more pieces than later passes can bear."""
+    hint = "use fewer nested ?:, min and max in one expression"
+    return NotAffineError(None, "expression has too many cases", hint, code="EATSS-F009")
 
 
 class ValueAlgebra:
-    """Arithmetic and comparisons of values in one isl context."""
+    """Arithmetic and comparisons of values in one isl context.
+
+    What makes an isl function raises :class:`NotAffineError` where products of unknowns remain, or
+    it would have too many pieces.
+    """
 
     def __init__(self, context: isl.Context, known: dict[str, int]) -> None:
         self.context = context
@@ -103,45 +96,31 @@ class ValueAlgebra:
         self.everywhere = isl.Set.universe(isl.Space.params_alloc(context, 0))
 
     def function(self, value: Operand) -> isl.PwAff:
-        """Return the isl function of a value.
-
-        Raises:
-            NonLinearError: If products of unknowns remain.
-            TooManyPiecesError: If there are too many pieces.
-        """
-        value = _value(value)
-        return self._linear(value) if isinstance(value, Poly) else value
-
-    def _linear(self, poly: Poly) -> isl.PwAff:
+        """Return the isl function of a value."""
+        if isinstance(value, isl.PwAff):
+            return value
+        poly = Poly.constant(value) if isinstance(value, int) else self._with_known(value)
         if not poly.is_linear:
-            poly = self._with_known(poly)
-        if not poly.is_linear:
-            raise NonLinearError
+            raise NotAffineError(None, "product of variables")
         terms = tuple((monomial[0], c) for monomial, c in poly.terms.items() if monomial)
         return linear_function(self.context, poly.terms.get((), 0), terms)
 
     def _with_known(self, poly: Poly) -> Poly:
-        """Put in the parameters whose values the user gave, in products only."""
-        result = Poly({})
-        for monomial, coefficient in poly.terms.items():
-            term = Poly.constant(coefficient)
-            for name in monomial:
-                known = self._known.get(name) if len(monomial) > 1 else None
-                factor = Poly.unknown(name) if known is None else Poly.constant(known)
-                term = term.times(factor)
-            result = result.plus(term)
-        return result
+        """Put in the parameters whose values the user gave, if there are products."""
+        for name in () if poly.is_linear else self._known:
+            poly = poly.with_unknown(name, Poly.constant(self._known[name]))
+        return poly
 
     def _bounded(self, function: isl.PwAff) -> isl.PwAff:
         if function.n_piece() > 4:
             function = coalesced(function)
         if function.n_piece() > MAX_PIECES:
-            raise TooManyPiecesError
+            raise too_many_cases()
         return function
 
     def add(self, left: Operand, right: Operand, factor: int = 1) -> Value:
         """Return ``left + factor * right``."""
-        left, right = _value(left), _value(right)
+        left, right = (Poly.constant(one) if isinstance(one, int) else one for one in (left, right))
         if isinstance(left, Poly) and isinstance(right, Poly):
             return left.plus(right, factor)
         return self._bounded(self.function(left).add(self.function(self.scale(right, factor))))
@@ -152,13 +131,11 @@ class ValueAlgebra:
             return value.scaled(factor)
         return value.scale_val(big_value(self.context, factor))
 
-    def constant_of(self, value: Value) -> int | None:
+    def constant_of(self, value: Operand) -> int | None:
         """Return the value if it is a number."""
         if isinstance(value, Poly):
-            if value.constant_value is None and not value.is_linear:
-                return self._with_known(value).constant_value
-            return value.constant_value
-        return None
+            return self._with_known(value).constant_value
+        return value if isinstance(value, int) else None
 
     def floor_divide(self, value: Value, divisor: int) -> isl.PwAff:
         """Return ``⌊value / divisor⌋`` for a positive divisor."""
@@ -181,18 +158,13 @@ class ValueAlgebra:
         """Return where ``left == right``."""
         return self.function(self.add(left, right, -1)).zero_set()
 
-    def unequal(self, left: Operand, right: Operand) -> isl.Set:
-        """Return where ``left != right``."""
-        return self.function(self.add(left, right, -1)).non_zero_set()
-
-    def extremum(self, left: Operand, right: Operand, *, is_max: bool) -> Value:
+    def extremum(self, left: Value, right: Value, *, is_max: bool) -> Value:
         """Return the smaller or the greater of two values."""
-        parts = [_value(left), _value(right)]
-        numbers = [part for one in parts if (part := self.constant_of(one)) is not None]
-        if len(numbers) == 2:
-            return Poly.constant(max(numbers) if is_max else min(numbers))
+        numbers = self.constant_of(left), self.constant_of(right)
+        if numbers[0] is not None and numbers[1] is not None:
+            return Poly.constant((max if is_max else min)(numbers[0], numbers[1]))
         join = isl.PwAff.max if is_max else isl.PwAff.min
-        return self._bounded(join(*map(self.function, parts)))
+        return self._bounded(join(self.function(left), self.function(right)))
 
     def choose(self, condition: isl.Set, if_true: Operand, if_false: Operand) -> isl.PwAff:
         """Return ``if_true`` within the condition and ``if_false`` outside."""
@@ -203,18 +175,15 @@ class ValueAlgebra:
 
 def same(left: Value, right: Value) -> bool:
     """Return whether two values are plainly the same."""
-    if isinstance(left, Poly) and isinstance(right, Poly):
-        return left.terms == right.terms
     if isinstance(left, isl.PwAff) and isinstance(right, isl.PwAff):
         return left.plain_is_equal(right)
-    return False
+    return isinstance(left, Poly) and left == right
 
 
 # -- ranges ------------------------------------------------------------------------------------
 # Whether values lie in the range of their C type wherever C could have wrapped them.
 
 
-_FITS = "a number of the original would not fit its type otherwise"
 _USUAL_SIZES = (61, 4099)
 """Sizes at which no condition on sizes may exclude a program: all alike, small and large."""
 
@@ -231,15 +200,15 @@ class RangeProver:
     """Proves ranges; what it could not prove but takes for granted is in ``assumptions``.
 
     ``used_parameters`` is filled by the reader of expressions; the types of parameters
-    bound their values. ``stated`` are the sizes for which all holds that was proven, by what would
-    be the case for others: what runs the code has to check it.
+    bound their values. ``stated`` are the sizes for which all holds that was proven: what runs
+    the code has to check it.
     """
 
     def __init__(self, algebra: ValueAlgebra) -> None:
         self._algebra = algebra
         self.used_parameters: dict[str, Variable] = {}
         self.assumptions: list[RangeAssumption] = []
-        self.stated: dict[str, isl.Set] = {}
+        self.stated: isl.Set | None = None
         self._trusts = self._states = False
 
     @contextmanager
@@ -265,7 +234,7 @@ class RangeProver:
         if self._trusts or not _may_leave(node):
             return
         algebra, ctype = self._algebra, node.type
-        known = domain.intersect(self.of_parameters(domain))
+        known = self._known(domain)
         if isinstance(value, Poly) and not value.is_linear and self.sums_up(value, known):
             return
         low, high = algebra.at_least(value, ctype.minimum), algebra.at_least(ctype.maximum, value)
@@ -282,7 +251,7 @@ class RangeProver:
                 if self.proven_or_stated(known, within):
                     return
         hint = "use int or long, or write it without subtraction (i + 1 < n)"
-        raise NotAffineError(node, wrong, code="EATSS-F036", hint=hint)
+        raise NotAffineError(node, wrong, hint, code="EATSS-F036")
 
     def sums_up(self, value: Poly, known: isl.Set) -> bool:
         """Return whether a sum of products is plainly not negative (a linearised subscript)."""
@@ -291,26 +260,28 @@ class RangeProver:
             for name in value.unknowns
         )
 
-    def of_parameters(self, domain: isl.Set) -> isl.Set:
+    def _known(self, domain: isl.Set) -> isl.Set:
+        return domain.intersect(self._ranges(domain))
+
+    def _ranges(self, domain: isl.Set) -> isl.Set:
         """Return what the types of the parameters say about their values."""
         ranges = isl.Set.universe(domain.get_space())
         for name, variable in self.used_parameters.items():
             ctype = variable.shape.element
             fits = self._algebra.within(ctype.minimum, Poly.unknown(name), ctype.maximum)
             ranges = ranges.intersect(fits)
-        return reduce(isl.Set.intersect, self.stated.values(), ranges)
+        return ranges if self.stated is None else ranges.intersect(self.stated)
 
     def proven(self, domain: isl.Set, holds: isl.Set) -> bool:
         """Return whether ``holds`` covers ``domain``, given the types of the parameters."""
-        known = domain.intersect(self.of_parameters(domain))
-        return known.subtract(holds).is_empty()
+        return self._known(domain).subtract(holds).is_empty()
 
-    def proven_or_stated(self, domain: isl.Set, holds: isl.Set, otherwise: str = _FITS) -> bool:
+    def proven_or_stated(self, domain: isl.Set, holds: isl.Set) -> bool:
         """Return whether ``holds`` covers ``domain``, if need be for sizes that are stated.
 
         A condition that excludes usual sizes is none that a program is meant to have.
         """
-        ranges = self.of_parameters(domain)
+        ranges = self._ranges(domain)
         known = domain.intersect(ranges)
         outside = self._over_sizes(known.subtract(holds))
         if outside.is_empty():
@@ -324,10 +295,14 @@ class RangeProver:
             if not parameters_set(self._algebra.context, names, alike).is_disjoint(outside):
                 return False
         sizes = self._over_sizes(outside.complement().gist(ranges))
-        if otherwise in self.stated:
-            sizes = coalesced(self.stated[otherwise].intersect(sizes))
-        self.stated[otherwise] = sizes
+        before = self.stated
+        self.stated = sizes if before is None else coalesced(before.intersect(sizes))
         return True
+
+    def conditions(self) -> tuple[SizeCondition, ...]:
+        """Return on what sizes it depends that values are those of C."""
+        message = "a number of the original would not fit its type otherwise"
+        return () if self.stated is None else (SizeCondition(sizes=self.stated, message=message),)
 
     def _over_sizes(self, points: isl.Set) -> isl.Set:
         others = [name for name in parameter_names(points) if name not in self.used_parameters]
@@ -338,7 +313,7 @@ class RangeProver:
 
         That is so for all values of the parameters alike, not only for extreme ones.
         """
-        known = domain.intersect(self.of_parameters(domain))
+        known = self._known(domain)
         outside = known.subtract(holds)
         if outside.is_empty():
             return False
@@ -350,13 +325,4 @@ def _may_leave(node: Node) -> bool:
     ctype = node.type
     if not ctype.is_integer or ctype.bits <= 1 or node.kind in ("name", "int"):
         return False
-    return not ctype.signed or (node.kind == "cast" and not _keeps_value(node))
-
-
-def _keeps_value(cast: Node) -> bool:
-    source = cast.children[0].type
-    return (
-        source.is_integer
-        and source.minimum >= cast.type.minimum
-        and source.maximum <= cast.type.maximum
-    )
+    return not ctype.signed or (node.kind == "cast" and not ctype.holds(node.children[0].type))

@@ -73,7 +73,7 @@ def test_a_break_of_a_loop_around_the_region_is_refused() -> None:
     )
     with pytest.raises(InputError) as caught:
         parse_source(text)
-    assert caught.value.diagnostics[0].code == "EATSS-F019"
+    assert caught.value.diagnostics[0].code == "EATSS-F018"
 
 
 # -- conditions that are not affine -------------------------------------------------------

@@ -152,4 +152,4 @@ void best(int n, int t[64][64], char s[64], double w[200]) {
     best, twice = parse_source(source).scops[0].statements
     texts = {access.text for access in best.accesses}
     assert texts == {"t[i][j]", "t[i + 1][j - 1]", "s[i]", "s[j]"}
-    assert {access.text for access in twice.accesses} == {"w[j]", "w[2 * (i - 1) - -n]"}
+    assert {access.text for access in twice.accesses} == {"w[j]", "w[(2 * (i - 1)) - -n]"}

@@ -35,7 +35,7 @@ REFUSED = {
             "for (int i = 0; i < n; i++) A[i] = max(A[i], g);",
             before="double g; static double max(double a, double b) { g += 1; return a; }",
         ),
-        "EATSS-F019",
+        "EATSS-F018",
     ),
     "a floor of the file's own in a bound": (
         _function(
@@ -46,7 +46,7 @@ REFUSED = {
     ),
     "a static variable": (
         _function("for (int i = 0; i < n; i++) { static double t = 0; t += A[i]; A[i] = t; }"),
-        "EATSS-F019",
+        "EATSS-F018",
     ),
     "an extern declaration": (
         _function(
@@ -54,7 +54,7 @@ REFUSED = {
             "for (int i = 0; i < n; i++) A[i] = G[i];",
             before="double G[9];",
         ),
-        "EATSS-F019",
+        "EATSS-F018",
     ),
     "a macro that ends the region in its middle": (
         _function("for (int i = 0; i < n; i++) A[i] = 1;").replace(
@@ -64,7 +64,7 @@ REFUSED = {
     ),
     "a side effect in a size": (
         _function("for (int i = 0; i < n; i++) { double T[m++]; A[i] = B[i]; }"),
-        "EATSS-F019",
+        "EATSS-F018",
     ),
     "a size fixed by a typedef and changed since": (
         _function(

@@ -69,7 +69,7 @@ def test_an_index_that_a_function_computes_is_affine(region: Region) -> None:
 )
 def test_what_is_no_single_expression_is_refused(refused: Refused, before: str, body: str) -> None:
     first = refused(body, before=before + "\n")[0]
-    assert first.code == "EATSS-F019"
+    assert first.code == "EATSS-F018"
     assert "stands for no single expression" in first.message
 
 
