@@ -17,7 +17,7 @@ import json
 import math
 import platform
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -89,35 +89,33 @@ def count_work(program: Program | None, sizes: Sizes) -> CountedWork:
     """Return the work of one run of a program; of ``None``, one that could not be generated."""
     works = [entry.work for entry in program.entries] if program else []
     known = [work for work in works if work is not None]
+    whole = bool(works) and len(known) == len(works)
+    sides = [side for work in known for side in (work.read_bytes, work.written_bytes)]
     operations: tuple[OperationCount, ...] | None = None
+    flops: int | None = None
     least_bytes: int | None = None
-    reason = "nothing was generated"
-    if program is not None:
-        notes = "; ".join(note for work in known for note in work.notes)
-        reason = notes or "the launch plan does not count them; generate the program again"
-    if works and len(known) == len(works):
-        kinds = [work.operations for work in known]
-        bytes_ = [side for work in known for side in (work.read_bytes, work.written_bytes)]
-        if None not in kinds:
-            counts: Counter[str] = Counter()
-            for kind in chain(*filter(None, kinds)):
-                counts[kind.kind] += evaluate(kind.count, sizes)
-            operations = tuple(OperationCount(kind=kind, count=n) for kind, n in counts.items())
-        if None not in bytes_:
-            least_bytes = sum(evaluate(side, sizes) for side in bytes_ if side is not None)
-    flops = None
-    if operations is not None:
+    if whole and all(work.operations is not None for work in known):
+        counts: Counter[str] = Counter()
+        for kind in chain(*(work.operations or () for work in known)):
+            counts[kind.kind] += evaluate(kind.count, sizes)
+        operations = tuple(OperationCount(kind=kind, count=n) for kind, n in counts.items())
         flops = sum(one.count for one in operations if one.kind not in NOT_FLOPS)
-    counted = {"operations": operations, "flops": flops, "least_bytes": least_bytes}
+    if whole and None not in sides:
+        least_bytes = sum(evaluate(side, sizes) for side in sides if side is not None)
+    why = "nothing was generated"
+    if program is not None:
+        why = "; ".join(note for work in known for note in work.notes)
+        why = why or "the launch plan does not count them; generate the program again"
+    rows = (("operations", operations), ("flops", flops), ("least_bytes", least_bytes))
     return CountedWork(
         operations=operations,
         flops=flops,
         least_bytes=least_bytes,
-        missing=_lacking((what, value, reason) for what, value in counted.items()),
+        missing=_lacking(*((what, value, why) for what, value in rows)),
     )
 
 
-def _lacking(rows: Iterable[tuple[str, object, str]]) -> tuple[Missing, ...]:
+def _lacking(*rows: tuple[str, object, str]) -> tuple[Missing, ...]:
     """Return what of some rows (what, its value, why it might have none) has no value."""
     return tuple(Missing(what=what, reason=why) for what, value, why in rows if value is None)
 
@@ -209,33 +207,25 @@ def assemble(records: Records, record: Record) -> Measurement:
         ),
         missing=(
             *_lacking(
-                (
-                    ("time_s", time, why),
-                    ("energy_j", energy, why),
-                    ("power_w", energy, why),
-                    ("idle_power_w", idle_w, records.idle.reason),
-                    ("idle_power_after_w", idle_after_w, records.warm_idle.reason),
-                    ("net_energy_j", net_energy_j, records.idle.reason if energy else why),
-                )
+                ("time_s", time, why),
+                ("energy_j", energy, why),
+                ("power_w", energy, why),
+                ("idle_power_w", idle_w, records.idle.reason),
+                ("idle_power_after_w", idle_after_w, records.warm_idle.reason),
+                ("net_energy_j", net_energy_j, records.idle.reason if energy else why),
             ),
             *work.missing,
             *_lacking(
-                (
-                    ("revision", revision, no_revision),
-                    ("source_hash", source_hash, no_source),
-                    ("text_hash", program, "nothing was generated"),
-                    ("device", device, "no card was opened"),
-                    (COMPARISON, None if found.unchecked else "", found.unchecked),
-                )
+                ("revision", revision, no_revision),
+                ("source_hash", source_hash, no_source),
+                ("text_hash", program, "nothing was generated"),
+                ("device", device, "no card was opened"),
+                (COMPARISON, None if found.unchecked else "", found.unchecked),
+                ("gflops", gflops, no_gflops),
+                ("gflops_per_joule", gflops_per_joule, no_efficiency),
             ),
             *(() if opened is None else opened.missing_meters),
             *_unread(device, found.windows),
-            *_lacking(
-                (
-                    ("gflops", gflops, no_gflops),
-                    ("gflops_per_joule", gflops_per_joule, no_efficiency),
-                )
-            ),
         ),
         notes=tuple(notes),
     )

@@ -8,7 +8,6 @@ What was left out stands in ``missing``; nothing is extrapolated.
 from __future__ import annotations
 
 import csv
-import glob
 import json
 import math
 import os
@@ -106,33 +105,25 @@ def _number(text: str | None) -> float:
 LAUNCH_LIMIT = 200
 """Launches of one run that are counted at most."""
 
-_PLACES = (
-    "/usr/local/cuda*/bin/ncu",
-    "/opt/nvidia/nsight-compute/*/ncu",
-    "/usr/local/NVIDIA-Nsight-Compute*/ncu",
-)
+_USUAL = Path("/usr/local/cuda/bin/ncu")
 _LONGEST_S = 600.0
 
 
-def find_ncu(places: Sequence[str] = _PLACES) -> str:
-    """Return the path of Nsight Compute: on the ``PATH``, else the newest of where it is installed.
+def find_ncu() -> str:
+    """Return the path of Nsight Compute: on the ``PATH``, else where the CUDA toolkit has it.
 
     Raises:
         InputError: ``EATSS-E050``: it is not there.
     """
-    on_path = shutil.which("ncu")
-    if on_path is not None:
-        return on_path
-    found = sorted(path for place in places for path in glob.glob(place))  # noqa: PTH207 - absolute
-    runnable = [path for path in found if os.access(path, os.X_OK)]
-    if runnable:
-        return runnable[-1]
-    raise input_error(
-        "EATSS-E050",
-        "hardware counters need Nsight Compute, and there is no ncu",
-        hint="install nsight-compute (it comes with the CUDA toolkit) and put ncu on the PATH, or "
-        "measure without --counters",
-    )
+    found = shutil.which("ncu") or shutil.which(_USUAL)
+    if found is None:
+        raise input_error(
+            "EATSS-E050",
+            "hardware counters need Nsight Compute, and there is no ncu",
+            hint="install nsight-compute (it comes with the CUDA toolkit) and put ncu on the PATH, "
+            "or measure without --counters",
+        )
+    return found
 
 
 def with_counters(
@@ -157,29 +148,22 @@ def with_counters(
             raise CountersError(f"ncu counted {counted} launches of {total}; {_tail(text)}")
     except CountersError as error:
         return without(measurement, str(error))
-    later = Missing(
-        what="counters of later launches",
-        reason=f"only the first {counted} launches of the run were counted",
-    )
-    gaps = (
+    gaps = [
         Missing(what=f"{name} of {kernel.kernel}", reason="ncu gives no value for it on this card")
         for kernel in found
         for name in METRICS
         if all(counter.name != name for counter in kernel.counters)
-    )
-    return _with(measurement, found, *([later] if total > counted else ()), *gaps)
+    ]
+    if total > counted:
+        reason = f"only the first {counted} launches of the run were counted"
+        gaps.insert(0, Missing(what="counters of later launches", reason=reason))
+    return replace(measurement, counters=found, missing=(*measurement.missing, *gaps))
 
 
 def without(measurement: Measurement, reason: str) -> Measurement:
     """Return a measurement that has no counters for a reason."""
-    return _with(measurement, None, Missing(what="counters", reason=reason))
-
-
-def _with(
-    measurement: Measurement, counters: tuple[KernelCounters, ...] | None, *gaps: Missing
-) -> Measurement:
-    others = (old for old in measurement.missing if old.what != "counters")
-    return replace(measurement, counters=counters, missing=(*others, *gaps))
+    gap = Missing(what="counters", reason=reason)
+    return replace(measurement, missing=(*measurement.missing, gap))
 
 
 def ncu_command(

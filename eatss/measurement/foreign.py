@@ -10,8 +10,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -26,11 +25,6 @@ from eatss.measurement.options import MeterOptions
 NOT_FOUND, NOT_STARTED = 127, 126
 """Exit codes, as of a shell, where a program is not there or cannot be started."""
 
-_OF_TERMINALS = (signal.SIGINT, signal.SIGQUIT)
-"""Reach the program as well, where they come from a terminal."""
-
-_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-
 
 class NotStartedError(InputError):
     """A program that cannot be started (``EATSS-E091``); ``status`` is what a shell returns."""
@@ -38,57 +32,46 @@ class NotStartedError(InputError):
     status: int = NOT_FOUND
 
 
-class Child:
-    """Runs a program once or several times; signals to this process go to the one that runs."""
+def _run(command: Sequence[str], times: int) -> tuple[int, int]:
+    """Run a program some times, or until one fails or is signalled; return runs and exit code.
 
-    def __init__(self, command: Sequence[str]) -> None:
-        self._command = list(command)
-        self._process: subprocess.Popen[bytes] | None = None
-        self.ended_by_signal = False
+    The exit code is 128 + N where signal N ended it. Ctrl-C reaches it from its terminal, SIGTERM
+    and SIGHUP are handed on to it; signals that are ignored, as ``nohup`` makes them, stay so.
 
-    def run(self) -> int:
-        """Run it to its end and return its exit code, 128 + N where signal N ended it.
+    Raises:
+        NotStartedError: it cannot be started.
+    """
+    process: subprocess.Popen[bytes] | None = None
+    signalled = False
 
-        Raises:
-            NotStartedError: it cannot be started.
-        """
-        try:
-            self._process = subprocess.Popen(self._command)  # noqa: S603
-        except OSError as error:
-            raise _not_started(self._command[0], error) from None
-        code = self._process.wait()
-        self._process = None
-        return code if code >= 0 else 128 - code
+    def hand_on(number: int, _: FrameType | None) -> None:
+        nonlocal signalled
+        signalled = True
+        if process is None:
+            raise KeyboardInterrupt
+        if number != signal.SIGINT:
+            process.send_signal(number)
 
-    @contextmanager
-    def taking_signals(self) -> Iterator[None]:
-        """Hand on signals in the block, in the main thread; elsewhere they stay as they are.
-
-        One that comes while nothing runs ends this process as Ctrl-C does. Signals that are
-        ignored, as ``nohup`` makes them, stay so.
-        """
-        main = threading.current_thread() is threading.main_thread()
-        taken = [
-            number
-            for number in (*_OF_TERMINALS, *_FORWARDED)
-            if main and signal.getsignal(number) not in (signal.SIG_IGN, None)
-        ]
-        before = {number: signal.signal(number, self._hand_on) for number in taken}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _hand_on(self, number: int, frame: FrameType | None) -> None:
-        ends = number not in (signal.SIGUSR1, signal.SIGUSR2)
-        self.ended_by_signal |= ends
-        if self._process is None:
-            if ends:
-                raise KeyboardInterrupt
-        elif number in _FORWARDED:
-            with suppress(ProcessLookupError):
-                self._process.send_signal(number)
+    main = threading.current_thread() is threading.main_thread()
+    before = {
+        number: signal.signal(number, hand_on)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if main and signal.getsignal(number) not in (signal.SIG_IGN, None)
+    }
+    runs = code = 0
+    try:
+        while runs < times and not code and not signalled:
+            try:
+                process = subprocess.Popen(command)  # noqa: S603
+            except OSError as error:
+                raise _not_started(command[0], error) from None
+            code = process.wait()
+            process = None
+            runs += 1
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return runs, code if code >= 0 else 128 - code
 
 
 def _not_started(name: str, error: OSError) -> NotStartedError:
@@ -155,7 +138,6 @@ def meter_program(
     """
     options = options or MeterOptions()
     METERS.get(options.meter)
-    child, runs, code = Child(command), 0, 0
     meter = EnergyMeter(
         device=options.devices,
         choice=options.meter,
@@ -164,10 +146,8 @@ def meter_program(
         strict=True,
         **of_meter,
     )
-    with child.taking_signals(), meter:
-        while runs < options.repeat and not code and not (runs and child.ended_by_signal):
-            code = child.run()
-            runs += 1
+    with meter:
+        runs, code = _run(command, options.repeat)
     found = meter.result
     return ProgramEnergy(
         # bytes that are no text get a backslash

@@ -180,7 +180,6 @@ class _Trials:
         self._emit = emit
         self._known = known
         self._origin_s = card.now() - job.elapsed_s
-        self._others: tuple[str, ...] | None = ()
 
     def run(self) -> None:
         """Prepare all variants, then measure those that are right."""
@@ -193,7 +192,7 @@ class _Trials:
         if not trials:
             return
         if looks_around:
-            self._note_other_processes(every, "before the first window")
+            self._note_other_processes(every)
         programs: dict[tuple[str, ...], list[_Trial]] = {}
         for trial in trials:
             programs.setdefault(trial.program, []).append(trial)
@@ -201,7 +200,7 @@ class _Trials:
             for active in programs.values():
                 self._round(active)
         if looks_around:
-            self._note_other_processes(every, "after the last window")
+            self._note_other_processes(every)
             self._idle(pause_s=IDLE_PAUSE_S)
 
     def _attempt(self, trial: _Trial, do: Callable[[_Trial], _Found]) -> _Found | None:
@@ -263,18 +262,13 @@ class _Trials:
         self._enter(None, "idle power", IDLE_LIMIT_S)
         self._emit(idle_read(self._metering, pause_s=pause_s))
 
-    def _note_other_processes(self, trials: list[_Trial], when: str) -> None:
-        """Remark on other processes that are on the card, unless they were there before."""
+    def _note_other_processes(self, trials: list[_Trial]) -> None:
         found = self._card.other_processes()
-        note = ""
-        if found and found != self._others:
-            listed = ", ".join(found)
-            note = f"{when} the card was also used by {listed}: what that draws is in it"
-        if found is None and self._others is not None:
-            note = "whether other processes used the card is not known"
-        for trial in trials if note else ():
+        note = "whether other processes used the card is not known"
+        if found is not None:
+            note = f"the card was also used by {', '.join(found)}: what that draws is in it"
+        for trial in trials if found != () else ():
             self._remark(trial, note)
-        self._others = found
 
     # a variant until its first window
 
@@ -392,18 +386,17 @@ class _Trials:
         self._enter(task, "warm-up", self._limit_s(LONGEST_WARM_UP_S + warm_up_s))
         trial.workload.reset()
         self._card.wait()
-        loaded_s, trace = self._loaded(trial) if warm_up_s else (0.0, None)
+        loaded_s, settled = self._loaded(trial, warm_up_s) if warm_up_s else (0.0, True)
         self._learned(trial, warm_up_s=loaded_s)
-        if trace is not None and not _steady(trace):
+        if not settled:
             self._remark(trial, f"power had not settled after {loaded_s:.1f} s of warm-up")
         if trial.restores_inside:
             self._measure_restoring(trial)
         trial.warm = True
 
-    def _loaded(self, trial: _Trial) -> tuple[float, Trace | None]:
-        """Run the load by pieces; return for how long, and what the primary meter saw of it."""
-        warm_up_s, metering = self._options.warm_up_s, self._metering
-        longest_s = max(LONGEST_WARM_UP_S, warm_up_s)
+    def _loaded(self, trial: _Trial, warm_up_s: float) -> tuple[float, bool]:
+        """Run the load by pieces; return for how long, and whether power has settled."""
+        metering, longest_s = self._metering, max(LONGEST_WARM_UP_S, warm_up_s)
         loaded_s, piece_s = 0.0, max(warm_up_s, WARM_UP_PIECE_S)
         trace: Trace | None = None
         while True:
@@ -421,9 +414,9 @@ class _Trials:
             if trace is not None and seen is not None:
                 seen = replace(seen, samples=trace.samples + seen.samples)
             trace = seen
-            settled = trace is None or _steady(trace)
+            settled = trace is None or steady(trace, last_s=STEADY_S, within=STEADY_WITHIN)
             if loaded_s >= longest_s or (loaded_s >= warm_up_s and settled):
-                return loaded_s, trace
+                return loaded_s, settled
             piece_s = WARM_UP_PIECE_S
 
     def _measure_restoring(self, trial: _Trial) -> None:
@@ -561,18 +554,11 @@ def idle_read(metering: Metering, *, pause_s: float = 0.0) -> IdleRead:
     return IdleRead(power_w=power_w, reason=reason, warm=pause_s > 0)
 
 
-def _steady(trace: Trace) -> bool:
-    return steady(trace, last_s=STEADY_S, within=STEADY_WITHIN)
-
-
 def _no_difference(trial: _Trial, gap: float) -> str:
     """Say why the energy of restorings cannot be subtracted, "" if it can."""
     if trial.no_restoring or abs(gap) <= GAP_LIMIT:
         return trial.no_restoring
-    why = "restoring by itself is slower"
-    if gap > 0:
-        why = "the card waited for this machine between them"
     return (
-        f"runs and restorings account for {100 * (1 - gap):.1f} % of a window ({why}), so that "
+        f"runs and restorings account for {100 * (1 - gap):.1f} % of a window, so that "
         "what restoring takes cannot be subtracted"
     )

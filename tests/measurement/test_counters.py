@@ -145,8 +145,9 @@ def test_clocks_are_left_alone_and_only_our_kernels_are_counted(folder: Path) ->
 
 def test_without_ncu_the_user_is_told_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.devnull)
+    monkeypatch.setattr("eatss.measurement.counters._USUAL", os.devnull)
     with pytest.raises(InputError) as caught:
-        find_ncu(())
+        find_ncu()
     assert caught.value.code == "EATSS-E050"
     assert "measure without --counters" in str(caught.value.diagnostics[0].hint)
 

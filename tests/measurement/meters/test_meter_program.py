@@ -120,7 +120,7 @@ def test_streams_and_exit_code_are_the_programs() -> None:
 
 
 @pytest.mark.usefixtures("heeded_signals")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_signals_are_the_programs(number: signal.Signals, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     script = (
@@ -141,29 +141,3 @@ def test_signals_are_the_programs(number: signal.Signals, tmp_path: Path) -> Non
     _, said = run.communicate(timeout=30)
     assert run.returncode == 9
     assert b"exit code 9" in said
-
-
-HANDLES = """\
-import os, signal, sys, time
-signal.signal(signal.SIGUSR1, lambda *_: None)
-with open(sys.argv[1], "a") as ready:
-    ready.write(".")
-time.sleep(0.3)
-"""
-
-
-def test_a_signal_that_the_program_lives_through_ends_no_repetition(tmp_path: Path) -> None:
-    ready = tmp_path / "ready"
-    words = line("--repeat", "3", "--", sys.executable, "-S", "-c", HANDLES, str(ready))
-    run = subprocess.Popen(
-        ["nohup", *words], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
-        stdin=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 30
-    while not ready.exists() or not ready.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    os.kill(run.pid, signal.SIGUSR1)
-    _, said = run.communicate(timeout=30)
-    assert run.returncode == 0, said
-    assert ready.read_text() == "..."
