@@ -33,9 +33,10 @@ from benchmarks.ppcg_records import (
     load_manifest,
     load_rows,
 )
-from eatss.measurement.card import Card
+from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.measurement import LoadState, Missing, Reading
-from eatss.measurement.metering import Metering, load_state, sampled_states
+from eatss.measurement.metering import Metering, load_state
+from eatss.measurement.meters.background import sampled_states
 from eatss.measurement.meters.choose import choose_meters
 from eatss.measurement.meters.meter import Meter, read
 from eatss.measurement.meters.nvml import NvmlDevice, card_state
@@ -245,7 +246,7 @@ class Bench:
         self._nvml = NvmlDevice(0)
         self._uuid = self._nvml.uuid
         self._capability = self._nvml.compute_capability()
-        self._metering = Metering(cast("Card", _MeterCard(self._nvml)), "auto")
+        self._metering = Metering(cast("CupyCard", _MeterCard(self._nvml)), "auto")
         self._session = time.strftime("%Y%m%dT%H%M%S")
         self._folder = Path(tempfile.mkdtemp(prefix="eatss-ppcg-"))
         self._groups = {(one.kernel, one.dtype): _Group(program=one) for one in manifest.programs}

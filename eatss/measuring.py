@@ -28,7 +28,7 @@ from eatss.measurement.options import (
 
 if TYPE_CHECKING:
     from eatss.frontend.python import PythonScop
-    from eatss.measurement.card import Card
+    from eatss.measurement.cupy_card import CupyCard
     from eatss.measurement.job import Progress
     from eatss.session.variants import SourceOptions
 
@@ -43,7 +43,7 @@ def measure(
     reading: SourceOptions | None = None,
     output: str | PathLike[str] | None = None,
     progress: Callable[[Progress], None] | None = None,
-    card: str | Card | None = None,
+    card: str | CupyCard | None = None,
 ) -> Measurement:
     """Measure time and energy of a generated program, or of one generated from a C file.
 
@@ -95,7 +95,7 @@ def compare(
     reading: SourceOptions | None = None,
     output: str | PathLike[str] | None = None,
     progress: Callable[[Progress], None] | None = None,
-    card: str | Card | None = None,
+    card: str | CupyCard | None = None,
 ) -> Comparison:
     """Compare variants of one program in one run, by turns, so that drift hits all alike.
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from math import inf
-from typing import Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from eatss.base.diagnostics import Diagnostic, input_error
 from eatss.base.frozen import frozen
@@ -24,7 +24,6 @@ from eatss.measurement.assemble import (
     ratio_of_estimates,
     source_hash_of,
 )
-from eatss.measurement.card import Card
 from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
     START,
@@ -52,6 +51,9 @@ from eatss.measurement.trials import run_trials
 from eatss.program import load_program
 from eatss.program.plan import stack_warnings
 
+if TYPE_CHECKING:
+    from eatss.measurement.cupy_card import CupyCard
+
 _SAID_CHARACTERS = 600
 
 CUPY_CARD = "eatss.measurement.cupy_card:CupyCard"
@@ -63,7 +65,7 @@ def measure_variants(
     options: MeasureOptions | None = None,
     *,
     progress: OnProgress = None,
-    card: str | Card | None = None,
+    card: str | CupyCard | None = None,
 ) -> tuple[Measurement, ...]:
     """Measure time and energy of variants by turns, so that drift of the card hits all alike.
 
@@ -116,7 +118,7 @@ def measured(
     options: MeasureOptions,
     *,
     progress: OnProgress = None,
-    card: str | Card | None = None,
+    card: str | CupyCard | None = None,
 ) -> Measured:
     """Measure variants of one program, with hardware counters where they are asked for.
 
@@ -219,7 +221,7 @@ def _records(variants: Sequence[Variant], options: MeasureOptions) -> list[Recor
     return found
 
 
-def _measure_here(records: Records, card: Card, progress: OnProgress) -> None:
+def _measure_here(records: Records, card: CupyCard, progress: OnProgress) -> None:
     """Measure on a card of this process."""
 
     def emit(event: Event) -> None:

@@ -7,29 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from operator import index
-from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.cards.detect import VISIBLE, cuda_order
 from eatss.measurement.measurement import (
-    CardState,
-    CompilerName,
-    DeviceInfo,
-    KernelResources,
-    LaunchedBy,
-    Missing,
     Status,
 )
-from eatss.measurement.meters.meter import Meter, MeterError
+from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.meters.nvml import NvmlDevice
-from eatss.measurement.options import CompilerChoice
-from eatss.program import Program
-from eatss.program.expression import Sizes
 
 
 class VariantError(Exception):
@@ -91,165 +80,8 @@ class SteadyLoad(Protocol):
         ...
 
 
-class Workload(SteadyLoad, Protocol):
-    """A program loaded on a card with its arguments in device memory.
-
-    Workloads of one card that have the same arguments share their memory, so one runs at a time
-    and :meth:`reset` comes before the first run after another one's.
-    """
-
-    @property
-    def compiler(self) -> CompilerName:
-        """What compiled it."""
-        ...
-
-    @property
-    def launched_by(self) -> LaunchedBy:
-        """How a run is launched."""
-        ...
-
-    @property
-    def overwrites_inputs(self) -> bool:
-        """Whether a run changes memory that it, or the next run, reads before writing it."""
-        ...
-
-    @property
-    def flavour(self) -> str | None:
-        """Kind of data, as :mod:`eatss.verify.data` names them; ``None`` if not known yet."""
-        ...
-
-    def restore(self, count: int = 1) -> None:
-        """Enqueue copies of the original data into the inputs that a run overwrites.
-
-        ``count`` times over, to learn what that takes.
-        """
-        ...
-
-    def drifted(self) -> str:
-        """Say what is wrong with the values now in memory, "" if nothing.
-
-        Infinities, NaN, or many more denormals and zeros than the data began with.
-        """
-        ...
-
-    def keep(self) -> object:
-        """Return a copy of the outputs, a reference for :meth:`difference`."""
-        ...
-
-    def difference(self, reference: object) -> Difference:
-        """Compare the outputs with what :meth:`keep` of another workload returned."""
-        ...
-
-    def magnified(self, found: Difference) -> str:
-        """Say in words that a difference is of rounding which the program magnifies, or return "".
-
-        Runs the program once more, on inputs changed in their last bit.
-
-        Raises:
-            LaunchError: the card refused or a kernel failed.
-        """
-        ...
-
-    def check(self, timeout_s: float) -> str:
-        """Compare with the original C at reduced sizes; return what was compared, in words.
-
-        Raises:
-            WrongResultError: results differ.
-            NotComparedError: the original cannot be compared with.
-            LaunchError: a kernel cannot be launched, fails or hangs.
-            CompileError: the program does not compile at the sizes compared at.
-        """
-        ...
-
-    def resources(self) -> tuple[KernelResources, ...] | None:
-        """Return what each kernel takes of the card; ``None`` if that is not known."""
-        ...
-
-    def close(self) -> None:
-        """Free what only this workload needs."""
-        ...
-
-
 class NotComparedError(Exception):
     """The program cannot be compared with the original here; the text says why."""
-
-
-class MeteredCard(Protocol):
-    """A card whose load can be metered."""
-
-    @property
-    def info(self) -> DeviceInfo:
-        """Which card it is."""
-        ...
-
-    def state(self) -> CardState:
-        """Return clocks, temperature and throttling as they are now."""
-        ...
-
-    def sampled_states(self, period_s: float) -> AbstractContextManager[Sequence[CardState]]:
-        """Look at the :meth:`state` every ``period_s`` while a block runs.
-
-        What was seen is in the sequence after the block; nothing of it is of the time before the
-        block or after it, so a short one may have seen nothing.
-        """
-        ...
-
-    def other_processes(self) -> tuple[str, ...] | None:
-        """Say which other processes compute on the card; ``None`` if that is not known."""
-        ...
-
-    def meters(self, choice: str) -> tuple[Meter, ...]:
-        """Return the energy meters to use, the one that results rest on first; may be none."""
-        ...
-
-    def missing_meters(self) -> tuple[Missing, ...]:
-        """Return what ``meters`` left out the last time it was asked, and why."""
-        ...
-
-    def wait(self) -> None:
-        """Wait for everything that was enqueued.
-
-        Raises:
-            LaunchError: a kernel failed.
-        """
-        ...
-
-    def now(self) -> float:
-        """Return seconds of the clock that meters stamp their samples with."""
-        ...
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass on that clock."""
-        ...
-
-
-class Card(MeteredCard, Protocol):
-    """A card that runs generated programs."""
-
-    def load(self, program: Program, directory: Path, sizes: Sizes, seed: int) -> Workload:
-        """Compile and load a program with seeded random arguments.
-
-        Raises:
-            CompileError: it does not compile.
-            LaunchError: it does not fit the card, or the launcher refuses the sizes.
-        """
-        ...
-
-
-def open_card(
-    path: str, *, device: int | str, compiler: CompilerChoice, nvcc: str | None = None
-) -> Card:
-    """Return a new card of the class at an import path, ``package.module:name``.
-
-    ``nvcc`` is the path of an nvcc, which the class is told only if it is given.
-
-    Raises:
-        InputError: there is no such card, or it cannot be used from here.
-        LaunchError: the card does not answer.
-    """
-    named = {} if nvcc is None else {"nvcc": nvcc}
-    card: Card = resolve_name(path)(device=device, compiler=compiler, **named)
-    return card
 
 
 Gpus: TypeAlias = int | str | Sequence[int | str]

@@ -6,13 +6,14 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from pathlib import Path
 
 from eatss.measurement.arguments import ArgumentStore, CardMemory, complete_sizes
 from eatss.measurement.compile import compile_target
 from eatss.measurement.cupy_module import cuda_card, import_cupy, translated
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
-from eatss.measurement.metering import sampled_states
+from eatss.measurement.meters.background import sampled_states
 from eatss.measurement.meters.choose import choose_meters
 from eatss.measurement.meters.meter import Meter, MeterError
 from eatss.measurement.meters.nvml import GpuProcess, NvmlDevice, card_state, device_info
@@ -23,18 +24,11 @@ from eatss.program.expression import Sizes
 
 
 class CupyCard:
-    """A card of this machine; see :class:`eatss.measurement.card.Card`.
+    """A card of this machine; what stands in for it has the same public methods.
 
-    Everything runs on one stream of its own. A process opens one card. ``info`` says which card it
-    is, ``compile_target`` compiles for it, ``memory`` has CuPy, the stream, and what workloads
-    share.
+    Everything runs on one stream of its own. A process opens one card. ``compile_target`` compiles
+    for it, ``memory`` has CuPy, the stream, and what workloads share.
     """
-
-    now = staticmethod(time.perf_counter)
-    """Seconds of the clock that meters stamp their samples with."""
-
-    sleep = staticmethod(time.sleep)
-    """Lets time pass on that clock."""
 
     def __init__(
         self,
@@ -65,7 +59,6 @@ class CupyCard:
             self._card.capability, compiler, nvcc, device=self._card.number, cache=cache
         )
         self._nvml = _nvml(self._card.uuid)
-        self.info = self._described()
         self._meter_reasons: tuple[Missing, ...] = ()
         with translated("opening the card"), self._cupy.cuda.Device(self._card.number):
             self._stream = self._cupy.cuda.Stream(non_blocking=True)
@@ -133,6 +126,14 @@ class CupyCard:
             self.memory, program, directory, values, seed, cubin, self.compile_target
         )
 
+    def now(self) -> float:
+        """Return seconds of the clock that meters stamp their samples with."""
+        return time.perf_counter()
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass on that clock."""
+        time.sleep(seconds)
+
     def wait(self) -> None:
         """Wait for everything that was enqueued.
 
@@ -147,7 +148,9 @@ class CupyCard:
         with self._cupy.cuda.Device(self._card.number), self._stream:
             yield
 
-    def _described(self) -> DeviceInfo:
+    @cached_property
+    def info(self) -> DeviceInfo:
+        """Which card it is."""
         toolkit = str(self.compile_target.toolchain)
         if self._nvml is not None:
             return device_info(self._nvml, toolkit=toolkit)

@@ -1,6 +1,6 @@
 """The meters and the state of a card around a stretch of load, and windows of runs.
 
-Time. The runs of a window are one call of :meth:`~eatss.measurement.card.Workload.timed`, so the
+Time. The runs of a window are one call of :meth:`~eatss.measurement.card.SteadyLoad.timed`, so the
 card's queue is never empty in it, and the time of a run is the card's own time over the number of
 runs.
 
@@ -21,19 +21,18 @@ joules; the mean of these over its windows is subtracted. Time needs no such sub
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import fields, replace
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eatss.base.frozen import frozen
 from eatss.cards.environment import Check
-from eatss.measurement.card import MeteredCard, SteadyLoad, named_cards
+from eatss.measurement.card import SteadyLoad, named_cards
 from eatss.measurement.job import CardOpened
 from eatss.measurement.measurement import CardState, LoadState, Reading, Window
 from eatss.measurement.meters.choose import choose_meters
@@ -48,6 +47,9 @@ from eatss.measurement.meters.meter import (
 from eatss.measurement.meters.nvml import NvmlDevice
 from eatss.measurement.options import MeasureOptions
 
+if TYPE_CHECKING:
+    from eatss.measurement.cupy_card import CupyCard
+
 
 class Metering:
     """The meters of a card. One that fails is left out from then on.
@@ -56,7 +58,7 @@ class Metering:
     later, ``failure`` says why, and no other meter takes its place.
     """
 
-    def __init__(self, card: MeteredCard, choice: str) -> None:
+    def __init__(self, card: CupyCard, choice: str) -> None:
         """Get the meters and start each once, to learn which ones work.
 
         Raises:
@@ -303,41 +305,6 @@ def longer(pace: Pace, taken: Taken, options: MeasureOptions) -> Pace:
         lost_s = window.duration_s - reading.span_s
         wanted_s = max(wanted_s, lost_s + (options.least_updates + 1) * per_update_s)
     return replace(pace, window_s=wanted_s).after(window)
-
-
-@contextmanager
-def sampled_states(
-    state: Callable[[], CardState], period_s: float
-) -> Iterator[Sequence[CardState]]:
-    """Call ``state`` every ``period_s`` in a thread while the block runs.
-
-    Yields:
-        What it returned, complete after the block. A look that ends after the block is left out,
-        since it may be of a card at rest.
-    """
-    seen: list[CardState] = []
-    failed: list[Exception] = []
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(period_s):
-            try:
-                found = state()
-            except Exception as error:  # raised where the block ends
-                failed.append(error)
-                return
-            if not over.is_set():
-                seen.append(found)
-
-    thread = threading.Thread(target=watch, name="card state", daemon=True)
-    thread.start()
-    try:
-        yield seen
-    finally:
-        over.set()
-        thread.join()
-    if failed:
-        raise failed[0]
 
 
 def load_state(seen: Sequence[CardState]) -> LoadState:

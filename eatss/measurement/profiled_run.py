@@ -16,8 +16,9 @@ from typing import Any
 from eatss.base.codec import decode
 from eatss.base.diagnostics import EatssError
 from eatss.measurement.api import CUPY_CARD
-from eatss.measurement.card import CompileError, LaunchError, open_card
+from eatss.measurement.card import CompileError, LaunchError
 from eatss.measurement.options import MeasureOptions
+from eatss.measurement.trials import open_card
 from eatss.program import load_program
 
 

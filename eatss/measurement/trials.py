@@ -21,19 +21,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from eatss.base.diagnostics import InputError
 from eatss.base.supervisor import Refused
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import energy_estimate, mean_estimate
-from eatss.measurement.card import (
-    Card,
-    NotComparedError,
-    VariantError,
-    Workload,
-    WrongResultError,
-)
+from eatss.measurement.card import NotComparedError, VariantError, WrongResultError
 from eatss.measurement.job import (
     FOR_AN_INTERVAL,
     CardLost,
@@ -58,8 +53,12 @@ from eatss.measurement.metering import (
     take_window,
 )
 from eatss.measurement.meters.meter import MeterError, Trace, steady
-from eatss.measurement.options import MeasureOptions
+from eatss.measurement.options import CompilerChoice, MeasureOptions
 from eatss.program import load_program
+
+if TYPE_CHECKING:
+    from eatss.measurement.cupy_card import CupyCard
+    from eatss.measurement.workload import CupyWorkload
 
 IDLE_LIMIT_S = 60.0
 IDLE_PAUSE_S = 2.0
@@ -115,7 +114,23 @@ class Known:
     repeatable: dict[tuple[str, ...], int] = field(default_factory=dict)
 
 
-def run_trials(card: Card, job: Job, emit: Emit) -> None:
+def open_card(
+    path: str, *, device: int | str, compiler: CompilerChoice, nvcc: str | None = None
+) -> CupyCard:
+    """Return a new card of the class at an import path, ``package.module:name``.
+
+    ``nvcc`` is the path of an nvcc, which the class is told only if it is given.
+
+    Raises:
+        InputError: there is no such card, or it cannot be used from here.
+        LaunchError: the card does not answer.
+    """
+    named = {} if nvcc is None else {"nvcc": nvcc}
+    card: CupyCard = resolve_name(path)(device=device, compiler=compiler, **named)
+    return card
+
+
+def run_trials(card: CupyCard, job: Job, emit: Emit) -> None:
     """Measure the variants of a job and tell what happens, in order."""
     try:
         metering = Metering(card, job.options.meter)
@@ -127,7 +142,7 @@ def run_trials(card: Card, job: Job, emit: Emit) -> None:
         emit(Done())
 
 
-def run_on(card: Card, metering: Metering, job: Job, emit: Emit, known: Known) -> bool:
+def run_on(card: CupyCard, metering: Metering, job: Job, emit: Emit, known: Known) -> bool:
     """Measure the variants of a job on a card that is open; false if the card is lost.
 
     Args:
@@ -158,7 +173,7 @@ class _Trial:
     task: Task
     result: Result
     program: tuple[str, ...] = ()
-    workload: Workload = field(init=False)
+    workload: CupyWorkload = field(init=False)
     pace: Pace = field(init=False)
     tried_runs: int = 0
     restoring_s: float = 0.0
@@ -172,7 +187,9 @@ class _Trial:
 
 
 class _Trials:
-    def __init__(self, card: Card, metering: Metering, job: Job, emit: Emit, known: Known) -> None:
+    def __init__(
+        self, card: CupyCard, metering: Metering, job: Job, emit: Emit, known: Known
+    ) -> None:
         self._card = card
         self._metering = metering
         self._job = job

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 
 from eatss.base.diagnostics import EatssError
 from eatss.base.supervisor import Refused, connect, end_at_sigterm
-from eatss.measurement.card import LaunchError, open_card
+from eatss.measurement.card import LaunchError
 from eatss.measurement.job import Broken, CardLost, Emit, Job
-from eatss.measurement.trials import run_trials
+from eatss.measurement.trials import open_card, run_trials
 
 
 def main() -> None:

@@ -48,7 +48,11 @@ _DRIFT = 0.05
 
 
 class CupyWorkload:
-    """A program loaded with CuPy; see :class:`eatss.measurement.card.Workload`."""
+    """A program loaded with CuPy; what stands in for it has the same methods.
+
+    Workloads of one card that have the same arguments share their memory, so one runs at a time
+    and :meth:`reset` comes before the first run after another one's.
+    """
 
     def __init__(
         self,

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 
 from eatss.base.diagnostics import EatssError
 from eatss.base.supervisor import Refused, end_at_sigterm, serving
-from eatss.measurement.card import Card, LaunchError, open_card
+from eatss.measurement.card import LaunchError
+from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.job import CardLost, Emit, Entered, Job, Task
 from eatss.measurement.metering import Metering
 from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.options import MeasureOptions
-from eatss.measurement.trials import IDLE_LIMIT_S, Known, idle_read, run_on
+from eatss.measurement.trials import IDLE_LIMIT_S, Known, idle_read, open_card, run_on
 from eatss.measurement.worker import faults_told
 from eatss.tune.jobs import BenchJob, Order
 
@@ -56,7 +57,7 @@ def _serve(job: BenchJob, orders: Iterator[Order], emit: Emit) -> None:
 class _Bench:
     """A card that is open, and the results that others are compared with."""
 
-    def __init__(self, job: BenchJob, card: Card, metering: Metering, emit: Emit) -> None:
+    def __init__(self, job: BenchJob, card: CupyCard, metering: Metering, emit: Emit) -> None:
         self._job = job
         self._card = card
         self._metering = metering

@@ -21,9 +21,11 @@ import numpy as np
 from eatss.base.diagnostics import input_error
 from eatss.measurement import Measurement, MeasureOptions, measure_variants
 from eatss.measurement.card import CompileError, Difference, LaunchError, WrongResultError
-from eatss.measurement.measurement import CardState, DeviceInfo, KernelResources, Missing
+from eatss.measurement.cupy_card import CupyCard
+from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.meter import Meter, MeterError
 from eatss.measurement.options import Variant
+from eatss.measurement.workload import CupyWorkload
 from eatss.program import (
     Apply,
     Constant,
@@ -35,6 +37,7 @@ from eatss.program import (
     Work,
     save_program,
 )
+from eatss.verify.data import Flavour
 from tests.measurement.scripted_power import ScriptedMeter, Timeline
 from tests.plans import kernel_code, one_launch, plan
 
@@ -97,10 +100,10 @@ class CardScript:
     others: tuple[str, ...] | None = ()
 
 
-class ScriptedWorkload:
+class ScriptedWorkload(CupyWorkload):
     compiler: Literal["nvrtc", "nvcc"] = "nvrtc"
     launched_by: Literal["graph", "stream"] = "graph"
-    flavour: str | None = "uniform"
+    flavour: Flavour | None = "uniform"
 
     def __init__(self, card: ScriptedCard, label: str, script: Script) -> None:
         self._card = card
@@ -153,7 +156,7 @@ class ScriptedWorkload:
         limit = self._script.drifts_after
         return "C holds infinities" if limit and self._in_a_row > limit else ""
 
-    def keep(self) -> object:
+    def keep(self) -> Any:
         return self._script.result
 
     def difference(self, reference: object) -> Difference:
@@ -164,7 +167,7 @@ class ScriptedWorkload:
     def magnified(self, found: Difference) -> str:
         return self._script.magnifies
 
-    def resources(self) -> tuple[KernelResources, ...] | None:
+    def resources(self) -> Any:
         return None
 
     def check(self, timeout_s: float) -> str:
@@ -204,8 +207,8 @@ def fail(how: Failure, card: ScriptedCard) -> None:
     raise LaunchError("too many resources requested for launch")
 
 
-class ScriptedCard:
-    """A :class:`eatss.measurement.card.Card` whose truth is known."""
+class ScriptedCard(CupyCard):
+    """A card whose truth is known."""
 
     def __init__(
         self, *, device: int = 0, compiler: str = "auto", script: CardScript | None = None

@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
-from eatss.measurement.card import Card, CompileError, LaunchError, Workload, WrongResultError
+from eatss.measurement.card import CompileError, LaunchError, WrongResultError
 from eatss.measurement.cupy_card import CupyCard
+from eatss.measurement.workload import CupyWorkload
 from eatss.program import Program, load_program, save_program
 
 HERE = Path(__file__).parent
@@ -46,12 +47,12 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CupyCard]:
     opened.wait()
 
 
-def loaded(card: CupyCard, folder: Path, **sizes: int) -> Workload:
+def loaded(card: CupyCard, folder: Path, **sizes: int) -> CupyWorkload:
     return card.load(load_program(folder), folder, sizes, 0)
 
 
 def test_the_card_says_what_it_is(card: CupyCard) -> None:
-    opened: Card = card
+    opened = card
     assert opened.info.name
     assert opened.info.uuid is not None
     assert opened.info.uuid.startswith("GPU-")
@@ -171,6 +172,7 @@ from dataclasses import replace
 from pathlib import Path
 from eatss.measurement.card import LaunchError
 from eatss.measurement.cupy_card import CupyCard
+from eatss.measurement.workload import CupyWorkload
 from eatss.program import load_program
 
 folder = Path(sys.argv[1])

@@ -5,7 +5,7 @@ import time
 
 from eatss.measurement.cupy_card import other_processes
 from eatss.measurement.measurement import CardState
-from eatss.measurement.metering import sampled_states
+from eatss.measurement.meters.background import sampled_states
 from eatss.measurement.meters.nvml import GpuProcess
 
 

@@ -1,4 +1,4 @@
-"""``Bench``: a card that runs microbenchmarks; :class:`CupyBench` is one of this machine.
+"""``CupyBench``: the card of this machine, which runs microbenchmarks.
 
 NVML does not always tell the mean clock of the SMs over a load. While the matrix units of an H200
 work on 16 or 19 bits its samples say 1905 to 1980 MHz, and the SMs count 1757 to 1815 million
@@ -18,13 +18,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from eatss.base.diagnostics import input_error
-from eatss.measurement.card import CompileError, LaunchError, MeteredCard, SteadyLoad
+from eatss.measurement.card import CompileError, LaunchError
 from eatss.measurement.characterize.benchmark import (
     WARP,
     Argument,
@@ -138,51 +138,6 @@ def sm_clock_of(card: CupyCard) -> SmClock | None:
 _NEVER = np.iinfo(np.int64).max
 
 
-class LoadedBenchmark(SteadyLoad, Protocol):
-    """A benchmark on a card, ready to run."""
-
-    code: MachineCode
-    """Its loop in machine code."""
-
-    repeats: int
-    """How often a launch repeats its work."""
-
-    @property
-    def clock_mhz(self) -> float | None:
-        """The mean clock of the SMs over the last ``timed``; ``None`` if they do not tell."""
-        ...
-
-    def cycles(self) -> float:
-        """Launch once and return the cycles that its slowest thread counted."""
-        ...
-
-    def occupancy(self) -> Occupancy:
-        """Launch once and return its occupancy."""
-        ...
-
-
-class Bench(Protocol):
-    """A card that runs microbenchmarks."""
-
-    @property
-    def card(self) -> MeteredCard:
-        """The card, for its meters, clocks and time."""
-        ...
-
-    def compile(self, benchmarks: Iterable[Benchmark]) -> None:
-        """Compile ahead; what does not compile says so when it is loaded."""
-        ...
-
-    def load(self, benchmark: Benchmark) -> LoadedBenchmark:
-        """Return a benchmark with its buffers in place.
-
-        Raises:
-            CompileError: it does not compile.
-            LaunchError: it does not fit the card.
-        """
-        ...
-
-
 class CupyBench:
     """The card of this machine."""
 
@@ -213,7 +168,12 @@ class CupyBench:
             list(pool.map(tried, texts.values()))
 
     def load(self, benchmark: Benchmark) -> CupyBenchmark:
-        """Return a benchmark with its buffers in place; see :class:`Bench`."""
+        """Return a benchmark with its buffers in place.
+
+        Raises:
+            CompileError: it does not compile.
+            LaunchError: it does not fit the card.
+        """
         path, code = self._compiled(benchmark)
         memory = self.card.memory
         with translated(benchmark.name), memory.current():
@@ -279,7 +239,11 @@ class CupyBench:
 
 @dataclass(slots=True, kw_only=True)
 class CupyBenchmark:
-    """A benchmark loaded through CuPy; see :class:`LoadedBenchmark`."""
+    """A benchmark loaded through CuPy: its loop in machine code, and how often it repeats its work.
+
+    ``clock_mhz`` is the mean clock of the SMs over the last :meth:`timed`, ``None`` if they do not
+    tell.
+    """
 
     benchmark: Benchmark
     card: CupyCard

@@ -16,7 +16,7 @@ from eatss.base.diagnostics import Diagnostic, Severity, input_error
 from eatss.base.frozen import frozen
 from eatss.measurement.card import CompileError, LaunchError
 from eatss.measurement.characterize.arithmetic import arithmetic_benchmarks, intensity_benchmarks
-from eatss.measurement.characterize.bench import Bench, CupyBench, LoadedBenchmark
+from eatss.measurement.characterize.bench import CupyBench, CupyBenchmark
 from eatss.measurement.characterize.benchmark import (
     Benchmark,
     Chip,
@@ -85,7 +85,7 @@ class Step:
 OnStep = Callable[[Step], None]
 
 
-def check_card(bench: Bench, metering: Metering, *, force: bool) -> None:
+def check_card(bench: CupyBench, metering: Metering, *, force: bool) -> None:
     """See that the card tells its energy and that nothing else computes on it.
 
     Raises:
@@ -107,7 +107,7 @@ def check_card(bench: Bench, metering: Metering, *, force: bool) -> None:
 
 
 def characterise(
-    bench: Bench, metering: Metering, benchmarks: Sequence[Benchmark], progress: OnStep
+    bench: CupyBench, metering: Metering, benchmarks: Sequence[Benchmark], progress: OnStep
 ) -> Iterator[Result | Diagnostic]:
     """Run the benchmarks and yield what each took, or a warning.
 
@@ -127,7 +127,7 @@ def characterise(
             yield _warning(f"'{benchmark.name}' has no energy: {found.missing}")
 
 
-def _idle(bench: Bench, metering: Metering) -> Result:
+def _idle(bench: CupyBench, metering: Metering) -> Result:
     card = bench.card
     with card.sampled_states(LOOK_S) as seen:
         power_w = metering.idle_power_w(pause_s=IDLE_PAUSE_S, seconds=IDLE_S)
@@ -152,7 +152,7 @@ def _warning(message: str, hint: str | None = None) -> Diagnostic:
     return Diagnostic(code="EATSS-B010", message=message, hint=hint, severity=Severity.WARNING)
 
 
-def _tried(bench: Bench, metering: Metering, benchmark: Benchmark) -> Result | Diagnostic:
+def _tried(bench: CupyBench, metering: Metering, benchmark: Benchmark) -> Result | Diagnostic:
     try:
         loaded = bench.load(benchmark)
         if wrong := missing(benchmark, loaded.code):
@@ -169,7 +169,7 @@ def _tried(bench: Bench, metering: Metering, benchmark: Benchmark) -> Result | D
 
 
 def _measured(
-    bench: Bench, metering: Metering, benchmark: Benchmark, loaded: LoadedBenchmark
+    bench: CupyBench, metering: Metering, benchmark: Benchmark, loaded: CupyBenchmark
 ) -> Result:
     launch_s = _fill(benchmark, loaded)
     result = Result(
@@ -213,7 +213,7 @@ def _measured(
     )
 
 
-def _fill(benchmark: Benchmark, loaded: LoadedBenchmark) -> float:
+def _fill(benchmark: Benchmark, loaded: CupyBenchmark) -> float:
     """Choose how often a launch repeats its work; return the seconds that a launch takes then."""
     if benchmark.repeats is not None:
         loaded.repeats = benchmark.repeats
@@ -279,7 +279,7 @@ def characterise_card(
 
 
 def run_bench(
-    bench: Bench,
+    bench: CupyBench,
     benchmarks: Sequence[Benchmark],
     path: Path,
     sm_count: int,

@@ -15,12 +15,14 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from eatss.base.frozen import frozen
+from eatss.measurement.measurement import CardState
 from eatss.measurement.meters.meter import Meter, MeterError, Sample, Trace, TraceKind
 
 JOIN_S = 5.0
@@ -111,6 +113,34 @@ class BackgroundMeter:
                 "choose another meter (`--meter`)",
             ) from self._failure
         return Trace(meter=self.name, kind=self.kind, samples=tuple(self._samples))
+
+
+@contextmanager
+def sampled_states(
+    state: Callable[[], CardState], period_s: float
+) -> Iterator[Sequence[CardState]]:
+    """Call ``state`` every ``period_s`` in a thread while the block runs.
+
+    Yields:
+        What it returned, complete after the block. A look that ends after the block is left out,
+        since it may be of a card at rest.
+    """
+    seen: list[CardState] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(period_s):
+            found = state()
+            if not over.is_set():
+                seen.append(found)
+
+    thread = threading.Thread(target=watch, name="card state", daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
 
 
 COUNTER_NAME = "NVML energy counter"

@@ -24,8 +24,9 @@ from eatss.base.frozen import frozen
 from eatss.base.targets import MEASURES
 from eatss.lower.recipe import Recipe
 from eatss.measurement.api import Interrupted, compared, measured
-from eatss.measurement.card import Card, CompileError
+from eatss.measurement.card import CompileError
 from eatss.measurement.compile import compile_target
+from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.job import Progress
 from eatss.measurement.measurement import Comparison
 from eatss.measurement.options import MeasureOptions, Variant
@@ -82,7 +83,7 @@ def tuned(
     card_name: str,
     seconds: float,
     cache: Cache | None,
-    card: str | Card | None = None,
+    card: str | CupyCard | None = None,
 ) -> Tuned:
     """Return the winner of a class of sizes, measured now or kept from before.
 
@@ -162,7 +163,7 @@ def _measured(
     candidates: Sequence[Candidate],
     options: MeasureOptions,
     deadline_s: float,
-    card: str | Card | None,
+    card: str | CupyCard | None,
 ) -> Comparison:
     """Measure candidates by turns until time is up.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from eatss.cards.match import voltage_share
-from eatss.measurement.card import LaunchError, MeteredCard
+from eatss.measurement.card import LaunchError
 from eatss.measurement.characterize.benchmark import (
     Benchmark,
     MachineCode,
@@ -83,7 +83,7 @@ class ScriptedBench:
         return {one.name: one for one in self.record.results}
 
     @property
-    def card(self) -> MeteredCard:
+    def card(self) -> ScriptedCard:
         return self.scripted
 
     def compile(self, benchmarks: Iterable[Benchmark]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.cards.match import voltage_share
 from eatss.cards.profile import Calibration
+from eatss.measurement.characterize.bench import CupyBench
 from eatss.measurement.characterize.benchmark import Chip, Group, Record, Result, read_record
 from eatss.measurement.characterize.fit import (
     GROUPS,
@@ -107,7 +109,7 @@ def measured(truth: Truth, path: Path) -> Record:
         truth=truth, record=recorded("1"), scripted=ScriptedCard(script=CardScript())
     )
     fitted = [one for one in suite(Chip.of(load_profile("h200"))) if one.group in GROUPS]
-    run_bench(bench, fitted, path, sm_count=132)
+    run_bench(cast("CupyBench", bench), fitted, path, sm_count=132)
     return read_record(path)
 
 

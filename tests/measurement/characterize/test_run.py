@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from eatss.base.diagnostics import Diagnostic, InputError
 from eatss.cards import load_profile
+from eatss.measurement.characterize.bench import CupyBench
 from eatss.measurement.characterize.benchmark import (
     Benchmark,
     Chip,
@@ -72,7 +74,7 @@ def run(
     force: bool = False,
 ) -> Characterised:
     return run_bench(
-        on or bench(),
+        cast("CupyBench", on or bench()),
         benchmarks(),
         path,
         132,
