@@ -6,19 +6,18 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 from collections.abc import Iterator
 
+import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from eatss.base.schemas import PUBLISHED, schema
 from eatss.cards import list_profiles
-from eatss.cli.app import said, written
-from eatss.cli.declared import COMMANDS, Command
+from eatss.cli.app import COMMANDS, Command
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -45,23 +44,22 @@ def commands() -> str:
         "Exit codes: 0 fine, 1 no sizes fit or a program fails, 2 the input is wrong, 3 a "
         "requirement of `eatss compare` is not met, 70 a fault of eatss, 130 Ctrl-C.\n"
     )
-    return "\n".join([intro, *(text for one in COMMANDS.values() for text in _documented(one))])
+    return "\n".join([intro, *(text for one in COMMANDS for text in _documented(one))])
 
 
-def _documented(command: Command) -> Iterator[str]:
-    name = f"eatss {' '.join(command.path)}"
-    parameters = [one for one in command.parameters() if not one.option.hidden]
-    arguments = [one for one in parameters if one.option.is_argument]
-    words = " ".join(written(one) for one in arguments)
+def _documented(path: tuple[str, ...]) -> Iterator[str]:
+    command, name = Command(path), f"eatss {' '.join(path)}"
+    context = click.Context(command, info_name=name)
     yield f"## {name}\n"
-    yield f"{_escaped(inspect.getdoc(command.load()) or '')}\n"
-    yield f"```text\n{name} [OPTIONS] {words}\n```\n"
-    if examples := re.findall(r"^    (.+)$", command.examples, re.MULTILINE):
+    yield f"{_escaped(command.help or '')}\n"
+    yield f"```text\n{name} {' '.join(command.collect_usage_pieces(context))}\n```\n"
+    if examples := re.findall(r"^    (.+)$", command.epilog or "", re.MULTILINE):
         yield "Examples:\n\n```text\n" + "\n".join(examples) + "\n```\n"
     yield "| argument or option | meaning |\n| --- | --- |"
-    own = [one for one in parameters if one not in arguments]
-    for one in (*arguments, *sorted(own, key=lambda one: bool(one.option.panel))):
-        yield f"| `{written(one).replace('|', chr(92) + '|')}` | {_escaped(said(one))} |"
+    for one in command.params:
+        if record := one.get_help_record(context):
+            written, said = record
+            yield f"| `{written.replace('|', chr(92) + '|')}` | {_escaped(said)} |"
     yield ""
 
 

@@ -1,6 +1,9 @@
-"""The declared commands as an application of Click: command line, settings, help, completion.
+"""The command line, made of functions by Click.
 
-A command is loaded when it is asked for, and all of them for the help of the whole.
+A parameter of a command's function is an option or an argument
+(:class:`~eatss.base.options.Option` in its annotation), or a noun whose fields are options
+(:class:`~eatss.base.options.Asked`). Defaults come from ``eatss.toml`` as well. A command is loaded
+when it is asked for, and all of them for the help of the whole.
 """
 
 from __future__ import annotations
@@ -8,18 +11,20 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
 
-from eatss.base.diagnostics import InputError, input_error
+from eatss.base.diagnostics import InputError, did_you_mean, input_error
+from eatss.base.options import OF_FIELD, Asked, Option, option
 from eatss.base.streams import echo, page_width
-from eatss.cli.declared import COMMANDS, REQUIRED, Command, Given, Parameter
-from eatss.cli.settings import defaults
+from eatss.cli.talk import Talk, current
 
 EXAMPLES = """
 Examples:
@@ -35,12 +40,32 @@ Examples:
     eatss doctor
 """
 
-_PANELS = (None, "Source", "Model", "Code", "PPCG", "Measuring", "Output")
+COMMANDS: dict[tuple[str, ...], str] = {
+    tuple(words.split("/")): panel
+    for panel, commands in (
+        ("Sizes and code", "select codegen predict inspect ppcg kernels"),
+        ("Programs on a card", "verify measure compare meter"),
+        ("Many variants", "space sweep report"),
+        ("Cards", "profiles characterize roofline"),
+        ("This installation", "doctor schema"),
+        ("Many variants", "results/ls results/show results/merge results/export"),
+    )
+    for words in commands.split()
+}
+"""All commands by their words, with the part of the help they are in, in its order."""
+
+_MODULES = {
+    "inspect": "predict",
+    "kernels": "installation",
+    "doctor": "installation",
+    "schema": "installation",
+    "profiles": "cards",
+    "roofline": "cards",
+}
+"""Modules that are not called as their commands."""
+
+_PANELS = ("Arguments", "Options", "Source", "Model", "Code", "PPCG", "Measuring", "Output")
 """Groups of options in the order of the help."""
-
-
-_MANY = 5
-"""So many commands have an option that it is no hint."""
 
 
 def run(words: Sequence[str]) -> None:
@@ -52,9 +77,9 @@ def run(words: Sequence[str]) -> None:
     eatss = Commands(())
     if "_EATSS_COMPLETE" in os.environ:
         eatss.main(prog_name="eatss")
-    context: Any = {"max_content_width": page_width()}
+    how: Any = {"max_content_width": page_width(), "help_option_names": ["--help", "-h"]}
     try:
-        with eatss.make_context("eatss", list(words), **context) as made:
+        with eatss.make_context("eatss", list(words), **how) as made:
             eatss.invoke(made)
     except click.exceptions.Exit as end:
         sys.exit(end.exit_code)
@@ -63,59 +88,125 @@ def run(words: Sequence[str]) -> None:
         sys.exit(InputError.exit_code)
     except click.UsageError as error:
         path = "eatss" if error.ctx is None else error.ctx.command_path
-        also = _others_with(error.option_name) if isinstance(error, click.NoSuchOption) else ""
-        raise input_error(
-            "EATSS-C004", error.format_message().rstrip("."), hint=f"{also}{path} --help"
-        ) from None
+        said = error.format_message().rstrip(".")
+        raise input_error("EATSS-C004", said, hint=f"{path} --help") from None
 
 
-def _others_with(word: str) -> str:
-    """Return which commands have an option that another one lacks."""
-    found = [
-        " ".join(("eatss", *one.path))
-        for one in COMMANDS.values()
-        if any(word in parameter.spellings for parameter in one.parameters())
+def typed(*names: str) -> list[str]:
+    """Return how those options are spelled that stand on the command line, of some."""
+    context = click.get_current_context()
+    return [
+        one.opts[0]
+        for one in context.command.params
+        if one.name in names
+        and context.get_parameter_source(one.name) is ParameterSource.COMMANDLINE
     ]
-    return f"{' and '.join(found)} take {word}; " if 0 < len(found) < _MANY else ""
+
+
+class _Typed(click.Parameter):
+    """What is typed, as it is declared."""
+
+    declared: Option
+
+    def value(self, context: click.Context) -> Any:
+        """Return what was typed, several as a list, ``None`` for none."""
+        found = context.params[self.name or ""]
+        return (list(found) or None) if isinstance(found, tuple) else found
+
+
+class _Option(_Typed, click.Option):
+    pass
+
+
+class _Argument(_Typed, click.Argument):
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """Return how it is written, and what is said of it."""
+        return self.make_metavar(ctx), self.declared.help + "  [required]" * self.required
+
+
+def parameter_of(name: str, annotation: Any, default: Any) -> _Option | _Argument:
+    """Return what is typed for a parameter of a function, or a field of a noun."""
+    kind, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    declared = next((one for one in marks if isinstance(one, Option)), Option())
+    kind, default = declared.kind or kind, None if default in ((), MISSING) else default
+    if get_origin(kind) in (UnionType, Union):
+        kind = next(one for one in get_args(kind) if one is not NoneType)
+    several = get_origin(kind) is list
+    kind = get_args(kind)[0] if several else kind
+    how: dict[str, Any] = {"type": _type(declared, kind), "metavar": declared.metavar}
+    if default is inspect.Parameter.empty:
+        how["required"] = True
+    else:
+        how["default"] = default if declared.default is OF_FIELD else declared.default
+    made: _Option | _Argument
+    if declared.is_argument:
+        how.setdefault("required", False)
+        made = _Argument([name], nargs=-1 if several else 1, **how)
+    else:
+        words = declared.words.split() or [f"--{name.replace('_', '-')}"]
+        how |= {"multiple": several, "help": declared.help, "hidden": declared.hidden}
+        if kind is bool:
+            how |= {"is_flag": True, "type": None}
+        made = _Option([*words, name], show_default=declared.show_default, **how)
+    made.declared = declared
+    return made
+
+
+def _type(declared: Option, kind: Any) -> Any:
+    if declared.parser is not None:
+        return click.types.FuncParamType(declared.parser)
+    if get_origin(kind) is Literal:
+        return click.Choice(get_args(kind))
+    if kind in (int, float):
+        bounded: Any = click.IntRange if kind is int else click.FloatRange
+        return bounded(min=declared.min, max=declared.max)
+    return click.Path(path_type=Path, readable=False) if kind is Path else kind
+
+
+def fields_of(noun: type) -> tuple[_Option | _Argument, ...]:
+    """Return the fields of a noun that are options."""
+    hints = get_type_hints(noun, include_extras=True)
+    return tuple(
+        parameter_of(one.name, hints[one.name], one.default)
+        for one in fields(noun)
+        if any(isinstance(mark, Option) for mark in getattr(hints[one.name], "__metadata__", ()))
+    )
+
+
+_TALK = (
+    ("debug", "--debug", "Show a traceback for our own faults."),
+    ("quiet", "--quiet -q", "Say nothing on stderr but errors."),
+    ("verbose", "--verbose -v", "Say each step and its time on stderr."),
+)
+"""How commands talk: options of all."""
 
 
 class _WithExamples(click.Command):
-    """What ends its help with examples as they are typed."""
-
-    def get_help_option(self, ctx: click.Context) -> click.Option:
-        """Return what shows the help."""
-        return click.Option(
-            ["--help", "-h"],
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_show_help,
-            help="Show this message and exit.",
-        )
-
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, whose lines are not to be broken."""
         formatter.write(self.epilog or "")
 
 
-def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    if value and not ctx.resilient_parsing:
-        echo(ctx.get_help())
-        ctx.exit()
-
-
-class _Command(_WithExamples):
+class Command(_WithExamples):
     """A command; its help has the options by panels."""
 
-    def __init__(self, declared: Command) -> None:
-        self.declared = declared
-        self.parameters = declared.parameters()
-        super().__init__(
-            declared.path[-1],
-            params=[_parameter(one) for one in self.parameters],
-            help=inspect.getdoc(declared.load()),
-            epilog=declared.examples,
-        )
+    def __init__(self, path: tuple[str, ...]) -> None:
+        module = import_module(f"eatss.cli.{_MODULES.get(path[0], path[0])}")
+        self._path, self._function = path, getattr(module, "_".join(path))
+        self._members: dict[str, tuple[type | None, Sequence[_Option | _Argument]]] = {}
+        hints = get_type_hints(self._function, include_extras=True)
+        for name, one in inspect.signature(self._function).parameters.items():
+            if get_origin(hints[name]) is Asked:
+                (noun,) = get_args(hints[name])
+                self._members[name] = noun, fields_of(noun)
+            else:
+                self._members[name] = None, [parameter_of(name, hints[name], one.default)]
+        params: list[click.Parameter] = [one for _, own in self._members.values() for one in own]
+        for name, words, said in _TALK:
+            talking = Annotated[bool, option(words, panel="Output", help=said)]
+            params.append(parameter_of(name, talking, False))
+        documented, examples = inspect.getdoc(self._function), module.EXAMPLES[path[0]]
+        super().__init__(path[-1], params=params, help=documented, epilog=examples)
 
     def make_context(
         self,
@@ -125,162 +216,91 @@ class _Command(_WithExamples):
         **extra: Any,
     ) -> click.Context:
         """Read the options, those of the settings where none are typed."""
-        extra["default_map"] = defaults(self.declared.path)
-        return super().make_context(info_name, args, parent, **extra)
+        return super().make_context(
+            info_name, args, parent, default_map=_settings(self._path, self), **extra
+        )
 
     def invoke(self, ctx: click.Context) -> None:
-        """Run it."""
-        sources = {one.name: ctx.get_parameter_source(one.name) for one in self.parameters}
-        self.declared.run(
-            Given(
-                parameters=self.parameters,
-                values={one.name: _value(one, ctx.params[one.name]) for one in self.parameters},
-                typed=frozenset(
-                    name for name, found in sources.items() if found is ParameterSource.COMMANDLINE
-                ),
+        """Run it; it talks as its options say."""
+        current.set(Talk(**{name: ctx.params[name] for name, _, _ in _TALK}))
+        found: dict[str, Any] = {}
+        for name, (noun, own) in self._members.items():
+            if noun is None:
+                found[name] = own[0].value(ctx)
+                continue
+            given = {one: one.value(ctx) for one in own}
+            found[name] = Asked(
+                noun,
+                {
+                    one.name or "": (one.declared.made or (lambda value: value))(value)
+                    for one, value in given.items()
+                    if value is not None
+                },
             )
-        )
+        self._function(**found)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments, and the options by panels."""
-        shown = [one for one in self.parameters if not one.option.hidden]
-        arguments = [one for one in shown if one.option.is_argument]
-        panels = [("Arguments", arguments)]
-        for panel in _PANELS:
-            own = [one for one in shown if one.option.panel == panel and one not in arguments]
-            panels.append((panel or "Options", own))
-        for title, members in panels:
-            rows = [(written(one), said(one)) for one in members]
-            if title == "Output":
-                rows.append(("--help, -h", "Show this message and exit."))
+        panels: dict[str, list[tuple[str, str]]] = {title: [] for title in _PANELS}
+        for one in self.get_params(ctx):
+            record, panel = one.get_help_record(ctx), "Output"
+            if isinstance(one, _Typed):
+                usual = "Arguments" if one.declared.is_argument else "Options"
+                panel = one.declared.panel or usual
+            if record is not None:
+                panels[panel].append(record)
+        for title, rows in panels.items():
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
-
-
-_WHOLE = 1000
-"""Letters of a first sentence that are shown: all of them."""
 
 
 class Commands(_WithExamples, click.Group):
     """``eatss`` itself, or a group of its commands, which are loaded when they are asked for."""
 
     def __init__(self, path: tuple[str, ...]) -> None:
-        self.path = path
-        inner = [one for words, one in COMMANDS.items() if words[: len(path)] == path]
+        self._path, how = path, {}
         if path:
-            super().__init__(
-                path[-1],
-                help=inner[0].module.HELP[path[-1]],
-                epilog=inner[0].examples,
-                no_args_is_help=True,
-            )
-            return
-        super().__init__(
-            "eatss",
-            params=_ROOT,
-            callback=_root,
-            invoke_without_command=True,
-            help="Energy-aware tile sizes for affine loops on GPUs, proven optimal.",
-            epilog=EXAMPLES,
-            no_args_is_help=True,
-        )
+            module = import_module(f"eatss.cli.{path[0]}")
+            how = {"help": module.HELP[path[0]], "epilog": module.EXAMPLES[path[0]]}
+        else:
+            how = {
+                "help": "Energy-aware tile sizes for affine loops on GPUs, proven optimal.",
+                "epilog": EXAMPLES,
+                "params": _ROOT,
+                "callback": _root,
+                "invoke_without_command": True,
+            }
+        super().__init__(path[-1] if path else "eatss", no_args_is_help=True, **how)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of its commands in the order of the help."""
-        at = len(self.path)
-        paths = sorted(COMMANDS, key=len)  # groups come last
-        return [*dict.fromkeys(path[at] for path in paths if path[:at] == self.path)]
+        at = len(self._path)
+        return [*dict.fromkeys(path[at] for path in COMMANDS if path[:at] == self._path)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, if there is one of this name."""
-        path = (*self.path, cmd_name)
+        path = (*self._path, cmd_name)
         if path in COMMANDS:
-            return _Command(COMMANDS[path])
+            return Command(path)
         return Commands(path) if cmd_name in self.list_commands(ctx) else None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of some words, or say which one they may be meant for."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            near = get_close_matches(args[0], self.list_commands(ctx), 1)
-            also = f" Did you mean '{near[0]}'?" if near else ""
-            raise click.UsageError(f"{error.message}{also}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by panels."""
-        panels: dict[str, list[tuple[str, str]]] = {}
-        names = self.list_commands(ctx)
-        for name in names:
-            path = (*self.path, name)
-            panel = next(one.panel for words, one in COMMANDS.items() if words[: len(path)] == path)
-            found = self.get_command(ctx, name)
-            assert found is not None
-            panels.setdefault(panel, []).append((name, found.get_short_help_str(_WHOLE)))
+        panels: dict[str, dict[str, str]] = {}
+        for path, panel in COMMANDS.items():
+            if path[: len(self._path)] == self._path:
+                name = path[len(self._path)]
+                found = self.get_command(ctx, name)
+                assert found is not None
+                panels.setdefault(panel, {})[name] = found.get_short_help_str(_WHOLE)
         for panel, rows in panels.items():
             with formatter.section(panel):
-                formatter.write_dl(rows)
+                formatter.write_dl([*rows.items()])
 
 
-def _parameter(one: Parameter) -> click.Parameter:
-    """Return a parameter as Click takes one."""
-    how: dict[str, Any] = {"type": _type(one)}
-    if one.default is REQUIRED:
-        how["required"] = True
-    elif one.type is not bool or one.default is not None:
-        how["default"] = one.default
-    if one.option.is_argument:
-        how["required"] = one.default is REQUIRED
-        metavar = one.option.metavar or one.name.upper()
-        return click.Argument([one.name], nargs=-1 if one.several else 1, metavar=metavar, **how)
-    if one.type is bool:
-        how["is_flag"] = True
-        del how["type"]
-    return click.Option([*one.words, one.name], multiple=one.several, **how)
-
-
-def _type(one: Parameter) -> Any:
-    """Return the type of a parameter as Click takes one."""
-    option, kind = one.option, one.type
-    if option.parser is not None:
-        return click.types.FuncParamType(option.parser)
-    if get_origin(kind) is Literal:
-        return click.Choice(get_args(kind))
-    if kind in (int, float):
-        bounded: Any = click.IntRange if kind is int else click.FloatRange
-        return bounded(min=option.min, max=option.max)
-    return click.Path(path_type=Path, readable=False) if kind is Path else kind
-
-
-def _value(one: Parameter, value: Any) -> Any:
-    """Return a value as commands take it: several as a list, none of them as the default."""
-    if not one.several:
-        return value
-    return list(value) if value else one.default
-
-
-def written(one: Parameter) -> str:
-    """Return how a parameter is written, ``--gpu, -g CARD|auto``."""
-    option, kind = one.option, one.type
-    value = option.metavar or ""
-    if not value and kind is not bool:
-        choices = get_args(kind) if get_origin(kind) is Literal else ()
-        value = "|".join(choices) or one.name.upper()
-    return value if option.is_argument else f"{', '.join(one.words)} {value}".rstrip()
-
-
-def said(one: Parameter) -> str:
-    """Return what the help says of a parameter, with its default."""
-    default = one.default
-    if default is REQUIRED:
-        return f"{one.option.help}  [required]"
-    if not one.option.show_default or default in (None, False, (), []) or default is True:
-        return one.option.help
-    return f"{one.option.help}  [default: {default}]"
-
+_WHOLE = 1000
+"""Letters of a first sentence that are shown: all of them."""
 
 _ROOT = [
     click.Option(
@@ -299,3 +319,53 @@ def _root(context: click.Context, *, version: bool, verbose: bool) -> None:
 
         print_version(in_full=verbose)
         context.exit()
+
+
+def _settings(path: tuple[str, ...], command: Command) -> dict[str, Any]:
+    """Return the defaults of a command from ``eatss.toml`` in this folder, or the nearest above it.
+
+    A key is the long name of an option without dashes, or its letter. Keys at the top are for all
+    commands that have them; those in the table of a command, ``[results.show]``, win. Paths that
+    begin with a dot are relative to the file.
+
+    Raises:
+        InputError: ``EATSS-C031``, the file cannot be read, or nothing has such an option.
+    """
+    folder = Path.cwd()
+    files = (one / "eatss.toml" for one in (folder, *folder.parents))
+    file = next((one for one in files if one.is_file()), None)
+    if file is None:
+        return {}
+    import tomllib  # noqa: PLC0415 - most folders have no settings
+
+    try:
+        table = tomllib.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise input_error("EATSS-C031", f"cannot read the settings in '{file}': {error}") from None
+    names = _keys(command)
+    common = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    own: Any = table
+    for word in path:
+        own = own.get(word, {})
+    words = {word for each in COMMANDS for word in each}
+    wrong = [*(own.keys() - names), *(table.keys() - common.keys() - words)]
+    if unread := common.keys() - names:
+        wrong += unread - {key for one in COMMANDS for key in _keys(Command(one))}
+    if wrong:
+        raise input_error(
+            "EATSS-C031",
+            f"{file}: nothing is called '{wrong[0]}' there",
+            hint=did_you_mean(wrong[0], sorted({*names, *words}), "choose one of"),
+        )
+    given = {key: value for key, value in {**common, **own}.items() if key in names}
+    return {names[key]: _placed(value, file.parent) for key, value in given.items()}
+
+
+def _keys(command: Command) -> Mapping[str, str]:
+    """Return what options are called, by how a file has them."""
+    return {word.lstrip("-"): one.name or "" for one in command.params for word in one.opts}
+
+
+def _placed(value: Any, folder: Path) -> Any:
+    is_path = isinstance(value, str) and value.startswith(("./", "../"))
+    return str(folder / value) if is_path else value

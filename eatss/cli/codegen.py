@@ -13,7 +13,7 @@ from eatss.base.files import folder_named
 from eatss.base.options import Asked, option
 from eatss.base.streams import echo
 from eatss.choose.options import SelectKeywords, SelectOptions
-from eatss.cli.declared import Given
+from eatss.cli.app import typed
 from eatss.cli.options import (
     Card,
     Force,
@@ -58,7 +58,6 @@ Examples:
 
 
 def codegen(
-    given: Given,
     *,
     file: SourceFile,
     gpu: Card,
@@ -121,8 +120,7 @@ def codegen(
     wanted = code.made()
     options = SelectOptions(target="cuda", **choosing.fields)
     how, decided = Reading(**reading.fields), recipe or sizes
-    named = choices(wanted, options, sizes, how)
-    check_alone(recipe, [given.spelled(name) for name in named if name in given.typed])
+    check_alone(recipe, typed(*choices(wanted, options, sizes, how)))
     kept = kept_program(caching.made().chosen(), source, how, profile, options, wanted, decided)
     found = kept.get()
     if found is None:

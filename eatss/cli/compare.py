@@ -7,18 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from eatss.base.diagnostics import EatssError, ExitCode, input_error
-from eatss.base.options import option
+from eatss.base.options import Asked, option
 from eatss.base.streams import echo
 from eatss.cli.measure import (
     MEASURED,
-    GeneratingOptions,
-    MeasuringOptions,
+    Generating,
+    HiddenCard,
     Results,
+    measured_with,
     show,
     stop_interrupted,
 )
 from eatss.cli.measure import finish as finish_measured
 from eatss.cli.options import of_output, source_argument
+from eatss.measurement.options import MeasureOptions
 
 if TYPE_CHECKING:
     from eatss.measurement.api import Measured
@@ -66,8 +68,9 @@ def compare(
             "folders the last.",
         ),
     ] = None,
-    measuring: MeasuringOptions,
-    generating: GeneratingOptions,
+    measuring: Asked[MeasureOptions],
+    card: HiddenCard = None,
+    generated: Asked[Generating],
     output: Results = "table",
     plot: Annotated[
         Path | None,
@@ -89,6 +92,7 @@ def compare(
     from eatss.measuring import DEFAULT_TILES, keeping, refuse_output  # noqa: PLC0415
     from eatss.report.plots import check_plot_file  # noqa: PLC0415
 
+    options, generating = measuring.made(), generated.made()
     if plot is not None:
         check_plot_file(plot)
     folders = [is_program(source) for source in sources]
@@ -114,10 +118,10 @@ def compare(
     label = baseline_label(baseline, labels)
     with keeping(generating.directory) as folder:
         if not all(folders):
-            device = measuring.options.device
-            variants = generating.for_card(device).several(sources[0], choices, folder, device)
-        check_comparable(variants, measuring.options)
-        finish(measuring.measured(variants), label, output, plot)
+            made = generating.for_card(options.device)
+            variants = made.several(sources[0], choices, folder, options.device)
+        check_comparable(variants, options)
+        finish(measured_with(variants, options, card), label, output, plot)
 
 
 def finish(found: Measured, baseline: str, output: Results, plot: Path | None) -> None:

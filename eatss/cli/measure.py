@@ -5,18 +5,16 @@ Options of ``eatss measure`` and ``eatss compare``, and what they mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 from eatss.base.diagnostics import ExitCode, NoSolutionError
 from eatss.base.files import folder_named
-from eatss.base.frozen import frozen
-from eatss.base.options import Asked, option
+from eatss.base.options import Asked, Keywords, option
 from eatss.base.streams import echo
-from eatss.cli.declared import Group
 from eatss.cli.options import (
     CARD_HELP,
     Force,
@@ -29,12 +27,10 @@ from eatss.frontend.options import ReadingKeywords
 from eatss.measurement.options import MeasureOptions
 
 if TYPE_CHECKING:
-    from eatss.cards import GpuProfile
     from eatss.measurement.api import Measured
     from eatss.measurement.job import Progress
     from eatss.measurement.measurement import Measurement
     from eatss.measurement.options import TileChoice, Variant
-    from eatss.session.variants import SourceOptions
 
 EXAMPLES = {
     "measure": """
@@ -62,45 +58,33 @@ Results = Annotated[
 ]
 
 
-@frozen
-class Measuring:
-    """How to measure, and what stands in for the card, if anything."""
-
-    options: MeasureOptions
-    card: str | None
-
-    def measured(self, variants: Sequence[Variant]) -> Measured:
-        """Measure variants of one program, and show on a terminal how far it is.
-
-        Raises:
-            InputError: they cannot be measured.
-        """
-        from eatss.measurement.api import (  # noqa: PLC0415 - keeps --help fast
-            Measured,
-            measured,
-            stack_warnings_of,
-        )
-
-        try:
-            with showing() as progress:
-                found = measured(variants, self.options, progress=progress, card=self.card)
-        except KeyboardInterrupt:  # before anything was measured
-            return Measured(measurements=(), interrupted=True)
-        report_warnings(stack_warnings_of(found.measurements))
-        return found
+HiddenCard = Annotated[
+    str | None,
+    option("--card", metavar="MODULE:CLASS", hidden=True, help="Stands in for the card."),
+]
 
 
-@frozen
-class Generating:
+@dataclass(frozen=True, kw_only=True)
+class Generating(Keywords, ReadingKeywords):
     """How programs are generated from C files: for which card, how C is read, and where to.
 
     ``force`` replaces files in ``directory`` that eatss did not write.
     """
 
-    gpu: str | GpuProfile
-    directory: Path | None
-    force: bool
-    reading: Mapping[str, Any]
+    gpu: Annotated[
+        Any,
+        card_option(kind=str, help=f"What FILE.c is compiled for. {CARD_HELP}", panel="Source"),
+    ] = "auto"
+    directory: Annotated[
+        Path | None,
+        of_output(
+            "--output -o",
+            metavar="DIR",
+            parser=folder_named,
+            help="Keep what is generated from FILE.c in this folder.",
+        ),
+    ] = None
+    force: Force = False
 
     def for_card(self, device: int | str) -> Generating:
         """Return this for the card of the profile; which one ``auto`` is, is said once.
@@ -108,8 +92,6 @@ class Generating:
         Raises:
             InputError: there is no such profile, or no card in this machine.
         """
-        if not isinstance(self.gpu, str):
-            return self
         return replace(self, gpu=given_card(self.gpu, device))
 
     def one(self, source: Path, folder: Path, device: int | str) -> Variant:
@@ -119,10 +101,10 @@ class Generating:
             InputError: the source, the profile or the folder is wrong.
             NoSolutionError: no tile sizes satisfy the limits of the card.
         """
-        from eatss.session.variants import generate_one  # noqa: PLC0415 - folders need none
+        from eatss.session.variants import SourceOptions, generate_one  # noqa: PLC0415
 
         with working(f"generating a program from {source}"):
-            variant, warnings = generate_one(source, self._options(), folder, device=device)
+            variant, warnings = generate_one(source, self.of(SourceOptions), folder, device=device)
         report_warnings(warnings)
         return variant
 
@@ -134,62 +116,38 @@ class Generating:
         Raises:
             InputError: the source, the profile or the words of a choice are wrong.
         """
-        from eatss.session.variants import generate_variants  # noqa: PLC0415 - folders need none
+        from eatss.session.variants import SourceOptions, generate_variants  # noqa: PLC0415
 
+        options = self.of(SourceOptions)
         with working(f"generating {len(choices)} programs from {source}") as step:
             made = generate_variants(
-                source, choices, self._options(), folder, device=device, progress=step.at
+                source, choices, options, folder, device=device, progress=step.at
             )
         report_warnings(made.warnings)
         return made.variants
 
-    def _options(self) -> SourceOptions:
-        from eatss.session.variants import SourceOptions  # noqa: PLC0415 - folders need none
 
-        return SourceOptions(gpu=self.gpu, force=self.force, **self.reading)
-
-
-def generating_options(
-    *,
-    gpu: Annotated[
-        str,
-        card_option(help=f"What FILE.c is compiled for. {CARD_HELP}", panel="Source"),
-    ] = "auto",
-    directory: Annotated[
-        Path | None,
-        of_output(
-            "--output -o",
-            metavar="DIR",
-            parser=folder_named,
-            help="Keep what is generated from FILE.c in this folder.",
-        ),
-    ] = None,
-    force: Force = False,
-    reading: Asked[ReadingKeywords],
-) -> Generating:
-    """Return how programs are generated."""
-    return Generating(gpu=gpu, directory=directory, force=force, reading=reading.fields)
-
-
-def measuring_options(
-    *,
-    options: Asked[MeasureOptions],
-    card: Annotated[
-        str | None,
-        option("--card", metavar="MODULE:CLASS", hidden=True, help="Stands in for the card."),
-    ] = None,
-) -> Measuring:
-    """Return how to measure.
+def measured_with(
+    variants: Sequence[Variant], options: MeasureOptions, card: str | None
+) -> Measured:
+    """Measure variants of one program, and show on a terminal how far it is.
 
     Raises:
-        InputError: ``EATSS-V008`` sizes, ``EATSS-E048`` a target or a card, or
-            ``EATSS-X005`` a meter that are none.
+        InputError: they cannot be measured.
     """
-    return Measuring(options=options.made(), card=card)
+    from eatss.measurement.api import (  # noqa: PLC0415 - keeps --help fast
+        Measured,
+        measured,
+        stack_warnings_of,
+    )
 
-
-MeasuringOptions = Annotated[Measuring, Group(make=measuring_options)]
-GeneratingOptions = Annotated[Generating, Group(make=generating_options)]
+    try:
+        with showing() as progress:
+            found = measured(variants, options, progress=progress, card=card)
+    except KeyboardInterrupt:  # before anything was measured
+        return Measured(measurements=(), interrupted=True)
+    report_warnings(stack_warnings_of(found.measurements))
+    return found
 
 
 def measure(
@@ -202,8 +160,9 @@ def measure(
             "eatss).",
         ),
     ],
-    measuring: MeasuringOptions,
-    generating: GeneratingOptions,
+    measuring: Asked[MeasureOptions],
+    card: HiddenCard = None,
+    generated: Asked[Generating],
     output: Results = "table",
 ) -> None:
     """Measure time and energy of generated programs on the card of this machine.
@@ -220,7 +179,8 @@ def measure(
     )
     from eatss.measuring import keeping, refuse_output  # noqa: PLC0415
 
-    device = measuring.options.device
+    options, generating = measuring.made(), generated.made()
+    device = options.device
 
     def one_of_several(label: str, source: Path, folder: Path) -> Variant:
         """Return a program beside others, which a card too small for it does not stop."""
@@ -243,7 +203,7 @@ def measure(
         else:
             pairs = zip(source_labels(sources), sources, strict=True)
             variants = [one_of_several(label, source, folder) for label, source in pairs]
-        finish(_all_measured(variants, measuring, output), output)
+        finish(_all_measured(variants, options, card, output), output)
 
 
 def finish(found: Measured, output: Results) -> None:
@@ -270,7 +230,9 @@ def stop_interrupted(*, anything: bool) -> NoReturn:
     raise SystemExit(INTERRUPTED)
 
 
-def _all_measured(variants: Sequence[Variant], measuring: Measuring, output: Results) -> Measured:
+def _all_measured(
+    variants: Sequence[Variant], options: MeasureOptions, card: str | None, output: Results
+) -> Measured:
     """Measure programs one after another; Ctrl-C ends the rest as well.
 
     All are looked at before the first is measured; where one fails later all the same, what was
@@ -278,11 +240,11 @@ def _all_measured(variants: Sequence[Variant], measuring: Measuring, output: Res
     """
     from eatss.measurement.api import Measured, check_measurable  # noqa: PLC0415 - keeps --help fast
 
-    check_measurable(variants, measuring.options)
+    check_measurable(variants, options)
     done = Measured(measurements=(), interrupted=False)
     for variant in variants:
         try:
-            found = measuring.measured((variant,))
+            found = measured_with((variant,), options, card)
         except Exception:
             if done.measurements:
                 show(done.measurements, output)

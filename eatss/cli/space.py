@@ -10,7 +10,7 @@ from eatss.base.options import Asked, changed, option
 from eatss.base.streams import echo
 from eatss.base.targets import TARGETS, TargetName
 from eatss.choose.options import check_target
-from eatss.cli.declared import fields_of
+from eatss.cli.app import fields_of
 from eatss.cli.options import (
     CARD_HELP,
     card_option,
@@ -110,7 +110,7 @@ def _check_reading(space: Space, target: str, how: Reading) -> None:
     """Refuse what is of derived spaces only, and parameters that the file has no use for."""
     from eatss.tune.document import parsed_space  # noqa: PLC0415 - keeps --help fast
 
-    spelled = {one.name: one.words[0] for one in fields_of(PpcgReadingKeywords)}
+    spelled = {one.name: one.opts[0] for one in fields_of(PpcgReadingKeywords)}
     given = [] if target == "cuda" else ["--target"]
     given += [spelled[name] for name in changed(how, but=("parameters",))]
     if given:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,7 @@ from eatss.base.options import Asked, option
 from eatss.base.shipped import MARK, store_of_ones_own
 from eatss.base.streams import echo
 from eatss.base.targets import ObjectiveName, SweepTarget, either
-from eatss.cli.declared import Given, Group
+from eatss.cli.app import typed
 from eatss.cli.options import (
     CARD_HELP,
     TableOrJson,
@@ -53,11 +52,32 @@ Examples:
 INTERRUPTED = 130
 
 
-def generation_options(
+_MAKING = ("gpu", "space", "target", "ppcg", "ppcg_options", "keep")
+"""Options of how variants are made."""
+
+
+def sweep(
     *,
+    source: Annotated[
+        Path | None,
+        source_argument(
+            metavar="FILE|@KERNEL|DIR",
+            help="C or Python as for select, or a folder of --prepare.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        of_output(
+            "--output -o",
+            metavar="STORE",
+            parser=store_of_ones_own,
+            help="The store; gone on with if it is there.",
+        ),
+    ] = None,
     gpu: Annotated[
-        str,
-        card_option(help=f"What variants are for. {CARD_HELP}", panel="Source"),
+        Any,
+        card_option(kind=str, help=f"What variants are for. {CARD_HELP}", panel="Source"),
     ] = "auto",
     space: Annotated[
         Path | None,
@@ -80,46 +100,6 @@ def generation_options(
         Path | None, of_output(metavar="DIR", help="Keep the programs in this folder.")
     ] = None,
     reading: Asked[ReadingKeywords],
-) -> Any:
-    """Return what variants are made of, a ``Generation``."""
-    from eatss.tune.generation import Generation  # noqa: PLC0415 - keeps --help fast
-
-    return Generation(
-        gpu=gpu,
-        target=target,
-        space=space,
-        reading=Reading(**reading.fields),
-        ppcg=ppcg,
-        ppcg_arguments=tuple(ppcg_options or ()),
-        keep=keep,
-    )
-
-
-_MAKING = ("gpu", "space", "target", "ppcg", "ppcg_options", "keep")
-"""Options of how variants are made."""
-
-
-def sweep(
-    given: Given,
-    *,
-    source: Annotated[
-        Path | None,
-        source_argument(
-            metavar="FILE|@KERNEL|DIR",
-            help="C or Python as for select, or a folder of --prepare.",
-            show_default=False,
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        of_output(
-            "--output -o",
-            metavar="STORE",
-            parser=store_of_ones_own,
-            help="The store; gone on with if it is there.",
-        ),
-    ] = None,
-    generation: Annotated[Any, Group(make=generation_options)],
     searched: Asked[SweepOptions],
     prepare: Annotated[
         Path | None,
@@ -153,12 +133,13 @@ def sweep(
     measured.
     """
     from eatss.tune.campaign import is_prepared  # noqa: PLC0415 - keeps --help fast
+    from eatss.tune.generation import Generation  # noqa: PLC0415
 
     options = searched.made()
     if replay is not None:
         if source is not None:
             raise _useless("--replay", "a source")
-        _refuse("--replay", given, *_MAKING, "output", "counters", "prepare")
+        _refuse("--replay", *_MAKING, "output", "counters", "prepare")
         from eatss.tune.store import read_sweep  # noqa: PLC0415 - keeps --help fast
 
         budget = searched.fields.get("budget")
@@ -175,13 +156,22 @@ def sweep(
     if source is None:
         raise _missing("a C file, or a folder of --prepare", "eatss sweep FILE.c -o STORE")
     if prepare is not None:
-        _refuse("--prepare", given, "output", "counters")
+        _refuse("--prepare", "output", "counters")
     elif output is None:
         raise _missing("the store, -o STORE", f"eatss sweep {source} -o {source.stem}.db")
     if is_prepared(source):
-        _refuse("a folder of --prepare", given, *_MAKING, "prepare")
+        _refuse("a folder of --prepare", *_MAKING, "prepare")
     else:
-        generation = replace(generation, gpu=given_card(generation.gpu, options.device))
+        gpu = given_card(gpu, options.device)
+    generation = Generation(
+        gpu=gpu,
+        target=target,
+        space=space,
+        reading=Reading(**reading.fields),
+        ppcg=ppcg,
+        ppcg_arguments=tuple(ppcg_options or ()),
+        keep=keep,
+    )
     if prepare is not None:
         _prepare(source, prepare, options, generation)
         return
@@ -246,15 +236,14 @@ def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Gene
     say(f"measure them where the card is: eatss sweep {place} -o STORE")
 
 
-def _refuse(what: str, given: Given, *names: str) -> None:
+def _refuse(what: str, *names: str) -> None:
     """Refuse options that were typed and that something has no use for.
 
     Raises:
         InputError: ``EATSS-W005``.
     """
-    for name in names:
-        if name in given.typed:
-            raise _useless(what, given.spelled(name))
+    if given := typed(*names):
+        raise _useless(what, given[0])
 
 
 def _useless(what: str, given: str) -> InputError:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import pytest
 
 import eatss
 from eatss.base.diagnostics import InputError
-from eatss.base.options import Asked, Keywords, Option, argument, changed, option, spelled_out
+from eatss.base.options import Asked, Keywords, argument, changed, option, spelled_out
 from eatss.choose.options import SelectOptions
-from eatss.cli.app import run
-from eatss.cli.declared import COMMANDS, Command, Given, Group, parameters_of
+from eatss.cli.app import COMMANDS, Command, run, typed
 from eatss.lower.recipe import CodeRequest
 
 
@@ -92,21 +93,16 @@ def test_the_help_of_a_function_describes_every_argument(function: Any) -> None:
 # -- the command line --------------------------------------------------------------------
 
 
-def seasoning(*, hot: Annotated[bool, option("--hot/--cold")] = True) -> str:
-    return "hot" if hot else "cold"
-
-
 def cooked(
-    given: Given,
     *,
     name: Annotated[str, argument(help="What it is called.")],
-    taste: Annotated[str, Group(make=seasoning)],
+    hot: Annotated[bool, option("--hot/--cold")] = True,
     dish: Asked[Dish],
     pan: Annotated[Path | None, option("--pan -p")] = None,
     size: Literal["small", "large"] = "small",
 ) -> None:
-    SERVED.append(f"{name} {taste} {dish.made()} {pan} {size}")
-    SERVED.append(sorted(given.typed))
+    SERVED.append(f"{name} {hot} {dish.made()} {pan} {size}")
+    SERVED.append(typed("name", "hot", "salt", "side", "pan", "size"))
 
 
 SERVED: list[Any] = []
@@ -114,30 +110,28 @@ SERVED: list[Any] = []
 
 @pytest.fixture
 def cook_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Command(path=("cook",), home="cards")
-    monkeypatch.setattr(Command, "load", lambda self: cooked)
-    monkeypatch.setattr(Command, "examples", "")
-    monkeypatch.setattr("eatss.cli.app.COMMANDS", {("cook",): found})
+    module = SimpleNamespace(cook=cooked, EXAMPLES={"cook": ""})
+    monkeypatch.setitem(sys.modules, "eatss.cli.cook", module)
+    monkeypatch.setattr("eatss.cli.app.COMMANDS", {("cook",): "Cards"})
     SERVED.clear()
 
 
-def test_a_command_has_the_options_of_its_groups_and_nouns_where_they_stand() -> None:
-    found = {one.name: one for one in parameters_of(cooked)}
-    assert list(found) == ["name", "hot", "salt", "side", "pan", "size"]
-    assert found["salt"].option == Option(min=0, help="Grams of it.")
-    assert found["salt"].words == ("--salt",)
+@pytest.mark.usefixtures("cook_command")
+def test_a_command_has_the_options_of_its_nouns_where_they_stand() -> None:
+    names = [one.name for one in Command(("cook",)).params]
+    assert names == ["name", "hot", "salt", "side", "pan", "size", "debug", "quiet", "verbose"]
 
 
 @pytest.mark.usefixtures("cook_command")
-def test_a_group_and_a_noun_are_made_of_what_is_typed() -> None:
+def test_a_noun_is_made_of_what_is_typed() -> None:
     words = ["cook", "soup", "--cold", "--salt=3", "--side", "rice", "--side", "peas", "-pwok"]
     run([*words, "--size", "large"])
     assert SERVED == [
-        "soup cold Dish(salt=3, side=('rice', 'peas')) wok large",
-        ["hot", "name", "pan", "salt", "side", "size"],
+        "soup False Dish(salt=3, side=('rice', 'peas')) wok large",
+        ["name", "--hot", "--salt", "--side", "--pan", "--size"],
     ]
     run(["cook", "--", "--salt"])
-    assert SERVED[2:] == ["--salt hot Dish(salt=1, side=()) None small", ["name"]]
+    assert SERVED[2:] == ["--salt True Dish(salt=1, side=()) None small", ["name"]]
 
 
 @pytest.mark.usefixtures("cook_command")
@@ -162,7 +156,5 @@ def test_a_command_line_that_is_wrong_is_a_finding(words: list[str]) -> None:
 
 
 def test_every_command_is_where_it_is_said_to_be() -> None:
-    for one in COMMANDS.values():
-        names = [parameter.name for parameter in one.parameters()]
-        assert names[-2:] == ["quiet", "verbose"]
-        assert "Examples:" in one.examples
+    for path in COMMANDS:
+        assert "Examples:" in (Command(path).epilog or "")

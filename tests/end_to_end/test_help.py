@@ -9,8 +9,7 @@ from click.shell_completion import ShellComplete
 
 from eatss import __version__
 from eatss.cards.environment import requirements
-from eatss.cli.app import Commands
-from eatss.cli.declared import COMMANDS
+from eatss.cli.app import COMMANDS, Commands
 from tests.end_to_end.in_process import eatss
 
 WIDTH = 80
