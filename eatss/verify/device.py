@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+import numpy as np
+import numpy.typing as npt
+
 from eatss.program import Entry
 from eatss.verify.data import Buffer, Buffers, as_parameter
-from eatss.verify.result import Counts, Status
+from eatss.verify.result import Status
 
 _KINDS: dict[str, Status] = {
     "launch": "launch error",
@@ -59,22 +62,26 @@ class CpuMachine:
         library.eatss_cpu_taken.restype = ctypes.POINTER(ctypes.c_uint64)
         library.eatss_cpu_steps.restype = ctypes.c_uint64
 
-    def counts(self, branches: int) -> Counts:
-        """Return what has been counted of so many branches."""
-        taken = iter(self._library.eatss_cpu_taken()[: 4 * branches])
-        return Counts(tuple(zip(*4 * [taken], strict=True)), tuple(self._blocks()))
+    def taken(self, branches: int) -> npt.NDArray[np.uint64]:
+        """Return how many threads found each branch false and true, and how many blocks did."""
+        found = self._library.eatss_cpu_taken()[: 4 * branches]
+        return np.array(found, np.uint64).reshape(branches, 4)
 
     @property
     def steps(self) -> int:
         """Events that have been counted: how long all launches took, on whatever machine."""
         return int(self._library.eatss_cpu_steps())
 
-    def _blocks(self) -> Iterator[tuple[str, int, int]]:
-        found = (ctypes.c_uint64 * 2)()
-        number = 0
-        while (name := self._library.eatss_cpu_kernel(number, found)) is not None:
-            yield name.decode(), found[0], found[1]
-            number += 1
+    def blocks(self) -> dict[tuple[str, int], int]:
+        """Return in how many blocks of each kernel every condition held in every thread (0: full).
+
+        And in how many not (1: partial).
+        """
+        counts = (ctypes.c_uint64 * 2)()
+        found: dict[tuple[str, int], int] = {}
+        while (name := self._library.eatss_cpu_kernel(len(found) // 2, counts)) is not None:
+            found |= {(name.decode(), 0): counts[0], (name.decode(), 1): counts[1]}
+        return found
 
     def launch(
         self, entry: Entry, buffers: Buffers, *, backward: bool, dry: bool = False

@@ -5,8 +5,7 @@ Found are tiles that ran and branches that nobody took; a worker gets jobs and t
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -17,7 +16,6 @@ from eatss.base.shown import Shown
 from eatss.base.supervisor import Refused
 from eatss.program import Entry, Program
 from eatss.program.expression import SizePairs
-from eatss.verify.instrumentation import Branch
 
 Device: TypeAlias = Literal["cpu", "gpu"]
 
@@ -246,113 +244,6 @@ def exit_code(found: Sequence[Verification], errors: Sequence[EatssError]) -> Ex
     return next((code for code in _GRAVEST_FIRST if code in codes), ExitCode.OK)
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What libraries have counted since they were loaded.
-
-    For every branch of :func:`eatss.verify.instrumentation.instrumented_text`: how many threads
-    found it false and true, how many blocks. For every kernel that ran: blocks in which every
-    condition held in every thread, and others.
-    """
-
-    branches: tuple[tuple[int, int, int, int], ...]
-    blocks: tuple[tuple[str, int, int], ...]
-
-    def untaken(self, numbers: Sequence[int]) -> tuple[tuple[int, bool], ...]:
-        """Return the ways out of some branches that no thread took: numbers, and what holds."""
-        return tuple(
-            (number, bool(way))
-            for number in numbers
-            for way, threads in enumerate(self.branches[number][:2])
-            if threads == 0
-        )
-
-
-def coverage_of(
-    told: Sequence[SizeResult],
-    others: Sequence[SizeResult],
-    branches: Sequence[Branch],
-    kernels: Sequence[str],
-    counts: Counts | None,
-    reachable: Set[tuple[int, bool]] = frozenset(),
-) -> Coverage:
-    """Put together what runs, told one by one and not, have covered."""
-    every = (*told, *others)
-    return Coverage(
-        runs=sum(one.compared > 0 for one in every),
-        elements=sum(one.compared for one in every),
-        changed=sum(one.changed for one in every),
-        refusals=sum(one.refused for one in every),
-        accepted=sum(one.compared == 0 and not one.refused for one in others),
-        kernels=None if counts is None else _kernels(branches, kernels, counts),
-        branches=None if counts is None else sum(one.kind != "part" for one in branches),
-        untaken=() if counts is None else _untaken(branches, frozenset(kernels), counts, reachable),
-    )
-
-
-def sum_of(counts: Sequence[Counts]) -> Counts:
-    """Return what several libraries of one text have counted together."""
-    blocks: dict[str, tuple[int, int]] = {}
-    for each in counts:
-        for name, whole, partial in each.blocks:
-            before = blocks.get(name, (0, 0))
-            blocks[name] = before[0] + whole, before[1] + partial
-    columns = zip(*(each.branches for each in counts), strict=True)
-    branches = [[sum(ways) for ways in zip(*column, strict=True)] for column in columns]
-    return Counts(
-        tuple(
-            (false, true, false_blocks, true_blocks)
-            for false, true, false_blocks, true_blocks in branches
-        ),
-        tuple((name, *both) for name, both in blocks.items()),
-    )
-
-
-def _kernels(
-    branches: Sequence[Branch], kernels: Sequence[str], counts: Counts
-) -> tuple[KernelCoverage, ...]:
-    found: list[KernelCoverage] = []
-    blocks = {name: (whole, partial) for name, whole, partial in counts.blocks}
-    for kernel in kernels:
-        full, partial = blocks.get(kernel, (0, 0))
-        versions = [
-            taken
-            for branch, taken in zip(branches, counts.branches, strict=True)
-            if branch.function == kernel and branch.has_else
-        ]
-        if versions:
-            full, partial = sum(v[3] for v in versions), sum(v[2] for v in versions)
-        found.append(KernelCoverage(kernel=kernel, full_tiles=full, partial_tiles=partial))
-    return tuple(found)
-
-
-def _untaken(
-    branches: Sequence[Branch],
-    kernels: frozenset[str],
-    counts: Counts,
-    reachable: Set[tuple[int, bool]],
-) -> tuple[Untaken, ...]:
-    found: list[Untaken] = []
-    for number, branch in enumerate(branches):
-        false, true = counts.branches[number][:2]
-        if branch.kind == "part" or (false and true):
-            continue
-        never: Literal["true", "false", "reached"] = (
-            "reached" if not (false or true) else "false" if true else "true"
-        )
-        is_reachable = any((number, way) in reachable for way in branch.ways)
-        found.append(
-            Untaken(
-                function=branch.function,
-                line=branch.line,
-                condition=branch.condition,
-                never=never,
-                unrun=branch.function in kernels and is_reachable,
-            )
-        )
-    return tuple(found)
-
-
 Stage: TypeAlias = Literal["compile", "original", "generated", "bounds"]
 
 
@@ -445,15 +336,12 @@ class Compared:
 
 @frozen
 class Done:
-    """All runs are done; ``counts`` is ``None`` on a card, where nothing counts.
+    """All runs are done; fields as in :class:`Coverage`."""
 
-    ``reachable`` are ways out of branches, by number, that no run took, and to which conditions say
-    that some sizes come.
-    """
-
-    compile_time_s: float
-    counts: Counts | None
-    reachable: tuple[tuple[int, bool], ...] = ()
+    compile_time_s: float = 0.0
+    kernels: tuple[KernelCoverage, ...] | None = None
+    branches: int | None = None
+    untaken: tuple[Untaken, ...] = ()
 
 
 Event: TypeAlias = Entered | Compared | Done | Refused
@@ -472,15 +360,3 @@ class Progress:
     stage: Stage
     done: int
     total: int
-
-
-def progress_of(program: Program, job: Job, event: Entered) -> Progress:
-    """Return how far a job is when a stage begins."""
-    total = len(job.runs) + len(job.further)
-    return Progress(
-        launcher=program.entries[event.run.entry].launcher,
-        sizes=event.run.sizes,
-        stage=event.stage,
-        done=min(event.number, total),
-        total=total,
-    )

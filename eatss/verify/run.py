@@ -34,9 +34,7 @@ from eatss.verify.result import (
     SizeResult,
     Status,
     Verification,
-    coverage_of,
     must_be_bit_equal,
-    progress_of,
 )
 from eatss.verify.sizes import (
     TESTS_VALUES,
@@ -119,7 +117,8 @@ def verify(
         _run_worker(job, report)
     elapsed = time.perf_counter() - start
     failed = next((result for result in report.results if result.failed), None)
-    coverage = report.coverage()
+    done = report.done or Done()
+    coverage = report.coverage(done)
     status: Status = "ok" if failed is None else failed.status
     message = "" if failed is None else failed.message
     if failed is None and (why := _nothing_compared(coverage, sizes is None)):
@@ -133,8 +132,8 @@ def verify(
         message=message,
         bit_equal=must_be_bit_equal(program, chosen),
         results=tuple(report.results),
-        compile_time_s=report.compile_time_s,
-        run_time_s=elapsed - report.compile_time_s,
+        compile_time_s=done.compile_time_s,
+        run_time_s=elapsed - done.compile_time_s,
         coverage=coverage,
     )
 
@@ -325,23 +324,18 @@ class _Report:
     entered: Entered | None = None
     done: Done | None = None
 
-    @property
-    def compile_time_s(self) -> float:
-        """Wall-clock time of the compilers."""
-        return 0.0 if self.done is None else self.done.compile_time_s
-
-    def coverage(self) -> Coverage:
+    def coverage(self, done: Done) -> Coverage:
         """Return what has been covered so far."""
-        kernels = [kernel.name for kernel in self.program.kernels]
-        branches = instrumented_text(self.program)[1]
-        done = self.done or Done(compile_time_s=0.0, counts=None)
-        return coverage_of(
-            self.results,
-            self.others,
-            branches,
-            kernels,
-            done.counts,
-            frozenset(done.reachable),
+        every = (*self.results, *self.others)
+        return Coverage(
+            runs=sum(one.compared > 0 for one in every),
+            elements=sum(one.compared for one in every),
+            changed=sum(one.changed for one in every),
+            refusals=sum(one.refused for one in every),
+            accepted=sum(one.compared == 0 and not one.refused for one in self.others),
+            kernels=done.kernels,
+            branches=done.branches,
+            untaken=done.untaken,
         )
 
     @property
@@ -354,10 +348,19 @@ class _Report:
     def take(self, event: Event) -> float | None:
         """Note an event of the worker; return the limit of the stage that it begins, if any."""
         match event:
-            case Entered():
+            case Entered(run=run):
                 self.entered = event
+                total = len(self.job.runs) + len(self.job.further)
                 if self.progress is not None:
-                    self.progress(progress_of(self.program, self.job, event))
+                    self.progress(
+                        Progress(
+                            launcher=self.program.entries[run.entry].launcher,
+                            sizes=run.sizes,
+                            stage=event.stage,
+                            done=min(event.number, total),
+                            total=total,
+                        )
+                    )
                 return self.stage_limit_s
             case Compared():
                 (self.results if event.told else self.others).append(event.result)
