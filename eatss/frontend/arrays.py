@@ -343,6 +343,7 @@ class Assembler:
             value=with_dims(raw.value),
             text=self.reporter.text(raw.node) + ";",
             span=self.reporter.span(raw.node),
+            written_in=self.reporter.source.written_in,
             ppcg_name=raw.ppcg_name,
         )
 

@@ -269,8 +269,19 @@ def parse_bytes(
     Raises:
         InputError: With all findings of the run, if the text or a region is refused.
     """
+    return parse_text(SourceText.of(file, data), options, symbols=symbols, context=context)
+
+
+def parse_text(
+    source: SourceText,
+    options: FrontendOptions,
+    *,
+    symbols: Mapping[str, str] = _NO_SYMBOLS,
+    context: isl.Context | None = None,
+) -> FrontendResult:
+    """Read the regions of a text; see :func:`parse_bytes`."""
     run = _Run(options=options, symbols=symbols, context=context or isl.Context())
-    source = SourceText.of(file, data)
+    file = source.file
     findings = Findings(source)
     check_text(source, findings)
     try:

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from textwrap import indent
 from typing import NoReturn
 
 from eatss.base.diagnostics import SourceSpan
 from eatss.frontend.python_expressions import (
-    FORMS,
-    HEAD,
+    CODE,
     OPERATORS,
     PRECEDENCE,
     Argument,
@@ -20,16 +20,17 @@ from eatss.frontend.python_expressions import (
     Value,
     converted,
     inside,
+    items,
 )
 from eatss.frontend.python_types import (
     DOUBLE,
     ELEMENTS,
     INT,
     NUMPY_TYPES,
-    CLine,
     NumberType,
     c_name_is_free,
     marked,
+    span_of,
 )
 from eatss.frontend.source import RefusedError
 from eatss.polyhedral.expression import ElementType
@@ -94,13 +95,12 @@ def _uses(name: str, node: ast.AST) -> list[ast.Name]:
 class StatementReader(ExpressionReader):
     """Reads the parameters and statements of one function.
 
-    ``declaring`` are the statements, by ``id``, that declare the local that they assign; ``lines``
-    is the C, ``seen`` what each local is assigned, in order, with the statement.
+    ``declaring`` are the statements, by ``id``, that declare the local that they assign; ``seen``
+    is what each local is assigned, in order, with the statement.
     """
 
     declaring: set[int] = field(default_factory=set)
-    depth: int = 1
-    lines: list[CLine] = field(default_factory=list)
+    depth: int = 0
     seen: dict[str, list[tuple[Value, ast.stmt]]] = field(default_factory=dict)
 
     # -- parameters ---------------------------------------------------------------------
@@ -110,35 +110,37 @@ class StatementReader(ExpressionReader):
         odd = [*given.kwonlyargs, given.vararg, given.kwarg, *given.defaults, *given.kw_defaults]
         for one in odd:
             if one is not None:
-                self.note(one, "a parameter with a star or a default", _ANNOTATE, code=HEAD)
+                self.note(one, "a parameter with a star or a default", _ANNOTATE)
         declared = []
         for one in (*given.posonlyargs, *given.args):
             with suppress(RefusedError):
-                argument, sizes = self._argument(one)
-                text = f"{argument.element_type.value} {argument.name}{sizes}"
+                argument = self._argument(one)
+                text = f"{argument.element_type.value} {one.arg}{_brackets(argument.extents)}"
                 declared.append(self.at(text, one))
                 self.arguments[one.arg] = argument
         return ", ".join(declared)
 
-    def _argument(self, node: ast.arg) -> tuple[Argument, str]:
-        """Return a parameter, and the sizes behind its name in C."""
+    def _argument(self, node: ast.arg) -> Argument:
         self.check_name(node.arg, node)
         annotation = _unquoted(node.annotation or ast.Constant(None))
-        base = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+        base, sizes = annotation, list[ast.expr]()
+        if isinstance(annotation, ast.Subscript):
+            base, sizes = annotation.value, [*items(annotation.slice)]
         spelled = self.resolve(base) or f"eatss.{ast.unparse(base).rpartition('.')[2]}"
         kind = spelled.removeprefix("eatss.")
-        if kind == "Param" and base is annotation:
-            return Argument(name=node.arg, kind="param", element_type=ElementType.INT32), ""
+        if kind == "Param" and not sizes:
+            return Argument(name=node.arg, kind="param", element_type=ElementType.INT32)
         if kind not in ELEMENTS:
             self.refuse(
                 node.annotation or node, f"parameter '{node.arg}' has no type that eatss reads",
-                _ANNOTATE, code=HEAD,
+                _ANNOTATE,
             )  # fmt: skip
-        if not isinstance(annotation, ast.Subscript):
-            return Argument(name=node.arg, kind="scalar", element_type=ELEMENTS[kind]), ""
-        sizes = tuple(self._size(one) for one in _items(annotation.slice))
-        argument = Argument(name=node.arg, kind="array", element_type=ELEMENTS[kind], extents=sizes)
-        return argument, "".join(f"[{size}]" for size in sizes)
+        return Argument(
+            name=node.arg,
+            kind="array" if sizes else "scalar",
+            element_type=ELEMENTS[kind],
+            extents=tuple(map(self._size, sizes)),
+        )
 
     def _size(self, node: ast.expr) -> str:
         """Return a size of an array, affine over parameters before it; C spells it alike."""
@@ -163,7 +165,7 @@ class StatementReader(ExpressionReader):
         self.refuse(
             node, f"'{ast.unparse(node)}' is no size of an array",
             "sizes are positive numbers, and sums and multiples of parameters that are eatss.Param "
-            'and stand before: "2 * n + 1"', code=HEAD,
+            'and stand before: "2 * n + 1"',
         )  # fmt: skip
 
     def check_name(self, name: str, node: ast.arg | ast.expr) -> None:
@@ -173,77 +175,67 @@ class StatementReader(ExpressionReader):
             RefusedError: it cannot.
         """
         if not c_name_is_free(name):
-            self.refuse(node, f"C has no variable of the name '{name}'", _NEW_NAME, code=HEAD)
+            self.refuse(node, f"C has no variable of the name '{name}'", _NEW_NAME)
 
     # -- control ----------------------------------------------------------------------
 
-    def read(self, body: Block) -> None:
+    def read(self, body: Block) -> str:
         """Read statements that follow one another; what is wrong is recorded."""
+        texts = []
+        self.depth += 1
         for statement in body:
             with suppress(RefusedError):
-                self._statement(statement)
+                text = self._statement(statement)
+                texts.append(text and marked(text, self._head(statement), self.spans))
+        self.depth -= 1
+        return indent("\n".join(filter(None, texts)), "    ")
 
-    def _add(self, node: ast.stmt, text: str) -> None:
-        self._line(self.at(text, node), self.text.span(node))
-
-    def _line(self, text: str, span: SourceSpan) -> None:
-        self.lines.append(CLine.of("    " * self.depth + text, span, self.spans))
-
-    def _statement(self, node: ast.stmt) -> None:
+    def _statement(self, node: ast.stmt) -> str:
         match node:
             case ast.For():
-                self._for(node)
+                return self._for(node)
             case ast.If():
-                self._if(node, "if")
+                return self._if(node)
             case ast.Assign([target], made) if not isinstance(target, ast.Tuple | ast.List):
-                self._assign(node, target, made)
+                return self._assign(node, target, made)
             case ast.AugAssign():
-                self._update(node)
+                return self._update(node)
             case ast.Pass() | ast.Expr(ast.Constant(str())):
-                pass
-            case _:
-                head = self._head(node)
-                self.findings.add(FORMS, "statement outside the subset", span=head, hint=_SUBSET)
-                if isinstance(node, ast.While | ast.With | ast.Try):
-                    inner = ast.iter_child_nodes(node)
-                    self.read([one for one in inner if isinstance(one, ast.stmt)])
+                return ""
+        message = "statement outside the subset"
+        self.findings.add(CODE, message, span=self._head(node), hint=_SUBSET)
+        if isinstance(node, ast.While | ast.With | ast.Try):
+            self.read([one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt)])
+        raise RefusedError
 
     def _head(self, node: ast.stmt) -> SourceSpan:
         """Return where a statement stands, of a compound one its first line."""
-        span = self.text.span(node)
-        if span.line == span.end_line:
+        span = span_of(self.source, node)
+        if span.line == span.end_line or isinstance(node, ast.Assign | ast.AugAssign):
             return span
-        text = self.text.line_text(span.line).split("#")[0].rstrip()
+        text = (self.source.line_text(span) or "").split("#")[0].rstrip()
         return SourceSpan.in_line(span.file, span.line, span.column, len(text) + 1 - span.column)
 
-    def _for(self, node: ast.For) -> None:
-        head = counter = ""
+    def _block(self, body: Block) -> str:
+        text = self.read(body)
+        return f"{{\n{text}\n}}" if text else "{\n}"
+
+    def _for(self, node: ast.For) -> str:
+        head, own = "", list[str]()
         try:
-            counter = self._counter(node.target)
+            own = [self._counter(node.target)]
         except RefusedError:
             names = (one.id for one in ast.walk(node.target) if isinstance(one, ast.Name))
             self.refused.update(names)
         with suppress(RefusedError):
-            head = self._head_of_loop(node, counter)
+            head = self._head_of_loop(node, "".join(own))
         if node.orelse:
             self.note(node.orelse[0], "else of a loop", "put it after the loop")
-        own = [counter] if counter else []
         self.counters += own
-        self._block(node, head, node.body)
-        if counter:
-            self.counters.remove(counter)
-            self.past.add(counter)
-        if head:
-            self._line("}", self._head(node))
-
-    def _block(self, node: ast.stmt, head: str, body: Block) -> None:
-        """Read a block behind its head; nothing of a loop whose head is refused."""
-        span = self._head(node)
-        if head:
-            self._line(f"{marked(head, span, self.spans)} {{", span)
-        self.depth += 1
-        self.read(body)
-        self.depth -= 1
+        body = self._block(node.body)
+        del self.counters[len(self.counters) - len(own) :]
+        self.past.update(own)
+        return f"{head} {body}"
 
     def _counter(self, target: ast.expr) -> str:
         if not isinstance(target, ast.Name):
@@ -253,7 +245,7 @@ class StatementReader(ExpressionReader):
         if name in self.counters or name in self.arguments or name in self.assigned:
             self.refuse(
                 target, f"counter '{name}' is a parameter, a local or another counter as well",
-                _NEW_NAME, code=HEAD,
+                _NEW_NAME,
             )  # fmt: skip
         return name
 
@@ -276,47 +268,43 @@ class StatementReader(ExpressionReader):
         change = {1: "++", -1: "--"}.get(step, f" += {step}" if step > 0 else f" -= {-step}")
         return f"for (int {counter} = {first}; {counter} {test}; {counter}{change})"
 
-    def _if(self, node: ast.If, word: str) -> None:
-        head = f"{word} (0)"
+    def _if(self, node: ast.If) -> str:
+        test = Value(text="0")
         with suppress(RefusedError):
-            head = f"{word} ({self.condition(node.test)})"
-        self._block(node, head, node.body)
+            test = self.condition(node.test)
+        text = f"if ({test.text}) {self._block(node.body)}"
         match node.orelse:
             case [ast.If() as inner]:
-                self._if(inner, "} else if")
-                return
+                return f"{text} else {marked(self._if(inner), self._head(inner), self.spans)}"
             case [_, *_]:
-                self._line("} else {", self._head(node))
-                self.depth += 1
-                self.read(node.orelse)
-                self.depth -= 1
-        self._line("}", self._head(node))
+                return f"{text} else {self._block(node.orelse)}"
+        return text
 
     # -- assignments ------------------------------------------------------------------
 
-    def _assign(self, node: ast.Assign, target: ast.expr, made: ast.expr) -> None:
+    def _assign(self, node: ast.Assign, target: ast.expr, made: ast.expr) -> str:
         name = assigned_name(node)
         if name and isinstance(made, ast.Call) and self.meaning(made.func) == "numpy.empty":
-            self._array(node, name, made)
-            return
+            return self._array(node, name, made)
         written = self._target(target)
         value = self.value(made)
         if name:
             self.seen.setdefault(name, []).append((value, node))
         kind = f"{written.type.element.value} " if id(node) in self.declaring else ""
-        self._add(node, f"{kind}{written.text} = {self._stored(made, value, written)};")
+        return f"{kind}{written.text} = {self._stored(made, value, written)};"
 
-    def _update(self, node: ast.AugAssign) -> None:
+    def _update(self, node: ast.AugAssign) -> str:
         written = self._target(node.target)
         value = self.value(node.value)
         with self.fitting(node):
             result = self.binary(node, written, value, node.op)
         if isinstance(node.target, ast.Name):
             self.seen.setdefault(node.target.id, []).append((result, node))
-        change = f"= {self._stored(node, result, written)}"
-        if result.right is not None:
-            change = f"{OPERATORS[type(node.op)]}= {result.right}"
-        self._add(node, f"{written.text} {change};")
+        operator = OPERATORS.get(type(node.op))
+        left = f"{written.text} {operator} "
+        if operator and result.text.startswith(left):
+            return f"{written.text} {operator}= {result.text.removeprefix(left)};"
+        return f"{written.text} = {self._stored(node, result, written)};"
 
     def _stored(self, node: ast.expr | ast.stmt, value: Value, written: Value) -> str:
         """Return the text of a value that is stored: a literal in the type of its place."""
@@ -338,11 +326,11 @@ class StatementReader(ExpressionReader):
         if name in (*self.counters, *self.past, *self.arguments) or local.extents:
             self.refuse(
                 node, f"'{name}' is assigned, which is a parameter, a counter or an array",
-                f"assign elements, {name}[i] = …, or a local of another name", code=HEAD,
+                f"assign elements, {name}[i] = …, or a local of another name",
             )  # fmt: skip
         return Value(text=self.at(name, node), type=local.type)
 
-    def _array(self, node: ast.Assign, name: str, call: ast.Call) -> None:
+    def _array(self, node: ast.Assign, name: str, call: ast.Call) -> str:
         """Read ``T = numpy.empty((n, m), dtype=numpy.float32)``."""
         self.check_name(name, node.targets[0])
         types = [*call.args[1:], *(one.value for one in call.keywords if one.arg == "dtype")]
@@ -354,15 +342,14 @@ class StatementReader(ExpressionReader):
                 node, f"array '{name}' is made otherwise than once, before all loops, of its shape "
                 "and its type", "write numpy.empty((n, m), dtype=numpy.float32)",
             )  # fmt: skip
-        kind = NumberType(ELEMENTS[NUMPY_TYPES[named[0]]]) if named else DOUBLE
-        texts = tuple(self._size(one) for one in _items(call.args[0]))
-        self.locals[name] = Local(type=kind, extents=texts)
-        sizes = "".join(f"[{text}]" for text in texts)
-        self._add(node, f"{kind.element.value} {name}{sizes};")
+        kind = NumberType(NUMPY_TYPES[named[0]]) if named else DOUBLE
+        extents = tuple(map(self._size, items(call.args[0])))
+        self.locals[name] = Local(type=kind, extents=extents)
+        return f"{kind.element.value} {name}{_brackets(extents)};"
 
 
-def _items(node: ast.expr) -> Sequence[ast.expr]:
-    return node.elts if isinstance(node, ast.Tuple) else [node]
+def _brackets(extents: Sequence[str]) -> str:
+    return "".join(f"[{one}]" for one in extents)
 
 
 def _unquoted(node: ast.expr) -> ast.expr:

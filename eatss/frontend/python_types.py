@@ -6,11 +6,11 @@ import ast
 import builtins
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import FunctionType, ModuleType
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.base.frozen import frozen
+from eatss.frontend.source import SourceText
 from eatss.polyhedral.expression import ElementType
 
 # -- types -------------------------------------------------------------------------------------
@@ -131,37 +131,17 @@ f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64 = (
 # the first is ``_FIRST`` and the number of the span, in a plane of Unicode that no text uses.
 
 Node = ast.stmt | ast.expr | ast.arg
+Mark = tuple[int, int, SourceSpan]
+"""Characters from one to another, and the Python that they stand for."""
 
 _FIRST, _END = 0xF0000, "\x03"
-_MARKS = re.compile(f"[{chr(_FIRST)}-{chr(0x10FFFF)}{_END}]")
+_MARKS = re.compile(f"([{chr(_FIRST)}-{chr(0x10FFFF)}{_END}])")
 
 
-@frozen
-class PythonText:
-    """A file of Python, or what stands for one where a cell or a console has no file."""
-
-    file: str
-    lines: tuple[str, ...]
-
-    def span(self, node: Node) -> SourceSpan:
-        """Return where a node stands, columns in characters."""
-        line, end_line = node.lineno, node.end_lineno or node.lineno
-        end = node.end_col_offset or node.col_offset + 1
-        return SourceSpan(
-            file=self.file,
-            line=line,
-            column=self._column(line, node.col_offset),
-            end_line=end_line,
-            end_column=self._column(end_line, end),
-        )
-
-    def line_text(self, line: int) -> str:
-        """Return the text of a line, counted from 1; nothing where there is none."""
-        return self.lines[line - 1].rstrip("\r\n") if 0 < line <= len(self.lines) else ""
-
-    def _column(self, line: int, offset: int) -> int:
-        """Return the column of an offset in UTF-8 bytes, which is what ``ast`` counts in."""
-        return len(self.line_text(line).encode("utf-8")[:offset].decode("utf-8", "replace")) + 1
+def span_of(text: SourceText, node: Node) -> SourceSpan:
+    """Return where a node stands; ``ast`` counts columns in bytes."""
+    first, last = (text.line_starts[n - 1] for n in (node.lineno, node.end_lineno or node.lineno))
+    return text.span(first + node.col_offset, last + (node.end_col_offset or node.col_offset + 1))
 
 
 def marked(text: str, span: SourceSpan, spans: list[SourceSpan]) -> str:
@@ -175,42 +155,20 @@ def unmarked(text: str) -> str:
     return _MARKS.sub("", text)
 
 
-@dataclass(frozen=True, slots=True)
-class CLine:
-    """A line of C; ``span`` is the Python it stands for where no mark says it better.
-
-    Characters ``start`` to ``end`` of a mark ``(start, end, span)`` stand for its span.
-    """
-
-    text: str
-    span: SourceSpan
-    marks: tuple[tuple[int, int, SourceSpan], ...] = ()
-
-    @classmethod
-    def of(cls, text: str, span: SourceSpan, spans: Sequence[SourceSpan] = ()) -> CLine:
-        """Build from a text with marks of ``spans``."""
-        marks: list[tuple[int, int, SourceSpan]] = []
-        begun: list[tuple[int, int]] = []
-        at = 0
-        for character in text:
-            if character == _END:
-                start, number = begun.pop()
-                marks.append((start, at, spans[number]))
-            elif ord(character) >= _FIRST:
-                begun.append((at, ord(character) - _FIRST))
-            else:
-                at += 1
-        return cls(unmarked(text), span, tuple(marks))
-
-
-def python_span(lines: tuple[CLine, ...], span: SourceSpan) -> SourceSpan:
-    """Return the Python that a span of C stands for: the least mark around it, or its lines."""
-    first, last = (lines[min(line, len(lines)) - 1] for line in (span.line, span.end_line))
-    if first is last:
-        start, end = span.column - 1, span.end_column - 1
-        around = [mark for mark in first.marks if mark[0] <= start and end <= mark[1]]
-        return min(around, key=lambda mark: mark[1] - mark[0])[2] if around else first.span
-    return replace(first.span, end_line=last.span.end_line, end_column=last.span.end_column)
+def marks_of(text: str, spans: Sequence[SourceSpan]) -> tuple[Mark, ...]:
+    """Return what stretches of the text without marks stand for, inner ones first."""
+    found: list[Mark] = []
+    begun: list[tuple[int, SourceSpan]] = []
+    at = 0
+    for part in _MARKS.split(text):
+        if part == _END:
+            start, span = begun.pop()
+            found.append((start, at, span))
+        elif part and ord(part[0]) >= _FIRST:
+            begun.append((at, spans[ord(part) - _FIRST]))
+        else:
+            at += len(part)
+    return tuple(found)
 
 
 # -- names -------------------------------------------------------------------------------------
@@ -228,43 +186,40 @@ MACROS = {
 """The macros of the C text, each written only where it is used; divisors are positive."""
 
 
-def _same(names: str) -> dict[str, str]:
-    return {name: name for name in names.split()}
+def _functions(module: str, count: int, same: str, **others: str) -> dict[tuple[str, int], str]:
+    names = {name: name for name in same.split()} | others
+    return {(f"{module}.{name}", count): c for name, c in names.items()}
 
 
-MATH = {
-    **_same(
+FUNCTIONS = {
+    **_functions(
+        "math",
+        1,
         """
         acos acosh asin asinh atan atanh cbrt cos cosh erf erfc exp exp2 expm1 fabs lgamma log log10
         log1p log2 sin sinh sqrt tan tanh
-        """
+        """,
+        gamma="tgamma",
     ),
-    "gamma": "tgamma",
-}
-"""Functions of ``math`` with one argument, and their names in C."""
-
-MATH_OF_TWO = _same("atan2 copysign fmod hypot pow remainder")
-NUMPY = {
-    **_same(
+    **_functions("math", 2, "atan2 copysign fmod hypot pow remainder"),
+    **_functions(
+        "numpy",
+        1,
         """
         cbrt ceil cos cosh exp exp2 expm1 fabs floor log log10 log1p log2 rint sin sinh sqrt tan
         tanh trunc
-        """
+        """,
+        **{f"arc{name}": f"a{name}" for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")},
     ),
-    **{f"arc{name}": f"a{name}" for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")},
-    **dict.fromkeys(("abs", "absolute"), "fabs"),
+    **_functions("numpy", 2, "copysign fmax fmin fmod hypot", arctan2="atan2", power="pow"),
 }
-NUMPY_OF_TWO = {**_same("copysign fmax fmin fmod hypot"), "arctan2": "atan2", "power": "pow"}
+"""The function of C by the name of one in Python and the number of its arguments."""
+
 NUMPY_TYPES = {
-    f"{kind}{bits}": f"{kind[0]}{bits}"
-    for kind, widths in (
-        ("float", (16, 32, 64)),
-        ("int", (8, 16, 32, 64)),
-        ("uint", (8, 16, 32, 64)),
-    )
-    for bits in widths
+    {"f": "float", "i": "int", "u": "uint"}[name[0]] + name[1:]: element
+    for name, element in ELEMENTS.items()
 }
-"""Types of NumPy that are called to convert a number, by their name in ``eatss``."""
+"""Types of NumPy that are called to convert a number."""
 
 _KEYWORDS = frozenset(
     """
@@ -274,9 +229,6 @@ _KEYWORDS = frozenset(
     """.split()  # noqa: SIM905 - words are easier to read than quotes
 )
 _RESERVED = re.compile("__|_[A-Z]|EATSS|eatss")
-_C_FUNCTIONS = frozenset(
-    {*MATH.values(), *MATH_OF_TWO.values(), *NUMPY.values(), *NUMPY_OF_TWO.values()}
-)
 
 Resolve = Callable[[ast.expr], str | None]
 """Takes a name or an attribute to the full name of what it means: ``np.sqrt`` to ``numpy.sqrt``."""
@@ -284,31 +236,26 @@ Resolve = Callable[[ast.expr], str | None]
 
 def c_name_is_free(name: str) -> bool:
     """Tell whether a name of Python can be that of a variable in the C text."""
-    taken = name in _KEYWORDS or name in MACROS or name.removesuffix("f") in _C_FUNCTIONS
+    taken = name in _KEYWORDS or name in MACROS or name.removesuffix("f") in FUNCTIONS.values()
     return not (taken or _RESERVED.match(name)) and name.isascii()
 
 
-def functions_of(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, Resolve]]:
-    """Yield the functions of a file, each with what names mean around it.
+def by_imports(tree: ast.Module) -> Resolve:
+    """Return what names in a file mean.
 
     A name means what it is imported as, or a builtin, unless something else in the file, wherever
     it stands, gives it a value.
     """
-    meanings: dict[str, set[str | None]] = {}
+    meanings: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         for name, full in _bound(node):
             meanings.setdefault(name, set()).add(full)
     known = {} if "*" in meanings else {name: f"builtins.{name}" for name in _BUILTIN}
-    for name, found in meanings.items():
-        known.pop(name, None)
-        (full, *others) = found
-        if full is not None and not others:
-            known[name] = full
-    resolve = _resolver(known)
-    yield from ((one, resolve) for one in ast.walk(tree) if isinstance(one, ast.FunctionDef))
+    known |= {name: "".join(found) if len(found) == 1 else "" for name, found in meanings.items()}
+    return _resolver(known)
 
 
-def _bound(node: ast.AST) -> Iterator[tuple[str, str | None]]:
+def _bound(node: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield the names that a node gives a meaning, with the full name where it is known.
 
     ``*`` stands for names that are not known.
@@ -320,19 +267,15 @@ def _bound(node: ast.AST) -> Iterator[tuple[str, str | None]]:
                 yield alias.asname or first, alias.name if alias.asname else first
         case ast.ImportFrom(module, names, level):
             for alias in names:
-                known = None if level or module is None else f"{module}.{alias.name}"
-                yield alias.asname or alias.name, known
-        case (
-            ast.Name(name, ast.Store() | ast.Del())
-            | ast.arg(name)
-            | ast.ExceptHandler(name=str(name))
-            | ast.MatchAs(name=str(name))
-            | ast.MatchStar(name=str(name))
-            | ast.MatchMapping(rest=str(name))
-        ):
-            yield name, None
-        case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
-            yield name, None
+                is_known = module and not level
+                yield alias.asname or alias.name, f"{module}.{alias.name}" if is_known else ""
+        case ast.Name(name, ast.Store() | ast.Del()):
+            yield name, ""
+        case ast.alias() | ast.keyword():
+            pass
+        case _:  # functions, classes, arguments, handlers, patterns
+            bound = [getattr(node, field, None) for field in ("name", "rest", "arg")]
+            yield from ((name, "") for name in bound if isinstance(name, str))
 
 
 def by_values(function: FunctionType) -> Resolve:
@@ -343,31 +286,27 @@ def by_values(function: FunctionType) -> Resolve:
             values[name] = cell.cell_contents
         except ValueError:  # not assigned yet
             values.pop(name, None)
-    names = {name: full for name, value in values.items() if (full := _full_name(value))}
-    return _resolver(names)
+    return _resolver({name: _full_name(value) for name, value in values.items()})
 
 
-def _full_name(value: object) -> str | None:
+def _full_name(value: object) -> str:
     if isinstance(value, ModuleType):
         return value.__name__
-    if isinstance(value, ParamAnnotation):
-        return "eatss.Param"
-    if isinstance(value, ElementAnnotation):
-        return f"eatss.{value.name}"
-    if any(value is getattr(builtins, name) for name in _BUILTIN):
-        return f"builtins.{getattr(value, '__name__', '')}"
-    module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    if isinstance(value, ParamAnnotation | ElementAnnotation):
+        return repr(value)
+    module, name = getattr(value, "__module__", ""), getattr(value, "__name__", "")
     if type(value).__name__ == "ufunc":  # it has no module before NumPy 2.2
         module = "numpy"
-    if module in ("math", "numpy") and isinstance(name, str):
-        return f"{module}.{name}"
-    return None
+    if not isinstance(name, str):
+        return ""
+    is_builtin = name in _BUILTIN and value is getattr(builtins, name)
+    return f"{module}.{name}" if is_builtin or module in ("math", "numpy") else ""
 
 
 def _resolver(known: Mapping[str, str]) -> Resolve:
     def resolve(node: ast.expr) -> str | None:
         if isinstance(node, ast.Name):
-            return known.get(node.id)
+            return known.get(node.id) or None
         if isinstance(node, ast.Attribute):
             base = resolve(node.value)
             return None if base is None else f"{base}.{node.attr}"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
+from collections.abc import Mapping
 from itertools import accumulate
 from math import inf
 from pathlib import Path
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
 
 from eatss.base.diagnostics import (
     Diagnostic,
@@ -27,22 +29,24 @@ from eatss.base.frozen import frozen
 
 @frozen
 class SourceText:
-    """The bytes of one file with the offsets at which its lines start."""
+    """The bytes of one file with the offsets at which its lines start.
+
+    ``written_in`` is the name of another file that it was made from; ``hints`` replace those of
+    findings by their code.
+    """
 
     file: str
     data: bytes
     line_starts: tuple[int, ...]
     is_ascii: bool
+    written_in: str = ""
+    hints: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @classmethod
-    def of(cls, file: str, data: bytes) -> SourceText:
+    def of(cls, file: str, data: bytes, **more: Any) -> Self:
         """Build from the bytes of a file."""
-        starts = [0]
-        position = data.find(b"\n")
-        while position >= 0:
-            starts.append(position + 1)
-            position = data.find(b"\n", position + 1)
-        return cls(file=file, data=data, line_starts=tuple(starts), is_ascii=data.isascii())
+        *starts, _ = accumulate((len(line) + 1 for line in data.split(b"\n")), initial=0)
+        return cls(file=file, data=data, line_starts=tuple(starts), is_ascii=data.isascii(), **more)
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
         """Return line and column (in characters), both from 1, of a byte offset."""
@@ -60,11 +64,12 @@ class SourceText:
             file=self.file, line=line, column=column, end_line=end_line, end_column=end_column
         )
 
-    def line_text(self, line: int) -> str:
-        """Return a line without its line end."""
-        start = self.line_starts[line - 1]
-        end = self.line_starts[line] if line < len(self.line_starts) else len(self.data)
-        return self.data[start:end].rstrip(b"\r\n").decode("utf-8", "replace")
+    def line_text(self, span: SourceSpan) -> str | None:
+        """Return the line, without its end, in which a span of this file begins."""
+        if span.file != self.file:
+            return None
+        start = self.line_starts[min(span.line, len(self.line_starts)) - 1]
+        return self.data[start:].partition(b"\n")[0].rstrip(b"\r").decode("utf-8", "replace")
 
     def text(self, start: int, end: int) -> str:
         """Return the text of the bytes ``[start, end)``."""
@@ -78,21 +83,10 @@ class RefusedError(Exception):
     """A construct was refused and reported; unwinds to where reading can go on."""
 
 
-class Lines(Protocol):
-    """A text whose lines findings show."""
-
-    @property
-    def file(self) -> str:
-        """What spans call it."""
-
-    def line_text(self, line: int) -> str:
-        """Return a line, counted from 1, without its line end."""
-
-
 class Findings:
     """The findings of one run, in the order of discovery, duplicates dropped."""
 
-    def __init__(self, source: Lines | None) -> None:
+    def __init__(self, source: SourceText) -> None:
         self._source = source
         self._found: dict[tuple[str, str, SourceSpan | None], Diagnostic] = {}
 
@@ -106,16 +100,14 @@ class Findings:
         severity: Severity = Severity.ERROR,
     ) -> None:
         """Record a finding."""
-        line = None
-        if span is not None and self._source is not None and span.file == self._source.file:
-            line = self._source.line_text(span.line)
+        line = None if span is None else self._source.line_text(span)
         diagnostic = Diagnostic(
             code=code,
             message=message,
             severity=severity,
             span=span,
             source_line=line,
-            hint=hint,
+            hint=self._source.hints.get(code, hint),
         )
         self._found.setdefault((diagnostic.code, message, span), diagnostic)
 

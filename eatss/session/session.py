@@ -43,7 +43,7 @@ from eatss.frontend import (
     type_macros,
 )
 from eatss.frontend.options import Reading
-from eatss.frontend.python import PythonScop, findings_in_python, in_python, symbolic_in_python
+from eatss.frontend.python import PythonScop
 from eatss.polyhedral.dependences import with_source_line
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
 from eatss.polyhedral.scop import Scop
@@ -576,28 +576,19 @@ class Session:
         if self._like is not None:
             return self._like._written
         if self.python is not None:
-            return in_python(self._parsed_c, self.python)
-        return self._parsed_c
+            return self.python.read(self.frontend)
+        if isinstance(self.c_source, str) and self.source.is_text:
+            return parse_source(self.c_source, options=self.frontend)
+        return parse_file(self.c_source, self.frontend)
 
     @cached_property
     def _written_symbolic(self) -> SymbolicResult:
-        """The same with the sizes that macros name as parameters."""
+        """The same with the sizes that macros name as parameters; Python has none."""
         if self._like is not None:
             return self._like._written_symbolic
-        found = parse_symbolic(self.c_source, self.frontend, self._parsed_c)
-        if self.python is None:
-            return found
-        return symbolic_in_python(found, self._written, self.python)
-
-    @cached_property
-    def _parsed_c(self) -> FrontendResult:
-        """The regions of the C, with its places."""
-        if isinstance(self.c_source, str) and self.source.is_text:
-            if self.python is None:
-                return parse_source(self.c_source, options=self.frontend)
-            with findings_in_python(self.python):
-                return parse_source(self.c_source, options=self.frontend)
-        return parse_file(self.c_source, self.frontend)
+        if self.python is not None:
+            return SymbolicResult(scops=self._written.scops, values=(), numeric=self._written)
+        return parse_symbolic(self.c_source, self.frontend, self._written)
 
     @cached_property
     def _options(self) -> AnalysisOptions:

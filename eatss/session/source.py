@@ -182,8 +182,7 @@ class Source:
         """
         if self.python is None:
             return read_files(self.c, include_dirs)
-        place = f"{self.python.file}:{self.python.lines[0].span.line}"
         return (
-            (place, "".join(self.python.text.lines).encode("utf-8", "surrogatepass")),
+            (f"{self.python.file}:{self.python.line}", self.python.text.data),
             (f"{self.python.name}.c", self.python.c_source.encode("ascii")),
         )

@@ -36,7 +36,7 @@ def made(seed: int, folder: Path, *, plain: bool = False) -> PythonScop:
     try:
         return loaded(generate(seed, plain=plain), folder)
     except InputError as error:
-        if {one.code for one in error.diagnostics} != {"EATSS-Y011"}:
+        if {one.code for one in error.diagnostics} != {"EATSS-Y004"}:
             raise
         reject()
 

@@ -30,36 +30,36 @@ def body(text: str) -> str:
 
 
 STATEMENTS = [
-    ("while x > 0:\n    A[i, 0] = 1", "Y011", "while x > 0:"),
-    ("return", "Y011", "return"),
-    ("3", "Y011", "3"),
-    ("A[i, 0] = 'text'", "Y011", "'text'"),
-    ("A[i, 0] = 1j", "Y011", "1j"),
-    ("A[i, 0] = x < 1", "Y011", "x < 1"),
-    ("A[i, 0] = a", "Y011", "a"),
+    ("while x > 0:\n    A[i, 0] = 1", "Y004", "while x > 0:"),
+    ("return", "Y004", "return"),
+    ("3", "Y004", "3"),
+    ("A[i, 0] = 'text'", "Y004", "'text'"),
+    ("A[i, 0] = 1j", "Y004", "1j"),
+    ("A[i, 0] = x < 1", "Y004", "x < 1"),
+    ("A[i, 0] = a", "Y004", "a"),
     ("A[i, 0] = other", "Y004", "other"),
-    ("for j in range(x):\n    A[i, j] = 1", "Y011", "x"),
-    ("for j in range(n):\n    A[i, j] = 1\nelse:\n    pass", "Y011", "pass"),
+    ("for j in range(x):\n    A[i, j] = 1", "Y004", "x"),
+    ("for j in range(n):\n    A[i, j] = 1\nelse:\n    pass", "Y004", "pass"),
     ("for i in range(n):\n    A[i, 0] = 1", "Y004", "i"),
-    ("A[i, 0] = int(x)", "Y011", "int(x)"),
-    ("A[i, -1] = 1", "Y011", "-1"),
-    ("A[i, :] = 1", "Y011", ":"),
-    ("x[i] = 1", "Y011", "x"),
+    ("A[i, 0] = int(x)", "Y004", "int(x)"),
+    ("A[i, -1] = 1", "Y004", "-1"),
+    ("A[i, :] = 1", "Y004", ":"),
+    ("x[i] = 1", "Y004", "x"),
     ("n = 3", "Y004", "n"),
-    ("A[i, 0] = min(a[i], A[i, 0])", "Y011", "min(a[i], A[i, 0])"),
-    ("t = a[i]\nt = A[i, 0]", "Y011", "t = A[i, 0]"),
-    ("A[i, 0] = x & 1", "Y011", "x & 1"),
-    ("A[i, 0] = abs(u[i])", "Y011", "abs(u[i])"),
-    ("b[i] = u[i] // 2", "Y011", "u[i] // 2"),
+    ("A[i, 0] = min(a[i], A[i, 0])", "Y004", "min(a[i], A[i, 0])"),
+    ("t = a[i]\nt = A[i, 0]", "Y004", "t = A[i, 0]"),
+    ("A[i, 0] = x & 1", "Y004", "x & 1"),
+    ("A[i, 0] = abs(u[i])", "Y004", "abs(u[i])"),
+    ("b[i] = u[i] // 2", "Y004", "u[i] // 2"),
     ("A[i, 0] = t\nt = 1.0", "Y004", "t"),
     ("t += 1", "Y004", "t"),
-    ("b[i] = b[i] // n", "Y011", "b[i] // n"),
-    ("A[i, 0] = x ** 0.5", "Y011", "x ** 0.5"),
-    ("a[i] = 1e300", "Y011", "1e300"),
-    ("b[i] = 2 ** 70", "Y011", "2 ** 70"),
-    ("A[i, 0] = 99999999999999999999", "Y011", "99999999999999999999"),
+    ("b[i] = b[i] // n", "Y004", "b[i] // n"),
+    ("A[i, 0] = x ** 0.5", "Y004", "x ** 0.5"),
+    ("a[i] = 1e300", "Y004", "1e300"),
+    ("b[i] = 2 ** 70", "Y004", "2 ** 70"),
+    ("A[i, 0] = 99999999999999999999", "Y004", "99999999999999999999"),
     *(
-        (f"b[i] = {text}", "Y011", text)
+        (f"b[i] = {text}", "Y004", text)
         for text in (
             "np.fmax(b[i], 3)",
             "np.fmin(b[i], b[0])",
@@ -70,9 +70,9 @@ STATEMENTS = [
             "np.trunc(i)",
         )
     ),
-    ("A[i, 0] = (i + 1) * 3000000000", "Y011", "3000000000"),
-    ("A[i, 0] = min(i, 3000000000)", "Y011", "3000000000"),
-    ("if x:\n    A[i, 0] = 1", "Y011", "x"),
+    ("A[i, 0] = (i + 1) * 3000000000", "Y004", "3000000000"),
+    ("A[i, 0] = min(i, 3000000000)", "Y004", "3000000000"),
+    ("if x:\n    A[i, 0] = 1", "Y004", "x"),
     # what the front end says of the C
     ("A[i, i * i] = 1", "F012", "i * i"),
     ("for j in range(b[i]):\n    A[i, j] = 1", "F012", "b[i]"),
@@ -141,15 +141,15 @@ for i in range(n):
     name = found[0].span.file if found[0].span else ""
     assert text.replace(name, "loops.py") == (
         """\
-loops.py:13:9: error: statement outside the subset [EATSS-Y011]
+loops.py:13:9: error: statement outside the subset [EATSS-Y004]
    13 |         while s > 0:
       |         ^~~~~~~~~~~~
   hint: write loops over range(…), if and elif, and assignments to elements of arrays and locals
-loops.py:14:18: error: a negative subscript counts from the end in Python [EATSS-Y011]
+loops.py:14:18: error: a negative subscript counts from the end in Python [EATSS-Y004]
    14 |             A[i, -1] = total
       |                  ^~
   hint: give every subscript, from 0 on: A[i, n - 1]
-loops.py:15:19: error: '//' and '%' are of an integer by a constant greater than zero [EATSS-Y011]
+loops.py:15:19: error: '//' and '%' are of an integer by a constant greater than zero [EATSS-Y004]
    15 |         A[i, 0] = x // 2  # half
       |                   ^~~~~~
   hint: write numpy.floor(x / y), or numpy.fmod(x, y), which rounds towards zero"""

@@ -172,7 +172,7 @@ def test_a_name_with_a_value_of_its_own_is_no_builtin(before: str, file: Path) -
     file.write_text(before + KERNEL, encoding="utf-8")
     with pytest.raises(InputError, match="call of 'max'") as caught:
         read_python(file)
-    assert [one.code for one in caught.value.diagnostics] == ["EATSS-Y011"]
+    assert [one.code for one in caught.value.diagnostics] == ["EATSS-Y004"]
 
 
 def test_stars_may_be_anything(file: Path) -> None:
