@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from eatss.base.cache import Caching
-from eatss.base.diagnostics import Diagnostic, input_error, warn_caller
-from eatss.base.forked import in_bounds
+from eatss.base.diagnostics import input_error, warn_caller
 from eatss.base.options import Keywords, spelled_out
-from eatss.base.targets import TARGETS, Cut, TargetName
+from eatss.base.targets import Cut, TargetName
 from eatss.cards import GpuProfile, load_profile
 from eatss.choose.options import SelectKeywords, SelectOptions, VolumeName, check_target, one_of
 from eatss.choose.selection import Selection
@@ -20,7 +19,7 @@ from eatss.frontend.python import PythonScop
 from eatss.lower.recipe import CodeRequest, Recipe, SizeKeywords, read_recipe
 from eatss.lower.requests import check_alone, choices
 from eatss.program import Program
-from eatss.session.found import FoundProgram, FoundSelection
+from eatss.session.found import find_expectation, find_program, find_selection
 from eatss.session.kept import kept_program, kept_selection, write_kept
 from eatss.session.source import Source
 
@@ -85,47 +84,16 @@ def select(asked: _Select) -> Selection:
             findings.
         NoSolutionError: no tile sizes satisfy the limits of the card.
     """
-    found = found_selection(
-        asked.source,
+    given = (
+        Source.of(asked.source),
+        asked.of(Reading),
         load_profile(asked.gpu),
-        reading=asked.of(Reading),
-        wanted=asked.of(SelectOptions),
-        caching=asked.of(Caching),
+        asked.of(SelectOptions),
     )
+    kept = kept_selection(asked.of(Caching).chosen(), *given)
+    found = kept.found_or(lambda: find_selection(*given))
     warn_caller(found.warnings)
     return found.selection
-
-
-def found_selection(
-    source: str | PathLike[str] | PythonScop | Source,
-    profile: GpuProfile,
-    *,
-    reading: Reading,
-    wanted: SelectOptions,
-    caching: Caching,
-) -> FoundSelection:
-    """Return what :func:`select` does, and the warnings with it, which nobody has told yet.
-
-    Raises:
-        InputError, NoSolutionError: as :func:`select`.
-    """
-    source = Source.of(source)
-    kept = kept_selection(caching.chosen(), source, reading, profile, wanted)
-    return kept.found_or(lambda: _selected(source, reading, profile, wanted))
-
-
-@in_bounds
-def _selected(
-    source: Source,
-    reading: Reading,
-    profile: GpuProfile,
-    wanted: SelectOptions,
-) -> FoundSelection:
-    from eatss.session.session import Session  # noqa: PLC0415
-
-    session = Session(source, reading, cut=TARGETS[wanted.target].cut, volume=wanted.volume_name())
-    selection = session.select(profile, wanted)
-    return FoundSelection.of(selection, session.warnings)
 
 
 @spelled_out(_Predict, SizeKeywords, PpcgReadingKeywords)
@@ -161,7 +129,6 @@ def predict(asked: _Predict) -> ProgramExpectation:
         ppcg={
             "max_shared_memory": most is not None,
             "unroll_gpu_tile": asked.unroll_gpu_tile,
-            "ppcg_schedule": reading.ppcg_schedule is not None,
         },
         cuda={"placements": bool(wanted.placements)},
     )
@@ -170,31 +137,11 @@ def predict(asked: _Predict) -> ProgramExpectation:
             "EATSS-C004", f"max_shared_memory is {most!r}", hint="give a number of bytes"
         )
     profile, unroll = load_profile(asked.gpu), asked.unroll_gpu_tile
-    found, warnings = _predicted(
+    found, warnings = find_expectation(
         Source.of(asked.source), reading, profile, asked.target, wanted, most, unroll
     )
     warn_caller(warnings)
     return found
-
-
-@in_bounds
-def _predicted(
-    source: Source,
-    reading: Reading,
-    profile: GpuProfile,
-    target: TargetName,
-    wanted: CodeRequest,
-    max_shared_memory: int | None,
-    unroll_gpu_tile: bool,
-) -> tuple[ProgramExpectation, tuple[Diagnostic, ...]]:
-    from eatss.session.session import Session  # noqa: PLC0415
-
-    session = Session(source, reading, cut=TARGETS[target].cut)
-    found = session.predict(
-        profile, wanted, max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile
-    )
-    more = tuple(one for one in found.warnings if one not in session.warnings)
-    return found, (*session.warnings, *more)
 
 
 @spelled_out(_Inspect, PpcgReadingKeywords)
@@ -265,32 +212,11 @@ def codegen(asked: _Codegen) -> Program:
     choosing = asked.of(SelectOptions, target="cuda")
     wanted, reading = asked.of(CodeRequest), asked.of(Reading)
     check_alone(decided, choices(wanted, choosing, selection, reading))
-    cache, source = asked.of(Caching).chosen(), Source.of(asked.source)
-    given = decided or selection
-    kept = kept_program(cache, source, reading, profile, choosing, wanted, given)
-    found = kept.found_or(lambda: _generated(source, reading, profile, choosing, wanted, given))
+    source = Source.of(asked.source)
+    given = source, reading, profile, choosing, wanted, decided or selection
+    kept = kept_program(asked.of(Caching).chosen(), *given)
+    found = kept.found_or(lambda: find_program(*given))
     warn_caller(found.warnings)
     if asked.output is not None:
         write_kept(found.program, source, reading, asked.output, force=asked.force)
     return found.program
-
-
-@in_bounds
-def _generated(
-    source: Source,
-    reading: Reading,
-    profile: GpuProfile,
-    choosing: SelectOptions,
-    wanted: CodeRequest,
-    decided: Selection | Recipe | None,
-) -> FoundProgram:
-    from eatss.session.session import Session  # noqa: PLC0415 - it needs isl
-
-    session = Session(source, reading, volume=choosing.volume_name(), code=True)
-    lasting = True
-    if decided is None:
-        decided = session.select(
-            profile, choosing, strict_fp=wanted.strict_fp, fuse_rows=wanted.fuse_rows
-        )
-        lasting = decided.optimal == "proven"
-    return session.program(decided, profile, choosing, wanted, lasting=lasting)

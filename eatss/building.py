@@ -10,10 +10,10 @@ import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
-from eatss.api import found_selection
 from eatss.base.cache import Caching
 from eatss.base.diagnostics import (
     Diagnostic,
@@ -53,7 +53,10 @@ from eatss.ppcg_build.run import (
     used_tiles,
 )
 from eatss.program import PLAN_FILE, PROGRAM_SUFFIX, Program
+from eatss.session.found import find_selection
+from eatss.session.kept import kept_selection
 from eatss.session.session import Session
+from eatss.session.source import Source
 
 
 @frozen
@@ -194,13 +197,10 @@ class _Run:
         self._asked.progress(f"selecting for {self._profile.title}")
         for schedule in (self._schedule, None):
             try:
-                found = found_selection(
-                    self._source,
-                    self._profile,
-                    reading=self._reading(schedule),
-                    wanted=self._asked.of(SelectOptions, target="ppcg"),
-                    caching=self._asked.of(Caching),
-                )
+                source, reading = Source.of(self._source), self._reading(schedule)
+                given = source, reading, self._profile, self._asked.of(SelectOptions, target="ppcg")
+                kept = kept_selection(self._asked.of(Caching).chosen(), *given)
+                found = kept.found_or(partial(find_selection, *given))
             except InputError as error:
                 if error.code != "EATSS-P025" or schedule is None:
                     raise

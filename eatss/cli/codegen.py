@@ -24,17 +24,13 @@ from eatss.cli.options import (
     read_selection,
     write_text,
 )
-from eatss.cli.talk import given_card, read, report_warnings, say, working
+from eatss.cli.talk import given_card, report_warnings, say, working
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.lower.recipe import CodeRequest
 
 if TYPE_CHECKING:
-    from eatss.cards import GpuProfile
-    from eatss.choose.selection import Selection
-    from eatss.lower.recipe import Recipe
     from eatss.program import Program
     from eatss.session.found import FoundProgram
-    from eatss.session.source import Source
 
 EXAMPLES = {
     "codegen": """
@@ -121,13 +117,17 @@ def codegen(
     options = SelectOptions(target="cuda", **choosing.fields)
     how, decided = Reading(**reading.fields), recipe or sizes
     check_alone(recipe, typed(*choices(wanted, options, sizes, how)))
-    kept = kept_program(caching.made().chosen(), source, how, profile, options, wanted, decided)
-    found = kept.get()
-    if found is None:
-        found = _generated(source, how, profile, options, wanted, decided)
-        kept.put(found)
-    else:
-        report_warnings(found.warnings)
+    asked = source, how, profile, options, wanted, decided
+    kept = kept_program(caching.made().chosen(), *asked)
+
+    def generated() -> FoundProgram:
+        from eatss.session.found import find_program  # noqa: PLC0415 - what is kept needs none
+
+        with working(f"generating code for {profile.title}") as step:
+            return find_program(*asked, progress=step.at)
+
+    found = kept.found_or(generated)
+    report_warnings(found.warnings)
     result = found.program
     if save_recipe is not None:
         assert result.recipe is not None
@@ -142,33 +142,6 @@ def codegen(
     echo(printed.text, nl=False)
     if directory is not None and output == "table":
         say(_files_text(result, files, str(directory)), nl=False)
-
-
-def _generated(
-    source: Source,
-    reading: Reading,
-    profile: GpuProfile,
-    options: SelectOptions,
-    wanted: CodeRequest,
-    decided: Recipe | Selection | None,
-) -> FoundProgram:
-    """Generate a program, and say what is done and what is to be said of its source."""
-    from eatss.session.session import Session  # noqa: PLC0415
-
-    session = Session(source, reading, volume=options.volume_name(), code=True)
-    read(session)
-    lasting = True
-    if decided is None:
-        with working(f"solving for {profile.title}") as step:
-            strict, fuse = wanted.strict_fp, wanted.fuse_rows
-            decided = session.select(
-                profile, options, strict_fp=strict, fuse_rows=fuse, progress=step.at
-            )
-        lasting = decided.optimal == "proven"
-    with working(f"generating code for {profile.title}"):
-        found = session.program(decided, profile, options, wanted, lasting=lasting)
-    report_warnings([one for one in found.warnings if one not in session.warnings])
-    return found
 
 
 def _files_text(program: Program, files: Sequence[str], directory: str) -> str:

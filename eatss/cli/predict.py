@@ -68,7 +68,8 @@ def predict(
 
     What is not given is PPCG's default, or with --target cuda what is selected for least energy.
     """
-    from eatss.session.session import Session  # noqa: PLC0415 - keeps --help fast
+    from eatss.session.found import find_expectation  # noqa: PLC0415 - keeps --help fast
+    from eatss.session.source import Source  # noqa: PLC0415
 
     how, wanted = Reading(**reading.fields), CodeRequest(**sizes.fields)
     check_target(
@@ -76,18 +77,15 @@ def predict(
         ppcg={
             "--max-shared-memory": max_shared_memory is not None,
             "--unroll-gpu-tile": unroll_gpu_tile,
-            "--ppcg-schedule": how.ppcg_schedule is not None,
         },
-        cuda={"--place": bool(wanted.placements), "--recompute": how.recompute != "auto"},
+        cuda={"--place": bool(wanted.placements)},
     )
-    profile = given_card(gpu)
-    session = Session(file, how, cut=TARGETS[target].cut)
-    read(session)
+    profile, source = given_card(gpu), Source.of(file)
     with working(f"predicting for {profile.title}"):
-        found = session.predict(
-            profile, wanted, max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile
+        found, warnings = find_expectation(
+            source, how, profile, target, wanted, max_shared_memory, unroll_gpu_tile
         )
-    report_warnings(tuple(w for w in found.warnings if w not in session.warnings))
+    report_warnings(warnings)
     show(found, output)
 
 
@@ -106,12 +104,7 @@ def inspect(
     from eatss.report.inspection import render_inspection  # noqa: PLC0415 - keeps --help fast
     from eatss.session.session import Session  # noqa: PLC0415
 
-    how = Reading(**reading.fields)
-    check_target(
-        target,
-        ppcg={"--ppcg-schedule": how.ppcg_schedule is not None},
-        cuda={"--recompute": how.recompute != "auto"},
-    )
-    session = Session(file, how, cut=TARGETS[target].cut, volume=volume)
+    cut, how = TARGETS[target].cut, Reading(**reading.fields)
+    session = Session(file, how, cut=cut, volume=volume)
     read(session)
     echo(render_inspection(session.analysed), nl=False)

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from eatss.base.cache import Caching
-from eatss.base.diagnostics import input_error
 from eatss.base.options import Asked
 from eatss.base.streams import echo
-from eatss.base.targets import TARGETS, TargetName
+from eatss.base.targets import TargetName
 from eatss.choose.options import SelectKeywords, SelectOptions, check_target
-from eatss.cli.options import (
-    Card,
-    SourceFile,
-    of_model,
-    of_output,
-)
-from eatss.cli.talk import given_card, read, report_warnings, working
+from eatss.cli.options import Card, SourceFile, of_model, of_output
+from eatss.cli.talk import given_card, report_warnings, working
 from eatss.frontend.options import PpcgReadingKeywords, Reading
 
 if TYPE_CHECKING:
-    from eatss.cards import GpuProfile
-    from eatss.session.found import FoundSelection
-    from eatss.session.session import Session
+    from eatss.choose.selection import Selection
 
 EXAMPLES = {
     "select": """
@@ -45,12 +36,8 @@ def select(
     file: SourceFile,
     gpu: Card,
     output: Annotated[
-        str,
-        of_output(
-            "--format -f",
-            metavar="FORMAT",
-            help="What to print: table, json, ppcg, ppcg-args, or a format of a package.",
-        ),
+        Literal["table", "json", "ppcg", "ppcg-args"],
+        of_output("--format -f", help="What to print; ppcg, ppcg-args: what PPCG takes."),
     ] = "table",
     explain: Annotated[
         bool,
@@ -68,67 +55,41 @@ def select(
     caching: Asked[Caching],
 ) -> None:
     """Select energy-aware tile sizes for every kernel of a C file."""
-    from eatss.report.formats import FORMATS, Selected  # noqa: PLC0415 - keeps --help fast
-    from eatss.session.kept import Printed, kept_selection  # noqa: PLC0415
+    from eatss.session.kept import Printed, kept_selection  # noqa: PLC0415 - keeps --help fast
     from eatss.session.source import Source  # noqa: PLC0415
 
-    FORMATS.get(output)  # there is one of this name
-    how = Reading(**reading.fields)
-    check_target(
-        target,
-        ppcg={
-            f"--format {output}": output in {"ppcg", "ppcg-args"},
-            "--ppcg-schedule": how.ppcg_schedule is not None,
-        },
-        cuda={"--recompute": how.recompute != "auto"},
-    )
-    profile, source = given_card(gpu), Source.of(file)
-    options = SelectOptions(target=target, **choosing.fields)
+    for_ppcg = output in ("ppcg", "ppcg-args")
+    check_target(target, ppcg={f"--format {output}": for_ppcg}, cuda={})
+    profile, options = given_card(gpu), SelectOptions(target=target, **choosing.fields)
+    given = Source.of(file), Reading(**reading.fields), profile, options
+    kept = kept_selection(caching.made().chosen(), *given)
+    printed = kept.printed(output, explain)
+    if printed is None:
+        from eatss.choose.selection import sizes_alone  # noqa: PLC0415 - what is printed needs none
+        from eatss.session.found import FoundSelection, find_selection  # noqa: PLC0415
 
-    @cache
-    def session() -> Session:
-        from eatss.session.session import Session  # noqa: PLC0415
+        def found() -> FoundSelection:
+            with working(f"selecting for {profile.title}") as step:
+                return find_selection(*given, progress=step.at)
 
-        volume = options.volume_name()
-        return Session(source, how, cut=TARGETS[target].cut, volume=volume)
-
-    kept = kept_selection(caching.made().chosen(), source, how, profile, options)
-    shown_as = (output, explain, FORMATS.version(output))
-    printed = kept.printed(*shown_as)
-    if printed is not None:
-        report_warnings(printed.warnings)
-    else:
-        found = kept.get()
-        if found is not None:
-            report_warnings(found.warnings)
-        else:
-            found = _solved(session(), profile, options)
-            kept.put(found)
-        selected = Selected(
-            selection=found.selection,
-            analysed=lambda: session().analysed,
-            profile=profile,
-            explain=explain,
-        )
-        text = FORMATS.get(output)(selected)
-        if not isinstance(text, str):
-            raise input_error("EATSS-X003", f"the format '{output}' returned no text")
-        from eatss.choose.selection import sizes_alone  # noqa: PLC0415 - what is kept needs none
-
-        alone = sizes_alone(found.selection) if output == "ppcg" else ()
-        report_warnings(alone)
-        printed = Printed(text=text, warnings=found.warnings + alone)
-        kept.put_printed(printed, *shown_as)
+        selected = kept.found_or(found)
+        alone = sizes_alone(selected.selection) if output == "ppcg" else ()
+        text = _text(selected.selection, output, explain)
+        printed = Printed(text=text, warnings=selected.warnings + alone)
+        kept.put_printed(printed, output, explain)
+    report_warnings(printed.warnings)
     echo(printed.text, nl=False)
 
 
-def _solved(session: Session, profile: GpuProfile, options: SelectOptions) -> FoundSelection:
-    """Select sizes; print what is to be said of the source, and of them."""
-    from eatss.session.found import FoundSelection  # noqa: PLC0415 - keeps --help fast
+def _text(selection: Selection, output: str, explain: bool) -> str:
+    if output == "ppcg":
+        return f"{selection.ppcg_sizes}\n"
+    if output == "ppcg-args":
+        return "".join(f"{argument}\n" for argument in selection.ppcg_arguments)
+    if output == "json":
+        from eatss.base.codec import json_text  # noqa: PLC0415
 
-    read(session)
-    with working(f"solving for {profile.title}") as step:
-        selection = session.select(profile, options, progress=step.at)
-    found = FoundSelection.of(selection, session.warnings)
-    report_warnings(found.warnings[len(session.warnings) :])
-    return found
+        return json_text(selection)
+    from eatss.report.selection import selection_table  # noqa: PLC0415 - Rich loads slowly
+
+    return selection_table(selection, explain=explain)

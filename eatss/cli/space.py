@@ -9,7 +9,6 @@ from eatss.base.diagnostics import input_error
 from eatss.base.options import Asked, changed, option
 from eatss.base.streams import echo
 from eatss.base.targets import TARGETS, TargetName
-from eatss.choose.options import check_target
 from eatss.cli.app import fields_of
 from eatss.cli.options import (
     CARD_HELP,
@@ -74,11 +73,6 @@ def space(
     from eatss.tune.points import card_constants  # noqa: PLC0415
 
     how = Reading(**reading.fields)
-    check_target(
-        target,
-        ppcg={"--ppcg-schedule": how.ppcg_schedule is not None},
-        cuda={"--recompute": how.recompute != "auto"},
-    )
     profile = None if gpu is None else given_card(gpu)
     constants: dict[str, Value] = {} if profile is None else card_constants(profile)
     about = "" if profile is None else profile.name

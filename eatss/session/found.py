@@ -1,4 +1,7 @@
-"""What was selected, generated or read, as it is kept for the next time."""
+"""What is selected, predicted, generated or read of a source, as it is kept for the next time.
+
+Each takes a process of its own that is bounded, unless this one is.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from eatss.base.codec import decode, encode
-from eatss.base.diagnostics import Diagnostic, EatssError
+from eatss.base.diagnostics import Diagnostic, EatssError, InputError, Progress, no_progress
+from eatss.base.forked import in_bounds
 from eatss.base.frozen import frozen
+from eatss.base.targets import TARGETS, TargetName
+from eatss.cards import GpuProfile
+from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
+from eatss.frontend.options import Reading
 from eatss.program import Interface, Program
 
 if TYPE_CHECKING:
     from eatss.choose.expectation import ProgramExpectation
+    from eatss.lower.recipe import CodeRequest, Recipe
+    from eatss.session.session import Session
+    from eatss.session.source import Source
 
 
 @frozen
@@ -22,12 +33,6 @@ class FoundSelection:
 
     selection: Selection
     warnings: tuple[Diagnostic, ...]
-
-    @classmethod
-    def of(cls, selection: Selection, warnings: tuple[Diagnostic, ...]) -> FoundSelection:
-        """Return a selection and what was said of its source, with what it says itself."""
-        own = (one for one in selection.warnings if one not in warnings)
-        return cls(selection=selection, warnings=(*warnings, *own))
 
     @property
     def lasting(self) -> bool:
@@ -45,21 +50,6 @@ class FoundProgram:
     program: Program
     warnings: tuple[Diagnostic, ...]
     lasting: bool = True
-
-    @classmethod
-    def of(
-        cls,
-        program: Program,
-        warnings: tuple[Diagnostic, ...],
-        told: Selection | ProgramExpectation | None,
-        *,
-        lasting: bool,
-    ) -> FoundProgram:
-        """Return a program with what is expected of it, and what is said of that and its source."""
-        if told is not None:
-            program = replace(program, expected=told.expected)
-            warnings += tuple(one for one in told.warnings if one not in warnings)
-        return cls(program=program, warnings=warnings, lasting=lasting)
 
 
 @frozen
@@ -97,3 +87,128 @@ def found_of(kind: str, data: bytes) -> FoundSelection | FoundProgram | FoundInt
         return cast("FoundSelection", decode(_NOUNS[kind], json.loads(data)))
     except (ValueError, TypeError, LookupError, RecursionError, EatssError):
         return None
+
+
+def _and_more(
+    known: tuple[Diagnostic, ...], warnings: tuple[Diagnostic, ...]
+) -> tuple[Diagnostic, ...]:
+    return (*known, *(one for one in warnings if one not in known))
+
+
+@in_bounds
+def find_selection(
+    source: Source,
+    reading: Reading,
+    profile: GpuProfile,
+    options: SelectOptions,
+    progress: Progress = no_progress,
+) -> FoundSelection:
+    """Select tile sizes, as :func:`eatss.select` does."""
+    from eatss.session.session import Session  # noqa: PLC0415 - what is kept needs none
+
+    cut, volume = TARGETS[options.target].cut, options.volume_name()
+    session = Session(source, reading, cut=cut, volume=volume)
+    progress(f"analysing {session.file}")
+    warnings = session.warnings
+    progress(f"solving for {profile.title}")
+    selection = session.select(profile, options, progress=progress)
+    return FoundSelection(selection=selection, warnings=_and_more(warnings, selection.warnings))
+
+
+@in_bounds
+def find_expectation(
+    source: Source,
+    reading: Reading,
+    profile: GpuProfile,
+    target: TargetName,
+    wanted: CodeRequest,
+    max_shared_memory: int | None,
+    unroll_gpu_tile: bool,
+) -> tuple[ProgramExpectation, tuple[Diagnostic, ...]]:
+    """Predict, as :func:`eatss.predict` does; return the warnings with it."""
+    from eatss.session.session import Session  # noqa: PLC0415
+
+    session = Session(source, reading, cut=TARGETS[target].cut)
+    found = session.predict(
+        profile, wanted, max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile
+    )
+    return found, _and_more(session.warnings, found.warnings)
+
+
+@in_bounds
+def find_interface(source: Source, reading: Reading) -> FoundInterface:
+    """Find what callers of a program pass; nothing is scheduled."""
+    from eatss.session.session import Session  # noqa: PLC0415 - what is kept needs none
+
+    return FoundInterface(interface=Session(source, reading, code=True).interface)
+
+
+_LOOPS_EMPTY = ("EATSS-P006", "EATSS-K011", "EATSS-F050")
+"""All or some loops are empty at sizes as small as 0 or 1, and what is left has other kernels, or
+C has no arrays of such sizes: there the program for the sizes of the source is as good as any."""
+
+
+@in_bounds
+def find_program(
+    source: Source,
+    reading: Reading,
+    profile: GpuProfile,
+    choosing: SelectOptions,
+    wanted: CodeRequest,
+    decided: Selection | Recipe | None,
+    sizes: tuple[tuple[str, int], ...] | None = None,
+    progress: Progress = no_progress,
+) -> FoundProgram:
+    """Generate code, as :func:`eatss.codegen` does.
+
+    Args:
+        source: what code is of.
+        reading: how it is read.
+        profile: the card.
+        choosing: what sizes are selected for.
+        wanted: wishes of the user.
+        decided: sizes, or all that is decided; ``None`` to select.
+        sizes: sizes to select for, where they are not those of the source.
+        progress: hears what is done now.
+    """
+    from eatss.session.session import Session  # noqa: PLC0415 - what is kept needs none
+
+    def opened(reading: Reading) -> Session:
+        return Session(source, reading, volume=choosing.volume_name(), code=True)
+
+    def decide(sized: Session) -> tuple[Selection, Recipe]:
+        selection = decided
+        if not isinstance(selection, Selection):
+            strict, fuse = wanted.strict_fp, wanted.fuse_rows
+            selection = sized.select(
+                profile, choosing, strict_fp=strict, fuse_rows=fuse, progress=progress
+            )
+            if not {*selection.recomputed} <= {*session.recomputable}:  # loops are empty here
+                selection = sized.plain.select(
+                    profile, choosing, strict_fp=strict, fuse_rows=fuse, progress=progress
+                )
+        limit = choosing.shared_limit_bytes(profile)
+        return selection, session.recipe(selection, profile, wanted, limit)
+
+    session = opened(reading)
+    progress(f"analysing {session.file}")
+    if decided is not None and not isinstance(decided, Selection):
+        program = session.generate(decided, profile)
+        return FoundProgram(program=program, warnings=session.of(decided).warnings)
+    progress(f"solving for {profile.title}")
+    sized = session if sizes is None else opened(session.reading_at(sizes))
+    try:
+        selection, recipe = decide(sized)
+    except InputError as error:
+        if error.code not in _LOOPS_EMPTY or sized is session:
+            raise
+        sized = session
+        selection, recipe = decide(sized)
+    told = sized.expected(selection, recipe, profile)
+    progress(f"generating code for {profile.title}")
+    program = replace(session.generate(recipe, profile, selection), expected=told.expected)
+    return FoundProgram(
+        program=program,
+        warnings=_and_more(session.of(recipe).warnings, told.warnings),
+        lasting=decided is not None or selection.optimal == "proven",
+    )

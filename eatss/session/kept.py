@@ -87,7 +87,7 @@ class Kept(Generic[Found]):
         """Return what was printed of the result.
 
         Args:
-            how: what decides the text besides the result, ``None`` for what has no version.
+            how: what decides the text besides the result.
         """
         key = self._printed_key(how)
         data = None if key is None or self.cache is None else self.cache.get("printed", key)
@@ -105,7 +105,7 @@ class Kept(Generic[Found]):
 
     def _printed_key(self, how: tuple[object, ...]) -> str | None:
         """Return the key of a text; another result under the same key has another text."""
-        if self.cache is None or self.key is None or None in how:
+        if self.cache is None or self.key is None:
             return None
         data = self.cache.get(self.kind, self.key)
         return None if data is None else key_of(data, how, shown_on())

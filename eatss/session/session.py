@@ -71,7 +71,6 @@ if TYPE_CHECKING:
     from eatss.choose.expectation import ProgramExpectation
     from eatss.cuda.folder import OriginalFiles
     from eatss.lower.recipe import CodeRequest, Recipe
-    from eatss.session.found import FoundProgram
 
 _NO_TIME = "whether arrays are better computed anew is not tried to the end: it takes too long"
 
@@ -104,7 +103,7 @@ class Session:
         like: a session of the same source that has read it.
 
     Raises:
-        InputError: ``EATSS-C012``, PPCG's kernels compute nothing anew.
+        InputError: ``EATSS-C012``, how it is read belongs to the other target.
     """
 
     def __init__(
@@ -121,8 +120,11 @@ class Session:
         self.source = Source.of(source)
         self.python, self.c_source = self.source.python, self.source.c
         self.source.check(reading)
-        if cut == "ppcg":
-            check_target("ppcg", ppcg={}, cuda={"recompute": reading.recompute != "auto"})
+        check_target(
+            "ppcg" if cut == "ppcg" else "cuda",
+            ppcg={"ppcg_schedule": reading.ppcg_schedule is not None},
+            cuda={"recompute": reading.recompute != "auto"},
+        )
         self.reading = reading
         self.cut = cut
         self.volume = volume
@@ -430,37 +432,6 @@ class Session:
         )
         program = self.of(selection).analysed
         return expect_code(program, profile, options, replace(selection, kernels=kernels))
-
-    def program(
-        self,
-        decided: Selection | Recipe,
-        profile: GpuProfile,
-        choosing: SelectOptions,
-        wanted: CodeRequest,
-        *,
-        lasting: bool,
-    ) -> FoundProgram:
-        """Generate what is decided, and return it with what is expected of it and said of both.
-
-        Args:
-            decided: sizes, which the user's wishes are added to, or all.
-            profile: the card.
-            choosing: what sizes are selected for.
-            wanted: wishes of the user.
-            lasting: whether more time would not find better sizes.
-
-        Raises:
-            InputError: as :meth:`recipe` and :meth:`generate`.
-        """
-        from eatss.session.found import FoundProgram  # noqa: PLC0415 - select needs none
-
-        selection, expected = None, None
-        if isinstance(decided, Selection):
-            selection, limit = decided, choosing.shared_limit_bytes(profile)
-            decided = self.recipe(selection, profile, wanted, limit)
-            expected = self.expected(selection, decided, profile)
-        program = self.generate(decided, profile, selection)
-        return FoundProgram.of(program, self.of(decided).warnings, expected, lasting=lasting)
 
     def generate(
         self, recipe: Recipe, profile: GpuProfile, selection: Selection | None = None

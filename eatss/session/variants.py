@@ -16,7 +16,7 @@ from eatss.base.options import shows_types
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import AUTO
 from eatss.choose import Selection
-from eatss.choose.options import SelectOptions, check_target
+from eatss.choose.options import SelectOptions
 from eatss.frontend.options import Reading
 from eatss.frontend.python import PythonScop
 from eatss.lower.recipe import CodeRequest
@@ -68,7 +68,6 @@ class _Generator:
         device: int | str,
     ) -> _Generator:
         reading = options or SourceOptions()
-        check_target("cuda", ppcg={"ppcg_schedule": reading.ppcg_schedule is not None}, cuda={})
         profile = load_profile(reading.gpu, device)
         session = Session(source, reading, code=True)
         return cls(session=session, profile=profile, force=reading.force)

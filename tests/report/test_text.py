@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,14 +12,10 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from eatss.base.diagnostics import Diagnostic, SourceSpan
-from eatss.base.shipped import data_directory
 from eatss.cards import list_profiles, load_profile, profile_from_document
 from eatss.report.cards import render_profile, render_profiles
 from eatss.report.diagnostics import diagnostics_text
-from eatss.report.formats import FORMATS
 from eatss.report.render import listing, render, uncut
-from tests import offered
-from tests.end_to_end.in_process import eatss
 from tests.end_to_end.in_process import eatss as command
 
 ALL = list_profiles()
@@ -132,31 +127,3 @@ def test_lines_to_copy_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("COLUMNS", "20")
     address = "     https://example.org/" + "x" * 60
     assert render(uncut(address)) == address + "\n"
-
-
-GEMM = str(data_directory("kernels") / "gemm.c")
-OWN = """
-def names(found):
-    lines = [f"{k.name} {dict(k.tile_sizes)} {found.profile.name}" for k in found.selection.kernels]
-    return "\\n".join(lines) + "\\n"
-"""
-
-
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a package that offers a format where Python finds it."""
-    files = {"offered_format.py": OWN}
-    entry = "names = offered_format:names"
-    offered.install(tmp_path, monkeypatch, FORMATS, entry=entry, files=files)
-
-
-@pytest.mark.usefixtures("package")
-def test_a_package_adds_a_format() -> None:
-    done = eatss("select", GEMM, "--gpu", "h200", "--format", "names")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("kernel0 {'i': ")
-    assert done.stdout.endswith(" h200\n")
-    wrong = eatss("select", GEMM, "--gpu", "h200", "--format", "xml")
-    assert wrong.returncode == 2
-    assert "there is no format 'xml' [EATSS-X005]" in wrong.stderr
-    assert "table, json, ppcg, ppcg-args, names" in " ".join(wrong.stderr.split())

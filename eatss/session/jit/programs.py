@@ -19,14 +19,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from eatss.base.cache import Cache, key_of, versions
-from eatss.base.diagnostics import Diagnostic, InputError, InternalError, input_error, warn_caller
-from eatss.base.forked import in_bounds
+from eatss.base.diagnostics import Diagnostic, InternalError, input_error, warn_caller
 from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
 from eatss.choose.options import SelectOptions
@@ -35,17 +34,13 @@ from eatss.lower.recipe import CodeRequest, Recipe
 from eatss.measurement import nvrtc
 from eatss.program import Entry, Interface, Program
 from eatss.program.tokens import definitions, size_text
-from eatss.session.found import FoundInterface, FoundProgram
+from eatss.session.found import FoundProgram, find_interface, find_program
 from eatss.session.jit.signature import CallSignature, class_of, coarse_class_of, sizes_of
 from eatss.session.kept import Kept, kept_interface, kept_program
 from eatss.session.source import Source, UnknownFilesError, read_files
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.data import Buffer, blank_buffer
 from eatss.verify.device import CpuMachine
-
-if TYPE_CHECKING:
-    from eatss.choose.selection import Selection
-    from eatss.session.session import Session
 
 
 class HostProgram:
@@ -213,11 +208,6 @@ def _number(value: int) -> str:
     return str(value) if value >= 0 else f"({value})"
 
 
-_LOOPS_EMPTY = ("EATSS-P006", "EATSS-K011", "EATSS-F050")
-"""All or some loops are empty at sizes as small as 0 or 1, and what is left has other kernels, or
-C has no arrays of such sizes: there the program for the sizes of the source is as good as any."""
-
-
 Sizes = tuple[tuple[str, int], ...]
 """Sizes by the names that the C source has for them."""
 
@@ -253,7 +243,7 @@ class SourceMaker:
         """
         reading, source = self._reading(dtype), Source.of(self.source)
         kept = kept_interface(self.cache, source, reading)
-        return kept.found_or(lambda: _interface(source, reading)).interface
+        return kept.found_or(lambda: find_interface(source, reading)).interface
 
     def class_of(self, signature: CallSignature, sizes: Mapping[str, int]) -> Sizes:
         """Return the sizes that stand for those of a call: the least of the class, or the same."""
@@ -288,7 +278,7 @@ class SourceMaker:
             NoSolutionError: no tile sizes satisfy the limits of the card.
         """
         assert job is not None
-        found = job.kept(self.cache).found_or(lambda: _generated(job))
+        found = job.kept(self.cache).found_or(lambda: find_program(*job.given()))
         warn_caller(found.warnings)
         return found.program
 
@@ -350,9 +340,15 @@ class CodeJob:
 
     def kept(self, cache: Cache | None) -> Kept[FoundProgram]:
         """Return the place of the program in a cache."""
-        return kept_program(
-            cache,
-            Source.of(self.source),
+        return kept_program(cache, *self.given())
+
+    def given(
+        self,
+    ) -> tuple[Source, Reading, GpuProfile, SelectOptions, CodeRequest, Recipe | None, Sizes]:
+        """Return what it is found with."""
+        source = Source.of(self.source)
+        return (
+            source,
             self.reading,
             self.profile,
             self.choosing,
@@ -360,44 +356,3 @@ class CodeJob:
             self.recipe,
             self.sizes,
         )
-
-
-@in_bounds
-def _interface(source: Source, reading: Reading) -> FoundInterface:
-    from eatss.session.session import Session  # noqa: PLC0415 - what is kept needs none
-
-    return FoundInterface(interface=Session(source, reading, code=True).interface)
-
-
-@in_bounds
-def _generated(job: CodeJob) -> FoundProgram:
-    """Select for the sizes of a class, and generate code for any sizes."""
-    from eatss.session.session import Session  # noqa: PLC0415 - what is kept needs none
-
-    volume = job.choosing.volume_name()
-    session = Session(job.source, job.reading, volume=volume, code=True)
-    recipe, lasting, told = job.recipe, True, None
-    if recipe is None:
-        sized = Session(job.source, session.reading_at(job.sizes), volume=volume, code=True)
-        try:
-            selection, recipe = _decided(sized, session, job)
-        except InputError as error:
-            if error.code not in _LOOPS_EMPTY:
-                raise
-            sized = session
-            selection, recipe = _decided(session, session, job)
-        lasting = selection.optimal == "proven"
-        told = sized.expected(selection, recipe, job.profile)
-    program = session.generate(recipe, job.profile)
-    return FoundProgram.of(program, session.of(recipe).warnings, told, lasting=lasting)
-
-
-def _decided(sized: Session, session: Session, job: CodeJob) -> tuple[Selection, Recipe]:
-    """Select for the sizes of one session, and decide about the code of another."""
-    strict, fuse = job.wanted.strict_fp, job.wanted.fuse_rows
-    selection = sized.select(job.profile, job.choosing, strict_fp=strict, fuse_rows=fuse)
-    if not {*selection.recomputed} <= {*session.recomputable}:  # loops are empty at some sizes
-        plain = sized.plain
-        selection = plain.select(job.profile, job.choosing, strict_fp=strict, fuse_rows=fuse)
-    limit = job.choosing.shared_limit_bytes(job.profile)
-    return selection, session.recipe(selection, job.profile, job.wanted, limit)
