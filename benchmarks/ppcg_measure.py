@@ -218,7 +218,7 @@ class _MeterCard:
 
     def meters(self, choice: str) -> tuple[Meter, ...]:
         """Return the meters of the card."""
-        chosen = choose_meters(choice, self._nvml.uuid, nvml=self._nvml)
+        chosen = choose_meters(choice, self._nvml.known("uuid"), nvml=self._nvml)
         self._missing = chosen.missing
         return chosen.meters
 
@@ -244,8 +244,8 @@ class Bench:
         self._directory = directory
         self._end_s = time.monotonic() + request.budget_s
         self._nvml = NvmlDevice(0)
-        self._uuid = self._nvml.uuid
-        self._capability = self._nvml.compute_capability()
+        self._uuid = self._nvml.known("uuid")
+        self._capability = self._nvml.known("compute_capability")
         self._metering = Metering(cast("CupyCard", _MeterCard(self._nvml)), "auto")
         self._session = time.strftime("%Y%m%dT%H%M%S")
         self._folder = Path(tempfile.mkdtemp(prefix="eatss-ppcg-"))
@@ -280,7 +280,7 @@ class Bench:
                 for one in self._plan
             ]
             print(
-                f"{len(jobs)} measurements on {self._nvml.name}, energy by"
+                f"{len(jobs)} measurements on {self._nvml.known('name')}, energy by"
                 f" {self._metering.primary or self._metering.failure}",
                 flush=True,
             )

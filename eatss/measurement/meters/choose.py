@@ -5,7 +5,7 @@ A meter of one's own is a function of a :class:`MeterTarget` in ``METERS``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -81,63 +81,51 @@ def choose_meters(
     return METERS.get(choice)(MeterTarget(device=device, opened=nvml, root=root))
 
 
-def _whole_card(target: MeterTarget) -> NvmlDevice:
+def _of_nvml(target: MeterTarget) -> NvmlDevice:
     if target.nvml.mig_enabled():
         raise MeterError(_MIG, _MIG_REMEDY)
     return target.nvml
 
 
 def _counter(target: MeterTarget) -> Meter:
-    card = _whole_card(target)
+    card = _of_nvml(target)
     card.total_energy_j()
     return CounterMeter(card.total_energy_j)
 
 
 def _power(target: MeterTarget) -> Meter:
-    card = _whole_card(target)
+    card = _of_nvml(target)
     card.power_w()
     return PowerMeter(card.power_w)
 
 
-def _jetson(target: MeterTarget) -> Meter:
-    return jetson_meter(root=target.root)
-
-
-_SENSORS: dict[str, Callable[[MeterTarget], Meter]] = {
+_SENSORS: Mapping[str, Callable[[MeterTarget], Meter]] = {
     "counter": _counter,
     "power": _power,
-    "jetson": _jetson,
+    "jetson": lambda target: jetson_meter(root=target.root),
 }
 
 
-def _best(target: MeterTarget) -> ChosenMeters:
-    missing: list[Missing] = []
-    meters = _answering(("counter", "power"), target, missing)
-    meters = meters or _answering(("jetson",), target, missing)
-    return ChosenMeters(meters=meters, missing=tuple(missing))
+def _choosing(*sensors: str, others: tuple[str, ...] = (), strict: bool = True) -> OpenMeters:
+    """Return what opens the sensors that answer, else ``others``.
 
-
-def _answering(
-    sensors: Sequence[str], target: MeterTarget, missing: list[Missing]
-) -> tuple[Meter, ...]:
-    """Return the sensors that answer; add to ``missing`` why others do not, each reason once."""
-    meters: list[Meter] = []
-    for sensor in sensors:
-        try:
-            meters.append(_SENSORS[sensor](target))
-        except MeterError as error:
-            if all(error.whole != known.reason for known in missing):
-                missing.append(Missing(what=f"energy by {sensor}", reason=error.whole))
-    return tuple(meters)
-
-
-def _named(sensor: str, *checks: str) -> OpenMeters:
-    """Return what opens a sensor, and others that check it, if they answer."""
+    Where ``strict``, the first has to answer; the rest are checks of it.
+    """
 
     def opened(target: MeterTarget) -> ChosenMeters:
-        missing: list[Missing] = []
-        meters = (_SENSORS[sensor](target), *_answering(checks, target, missing))
-        return ChosenMeters(meters=meters, missing=tuple(missing))
+        meters: list[Meter] = []
+        reasons: dict[str, str] = {}
+        for sensor in (*sensors, *others):
+            if meters and sensor in others:
+                break
+            try:
+                meters.append(_SENSORS[sensor](target))
+            except MeterError as error:
+                if strict and sensor == sensors[0]:
+                    raise
+                reasons.setdefault(error.whole, f"energy by {sensor}")
+        missing = (Missing(what=what, reason=reason) for reason, what in reasons.items())
+        return ChosenMeters(meters=tuple(meters), missing=tuple(missing))
 
     return opened
 
@@ -151,10 +139,10 @@ METERS: Registry[OpenMeters] = Registry(
     "eatss.meters",
     "energy meter",
     {
-        "auto": _best,
-        "counter": _named("counter", "power"),
-        "power": _named("power", "counter"),
-        "jetson": _named("jetson"),
+        "auto": _choosing("counter", "power", others=("jetson",), strict=False),
+        "counter": _choosing("counter", "power"),
+        "power": _choosing("power", "counter"),
+        "jetson": _choosing("jetson"),
         "none": _none,
     },
 )

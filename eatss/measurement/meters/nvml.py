@@ -7,7 +7,8 @@ A thin layer over ``pynvml`` that only reads. Every refusal of the driver become
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Literal, TypeVar
 
 from eatss.base.frozen import frozen
@@ -137,26 +138,6 @@ class NvmlDevice:
         """Ask what NVML says of the card."""
         return self._ask(what, f"nvmlDeviceGet{function}", self._handle, *arguments)
 
-    @property
-    def name(self) -> str:
-        """The card's name."""
-        return as_text(self._of_card("name", "Name"))
-
-    @property
-    def uuid(self) -> str:
-        """The card's UUID, ``GPU-…``."""
-        return as_text(self._of_card("UUID", "UUID"))
-
-    @property
-    def driver_version(self) -> str:
-        """Version of the driver."""
-        return as_text(self._ask("driver version", "nvmlSystemGetDriverVersion"))
-
-    def compute_capability(self) -> int:
-        """Return the compute capability, 90 for 9.0."""
-        major, minor = self._of_card("compute capability", "CudaComputeCapability")
-        return 10 * int(major) + int(minor)
-
     def total_energy_j(self) -> float:
         """Return the joules since the driver was loaded (in steps of 1 mJ, Volta or newer)."""
         return int(self._of_card("energy counter", "TotalEnergyConsumption")) / 1000
@@ -186,25 +167,14 @@ class NvmlDevice:
             raise NvmlError(what, int(found.nvmlReturn), "the driver does not tell it")
         return int(found.value.uiVal) / 1000
 
-    def sm_clock_mhz(self) -> int:
-        """Return the clock of the SMs."""
-        return int(self._of_card("SM clock", "ClockInfo", "NVML_CLOCK_SM"))
+    def known(self, reading: str) -> Any:
+        """Return a reading by its name in ``READINGS``; ``None`` if the card does not tell it."""
+        function, constants, made = READINGS[reading]
+        return _or_none(lambda: made(self._of_card(reading, function, *constants)))
 
-    def memory_clock_mhz(self) -> int:
-        """Return the clock of the memory."""
-        return int(self._of_card("memory clock", "ClockInfo", "NVML_CLOCK_MEM"))
-
-    def temperature_c(self) -> int:
-        """Return the temperature of the GPU."""
-        return int(self._of_card("temperature", "Temperature", "NVML_TEMPERATURE_GPU"))
-
-    def throttle(self) -> tuple[str, ...]:
-        """Return what holds the clocks back, in words; idling is not among them."""
-        return throttle_words(int(self._of_card("clock reasons", "CurrentClocksEventReasons")))
-
-    def power_limit_w(self) -> float:
-        """Return the power limit in force."""
-        return int(self._of_card("power limit", "EnforcedPowerLimit")) / 1000
+    def driver_version(self) -> str:
+        """Return the version of the driver."""
+        return as_text(self._ask("driver version", "nvmlSystemGetDriverVersion"))
 
     def processes(self) -> tuple[GpuProcess, ...]:
         """Return the processes that compute on the card, by the numbers the driver tells."""
@@ -230,31 +200,44 @@ class NvmlDevice:
 
 def card_state(device: NvmlDevice) -> CardState:
     """Return clocks, temperature and throttling; ``None`` for what the card does not tell."""
-    return CardState(
-        sm_clock_mhz=_or_none(device.sm_clock_mhz),
-        memory_clock_mhz=_or_none(device.memory_clock_mhz),
-        temperature_c=_or_none(device.temperature_c),
-        throttle=_or_none(device.throttle),
-    )
+    return CardState(**{field.name: device.known(field.name) for field in fields(CardState)})
 
 
 def device_info(device: NvmlDevice, *, toolkit: str | None = None) -> DeviceInfo:
     """Return which card it is; ``None`` for what the card does not tell."""
     return DeviceInfo(
-        name=_or_none(lambda: device.name) or "GPU of unknown name",
-        uuid=_or_none(lambda: device.uuid),
-        compute_capability=_or_none(device.compute_capability),
-        driver=_or_none(lambda: device.driver_version),
+        name=device.known("name") or "GPU of unknown name",
+        **{name: device.known(name) for name in ("uuid", "compute_capability", "power_limit_w")},
+        driver=_or_none(device.driver_version),
         toolkit=toolkit,
-        power_limit_w=_or_none(device.power_limit_w),
         power_scope=_or_none(device.power_scope) or "",
     )
 
 
 def throttle_words(mask: int) -> tuple[str, ...]:
     """Return the words for the bits of a mask of clocks event reasons."""
-    bits = [1 << place for place in range(mask.bit_length()) if mask >> place & 1]
+    bits = [1 << place for place in range(int(mask).bit_length()) if mask >> place & 1]
     return tuple(THROTTLE_WORDS.get(bit, f"reason {bit:#x}") for bit in bits if bit != _IDLE_BIT)
+
+
+def _capability(pair: Sequence[int]) -> int:
+    return 10 * int(pair[0]) + int(pair[1])
+
+
+READINGS: Mapping[str, tuple[str, tuple[str, ...], Callable[[Any], Any]]] = {
+    "name": ("Name", (), as_text),
+    "uuid": ("UUID", (), as_text),
+    "compute_capability": ("CudaComputeCapability", (), _capability),
+    "power_limit_w": ("EnforcedPowerLimit", (), lambda mw: int(mw) / 1000),
+    "sm_clock_mhz": ("ClockInfo", ("NVML_CLOCK_SM",), int),
+    "memory_clock_mhz": ("ClockInfo", ("NVML_CLOCK_MEM",), int),
+    "temperature_c": ("Temperature", ("NVML_TEMPERATURE_GPU",), int),
+    "throttle": ("CurrentClocksEventReasons", (), throttle_words),
+}
+"""What NVML is asked for by ``nvmlDeviceGet…``, with constants of it, and what is made of it.
+
+``throttle`` is what holds the clocks back, in words; idling is not among them.
+"""
 
 
 def _or_none(ask: Callable[[], _Answer]) -> _Answer | None:
