@@ -122,7 +122,7 @@ def _measured(
                 profile="" if is_auto(gpu) else gpu,
                 groups=tuple(only or ()),
                 force=force,
-                progress=lambda now: step.at(now.name, now.done, now.total),
+                progress=step.at,
             )
     except KeyboardInterrupt:
         say(f"interrupted; what was finished is in {path}")

@@ -160,11 +160,6 @@ class ArgumentStore:
             self._originals[key] = array
         return self._originals[key]
 
-    def bytes(self) -> int:
-        """Return how much memory is held."""
-        held = (*self._working.values(), *self._originals.values())
-        return sum(int(array.nbytes) for array in held)
-
 
 def fill(xp: Any, array: Array, key: ArrayKey) -> None:
     """Put random data into an array: the same for the same key.

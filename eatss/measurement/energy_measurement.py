@@ -99,16 +99,12 @@ class EnergyMeasurement(Shown):
         return f"<EnergyMeasurement {self}>"
 
     def __str__(self) -> str:
-        told = f"{self.time_s:.4g} s"
-        if self.energy_j is None or self.power_w is None:
-            reasons = (one.reason for one in self.missing if one.what.startswith("energy"))
-            why = next(reasons, "")
-            return f"{told}, energy unknown: {why}" if why or self.cards else told
-        first = self.cards[0]
-        by = f"{first.meter}, {first.updates} updates"
-        by = f"{len(self.cards)} cards" if len(self.cards) > 1 else by
-        energy = _joules(self.energy_j, self.uncertainty_j)
-        return f"{told}, {energy}, {self.power_w:.4g} W ({by})"
+        told = f"{self.time_s:.4g} s, {_joules(self.energy_j, self.uncertainty_j)}"
+        if self.power_w is not None:
+            by = self.cards[0].meter if len(self.cards) == 1 else f"{len(self.cards)} cards"
+            return f"{told}, {self.power_w:.4g} W ({by})"
+        reasons = (one.reason for one in self.missing if one.what.startswith("energy"))
+        return ": ".join((told, *list(reasons)[:1]))
 
 
 def _joules(energy_j: float | None, uncertainty_j: float | None) -> str:

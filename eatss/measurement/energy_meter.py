@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -259,7 +258,6 @@ class EnergyMeter:
         strict: whether a card or a meter of it that does not work is an error.
         meters: of each card use these instead of choosing.
         module: what stands in for ``pynvml``.
-        root: where ``/sys`` is looked for.
         now: the clock that the meters' samples are stamped with.
         sleep: lets time pass on it.
     """
@@ -271,7 +269,6 @@ class EnergyMeter:
     strict: bool = False
     meters: Sequence[Meter] | None = None
     module: object | None = None
-    root: Path = Path("/")
     now: Callable[[], float] = time.perf_counter
     sleep: Callable[[float], None] = time.sleep
     _block: _Block | None = field(default=None, init=False)
@@ -360,9 +357,7 @@ class EnergyMeter:
                 source.meters = self.meters if first else ()
             else:
                 with _guarded("energy", source.missing):
-                    chosen = choose_meters(
-                        self.choice, card.device, nvml=source.card, root=self.root
-                    )
+                    chosen = choose_meters(self.choice, card.device, nvml=source.card)
                     source.meters = chosen.meters
                     source.missing += chosen.missing
         if self.strict and not source.meters and (self.choice != "none" or source.card is None):

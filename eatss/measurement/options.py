@@ -104,18 +104,6 @@ def _sizes(words: Sequence[str]) -> dict[str, int]:
     return {name: value for part in parse_sizes(words) or () for name, value in part.items()}
 
 
-def _meter(name: str) -> str:
-    """Return the name of a meter.
-
-    Raises:
-        InputError: ``EATSS-X005``, there is none of this name.
-    """
-    from eatss.measurement.meters import METERS  # noqa: PLC0415 - keeps --help fast
-
-    METERS.get(name)
-    return name
-
-
 def _cards(named: Sequence[str]) -> tuple[int | str, ...] | Literal["all"]:
     """Read the cards that are named: ``0,1``, UUIDs, ``all`` or ``none``.
 
@@ -204,7 +192,7 @@ class MeasureOptions:
         ),
     ] = field(default_factory=dict)
     seed: Annotated[int, _option(metavar="N", min=0, help="Seed of the random data.")] = 0
-    meter: Annotated[str, meter_option(panel="Measuring", made=_meter)] = "auto"
+    meter: Annotated[str, meter_option(panel="Measuring")] = "auto"
     compiler: Annotated[CompilerChoice, compiler_option(panel="Measuring")] = "auto"
     nvcc: Annotated[str | None, nvcc_option(panel="Measuring", made=named_nvcc)] = None
     device: Annotated[

@@ -359,12 +359,11 @@ class CupyWorkload:
     def _too_large(self) -> LaunchError:
         wanted = sum(use.key.bytes * (2 if use.overwritten else 1) for use in self._uses)
         self._release()
-        held = self._memory.store.bytes()
         free, total = self._memory.cupy.cuda.runtime.memGetInfo()
         return LaunchError(
             f"the arguments of {self._program.name} and copies of what it overwrites take "
-            f"{wanted / 1e9:.2f} GB; of the card's {total / 1e9:.2f} GB other programs here hold "
-            f"{held / 1e9:.2f} GB and {free / 1e9:.2f} GB are free: choose smaller sizes"
+            f"{wanted / 1e9:.2f} GB; of the card's {total / 1e9:.2f} GB {free / 1e9:.2f} GB are "
+            "free: choose smaller sizes"
         )
 
     def _launch(self) -> Iterator[None]:

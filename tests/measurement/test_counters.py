@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.base.codec import decode, encode
+from eatss.base.codec import decode
 from eatss.base.diagnostics import InputError
 from eatss.measurement.counters import (
     METRICS,
@@ -22,7 +22,6 @@ from eatss.measurement.counters import (
 )
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions
-from eatss.measurement.profiled_run import main
 from eatss.program import save_program
 from tests.measurement.scripted_card import Folders, matmul
 from tests.report.measurements import measured
@@ -150,8 +149,3 @@ def test_without_ncu_the_user_is_told_where_it_comes_from(monkeypatch: pytest.Mo
         find_ncu()
     assert caught.value.code == "EATSS-E050"
     assert "measure without --counters" in str(caught.value.diagnostics[0].hint)
-
-
-def test_a_profiled_run_runs_a_program_once(folder: Path) -> None:
-    options = json.dumps(encode(MeasureOptions(sizes={"N": 10})))
-    assert main([str(folder), options, "tests.measurement.scripted_card:ScriptedCard"]) == 0

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.base.diagnostics import input_error
-from eatss.measurement.card import CompileError, LaunchError
+from eatss.measurement.card import CompileError
 from eatss.measurement.characterize.benchmark import (
     WARP,
     Argument,
@@ -121,20 +121,6 @@ class SmClock:
         return mean_clock_mhz(*self.told.get())
 
 
-def sm_clock_of(card: CupyCard) -> SmClock | None:
-    """Return what tells the clock, ``None`` where it does not compile or run: NVML tells it then.
-
-    Raises:
-        LaunchError: the card is lost.
-    """
-    try:
-        return SmClock(card)
-    except (CompileError, LaunchError) as error:
-        if getattr(error, "lost", False):
-            raise
-        return None
-
-
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -154,7 +140,7 @@ class CupyBench:
         self._seed = seed
         self._buffers: dict[Buffer, Any] = {}
         self._codes: dict[str, MachineCode] = {}
-        self._clock = sm_clock_of(card)
+        self._clock = SmClock(card)
 
     def compile(self, benchmarks: Iterable[Benchmark]) -> None:
         """Compile and disassemble ahead, many at once."""
@@ -250,7 +236,7 @@ class CupyBenchmark:
     kernel: Any
     arguments: list[Any]
     code: MachineCode
-    clock: SmClock | None
+    clock: SmClock
     repeats: int = 1
     clock_mhz: float | None = None
 
@@ -265,16 +251,14 @@ class CupyBenchmark:
         with translated(self.benchmark.name), memory.current():
             launch = self._graph() if self.benchmark.group == "launch" else self._launch
             start, end = cuda.Event(), cuda.Event()
-            if clock is not None:
-                clock.begin()
+            clock.begin()
             start.record(stream)
             for _ in range(count):
                 launch()
             end.record(stream)
-            if clock is not None:
-                clock.end()
+            clock.end()
             stream.synchronize()
-            self.clock_mhz = None if clock is None else clock.mean_mhz()
+            self.clock_mhz = clock.mean_mhz()
             return float(cuda.get_elapsed_time(start, end)) / 1e3
 
     def cycles(self) -> float:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -343,18 +342,12 @@ class MachineCode:
 
 def find_disassembler() -> Path | None:
     """Return nvdisasm: of PATH, of the CUDA toolkit, or of the package nvidia-cuda-nvdisasm."""
-    on_path = shutil.which("nvdisasm")
-    if on_path:
-        return Path(on_path)
-    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
-    places = [Path(home) / "bin" for home in (*homes, "/usr/local/cuda") if home]
     package = importlib.util.find_spec("nvidia")
-    for root in (package.submodule_search_locations or ()) if package is not None else ():
+    places = [Path("/usr/local/cuda/bin")]
+    for root in (package and package.submodule_search_locations) or ():
         places += sorted(Path(root).glob("*/bin"))
-    for place in places:
-        if os.access(place / "nvdisasm", os.X_OK):
-            return place / "nvdisasm"
-    return None
+    found = shutil.which("nvdisasm") or shutil.which("nvdisasm", path=":".join(map(str, places)))
+    return None if found is None else Path(found)
 
 
 def disassembled(disassembler: Path, cubin: Path) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
+from typing import TypeAlias, get_args
 
 from eatss.base.diagnostics import Diagnostic, Severity, input_error
 from eatss.base.frozen import frozen
@@ -73,16 +73,8 @@ MOST_REPEATS = 1 << 24
 _TRIES = 3
 
 
-@frozen
-class Step:
-    """A benchmark that is about to run, and how many came before it."""
-
-    name: str
-    done: int
-    total: int
-
-
-OnStep = Callable[[Step], None]
+OnStep: TypeAlias = Callable[[str, int, int], None]
+"""Called with the benchmark that is about to run, how many came before it, and how many in all."""
 
 
 def check_card(bench: CupyBench, metering: Metering, *, force: bool) -> None:
@@ -115,12 +107,12 @@ def characterise(
         LaunchError: the card is lost.
     """
     total = len(benchmarks) + 1
-    progress(Step(name=IDLE, done=0, total=total))
+    progress(IDLE, 0, total)
     yield _idle(bench, metering)
-    progress(Step(name="compiling", done=1, total=total))
+    progress("compiling", 1, total)
     bench.compile(benchmarks)
     for number, benchmark in enumerate(benchmarks, 1):
-        progress(Step(name=benchmark.name, done=number, total=total))
+        progress(benchmark.name, number, total)
         found = _tried(bench, metering, benchmark)
         yield found
         if isinstance(found, Result) and found.missing:
@@ -286,7 +278,7 @@ def run_bench(
     profile: str = "",
     *,
     force: bool = False,
-    progress: OnStep = lambda _: None,
+    progress: OnStep = lambda *_: None,
 ) -> Characterised:
     """Run benchmarks on a card and write a record; see :func:`characterise_card`."""
     info = bench.card.info

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from eatss.base.frozen import frozen
 from eatss.measurement.measurement import CardState
@@ -29,35 +28,31 @@ JOIN_S = 5.0
 """How long a sensor may take to answer the last question."""
 
 
-class Ticker(Protocol):
-    """The time a sampler lives in; a thread's or, in tests, a made-up one."""
+class Ticker:
+    """The time a sampler lives in: that of a thread, until recording ends."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
 
     def now(self) -> float:
         """Return seconds of the clock that stamps samples."""
-        ...
+        return time.perf_counter()
 
-    def sleep(self, seconds: float) -> object:
+    def sleep(self, seconds: float) -> None:
         """Wait, shorter if recording ends."""
-        ...
+        self._over.wait(seconds)
 
     def ended(self) -> bool:
         """Return whether to stop sampling."""
-        ...
+        return self._over.is_set()
+
+    def end(self) -> None:
+        """End recording."""
+        self._over.set()
 
 
 Sampler = Callable[[Ticker, Callable[[Sample], None]], None]
 """Samples until the ticker has ended, handing on one sample after the other."""
-
-
-class ThreadTicker:
-    """``time.perf_counter`` and an event that ends sleeping."""
-
-    def __init__(self) -> None:
-        end = threading.Event()
-        self.now = time.perf_counter
-        self.sleep: Callable[[float], object] = end.wait
-        self.ended = end.is_set
-        self.end = end.set
 
 
 class BackgroundMeter:
@@ -79,7 +74,7 @@ class BackgroundMeter:
             )
         self._samples: list[Sample] = []
         self._failure: Exception | None = None
-        self._ticker = ThreadTicker()
+        self._ticker = Ticker()
         self._thread = threading.Thread(target=self._run, name=f"eatss {self.name}", daemon=True)
         self._thread.start()
 
@@ -178,30 +173,25 @@ def follow_counter(
     last_j: float | None = None
     last_call_s = ticker.now()
     sharp_s: float | None = None
-    rested = False
     while not ticker.ended():
         asked_s = ticker.now()
         value_j = read_j()
         answered_s = ticker.now()
-        now_s = (asked_s + answered_s) / 2
-        if last_j is None or value_j == last_j:
-            last_j, last_call_s, rested = value_j, now_s, False
+        now_s, before_s = (asked_s + answered_s) / 2, last_call_s
+        moved = last_j is not None and value_j != last_j
+        last_j, last_call_s = value_j, now_s
+        if not moved:
             ticker.sleep(POLL_S)
             continue
-        if now_s - last_call_s <= max(SHARP_S, 2 * (answered_s - asked_s)):
+        if now_s - before_s <= max(SHARP_S, 2 * (answered_s - asked_s)):
             record(Sample(time_s=now_s, value=value_j))
             if sharp_s is not None:
                 periods.append(now_s - sharp_s)
             sharp_s = now_s
-        else:
+        else:  # overslept, or not scheduled: the period is learned anew
             sharp_s = None
-            if rested and periods:
-                # Overslept: the updates come faster than they did.
-                periods.append(min(periods) / 2)
-        last_j, last_call_s = value_j, now_s
-        rest_s = _rest_s(periods) - (ticker.now() - now_s)
-        rested = rest_s > 0
-        ticker.sleep(rest_s if rested else POLL_S)
+            periods.clear()
+        ticker.sleep(max(POLL_S, _rest_s(periods) - (ticker.now() - now_s)))
 
 
 def _rest_s(periods: deque[float]) -> float:

@@ -12,7 +12,7 @@ between their stamps is off by ``d`` at most, so the mean power between them is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,6 @@ class Trace:
     samples: tuple[Sample, ...]
 
 
-@runtime_checkable
 class Meter(Protocol):
     """A way to learn what a card draws. Recording costs the card nothing and needs no root."""
 

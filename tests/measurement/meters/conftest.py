@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from eatss.measurement.meters.background import Ticker
 
-class VirtualTime:
+
+class VirtualTime(Ticker):
     """A clock that moves only when someone sleeps or a sensor takes its time."""
 
     def __init__(self, end_s: float = float("inf"), begin_s: float = 100.0) -> None:
