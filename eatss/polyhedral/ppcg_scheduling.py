@@ -118,7 +118,7 @@ def at_values(scop: Scop, unvalued: ScheduledScop) -> ScheduledScop:
         unvalued: the region without them, as PPCG schedules it; of any isl context.
 
     Raises:
-        InputError: ``EATSS-P028``, some kernel has nothing to do at these values. Else as for
+        InputError: ``EATSS-P020``, some kernel has nothing to do at these values. Else as for
             ``schedule_scop``.
     """
     of_statement = dict(zip(_places(unvalued.scop), unvalued.scop.statements, strict=True))
@@ -135,7 +135,7 @@ def at_values(scop: Scop, unvalued: ScheduledScop) -> ScheduledScop:
     found = with_schedule(restricted(scop, live), schedule)
     if len(found.kernels) != len(unvalued.kernels):
         raise input_error(
-            "EATSS-P028",
+            "EATSS-P020",
             "a kernel that PPCG makes of this region has nothing to do at these values "
             "of parameters",
             span=scop.span,

@@ -71,7 +71,7 @@ def _of_block(kernel: KernelSelection, launched: tuple[int, ...]) -> Iterator[Di
         return
     fewer = not further and all(one <= most for one, most in zip(got, block, strict=False))
     yield Diagnostic(
-        code="EATSS-R023" if fewer else "EATSS-R020",
+        code="EATSS-R020",
         severity=Severity.WARNING if fewer else Severity.ERROR,
         message=f"{kernel.name}: PPCG launches blocks of {_by(got)}, {_by(block)} was asked for",
         hint="PPCG gives a block no more threads than a tile or the loop has points"

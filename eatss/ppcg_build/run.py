@@ -76,7 +76,7 @@ def ppcg_arguments(words: Sequence[str], *, selecting: bool = True) -> PpcgArgum
         selecting: whether eatss chooses sizes; then options that choose them are refused.
 
     Raises:
-        InputError: ``EATSS-R001`` there is no C file, or several; ``EATSS-R002`` an option goes
+        InputError: ``EATSS-R001`` there is no C file, or several; ``EATSS-R001`` an option goes
             with nothing that is done here; ``EATSS-C017`` there is no such kernel of eatss.
     """
     files: list[str] = []
@@ -121,7 +121,7 @@ def _check(name: str, word: str, *, selecting: bool) -> None:
 
 
 def _refused(option: str, why: str, hint: str) -> InputError:
-    return input_error("EATSS-R002", f"PPCG's option '{option}' cannot be given: {why}", hint=hint)
+    return input_error("EATSS-R001", f"PPCG's option '{option}' cannot be given: {why}", hint=hint)
 
 
 def _wrong(message: str) -> InputError:
@@ -189,7 +189,7 @@ def run_ppcg(command: Sequence[str], folder: Path, timeout_s: float) -> str:
     It ends with this process, and everything it starts with it.
 
     Raises:
-        PpcgError: ``EATSS-R010`` it fails or dies of a signal, ``EATSS-R012`` it takes longer
+        PpcgError: ``EATSS-R010`` it fails or dies of a signal, ``EATSS-R010`` it takes longer
             than ``timeout_s``.
         InputError: ``EATSS-R003``, it cannot be started.
     """
@@ -200,7 +200,7 @@ def run_ppcg(command: Sequence[str], folder: Path, timeout_s: float) -> str:
         message = f"'{command[0]}' cannot be started: {error.strerror}"
         raise input_error("EATSS-R003", message, hint=_INSTALL) from None
     except subprocess.TimeoutExpired:
-        raise _failed("EATSS-R012", f"{name} did not end within {timeout_s:g} s", "") from None
+        raise _failed("EATSS-R010", f"{name} did not end within {timeout_s:g} s", "") from None
     if code < 0:
         raise _failed("EATSS-R010", f"{name} died of {signal.Signals(-code).name}", said)
     if code:
@@ -212,7 +212,7 @@ def generated_files(folder: Path, stem: str, said: str) -> Generated:
     """Read what PPCG wrote into a folder.
 
     Raises:
-        PpcgError: ``EATSS-R013``, a file is missing.
+        PpcgError: ``EATSS-R010``, a file is missing.
     """
     texts: dict[str, str] = {}
     for name in ("host.cu", "kernel.cu", "kernel.hu"):
@@ -221,7 +221,7 @@ def generated_files(folder: Path, stem: str, said: str) -> Generated:
             texts[name] = path.read_text(encoding="utf-8", errors="surrogateescape")
         except OSError:
             raise _failed(
-                "EATSS-R013", f"PPCG ended well, but wrote no '{path.name}'", said
+                "EATSS-R010", f"PPCG ended well, but wrote no '{path.name}'", said
             ) from None
     return Generated(
         stem=stem,
@@ -250,7 +250,7 @@ def used_tiles(said: str) -> dict[int, tuple[int, ...]]:
     """Read the tile sizes by the number of a kernel that PPCG said under ``--dump-sizes``.
 
     Raises:
-        PpcgError: ``EATSS-R025``, a line begins as sizes do and has none.
+        PpcgError: ``EATSS-R010``, a line begins as sizes do and has none.
     """
     found: dict[int, tuple[int, ...]] = {}
     for line in filter(is_dump, said.splitlines()):
@@ -261,7 +261,7 @@ def used_tiles(said: str) -> dict[int, tuple[int, ...]]:
                     found |= {number: tuple(sizes) for number, *sizes in points}
         except (isl.Error, ValueError, OverflowError):
             raise ppcg_error(
-                "EATSS-R025",
+                "EATSS-R010",
                 "PPCG printed sizes (--dump-sizes) that cannot be read",
                 f"it said: {line}",
             ) from None
@@ -276,7 +276,7 @@ def is_dump(line: str) -> bool:
 def no_source(path: Path) -> InputError:
     """Return the error of a source that is no C file."""
     return input_error(
-        "EATSS-R004",
+        "EATSS-R001",
         f"'{path}' is no C file",
         hint="give PPCG a file with the ending .c after --, as in: eatss ppcg --gpu h200 -- gemm.c",
     )

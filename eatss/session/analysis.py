@@ -134,7 +134,7 @@ def analyse_at_values(
         unvalued: the same file without values.
 
     Raises:
-        InputError: as for :func:`analyse_regions`; ``EATSS-P028``, some of its kernels are empty.
+        InputError: as for :func:`analyse_regions`; ``EATSS-P020``, some of its kernels are empty.
     """
     from eatss.polyhedral.ppcg_scheduling import at_values  # noqa: PLC0415
 

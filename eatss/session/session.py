@@ -208,7 +208,7 @@ class Session:
         """The session of the source as PPCG gets it: parameters have no values there.
 
         Raises:
-            InputError: ``EATSS-P027``, without values the source is refused.
+            InputError: ``EATSS-P020``, without values the source is refused.
         """
         if self.cut != "ppcg" or not self.reading.parameters:
             return self
@@ -218,7 +218,7 @@ class Session:
             _ = session.parsed
         except InputError as error:
             unknown = Diagnostic(
-                code="EATSS-P027",
+                code="EATSS-P020",
                 message="PPCG gets no values of parameters, and without them the source is refused",
                 span=self.parsed.scops[0].span,
                 hint="spell these sizes as macros and give -D, to PPCG, too",

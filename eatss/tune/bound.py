@@ -68,7 +68,7 @@ def bind(space: Space, constants: Mapping[str, Value]) -> BoundSpace:
             except InputError as error:
                 findings += error.diagnostics
     findings += (
-        finding("EATSS-S014", f"{name} = {value} is over 2^53", ("constants",), origin_of(space))
+        finding("EATSS-S011", f"{name} = {value} is over 2^53", ("constants",), origin_of(space))
         for name, value in values.items()
         if isinstance(value, int | float) and not abs(value) <= LARGEST
     )

@@ -68,7 +68,7 @@ def space_of(session: Session, profile: GpuProfile | None) -> Space:
 
     Raises:
         InputError: ``EATSS-S018``, no card is named; what reading the source raises.
-        NoSolutionError: ``EATSS-S021``, no kernel has sizes to choose.
+        NoSolutionError: ``EATSS-S016``, no kernel has sizes to choose.
     """
     variants: KernelVariants = {}
     target: TargetName = "ppcg" if session.cut == "ppcg" else "cuda"
@@ -110,7 +110,7 @@ def derived_space(
         name: what the space is called.
 
     Raises:
-        NoSolutionError: ``EATSS-S021``, no kernel has sizes to choose.
+        NoSolutionError: ``EATSS-S016``, no kernel has sizes to choose.
     """
     if not TARGETS[target].own:
         iterators, filters = _ppcg(facts)
@@ -122,7 +122,7 @@ def derived_space(
     if not iterators:
         raise NoSolutionError(
             Diagnostic(
-                code="EATSS-S021",
+                code="EATSS-S016",
                 message=f"{name} has no kernel with sizes to choose: all run in one thread",
             )
         )

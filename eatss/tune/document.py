@@ -180,7 +180,7 @@ def _fault(value: object, before: Sequence[Value]) -> tuple[str, str] | None:
     ):
         return "EATSS-S004", f"{value!r} is neither a number, nor a text, nor true or false"
     if not isinstance(value, str) and not abs(value) <= LARGEST:
-        return "EATSS-S014", f"the value {value} is over 2^53"
+        return "EATSS-S011", f"the value {value} is over 2^53"
     return ("EATSS-S004", f"the value {value!r} twice") if value in before else None
 
 

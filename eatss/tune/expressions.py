@@ -146,7 +146,7 @@ def parse_expression(text: str, path: Place = (), origin: Origin | None = None) 
 
     Raises:
         InputError: ``EATSS-S007`` it is none, or it has what is not on the list,
-            ``EATSS-S014`` a whole number beyond 2^53.
+            ``EATSS-S011`` a whole number beyond 2^53.
     """
     text = re.sub(r"[\r\n\t]", " ", text).strip()
     origin = origin or Origin(label="expression")
@@ -272,7 +272,7 @@ def _check_literal(node: ast.Constant) -> None:
     if not isinstance(value, str) and not (
         abs(value) <= LARGEST if isinstance(value, int) else math.isfinite(value)
     ):
-        raise _WrongError("EATSS-S014", "a whole number is at most 2^53", node)
+        raise _WrongError("EATSS-S011", "a whole number is at most 2^53", node)
 
 
 _Lookup: TypeAlias = Callable[[str], Any]
@@ -389,9 +389,9 @@ def _applied(node: ast.expr, name: str, given: list[Any], of: _Lookup) -> Any:
             f"an exponent is a whole number from 0 to {MOST_EXPONENT}",
         )
     if name in _DIVISOR:
-        refuse(given[_DIVISOR[name]] == 0, "EATSS-S013", "division by zero")
-    refuse(name == "log2" and given[0] <= 0, "EATSS-S013", "log2 of no positive number")
-    too_large = "EATSS-S014", "the result is too large, as is a whole number over 2^53"
+        refuse(given[_DIVISOR[name]] == 0, "EATSS-S011", "division by zero")
+    refuse(name == "log2" and given[0] <= 0, "EATSS-S011", "log2 of no positive number")
+    too_large = "EATSS-S011", "the result is too large, as is a whole number over 2^53"
     if whole and name in ("Add", "Sub", "Mult"):  # 64 bits may not hold it
         about = _FUNCTION[name](np.asarray(given[0], dtype=np.float64), given[1])
         refuse(np.abs(about) > 2 * LARGEST, *too_large)
@@ -442,7 +442,7 @@ def evaluate(expression: Expression, columns: Named, rows: int) -> Column:
 
     Raises:
         InputError: ``EATSS-S007`` an unknown name, ``EATSS-S011`` a value of the wrong kind,
-            ``EATSS-S013`` a division by zero, ``EATSS-S014`` a value that is too large.
+            ``EATSS-S011`` a division by zero, ``EATSS-S011`` a value that is too large.
     """
     return np.broadcast_to(_values(expression, columns), (rows,))
 

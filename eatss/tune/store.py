@@ -136,7 +136,7 @@ def _decoded(path: Path, what: str, kind: type[T], plain: Callable[[], Mapping[s
 
 def _damaged(path: Path, why: str) -> InputError:
     return input_error(
-        "EATSS-D003",
+        "EATSS-D002",
         f"the store '{path}' is damaged: {why}",
         hint="sqlite3 OLD.db .recover | sqlite3 NEW.db saves what can be saved",
     )
@@ -306,7 +306,7 @@ class Store:
 
         Raises:
             InputError: there is no folder (``EATSS-D001``); the file is no store or of a newer
-                eatss (``D002``), damaged (``D003``) or cannot be used (``D005``); it is of
+                eatss or damaged (``D002``) or cannot be used (``D005``); it is of
                 something else, or of a space of other variables (``D010``).
         """
         place = store_place(path)
@@ -386,7 +386,7 @@ class Store:
         """Return the rows in the order in which they were added.
 
         Raises:
-            InputError: ``EATSS-D003``, one is damaged.
+            InputError: ``EATSS-D002``, one is damaged.
         """
         with _faults(self.path):
             return _rows(self.path, self._connection, measurements=measurements)
@@ -531,8 +531,8 @@ def merged(sweeps: Sequence[tuple[str, Sweep]]) -> Sweep:
 SWEEP = Document(
     title="sweep",
     kind=Sweep,
-    other_version="EATSS-D020",
-    damaged="EATSS-D020",
+    other_version="EATSS-D002",
+    damaged="EATSS-D002",
     hint="export it again: eatss results export STORE -o FILE.json",
 )
 
@@ -556,7 +556,7 @@ def read_sweep(path: str | os.PathLike[str], *, measurements: bool = True) -> Sw
 
     Raises:
         InputError: ``EATSS-D001`` to ``EATSS-D005``, the store cannot be read; ``EATSS-D001``, no
-            sweep of this name comes with eatss; ``EATSS-D020``, the JSON is of another version or
+            sweep of this name comes with eatss; ``EATSS-D002``, the JSON is of another version or
             damaged.
     """
     if not os.fspath(path).endswith(".json"):

@@ -251,7 +251,7 @@ def make(
 
     Raises:
         InputError: ``EATSS-X005`` there is no such strategy, ``EATSS-T001`` nor such a choice,
-            ``EATSS-T002`` a package is missing, ``EATSS-T001`` the model's order is.
+            ``EATSS-T001`` a package is missing, ``EATSS-T001`` the model's order is.
     """
     family, _, choice = name.partition(":")
     maker = STRATEGIES.get(family)

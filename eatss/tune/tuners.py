@@ -104,7 +104,7 @@ def optuna_strategy(job: StrategyJob) -> Strategy:
     """Return Optuna's sampler ``job.choice``, ``tpe`` where none is named.
 
     Raises:
-        InputError: ``EATSS-T001`` there is no such sampler, ``EATSS-T002`` Optuna or what the
+        InputError: ``EATSS-T001`` there is no such sampler, ``EATSS-T001`` Optuna or what the
             sampler needs is not installed.
     """
     choice = job.choice or "tpe"
@@ -121,7 +121,7 @@ def optuna_strategy(job: StrategyJob) -> Strategy:
             import_module(besides)
     except ImportError as error:
         raise input_error(
-            "EATSS-T002",
+            "EATSS-T001",
             f"the strategy 'optuna:{choice}' needs a package that does not load: {error}",
             hint=f"pip install 'eatss[optuna]' {besides}".strip(),
         ) from None

@@ -97,7 +97,7 @@ def test_merge_and_export(folder: Path) -> None:
     assert "EATSS-D013" in refusal("export", "a.db", "-o", "a.txt")
     assert "EATSS-C008" in refusal("export", "a.db", "-o", "missing/a.csv")
     Path("plain.json").write_text("{}")
-    assert "EATSS-D020" in refusal("merge", "plain.json", "-o", "c.db")
+    assert "EATSS-D002" in refusal("merge", "plain.json", "-o", "c.db")
 
 
 def test_what_differs_is_told_by_field(folder: Path) -> None:

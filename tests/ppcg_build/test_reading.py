@@ -231,7 +231,7 @@ def test_other_sizes_are_an_error(selection: eatss.Selection) -> None:
 
 
 def test_fewer_threads_than_asked_for_are_a_warning(selection: eatss.Selection) -> None:
-    assert codes(selection, block=(1, 1)) == ["R023 warning: blocks"]
+    assert codes(selection, block=(1, 1)) == ["R020 warning: blocks"]
 
 
 def test_words_may_come_in_any_order() -> None:
@@ -254,4 +254,4 @@ def test_words_may_come_in_any_order() -> None:
 def test_what_eatss_chooses_itself_cannot_be_given(option: str) -> None:
     with pytest.raises(InputError) as caught:
         ppcg_arguments(["gemm.c", option])
-    assert caught.value.code == "EATSS-R002"
+    assert caught.value.code == "EATSS-R001"

@@ -262,7 +262,7 @@ def test_an_iterator_without_values_is_named() -> None:
 def test_a_step_of_0_and_a_division_tell_where() -> None:
     for over, code, words in (
         (Range(start="1", stop="9", step="a - 2"), "EATSS-S011", "at a = 2"),
-        (Range(start="1", stop="9 // (a - 3)"), "EATSS-S013", "division by zero at a = 3"),
+        (Range(start="1", stop="9 // (a - 3)"), "EATSS-S011", "division by zero at a = 3"),
         (Generated(generator="powers", arguments=("a", "1", "9")), "EATSS-S011", "powers of 1"),
     ):
         space = Space(

@@ -122,4 +122,4 @@ def test_ppcg_s_space_of_2mm_has_the_3375_variants_of_the_paper() -> None:
 def test_a_program_without_sizes_has_no_space() -> None:
     with pytest.raises(NoSolutionError) as raised:
         derived_space((), {}, load_profile("h200"), "cuda")
-    assert raised.value.code == "EATSS-S021"
+    assert raised.value.code == "EATSS-S016"

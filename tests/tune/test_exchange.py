@@ -67,11 +67,11 @@ def test_json_comes_back_whole_and_keeps_to_its_schema(tmp_path: Path) -> None:
     document = json.loads(path.read_text())
     with pytest.raises(InputError) as refusal:
         SWEEP.from_dict(document | {"schema_version": 2})
-    assert refusal.value.code == "EATSS-D020"
+    assert refusal.value.code == "EATSS-D002"
     document["rows"][1]["status"] = "fine"
     with pytest.raises(InputError, match=r"rows\[1\].status") as refusal:
         SWEEP.from_dict(document)
-    assert refusal.value.code == "EATSS-D020"
+    assert refusal.value.code == "EATSS-D002"
 
 
 def test_a_number_that_no_store_holds_is_refused(tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ def test_columns_and_single_values_are_those_of_python(grown: Grown, rows: list[
             wanted.append(Refused)
             with pytest.raises(InputError) as raised:
                 evaluate_one(expression, row)
-            assert raised.value.code in {"EATSS-S013", "EATSS-S014"}
+            assert raised.value.code == "EATSS-S011"
         else:
             assert evaluate_one(expression, row) == wanted[-1]
             assert wanted[-1] == eval(grown.text, dict(_REFERENCE), dict(row))
@@ -261,13 +261,13 @@ def test_columns_and_single_values_are_those_of_python(grown: Grown, rows: list[
         ("min(1)", "EATSS-S007", 1),
         ("min(*dim_m, 2)", "EATSS-S007", 1),
         ("None", "EATSS-S007", 1),
-        ("1 + 9007199254740993", "EATSS-S014", 5),
-        ("9007199254740992 ** 2", "EATSS-S014", 1),
+        ("1 + 9007199254740993", "EATSS-S011", 5),
+        ("9007199254740992 ** 2", "EATSS-S011", 1),
         ("'é' == dimm", "EATSS-S007", 8),
         ("   'a' + dim_m", "EATSS-S011", 1),
         ("'a' * 1000000000000", "EATSS-S011", 1),
         ("dim_m < 'a'", "EATSS-S011", 1),
-        ("1 + dim_m // (dim_m - 8)", "EATSS-S013", 5),
+        ("1 + dim_m // (dim_m - 8)", "EATSS-S011", 5),
         ("dim_m ** 65", "EATSS-S011", 1),
         ("+" * 5000 + "1", "EATSS-S007", None),
         ("(" * 500 + "1" + ")" * 500, "EATSS-S007", None),

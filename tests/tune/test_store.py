@@ -270,7 +270,7 @@ def test_what_was_edited_badly_is_named(tmp_path: Path, change: str, said: str) 
         connection.execute(change)
     with pytest.raises(InputError, match=said) as refusal:
         Store.read(path)
-    assert refusal.value.code == "EATSS-D003"
+    assert refusal.value.code == "EATSS-D002"
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -111,7 +111,7 @@ def test_a_package_that_is_missing_is_named_with_its_extra(monkeypatch: pytest.M
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(InputError) as caught:
         make("optuna:tpe", StrategyJob(space=halves()))
-    assert caught.value.code == "EATSS-T002"
+    assert caught.value.code == "EATSS-T001"
     assert caught.value.diagnostics[0].hint == "pip install 'eatss[optuna]'"
 
 
