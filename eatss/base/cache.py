@@ -116,8 +116,8 @@ class Cache:
         cache.put("select", key_of("gemm", 32), b"...")
         cache.get("select", key_of("gemm", 32))
 
-    It is off where the folder cannot be used (see :meth:`problem`) or the limit is 0: everything
-    is a miss, and nothing is kept.
+    It is off where the folder cannot be used (see :meth:`problem`): everything is a miss, and
+    nothing is kept.
 
     Attributes:
         folder: where entries are, below one folder a kind; made with mode 0700 if need be.
@@ -166,7 +166,7 @@ class Cache:
         if len(data) + _DIGEST_BYTES > self.limit_bytes or self.problem() is not None:
             return
         beside = path.with_name(f".{os.urandom(8).hex()}{_SUFFIX}")
-        with suppress(OSError):
+        with suppress(OSError):  # another process removes files, too
             path.parent.mkdir(mode=0o700, exist_ok=True)
             try:
                 beside.write_bytes(hashlib.sha256(data).digest() + data)
@@ -181,8 +181,6 @@ class Cache:
 
     def problem(self) -> str | None:
         """Return why nothing is kept, as the end of a sentence; ``None`` where all is well."""
-        if self.limit_bytes <= 0:
-            return "its limit is 0 bytes"
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             found = self.folder.stat()
@@ -196,19 +194,13 @@ class Cache:
 
     def _keep_limit(self) -> None:
         """Where there is more than the limit, leave three quarters of it: what was used last."""
-        known = []
-        for path in self.files():
-            with suppress(OSError):  # another process removes files, too
-                status = path.stat()
-                known.append((status.st_mtime_ns, status.st_size, path))
-        total = sum(size for _, size, _ in known)
-        if total <= self.limit_bytes:
-            return
-        for _, size, path in sorted(known)[:-1]:
-            if total <= self.limit_bytes * 3 // 4:
-                break
-            path.unlink(missing_ok=True)
-            total -= size
+        known = [(path.stat(), path) for path in self.files()]
+        total = sum(status.st_size for status, _ in known)
+        if total > self.limit_bytes:
+            for status, path in sorted(known, key=lambda one: one[0].st_mtime_ns)[:-1]:
+                if total > self.limit_bytes * 3 // 4:
+                    path.unlink(missing_ok=True)
+                    total -= status.st_size
 
 
 def default_cache() -> Cache:

@@ -16,17 +16,13 @@ either, ``my_package.meters:open_watts`` is a name itself, also where another pr
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from eatss.base.diagnostics import InputError, did_you_mean, input_error
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from eatss.base.diagnostics import did_you_mean, input_error
 
 T = TypeVar("T")
 
@@ -47,11 +43,8 @@ class Registry(Generic[T]):
         self.group = group
         self.kind = kind
         self._of = of
-        self._things: dict[str, T] = {}
-        self._registered: set[str] = set()
         self._built_in = frozenset(built_in)
-        for name, thing in built_in.items():
-            self._things[name] = self._checked(name, thing, "eatss")
+        self._things = {name: self._checked(name, one, "eatss") for name, one in built_in.items()}
 
     def register(self, name: str, thing: T) -> None:
         """Add a thing under a name that nothing has yet.
@@ -66,17 +59,14 @@ class Registry(Generic[T]):
                 hint="register it under another name",
             )
         self._things[name] = self._checked(name, thing, "this program")
-        self._registered.add(name)
 
     def remove(self, name: str) -> None:
         """Forget a thing that :meth:`register` added; nothing happens where there is none."""
         self._things.pop(name, None)
-        self._registered.discard(name)
 
     def names(self) -> tuple[str, ...]:
         """Return all names: those of eatss, those registered, those of packages."""
-        installed = (one.name for one in _offered(self.group))
-        return tuple(dict.fromkeys((*self._things, *sorted(installed))))
+        return tuple(dict.fromkeys((*self._things, *sorted(self._offered()))))
 
     def get(self, name: str) -> T:
         """Return the thing of a name, or of ``module:name``, which any process can import.
@@ -85,41 +75,34 @@ class Registry(Generic[T]):
             InputError: ``EATSS-X005`` there is none, ``EATSS-X003`` a package's cannot be loaded.
         """
         if name not in self._things:
-            entry = next((one for one in _offered(self.group) if one.name == name), None)
-            if entry is not None:
-                self._things[name] = self._loaded(name, entry.value, entry.load)
-            elif ":" in name:
-                self._things[name] = self._loaded(name, name, lambda: resolve_name(name))
-                self._registered.add(name)
-            else:
-                raise self._unknown(name)
+            where = self._offered().get(name, name)
+            if ":" not in where:
+                raise input_error(
+                    "EATSS-X005",
+                    f"there is no {self.kind} '{name}'",
+                    hint=did_you_mean(name, self.names(), "choose one of"),
+                )
+            try:
+                thing = resolve_name(where)
+            except Exception as error:  # code of another package: anything may come of it
+                raise input_error(
+                    "EATSS-X003",
+                    f"the {self.kind} '{name}' ({where}) cannot be loaded: "
+                    f"{type(error).__name__}: {error}",
+                    hint="mend or remove the package that offers it",
+                ) from error
+            self._things[name] = self._checked(name, thing, where)
         return self._things[name]
 
     def version(self, name: str) -> str | None:
-        """Return what tells a thing from others that had its name: its package and the version.
+        """Return whose version tells a thing from others that had its name; ``None``: nothing does.
 
-        Returns:
-            ``None`` where nothing does, as of what this program registered.
+        Results of what others offer are therefore not kept.
         """
-        if name in self._registered or name in self._built_in:
-            return None if name in self._registered else "eatss"
-        offered = next((one for one in _offered(self.group) if one.name == name), None)
-        if offered is None:
-            return "eatss"
-        dist = offered.dist
-        return None if dist is None else f"{dist.name} {dist.version} {offered.value}"
+        return "eatss" if name in self._built_in else None
 
-    def _loaded(self, name: str, where: str, load: Callable[[], T]) -> T:
-        try:
-            thing = load()
-        except Exception as error:  # code of another package: anything may come of it
-            raise input_error(
-                "EATSS-X003",
-                f"the {self.kind} '{name}' ({where}) cannot be loaded: "
-                f"{type(error).__name__}: {error}",
-                hint="mend or remove the package that offers it",
-            ) from error
-        return self._checked(name, thing, where)
+    def _offered(self) -> Mapping[str, str]:
+        return _entry_points(self.group, tuple(sys.path))
 
     def _checked(self, name: str, thing: T, where: str) -> T:
         fits = callable(thing) if self._of is None else isinstance(thing, self._of)
@@ -132,30 +115,11 @@ class Registry(Generic[T]):
             )
         return thing
 
-    def _unknown(self, name: str) -> InputError:
-        return input_error(
-            "EATSS-X005",
-            f"there is no {self.kind} '{name}'",
-            hint=did_you_mean(name, self.names(), "choose one of"),
-        )
 
-
-def _offered(group: str) -> tuple[EntryPoint, ...]:
-    """Return the entry points of packages, read again where packages have come or gone."""
-    return _read(group, tuple(map(_place, sys.path)))
-
-
-def _place(path: str) -> tuple[str, int, int]:
-    """Return a folder of packages, told from what it was before packages came or went."""
-    try:
-        found = os.stat(path or ".")  # noqa: PTH116 - asked for often
-    except OSError:
-        return path, 0, 0
-    return path, found.st_ino, found.st_mtime_ns
-
-
-@lru_cache(maxsize=256)
-def _read(group: str, places: tuple[tuple[str, int, int], ...]) -> tuple[EntryPoint, ...]:
+@lru_cache(maxsize=64)
+def _entry_points(group: str, folders: tuple[str, ...]) -> Mapping[str, str]:
+    """Return where the things of packages in some folders stand, by name."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - what is built in needs none
 
-    return tuple(entry_points(group=group))
+    del folders  # those of ``sys.path``
+    return {one.name: one.value for one in entry_points(group=group)}

@@ -221,69 +221,78 @@ def _description(noun: type, name: str) -> str:
 
 
 _KERNEL = re.compile(r"\s*(k\w*)\s*:(.*)", re.DOTALL)
-_SIZE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(-?\d{1,18})\s*")
-_THREADS = re.compile(r"\s*(-?\d{1,18})\s*")
+_NUMBER = re.compile(r"\s*(?:([A-Za-z_]\w*)\s*=\s*)?(-?\d{1,18})\s*")
 
 
 def _misspelt(option: str, text: str, hint: str) -> InputError:
     return input_error("EATSS-C004", f"{option} is '{text}'", hint=hint)
 
 
-def _pairs(option: str, text: str, rest: str, hint: str) -> dict[str, int]:
-    """Return names and numbers, ``i=32,j=64``, of the ``rest`` of a text."""
-    found = [_SIZE.fullmatch(part) for part in rest.split(",")]
-    if None in found:
-        raise _misspelt(option, text, hint)
-    return {match[1]: int(match[2]) for match in found if match is not None}
-
-
-def _of_kernels(
-    texts: Sequence[str], read: Callable[[str, str], dict[str, int] | tuple[int, ...]]
+def _numbers(
+    option: str,
+    hint: str,
+    texts: Sequence[str],
+    *,
+    of_kernels: bool = False,
+    in_order: bool = False,
 ) -> dict[str, Any]:
-    """Return what values of an option say of all kernels, by loop, and of one, by its name."""
+    """Turn values of an option, ``i=32,j=64``, into what the API takes.
+
+    Args:
+        option: its name.
+        hint: what to write.
+        texts: its values.
+        of_kernels: whether ``k0:i=32`` says it of one kernel.
+        in_order: whether ``8,32`` says it in the order of the loops.
+
+    Raises:
+        InputError: ``EATSS-C004``.
+    """
     found: dict[str, Any] = {}
     for text in texts:
-        match = _KERNEL.fullmatch(text)
-        kernel, rest = (None, text) if match is None else (match[1], match[2])
-        value = read(text, rest)
-        if isinstance(value, tuple):
-            found[kernel or ""] = value
+        match = _KERNEL.fullmatch(text) if of_kernels else None
+        kernel, rest = (None, text) if match is None else match.groups()
+        parts = [_NUMBER.fullmatch(part) for part in rest.split(",")]
+        pairs = [(one[1], int(one[2])) for one in parts if one is not None]
+        named = [name for name, _ in pairs if name]
+        if len(pairs) < len(parts) or (len(named) < len(pairs) and (named or not in_order)):
+            raise _misspelt(option, text, hint)
+        if not named:
+            found[kernel or ""] = tuple(value for _, value in pairs)
         elif kernel is None:
-            found |= value
+            found |= pairs
         else:
             known = found.get(kernel)
-            found[kernel] = {**(known if isinstance(known, dict) else {}), **value}
+            found[kernel] = dict(known if isinstance(known, dict) else {}) | dict(pairs)
     return found
 
 
-def parse_tiles(texts: Sequence[str]) -> dict[str, int | dict[str, int]]:
-    """Turn values of ``--tile`` (``i=32,j=64``, ``k0:i=32``) into what the API takes.
+parse_tiles = partial(
+    _numbers,
+    "--tile",
+    "write loops with sizes, like --tile i=32,j=64, or for one kernel --tile k0:i=32,j=64",
+    of_kernels=True,
+)
+"""Turn values of ``--tile`` (``i=32,j=64``, ``k0:i=32``) into what the API takes."""
+
+parse_blocks = partial(
+    _numbers,
+    "--block",
+    "write threads in the order of the loops, like --block 8,32, or by loop, like "
+    "--block i=8,j=32, or for one kernel --block k0:8,32",
+    of_kernels=True,
+    in_order=True,
+)
+"""Turn values of ``--block`` (``8,32``, ``k0:8,32``, ``i=8,j=32``) into what the API takes."""
+
+
+def parse_numbers(option: str, example: str, texts: Sequence[str]) -> dict[str, int]:
+    """Turn values of ``--param`` or ``--share`` (``k=32``) into what the API takes.
 
     Raises:
-        InputError: ``EATSS-C004``.
+        InputError: ``EATSS-C004``, a part is no name with a number.
     """
-    hint = "write loops with sizes, like --tile i=32,j=64, or for one kernel --tile k0:i=32,j=64"
-    return _of_kernels(texts, lambda text, rest: _pairs("--tile", text, rest, hint))
-
-
-def parse_blocks(texts: Sequence[str]) -> dict[str, int | tuple[int, ...] | dict[str, int]]:
-    """Turn values of ``--block`` (``8,32``, ``k0:8,32``, ``i=8,j=32``) into what the API takes.
-
-    Raises:
-        InputError: ``EATSS-C004``.
-    """
-    hint = (
-        "write threads in the order of the loops, like --block 8,32, or by loop, like "
-        "--block i=8,j=32, or for one kernel --block k0:8,32"
-    )
-
-    def block(text: str, rest: str) -> dict[str, int] | tuple[int, ...]:
-        sizes = [_THREADS.fullmatch(part) for part in rest.split(",")]
-        if None in sizes:
-            return _pairs("--block", text, rest, hint)
-        return tuple(int(match[1]) for match in sizes if match is not None)
-
-    return _of_kernels(texts, block)
+    return _numbers(option, f"write a name and a number, like {option} {example}", texts)
 
 
 def parse_placements(texts: Sequence[str]) -> dict[str, str]:
@@ -303,18 +312,6 @@ def parse_placements(texts: Sequence[str]) -> dict[str, str]:
             raise _misspelt("--place", text, hint)
         placements[name.strip()] = memory.strip()
     return placements
-
-
-def parse_numbers(option: str, example: str, texts: Sequence[str]) -> dict[str, int]:
-    """Turn values of ``--param`` or ``--share`` (``k=32``) into what the API takes.
-
-    Raises:
-        InputError: ``EATSS-C004``, a part is no name with a number.
-    """
-    found: dict[str, int] = {}
-    for text in texts:
-        found |= _pairs(option, text, text, f"write a name and a number, like {option} {example}")
-    return found
 
 
 def parse_fraction(option: str, text: str) -> float | Literal["auto"]:
@@ -342,7 +339,7 @@ def parse_shared_limit(text: str | None) -> int | Literal["default", "opt-in"] |
     """
     if text is None:
         return None
-    if text in {"default", "opt-in"}:
+    if text in ("default", "opt-in"):
         return cast("Literal['default', 'opt-in']", text)
     if not text.isdecimal():
         hint = "write default, opt-in, or a number of bytes such as 49152"

@@ -11,14 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
-from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-
-if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
 
 _NOTEBOOK = "eatss.report.render:html_of"
 
@@ -55,26 +50,11 @@ class Tabular(Shown):
     def to_rows(self) -> list[dict[str, Any]]:
         """Return it as rows: dictionaries of texts and numbers, with units in the names.
 
-        What was not measured is ``None``. ``polars.DataFrame(result.to_rows())`` takes them.
+        What was not measured is ``None``. ``DataFrame(result.to_rows())``, of pandas or polars,
+        takes them.
         """
         rows: list[dict[str, Any]] = resolve_name(self.rows_by)(self)
         return rows
-
-    def to_dataframe(self) -> pd.DataFrame:
-        """Return the rows of :meth:`to_rows` as a data frame of pandas.
-
-        Raises:
-            InputError: ``EATSS-C021``, pandas is not installed.
-        """
-        try:
-            import pandas  # noqa: PLC0415 - an extra
-        except ImportError:
-            raise input_error(
-                "EATSS-C021",
-                "data frames need pandas, which is not installed",
-                hint="pip install 'eatss[pandas]'; without it: to_rows()",
-            ) from None
-        return pandas.DataFrame(self.to_rows())
 
 
 def in_lines(head: str, parts: Sequence[str]) -> str:

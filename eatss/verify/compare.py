@@ -218,92 +218,63 @@ def _bounds(buffers: Buffers, call: Call) -> list[Floats | None]:
     return [_bound_of(buffer, shadow) for buffer, shadow in zip(buffers, shadows, strict=True)]
 
 
-def bounds_by_length(expected: Buffers, sizes: Sizes, roundings: Roundings | None = None) -> Bounds:
+def bounds_by_perturbing(
+    before: Buffers,
+    expected: Buffers,
+    sizes: Sizes,
+    run: Callable[[Buffers], object],
+    roundings: Roundings,
+) -> Bounds:
     """Bound the error of programs that do not compile as C++.
 
     For sums of at most n products of numbers up to X in size an error is at most
     2 n u · n X², with n the sum of all sizes, longer than any one sum is where each size
     bounds one loop of it. Where the generated program rounds products and sums more, its error is
-    that of its roundings, and of its products. Both are allowed. It says nothing of quotients by
-    small numbers.
-    """
-    length = _longest_sum(sizes)
-    largest = 1.0
-    for buffer in expected:
-        values = buffer.array
-        if values.dtype.kind == "f" and values.size:
-            finite = np.abs(values[np.isfinite(values)])
-            largest = max(largest, float(finite.max(initial=0.0)))
-    found: list[Floats | None] = []
-    for buffer in expected:
-        change = _change_of(buffer, length, roundings, 2.0)
-        if change is None or not buffer.argument.writes:
-            found.append(None)
-        else:
-            found.append(np.full(buffer.shape, change * length * largest**2))
-    return tuple(found)
+    that of its roundings, and of its products; both are allowed.
 
-
-def _longest_sum(sizes: Sizes) -> int:
-    """Return the sum of all sizes, which no sum is longer than."""
-    return max(2, sum(max(0, value) for value in sizes.values()))
-
-
-def _change_of(
-    buffer: Buffer, length: int, roundings: Roundings | None, times: float
-) -> float | None:
-    """Return how much roundings of so long a sum and of a product change a number, as a share.
-
-    Each rounding of the sum counts so many times; ``None`` for integers.
-    """
-    kind = buffer.argument.element_type
-    if kind not in _UNIT:
-        return None
-    product, sums, _ = (roundings or {}).get(kind, EXACT_FACTORS)
-    return times * (1.0 + sums) * length * _UNIT[kind] + product
-
-
-def with_perturbed(
-    bounds: Bounds,
-    before: Buffers,
-    expected: Buffers,
-    sizes: Sizes,
-    run: Callable[[Buffers], object],
-    roundings: Roundings | None = None,
-) -> Bounds:
-    """Widen bounds by how far results move when the data are changed as much as rounding may.
-
-    Rounding in sums of n numbers is as good as a relative change of the data by at most n u
-    (backward error), with n the sum of all sizes, and a product that is off as a change of a factor
-    by as much. The original runs on data changed so, at random; ``_SAFETY`` times the furthest that
-    an element moves is added: where a quotient by a small number, or a matrix without full rank,
-    turns a little into much, much is allowed.
+    Rounding is also as good as a relative change of the data by at most n u (backward error). The
+    original runs on data changed so, at random; ``_SAFETY`` times the furthest that an element
+    moves is added: where a quotient by a small number, or a matrix without full rank, turns a
+    little into much, much is allowed.
 
     Args:
-        bounds: for each argument, as :func:`bounds_by_length` returns them.
         before: the arguments before the run.
         expected: the arguments as the original left them.
         sizes: values of the parameters.
         run: runs the original on arguments.
         roundings: how the generated program rounds.
     """
-    length = _longest_sum(sizes)
-    found = [None if bound is None else bound.copy() for bound in bounds]
+    length = max(2, sum(max(0, value) for value in sizes.values()))
+    floats = [one.array for one in expected if one.array.dtype.kind == "f"]
+    sizes_of_values = [np.abs(one[np.isfinite(one)]).max(initial=1.0) for one in floats]
+    most = float(max(sizes_of_values, default=1.0)) ** 2 * length
+
+    def share(buffer: Buffer, times: float) -> float | None:
+        """Return how much so many times the roundings of a sum, and a product, change a number."""
+        kind = buffer.argument.element_type
+        product, sums, _ = roundings.get(kind, EXACT_FACTORS)
+        return times * (1.0 + sums) * length * _UNIT[kind] + product if kind in _UNIT else None
+
+    found: list[Floats | None] = [
+        np.full(buffer.shape, own * most)
+        if buffer.argument.writes and (own := share(buffer, 2.0)) is not None
+        else None
+        for buffer in expected
+    ]
     for seed in range(_PERTURBED):
         rng = np.random.default_rng(seed)
         changed = [buffer.copy() for buffer in before]
         for buffer in changed:
-            change = _change_of(buffer, length, roundings, 1.0)
-            if change is not None:
+            if (change := share(buffer, 1.0)) is not None:
                 signs = rng.choice(np.array([-1.0, 1.0]), buffer.shape)
                 buffer.array[...] *= 1.0 + change * signs
         run(changed)
-        for place, bound in enumerate(found):
+        for bound, one, other in zip(found, changed, expected, strict=True):
             if bound is not None:
                 with np.errstate(invalid="ignore"):
-                    moved = np.abs(changed[place].array - expected[place].array)
+                    moved = np.abs(one.array - other.array)
                 np.add(bound, _SAFETY * np.where(np.isnan(moved), np.inf, moved), out=bound)
-    return tuple(found)
+    return found
 
 
 def _numbers(buffer: Buffer) -> Array:

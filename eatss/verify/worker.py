@@ -29,13 +29,12 @@ from eatss.verify.compare import (
     Comparison,
     Pointers,
     bits_equal,
-    bounds_by_length,
+    bounds_by_perturbing,
     bounds_by_running,
     compare,
     count_not_finite,
     rounding_as,
     roundings_of,
-    with_perturbed,
 )
 from eatss.verify.data import FLAVOURS, INFINITE, SIGNED, Buffer, Buffers, make_buffers
 from eatss.verify.device import CpuMachine, Launched, Machine, machine_of
@@ -352,8 +351,7 @@ class _Worker:
                 self._builder.load(self._builder.original(sizes), sizes), run.entry
             )
             self._stage("bounds", run)
-            return with_perturbed(
-                bounds_by_length(expected, sizes, self._roundings),
+            return bounds_by_perturbing(
                 before,
                 expected,
                 sizes,

@@ -98,7 +98,7 @@ for name in {LAZY}:
 
 
 def test_results_complete_to_fields_and_tables() -> None:
-    assert {"kernels", "ppcg_arguments", "to_rows", "to_dataframe"} <= set(dir(selected()))
+    assert {"kernels", "ppcg_arguments", "to_rows"} <= set(dir(selected()))
 
 
 def test_all_public_names_are_in_alphabetical_reach() -> None:

@@ -1,17 +1,12 @@
-"""Results as rows of plain values and as data frames of pandas."""
+"""Results as rows of plain values."""
 
 from __future__ import annotations
 
-import builtins
 import csv
 import io
-import math
-import sys
-from typing import Any
 
 import pytest
 
-import eatss
 from eatss.base.shown import Tabular
 from eatss.report.measurement import render_comparison
 from eatss.tune.exchange import csv_text
@@ -36,18 +31,6 @@ def test_rows_have_the_same_columns_and_plain_values(found: list[Tabular]) -> No
         assert all(isinstance(value, plain) for row in rows for value in row.values())
 
 
-def test_a_data_frame_has_the_same_columns_and_values(found: list[Tabular]) -> None:
-    pytest.importorskip("pandas")
-    for table in found:
-        rows, frame = table.to_rows(), table.to_dataframe()
-        assert list(frame.columns) == list(rows[0])
-        assert len(frame) == len(rows)
-        for name in frame.columns:
-            for row, value in zip(rows, frame[name].tolist(), strict=True):
-                missing = value is None or (isinstance(value, float) and math.isnan(value))
-                assert (row[name] is None and missing) or value == row[name]
-
-
 def test_a_selection_has_a_row_a_kernel() -> None:
     selection = selected()
     rows = selection.to_rows()
@@ -65,18 +48,3 @@ def test_the_columns_are_those_of_csv() -> None:
     assert len(lines) == len(table.to_rows())
     kept = sweep(variants=10)
     assert next(csv.reader(io.StringIO(csv_text(kept)))) == list(kept.to_rows()[0])
-
-
-def test_without_pandas_there_is_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
-    load = builtins.__import__
-
-    def refuse(name: str, *rest: Any, **others: Any) -> Any:
-        if name == "pandas":
-            raise ModuleNotFoundError(f"No module named {name!r}")
-        return load(name, *rest, **others)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    monkeypatch.delitem(sys.modules, "pandas", raising=False)
-    with pytest.raises(eatss.InputError, match=r"EATSS-C021(.|\n)*eatss\[pandas\]") as caught:
-        measurement().to_dataframe()
-    assert caught.value.code == "EATSS-C021"
