@@ -343,7 +343,7 @@ class RegionReader:
 
     def _free(self, name: str) -> str:
         """Return a name for a counter inside the loops around."""
-        return self._symbols.names.free(name, self._affine.active.values())
+        return self._symbols.free(name, self._affine.active.values())
 
 
 @frozen
@@ -383,3 +383,8 @@ class RawStatement:
     value: Expression
     node: Node
     ppcg_name: str = ""
+
+    @property
+    def written(self) -> Variable:
+        """What it sets."""
+        return self.accesses[0].variable

@@ -73,8 +73,8 @@ class _Use:
 
 
 def delinearise(
-    affine: AffineReader,
     symbols: SymbolTable,
+    affine: AffineReader,
     reporter: Reporter,
     statements: tuple[RawStatement, ...],
 ) -> tuple[Delinearised, ...]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from eatss.base.frozen import frozen
@@ -152,76 +151,55 @@ class _Own:
         return id(self)
 
 
-class NameSource:
-    """Hands out names that isl can print and that no other object has."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set(ISL_WORDS)
-
-    def free(self, name: str, also_taken: Iterable[str] = ()) -> str:
-        """Return ``name`` or a variant of it that is neither taken nor in ``also_taken``."""
-        return free_name(name, {*self._taken, *also_taken})
-
-    def take(self, name: str) -> str:
-        """Return ``name``, or ``name_1``, ``name_2``, … if it is taken."""
-        return free_name(name, self._taken)
-
-
 class SymbolTable:
     """The variables of one region, classified by how the region uses them."""
 
-    def __init__(self) -> None:
+    def __init__(self, statements: Iterable[Node]) -> None:
         # libclang's declarations have equality but no hash
         self._known: dict[int, list[tuple[Any, Variable]]] = {}
-        self.names = NameSource()
+        self._taken: set[str] = set(ISL_WORDS)
         self.variables: list[Variable] = []
-
-    def scan(self, statements: Iterable[Node]) -> None:
-        """Find every variable of the region and what the region does with it."""
         nodes = [node for statement in statements for node in statement.preorder()]
+        self._find(nodes)
+        self._classify(nodes)
+
+    def _find(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             if node.kind == "variable":
                 self._add(node.declaration, is_local=True)
             elif node.kind == "name" and is_variable(node.declaration):
                 used = self._add(node.declaration, is_local=False)
                 used.first_use = used.first_use or node
-        for variable in tuple(self.variables):
-            self._add_sizes(variable)
-        for node in nodes:
-            if node.kind == "for":
-                self._mark_counter(node)
-        for node in nodes:
-            self._mark_written(node)
-        self._name_variables()
+        sizes = [size for one in self.variables for size in one.shape.sizes]
+        for size in sizes:
+            for name in size.parts("name") if isinstance(size, Node) else ():
+                if is_variable(name.declaration):
+                    self._add(name.declaration, is_local=False)
 
-    def _name_variables(self) -> None:
-        """Give parameters and data their names; counters get theirs loop by loop."""
+    def _classify(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            counter = self.of(counter_of(node)) if node.kind == "for" else None
+            if counter is not None and counter.is_scalar:
+                counter.role = "counter"
+        for node in nodes:
+            written = self.of(written_name(node))
+            if written is not None:
+                written.first_write = written.first_write or node
         for variable in self.variables:
-            if variable.is_local and variable.role == "parameter":
+            is_set = variable.is_local or variable.first_write is not None
+            if variable.role == "parameter" and is_set:
                 variable.role = "data"
-            if variable.role != "counter":
-                variable.unique_name = self.names.take(variable.name)
+            if variable.role != "counter":  # these get their names loop by loop
+                variable.unique_name = free_name(variable.name, self._taken)
+
+    def free(self, name: str, also_taken: Iterable[str]) -> str:
+        """Return a name or a variant of it that is neither taken nor in ``also_taken``."""
+        return free_name(name, {*self._taken, *also_taken})
 
     def of(self, node: Node | None) -> Variable | None:
         """Return the variable a name stands for."""
         declaration = None if node is None else node.declaration
         return None if declaration is None else self.variable_of(declaration)
-
-    def add_local(self, place: Node, name: str) -> Node:
-        """Add an integer of the region's own, set at ``place``; return a node that names it."""
-        declaration = _Own()
-        variable = Variable(
-            name=name,
-            unique_name=self.names.take(name),
-            declaration=declaration,
-            shape=Shape(element=INT),
-            role="data",
-            is_local=True,
-            constant=None,
-            first_write=place,
-        )
-        self._put(variable)
-        return Node("name", place.cursor, INT, name=name, declaration=declaration)
 
     def variable_of(self, declaration: Any) -> Variable | None:
         """Return the variable of a declaration, ``None`` if the region does not use it."""
@@ -230,51 +208,32 @@ class SymbolTable:
                 return variable
         return None
 
-    def _put(self, variable: Variable) -> None:
-        own = self._known.setdefault(variable.declaration.hash, [])
-        own.append((variable.declaration, variable))
-        self.variables.append(variable)
+    def add_local(self, place: Node, name: str) -> Node:
+        """Add an integer of the region's own, set at ``place``; return a node that names it."""
+        declaration, unique_name = _Own(), free_name(name, self._taken)
+        self._put(name, declaration, Shape(element=INT), "data", unique_name, first_write=place)
+        return Node("name", place.cursor, INT, name=name, declaration=declaration)
 
     def _add(self, declaration: Any, *, is_local: bool) -> Variable:
         known = self.variable_of(declaration)
         if known is not None:
             return known
-        shape = shape_of(declaration)
+        shape, name = shape_of(declaration), declaration.spelling
         is_integer = shape.element.is_integer and not shape.sizes
+        constant = _constant(declaration) if is_integer and not is_local else None
+        role: Role = "parameter" if is_integer else "data"
+        return self._put(name, declaration, shape, role, is_local=is_local, constant=constant)
+
+    def _put(
+        self, name: str, declaration: Any, shape: Shape, role: Role, unique_name: str = "",
+        *, is_local: bool = True, constant: int | None = None, first_write: Node | None = None,
+    ) -> Variable:  # fmt: skip
         variable = Variable(
-            name=declaration.spelling,
-            unique_name=declaration.spelling,
-            declaration=declaration,
-            shape=shape,
-            role="parameter" if is_integer else "data",
-            is_local=is_local,
-            constant=_constant(declaration) if is_integer and not is_local else None,
-            first_write=None,
+            name, unique_name or name, declaration, shape, role, is_local, constant, first_write
         )
-        self._put(variable)
+        self._known.setdefault(declaration.hash, []).append((declaration, variable))
+        self.variables.append(variable)
         return variable
-
-    def _add_sizes(self, variable: Variable) -> None:
-        """Add the variables that the sizes of an array name."""
-        for size in variable.shape.sizes:
-            if isinstance(size, Node):
-                for node in size.parts("name"):
-                    if is_variable(node.declaration):
-                        self._add(node.declaration, is_local=False)
-
-    def _mark_counter(self, loop: Node) -> None:
-        variable = self.of(counter_of(loop))
-        if variable is not None and variable.is_scalar:
-            variable.role = "counter"
-
-    def _mark_written(self, node: Node) -> None:
-        variable = self.of(written_name(node))
-        if variable is None:
-            return
-        if variable.first_write is None:
-            variable.first_write = node
-        if variable.role == "parameter":
-            variable.role = "data"
 
 
 def counter_of(loop: Node) -> Node | None:
@@ -334,54 +293,39 @@ def _constant(declaration: Any) -> int | None:
 # increment of a counter that its ``for`` does not declare.
 
 
+@dataclass(slots=True)
 class PpcgCount:
-    """The running count; its calls follow the source.
+    """The running count.
 
     ``killed`` are the variables declared in blocks of the region, whose values end with the block;
     ``counters`` those that a loop sets without declaring them; ``steps`` what sets them, each with
     its name and the number of loops around it; ``wholes`` is the text of what pet takes for one
-    statement, with all that is below it.
+    statement, with all that is below it. ``blocks`` are open.
     """
 
-    def __init__(self) -> None:
-        self.counters: frozenset[Variable] = frozenset()
-        self.killed: frozenset[Variable] = frozenset()
-        self.steps: list[tuple[str, int]] = []
-        self.wholes: list[str] = []
-        self._count = 0
-        self._open_blocks = 0
-        self._open_loops = 0
+    counters: frozenset[Variable] = frozenset()
+    killed: frozenset[Variable] = frozenset()
+    steps: list[tuple[str, int]] = field(default_factory=list)
+    wholes: list[str] = field(default_factory=list)
+    count: int = 0
+    blocks: int = 0
 
     def statement(self) -> str:
         """Count one statement; return its name."""
-        name = f"S_{self._count}"
-        self._count += 1
-        return name
+        self.count += 1
+        return f"S_{self.count - 1}"
 
     def declared(self, variable: Variable | None) -> None:
         """Count the end of what a declaration declared, which pet numbers here.
 
         What the region declares outside all blocks lives on, as far as PPCG knows.
         """
-        if self._open_blocks:
+        if self.blocks:
             _ = self.statement()
             self.killed |= {variable} if variable is not None else set()
 
-    @contextmanager
-    def block(self) -> Iterator[None]:
-        """Count the statements between braces."""
-        self._open_blocks += 1
-        yield
-        self._open_blocks -= 1
-
-    @contextmanager
-    def loop(self, counter: Variable | None) -> Iterator[None]:
-        """Count a loop; ``counter`` is one it does not declare, set before and in each round."""
+    def stepped(self, counter: Variable | None, loops: int) -> None:
+        """Count what sets the counter of a loop that does not declare it."""
         if counter is not None:
             self.counters |= {counter}
-            self.steps.append((self.statement(), self._open_loops))
-        self._open_loops += 1
-        yield
-        if counter is not None:
-            self.steps.append((self.statement(), self._open_loops))
-        self._open_loops -= 1
+            self.steps.append((self.statement(), loops))

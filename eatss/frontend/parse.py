@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from ctypes import ArgumentError
 from types import MappingProxyType
@@ -12,8 +12,7 @@ import islpy as isl
 from clang.cindex import TranslationUnitLoadError
 
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import frozen
-from eatss.frontend.affine import AffineReader, RawAccess, RawStatement
+from eatss.frontend.affine import AffineReader, RawAccess, RawStatement, RegionReader
 from eatss.frontend.arrays import Assembler, Delinearised, delinearise
 from eatss.frontend.calls import inlined
 from eatss.frontend.clang import Unit, parse_unit
@@ -46,176 +45,15 @@ from eatss.frontend.source import (
     read_bytes,
 )
 from eatss.frontend.statements import Frame, StatementReader
-from eatss.frontend.tree import Node, read_tree
+from eatss.frontend.tree import Node
 from eatss.frontend.values import Poly, ValueAlgebra
 from eatss.polyhedral.isl_names import parameter_space, without_parameters
 from eatss.polyhedral.scop import AccessKind, Scop
 
-# -- facts -------------------------------------------------------------------------------------
-# What is known about the parameters of a region before it runs.
-
-
-def known_facts(
-    symbols: SymbolTable, affine: AffineReader, macros: frozenset[str] = frozenset()
-) -> isl.Set:
-    """Return what C says of the parameters.
-
-    Parameters of types narrower than ``int`` lie in the range of their type, and unsigned ones are
-    not negative. The sizes of a variable-length array are greater than
-    zero where they are evaluated (C99 6.7.6.2p5); the outermost size of a parameter is
-    left out, since such a parameter is a pointer. What is declared before the region, in a block
-    around it, has been evaluated whenever the region runs. A size that names nothing but
-    ``macros`` is a number in the program, and a number may be zero.
-    """
-    algebra = affine.algebra
-    facts = algebra.everywhere
-    for variable in symbols.variables:
-        element = variable.shape.element
-        if variable.role == "parameter":
-            unknown = Poly.unknown(variable.unique_name)
-            if variable.constant is None and element.bits < 32:
-                within = algebra.within(element.minimum, unknown, element.maximum)
-                facts = facts.intersect(within)
-            elif variable.constant is None and not element.signed:
-                facts = facts.intersect(algebra.at_least(unknown, 0))
-            continue
-        if variable.is_local:
-            continue  # its size is not evaluated before the region, if ever
-        sizes = variable.shape.sizes
-        for size in sizes[1:] if variable.shape.through_pointer else sizes:
-            names = {n.name for n in size.parts("name")} if isinstance(size, Node) else set[str]()
-            if isinstance(size, Node) and not (names and names <= macros):
-                with suppress(NotAffineError):
-                    facts = facts.intersect(algebra.at_least(affine.value(size, facts), 1))
-    return facts
-
-
-def fixed_values(symbols: SymbolTable, affine: AffineReader, options: FrontendOptions) -> isl.Set:
-    """Return the values the user gave for parameters of the region, as a set."""
-    algebra = affine.algebra
-    fixed = algebra.everywhere
-    parameters = {v.unique_name: v for v in symbols.variables if v.role == "parameter"}
-    for name, value in options.parameter_values:
-        if name in parameters:
-            affine.ranges.used_parameters.setdefault(name, parameters[name])
-            fixed = fixed.intersect(algebra.equal(Poly.unknown(name), value))
-    return fixed
-
-
-# -- checks ------------------------------------------------------------------------------------
-# Looks at what was read for accesses outside arrays, idle statements and live counters.
-
-
-_MAX_LOOPS = 8
-
-
-def without_idle(
-    statements: tuple[RawStatement, ...], reporter: Reporter
-) -> tuple[RawStatement, ...]:
-    """Return the statements that run at least once; the others get a warning."""
-    kept = []
-    for raw in statements:
-        if raw.domain.is_empty():
-            reporter.warn(
-                "EATSS-F093",
-                raw.node,
-                "this statement never runs and is left out",
-                "check the bounds and conditions around it",
-            )
-        else:
-            kept.append(raw)
-    return tuple(kept)
-
-
-def without_unread(
-    statements: tuple[RawStatement, ...], known: Collection[Variable]
-) -> tuple[RawStatement, ...]:
-    """Return the statements less those that set scalars whose values were put in their place."""
-    kept = statements
-    while True:
-        read = {
-            access.variable
-            for raw in kept
-            for access in raw.accesses
-            if access.kind is AccessKind.READ and access.variable is not _written(raw)
-        }
-        rest = tuple(raw for raw in kept if _written(raw) not in known or _written(raw) in read)
-        if len(rest) in (0, len(kept)):
-            return kept
-        kept = rest
-
-
-def _written(raw: RawStatement) -> Variable:
-    return raw.accesses[0].variable
-
-
-def warn_of_assumptions(affine: AffineReader, reporter: Reporter) -> None:
-    """Warn of values that were taken to fit their type without proof."""
-    for assumption in affine.ranges.assumptions:
-        reporter.warn(
-            "EATSS-F092",
-            assumption.node,
-            f"{reporter.quoted(assumption.node)} is taken to fit type '{assumption.type.spelling}'",
-            "use one integer type throughout",
-        )
-
-
-def warn_of_bounds(
-    statements: tuple[RawStatement, ...],
-    arrays: tuple[Delinearised, ...],
-    affine: AffineReader,
-    reporter: Reporter,
-) -> None:
-    """Warn of references that leave their array whenever their statement runs at all."""
-    by_variable = {array.variable: array for array in arrays}
-    for raw in statements:
-        for access in raw.accesses if len(raw.loops) <= _MAX_LOOPS else ():
-            if _is_outside(raw, access, by_variable[access.variable], affine.algebra):
-                reporter.warn(
-                    "EATSS-F090",
-                    access.node,
-                    f"{reporter.quoted(access.node)} goes outside the bounds of "
-                    f"'{access.variable.name}'",
-                    "check the subscript and the size of the array",
-                )
-
-
-def _is_outside(
-    raw: RawStatement, access: RawAccess, array: Delinearised, algebra: ValueAlgebra
-) -> bool:
-    """Tell whether a reference leaves its array somewhere, for all sizes at which it is made."""
-    counters = [level.name for level in raw.loops]
-    for subscript, size, from_zero in zip(
-        array.subscripts(access), array.sizes, array.from_zero, strict=True
-    ):
-        outside = isl.Set.empty(raw.domain.get_space())
-        if from_zero:
-            outside = algebra.at_least(-1, subscript)
-        if size is not None:
-            outside = outside.union(algebra.at_least(subscript, size))
-        outside = raw.domain.intersect(access.domain).intersect(outside)
-        if not outside.is_empty():
-            sizes, meant = (without_parameters(one, counters) for one in (raw.domain, outside))
-            if sizes.is_subset(meant):
-                return True
-    return False
-
-
-# -- parse -------------------------------------------------------------------------------------
-# The driver: bytes to regions to ``Scop``s, all findings gathered on the way.
-
-
 _DEFAULT = FrontendOptions()
 _NO_SYMBOLS: Mapping[str, str] = MappingProxyType({})
-
-
-@frozen
-class _Run:
-    """What holds for a whole run; see :func:`parse_bytes`."""
-
-    options: FrontendOptions
-    symbols: Mapping[str, str]
-    context: isl.Context
+_MAX_LOOPS = 8
+"""Around references that are checked for leaving their array."""
 
 
 def parse_file(path: str | os.PathLike[str], options: FrontendOptions = _DEFAULT) -> FrontendResult:
@@ -256,19 +94,7 @@ def parse_bytes(
     symbols: Mapping[str, str] = _NO_SYMBOLS,
     context: isl.Context | None = None,
 ) -> FrontendResult:
-    """Read the regions of a file whose bytes are at hand.
-
-    Args:
-        file: The name of the file.
-        data: Its bytes.
-        options: As for :func:`parse_file`.
-        symbols: Macros that stand for an unknown constant, with its C type, whatever the
-            file would define them to be.
-        context: The isl context the sets are to live in; ``None`` for a new one.
-
-    Raises:
-        InputError: With all findings of the run, if the text or a region is refused.
-    """
+    """Read the regions of a file whose bytes are at hand; see :func:`parse_text`."""
     return parse_text(SourceText.of(file, data), options, symbols=symbols, context=context)
 
 
@@ -279,13 +105,38 @@ def parse_text(
     symbols: Mapping[str, str] = _NO_SYMBOLS,
     context: isl.Context | None = None,
 ) -> FrontendResult:
-    """Read the regions of a text; see :func:`parse_bytes`."""
-    run = _Run(options=options, symbols=symbols, context=context or isl.Context())
-    file = source.file
-    findings = Findings(source)
+    """Read the regions of a text.
+
+    Args:
+        source: The text.
+        options: As for :func:`parse_file`.
+        symbols: Macros that stand for an unknown constant, with its C type, whatever the
+            file would define them to be.
+        context: The isl context the sets are to live in; ``None`` for a new one.
+
+    Raises:
+        InputError: With all findings of the run, if the text or a region is refused.
+    """
+    file, findings = source.file, Findings(source)
     check_text(source, findings)
     try:
-        return _read(source, run, findings)
+        unit = parse_unit(
+            file,
+            source.data,
+            include_dirs=options.include_dirs,
+            defines=(*options.defines, *(f"{name}={name}" for name in symbols)),
+            prelude="".join(f"extern const {kind} {one};\n" for one, kind in symbols.items()),
+        )
+        regions = pair_pragmas(find_pragmas(unit, source), source, findings)
+        check_messages(unit, source, regions, findings)
+        findings.raise_errors()
+        if options.defines and not symbols:
+            warn_of_unused(options.defines, unit, source, findings)
+        context = context or isl.Context()
+        found = [
+            _RegionReader(placed, source, findings, options, frozenset(symbols), context).read()
+            for placed in _select(regions, unit, source, options, findings)
+        ]
     except (RecursionError, ArgumentError):  # the latter where it ends within libclang
         raise input_error(
             "EATSS-F009", f"'{file}' is nested too deeply", hint="split the expressions"
@@ -294,31 +145,14 @@ def parse_text(
         raise input_error(
             "EATSS-F007", f"clang cannot parse '{file}'", hint="see that a compiler takes it"
         ) from None
-
-
-def _read(source: SourceText, run: _Run, findings: Findings) -> FrontendResult:
-    options = run.options
-    unit = parse_unit(
-        source.file,
-        source.data,
-        include_dirs=options.include_dirs,
-        defines=(*options.defines, *(f"{name}={name}" for name in run.symbols)),
-        prelude="".join(f"extern const {type_} {one};\n" for one, type_ in run.symbols.items()),
-    )
-    regions = pair_pragmas(find_pragmas(unit, source), source, findings)
-    check_messages(unit, source, regions, findings)
+    scops = tuple(scop for scop in found if scop is not None)
+    known = sorted({name for scop in scops for name in scop.parameters})
+    for name, _ in options.parameter_values if scops else ():
+        if name not in known:
+            hint = f"parameters: {', '.join(known) or 'none'}"
+            findings.add("EATSS-F010", f"no region has a parameter '{name}'", hint=hint)
     findings.raise_errors()
-    if options.defines and not run.symbols:
-        warn_of_unused(options.defines, unit, source, findings)
-    placed = _select(regions, unit, source, options, findings)
-    scops = []
-    for region in placed:
-        scop = _read_region(region, source, run, findings)
-        if scop is not None:
-            scops.append(scop)
-    _check_parameters(tuple(scops), options, findings)
-    findings.raise_errors()
-    return FrontendResult(scops=tuple(scops), warnings=findings.warnings)
+    return FrontendResult(scops=scops, warnings=findings.warnings)
 
 
 def _select(
@@ -327,7 +161,7 @@ def _select(
     source: SourceText,
     options: FrontendOptions,
     findings: Findings,
-) -> tuple[PlacedRegion, ...]:
+) -> list[PlacedRegion]:
     """Place the regions and keep those the options ask for."""
     if not regions:
         findings.add(
@@ -354,113 +188,212 @@ def _select(
             f"no region in function '{options.function}'",
             hint=f"functions with regions: {', '.join(names)}",
         )
-    return tuple(kept)
+    return kept
 
 
-def _read_region(
-    placed: PlacedRegion,
-    source: SourceText,
-    run: _Run,
-    findings: Findings,
-) -> Scop | None:
-    """Read one region; ``None`` if it was refused."""
-    options = run.options
-    nodes = inlined([read_tree(cursor) for cursor in placed.statements])
-    symbols = SymbolTable()
-    symbols.scan(nodes)
-    algebra = ValueAlgebra(run.context, dict(options.parameter_values))
-    affine = AffineReader(symbols, algebra)
-    reporter = Reporter(source, findings)
-    facts = known_facts(symbols, affine, frozenset(run.symbols))
-    fixed = fixed_values(symbols, affine, options)
-    surroundings = Surroundings(placed)
-    reader = StatementReader(symbols, affine, reporter)
-    reader.scalars.follow(nodes)
-    reader.read_all(nodes, Frame(loops=(), positions=(), domain=facts.intersect(fixed)))
-    affine.scalars.clear()  # they hold only where their counters do
-    warn_of_assumptions(affine, reporter)
-    check_aliases(symbols, surroundings, reporter)
-    check_counters(symbols, surroundings, reporter)
-    check_sizes(symbols, surroundings, reporter)
-    for variable in symbols.variables:
-        variable.is_local = variable.is_local and not surroundings.names_after(variable)
-    conditions = affine.ranges.conditions()
-    for one in conditions:
-        facts = facts.intersect(one.sizes)
-    scalars = reader.scalars.known
-    dead = frozenset(filter(surroundings.is_dead_after, scalars))
-    statements = without_idle(without_unread(tuple(reader.statements), dead), reporter)
-    arrays = delinearise(affine, symbols, reporter, statements)
-    if facts.intersect(fixed).is_empty():
-        findings.add(
-            "EATSS-F050",
-            "the parameter values contradict what the source says of the parameters",
-            hint="sizes of variable-length arrays are greater than zero, unsigned values not "
-            "negative",
-        )
-    if findings.errors:
-        return None
-    warn_of_bounds(statements, arrays, affine, reporter)
-    declared = tuple(
-        declared_parameter(variable, frozenset(run.symbols))
-        for variable in symbols.variables
-        if variable.unique_name in affine.ranges.used_parameters
-    )
-    parameters = tuple(one.name for one in declared)
-    space = parameter_space(run.context, parameters)
-    made = Assembler(
-        algebra=algebra,
-        reporter=reporter,
-        facts=facts,
-        space=space,
-        arrays={array.variable: array for array in arrays},
-    )
-    killed = reader.ppcg.killed | surroundings.killed(symbols)
-    accessed = frozenset(one.variable for one in arrays if not one.variable.is_local)
-    depth = max((len(raw.loops) for raw in statements), default=0)
-    return Scop(
-        file=source.file,
-        function=placed.function.spelling,
-        index=placed.region.index,
-        parameters=parameters,
-        context=facts.intersect(fixed).align_params(space),
-        arrays=tuple(made.array(one, ppcg_kills=one.variable in killed) for one in arrays),
-        statements=tuple(made.statement(k, raw, depth) for k, raw in enumerate(statements)),
-        span=source.span(placed.region.opening.start, placed.region.closing.end),
-        size_macros=_size_macros(nodes, reporter),
-        function_parameters=function_parameters(placed.function),
-        whole_function=surroundings.is_whole_function(symbols, accessed),
-        parameter_declarations=declared,
-        ppcg_counters=tuple(sorted(v.name for v in reader.ppcg.counters - killed)),
-        ppcg_steps=tuple(reader.ppcg.steps),
-        ppcg_wholes=tuple(reader.ppcg.wholes),
-        conditions=conditions,
-    )
+class _RegionReader(RegionReader):
+    """Reads one region; ``macros`` are those that stand for an unknown constant."""
 
+    def __init__(
+        self,
+        placed: PlacedRegion,
+        source: SourceText,
+        findings: Findings,
+        options: FrontendOptions,
+        macros: frozenset[str],
+        context: isl.Context,
+    ) -> None:
+        self._nodes = inlined([*placed.statements])
+        symbols = SymbolTable(self._nodes)
+        algebra = ValueAlgebra(context, dict(options.parameter_values))
+        super().__init__(symbols, AffineReader(symbols, algebra), Reporter(source, findings))
+        self._placed, self._source, self._findings = placed, source, findings
+        self._options, self._macros = options, macros
 
-def _size_macros(nodes: Sequence[Node], reporter: Reporter) -> tuple[tuple[str, int], ...]:
-    """Return the macros that spell a number in a loop's bounds, with the number."""
-    headers = (part for node in nodes for loop in node.parts("for") for part in loop.children[:2])
-    return tuple(
-        sorted(
-            {
-                (reporter.text(leaf), leaf.value)
-                for header in headers
-                for leaf in header.preorder()
-                if isinstance(leaf.value, int) and reporter.text(leaf).isidentifier()
-            }
-        )
-    )
-
-
-def _check_parameters(
-    scops: tuple[Scop, ...], options: FrontendOptions, findings: Findings
-) -> None:
-    known = sorted({name for scop in scops for name in scop.parameters})
-    for name, _ in options.parameter_values:
-        if scops and name not in known:
-            findings.add(
-                "EATSS-F010",
-                f"no region has a parameter '{name}'",
-                hint=f"parameters: {', '.join(known) or 'none'}",
+    def read(self) -> Scop | None:
+        """Return the region; ``None`` if it was refused."""
+        symbols, placed, algebra = self._symbols, self._placed, self._algebra
+        facts, fixed = self._facts(), self._fixed()
+        surroundings = Surroundings(placed)
+        reader = StatementReader(*self._region)
+        reader.scalars.follow(self._nodes)
+        reader.read_all(self._nodes, Frame(loops=(), positions=(), domain=facts.intersect(fixed)))
+        self._affine.scalars.clear()  # they hold only where their counters do
+        for assumed in self._ranges.assumptions:
+            self._reporter.warn(
+                "EATSS-F092",
+                assumed.node,
+                f"{self._quoted(assumed.node)} is taken to fit type '{assumed.type.spelling}'",
+                "use one integer type throughout",
             )
+        for check in (check_aliases, check_counters, check_sizes):
+            check(symbols, surroundings, self._reporter)
+        for variable in symbols.variables:
+            variable.is_local = variable.is_local and not surroundings.names_after(variable)
+        conditions = self._ranges.conditions()
+        for one in conditions:
+            facts = facts.intersect(one.sizes)
+        dead = frozenset(filter(surroundings.is_dead_after, reader.scalars.known))
+        statements = self._without_idle(_without_unread(tuple(reader.statements), dead))
+        arrays = {one.variable: one for one in delinearise(*self._region, statements)}
+        if facts.intersect(fixed).is_empty():
+            self._findings.add(
+                "EATSS-F050",
+                "the parameter values contradict what the source says of the parameters",
+                hint="sizes of variable-length arrays are greater than zero, unsigned values not "
+                "negative",
+            )
+        if self._findings.errors:
+            return None
+        self._warn_of_bounds(statements, arrays)
+        declared = tuple(
+            declared_parameter(variable, self._macros)
+            for variable in symbols.variables
+            if variable.unique_name in self._ranges.used_parameters
+        )
+        parameters = tuple(one.name for one in declared)
+        space = parameter_space(algebra.context, parameters)
+        made = Assembler(
+            algebra=algebra, reporter=self._reporter, facts=facts, space=space, arrays=arrays
+        )
+        ppcg, region = reader.ppcg, placed.region
+        killed = ppcg.killed | surroundings.killed(symbols)
+        accessed = frozenset(one for one in arrays if not one.is_local)
+        depth = max((len(raw.loops) for raw in statements), default=0)
+        return Scop(
+            file=self._source.file,
+            function=placed.function.spelling,
+            index=region.index,
+            parameters=parameters,
+            context=facts.intersect(fixed).align_params(space),
+            arrays=tuple(
+                made.array(one, ppcg_kills=variable in killed) for variable, one in arrays.items()
+            ),
+            statements=tuple(made.statement(k, raw, depth) for k, raw in enumerate(statements)),
+            span=self._source.span(region.opening.start, region.closing.end),
+            size_macros=self._size_macros(),
+            function_parameters=function_parameters(placed.function),
+            whole_function=surroundings.is_whole_function(symbols, accessed),
+            parameter_declarations=declared,
+            ppcg_counters=tuple(sorted(v.name for v in ppcg.counters - killed)),
+            ppcg_steps=tuple(ppcg.steps),
+            ppcg_wholes=tuple(ppcg.wholes),
+            conditions=conditions,
+        )
+
+    # -- what is known before the region runs -----------------------------------------
+
+    def _facts(self) -> isl.Set:
+        """Return what C says of the parameters.
+
+        Parameters of types narrower than ``int`` lie in the range of their type, and unsigned ones
+        are not negative. The sizes of a variable-length array are greater than
+        zero where they are evaluated (C99 6.7.6.2p5); the outermost size of a parameter is
+        left out, since such a parameter is a pointer. What is declared before the region, in a
+        block around it, has been evaluated whenever the region runs. A size that names nothing but
+        macros is a number in the program, and a number may be zero.
+        """
+        algebra, facts = self._algebra, self._algebra.everywhere
+        for variable in self._symbols.variables:
+            element, sizes = variable.shape.element, variable.shape.sizes
+            if variable.role == "parameter" and variable.constant is None:
+                unknown = Poly.unknown(variable.unique_name)
+                if element.bits < 32:
+                    within = algebra.within(element.minimum, unknown, element.maximum)
+                    facts = facts.intersect(within)
+                elif not element.signed:
+                    facts = facts.intersect(algebra.at_least(unknown, 0))
+            for size in sizes[1:] if variable.shape.through_pointer else sizes:
+                if variable.is_local or not isinstance(size, Node):
+                    continue  # it is not evaluated before the region, if ever
+                names = {name.name for name in size.parts("name")}
+                if not names or not names <= self._macros:
+                    with suppress(NotAffineError):
+                        value = self._affine.value(size, facts)
+                        facts = facts.intersect(algebra.at_least(value, 1))
+        return facts
+
+    def _fixed(self) -> isl.Set:
+        """Return the values the user gave for parameters of the region, as a set."""
+        fixed = self._algebra.everywhere
+        parameters = {v.unique_name: v for v in self._symbols.variables if v.role == "parameter"}
+        for name, value in self._options.parameter_values:
+            if name in parameters:
+                self._ranges.used_parameters.setdefault(name, parameters[name])
+                fixed = fixed.intersect(self._algebra.equal(Poly.unknown(name), value))
+        return fixed
+
+    # -- what was read ----------------------------------------------------------------
+
+    def _without_idle(self, statements: tuple[RawStatement, ...]) -> tuple[RawStatement, ...]:
+        """Return the statements that run at least once; the others get a warning."""
+        kept = []
+        for raw in statements:
+            if raw.domain.is_empty():
+                message = "this statement never runs and is left out"
+                hint = "check the bounds and conditions around it"
+                self._reporter.warn("EATSS-F093", raw.node, message, hint)
+            else:
+                kept.append(raw)
+        return tuple(kept)
+
+    def _warn_of_bounds(
+        self, statements: tuple[RawStatement, ...], arrays: Mapping[Variable, Delinearised]
+    ) -> None:
+        """Warn of references that leave their array whenever their statement runs at all."""
+        for raw in statements:
+            for access in raw.accesses if len(raw.loops) <= _MAX_LOOPS else ():
+                if self._is_outside(raw, access, arrays[access.variable]):
+                    self._reporter.warn(
+                        "EATSS-F090",
+                        access.node,
+                        f"{self._quoted(access.node)} goes outside the bounds of "
+                        f"'{access.variable.name}'",
+                        "check the subscript and the size of the array",
+                    )
+
+    def _is_outside(self, raw: RawStatement, access: RawAccess, array: Delinearised) -> bool:
+        """Tell whether a reference leaves its array somewhere, for all sizes at which it is made.
+
+        Sizes at which the reference is not made count for nothing.
+        """
+        counters = [level.name for level in raw.loops]
+        subscripts = array.subscripts(access)
+        for subscript, size, from_zero in zip(
+            subscripts, array.sizes, array.from_zero, strict=True
+        ):
+            outside = isl.Set.empty(raw.domain.get_space())
+            if from_zero:
+                outside = self._algebra.at_least(-1, subscript)
+            if size is not None:
+                outside = outside.union(self._algebra.at_least(subscript, size))
+            outside = raw.domain.intersect(access.domain).intersect(outside)
+            if not outside.is_empty():
+                sizes, meant = (without_parameters(one, counters) for one in (raw.domain, outside))
+                if sizes.is_subset(meant):
+                    return True
+        return False
+
+    def _size_macros(self) -> tuple[tuple[str, int], ...]:
+        """Return the macros that spell a number in a loop's bounds, with the number."""
+        loops = (loop for node in self._nodes for loop in node.parts("for"))
+        leaves = (leaf for loop in loops for one in loop.children[:2] for leaf in one.preorder())
+        numbers = {(self._reporter.text(o), o.value) for o in leaves if isinstance(o.value, int)}
+        return tuple(sorted((text, value) for text, value in numbers if text.isidentifier()))
+
+
+def _without_unread(
+    statements: tuple[RawStatement, ...], known: frozenset[Variable]
+) -> tuple[RawStatement, ...]:
+    """Return the statements less those that set scalars whose values were put in their place."""
+    while True:
+        read = {
+            access.variable
+            for raw in statements
+            for access in raw.accesses
+            if access.kind is AccessKind.READ and access.variable is not raw.written
+        }
+        rest = tuple(r for r in statements if r.written not in known or r.written in read)
+        if len(rest) in (0, len(statements)):
+            return statements
+        statements = rest

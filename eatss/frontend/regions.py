@@ -11,8 +11,10 @@ from typing import Any, NoReturn
 
 from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import frozen
-from eatss.frontend.clang import CursorKind, Found, Unit
+from eatss.frontend import clang
+from eatss.frontend.clang import Found, Unit
 from eatss.frontend.source import Findings, RefusedError, SourceText
+from eatss.frontend.tree import Node, read_tree
 
 # -- regions -----------------------------------------------------------------------------------
 # Finds the regions: where the pragmas stand, by clang's own word, and what lies between.
@@ -42,18 +44,40 @@ class Region:
 
 @frozen
 class PlacedRegion:
-    """A region with the libclang cursors of its function, block and statements.
+    """A region with the cursor of its function, and its statements.
 
-    ``following`` is the rest of its block, ``later`` what may run after that, the next round of
-    loops around it included.
+    ``path`` are the statements around it, from the body of the function to its block.
     """
 
     region: Region
     function: Any
-    block: Any
-    statements: tuple[Any, ...]
-    following: tuple[Any, ...]
-    later: tuple[Any, ...]
+    path: list[Node]
+    statements: list[Node]
+
+    @property
+    def before(self) -> list[Node]:
+        """The statements before the region in its block."""
+        block = self.path[-1].children
+        return block[: block.index(self.statements[0])]
+
+    @property
+    def following(self) -> list[Node]:
+        """The statements after it in its block."""
+        block = self.path[-1].children
+        return block[block.index(self.statements[-1]) + 1 :]
+
+    @property
+    def later(self) -> list[Node]:
+        """These, and what may run after them, the next round of loops around it included."""
+        found = self.following
+        for outer, inner in reversed([*pairwise(self.path)]):
+            at = outer.children.index(inner)
+            if outer.kind == "compound":
+                found += outer.children[at + 1 :]
+            elif outer.kind in ("for", "while", "do"):  # but not the start of a for
+                parts = [*outer.children[:at], *outer.children[at + 1 :]]
+                found += [*parts[outer.kind == "for" :], inner]
+        return found
 
 
 def find_pragmas(unit: Unit, source: SourceText) -> tuple[Pragma, ...]:
@@ -120,17 +144,12 @@ def place_region(
     if any(start < at < end for at in unit.includes):
         refuse("#include inside the region", "write the statements out between the pragmas")
     path = _path(function, start, end)
-    inside: list[Any] = []
-    following: list[Any] = []
-    for child in path[-1].get_children():
-        first, last = child.extent.start.offset, child.extent.end.offset
-        if not unit.holds(child):
-            following += [child] if inside or following else []
-        elif first >= end:
-            following.append(child)
-        elif first > start and last <= end:
+    inside: list[Node] = []
+    for child in path[-1].children if path else ():
+        first, last = child.offsets
+        if start < first and last <= end and unit.holds(child.cursor):
             inside.append(child)
-        elif last > start:
+        elif first < end and start < last and unit.holds(child.cursor):
             refuse(
                 "region begins or ends in the middle of a statement",
                 "put both pragmas around whole statements of one block",
@@ -139,14 +158,7 @@ def place_region(
         refuse(
             "region has no statements", "put the loops between the pragmas, on lines of their own"
         )
-    return PlacedRegion(
-        region=region,
-        function=function,
-        block=path[-1],
-        statements=tuple(inside),
-        following=tuple(following),
-        later=tuple(_after(path)),
-    )
+    return PlacedRegion(region=region, function=function, path=path, statements=inside)
 
 
 def _covers(cursor: Any, offset: int) -> bool:
@@ -154,34 +166,18 @@ def _covers(cursor: Any, offset: int) -> bool:
     return bool(extent.start.offset <= offset < extent.end.offset)
 
 
-_LOOPS = (CursorKind.FOR_STMT, CursorKind.WHILE_STMT, CursorKind.DO_STMT)
-
-
-def _after(path: list[Any]) -> list[Any]:
-    """Return what may run after the last of nested statements ends, in this order."""
-    at = path[-1].extent.start.offset
-    following: list[Any] = []
-    for outer, inner in reversed([*pairwise(path)]):
-        parts = [part for part in outer.get_children() if part != inner]
-        if outer.kind is CursorKind.COMPOUND_STMT:
-            following += [part for part in parts if part.extent.start.offset > at]
-        elif outer.kind in _LOOPS:  # but not the start of a for
-            following += [*parts[outer.kind is CursorKind.FOR_STMT :], inner]
-    return following
-
-
-def _path(function: Any, start: int, end: int) -> list[Any]:
-    """Return a function and the statements in it that hold both pragmas, outermost first."""
-    path: list[Any] = []
-    inner = [function]
+def _path(function: Any, start: int, end: int) -> list[Node]:
+    """Return the statements of a function that hold both pragmas, outermost first."""
+    path: list[Node] = []
+    inner = [read_tree(clang.children(function)[-1])]
     while inner:
         path.append(inner[0])
         inner = [
             child
-            for child in path[-1].get_children()
-            if child.kind.is_statement()
-            and child.extent.start.offset < start
-            and end < child.extent.end.offset
+            for child in path[-1].children
+            if child.cursor.kind.is_statement()
+            and child.offsets[0] < start
+            and end < child.offsets[1]
         ]
     return path
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, takewhile
+from itertools import combinations
 from typing import Any
 
 from eatss.frontend import clang
@@ -65,30 +65,14 @@ def declared_parameter(variable: Variable, macros: frozenset[str]) -> ParameterD
 class Surroundings:
     """What a function does outside a region.
 
-    ``before`` are the statements before the region in its block, ``following`` those after it,
-    ``later`` these and what may run after them, the next round of loops around it included.
     ``assigned`` holds the declaration of the target, the value (``None`` for ``++`` and
     ``--``) and the offset of each assignment; ``addressed`` the variables whose address is taken,
     and whether a function is called with it directly (``scanf("%d", &n)``).
     """
 
     def __init__(self, placed: PlacedRegion) -> None:
-        region = placed.region
-        start, end = region.opening.start, region.closing.start
         self._placed = placed
-        block = clang.children(placed.block)
-        self.before = [*map(read_tree, takewhile(placed.statements[0].__ne__, block))]
-        self.following = [*map(read_tree, placed.following)]
-        self.later = [*self.following, *map(read_tree, placed.later)]
-        nodes: list[Node] = []
-        todo = [placed.function]
-        while todo:
-            for child in clang.children(todo.pop()):
-                first, last = child.extent.start.offset, child.extent.end.offset
-                if first < start and last > end:
-                    todo.append(child)
-                elif last <= start or first >= end:
-                    nodes += _with_sizes(read_tree(child))
+        nodes = [*_outside(placed.path[0], {id(one) for one in placed.statements})]
         arguments = {
             id(unconverted(argument, explicit=True))
             for node in nodes
@@ -113,11 +97,11 @@ class Surroundings:
 
     def names_after(self, variable: Variable) -> bool:
         """Return whether the block goes on to name a variable."""
-        return any(tree.names(variable.declaration) for tree in self.following)
+        return any(tree.names(variable.declaration) for tree in self._placed.following)
 
     def use_after(self, variable: Variable) -> tuple[Node, Node | None] | None:
         """Return the first use of a variable after the region, and the statement if it sets it."""
-        for tree in self.later:
+        for tree in self._placed.later:
             targets = {
                 id(node.children[0])
                 for node in tree.parts("assign")
@@ -142,18 +126,9 @@ class Surroundings:
 
         None of them has its address taken before.
         """
-        declared = [
-            one.declaration
-            for node in self.before
-            if node.kind == "declarations"
-            for one in node.parts("variable")
-        ]
-        taken = [
-            one.children[0].declaration
-            for node in self.before
-            for one in node.parts("address")
-            if one.children[0].kind == "name"
-        ]
+        before = [part for tree in self._placed.before for part in tree.preorder()]
+        declared = [one.declaration for one in before if one.kind == "variable"]
+        taken = [one.children[0].declaration for one in before if one.kind == "address"]
         return frozenset(
             variable
             for variable in symbols.variables
@@ -170,19 +145,22 @@ class Surroundings:
         variables whose elements the region reads or writes.
         """
         placed = self._placed
-        is_body = placed.block in list(placed.function.get_children())
-        if placed.block.kind is not CursorKind.COMPOUND_STMT or not is_body:
-            return False
-        return all(_is_idle(node, symbols, accessed) for node in (*self.before, *self.following))
+        is_body = len(placed.path) == 1 and placed.path[0].kind == "compound"
+        return is_body and all(
+            _is_idle(node, symbols, accessed) for node in (*placed.before, *placed.following)
+        )
 
 
-def _with_sizes(tree: Node) -> Iterator[Node]:
-    """Yield the nodes of a tree, and those of the sizes of what it declares."""
-    for node in tree.preorder():
-        yield node
-        if node.kind == "variable":
-            for size in _expressions_of(node):
-                yield from _with_sizes(size)
+def _outside(tree: Node, region: set[int]) -> Iterator[Node]:
+    """Yield the nodes of a tree but those of a region, and of the sizes of what it declares."""
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        if id(node) not in region:
+            yield node
+            todo += [*reversed(node.children)]
+            if node.kind == "variable":
+                todo += _expressions_of(node)
 
 
 def _expressions_of(variable: Node) -> Iterator[Node]:

@@ -83,8 +83,9 @@ class StatementReader(RegionReader):
     def _statement(self, node: Node, frame: Frame) -> None:
         match node.kind:
             case "compound":
-                with self.ppcg.block():
-                    self.read_all(node.children, frame)
+                self.ppcg.blocks += 1
+                self.read_all(node.children, frame)
+                self.ppcg.blocks -= 1
             case "for":
                 self._for(node, frame.next())
             case "if":
@@ -106,9 +107,10 @@ class StatementReader(RegionReader):
     def _for(self, node: Node, frame: Frame) -> None:
         counter = counter_of(node)
         sets = self._of(counter) if counter is not None and counter.kind == "name" else None
-        # what is below a loop is read when its own form is
-        with self.ppcg.loop(sets), suppress(RefusedError):
+        self.ppcg.stepped(sets, len(frame.loops))
+        with suppress(RefusedError):  # what is below a loop is read when its own form is
             self._loop(node, Loop(*self._region, node), frame)
+        self.ppcg.stepped(sets, len(frame.loops) + 1)
         self.scalars.forget(node)
 
     def _loop(self, node: Node, loop: Loop, frame: Frame) -> None:
