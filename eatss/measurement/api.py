@@ -207,7 +207,7 @@ def check_options(options: MeasureOptions) -> None:
 def _records(variants: Sequence[Variant], options: MeasureOptions) -> list[Record]:
     """Return a record for each variant, those that were rejected already failed."""
     if not variants:
-        raise input_error("EATSS-E076", "there is nothing to measure", hint="name a program")
+        raise input_error("EATSS-E045", "there is nothing to measure", hint="name a program")
     check_labels([variant.label for variant in variants])
     found: list[Record] = []
     for task, variant in enumerate(variants):

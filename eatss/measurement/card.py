@@ -111,7 +111,7 @@ def checked_gpus(gpus: Gpus, argument: str = "gpus") -> Gpus:
         argument: what the user gave them as.
 
     Raises:
-        InputError: ``EATSS-E064``.
+        InputError: ``EATSS-E048``.
     """
     if isinstance(gpus, str):
         return gpus if gpus == ALL else _checked(gpus, argument)
@@ -126,7 +126,7 @@ def _checked(one: object, argument: str) -> int | str:
     if isinstance(one, str) and one.startswith(("GPU-", "MIG-")):
         return one
     raise input_error(
-        "EATSS-E064",
+        "EATSS-E048",
         f"{argument} has {one!r}, which names no card",
         hint="give numbers as CUDA counts from 0, UUIDs as nvidia-smi -L lists them, "
         'a list of them, "all", or [] for none',

@@ -6,7 +6,7 @@
         launch()
     meter.result  # EnergyMeasurement
 
-Codes: E061 the meter measures already, or there is no result yet, E064
+Codes: E061 the meter measures already, or there is no result yet, E048
 ``gpus`` are none.
 """
 
@@ -110,7 +110,7 @@ def energy_meter(
         margin_s: seconds recorded before and after the block (they are waited).
 
     Raises:
-        InputError: ``EATSS-X005``: there is no such meter; ``EATSS-E064``: ``gpus`` or ``device``
+        InputError: ``EATSS-X005``: there is no such meter; ``EATSS-E048``: ``gpus`` or ``device``
             names no cards.
     """
     METERS.get(meter)

@@ -5,7 +5,7 @@ work on 16 or 19 bits its samples say 1905 to 1980 MHz, and the SMs count 1757 t
 cycles a second. So each SM says its own cycles and the card's nanoseconds before and after; one
 over the other is the clock.
 
-Code: B012 there is no nvdisasm.
+Code: E050 there is no nvdisasm.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class CupyBench:
         found = find_disassembler()
         if found is None:
             raise input_error(
-                "EATSS-B012",
+                "EATSS-E050",
                 "nothing disassembles machine code here, so no benchmark can be checked",
                 hint="install nvdisasm: of the CUDA toolkit, or pip install nvidia-cuda-nvdisasm",
             )

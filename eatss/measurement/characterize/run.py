@@ -1,6 +1,6 @@
 """Runs the benchmarks on a card, one after the other, and keeps what each took.
 
-Codes: B003 the card tells no energy, or other programs compute on it, B009 no benchmark of that
+Codes: B003 the card tells no energy, or other programs compute on it, E048 no benchmark of that
 group, B010 a benchmark gave no result.
 """
 
@@ -323,13 +323,13 @@ def chosen(benchmarks: Iterable[Benchmark], groups: Sequence[str]) -> tuple[Benc
     """Return the benchmarks of some groups, all where none is named.
 
     Raises:
-        InputError: ``EATSS-B009``: there is no such group.
+        InputError: ``EATSS-E048``: there is no such group.
     """
     known = get_args(Group)
     for group in groups:
         if group not in known:
             raise input_error(
-                "EATSS-B009",
+                "EATSS-E048",
                 f"there are no benchmarks '{group}'",
                 hint=f"choose among {', '.join(known)}",
             )
