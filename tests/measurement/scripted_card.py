@@ -18,7 +18,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from eatss.base.diagnostics import input_error
 from eatss.measurement import Measurement, MeasureOptions, measure_variants
 from eatss.measurement.card import CompileError, Difference, LaunchError, WrongResultError
 from eatss.measurement.cupy_card import CupyCard
@@ -48,9 +47,7 @@ RAMP_S = 0.2
 CALL_S = 1e-4
 """The card waits this long at each call of ``timed``."""
 
-Failure = Literal[
-    "compile error", "launch error", "wrong", "hang", "exit", "segv", "lost", "bug", "slow exit"
-]
+Failure = Literal["compile error", "launch error", "wrong", "hang", "segv"]
 Place = Literal["", "load", "check", "first run", "compare", "window"]
 
 
@@ -60,8 +57,7 @@ class Script:
 
     ``noise`` is the relative standard deviation of time and of power from one call of ``timed`` to
     the next, ``drift`` by how much time grows each virtual second. ``drifts_after`` runs in a row
-    spoil the data, 0 never. ``magnifies`` excuses results that differ. Between a restoring and a
-    run the card waits ``host_s``.
+    spoil the data, 0 never.
     """
 
     time_s: float = 0.01
@@ -72,31 +68,25 @@ class Script:
     drifts_after: int = 0
     restore_s: float = 0.0
     restore_w: float = 0.0
-    host_s: float = 0.0
     seed: int = 0
     result: float = 1.0
     fails_at: Place = ""
     fails_by: Failure = "launch error"
     fails_in_window: int = 1
-    magnifies: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardScript:
-    """The truth about the card. ``dead_meter_after`` counts recordings, 0 is never.
+    """The truth about the card.
 
-    ``load_clock_mhz`` and ``load_throttle`` are of a card under load, at rest it runs at 1980 MHz.
+    ``load_clock_mhz`` is that of a card under load, at rest it runs at 1980 MHz.
     ``others`` are other processes, ``None`` if not known.
     """
 
     idle_w: float = 100.0
     meters: tuple[str, ...] = ("counter", "power")
     period_s: float = 0.1
-    dead_meter_after: int = 0
-    frozen_meter: bool = False
-    gone: Literal["", "refuses", "crashes", "once lost"] = ""
     load_clock_mhz: int = 1980
-    load_throttle: tuple[str, ...] = ()
     others: tuple[str, ...] | None = ()
 
 
@@ -147,7 +137,6 @@ class ScriptedWorkload(CupyWorkload):
             restored_s = count * script.restore_s
             mixed_w = (power_w * seconds + script.restore_w * restored_s) / (seconds + restored_s)
             self._card.draw(seconds + restored_s, mixed_w)
-            self._card.wake(count * script.host_s)
         else:
             self._card.draw(seconds, power_w)
         return seconds
@@ -165,7 +154,7 @@ class ScriptedWorkload(CupyWorkload):
         return Difference(equal=equal, argument="C", worst=9.0 * (not equal), message=message)
 
     def magnified(self, found: Difference) -> str:
-        return self._script.magnifies
+        return ""
 
     def resources(self) -> Any:
         return None
@@ -180,10 +169,10 @@ class ScriptedWorkload(CupyWorkload):
 
     def _fail(self, place: Place) -> None:
         if self._script.fails_at == place:
-            fail(self._script.fails_by, self._card)
+            fail(self._script.fails_by)
 
 
-def fail(how: Failure, card: ScriptedCard) -> None:
+def fail(how: Failure) -> None:
     """Fail in one of the ways of real cards."""
     if how == "compile error":
         raise CompileError("error: expected a ';'")
@@ -191,19 +180,8 @@ def fail(how: Failure, card: ScriptedCard) -> None:
         raise WrongResultError("C[0][0] is 2, the original gives 1")
     if how == "hang":
         time.sleep(60)
-    if how == "exit":
-        os._exit(7)
-    if how == "slow exit":
-        os.closerange(3, 64)
-        time.sleep(0.3)
-        os._exit(7)
     if how == "segv":
         os.kill(os.getpid(), signal.SIGSEGV)
-    if how == "lost":
-        card.lose()
-        raise LaunchError("CUDA_ERROR_ILLEGAL_ADDRESS", lost=True)
-    if how == "bug":
-        raise ZeroDivisionError("division by zero")
     raise LaunchError("too many resources requested for launch")
 
 
@@ -213,28 +191,13 @@ class ScriptedCard(CupyCard):
     def __init__(
         self, *, device: int = 0, compiler: str = "auto", script: CardScript | None = None
     ) -> None:
-        self._file = Path(os.environ.get("SCRIPTED_CARD", os.devnull))
-        self.script = script or _read_card(self._file)
+        self.script = script or _read_card(Path(os.environ.get("SCRIPTED_CARD", os.devnull)))
         self.timeline = Timeline()
         self.log: list[tuple[str, str]] = []
         self._made: list[ScriptedMeter] = []
         self._idle = True
         self._seen: list[CardState] = []
         self._watch_s = 0.0
-        if self.script.gone == "refuses":
-            raise input_error("EATSS-E999", "there is no card", hint="buy one")
-        if self.script.gone == "crashes":
-            os._exit(9)
-        if self._lost_mark.exists():
-            raise LaunchError("no CUDA-capable device is detected", lost=True)
-
-    @property
-    def _lost_mark(self) -> Path:
-        return self._file.with_name("lost")
-
-    def lose(self) -> None:
-        if self.script.gone == "once lost":
-            self._lost_mark.touch()
 
     @property
     def info(self) -> DeviceInfo:
@@ -252,8 +215,7 @@ class ScriptedCard(CupyCard):
 
     @property
     def _under_load(self) -> CardState:
-        clock, reasons = self.script.load_clock_mhz, self.script.load_throttle
-        return CardState(sm_clock_mhz=clock, temperature_c=60, throttle=reasons)
+        return CardState(sm_clock_mhz=self.script.load_clock_mhz, temperature_c=60, throttle=())
 
     @contextmanager
     def sampled_states(self, period_s: float) -> Iterator[Sequence[CardState]]:
@@ -280,7 +242,7 @@ class ScriptedCard(CupyCard):
         script = Script(**json.loads((directory / "script.json").read_text()))
         self.log.append(("load", directory.name))
         if script.fails_at == "load":
-            fail(script.fails_by, self)
+            fail(script.fails_by)
         return ScriptedWorkload(self, directory.name, script)
 
     def missing_meters(self) -> tuple[Missing, ...]:

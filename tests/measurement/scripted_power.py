@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from eatss.measurement.meters.meter import MeterError, Sample, Trace
+from eatss.measurement.meters.meter import Sample, Trace
 
 if TYPE_CHECKING:
     from tests.measurement.scripted_card import ScriptedCard
@@ -43,17 +43,12 @@ class ScriptedMeter:
         self._kind = kind
         self._card = card
         self._begin_s = 0.0
-        self.recordings = 0
 
     @property
     def name(self) -> str:
         return f"scripted {self._kind}"
 
     def start(self) -> None:
-        self.recordings += 1
-        dead = self._card.script.dead_meter_after
-        if dead and self.recordings > dead:
-            raise MeterError("the sensor stopped answering", "load the driver again")
         self._begin_s = self._card.now()
 
     def stop(self) -> Trace:
@@ -64,8 +59,6 @@ class ScriptedMeter:
             values = [timeline.energy_j(t) for t in times]
         else:
             values = [timeline.energy_j(t) - timeline.energy_j(t - 1) for t in times]
-        if self._card.script.frozen_meter:
-            times, values = times[:1], values[:1]
         samples = tuple(
             Sample(time_s=float(t), value=float(v)) for t, v in zip(times, values, strict=True)
         )

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,24 +78,3 @@ def test_damage_is_told(comparison: Comparison, changes: dict[str, Any], said: s
         measurement_from_dict({**document, **changes})
     assert caught.value.code == "EATSS-E070"
     assert said in str(caught.value)
-
-
-def test_a_missing_field_is_told(comparison: Comparison) -> None:
-    document = measurement_to_dict(comparison.row("a").measurement)
-    del document["device"]
-    with pytest.raises(InputError) as caught:
-        measurement_from_dict(document)
-    assert "there is no 'device'" in str(caught.value)
-
-
-def test_whole_numbers_are_read_as_seconds(comparison: Comparison) -> None:
-    document = measurement_to_dict(comparison.row("a").measurement)
-    found = measurement_from_dict({**document, "time_s": 2})
-    assert found.time_s == 2.0
-    assert isinstance(found.time_s, float)
-
-
-def test_a_list_is_no_measurement(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        measurement_from_dict([])
-    assert caught.value.code == "EATSS-E070"

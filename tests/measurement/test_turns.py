@@ -23,7 +23,7 @@ def test_variants_take_turns_in_alternating_order(folders: Folders) -> None:
     assert "".join(windows_in_order(card)) == "abccbaabc"
 
 
-TRIALS = 100
+TRIALS = 60
 
 
 def test_ratios_cover_the_truth_under_common_drift(folders: Folders) -> None:

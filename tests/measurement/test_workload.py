@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from eatss.measurement.card import LaunchError
 from eatss.measurement.compile import CompileTarget, Toolchain
 from eatss.measurement.workload import CupyWorkload
 from eatss.program import Program, load_program
-from eatss.program.plan import RoundedSums
 from tests.measurement.fake_cupy import CudaError, FakeCupy, KernelBody
 from tests.measurement.streamed import BLOCKS, no_zeros, streamed_program
 
@@ -121,29 +119,6 @@ def test_data_on_which_the_program_stays_finite_are_found_and_kept_for_all_varia
     second.timed(1)
     assert second.drifted() == ""
     assert second.difference(first.keep()).equal
-
-
-def test_a_reference_that_rounds_more_may_differ_by_as_much() -> None:
-    rounded = RoundedSums(
-        instruction="mma",
-        statements=("S1",),
-        element_type="double",
-        product_error=1e-3,
-        sum_roundings=1.0,
-        least=0.0,
-    )
-    plain = lu_program()
-    more = replace(
-        plain, kernels=tuple(replace(one, rounded_sums=(rounded,)) for one in plain.kernels)
-    )
-    memory = memory_with(FakeCupy({"kernel_lu_k0": nothing, "kernel_lu_k1": nothing}))
-    for program, alike in ((plain, False), (more, True)):
-        first, second = loaded(memory, program), loaded(memory)
-        first.reset()
-        kept = first.keep()
-        kept.arrays[0][1][...] *= 1.001
-        second.reset()
-        assert second.difference(kept).equal is alike
 
 
 def test_results_of_another_variant_are_compared_and_the_place_is_named() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import cast
 
@@ -21,7 +21,7 @@ from eatss.cards import load_profile
 from eatss.cards.match import voltage_share
 from eatss.cards.profile import Calibration
 from eatss.measurement.characterize.bench import CupyBench
-from eatss.measurement.characterize.benchmark import Chip, Group, Record, Result, read_record
+from eatss.measurement.characterize.benchmark import Chip, Record, Result, read_record
 from eatss.measurement.characterize.fit import (
     GROUPS,
     MEMORY,
@@ -59,31 +59,7 @@ def recorded_fit(run: str) -> tuple[Calibration, EnergyFit]:
     return calibrated(recorded(run))
 
 
-def result(
-    name: str,
-    *,
-    group: Group = "intensity",
-    opcodes: tuple[tuple[str, int], ...] = (),
-    amounts: tuple[tuple[str, float], ...] = (),
-    loops: float = 1.0,
-    time_s: float = 1.0,
-    energy_j: float | None = None,
-    sm_clock_mhz: float | None = None,
-) -> Result:
-    return Result(
-        name=name,
-        group=group,
-        parameters=(),
-        operations=0.0,
-        flops=0.0,
-        useful_bytes=0.0,
-        amounts=amounts,
-        loops=loops,
-        time_s=time_s,
-        energy_j=energy_j,
-        opcodes=opcodes,
-        sm_clock_mhz=sm_clock_mhz,
-    )
+result = partial(Result, group="intensity", loops=1.0, time_s=1.0)
 
 
 # a card with known prices
@@ -203,7 +179,7 @@ def observed(card: Published, noise: float, seed: int) -> list[Result]:
             energy_j = 1e-12 * (flops * flop_pj + STREAMED * card.memory)
             found.append(
                 result(
-                    f"{opcode} {intensity:g}",
+                    name=f"{opcode} {intensity:g}",
                     opcodes=((opcode, 2),),
                     loops=flops / 128,
                     amounts=(("dram_read_bytes", STREAMED),),
@@ -217,7 +193,7 @@ def observed(card: Published, noise: float, seed: int) -> list[Result]:
             amount = STREAMED / (128 if feature == "l1_wavefronts" else 1)
             found.append(
                 result(
-                    f"{feature} {share}",
+                    name=f"{feature} {share}",
                     group="chase",
                     amounts=((feature, amount),),
                     time_s=time_s,
@@ -260,7 +236,7 @@ def random_results(random: np.random.Generator, count: int, truth: Mapping[str, 
         )
         found.append(
             result(
-                str(number),
+                name=str(number),
                 amounts=tuple(amounts.items()),
                 time_s=time_s,
                 energy_j=costs + 100 * time_s,
@@ -332,9 +308,6 @@ def test_every_instruction_that_was_ever_recorded_is_counted_once() -> None:
             counted = amounts_of(replace(one, amounts=()))
             assert counted.keys() <= features
             assert sum(counted.values()) == pytest.approx(one.instructions)
-
-
-# several cards
 
 
 # the recorded H200s

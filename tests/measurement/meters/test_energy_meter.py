@@ -7,18 +7,37 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import eatss
 from eatss.base.diagnostics import InputError
-from eatss.measurement.energy_meter import EnergyMeter, energy_meter
+from eatss.measurement.energy_meter import EnergyMeter, energy_meter, wait_for_cards
 from eatss.measurement.meters import Meter, MeterError, Sample, Trace
-from tests.measurement.replay import ReplayMeter
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml, VirtualTime
+
+
+Make = Callable[..., EnergyMeter]
+
+
+class ReplayMeter:
+    """A meter whose sensor tells of its recording what a trace tells from its begin on."""
+
+    def __init__(self, trace: Trace, clock: VirtualTime) -> None:
+        self.name, self._trace, self._clock = trace.meter, trace, clock
+
+    def start(self) -> None:
+        self._begin_s = self._clock.now()
+
+    def stop(self) -> Trace:
+        end_s = self._clock.now()
+        moved = (replace(one, time_s=one.time_s + self._begin_s) for one in self._trace.samples)
+        return replace(self._trace, samples=tuple(one for one in moved if one.time_s <= end_s))
 
 
 def counter(power_w: float = 400.0, *, seconds: float = 20.0) -> Trace:
@@ -40,15 +59,13 @@ def power(power_w: float = 410.0, *, seconds: float = 20.0) -> Trace:
 
 
 @pytest.fixture
-def virtual(
-    make_time: type[VirtualTime], make_fake: type[FakeNvml]
-) -> tuple[VirtualTime, Callable[..., EnergyMeter]]:
+def virtual(make_time: type[VirtualTime], make_fake: type[FakeNvml]) -> tuple[VirtualTime, Make]:
     """A clock, and a maker of meters that live on it and replay traces."""
     clock = make_time()
     module = make_fake(now=clock.now)
 
     def make(*traces: Trace, **options: Any) -> EnergyMeter:
-        meters: list[Meter] = [ReplayMeter([trace], clock=clock.now) for trace in traces]
+        meters: list[Meter] = [ReplayMeter(trace, clock) for trace in traces or (counter(),)]
         return EnergyMeter(
             meters=meters, module=module, now=clock.now, sleep=clock.sleep, **options
         )
@@ -57,7 +74,7 @@ def virtual(
 
 
 def test_a_block_has_time_energy_and_how_sure_they_are(
-    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+    virtual: tuple[VirtualTime, Make],
 ) -> None:
     clock, make = virtual
     with make(counter(), power()) as meter:
@@ -80,7 +97,7 @@ def test_a_block_has_time_energy_and_how_sure_they_are(
 
 
 def test_a_block_shorter_than_the_sensor_tells_has_a_reason_and_no_energy(
-    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+    virtual: tuple[VirtualTime, Make],
 ) -> None:
     clock, make = virtual
     with make(counter(), power()) as meter:
@@ -93,7 +110,7 @@ def test_a_block_shorter_than_the_sensor_tells_has_a_reason_and_no_energy(
 
 
 def test_a_block_that_raises_is_measured_up_to_there_and_its_error_goes_on(
-    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+    virtual: tuple[VirtualTime, Make],
 ) -> None:
     clock, make = virtual
     meter = make(counter())
@@ -110,7 +127,7 @@ def test_a_block_that_raises_is_measured_up_to_there_and_its_error_goes_on(
 
 
 def test_a_meter_that_fails_at_the_end_leaves_a_reason_and_the_next_meter_tells(
-    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+    virtual: tuple[VirtualTime, Make],
 ) -> None:
     clock, make = virtual
 
@@ -120,8 +137,8 @@ def test_a_meter_that_fails_at_the_end_leaves_a_reason_and_the_next_meter_tells(
 
     meter = make()
     meter.meters = [
-        Vanishing([counter()], clock=clock.now),
-        ReplayMeter([power()], clock=clock.now),
+        Vanishing(counter(), clock),
+        ReplayMeter(power(), clock),
     ]
     with meter:
         clock.sleep(2.0)
@@ -132,7 +149,7 @@ def test_a_meter_that_fails_at_the_end_leaves_a_reason_and_the_next_meter_tells(
 
 
 def test_one_meter_measures_one_block_at_a_time_but_meters_nest(
-    virtual: tuple[VirtualTime, Callable[..., EnergyMeter]],
+    virtual: tuple[VirtualTime, Make],
 ) -> None:
     clock, make = virtual
     outer, inner = make(counter()), make(counter())
@@ -180,6 +197,100 @@ print(sorted({"z3", "islpy", "clang", "pydantic", "cupy"} & set(sys.modules)))
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_several_cards_are_each_told_and_summed(fake: FakeNvml) -> None:
+    with EnergyMeter(device="all", module=fake, margin_s=0.03) as meter:
+        time.sleep(0.2)
+    found = meter.result
+    assert [one.name for one in found.cards] == ["card 0", "card 1"]
+    assert [one.device.uuid for one in found.cards if one.device] == ["GPU-0", "GPU-1"]
+    each = [one.energy_j for one in found.cards]
+    assert None not in each, found.missing
+    assert found.energy_j == pytest.approx(sum(one for one in each if one is not None))
+    assert found.uncertainty_j == pytest.approx(
+        sum(one.uncertainty_j for one in found.cards if one.uncertainty_j is not None)
+    )
+    assert fake.users == 0
+    assert "2 cards" in str(found)
+
+
+# -- waiting ----------------------------------------------------------------------------------
+
+
+class FakeCuda:
+    """The driver of three cards, of which this process uses the first two."""
+
+    def __init__(self, status: int = 0) -> None:
+        self.status = status
+        self.calls: list[str] = []
+        self.number = -1
+
+    def cuDeviceGetCount(self, told: Any) -> int:
+        told._obj.value = 3
+        return 0
+
+    def cuDeviceGet(self, told: Any, number: int) -> int:
+        told._obj.value = self.number = number
+        return 0
+
+    def cuDevicePrimaryCtxGetState(self, _: Any, __: Any, told: Any) -> int:
+        told._obj.value = int(self.number < 2)
+        return 0
+
+    def cuCtxSynchronize(self) -> int:
+        self.calls.append(f"synchronize {self.number}")
+        return self.status
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        def call(*_: object) -> int:
+            self.calls.append(f"{name} {self.number}")
+            return 0
+
+        return call
+
+
+def test_every_card_in_use_is_waited_for_and_no_other_is_touched() -> None:
+    cuda = FakeCuda()
+    assert wait_for_cards(cuda) == (["card 0", "card 1"], [])
+    assert cuda.calls == [
+        f"{call} {number}"
+        for number in (0, 1)
+        for call in (
+            "cuDevicePrimaryCtxRetain",
+            "cuCtxPushCurrent_v2",
+            "synchronize",
+            "cuCtxPopCurrent_v2",
+            "cuDevicePrimaryCtxRelease_v2",
+        )
+    ]
+
+
+def test_a_card_whose_work_failed_is_told() -> None:
+    waited, failures = wait_for_cards(FakeCuda(status=700))
+    assert waited == []
+    assert failures[0] == "card 0 could not be waited for: CUDA error 700"
+
+
+def test_without_cuda_nothing_is_waited_for() -> None:
+    assert wait_for_cards(SimpleNamespace(cuDeviceGetCount=lambda _: 3)) == ([], [])
+    assert wait_for_cards(SimpleNamespace()) == ([], [])
+
+
+def test_the_result_says_what_was_waited_for(
+    virtual: tuple[VirtualTime, Make], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, make = virtual
+    with make(synchronize=lambda: None) as meter:
+        clock.sleep(1.0)
+    assert meter.result.waited_for == ("synchronize()",)
+    monkeypatch.setattr(
+        "eatss.measurement.energy_meter.wait_for_cards", lambda: (["card 1"], ["card 0: busy"])
+    )
+    with make() as meter:
+        clock.sleep(1.0)
+    assert meter.result.waited_for == ("card 1",)
+    assert [one.reason for one in meter.result.missing] == ["card 0: busy"]
 
 
 @pytest.mark.gpu

@@ -154,15 +154,6 @@ def _moments(truth: Profile, begin_s: float, end_s: float) -> list[float]:
     return [moment for moment in truth.moments if begin_s <= moment <= end_s]
 
 
-def test_a_steady_counter_is_read_exactly() -> None:
-    reading = read(counted(700), 0.42, 2.48)
-    assert isinstance(reading, Reading)
-    assert reading.power_w == pytest.approx(700)
-    assert reading.span_s == pytest.approx(1.9)
-    assert reading.energy_j == pytest.approx(700 * 1.9)
-    assert reading.updates == 19
-
-
 def test_the_first_second_of_power_tells_of_the_time_before_and_is_left_out() -> None:
     mean = [(k * 0.05, 90 + 610 * min(1.0, max(0.0, k * 0.05 - 1.0))) for k in range(100)]
     reading = read(trace(*mean, kind="power"), 1.0, 4.5)
