@@ -1,9 +1,7 @@
 """What makes code from sizes: a row each in ``TARGETS``, which options name.
 
-A row says whose kernels they are, and of which :class:`Language` the code is. What a language calls
-things and asks of a card is said in its row, so another one of CUDA's kind is a row here and a
-printer of kernels beside ``eatss/cuda/kernel_printer.py``. Names of coordinates in the nodes of a
-kernel are CUDA's, whatever it is printed as.
+A row says whose kernels they are. What CUDA calls things and asks of a card stands in ``CUDA``;
+names of coordinates in the nodes of a kernel are these.
 
 What may be least of a run, said here only: names, and how each follows from time and energy.
 
@@ -33,9 +31,8 @@ Capability: TypeAlias = tuple[int, int]
 """Major and minor compute capability."""
 
 
-@frozen
-class Language:
-    """How code is spelled that runs on cards of a kind, and what those need for it.
+class CUDA:
+    """How code is spelled that runs on cards, and what those need for it.
 
     ``thread``, ``block``, ``threads`` and ``blocks`` are coordinates, without their axis: the
     number of a thread in its block, that of a block in the grid, and how many there are. A warp has
@@ -44,35 +41,16 @@ class Language:
     the second of ``warpgroups`` run instructions of four warps together.
     """
 
-    name: str
-    thread: str
-    block: str
-    threads: str
-    blocks: str
-    lanes: int
-    most_threads: Mapping[Axis, int]
-    most_blocks: Mapping[Axis, int]
-    copies_ahead: Capability
-    warpgroups: tuple[Capability, Capability]
-
-    @property
-    def coordinates(self) -> tuple[str, ...]:
-        """What every name of a coordinate begins with."""
-        return (self.thread, self.block, self.threads, self.blocks)
-
-
-CUDA = Language(
-    name="CUDA",
-    thread="threadIdx.",
-    block="blockIdx.",
-    threads="blockDim.",
-    blocks="gridDim.",
-    lanes=32,
-    most_threads={"x": 1024, "y": 1024, "z": 64},
-    most_blocks={"x": 2**31 - 1, "y": 65535, "z": 65535},
-    copies_ahead=(8, 0),
-    warpgroups=((9, 0), (12, 0)),
-)
+    thread = "threadIdx."
+    block = "blockIdx."
+    threads = "blockDim."
+    blocks = "gridDim."
+    coordinates = (thread, block, threads, blocks)
+    lanes = 32
+    most_threads: Mapping[Axis, int] = {"x": 1024, "y": 1024, "z": 64}
+    most_blocks: Mapping[Axis, int] = {"x": 2**31 - 1, "y": 65535, "z": 65535}
+    copies_ahead: Capability = (8, 0)
+    warpgroups: tuple[Capability, Capability] = ((9, 0), (12, 0))
 
 
 @frozen
@@ -85,7 +63,6 @@ class Target:
     name: TargetName
     cut: Cut
     on_host: bool
-    language: Language = CUDA
 
     @property
     def own(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice, pairwise, permutations, product
+from itertools import islice, pairwise, product
 from math import inf, prod
 from random import Random
 from typing import TypeAlias
@@ -124,10 +124,15 @@ def choose_sizes(program: Program) -> tuple[Sizes, ...]:
         negative = dict.fromkeys(small, -3)
         wanted += [negative] if _rows_exist(program, negative) else []
     depth = max(len(ladder) for ladder in ladders.values())
-    steps = [_affordable(program, ladders, step) for step in reversed(range(depth))]
-    middle = list(steps[len(steps) // 2].values())
-    wanted += [*steps, dict(zip(small, reversed(middle), strict=True))]
-    wanted.append(dict.fromkeys(small, min(middle)))
+    steps = [
+        {name: ladder[min(step, len(ladder) - 1)] for name, ladder in ladders.items()}
+        for step in reversed(range(depth))
+    ]
+    for step in steps:  # what is too much at once goes one by one
+        fits = _fits(program, step, estimated=True)
+        wanted += [step] if fits else [{**small, name: value} for name, value in step.items()]
+    middle = [*steps[len(steps) // 2].values()]
+    wanted += [dict(zip(small, middle[::-1], strict=True)), dict.fromkeys(small, min(middle))]
     whole = {p.name: -(-max(1, p.tile) // _UNTILED) * _UNTILED for p in program.parameters}
     wanted += [{name: times * tile for name, tile in whole.items()} for times in (2, 3)]
     chosen = _allowed(program, wanted, exchange=True, estimated=True)
@@ -392,10 +397,8 @@ def _edges(program: Program) -> tuple[tuple[Probe, Probe | None], ...]:
     limits = _limits(program)
     found: dict[tuple[str, int], tuple[Probe, Probe | None]] = {}
 
-    def note(one: Probe, beside: Probe | None) -> None:
-        best = found.get((one[0].launcher, one[1]))
-        if one[1] and (best is None or _rank(one, beside) < _rank(*best)):
-            found[one[0].launcher, one[1]] = one, beside
+    def rank(pair: tuple[Probe, Probe | None]) -> tuple[bool, int]:
+        return pair[1] is None, _magnitude(pair[0][2])
 
     for entry in program.entries:
         for name, base in _bases(program, limits):
@@ -403,18 +406,17 @@ def _edges(program: Program) -> tuple[tuple[Probe, Probe | None], ...]:
             around = (base[name] - 1, base[name], base[name] + 1)
             values = sorted({value for value in (*_VALUES, *around) if least <= value <= most})
             line = [_probe(entry, {**base, name: value}) for value in values]
+            pairs: list[tuple[Probe, Probe | None]] = [(one, None) for one in line]
             for low, high in pairwise(line):
-                note(low, None)
-                note(high, None)
                 if low[1] != high[1]:
                     edge = _edge(entry, name, low, high)
-                    note(*edge)
-                    note(*edge[::-1])
+                    pairs += [edge, edge[::-1]]
+            for pair in pairs:
+                code = pair[0][1]
+                if code:
+                    best = found.get((entry.launcher, code), pair)
+                    found[entry.launcher, code] = min(best, pair, key=rank)
     return tuple(found[at] for at in sorted(found, key=lambda at: (at[0], -at[1])))
-
-
-def _rank(one: Probe, beside: Probe | None) -> tuple[bool, int]:
-    return beside is None, _magnitude(one[2])
 
 
 def _bases(
@@ -553,26 +555,9 @@ def _ladder(parameter: Parameter, number: int) -> tuple[int, ...]:
     return (*around, *inside, max(1, min(tile - 1, 5 + 3 * number)))
 
 
-def _affordable(program: Program, ladders: Mapping[str, tuple[int, ...]], step: int) -> OwnSizes:
-    """Return step ``step`` of all ladders; what is too much goes down, the largest first."""
-    places = {name: min(step, len(ladder) - 1) for name, ladder in ladders.items()}
-    while True:
-        sizes = {name: ladders[name][place] for name, place in places.items()}
-        lower = [name for name, place in places.items() if place < len(ladders[name]) - 1]
-        if not lower or _fits(program, sizes, estimated=True):
-            return sizes
-        untiled = [p.name for p in program.parameters if p.name in lower and p.tile <= 1]
-        first = max(untiled or lower, key=lambda name: sizes[name])
-        places[first] += 1
-
-
 def _nearest_allowed(program: Program, sizes: OwnSizes) -> OwnSizes | None:
-    """Return sizes that every entry accepts: these, exchanged, or all equal to the largest."""
-    names = tuple(sizes)
-    orders = permutations(sizes.values()) if len(names) <= 4 else iter([tuple(sizes.values())])
-    equal = [(max(sizes.values()),) * len(names), (min(sizes.values()),) * len(names)]
-    for values in (*orders, *equal):
-        candidate = dict(zip(names, values, strict=True))
-        if _accepted(program, candidate):
-            return candidate
-    return None
+    """Return sizes that every entry accepts: these, exchanged, or all equal."""
+    own = [*sizes.values()]
+    orders = (own, sorted(own), sorted(own)[::-1], [max(own)] * len(own), [min(own)] * len(own))
+    candidates = (dict(zip(sizes, values, strict=True)) for values in orders)
+    return next((one for one in candidates if _accepted(program, one)), None)
