@@ -6,10 +6,9 @@ Cards as users name them: numbers as CUDA counts, UUIDs, ``"all"``; each found i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from operator import index
-from typing import Any, Protocol, SupportsIndex, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
@@ -103,34 +102,25 @@ class NamedCard:
     reason: str = ""
 
 
-def checked_gpus(gpus: Gpus, argument: str = "gpus") -> Gpus:
-    """Return cards that are named as cards can be; whole numbers of any type as ``int``.
-
-    Args:
-        gpus: cards as a user names them.
-        argument: what the user gave them as.
+def checked_gpus(gpus: Gpus) -> Gpus:
+    """Return cards that are named as cards can be.
 
     Raises:
         InputError: ``EATSS-E048``.
     """
-    if isinstance(gpus, str):
-        return gpus if gpus == ALL else _checked(gpus, argument)
-    if isinstance(gpus, Iterable) and not isinstance(gpus, bytes | bytearray | memoryview):
-        return tuple(_checked(one, argument) for one in gpus)
-    return _checked(gpus, argument)
-
-
-def _checked(one: object, argument: str) -> int | str:
-    if isinstance(one, SupportsIndex) and not isinstance(one, bool) and index(one) >= 0:
-        return index(one)
-    if isinstance(one, str) and one.startswith(("GPU-", "MIG-")):
-        return one
-    raise input_error(
-        "EATSS-E048",
-        f"{argument} has {one!r}, which names no card",
-        hint="give numbers as CUDA counts from 0, UUIDs as nvidia-smi -L lists them, "
-        'a list of them, "all", or [] for none',
-    )
+    several = isinstance(gpus, Sequence) and not isinstance(gpus, str)
+    for one in gpus if several else (gpus,):  # type: ignore[union-attr]
+        good = isinstance(one, int) and not isinstance(one, bool) and one >= 0
+        if not good and not (
+            one == ALL or (isinstance(one, str) and one.startswith(("GPU-", "MIG-")))
+        ):
+            raise input_error(
+                "EATSS-E048",
+                f"gpus has {one!r}, which names no card",
+                hint="give numbers as CUDA counts from 0, UUIDs as nvidia-smi -L lists them, "
+                'a list of them, "all", or [] for none',
+            )
+    return gpus
 
 
 def named_cards(gpus: Gpus, *, module: Any = None) -> tuple[NamedCard, ...]:
@@ -145,18 +135,17 @@ def named_cards(gpus: Gpus, *, module: Any = None) -> tuple[NamedCard, ...]:
     order = cuda_order() if numbered and module is None else None
     if ALL in named:
         try:
-            named = list(range(_count(module) if order is None else len(order)))
+            if order is None:
+                with closing(NvmlDevice(0, module=module)) as card:
+                    named = list(range(card.count()))
+            else:
+                named = list(range(len(order)))
         except MeterError as error:
             return (NamedCard(name="card 0", device=0, reason=error.whole),)
         if not named:
             return (NamedCard(name="card 0", device=0, reason="CUDA sees no card"),)
     cards = (_named(one, order) for one in named)
     return tuple({card.device: card for card in cards}.values())
-
-
-def _count(module: Any) -> int:
-    with closing(NvmlDevice(0, module=module)) as card:
-        return card.count()
 
 
 def _named(one: int | str, order: Sequence[str] | None) -> NamedCard:

@@ -77,10 +77,9 @@ MARGIN_S = 0.15
 
 
 def energy_meter(
-    device: int | str = 0,
+    gpus: Gpus = 0,
     meter: str = "auto",
     *,
-    gpus: Gpus | None = None,
     synchronize: Callable[[], object] | None = None,
     margin_s: float = MARGIN_S,
 ) -> EnergyMeter:
@@ -101,21 +100,20 @@ def energy_meter(
     it has no energy. Energy that the sensor is too slow to tell is ``None`` with a reason.
 
     Args:
-        device: one card, as ``gpus`` names it.
+        gpus: the number of a card as CUDA counts, so that ``CUDA_VISIBLE_DEVICES`` and
+            ``CUDA_DEVICE_ORDER`` hold; its UUID; a list of them; ``"all"`` that CUDA sees; ``[]``
+            for none.
         meter: which sensor of the cards to use; ``auto`` takes the best that works.
-        gpus: cards in the place of ``device``: the number of one as CUDA counts, so that
-            ``CUDA_VISIBLE_DEVICES`` and ``CUDA_DEVICE_ORDER`` hold; its UUID; a list of them;
-            ``"all"`` that CUDA sees; ``[]`` for none.
         synchronize: called before time begins and ends to count.
         margin_s: seconds recorded before and after the block (they are waited).
 
     Raises:
-        InputError: ``EATSS-X005``: there is no such meter; ``EATSS-E048``: ``gpus`` or ``device``
-            names no cards.
+        InputError: ``EATSS-X005``: there is no such meter; ``EATSS-E048``: ``gpus`` names no
+            cards.
     """
     METERS.get(meter)
     return EnergyMeter(
-        device=checked_gpus(device, "device") if gpus is None else checked_gpus(gpus),
+        gpus=checked_gpus(gpus),
         choice=meter,
         synchronize=synchronize,
         margin_s=max(0.0, margin_s),
@@ -251,7 +249,7 @@ class EnergyMeter:
     Nothing is asked of the card before the block begins.
 
     Attributes:
-        device: ``gpus`` of :func:`energy_meter`.
+        gpus: as of :func:`energy_meter`.
         choice: likewise ``meter``.
         synchronize: likewise.
         margin_s: likewise; after the block no more than ``MARGIN_S``.
@@ -262,7 +260,7 @@ class EnergyMeter:
         sleep: lets time pass on it.
     """
 
-    device: Gpus = 0
+    gpus: Gpus = 0
     choice: str = "auto"
     synchronize: Callable[[], object] | None = None
     margin_s: float = MARGIN_S
@@ -305,7 +303,7 @@ class EnergyMeter:
         block = self._block = _Block()
         self._result = None
         try:
-            for number, card in enumerate(named_cards(self.device, module=self.module)):
+            for number, card in enumerate(named_cards(self.gpus, module=self.module)):
                 self._open(block, card, first=number == 0)
             for source in block.sources:
                 source.start()

@@ -139,7 +139,7 @@ def meter_program(
     options = options or MeterOptions()
     METERS.get(options.meter)
     meter = EnergyMeter(
-        device=options.devices,
+        gpus=options.devices,
         choice=options.meter,
         synchronize=lambda: None,
         margin_s=margin_s,

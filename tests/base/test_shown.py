@@ -49,7 +49,7 @@ def expected() -> ProgramExpectation:
 
 @cache
 def metered() -> eatss.EnergyMeasurement:
-    with EnergyMeter(device=[0, 1], module=FakeNvml(), margin_s=0.02) as meter:
+    with EnergyMeter(gpus=[0, 1], module=FakeNvml(), margin_s=0.02) as meter:
         sum(range(200_000))
     return meter.result
 

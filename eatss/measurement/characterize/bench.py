@@ -5,7 +5,7 @@ work on 16 or 19 bits its samples say 1905 to 1980 MHz, and the SMs count 1757 t
 cycles a second. So each SM says its own cycles and the card's nanoseconds before and after; one
 over the other is the clock.
 
-Code: E050 there is no nvdisasm.
+Codes: E050 there is no nvdisasm, E020 nothing compiles.
 """
 
 from __future__ import annotations
@@ -140,7 +140,10 @@ class CupyBench:
         self._seed = seed
         self._buffers: dict[Buffer, Any] = {}
         self._codes: dict[str, MachineCode] = {}
-        self._clock = SmClock(card)
+        try:
+            self._clock = SmClock(card)
+        except CompileError as error:
+            raise input_error("EATSS-E020", f"nothing compiles for this card: {error}") from None
 
     def compile(self, benchmarks: Iterable[Benchmark]) -> None:
         """Compile and disassemble ahead, many at once."""

@@ -200,7 +200,7 @@ print(sorted({"z3", "islpy", "clang", "pydantic", "cupy"} & set(sys.modules)))
 
 
 def test_several_cards_are_each_told_and_summed(fake: FakeNvml) -> None:
-    with EnergyMeter(device="all", module=fake, margin_s=0.03) as meter:
+    with EnergyMeter(gpus="all", module=fake, margin_s=0.03) as meter:
         time.sleep(0.2)
     found = meter.result
     assert [one.name for one in found.cards] == ["card 0", "card 1"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
+from eatss.base.diagnostics import InputError
 from eatss.measurement.card import Gpus, checked_gpus, named_cards
 from eatss.measurement.metering import examine_sensors
 from eatss.measurement.meters import MeterError, NvmlDevice, choose_meters
@@ -110,6 +110,8 @@ def test_where_cuda_cannot_be_asked_numbers_are_the_drivers(fake: FakeNvml) -> N
     assert [card.device for card in found] == [0, 1]
 
 
-def test_numbers_of_any_type_are_numbers() -> None:
-    assert checked_gpus(np.arange(2)) == (0, 1)  # type: ignore[arg-type]
-    assert (checked_gpus("all"), checked_gpus([]), checked_gpus("GPU-1")) == ("all", (), "GPU-1")
+def test_what_names_no_card_is_refused() -> None:
+    assert checked_gpus(["GPU-1", 3]) == ["GPU-1", 3]
+    for wrong in (-1, True, "card", [0, "x"]):
+        with pytest.raises(InputError, match="names no card"):
+            checked_gpus(wrong)  # type: ignore[arg-type]
