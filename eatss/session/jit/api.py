@@ -5,24 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from eatss.base.cache import Cache, Caching
-from eatss.base.diagnostics import EatssError
+from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.files import is_c_text
 from eatss.base.options import Keywords, spelled_out
 from eatss.base.shipped import located
+from eatss.base.text import duration_s
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import AUTO, is_auto, profile_of_cuda_device
 from eatss.choose.options import SelectKeywords, SelectOptions
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.lower.recipe import CodeRequest
 from eatss.program import Program
-from eatss.session.jit.callable import JitFunction, ProfileOf
-from eatss.session.jit.options import CallOptions
-from eatss.session.jit.programs import ProgramMaker, SourceMaker
+from eatss.session.jit.callable import JitFunction, Once, ProfileOf
+from eatss.session.jit.programs import Maker
 from eatss.session.source import Source
+
+LEAST_TUNE_S = 20.0
+"""The shortest time in which two candidates are measured."""
 
 CARD_WITHOUT_CARD = "h200"
 """The card that ``"auto"`` stands for where there is none: arrays of NumPy run on the CPU."""
@@ -69,25 +71,43 @@ def jit(asked: _Jit) -> JitFunction:
     Raises:
         InputError: an option is wrong. What is wrong with the source, the first call says.
     """
-    options = asked.of(CallOptions)
+    tune_s = tune_seconds(asked.tune)
+    if not isinstance(asked.exact_sizes, bool):
+        message = f"exact_sizes is {asked.exact_sizes!r}"
+        raise input_error("EATSS-C004", message, hint="give True or False")
     place, title = _placed(asked.source)
-    kept = asked.of(Caching).chosen()
-    maker = SourceMaker(
+    maker = Maker(
         source=place,
         name=title,
         reading=asked.of(Reading),
         choosing=asked.of(SelectOptions, target="cuda"),
         wanted=asked.of(CodeRequest),
-        cache=kept,
+        cache=asked.of(Caching).chosen(),
         exact_sizes=asked.exact_sizes,
     )
-    return JitFunction(maker, _profiles(asked.gpu), options, kept)
+    return JitFunction(maker, _profiles(asked.gpu), tune_s)
 
 
 def compiled(program: Program, *, cache: Cache | bool | None = None) -> JitFunction:
     """Make a function of a program that exists; arguments are those of :func:`jit`."""
-    kept = Caching(cache=cache).chosen()
-    return JitFunction(ProgramMaker(program=program), lambda _: None, CallOptions(), kept)
+    maker = Maker(name=program.name, program=program, cache=Caching(cache=cache).chosen())
+    return JitFunction(maker, lambda _: None)
+
+
+def tune_seconds(tune: str | float | None) -> float | None:
+    """Return the seconds to measure in; ``None`` for no measuring.
+
+    Raises:
+        InputError: ``EATSS-J020``, it is no time, or too short.
+    """
+    if tune is None:
+        return None
+    seconds = duration_s(str(tune))
+    if not seconds or seconds < LEAST_TUNE_S:
+        why = "no time" if not seconds else "too short to compile and measure two candidates"
+        hint = f"give {LEAST_TUNE_S:.0f}s or more, tune='30s'"
+        raise input_error("EATSS-J020", f"tune is {tune!r}, which is {why}", hint=hint)
+    return seconds
 
 
 def _placed(source: object) -> tuple[Any, str]:
@@ -108,16 +128,8 @@ def _placed(source: object) -> tuple[Any, str]:
 
 def _profiles(gpu: str | PathLike[str] | GpuProfile) -> ProfileOf:
     """Return how the profile of a card is found, each once."""
-    known: dict[int | None, GpuProfile] = {}
-    lock = Lock()
-
-    def profile_of(device: int | None) -> GpuProfile:
-        with lock:
-            if device not in known:
-                known[device] = _profile(gpu, device)
-            return known[device]
-
-    return profile_of
+    known: Once[GpuProfile] = Once()
+    return lambda device: known.get(device, lambda: _profile(gpu, device))
 
 
 def _profile(gpu: str | PathLike[str] | GpuProfile, device: int | None) -> GpuProfile:

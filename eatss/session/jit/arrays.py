@@ -8,8 +8,7 @@ argument of its kind has been made, so that it is loaded already.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import combinations
 from math import prod
@@ -20,7 +19,7 @@ import numpy as np
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.text import one_line
-from eatss.session.jit.signature import CallArgument, CallSignature
+from eatss.session.jit.signature import KEYWORD, CallArgument, CallSignature
 
 _DLPACK_CPU = 1
 
@@ -40,7 +39,7 @@ class ArrayView:
     contiguous: bool
     device: int | None
     writable: bool
-    owner: Any = None
+    owner: Any
 
     @property
     def bytes(self) -> int:
@@ -66,34 +65,38 @@ def view_of(name: str, value: Any) -> ArrayView:
     """
     kind = type(value).__name__
     try:
-        library = library_of(value)
-        if library == "numpy":
-            return _numpy_view(value)
-        if library == "torch":
-            return _torch_view(name, value)
-        if library == "cupy":
-            return _cupy_view(value)
+        match _library_of(value):
+            case "numpy":
+                return _numpy_view(value)
+            case "torch":
+                return _torch_view(name, value)
+            case "cupy":
+                return _cupy_view(value, owner=value)
         interface = getattr(value, "__cuda_array_interface__", None)
         if interface is not None:
             if interface.get("mask") is not None:
                 raise TypeError("it has a mask; give its data")
             found, read_only = cupy_for(name).asarray(value), interface["data"][1]
-            return _foreign_view(name, value, found, writable=not read_only)
-        if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+        elif hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
             if int(value.__dlpack_device__()[0]) == _DLPACK_CPU:
                 return _numpy_view(np.from_dlpack(value))
-            return _foreign_view(name, value, cupy_for(name).from_dlpack(value), writable=True)
+            found, read_only = cupy_for(name).from_dlpack(value), False
+        else:
+            raise _refused(
+                name,
+                f"is {kind}, which is no array",
+                "give an array of CuPy, PyTorch or NumPy, or one with DLPack or "
+                "__cuda_array_interface__",
+            )
+        # CuPy waits on its current stream for who wrote it; this waits for that
+        cupy_for(name).cuda.get_current_stream().synchronize()
+        return _cupy_view(found, owner=value, writable=not read_only)
     except (TypeError, ValueError, KeyError, IndexError, OverflowError, RuntimeError) as error:
         why = f"is {kind}, which cannot be read as an array: {one_line(error)}"
         raise _refused(name, why, "give a dense array of numbers") from None
-    raise _refused(
-        name,
-        f"is {kind}, which is no array",
-        "give an array of CuPy, PyTorch or NumPy, or one with DLPack or __cuda_array_interface__",
-    )
 
 
-def library_of(value: Any) -> str:
+def _library_of(value: Any) -> str:
     """Return the library that an array is of: numpy, cupy, torch, or "" for another."""
     if isinstance(value, np.ndarray):
         return "numpy"
@@ -106,12 +109,10 @@ def library_of(value: Any) -> str:
 
 def reader_of(value: Any) -> Reader | None:
     """Return the fast way to read arrays of a kind; ``None`` where there is none."""
-    library = library_of(value)
+    library = _library_of(value)
     if library == "cupy" and type(value) is sys.modules["cupy"].ndarray:
         return _read_cupy
-    if library == "torch" and value.is_cuda:
-        return _read_torch
-    return None
+    return _read_torch if library == "torch" and value.is_cuda else None
 
 
 def _read_cupy(array: Any) -> Print:
@@ -151,15 +152,15 @@ def _numpy_view(array: np.ndarray[Any, Any]) -> ArrayView:
     )
 
 
-def _cupy_view(array: Any) -> ArrayView:
+def _cupy_view(array: Any, *, owner: Any, writable: bool = True) -> ArrayView:
     return ArrayView(
         pointer=array.data.ptr,
         shape=array.shape,
         dtype=array.dtype,
         contiguous=array.flags.c_contiguous,
         device=array.data.device_id,
-        writable=True,
-        owner=array,
+        writable=writable,
+        owner=owner,
     )
 
 
@@ -167,15 +168,12 @@ def _torch_view(name: str, tensor: Any) -> ArrayView:
     if tensor.layout is not sys.modules["torch"].strided or tensor.is_neg() or tensor.is_conj():
         what = "is a tensor whose memory does not hold its values as they are"
         raise _refused(name, what, f"give {name}.to_dense() or {name}.resolve_neg()")
+    if not tensor.is_cuda:
+        return _numpy_view(tensor.detach().numpy())
     try:
         dtype = np.dtype(str(tensor.dtype).removeprefix("torch."))
     except TypeError:  # bfloat16 and others that NumPy does not have
         dtype = np.dtype(f"V{tensor.element_size()}")
-    if not tensor.is_cuda and tensor.device.type != "cpu":
-        what = f"is on the device '{tensor.device}'"
-        raise _refused(name, what, "bring it to a card, or to the CPU")
-    if not tensor.is_cuda:
-        return _numpy_view(tensor.detach().numpy())
     return ArrayView(
         pointer=tensor.data_ptr(),
         shape=tuple(tensor.shape),
@@ -185,15 +183,6 @@ def _torch_view(name: str, tensor: Any) -> ArrayView:
         writable=True,
         owner=tensor,
     )
-
-
-def _foreign_view(name: str, value: Any, found: Any, *, writable: bool) -> ArrayView:
-    """Return an array of another library that CuPy has made its own without copying it.
-
-    CuPy waits on its current stream for who wrote it; this waits for that.
-    """
-    cupy_for(name).cuda.get_current_stream().synchronize()
-    return replace(_cupy_view(found), writable=writable, owner=value)
 
 
 def cupy_for(name: str) -> Any:
@@ -219,29 +208,28 @@ def check_names(name: str, signature: CallSignature, values: Mapping[str, Any]) 
     Raises:
         InputError: ``EATSS-J001``, one is missing, or there is none of a name.
     """
-    check_known(name, [one.name for one in signature.arguments], values, str(signature))
-    needed = [one.name for one in signature.of_role("array", "cell", "scalar")]
-    missing = ", ".join(f"'{one}'" for one in needed if values.get(one) is None)
+    check_known(name, signature.known | {KEYWORD}, values, str(signature))
+    needed = [one for one in signature.arguments if one.used and one.role != "size"]
+    missing = ", ".join(f"'{one.name}'" for one in needed if values.get(one.name) is None)
     if missing:
         raise input_error(
             "EATSS-J001", f"'{name}' is called without {missing}", hint=f"it takes {signature}"
         )
 
 
-def check_known(name: str, known: list[str], values: Mapping[str, Any], all_: str) -> None:
-    """Refuse arguments that are not known; ``all_`` says which there are.
+def check_known(name: str, known: Iterable[str], given: Iterable[str], every: str) -> None:
+    """Refuse arguments that are not known; ``every`` says which there are.
 
     Raises:
         InputError: ``EATSS-J001``.
     """
-    for given in values:
-        if given not in known:
-            close = get_close_matches(given, known, 1)
-            raise input_error(
-                "EATSS-J001",
-                f"'{name}' has no argument '{given}'",
-                hint=f"did you mean '{close[0]}'?" if close else f"it takes {all_}",
-            )
+    for one in {*given} - {*known}:
+        close = get_close_matches(one, known, 1)
+        raise input_error(
+            "EATSS-J001",
+            f"'{name}' has no argument '{one}'",
+            hint=f"did you mean '{close[0]}'?" if close else f"it takes {every}",
+        )
 
 
 def check_view(argument: CallArgument, view: ArrayView) -> None:
@@ -251,32 +239,28 @@ def check_view(argument: CallArgument, view: ArrayView) -> None:
         InputError: ``EATSS-J003`` shape of a cell; ``EATSS-J004`` type, gaps or another order, or
             it must not be written.
     """
-    name = argument.name
+    name, wanted = argument.name, argument.dtype.name
     if prod(view.shape) and not view.pointer:
         hint = "its memory was released, or never there; make it anew"
         raise _refused(name, "has elements and no memory", hint)
     if view.dtype != argument.dtype:
-        seen = view.dtype.name
-        if not view.dtype.isnative:
-            seen = f"{view.dtype.str}, whose bytes are in the other order"
-        raise input_error(
-            "EATSS-J004",
-            f"'{name}' is of {seen}, and the program computes it in {argument.dtype.name}",
-            hint=f"convert it, {name}.astype('{argument.dtype.name}'), or spell the type in C by "
-            "a macro: #ifndef DATA_TYPE, #define DATA_TYPE double, #endif",
+        swapped = f"{view.dtype.str}, whose bytes are in the other order"
+        seen = view.dtype.name if view.dtype.isnative else swapped
+        raise _refused(
+            name,
+            f"is of {seen}, and the program computes it in {wanted}",
+            f"convert it, {name}.astype('{wanted}'), or spell the type in C by a macro: "
+            "#ifndef DATA_TYPE, #define DATA_TYPE double, #endif",
         )
     if not view.contiguous:
-        raise input_error(
-            "EATSS-J004",
-            f"'{name}' has gaps, or its last dimension is not the one that lies together",
-            hint=f"copy it, numpy.ascontiguousarray({name}); for results copy back afterwards",
+        raise _refused(
+            name,
+            "has gaps, or its last dimension is not the one that lies together",
+            f"copy it, numpy.ascontiguousarray({name}); for results copy back afterwards",
         )
     if argument.writes and not view.writable:
-        raise input_error(
-            "EATSS-J004",
-            f"'{name}' is written by the program, and the array is read-only",
-            hint=f"give a copy, {name}.copy()",
-        )
+        what = "is written by the program, and the array is read-only"
+        raise _refused(name, what, f"give a copy, {name}.copy()")
     if argument.role == "cell" and prod(view.shape) != 1:
         raise input_error(
             "EATSS-J003",
@@ -292,21 +276,20 @@ def checked_place(views: Mapping[str, ArrayView]) -> int | None:
     Raises:
         InputError: ``EATSS-J006``, they are in several places.
     """
-
-    def words(device: int | None) -> str:
-        return "in the memory of the host" if device is None else f"on card {device}"
-
-    every = {name: view.device for name, view in views.items()}
-    places = {name: device for name, device in every.items() if prod(views[name].shape)}
-    first = next(iter(places or every), "")
-    for other, device in places.items():
-        if device != every[first]:
+    places = {name: view.device for name, view in views.items() if view.bytes}
+    places = places or {name: view.device for name, view in views.items()}
+    words = {
+        name: "in the memory of the host" if device is None else f"on card {device}"
+        for name, device in places.items()
+    }
+    for first, other in zip([*words][:1] * len(words), words, strict=True):
+        if words[other] != words[first]:
             raise input_error(
                 "EATSS-J006",
-                f"'{first}' is {words(every[first])}, and '{other}' is {words(device)}",
+                f"'{first}' is {words[first]}, and '{other}' is {words[other]}",
                 hint="bring all arrays to one place",
             )
-    return every.get(first)
+    return next(iter(places.values()), None)
 
 
 def check_aliases(signature: CallSignature, views: Mapping[str, ArrayView]) -> None:
@@ -315,10 +298,9 @@ def check_aliases(signature: CallSignature, views: Mapping[str, ArrayView]) -> N
     Raises:
         InputError: ``EATSS-J006``.
     """
-    for one, other in combinations(signature.of_role("array", "cell"), 2):
+    for one, other in written_pairs(signature):
         a, b = views[one.name], views[other.name]
-        apart = a.pointer >= b.pointer + b.bytes or b.pointer >= a.pointer + a.bytes
-        if (one.writes or other.writes) and not apart:
+        if a.pointer < b.pointer + b.bytes and b.pointer < a.pointer + a.bytes:
             written = one.name if one.writes else other.name
             raise input_error(
                 "EATSS-J006",
@@ -326,3 +308,9 @@ def check_aliases(signature: CallSignature, views: Mapping[str, ArrayView]) -> N
                 hint=f"give a copy of one: the kernels take them for different arrays, and "
                 f"results would depend on the order of threads ({other.name}.copy())",
             )
+
+
+def written_pairs(signature: CallSignature) -> list[tuple[CallArgument, CallArgument]]:
+    """Return the pairs of arrays of which one is written."""
+    pairs = combinations(signature.arrays.values(), 2)
+    return [(one, other) for one, other in pairs if one.writes or other.writes]

@@ -1,9 +1,7 @@
-"""A program at some sizes as the launches of one call, every number known.
+"""A program at some sizes on a card, as the launches of one call, every number known.
 
 What changes from call to call, addresses and scalars, has a slot of eight bytes each; what a
 launch takes is a list of addresses of slots, in the order of the kernel's parameters.
-
-Streams of CUDA: the one that a call goes to.
 """
 
 from __future__ import annotations
@@ -13,11 +11,10 @@ import struct
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,29 +25,12 @@ from eatss.program.plan import stack_warnings
 from eatss.session.jit.arrays import cupy_for
 from eatss.session.jit.signature import CallSignature
 
-MOST_LAUNCHES_OF_A_CALL = 1_000_000
-"""A call keeps what each of its launches takes; a million are 400 MB."""
-
 _SLOT = 8
-_FORMATS = {
-    "f8": "d",
-    "f4": "f4x",
-    "f2": "e6x",
-    "i8": "q",
-    "i4": "i4x",
-    "i2": "h6x",
-    "i1": "b7x",
-    "u8": "Q",
-    "u4": "I4x",
-    "u2": "H6x",
-    "u1": "B7x",
-    "b1": "?7x",
-}
 
 
 def _format(dtype: np.dtype[Any]) -> str:
     """Return how ``struct`` calls a type, filled to a slot."""
-    return _FORMATS[f"{dtype.kind}{dtype.itemsize}"]
+    return f"{dtype.char}{_SLOT - dtype.itemsize}x"
 
 
 def check_scalar(name: str, dtype: np.dtype[Any], value: Any) -> None:
@@ -71,34 +51,6 @@ def check_scalar(name: str, dtype: np.dtype[Any], value: Any) -> None:
         ) from None
 
 
-def workspace_of(program: Program, sizes: Mapping[str, int]) -> tuple[tuple[int, bool], ...]:
-    """Return what memory a call needs besides its arguments: bytes of each temporary array.
-
-    The other entry says whether it has zeros before each call, and after it.
-    """
-    return tuple(
-        (max(_SLOT, key.bytes), one.zeroed)
-        for entry in program.entries
-        for key, one in zip(temporaries_of(entry, sizes), entry.temporaries, strict=True)
-    )
-
-
-def resolved_launches(program: Program, sizes: Mapping[str, int]) -> tuple[ResolvedLaunch, ...]:
-    """Return the launches of one call: all regions in order.
-
-    Raises:
-        InputError: ``EATSS-J012``, they are too many to keep.
-    """
-    found = tuple(islice(launches(program, sizes), MOST_LAUNCHES_OF_A_CALL + 1))
-    if len(found) > MOST_LAUNCHES_OF_A_CALL:
-        raise input_error(
-            "EATSS-J012",
-            f"a call of '{program.name}' would be more than {MOST_LAUNCHES_OF_A_CALL} launches",
-            hint="call it several times, with fewer steps each",
-        )
-    return found
-
-
 class Slots:
     """Memory of what launches take: one part changes from call to call, the other never.
 
@@ -108,44 +60,38 @@ class Slots:
     def __init__(
         self, program: Program, signature: CallSignature, launches: Sequence[ResolvedLaunch]
     ) -> None:
-        # arrays and cells, then temporaries, then scalars
-        names: list[object] = [one.name for one in signature.of_role("array", "cell")]
-        names += [
-            (number, temporary.name)
-            for number, entry in enumerate(program.entries)
-            for temporary in entry.temporaries
-        ]
-        self._scalars, self._addresses = signature.of_role("scalar"), len(names)
-        self._format = f"={len(names)}Q" + "".join(_format(one.dtype) for one in self._scalars)
-        names += [one.name for one in self._scalars]
+        self._scalars = signature.scalars
+        addresses: list[object] = [*signature.arrays]
+        for number, entry in enumerate(program.entries):
+            addresses += [(number, temporary.name) for temporary in entry.temporaries]
+        scalars = "".join(_format(one.dtype) for one in self._scalars.values())
+        self._format = f"@{len(addresses)}Q{scalars}"
         self.changing = ctypes.create_string_buffer(max(_SLOT, struct.calcsize(self._format)))
-        base = ctypes.addressof(self.changing)
-        slots = {name: base + _SLOT * place for place, name in enumerate(names)}
-        values = dict.fromkeys(value for launch in launches for _, value in launch.integers)
-        numbers = {value: place for place, value in enumerate(values)}
-        index = np.dtype(np.int32 if program.index_bits == 32 else np.int64)
-        self._numbers = np.zeros(max(1, len(numbers)), np.int64)
-        for value, place in numbers.items():
-            self._numbers[place : place + 1].view(index)[0] = value
+        first = ctypes.addressof(self.changing)
+        slots = {
+            name: first + _SLOT * place for place, name in enumerate((*addresses, *self._scalars))
+        }
+        for number, pairs in enumerate(signature.names):
+            slots |= {(number, inner): slots[outer] for outer, inner in pairs if outer in slots}
+        values = {value: 0 for launch in launches for _, value in launch.integers}
+        index = np.int32 if program.index_bits == 32 else np.int64
+        self._numbers = np.zeros((len(values) + 1, _SLOT // index().itemsize), index)
+        self._numbers[: len(values), 0] = [*values]
         fixed = self._numbers.ctypes.data
-        addresses: list[int] = []
+        numbers = {value: fixed + _SLOT * place for place, value in enumerate(values)}
+        lists: list[int] = []
         starts: list[int] = []
-        by_entry = [{inner: outer for outer, inner in pairs} for pairs in signature.names]
         for launch in launches:
-            starts.append(len(addresses))
-            integers = dict(launch.integers)
-            for name in launch.arguments:
-                if name in integers:
-                    addresses.append(fixed + _SLOT * numbers[integers[name]])
-                elif (launch.entry, name) in slots:
-                    addresses.append(slots[launch.entry, name])
-                else:
-                    addresses.append(slots[by_entry[launch.entry][name]])
-        self._lists = np.array(addresses or [0], np.uint64)
-        first = self._lists.ctypes.data
-        self.parameters = tuple(first + _SLOT * start for start in starts)
+            starts.append(len(lists))
+            known = {name: numbers[value] for name, value in launch.integers}
+            lists += [
+                known[name] if name in known else slots[launch.entry, name]
+                for name in launch.arguments
+            ]
+        self._lists = np.array([*lists, 0], np.uint64)
+        self.parameters = [self._lists.ctypes.data + _SLOT * start for start in starts]
 
-    def fill(self, values: Sequence[Any]) -> None:
+    def fill(self, values: tuple[Any, ...]) -> None:
         """Put in what a call passes: addresses, then scalars, in the order of the slots.
 
         Raises:
@@ -154,17 +100,14 @@ class Slots:
         try:
             struct.pack_into(self._format, self.changing, 0, *values)
         except (struct.error, TypeError, OverflowError):
-            for one, value in zip(self._scalars, values[self._addresses :], strict=True):
+            scalars = values[len(values) - len(self._scalars) :]
+            for one, value in zip(self._scalars.values(), scalars, strict=True):
                 check_scalar(one.name, one.dtype, value)
             raise
 
 
-KEYWORD = "stream"
-"""The argument of a call that names its stream, where the program has none of that name."""
-
-
 def stream_of_call(
-    given: Any, values: Mapping[str, Any], arrays: Sequence[str], device: int
+    given: Any, values: Mapping[str, Any], arrays: Iterable[str], device: int
 ) -> int:
     """Return the address of the stream of a call.
 
@@ -179,15 +122,15 @@ def stream_of_call(
             ``EATSS-J011`` what is given is no stream.
     """
     if given is not None:
-        return stream_address(given)
-    torch, cupy = sys.modules.get("torch"), cupy_for(arrays[0])
+        return _address_of(given)
+    torch: Any
+    torch, cupy = sys.modules.get("torch"), cupy_for(next(iter(arrays)))
     own: int = cupy.cuda.get_current_stream(device).ptr
-    if torch is None:
-        return own
-    theirs = [isinstance(values[name], torch.Tensor) for name in arrays]
+    theirs = [] if torch is None else [isinstance(values[name], torch.Tensor) for name in arrays]
     if not any(theirs):
         return own
-    address = _torch_stream(torch, device)
+    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    address = int(quick(device) if quick else torch.cuda.current_stream(device).cuda_stream)
     if address != own and not all(theirs):
         raise input_error(
             "EATSS-J019",
@@ -197,19 +140,16 @@ def stream_of_call(
     return address
 
 
-def stream_address(stream: Any) -> int:
+def _address_of(stream: Any) -> int:
     """Return the address of a stream of CuPy, PyTorch or CUDA.
 
     Raises:
         InputError: ``EATSS-J011``, it is none.
     """
     for name in ("ptr", "cuda_stream"):
-        found = getattr(stream, name, None)
-        if found is not None:
-            return int(found)
-    protocol = getattr(stream, "__cuda_stream__", None)
-    if protocol is not None:
-        return int(protocol()[1])
+        stream = getattr(stream, name, stream)
+    if hasattr(stream, "__cuda_stream__"):
+        stream = stream.__cuda_stream__()[1]
     if isinstance(stream, int) and not isinstance(stream, bool):
         return stream
     raise input_error(
@@ -229,19 +169,6 @@ class _Address:
         return 0, self._address
 
 
-def stream_at(cupy: Any, address: int) -> Any:
-    """Return CuPy's stream of an address; CuPy 13 has another word for it."""
-    made = getattr(cupy.cuda.Stream, "from_external", None)
-    return cupy.cuda.ExternalStream(address) if made is None else made(_Address(address))
-
-
-def _torch_stream(torch: Any, device: int) -> int:
-    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-    if quick is not None:
-        return int(quick(device))
-    return int(torch.cuda.current_stream(device).cuda_stream)
-
-
 GRAPH_FROM = 8
 """Calls of fewer launches are not replayed as graphs: it would save less than a call takes."""
 
@@ -257,6 +184,14 @@ _MOST_THREADS, _LOCAL_BYTES, _DYNAMIC_SHARED = 0, 3, 8
 
 _RELAXED = 2
 """``cudaStreamCaptureModeRelaxed``: other threads may go on as they like."""
+
+
+class _Memory(NamedTuple):
+    """Device memory that calls work in, and an event after the last of them."""
+
+    blocks: tuple[Any, ...]
+    addresses: tuple[int, ...]
+    used: Any
 
 
 class CardPlan:
@@ -287,8 +222,7 @@ class CardPlan:
         device: int,
     ) -> None:
         self._cupy = cupy
-        self._driver = cupy.cuda.driver
-        self._runtime = cupy.cuda.runtime
+        self._driver, self._runtime = cupy.cuda.driver, cupy.cuda.runtime
         self.device = device
         self.program = program
         self._module = cupy.cuda.function.Module()
@@ -297,28 +231,27 @@ class CardPlan:
         attribute = self._driver.funcGetAttribute
         stacks = ((name, int(attribute(_LOCAL_BYTES, one.ptr))) for name, one in kernels.items())
         warn_caller(stack_warnings(stacks))
-        launches = resolved_launches(program, sizes)
-        self._slots = Slots(program, signature, launches)
+        resolved = tuple(launches(program, sizes))
+        self._slots = Slots(program, signature, resolved)
         self._launches = [
             ((kernels[one.kernel].ptr, *one.grid, *one.block, one.shared_bytes), parameters)
-            for one, parameters in zip(launches, self._slots.parameters, strict=True)
+            for one, parameters in zip(resolved, self._slots.parameters, strict=True)
         ]
         self._functions = tuple(kernels.values())
-        self._workspace = workspace_of(program, sizes)
+        self._workspace = [
+            (max(_SLOT, key.bytes), one.zeroed)
+            for entry in program.entries
+            for key, one in zip(temporaries_of(entry, sizes), entry.temporaries, strict=True)
+        ]
         self._workspaces: dict[tuple[int, int], _Memory] = {}
         self._spare: list[_Memory] = []
         self._kept: list[_Memory] = []
         self._launched = False
-        self._replays = GRAPH_FROM <= len(launches) <= MOST_LAUNCHES
-        self._graphs: OrderedDict[bytes, _Graph | None] = OrderedDict()
+        self._replays = GRAPH_FROM <= len(resolved) <= MOST_LAUNCHES
+        self._graphs: OrderedDict[bytes, tuple[Any, _Memory] | None] = OrderedDict()
         self._streams: dict[int, Any] = {}
         self._lock = threading.Lock()
         self._ready = threading.local()
-
-    @property
-    def launches(self) -> int:
-        """Launches of one call."""
-        return len(self._launches)
 
     @property
     def graphs(self) -> int:
@@ -329,9 +262,7 @@ class CardPlan:
     def reserve(self) -> None:
         """Do for this thread what a call may not do that is captured: make a context, allocate."""
         with self._lock, self._cupy.cuda.Device(self.device):
-            self._runtime.setDevice(self.device)
-            self._runtime.free(0)
-            self._ready.context = True
+            self._make_context()
             if self._workspace and not self._spare:
                 self._spare.append(self._allocated())
 
@@ -350,8 +281,7 @@ class CardPlan:
             with self._cupy.cuda.Device(self.device):
                 self._runtime.setDevice(self.device)
                 if not self._capturing(stream):
-                    self._runtime.free(0)  # gives a thread that CUDA does not know its context
-                    self._ready.context = True
+                    self._make_context()
                 self._enqueue(pointers, scalars, stream)
         else:
             self._enqueue(pointers, scalars, stream)
@@ -362,17 +292,25 @@ class CardPlan:
             with suppress(Exception), self._cupy.cuda.Device(self.device):
                 self._runtime.deviceSynchronize()
 
-    # -----------------------------------------------------------------------------------------
+    def _make_context(self) -> None:
+        """Give a thread that CUDA does not know its context."""
+        self._runtime.setDevice(self.device)
+        self._runtime.free(0)
+        self._ready.context = True
+
+    def _capturing(self, stream: int) -> bool:
+        """Tell whether the caller captures a graph on a stream; the default one cannot."""
+        return bool(self._runtime.streamIsCapturing(stream)) if stream else False
 
     def _enqueue(self, pointers: Sequence[int], scalars: Sequence[Any], stream: int) -> None:
         try:
             with self._lock:
                 self._launched = True
-                if not self._replays and not self._workspace:
+                if self._replays or self._workspace:
+                    self._replay(pointers, scalars, stream)
+                else:
                     self._slots.fill((*pointers, *scalars))
                     self._launch_all(stream)
-                else:
-                    self._replayed(pointers, scalars, stream)
         except (
             self._driver.CUDADriverError,
             self._runtime.CUDARuntimeError,
@@ -385,56 +323,48 @@ class CardPlan:
                 "'eatss doctor' says what this machine has",
             ) from None
 
-    def _capturing(self, stream: int) -> bool:
-        """Tell whether the caller captures a graph on a stream; the default one cannot."""
-        return bool(self._runtime.streamIsCapturing(stream)) if stream else False
-
     def _launch_all(self, stream: int) -> None:
         launch = self._driver.launchKernel
         for head, parameters in self._launches:
             launch(*head, stream, parameters, 0)
 
-    def _replayed(self, pointers: Sequence[int], scalars: Sequence[Any], stream: int) -> None:
+    def _replay(self, pointers: Sequence[int], scalars: Sequence[Any], stream: int) -> None:
+        """Launch the graph of a call, or all its launches, with memory to work in."""
         capturing = self._capturing(stream)
-        graph = None
-        if self._replays and not capturing:
-            graph = self._graph(pointers, scalars)
-        if graph is not None:
-            graph.replay(self._stream(stream))
-            return
-        memory = self._memory(stream, capturing=capturing)
-        self._slots.fill((*pointers, *memory.addresses, *scalars))
-        self._launch_all(stream)
-        if memory.addresses and not capturing:
-            memory.used(self._stream(stream))
+        found = None if capturing or not self._replays else self._graph(pointers, scalars)
+        if found is not None:
+            graph, memory = found
+            graph.launch(self._stream(stream))
+        else:
+            memory = self._memory(stream, capturing=capturing)
+            self._slots.fill((*pointers, *memory.addresses, *scalars))
+            self._launch_all(stream)
+        if not capturing and (found is not None or memory.addresses):
+            memory.used.record(self._stream(stream))
 
-    def _graph(self, pointers: Sequence[int], scalars: Sequence[Any]) -> _Graph | None:
+    def _graph(self, pointers: Sequence[int], scalars: Sequence[Any]) -> tuple[Any, _Memory] | None:
         """Return the graph of a call; ``None`` the first time, as most never come back."""
         self._slots.fill((*pointers, *[0] * len(self._workspace), *scalars))
         key = bytes(self._slots.changing)
-        graph = self._graphs.get(key)
-        if graph is None:
-            if key in self._graphs:
-                graph = self._captured(pointers, scalars)
-            self._graphs[key] = graph
+        if self._graphs.get(key) is None:
+            self._graphs[key] = self._captured(pointers, scalars) if key in self._graphs else None
             if len(self._graphs) > _MOST_GRAPHS:
                 _, oldest = self._graphs.popitem(last=False)
                 if oldest is not None:
-                    oldest.memory.wait()
+                    oldest[1].used.synchronize()
         self._graphs.move_to_end(key)
-        return graph
+        return self._graphs[key]
 
-    def _captured(self, pointers: Sequence[int], scalars: Sequence[Any]) -> _Graph:
+    def _captured(self, pointers: Sequence[int], scalars: Sequence[Any]) -> tuple[Any, _Memory]:
         """Capture a call on a stream of its own; nothing runs."""
-        stream = self._cupy.cuda.Stream(non_blocking=True)
-        memory = self._allocated()
+        stream, memory = self._cupy.cuda.Stream(non_blocking=True), self._allocated()
         self._slots.fill((*pointers, *memory.addresses, *scalars))
         stream.begin_capture(_RELAXED)
         try:
             self._launch_all(stream.ptr)
         finally:
             graph = stream.end_capture()
-        return _Graph(graph, memory)
+        return graph, memory
 
     def _memory(self, stream: int, *, capturing: bool) -> _Memory:
         """Return the temporary arrays of a call on a stream.
@@ -445,8 +375,7 @@ class CardPlan:
         if capturing:
             self._kept.append(self._spare.pop() if self._spare else self._allocated())
             return self._kept[-1]
-        thread = threading.get_ident() if stream == _PER_THREAD else 0
-        place = (stream, thread)
+        place = (stream, threading.get_ident() if stream == _PER_THREAD else 0)
         if place not in self._workspaces:
             self._workspaces[place] = self._allocated()
         return self._workspaces[place]
@@ -462,11 +391,18 @@ class CardPlan:
                 if zeroed:
                     block.memset_async(0, count, stream)
             stream.synchronize()
-        return _Memory(blocks, self._cupy.cuda.Event(disable_timing=True))
+        addresses = tuple(int(block.ptr) for block in blocks)
+        return _Memory(blocks, addresses, self._cupy.cuda.Event(disable_timing=True))
 
     def _stream(self, stream: int) -> Any:
+        """Return CuPy's stream of an address; CuPy 13 has another word for it."""
         if stream not in self._streams:
-            self._streams[stream] = stream_at(self._cupy, stream)
+            kind = self._cupy.cuda.Stream
+            self._streams[stream] = (
+                kind.from_external(_Address(stream))
+                if hasattr(kind, "from_external")
+                else self._cupy.cuda.ExternalStream(stream)
+            )
         return self._streams[stream]
 
     def _function(self, code: KernelCode) -> Any:
@@ -474,42 +410,11 @@ class CardPlan:
         if code.dynamic_shared:
             self._driver.funcSetAttribute(function.ptr, _DYNAMIC_SHARED, code.shared_bytes)
         most = self._driver.funcGetAttribute(_MOST_THREADS, function.ptr)
-        threads = prod(code.block)
-        if threads > most:
+        if prod(code.block) > most:
             raise input_error(
                 "EATSS-J016",
-                f"kernel {code.name} has blocks of {threads} threads, and with its registers this "
-                f"card takes {most}",
+                f"kernel {code.name} has blocks of {prod(code.block)} threads, and with its "
+                f"registers this card takes {most}",
                 hint="give a smaller block, block=(8, 32)",
             )
         return function
-
-
-class _Memory:
-    """Device memory that calls work in, and an event after the last of them."""
-
-    def __init__(self, blocks: tuple[Any, ...], event: Any) -> None:
-        self._blocks = blocks
-        self._event = event
-        self.addresses = tuple(int(block.ptr) for block in blocks)
-
-    def used(self, stream: Any) -> None:
-        """Note that a call that uses it was enqueued."""
-        self._event.record(stream)
-
-    def wait(self) -> None:
-        """Wait until no call uses it."""
-        self._event.synchronize()
-
-
-class _Graph:
-    """A captured call, with the memory it works in."""
-
-    def __init__(self, graph: Any, memory: _Memory) -> None:
-        self._graph = graph
-        self.memory = memory
-
-    def replay(self, stream: Any) -> None:
-        """Enqueue it on a stream."""
-        self._graph.launch(stream)
-        self.memory.used(stream)

@@ -1,12 +1,4 @@
-"""A program on the arrays of NumPy: its text run on the CPU, as ``eatss verify`` runs it.
-
-It is slow, and it watches: a thread that writes beside an array, a race or a barrier that not all
-reach is an error. So a pipeline is tested where there is no card.
-
-``Program`` and sizes in, machine code for a card out: by NVRTC in this process, kept on disk.
-
-Sources and sizes in, programs out: of C or loops in Python, or one that is there already.
-"""
+"""The programs of a callable: made of a source at sizes, compiled for a card, run on the CPU."""
 
 from __future__ import annotations
 
@@ -15,14 +7,13 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from eatss.base.cache import Cache, key_of, versions
 from eatss.base.diagnostics import Diagnostic, InternalError, input_error, warn_caller
@@ -35,18 +26,19 @@ from eatss.measurement import nvrtc
 from eatss.program import Entry, Interface, Program
 from eatss.program.tokens import definitions, size_text
 from eatss.session.found import FoundProgram, find_interface, find_program
-from eatss.session.jit.signature import CallSignature, class_of, coarse_class_of, sizes_of
+from eatss.session.jit.signature import CallSignature, class_of
 from eatss.session.kept import Kept, kept_interface, kept_program
 from eatss.session.source import Source, UnknownFilesError, read_files
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.data import Buffer, blank_buffer
-from eatss.verify.device import CpuMachine
+from eatss.verify.device import CpuMachine, Launched
 
 
 class HostProgram:
-    """A program for the CPU: compiled on its first call, for all sizes where that can be.
+    """A program for the CPU, run as ``eatss verify`` runs it: slowly, and every access is watched.
 
-    Calls of several threads follow one another, because the library keeps what it sees.
+    It is compiled on its first call, for all sizes where that can be. Calls of several threads
+    follow one another, because the library keeps what it sees.
 
     Args:
         program: what is called.
@@ -98,43 +90,40 @@ class HostProgram:
         buffers = tuple(
             blank_buffer(argument, number, sizes) for number, argument in enumerate(entry.arguments)
         )
+        given = []
         for buffer in buffers:
             argument = buffer.argument
             if argument.role == "parameter":
                 buffer.array[...] = sizes[argument.name]
             elif argument.reads or argument.writes:
-                _copy(values[names[argument.name]], buffer)
-        done = machine.launch(entry, buffers, backward=False)
-        if done.code < 0:
-            said = entry.assumptions[-done.code - 1].message
-            raise _fault(entry, f"it refused sizes that its plan allows: {said}")
-        if done.status != "ok":
-            raise _fault(entry, done.message)
-        if done.observed is not None:
-            raise _fault(entry, done.observed[1])
-        for buffer in buffers:
-            if buffer.first_stray_write() is not None:
-                raise _fault(entry, f"memory beside '{buffer.argument.name}' was written")
+                value = values[names[argument.name]]
+                buffer.array[...] = np.asarray(value).reshape(buffer.shape)
+                given.append((buffer, value))
+        wrong = _wrong(entry, machine.launch(entry, buffers, backward=False), buffers)
+        if wrong:
+            raise InternalError(
+                Diagnostic(
+                    code="EATSS-J900",
+                    message=f"'{entry.launcher}' failed on the CPU: {wrong}",
+                    hint="this is a fault of eatss; please report it with the source",
+                )
+            )
+        for buffer, value in given:
             if buffer.argument.writes:
-                _result(values[names[buffer.argument.name]], buffer)
+                value[...] = buffer.array.reshape(value.shape)
 
 
-def _copy(value: Any, buffer: Buffer) -> None:
-    buffer.array[...] = np.asarray(value).reshape(buffer.shape)
-
-
-def _result(value: npt.NDArray[Any], buffer: Buffer) -> None:
-    value[...] = buffer.array.reshape(value.shape)
-
-
-def _fault(entry: Entry, what: str) -> InternalError:
-    return InternalError(
-        Diagnostic(
-            code="EATSS-J900",
-            message=f"'{entry.launcher}' failed on the CPU: {what}",
-            hint="this is a fault of eatss; please report it with the source",
-        )
-    )
+def _wrong(entry: Entry, done: Launched, buffers: Sequence[Buffer]) -> str:
+    """Return what generated code did that it may not."""
+    if done.code < 0:
+        said = entry.assumptions[-done.code - 1].message
+        return f"it refused sizes that its plan allows: {said}"
+    if done.status != "ok":
+        return done.message
+    if done.observed is not None:
+        return done.observed[1]
+    stray = (one for one in buffers if one.first_stray_write() is not None)
+    return next((f"memory beside '{one.argument.name}' was written" for one in stray), "")
 
 
 _KIND = "cubin-jit"
@@ -208,26 +197,34 @@ def _number(value: int) -> str:
     return str(value) if value >= 0 else f"({value})"
 
 
-Sizes = tuple[tuple[str, int], ...]
+Sizes: TypeAlias = tuple[tuple[str, int], ...]
 """Sizes by the names that the C source has for them."""
 
 
 @frozen
-class SourceMaker:
-    """Makes programs of a source called ``name``, one for each class of sizes and type."""
+class Maker:
+    """Makes the programs of a callable called ``name``: one for each class of sizes and type.
 
-    source: Any
-    reading: Reading
-    choosing: SelectOptions
-    wanted: CodeRequest
-    cache: Cache | None
+    All of a callable are made of one ``source``, or are the ``program`` that is there already. Of
+    one that is to be made, ``sizes`` are those selected for, and ``recipe`` what is decided.
+    """
+
     name: str
+    program: Program | None = None
+    source: Any = None
+    reading: Reading = Reading()
+    choosing: SelectOptions = SelectOptions(target="cuda")
+    wanted: CodeRequest = CodeRequest()
     exact_sizes: bool = False
+    cache: Cache | None = None
+    profile: GpuProfile | None = None
+    sizes: Sizes = ()
+    recipe: Recipe | None = None
 
     def files(self) -> str:
         """Return what tells the text of the source from any other, headers included."""
         if not isinstance(self.source, str | PathLike):
-            return ""  # loops in Python that were read already
+            return ""  # loops in Python that were read already, or a program
         try:
             return key_of(read_files(self.source, self.reading.frontend().include_dirs))
         except (UnknownFilesError, OSError, ValueError):
@@ -241,118 +238,49 @@ class SourceMaker:
         Raises:
             InputError: the source is refused.
         """
-        reading, source = self._reading(dtype), Source.of(self.source)
-        kept = kept_interface(self.cache, source, reading)
-        return kept.found_or(lambda: find_interface(source, reading)).interface
+        if self.program is not None:
+            return Interface.of(self.program)
+        given = Source.of(self.source), self._reading(dtype)
+        kept = kept_interface(self.cache, *given)
+        return kept.found_or(lambda: find_interface(*given)).interface
 
-    def class_of(self, signature: CallSignature, sizes: Mapping[str, int]) -> Sizes:
+    def class_of(self, sizes: Sizes) -> Sizes:
         """Return the sizes that stand for those of a call: the least of the class, or the same."""
-        pairs = [(one.name, one.size, sizes[one.size]) for one in sizes_of(signature)]
-        if self.exact_sizes:
-            return tuple((name, value) for name, _, value in pairs)
-        shaping = signature.shaping
+        if self.program is not None:
+            return ()
         return tuple(
-            (name, (class_of if size in shaping else coarse_class_of)(value))
-            for name, size, value in pairs
+            (name, value if self.exact_sizes else class_of(value)) for name, value in sizes
         )
 
-    def job(
+    def at(
         self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile | None, *, wide: bool
-    ) -> CodeJob:
-        """Return all that decides a program; ``wide`` asks for indices of 64 bits."""
-        assert profile is not None
-        return CodeJob(
-            source=self.source,
-            reading=self._reading(dtype),
-            sizes=sizes,
-            profile=profile,
-            choosing=self.choosing,
-            wanted=replace(self.wanted, index_bits=64) if wide else self.wanted,
-        )
+    ) -> Maker:
+        """Return what makes one program; ``wide`` asks for indices of 64 bits."""
+        wanted = replace(self.wanted, index_bits=64) if wide else self.wanted
+        reading = self._reading(dtype)
+        return replace(self, sizes=sizes, profile=profile, reading=reading, wanted=wanted)
 
-    def made(self, job: CodeJob | None) -> Program:
-        """Return the program of a job, generated or kept from before; it runs at all sizes.
+    def kept(self) -> Kept[FoundProgram]:
+        """Return the place of the program in the cache."""
+        return kept_program(self.cache, *self._given())
+
+    def made(self) -> Program:
+        """Return the program, generated or kept from before; it runs at all sizes.
 
         Raises:
             InputError: ``EATSS-K0xx``, and what :func:`eatss.codegen` raises.
             NoSolutionError: no tile sizes satisfy the limits of the card.
         """
-        assert job is not None
-        found = job.kept(self.cache).found_or(lambda: find_program(*job.given()))
+        if self.program is not None:
+            return self.program
+        found = self.kept().found_or(lambda: find_program(*self._given()))
         warn_caller(found.warnings)
         return found.program
 
+    def _given(self) -> Any:
+        assert self.profile is not None
+        how = Source.of(self.source), self.reading, self.profile, self.choosing, self.wanted
+        return *how, self.recipe, self.sizes
+
     def _reading(self, dtype: DtypeName | None) -> Reading:
         return self.reading if dtype is None else replace(self.reading, dtype=dtype)
-
-
-@frozen
-class ProgramMaker:
-    """Hands out a program that is there already, whatever the sizes: all are one class."""
-
-    program: Program
-
-    @property
-    def name(self) -> str:
-        """What the program is called."""
-        return self.program.name
-
-    def files(self) -> str:
-        """Return nothing: it does not change."""
-        return ""
-
-    def interface(self, dtype: DtypeName | None) -> Interface:
-        """Return what callers pass."""
-        return Interface.of(self.program)
-
-    def class_of(self, signature: CallSignature, sizes: Mapping[str, int]) -> Sizes:
-        """Return nothing."""
-        return ()
-
-    def job(
-        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile | None, *, wide: bool
-    ) -> None:
-        """Return nothing: it is made."""
-
-    def made(self, job: CodeJob | None) -> Program:
-        """Return the program."""
-        return self.program
-
-
-Maker: TypeAlias = SourceMaker | ProgramMaker
-"""Where the programs of a callable come from."""
-
-
-@frozen
-class CodeJob:
-    """All that decides a program that is selected and generated.
-
-    ``sizes`` are those selected for, by their names in C: macros, or parameters of the function.
-    """
-
-    source: Any
-    reading: Reading
-    sizes: Sizes
-    profile: GpuProfile
-    choosing: SelectOptions
-    wanted: CodeRequest
-    recipe: Recipe | None = None
-
-    def kept(self, cache: Cache | None) -> Kept[FoundProgram]:
-        """Return the place of the program in a cache."""
-        return kept_program(cache, *self.given())
-
-    def given(
-        self,
-    ) -> tuple[Source, Reading, GpuProfile, SelectOptions, CodeRequest, Recipe | None, Sizes]:
-        """Return what it is found with."""
-        source = Source.of(self.source)
-        return (
-            source,
-            self.reading,
-            self.profile,
-            self.choosing,
-            self.wanted,
-            self.recipe,
-            self.sizes,
-        )

@@ -2,49 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from eatss.base.diagnostics import InputError, input_error
+from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.program import Argument, Interface, IntExpr, c_text, evaluate, names_in
 from eatss.verify.data import dtype_of
 
 Role: TypeAlias = Literal["array", "cell", "scalar", "size"]
+Shape: TypeAlias = tuple[IntExpr, ...]
+
+KEYWORD = "stream"
+"""The argument of a call that names its stream, where the program has none of that name."""
 
 
 @frozen
 class CallArgument:
     """An argument of a callable.
 
-    ``name`` is that of the C source. An ``array`` has ``shape`` in the program's sizes, a ``cell``
-    is an array of one element, a ``scalar`` a number. ``others`` are the shapes that other regions
-    see, which have to hold as well. A ``size`` is a whole number called ``size`` in shapes;
-    ``default`` is its value in the source, ``None`` if it has none there. What no region reads or
-    writes is not ``used`` and may be left out.
+    ``name`` is that of the C source. An ``array`` has ``shapes`` in the program's sizes, one for
+    each way that regions see it, which all have to hold; a ``cell`` is an array of one element, a
+    ``scalar`` a number. A ``size`` is a whole number called ``size`` in shapes; ``default`` is its
+    value in the source, ``None`` if it has none there. What no region reads or writes is not
+    ``used`` and may be left out.
     """
 
     name: str
     role: Role
     dtype: np.dtype[Any]
-    shape: tuple[IntExpr, ...] = ()
-    others: tuple[tuple[IntExpr, ...], ...] = ()
-    reads: bool = True
+    shapes: tuple[Shape, ...] = ((),)
     writes: bool = False
     size: str = ""
     default: int | None = None
     used: bool = True
 
     def __str__(self) -> str:
-        if self.role == "size":
-            return self.name if self.default is None else f"{self.name}={self.default}"
-        return self.name
+        return self.name if self.default is None else f"{self.name}={self.default}"
+
+    @property
+    def shape(self) -> Shape:
+        """The shape as the first region sees it."""
+        return self.shapes[0]
 
 
-@frozen
+@dataclass(frozen=True, kw_only=True)
 class CallSignature:
     """The arguments of a callable: the function's in their order, then what it reaches besides.
 
@@ -62,25 +68,33 @@ class CallSignature:
         sizes = [str(one) for one in self.arguments if one.role == "size" and one.default]
         return ", ".join([*positional, *(["*", *sizes] if sizes else [])])
 
-    @property
-    def shaping(self) -> frozenset[str]:
-        """The sizes that shapes of arrays are made of, as shapes call them."""
-        return frozenset(
-            name
-            for one in self.arguments
-            for shape in (one.shape, *one.others)
-            for extent in shape
-            for name in names_in(extent)
-        )
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The names of all arguments."""
+        return frozenset(one.name for one in self.arguments)
 
-    @property
+    @cached_property
+    def arrays(self) -> Mapping[str, CallArgument]:
+        """The arrays and cells that are used, by name, in their order."""
+        return self._of("array", "cell")
+
+    @cached_property
+    def scalars(self) -> Mapping[str, CallArgument]:
+        """The scalars that are used."""
+        return self._of("scalar")
+
+    @cached_property
+    def sizes(self) -> Mapping[str, CallArgument]:
+        """The sizes."""
+        return self._of("size")
+
+    @cached_property
     def written(self) -> tuple[str, ...]:
         """The names of the arrays and cells that are written."""
-        return tuple(one.name for one in self.of_role("array", "cell") if one.writes)
+        return tuple(one.name for one in self.arrays.values() if one.writes)
 
-    def of_role(self, *roles: Role) -> tuple[CallArgument, ...]:
-        """Return the arguments of some roles that are used."""
-        return tuple(one for one in self.arguments if one.role in roles and one.used)
+    def _of(self, *roles: Role) -> Mapping[str, CallArgument]:
+        return {one.name: one for one in self.arguments if one.role in roles and one.used}
 
 
 def signature_of(interface: Interface) -> CallSignature:
@@ -94,83 +108,64 @@ def signature_of(interface: Interface) -> CallSignature:
     defaults = {parameter.name: parameter.default for parameter in interface.parameters}
     for entry in interface.entries:
         pairs = []
-        ordered = sorted(entry.arguments, key=lambda one: (one.position is None, one.position or 0))
-        for argument in ordered:
+        for argument in sorted(
+            entry.arguments, key=lambda one: (one.position is None, one.position or 0)
+        ):
             mine = _argument(argument, defaults)
-            known = found.get(mine.name)
-            if known is not None and not _alike(known, mine):
+            known = found.get(mine.name, mine)
+            if known.used and mine.used and _kind(known) != _kind(mine):
                 raise input_error(
                     "EATSS-J014",
                     f"'{mine.name}' is {_described(known)} in one region and "
                     f"{_described(mine)} in '{entry.function}'",
                     hint=f"make a callable of one function, function='{entry.function}'",
                 )
-            found[mine.name] = mine if known is None else _joined(known, mine)
+            found[mine.name] = _joined(known, mine)
             pairs.append((mine.name, argument.name))
         names.append(tuple(pairs))
     passed = {argument.size for argument in found.values()}
-    for parameter in interface.parameters:
-        if parameter.name not in passed:
-            found[parameter.name] = CallArgument(
-                name=parameter.name,
-                role="size",
-                dtype=np.dtype(np.int32),
-                size=parameter.name,
-                default=parameter.default,
+    for name, value in defaults.items():
+        if name not in passed:
+            found[name] = CallArgument(
+                name=name, role="size", dtype=np.dtype(np.int32), size=name, default=value
             )
     return CallSignature(arguments=tuple(found.values()), names=tuple(names))
 
 
-def sizes_of(signature: CallSignature) -> Iterator[CallArgument]:
-    """Yield the sizes."""
-    return (one for one in signature.arguments if one.role == "size")
-
-
-def _argument(argument: Argument, defaults: dict[str, int | None]) -> CallArgument:
-    dtype, name = dtype_of(argument), argument.source_name
-    name = name if name.isidentifier() else argument.name
-    if argument.role == "parameter":
-        return CallArgument(
-            name=name,
-            role="size",
-            dtype=dtype,
-            size=argument.name,
-            default=defaults.get(argument.name),
-        )
+def _argument(argument: Argument, defaults: Mapping[str, int | None]) -> CallArgument:
+    name, is_size = argument.source_name, argument.role == "parameter"
     return CallArgument(
-        name=name,
-        role=argument.role,
-        dtype=dtype,
-        shape=argument.shape,
-        reads=argument.reads,
+        name=name if name.isidentifier() else argument.name,
+        role="size" if argument.role == "parameter" else argument.role,
+        dtype=dtype_of(argument),
+        shapes=(argument.shape,),
         writes=argument.writes,
-        used=argument.reads or argument.writes,
+        size=argument.name if is_size else "",
+        default=defaults.get(argument.name) if is_size else None,
+        used=is_size or argument.reads or argument.writes,
     )
 
 
-def _alike(one: CallArgument, other: CallArgument) -> bool:
-    if not (one.used and other.used):
-        return True
-    same = (one.role, one.dtype, one.size) == (other.role, other.dtype, other.size)
-    return same and len(one.shape) == len(other.shape)
+def _kind(one: CallArgument) -> tuple[object, ...]:
+    return one.role, one.dtype, one.size, len(one.shape)
 
 
 def _joined(one: CallArgument, other: CallArgument) -> CallArgument:
-    if not one.used:
-        return other
-    if not other.used:
-        return one
-    others = one.others
-    if other.shape not in (one.shape, *others):
-        others = (*others, other.shape)
+    if not (one.used and other.used):
+        return one if one.used else other
     return replace(
-        one, others=others, reads=one.reads or other.reads, writes=one.writes or other.writes
+        one,
+        shapes=tuple(dict.fromkeys((*one.shapes, *other.shapes))),
+        writes=one.writes or other.writes,
     )
 
 
+def _dimensions(shape: Sequence[object]) -> str:
+    return "1 dimension" if len(shape) == 1 else f"{len(shape)} dimensions"
+
+
 def _described(one: CallArgument) -> str:
-    dimensions = "1 dimension" if len(one.shape) == 1 else f"{len(one.shape)} dimensions"
-    kind = {"array": f"an array of {dimensions}", "cell": "a scalar it writes"}
+    kind = {"array": f"an array of {_dimensions(one.shape)}", "cell": "a scalar it writes"}
     return f"{kind.get(one.role, 'a ' + one.role)} of {one.dtype.name}"
 
 
@@ -196,14 +191,6 @@ def class_of(value: int) -> int:
     return value // step * step
 
 
-def coarse_class_of(value: int) -> int:
-    """Return the size that stands for a number of which no shape is made: a power of two.
-
-    Steps in time, or an offset, say less about the best sizes than the extents of arrays do.
-    """
-    return value if abs(value) <= 1 else (1 << (abs(value).bit_length() - 1)) * (-1) ** (value < 0)
-
-
 def infer_sizes(
     signature: CallSignature, shapes: Mapping[str, tuple[int, ...]], given: Mapping[str, int]
 ) -> dict[str, int]:
@@ -215,61 +202,68 @@ def infer_sizes(
         given: sizes that the caller names.
 
     Raises:
-        InputError: ``EATSS-J003`` a shape fits no sizes or not those of the other arrays,
-            ``EATSS-J003`` a size is not determined.
+        InputError: ``EATSS-J003`` a shape fits no sizes or not those of the other arrays, or a
+            size is not determined.
     """
-    _check_dimensions(signature, shapes)
-    sizes = {one.size: given[one.name] for one in sizes_of(signature) if one.name in given}
-    names = {one.size: one.name for one in sizes_of(signature)}
-    extents = [
-        (name, axis, expression, shape[axis])
-        for name, shape in shapes.items()
-        for wanted in (signature[name].shape, *signature[name].others)
-        for axis, expression in enumerate(wanted)
-    ]
-    by: dict[str, str] = {size: f"{names[size]}={value}" for size, value in sizes.items()}
-    solved = True
-    while solved:
-        solved = False
-        for name, _, expression, extent in extents:
-            unknown = sorted(set(names_in(expression)) - sizes.keys())
-            if len(unknown) != 1:
-                continue
-            value = _solved(expression, unknown[0], sizes, extent)
-            if value is not None:
-                sizes[unknown[0]] = value
-                by[unknown[0]] = f"'{name}' makes {names[unknown[0]]} {value}"
-                solved = True
-    for one in sizes_of(signature):
-        if one.size not in sizes:
-            if one.default is None:
-                raise _not_determined(one.name)
-            sizes[one.size] = one.default
-            by[one.size] = f"{one.name} is {one.default} in the source"
-    for name, axis, expression, extent in extents:
-        wanted_extent = max(0, evaluate(expression, sizes))
-        if wanted_extent != extent:
-            because = "; ".join(by[size] for size in names_in(expression) if size in by)
-            where = (axis, expression, wanted_extent)
-            raise _wrong_shape(signature, name, shapes[name], where, because)
-    return sizes
-
-
-def shape_text(shape: tuple[IntExpr, ...]) -> str:
-    """Return a shape in the program's sizes, ``NI × NK``."""
-    return " × ".join(c_text(extent) for extent in shape) or "one element"
-
-
-def _check_dimensions(signature: CallSignature, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    names = {one.size: one.name for one in signature.sizes.values()}
+    sizes = {size: given[name] for size, name in names.items() if name in given}
+    because = {size: f"{names[size]}={value}" for size, value in sizes.items()}
+    extents = []
     for name, shape in shapes.items():
         wanted = signature[name].shape
         if len(shape) != len(wanted):
             raise input_error(
                 "EATSS-J003",
-                f"'{name}' has {_dimensions(len(shape))}, the program's has {len(wanted)}: "
-                f"{shape_text(wanted)}",
+                f"'{name}' has {_dimensions(shape)}, the program's has {len(wanted)}: "
+                f"{_shape_text(wanted)}",
                 hint="reshape it; a view costs nothing",
             )
+        for seen in signature[name].shapes:
+            extents += [(name, *one) for one in zip(range(len(shape)), seen, shape, strict=True)]
+    while found := _determined(extents, sizes):
+        name, size, value = found
+        sizes[size], because[size] = value, f"'{name}' makes {names[size]} {value}"
+    for one in signature.sizes.values():
+        if one.size not in sizes:
+            if one.default is None:
+                raise input_error(
+                    "EATSS-J003",
+                    f"no array determines the size '{one.name}', and it is not given",
+                    hint=f"call with {one.name}=VALUE",
+                )
+            sizes[one.size] = one.default
+            because[one.size] = f"{one.name} is {one.default} in the source"
+    for name, axis, expression, extent in extents:
+        needed = max(0, evaluate(expression, sizes))
+        if needed != extent:
+            shape = shapes[name]
+            why = "; ".join(because[size] for size in names_in(expression) if size in because)
+            raise input_error(
+                "EATSS-J003",
+                f"'{name}' has the shape {shape}, and {(*shape[:axis], needed, *shape[axis + 1 :])}"
+                f" is needed: dimension {axis} is {c_text(expression)}"
+                + (f", and {why}" if why else ""),
+                hint=f"the program takes {name}[{_shape_text(signature[name].shape)}]",
+            )
+    return sizes
+
+
+def _shape_text(shape: Shape) -> str:
+    return " × ".join(c_text(extent) for extent in shape) or "one element"
+
+
+def _determined(
+    extents: Sequence[tuple[str, int, IntExpr, int]], sizes: Mapping[str, int]
+) -> tuple[str, str, int] | None:
+    """Return an array, a size that an extent of it determines, and its value; if there is one."""
+    for name, _, expression, extent in extents:
+        unknown = {*names_in(expression)} - sizes.keys()
+        if len(unknown) == 1:
+            (size,) = unknown
+            value = _solved(expression, size, sizes, extent)
+            if value is not None:
+                return name, size, value
+    return None
 
 
 def _solved(expression: IntExpr, name: str, sizes: Mapping[str, int], extent: int) -> int | None:
@@ -278,40 +272,8 @@ def _solved(expression: IntExpr, name: str, sizes: Mapping[str, int], extent: in
     slope = at[1] - at[0]
     if slope == 0 or at[2] - at[1] != slope:
         return None
-    value, rest = divmod(extent - at[0], slope)
-    value += 1000
-    if rest or evaluate(expression, {**sizes, name: value}) != extent:
-        return None
-    return value
-
-
-def _wrong_shape(
-    signature: CallSignature,
-    name: str,
-    shape: tuple[int, ...],
-    where: tuple[int, IntExpr, int],
-    because: str,
-) -> InputError:
-    axis, expression, extent = where
-    wanted = (*shape[:axis], extent, *shape[axis + 1 :])
-    return input_error(
-        "EATSS-J003",
-        f"'{name}' has the shape {shape}, and {wanted} is needed: dimension {axis} is "
-        f"{c_text(expression)}" + (f", and {because}" if because else ""),
-        hint=f"the program takes {name}[{shape_text(signature[name].shape)}]",
-    )
-
-
-def _not_determined(name: str) -> InputError:
-    return input_error(
-        "EATSS-J003",
-        f"no array determines the size '{name}', and it is not given",
-        hint=f"call with {name}=VALUE",
-    )
-
-
-def _dimensions(count: int) -> str:
-    return "1 dimension" if count == 1 else f"{count} dimensions"
+    value = 1000 + (extent - at[0]) // slope
+    return value if evaluate(expression, {**sizes, name: value}) == extent else None
 
 
 def whole_number(name: str, value: Any) -> int:

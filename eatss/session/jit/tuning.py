@@ -7,34 +7,28 @@ turns: a candidate that crashes or hangs costs itself alone.
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from eatss.base.cache import Cache, key_of
+from eatss.base.cache import key_of
 from eatss.base.codec import MisfitError, decode, encode
 from eatss.base.diagnostics import EatssError
 from eatss.base.forked import in_bounds
-from eatss.base.frozen import frozen
 from eatss.base.targets import MEASURES
+from eatss.choose import Selection
 from eatss.lower.recipe import Recipe
 from eatss.measurement.api import Interrupted, compared, measured
-from eatss.measurement.card import CompileError
-from eatss.measurement.compile import compile_target
-from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.job import Progress
 from eatss.measurement.measurement import Comparison
 from eatss.measurement.options import MeasureOptions, Variant
-from eatss.program import load_program
-from eatss.session.jit.programs import CodeJob
+from eatss.session.jit.programs import Maker
 
 _KIND = "tuned"
 _MODEL = "model"
+"""The candidate that the model puts first."""
 
 START_S = 8.0
 """Seconds to generate, compile and open the card, taken from the time before it is shared out."""
@@ -44,107 +38,72 @@ LEAST_S = 4.5
 
 MOST_CANDIDATES = 16
 
-_LONGER = 1.5
-"""Who gives so many times the time that a winner took to find wants it looked for again."""
+
+class NotTunedError(Exception):
+    """Nothing was measured; the text says why."""
 
 
-@frozen
-class Tuned:
-    """The winner of a measurement.
-
-    ``label`` says which candidate it is, ``"model"`` the one that the model puts first.
-    ``time_ratio`` and ``energy_ratio`` are what it took over what that took, ``None`` where it was
-    not measured. ``measured`` are how many candidates were, in
-    how many ``seconds``.
-    """
-
-    recipe: Recipe
-    label: str
-    time_ratio: float | None
-    energy_ratio: float | None
-    measured: int
-    seconds: float
-    schema_version: int = 1
-
-
-@frozen
-class Candidate:
-    """A program to measure: its folder, and the recipe that it was made from."""
-
-    label: str
-    folder: str
-    recipe: Recipe
+class _TimeIsUpError(KeyboardInterrupt):
+    """Measuring ends as it does when the user interrupts: what is done by then counts."""
 
 
 def tuned(
-    job: CodeJob,
+    maker: Maker,
     sizes: Mapping[str, int],
     device: int,
     card_name: str,
     seconds: float,
-    cache: Cache | None,
-    card: str | CupyCard | None = None,
-) -> Tuned:
+    card: str | None = None,
+) -> Recipe:
     """Return the winner of a class of sizes, measured now or kept from before.
 
     Args:
-        job: what decides the program.
+        maker: what decides the program.
         sizes: sizes to measure at, by the names of the program.
         device: number of the card as CUDA counts.
         card_name: the card, as it is told apart from others.
         seconds: what measuring may take.
-        cache: where winners are kept.
         card: stands in for the card, as for :func:`eatss.compare`.
 
     Raises:
         NotTunedError: nothing could be measured, so that the model's choice stands.
     """
     deadline_s = time.monotonic() + seconds
-    place = job.kept(cache).key
-    key = None if place is None else key_of(_KIND, place, card_name)
+    place, cache = maker.kept().key, maker.cache
+    key = None if place is None else key_of(_KIND, place, card_name, seconds)
     kept = None if cache is None or key is None else cache.get(_KIND, key)
     if kept is not None:
         try:
-            found: Tuned = decode(Tuned, json.loads(kept))
+            found: Recipe = decode(Recipe, json.loads(kept))
         except (MisfitError, ValueError, RecursionError):
             pass
         else:
-            if seconds <= _LONGER * found.seconds:
-                return found
+            return found
     count = max(2, min(MOST_CANDIDATES, int((seconds - START_S) / LEAST_S)))
+    objective = maker.choosing.objective or "energy"
     with tempfile.TemporaryDirectory(prefix="eatss-tune-") as folder:
         try:
-            candidates = _candidates(job, folder, count)
-            if len(candidates) < 2:
+            recipes = _candidates(maker, folder, count)
+            if len(recipes) < 2:
                 raise NotTunedError("the model has no other layout that can be generated")
-            _compile_ahead(candidates, sizes, device)
-            left_s = deadline_s - time.monotonic()
-            options = _options(job.choosing.objective, sizes, device, left_s, len(candidates))
-            comparison = _measured(candidates, options, deadline_s, card)
+            budget_s = (deadline_s - time.monotonic()) / len(recipes)
+            options = _options(objective, sizes, device, budget_s)
+            variants = [Variant(label=one, directory=Path(folder, one)) for one in recipes]
+            winner = _winner(_measured(variants, options, deadline_s, card), objective)
         except EatssError as error:
             raise NotTunedError(error.diagnostics[0].message) from error
-        except TimeIsUpError:
+        except (Interrupted, _TimeIsUpError):
             raise NotTunedError(f"{seconds:g} s were over before it was measured") from None
-    winner = _winner(candidates, comparison, job.choosing.objective or "energy", seconds)
     if cache is not None and key is not None:
-        cache.put(_KIND, key, json.dumps(encode(winner)).encode())
-    return winner
-
-
-class NotTunedError(Exception):
-    """Nothing was measured; the text says why."""
-
-
-class TimeIsUpError(KeyboardInterrupt):
-    """Measuring ends as it does when the user interrupts: what is done by then counts."""
+        cache.put(_KIND, key, json.dumps(encode(recipes[winner])).encode())
+    return recipes[winner]
 
 
 def _options(
-    objective: str | None, sizes: Mapping[str, int], device: int, left_s: float, candidates: int
+    objective: str, sizes: Mapping[str, int], device: int, budget_s: float
 ) -> MeasureOptions:
     """Return how candidates are measured; a time alone needs no update of an energy counter."""
-    timing = objective == "time"
-    budget_s = max(1.0, left_s / candidates)
+    timing, budget_s = objective == "time", max(1.0, budget_s)
     return MeasureOptions(
         sizes=sizes,
         device=device,
@@ -154,135 +113,93 @@ def _options(
         least_windows=3,
         warm_up_s=0.5,
         restoring="between windows",  # whether results drift is not what is asked here
-        timeout_s=max(10.0, left_s),
+        timeout_s=max(10.0, budget_s * MOST_CANDIDATES),
         check=False,  # a callable runs what is generated as it is, whichever candidate it is
     )
 
 
 def _measured(
-    candidates: Sequence[Candidate],
-    options: MeasureOptions,
-    deadline_s: float,
-    card: str | CupyCard | None,
+    variants: Sequence[Variant], options: MeasureOptions, deadline_s: float, card: str | None
 ) -> Comparison:
     """Measure candidates by turns until time is up.
 
     Raises:
-        TimeIsUpError: before the model's choice was measured.
+        Interrupted: time was up before the model's choice was measured.
         KeyboardInterrupt: the user interrupted.
     """
-    ended = False
 
     def progress(_: Progress) -> None:
-        nonlocal ended
         if time.monotonic() > deadline_s:
-            ended = True
-            raise TimeIsUpError
+            raise _TimeIsUpError
 
-    variants = [Variant(label=one.label, directory=Path(one.folder)) for one in candidates]
     found = measured(variants, options, progress=progress, card=card)
-    if found.interrupted and not ended:
+    if found.interrupted and time.monotonic() < deadline_s:
         raise KeyboardInterrupt
-    try:
-        return compared(found, _MODEL)
-    except Interrupted:
-        raise TimeIsUpError from None
+    return compared(found, _MODEL)
 
 
-def _compile_ahead(candidates: Sequence[Candidate], sizes: Mapping[str, int], device: int) -> None:
-    """Compile all candidates at the same time, where measuring finds them then."""
-    import cupy  # noqa: PLC0415 - the caller's arrays are on a card
-
-    compiler = compile_target(int(cupy.cuda.Device(device).compute_capability))
-
-    def compile_one(one: Candidate) -> None:
-        with suppress(EatssError, CompileError):  # measuring tells of it
-            program = load_program(Path(one.folder))
-            compiler.compile(program, sizes)
-
-    with ThreadPoolExecutor(min(len(candidates), os.cpu_count() or 1)) as pool:
-        list(pool.map(compile_one, candidates))
-
-
-def _winner(
-    candidates: Sequence[Candidate], comparison: Comparison, objective: str, seconds: float
-) -> Tuned:
+def _winner(comparison: Comparison, objective: str) -> str:
     """Return the candidate of least cost, the model's own unless another is surely better."""
-    recipes = {one.label: one.recipe for one in candidates}
     rows = [row for row in comparison.rows if row.measurement.status in ("ok", "unstable")]
     if not rows:
-        first = next(iter(comparison.rows)).measurement
-        raise NotTunedError(f"no candidate ran: {first.status}")
-    best = (_MODEL, 1.0, 1.0, 1.0)
+        raise NotTunedError(f"no candidate ran: {comparison.rows[0].measurement.status}")
+    best, least = _MODEL, 1.0
     for row in rows:
-        label = row.measurement.variant
-        energy, speedup = row.energy_ratio, row.speedup
-        time_ratio = None if speedup is None else 1 / speedup.value
-        energy_ratio = None if energy is None else energy.value
-        surely = {
-            "time": speedup is not None and (speedup.low or 0) > 1,
-            "energy": energy is not None and (energy.high or 2) < 1,
-        }
+        speedup, energy = row.speedup, row.energy_ratio
         judged = objective if objective in MEASURES else "energy"
-        judged = "time" if judged == "energy" and energy is None else judged
-        cost = MEASURES[judged].of(time_ratio, energy_ratio)
-        sure = surely["time" if objective == "time" or energy is None else "energy"]
-        if sure and cost < best[1]:
-            best = (label, cost, time_ratio or 1.0, energy_ratio or 1.0)
-    label = best[0]
-    return Tuned(
-        recipe=recipes[label],
-        label=label,
-        time_ratio=best[2],
-        energy_ratio=best[3],
-        measured=len(rows),
-        seconds=seconds,
-    )
+        judged = "time" if energy is None else judged
+        cost = MEASURES[judged].of(
+            None if speedup is None else 1 / speedup.value, None if energy is None else energy.value
+        )
+        faster = speedup is not None and (speedup.low or 0) > 1
+        saves = energy is not None and (energy.high or 2) < 1
+        if (faster if judged == "time" else saves) and cost < least:
+            best, least = row.measurement.variant, cost
+    return best
 
 
 @in_bounds
-def _candidates(job: CodeJob, folder: str, count: int) -> tuple[Candidate, ...]:
+def _candidates(maker: Maker, folder: str, count: int) -> dict[str, Recipe]:
     """Generate the model's best layouts: all kernels at their best, then one kernel at another."""
     from eatss.choose.cuda import ranked_cuda  # noqa: PLC0415
     from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - most calls tune nothing
     from eatss.session.session import Session  # noqa: PLC0415
 
-    session = Session(job.source, job.reading, volume=job.choosing.volume_name(), code=True)
-    sized = Session(job.source, session.reading_at(job.sizes), code=True)
-    strict = job.wanted.strict_fp
-    fuse = job.wanted.fuse_rows
-    selection = sized.select(job.profile, job.choosing, strict_fp=strict, fuse_rows=fuse)
+    profile, wanted, choosing = maker.profile, maker.wanted, maker.choosing
+    assert profile is not None
+    session = Session(maker.source, maker.reading, volume=choosing.volume_name(), code=True)
+    sized = Session(maker.source, session.reading_at(maker.sizes), code=True)
+
+    def select(*, fuse_rows: bool) -> Selection:
+        return sized.select(profile, choosing, strict_fp=wanted.strict_fp, fuse_rows=fuse_rows)
+
+    selection = apart = select(fuse_rows=wanted.fuse_rows)
     sized = sized.of(selection)
-    options = job.choosing.for_card(job.profile)
-    variants = kernel_variants_for(sized.analysed, job.profile, strict_fp=strict, tf32=options.tf32)
-    limit = job.choosing.shared_limit_bytes(job.profile)
-    apart = selection  # another layout of one kernel is for kernels that are not one
+    options = choosing.for_card(profile)
+    variants = kernel_variants_for(
+        sized.analysed, profile, strict_fp=wanted.strict_fp, tf32=options.tf32
+    )
     if any(kernel.row_block is not None for kernel in selection.kernels):
-        apart = sized.select(job.profile, job.choosing, strict_fp=strict, fuse_rows=False)
-    kernels = apart.kernels
-    weight = [0.0 if one.predicted is None else one.predicted.energy_j for one in kernels]
-    choices = [(_MODEL, selection)]
-    others = [
-        (number, rank, other)
-        for number, facts in enumerate(sized.analysed.facts)
-        for rank, other in enumerate(
-            ranked_cuda(facts, variants.get(facts.name, ()), job.profile, options, count)
-        )
-        if other.chosen() != kernels[number].chosen()
-        or other.references != kernels[number].references
-    ]
-    others.sort(key=lambda one: (one[1] / max(weight[one[0]], 1e-300), one[0]))
-    for number, rank, other in others[: count - 1]:
-        changed = (*kernels[:number], other, *kernels[number + 1 :])
-        label = f"{other.name}-{rank}"
-        choices.append((label, replace(selection, kernels=changed)))
-    made: list[Candidate] = []
-    for label, chosen in choices:
-        place = Path(folder) / label
+        apart = select(
+            fuse_rows=False
+        )  # another layout of one kernel is for kernels that are not one
+    others = []
+    for number, (facts, best) in enumerate(zip(sized.analysed.facts, apart.kernels, strict=True)):
+        weight = 0.0 if best.predicted is None else best.predicted.energy_j
+        ranked = ranked_cuda(facts, variants.get(facts.name, ()), profile, options, count)
+        for rank, other in enumerate(ranked):
+            if (other.chosen(), other.references) != (best.chosen(), best.references):
+                kernels = (*apart.kernels[:number], other, *apart.kernels[number + 1 :])
+                changed = replace(selection, kernels=kernels)
+                others.append((rank / max(weight, 1e-300), number, f"{other.name}-{rank}", changed))
+    others.sort(key=lambda one: one[:2])
+    made: dict[str, Recipe] = {}
+    chosen = [(_MODEL, selection), *(one[2:] for one in others[: count - 1])]
+    for label, one in chosen:
         try:
-            recipe = session.recipe(chosen, job.profile, job.wanted, limit)
-            session.write(session.generate(recipe, job.profile), place)
+            recipe = session.recipe(one, profile, wanted, choosing.shared_limit_bytes(profile))
+            session.write(session.generate(recipe, profile), Path(folder, label))
         except EatssError:  # a layout that the generator refuses is no candidate
             continue
-        made.append(Candidate(label=label, folder=str(place), recipe=recipe))
-    return tuple(made)
+        made[label] = recipe
+    return made

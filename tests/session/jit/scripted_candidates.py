@@ -20,13 +20,6 @@ class OthersAreSlower(AnyProgram):
         return Script(time_s=0.02 if label == "model" else 0.03, power_w=500.0, noise=0.001)
 
 
-class NobodyKnows(AnyProgram):
-    """Times scatter by far more than candidates differ."""
-
-    def truth(self, label: str) -> Script:
-        return Script(time_s=0.02 if label == "model" else 0.0199, power_w=500.0, noise=0.1)
-
-
 class NothingRuns(AnyProgram):
     """No program can be launched."""
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-import pytest
 
 import eatss
-from eatss.session.jit import card as plan
 from tests.session.jit.fake_cupy import FakeCupy
 from tests.session.jit.refusals import refused
-from tests.session.jit.sources import SCALED, STEPS, random
+from tests.session.jit.sources import SCALED, random
 
 TWO = """
 void first(int n, double A[n], double B[n]) {
@@ -55,16 +53,6 @@ def test_swapped_bytes_are_named() -> None:
     scaled = eatss.jit(SCALED, gpu="h200")
     said = refused("J004", lambda: scaled(factor=1, A=random(4).astype(">f8"), B=np.empty(4)))
     assert "is of >f8, whose bytes are in the other order" in str(said)
-
-
-def test_calls_of_endless_loops_are_refused(
-    monkeypatch: pytest.MonkeyPatch, cupy: FakeCupy
-) -> None:
-    monkeypatch.setattr(plan, "MOST_LAUNCHES_OF_A_CALL", 9)
-    steps = eatss.jit(STEPS, gpu="h200")
-    steps(A=cupy.array(random(20)), COUNT=4)
-    said = refused("J012", lambda: steps(A=cupy.array(random(20)), COUNT=5))
-    assert said.diagnostics[0].hint == "call it several times, with fewer steps each"
 
 
 def test_the_order_of_arguments_is_told_as_it_is() -> None:

@@ -15,8 +15,8 @@ import pytest
 
 import eatss
 from eatss.base.cache import Cache
-from eatss.session.jit.options import Once
-from eatss.session.jit.programs import SourceMaker
+from eatss.session.jit.callable import Once
+from eatss.session.jit.programs import Maker
 from tests.session.jit.fake_cupy import FakeCupy
 from tests.session.jit.sources import SCALED, STEPS, random, steps_of
 
@@ -27,13 +27,13 @@ THREADS = 8
 def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """Return what decides each program that is made."""
     jobs: list[tuple[Any, ...]] = []
-    before = SourceMaker.made
+    before = Maker.made
 
-    def counted(self: SourceMaker, job: Any) -> Any:
-        jobs.append((job.sizes, job.reading.dtype))
-        return before(self, job)
+    def counted(self: Maker) -> Any:
+        jobs.append((self.sizes, self.reading.dtype))
+        return before(self)
 
-    monkeypatch.setattr(SourceMaker, "made", counted)
+    monkeypatch.setattr(Maker, "made", counted)
     return jobs
 
 
