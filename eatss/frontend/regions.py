@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -295,22 +294,15 @@ def warn_of_unused(
         source: the main file.
         findings: gets the warnings.
     """
-    texts = [source.data.decode("utf-8", "replace")]
+    texts = [source.data.decode("utf-8", "replace"), *(one.partition("=")[2] for one in defines)]
     texts += [Path(one).read_text("utf-8", "replace") for one in unit.user_files[1:]]
-    values = " ".join(one.partition("=")[2] for one in defines)
-    words = _WORD.findall(" ".join(rest for text in texts for _, rest in _directives(text)))
-    known = {word.lower(): word for word in sorted(words)}
     anew = {m.message.split("'")[1]: m for m in unit.messages if m.option == REDEFINED}
     for name in sorted({_WORD.findall(one)[0] for one in defines}):
-        use, span = re.compile(rf"\b{name}\b|##"), None
-        close = difflib.get_close_matches(name.lower(), known, n=1)
-        why, hint = "nothing uses it", f"did you mean {known[close[0]]}?" if close else None
+        used = re.compile(rf"\b{name}\b|##")
         if name in anew:
             span = span_of(anew[name], source, len(name))
-            why, hint = (
-                "it is defined anew",
-                f"write #ifndef {name} before its #define and #endif after it",
-            )
-        elif any(map(use.search, (values, *texts))):
-            continue
-        findings.warn("EATSS-F095", f"-D {name} changes nothing: {why}", span=span, hint=hint)
+            message = f"-D {name} changes nothing: it is defined anew"
+            hint = f"write #ifndef {name} before its #define and #endif after it"
+            findings.warn("EATSS-F095", message, span=span, hint=hint)
+        elif not any(map(used.search, texts)):
+            findings.warn("EATSS-F095", f"-D {name} changes nothing: nothing uses it")

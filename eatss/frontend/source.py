@@ -193,6 +193,11 @@ def check_text(source: SourceText, findings: Findings) -> None:
     libclang recurses over expressions and statements and ends the process when its stack does.
     """
     data, nul = source.data, source.data.find(b"\0")
+    if len(data) > MAX_BYTES or not data.strip():
+        state = "is too large" if data.strip() else "is empty"
+        hint = f"name a C source file of at most {MAX_BYTES >> 20} MiB"
+        findings.add("EATSS-F001", f"'{source.file}' {state}", hint=hint)
+        findings.raise_errors()
     code = _TEXTUAL.sub(lambda match: b" " * len(match[0]), data)
     try:
         code.decode("utf-8")
@@ -200,11 +205,7 @@ def check_text(source: SourceText, findings: Findings) -> None:
         at, hint = error.start, "save the file as UTF-8"
         message = f"byte 0x{code[at]:02x} is not UTF-8"
         findings.add("EATSS-F001", message, span=source.span(at, at + 1), hint=hint)
-    if len(data) > MAX_BYTES or not data.strip():
-        state = "is too large" if data.strip() else "is empty"
-        hint = f"name a C source file of at most {MAX_BYTES >> 20} MiB"
-        findings.add("EATSS-F001", f"'{source.file}' {state}", hint=hint)
-    elif nul >= 0:
+    if nul >= 0:
         span = source.span(nul, nul + 1)
         findings.add("EATSS-F001", "NUL byte in the source", span=span, hint="save it as UTF-8")
     depth = accumulate(1 if one in b"([{" else -1 for one in _BRACKET.findall(code))

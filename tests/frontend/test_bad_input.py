@@ -15,13 +15,10 @@ CASES = [
     # code, statements, what the caret marks, code before the function
     ("EATSS-F012", LOOP + "A[i * i] = 0;", "i * i", ""),
     ("EATSS-F012", LOOP + "A[(int) (i * 0.5)] = 0;", "(int) (i * 0.5)", ""),
-    ("EATSS-F012", LOOP + "for (j = 0; j < i * i; j++) A[j] = 0;", "i * i", ""),
     ("EATSS-F012", LOOP + "if (i * i > n) A[i] = 0;", "i * i > n", ""),
     ("EATSS-F012", LOOP + "A[idx[i]] = 0;", "idx[i]", ""),
     ("EATSS-F018", "while (s > 0) s = s - 1;", "while (s > 0)", ""),
-    ("EATSS-F018", "do s = s - 1; while (s > 0);", "do s", ""),
     ("EATSS-F018", LOOP + "return;", "return", ""),
-    ("EATSS-F018", "switch (n) { case 1: A[0] = 0; }", "switch (n)", ""),
     ("EATSS-F018", "for (i = 0; i < min(n, m); i++) A[i] = 0;", "min(n, m)",
      "int calls; int min(int a, int b) { calls++; return a < b ? a : b; }\n"),
     ("EATSS-F024", LOOP + "*(A + i) = 0;", "A + i", ""),
@@ -31,18 +28,14 @@ CASES = [
     ("EATSS-F018", "for (i = 0; i % 4 < 3 && i < n; i++) A[i] = 0;", "i % 4 < 3 && i < n", ""),
     ("EATSS-F031", LOOP + "for (i = 0; i < 3; i++) A[i] = 0;", "i = 0", ""),
     ("EATSS-F012", LOOP + "{ n = 3; A[i] = 0; }", "n", ""),
-    ("EATSS-F018", "for (i = 0; i < n; j++) A[i] = 0;", "j++", ""),
     ("EATSS-F018", "for (i = 0; i != n; i += 2) A[i] = 0;", "i != n", ""),
     ("EATSS-F036", "for (unsigned u = 0; u < g; u++) A[u - 1] = 0;", "u - 1", "unsigned g;\n"),
     ("EATSS-F036", LOOP + "A[(signed char) i] = 0;", "(signed char) i", ""),
     ("EATSS-F018", LOOP + "A[k = i] = 2;", "k = i", ""),
-    ("EATSS-F018", "A[0] = A[1] = 2;", "A[1] = 2", ""),
     ("EATSS-F018", "for (i = 0, j = n; i < j; i++, j--) A[i] = 0;", "i = 0, j = n", ""),
-    ("EATSS-F018", "end: A[0] = 0;", "end", ""),
     ("EATSS-F040", LOOP + "l[i] = 0;", "l[i]"[:1], "long double l[9];\n"),
     ("EATSS-F040", "for (i = 0; i < v; i++) A[i] = 0;", "v", "volatile int v;\n"),
     ("EATSS-F036", LOOP + "for (j = 0; j <= m; j++) p[i * m + j] = 0;", "p[i * m + j]", ""),
-    ("EATSS-F018", "for (;;) A[0] = 0;", "for (;;)", ""),
     ("EATSS-F007", LOOP + "A[i] = unknown;", "u", ""),
 ]  # fmt: skip
 
@@ -62,7 +55,7 @@ def test_refused_with_its_code_at_its_place(
     assert first.span is not None
     assert first.source_line is not None
     assert first.source_line[first.span.column - 1 :].startswith(marked), str(first)
-    assert code in ("EATSS-F007", "EATSS-F007") or first.hint
+    assert code == "EATSS-F007" or first.hint
 
 
 def test_all_findings_come_in_one_run(refused: Callable[..., tuple[Diagnostic, ...]]) -> None:

@@ -75,7 +75,6 @@ def test_a_byte_order_mark_and_line_ends_of_windows_are_fine() -> None:
     "text",
     [
         "void f(double *A) {\n#pragma scop\nA[0] = 0;\n}\n",
-        "void f(double *A) {\nA[0] = 0;\n#pragma endscop\n}\n",
         "void f(double *A) {\n#pragma scop\n#pragma scop\nA[0] = 0;\n#pragma endscop\n}\n",
     ],
 )
@@ -207,9 +206,6 @@ def test_distinct_parameters_and_fresh_memory_are_taken_not_to_overlap() -> None
     assert len(parse_source(text).scops[0].arrays) == 4
 
 
-# -- codes and threads ---------------------------------------------------------------------------
-
-
 # -- Macros given with ``-D`` that change nothing, and those that do.
 
 
@@ -230,33 +226,22 @@ def warned(text: str, *defines: str) -> list[Diagnostic]:
 
 
 @pytest.mark.parametrize(
-    ("before", "define", "hint"),
-    [
-        ("#define N 100\n", "N=200", "write #ifndef N before its #define and #endif after it"),
-        (GUARDED, "NN=3", "did you mean N?"),
-        (GUARDED, "n=3", "did you mean N?"),
-        (
-            "#ifdef SMALL_DATASET\n#endif\n#define N 9\n",
-            "SMALL_DATASE",
-            "did you mean SMALL_DATASET?",
-        ),
-    ],
+    ("before", "define", "said"),
+    [("#define N 100\n", "N=200", "it is defined anew"), (GUARDED, "n=3", "nothing uses it")],
 )
-def test_what_it_never_uses_is_told(before: str, define: str, hint: str) -> None:
+def test_what_it_never_uses_is_told(before: str, define: str, said: str) -> None:
     (found,) = warned(before + LOOPS, define)
     assert found.severity is Severity.WARNING
-    assert (found.hint or "").startswith(hint)
+    assert said in found.message
 
 
 @pytest.mark.parametrize(
     ("before", "define"),
     [
         (GUARDED, "N=200"),
-        ("", "N=200"),
         ("#define N M\n", "M=200"),  # within another macro only
         ("#define CAT(a, b) a##b\n#define N CAT(SI, ZE)\n", "SIZE=200"),
         ("#define N F(4)\n", "F(x)=(x+1)"),
-        ("#if M > 3\n#endif\n#define N 9\n", "M=4"),
         ("#ifndef M\n#endif\n#define N 9\n", "M"),
     ],
 )
@@ -360,7 +345,6 @@ LOOP = "#pragma scop\n  for (i = 0; i < n; i++) A[i] = s;\n#pragma endscop\n"
         f"int i;\n{LOOP}",
         f"int i = 0, unused = 4; const double other = 2.5;\n{LOOP}",
         f"int i; double t[n];\n{LOOP}  return;\n",
-        f"int i; (void) n; ;\n{LOOP}",
         f"typedef int count; count i;\n{LOOP}",
     ],
 )
@@ -374,12 +358,9 @@ def test_a_function_of_declarations_and_one_region_is_whole(body: str) -> None:
     [
         f"int i; n = 3;\n{LOOP}",
         f"int i;\n{LOOP}  A[0] = 1;\n",
-        f"int i;\n{LOOP}  g(A);\n",
         f"int i, x = g(A);\n{LOOP}",
         f"int i; double t[g(A)];\n{LOOP}",
         f"int i; if (n > 3) {{\n{LOOP}}}\n",
-        f"int i; {{\n{LOOP}}}\n",
-        f"int i;\n{LOOP}{LOOP}",
         f"int i;\n{LOOP}  for (i = 0; i < n; i++) A[i]++;\n",
         f"int i;\n{LOOP}  if (n) return;\n",
         LOOP.replace("= s", "= s + v").replace(

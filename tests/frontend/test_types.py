@@ -57,7 +57,6 @@ def test_a_parameter_of_a_narrow_type_has_its_values(
     [
         ("unsigned i = 1; i + 1 < n; i++", "0 < i < n - 1", None),
         ("unsigned i = 0; n - i > 2; i += 2", "0 <= i < n - 2 and i mod 2 = 0", "n >= 0"),
-        ("unsigned i = 0; i < n - 1; i++", "0 <= i < n - 1", "n >= 1"),
         ("unsigned i = n - 1; i > 0; i--", "0 < i < n", "n >= 1"),
         ("unsigned i = k; i < n - k; i++", "k <= i < n - k", "n >= k"),
         ("unsigned i = 0; i < (unsigned) m; i++", "0 <= i < m", "m >= 0"),
@@ -89,7 +88,7 @@ def test_what_wraps_at_usual_sizes_is_refused() -> None:
     ):
         with pytest.raises(InputError) as caught:
             parse_source(function("unsigned n, double *a", body))
-        assert caught.value.diagnostics[0].code in ("EATSS-F036", "EATSS-F036")
+        assert caught.value.diagnostics[0].code == "EATSS-F036"
 
 
 @pytest.mark.parametrize(
@@ -97,6 +96,7 @@ def test_what_wraps_at_usual_sizes_is_refused() -> None:
     [
         ("float _Complex a[9]", "'a' has elements of type '_Complex float'"),
         ("__bf16 a[9]", "'a' has elements of type '__bf16'"),
+        ("long double a[9]", "'a' has elements of type 'long double'"),
         ("struct s a[9]", "'a' has elements of type 'struct s', a struct or union"),
     ],
 )
@@ -145,32 +145,18 @@ def text(value: Expression) -> str:
     [
         ("a[i] = b[i];", "r1"),
         ("a[i] = a[i] * b[i] + a[i];", "h((f(h((f(r1) * f(r2)))) + f(r3)))"),
-        ("a[i] = -b[i];", "h(-f(r1))"),
         ("x[i] = a[i] * b[i];", "f(h((f(r1) * f(r2))))"),
         ("x[i] += (float) a[i] * b[i];", "(r1 + (f(r2) * f(r3)))"),
         ("a[i] += b[i];", "h((f(r1) + f(r2)))"),
         ("a[i] += x[i];", "h((f(r1) + r2))"),
         ("a[i] *= d[i];", "h((d(r1) * r2))"),
         ("a[i]++;", "h((f(r1) + 1.0f))"),
-        ("a[i] = b[i] / 2;", "h((f(r1) / 2.0f))"),
         ("a[i] = b[i] + 0.5f16;", "h((f(r1) + 0.5f))"),
         ("a[i] = b[i] + (_Float16) 0.1f;", "h((f(r1) + f(h(0.1f))))"),
-        ("a[i] = d[i];", "h(r1)"),
         ("a[i] = a[i] < b[i] ? a[i] : b[i];", "(f(r1) < f(r2)) ? r3 : r4"),
-        ("q[i] = a[i];", "i(r1)"),
         ("q[i] += a[i];", "i(h((f(h(r1)) + f(r2))))"),
-        ("q[i] += x[i];", "i((f(r1) + r2))"),
     ],
 )
 def test_an_operation_is_rounded_once(statement: str, value: str) -> None:
     (found,) = parse_source(HEAD + statement + TAIL).scops[0].statements
     assert text(found.value) == value
-
-
-@pytest.mark.parametrize("name", ["__fp16", "__bf16", "long double"])
-def test_other_narrow_and_wide_types_are_refused(name: str) -> None:
-    with pytest.raises(InputError) as raised:
-        parse_source(HEAD.replace("_Float16 a", f"{name} a") + "a[i] = b[i];" + TAIL)
-    (finding, *_) = raised.value.diagnostics
-    assert finding.code == "EATSS-F040"
-    assert finding.hint == "use float, double, _Float16 or an integer type"

@@ -41,18 +41,13 @@ def made(seed: int, folder: Path, *, plain: bool = False) -> PythonScop:
         reject()
 
 
-@settings(max_examples=examples(7), deadline=None, suppress_health_check=_HEALTH)
-@given(seed=st.integers(0, 2**32))
-def test_c_leaves_what_python_leaves(seed: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        check_equal(made(seed, Path(folder)), arguments(seed), Path(folder))
-
-
 @settings(max_examples=examples(6), deadline=None, suppress_health_check=_HEALTH)
 @given(seed=st.integers(0, 2**32))
-def test_the_front_end_reads_what_is_made(seed: int) -> None:
+def test_c_leaves_what_python_leaves_and_is_read(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        assert Session(made(seed, Path(folder))).parsed.scops
+        scop = made(seed, Path(folder))
+        check_equal(scop, arguments(seed), Path(folder))
+        assert Session(scop).parsed.scops
 
 
 def check_on_cpu(seed: int, folder: Path) -> None:
@@ -71,7 +66,6 @@ def check_on_cpu(seed: int, folder: Path) -> None:
     used = {name: sizes[name] for name in session.scops[0].parameters}
     verification = verify(folder / "program", device="cpu", sizes=[used])
     assert verification.ok, verification
-    check_equal(scop, arguments(seed), folder)
 
 
 @settings(max_examples=1, deadline=None, suppress_health_check=_HEALTH)

@@ -31,10 +31,8 @@ def body(text: str) -> str:
 
 STATEMENTS = [
     ("while x > 0:\n    A[i, 0] = 1", "Y004", "while x > 0:"),
-    ("return", "Y004", "return"),
     ("3", "Y004", "3"),
     ("A[i, 0] = 'text'", "Y004", "'text'"),
-    ("A[i, 0] = 1j", "Y004", "1j"),
     ("A[i, 0] = x < 1", "Y004", "x < 1"),
     ("A[i, 0] = a", "Y004", "a"),
     ("A[i, 0] = other", "Y004", "other"),
@@ -44,7 +42,6 @@ STATEMENTS = [
     ("A[i, 0] = int(x)", "Y004", "int(x)"),
     ("A[i, -1] = 1", "Y004", "-1"),
     ("A[i, :] = 1", "Y004", ":"),
-    ("x[i] = 1", "Y004", "x"),
     ("n = 3", "Y004", "n"),
     ("A[i, 0] = min(a[i], A[i, 0])", "Y004", "min(a[i], A[i, 0])"),
     ("t = a[i]\nt = A[i, 0]", "Y004", "t = A[i, 0]"),
@@ -52,26 +49,19 @@ STATEMENTS = [
     ("A[i, 0] = abs(u[i])", "Y004", "abs(u[i])"),
     ("b[i] = u[i] // 2", "Y004", "u[i] // 2"),
     ("A[i, 0] = t\nt = 1.0", "Y004", "t"),
-    ("t += 1", "Y004", "t"),
     ("b[i] = b[i] // n", "Y004", "b[i] // n"),
     ("A[i, 0] = x ** 0.5", "Y004", "x ** 0.5"),
     ("a[i] = 1e300", "Y004", "1e300"),
-    ("b[i] = 2 ** 70", "Y004", "2 ** 70"),
     ("A[i, 0] = 99999999999999999999", "Y004", "99999999999999999999"),
     *(
         (f"b[i] = {text}", "Y004", text)
         for text in (
             "np.fmax(b[i], 3)",
-            "np.fmin(b[i], b[0])",
             "np.fmod(b[i], 7)",
-            "np.power(b[i], 3)",
             "np.floor(b[i])",
-            "np.ceil(b[i])",
-            "np.trunc(i)",
         )
     ),
     ("A[i, 0] = (i + 1) * 3000000000", "Y004", "3000000000"),
-    ("A[i, 0] = min(i, 3000000000)", "Y004", "3000000000"),
     ("if x:\n    A[i, 0] = 1", "Y004", "x"),
     # what the front end says of the C
     ("A[i, i * i] = 1", "F012", "i * i"),
@@ -107,7 +97,6 @@ HEADS = [
     ("def loops(A: eatss.f64['n'], n: eatss.Param):", "Y004", "'n'"),
     ("def loops(A: eatss.f64['n']):", "Y004", "'n'"),
     ("def loops(n: eatss.Param, A: eatss.f64['n * ']):", "Y004", "'n * '"),
-    ("def loops(n: eatss.Param, A: eatss.f64['n / 2']):", "Y004", "'n / 2'"),
     ("def loops(n: eatss.Param, A: eatss.f64['2 * n * (n + 1)']):", "Y004", "'2 * n * (n + 1)'"),
 ]
 

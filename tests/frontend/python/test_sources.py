@@ -70,13 +70,12 @@ def test_calling_it_says_what_to_call() -> None:
 
 
 def test_selection_and_prediction_are_those_of_the_same_loops_in_c() -> None:
-    for target in ("ppcg", "cuda"):
-        mine = eatss.select(gemm, gpu="h200", target=target, parameters={"NI": 500})
-        theirs = eatss.select(gemm.c_source, gpu="h200", target=target, parameters={"NI": 500})
-        assert mine.file == gemm.file
-        assert [one.tile_sizes for one in mine.kernels] == [
-            one.tile_sizes for one in theirs.kernels
-        ]
+    mine, theirs = (
+        eatss.select(source, gpu="h200", target="ppcg", parameters={"NI": 500})
+        for source in (gemm, gemm.c_source)
+    )
+    assert mine.file == gemm.file
+    assert [one.tile_sizes for one in mine.kernels] == [one.tile_sizes for one in theirs.kernels]
     assert (
         eatss.predict(gemm, gpu="h200", tiles={"k": 16}).energy_j
         == eatss.predict(gemm.c_source, gpu="h200", tiles={"k": 16}).energy_j
@@ -100,8 +99,7 @@ def test_a_folder_has_the_c_and_its_comments_name_the_python(tmp_path: Path) -> 
 def test_a_file_is_read_and_not_run(file: Path) -> None:
     found = read_python(file)
     assert (found.name, found.function, found.file) == ("scale", None, str(file))
-    assert eatss.select(file, gpu="h200").kernels
-    assert eatss.select(f"{file}:scale", gpu="h200").functions == ("scale",)
+    assert eatss.select(f"{file}:scale", gpu="h200", target="ppcg").functions == ("scale",)
 
 
 def test_which_function_of_a_file(file: Path) -> None:
@@ -158,13 +156,10 @@ def loops(n: eatss.Param, A: eatss.f64["n"]):
     "before",
     [
         "import eatss\nfrom .fast import max\n",
-        "import eatss\nfrom . import max\n",
-        "import eatss\nfrom fast import max\n",
         "import eatss\nmax = my\n",
         "import eatss\nfor max in mine:\n    pass\n",
         "import eatss\nif fast:\n    from math import sqrt as max\nelse:\n    max = my\n",
         "import eatss\ndef max(a, b):\n    pass\n",
-        "import eatss\nclass max:\n    pass\n",
         "import eatss\ndef change():\n    global max\n    max = my\n",
     ],
 )
