@@ -18,7 +18,7 @@ from types import CodeType
 from typing import Literal, TypeAlias
 
 from eatss.program import Program
-from eatss.program.expression import Sizes
+from eatss.program.expression import SizePairs
 from eatss.program.tokens import definitions
 from eatss.verify.instrumentation import Branch
 
@@ -60,10 +60,10 @@ class _Tile:
     first: int
     step: int
 
-    def values(self, sizes: Sizes) -> tuple[int, ...]:
+    def values(self, sizes: SizePairs) -> tuple[int, ...]:
         """Return the first ones and those that are near some size."""
         rounds = set(range(_FIRST))
-        for size in sizes.values():
+        for _, size in sizes:
             last = max(0, size - self.first) // self.step
             rounds.update(max(0, last - k) for k in range(_LAST))
         return tuple(self.first + self.step * k for k in sorted(rounds))
@@ -129,7 +129,7 @@ class Conditions:
         self._tiles: dict[str, _Tile] = {}
         self._parts = cache(self._parts_of)
         self._groups = cache(self._groups_of)
-        self._known: dict[object, Reached] = {}
+        self._reached = cache(self._group_reached)  # places stand behind the same conditions
 
     def asks_where_arrays_start(self, number: int) -> bool:
         """Tell whether what leads to a place depends on where arrays start."""
@@ -141,11 +141,12 @@ class Conditions:
             for name in _names(part.tree)
         )
 
+    @cache  # noqa: B019 - it lives as long as its process
     def reached(
         self,
         number: int,
         way: bool,
-        sizes: Sizes,
+        sizes: SizePairs,
         shifted: frozenset[str],
         *,
         alone: bool = False,
@@ -159,53 +160,51 @@ class Conditions:
             shifted: the arrays that start where only single elements can be moved.
             alone: the conditions that it stands behind are taken to hold.
         """
-        key = (number, way, tuple(sizes.values()), shifted, alone)
-        if key not in self._known:
-            groups = self._groups(number, way, alone)
-            self._known[key] = self._all_reached(groups, number, sizes, shifted)
-        return self._known[key]
-
-    def _all_reached(
-        self,
-        groups: Sequence[Sequence[_Part]],
-        number: int,
-        sizes: Sizes,
-        shifted: frozenset[str],
-    ) -> Reached:
-        function = self._branches[number].function
         worst: Reached = "surely"
-        for group in groups:
-            key = (function, tuple(sizes.values()), shifted, *group)
-            if key not in self._known:  # places stand behind the same conditions
-                self._known[key] = self._of_group(group, sizes, shifted)
-            found = self._known[key]
+        for group in self._groups(number, way, alone):
+            found = self._reached(group, sizes, shifted)
             if found == "never":
                 return "never"
             worst = found if found == "perhaps" else worst
         return worst
 
-    def _of_group(self, group: Sequence[_Part], sizes: Sizes, shifted: frozenset[str]) -> Reached:
-        """Return whether some values of counters make all parts hold."""
+    def _group_reached(
+        self, group: tuple[_Part, ...], sizes: SizePairs, shifted: frozenset[str]
+    ) -> Reached:
+        """Return whether some values of counters make all parts hold.
+
+        Surely, if they do in the first thread of the first block.
+        """
         flags = {name for part in group for name in _names(part.tree) if "aligned_" in name}
         starts = {name: name.removeprefix("aligned_") not in shifted for name in flags}
         tiles = sorted({name for part in group for name in part.tiles})
         values = [self._tiles[name].values(sizes) for name in tiles]
         if math.prod(map(len, values)) > _MOST_VALUES:
             return "perhaps"
-        known = {**sizes, **_FUNCTIONS, **starts}
+        known = {**dict(sizes), **_FUNCTIONS, **starts}
         best: Reached = "never"
         for chosen in product(*values):
-            found = _all_hold(group, {**known, **dict(zip(tiles, chosen, strict=True))})
-            if found == "surely":
-                return found
-            best = found if best == "never" else best
+            here = {**known, **dict(zip(tiles, chosen, strict=True))}
+            found = {part.reached(here) for part in group}
+            if found <= {"surely"}:
+                return "surely"
+            best = best if "never" in found else "perhaps"
         return best
 
-    def _groups_of(self, number: int, way: bool, alone: bool) -> list[list[_Part]]:
-        """Return what has to hold for a branch to go a way, in groups that share no counter."""
+    def _groups_of(self, number: int, way: bool, alone: bool) -> list[tuple[_Part, ...]]:
+        """Return what has to hold for a branch to go a way, in groups that share no counter.
+
+        Those without any come first.
+        """
         before = () if alone else self._branches[number].inside
         path = dict.fromkeys((*before, (number, way)))
-        return _connected([part for condition in path for part in self._parts(*condition)])
+        parts = [part for condition in path for part in self._parts(*condition)]
+        groups: list[tuple[_Part, ...]] = []
+        for part in sorted(parts, key=lambda one: len(one.tiles)):
+            shared = [one for one in groups if any({*each.tiles} & {*part.tiles} for each in one)]
+            groups = [one for one in groups if one not in shared]
+            groups.append((*(each for one in shared for each in one), part))
+        return sorted(groups, key=lambda group: len({tile for one in group for tile in one.tiles}))
 
     def _parts_of(self, number: int, way: bool) -> tuple[_Part, ...]:
         """Return what has to be true or false for a branch to go a way."""
@@ -232,12 +231,15 @@ class Conditions:
             for name in sorted(names)
             if not self._is_exact(ast.Name(name))
         }
-        first: list[dict[str, int]] = []
-        others: list[dict[str, int]] = []
-        for corner in islice(product(*ends.values()), _MOST_CORNERS):
-            found = dict(zip(ends, corner, strict=True))
-            is_first = not any(v for name, v in found.items() if name.startswith(_INDICES))
-            (first if is_first else others).append(found)
+        corners = [
+            dict(zip(ends, corner, strict=True))
+            for corner in islice(product(*ends.values()), _MOST_CORNERS)
+        ]
+        first = [
+            one
+            for one in corners
+            if not any(value for name, value in one.items() if name.startswith(_INDICES))
+        ]
         unknown = {name for name in ends if not name.startswith(_INDICES)}
         equal = [
             one
@@ -255,7 +257,7 @@ class Conditions:
             decided=not any(unknown & _names(one) for one in equal),
             tiles=tuple(sorted(names & self._tiles.keys())),
             first=first,
-            others=others,
+            others=[one for one in corners if one not in first],
         )
 
     def _resolved(
@@ -370,24 +372,6 @@ def _factor(tree: ast.expr) -> int:
         case ast.Call(args=arguments):
             return math.gcd(*map(_factor, arguments))
     return 1
-
-
-def _connected(parts: Sequence[_Part]) -> list[list[_Part]]:
-    """Return parts in groups that share no counter; those without any come first."""
-    groups: list[tuple[set[str], list[_Part]]] = []
-    for part in sorted(parts, key=lambda one: len(one.tiles)):
-        names, own = set(part.tiles), [part]
-        for group in [group for group in groups if group[0] & names]:
-            groups.remove(group)
-            names, own = names | group[0], [*group[1], *own]
-        groups.append((names, own))
-    return [own for _, own in sorted(groups, key=lambda group: len(group[0]))]
-
-
-def _all_hold(parts: Sequence[_Part], known: Mapping[str, object]) -> Reached:
-    """Return whether all parts hold; surely, if they do in the first thread of the first block."""
-    found = {part.reached(known) for part in parts}
-    return "never" if "never" in found else "perhaps" if "perhaps" in found else "surely"
 
 
 def _is_computed(tree: ast.expr) -> bool:

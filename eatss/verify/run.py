@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from eatss.base.diagnostics import Diagnostic, InternalError, input_error
-from eatss.base.supervisor import Outcome, Refused, Worker, supervise
+from eatss.base.supervisor import Refused, Worker, supervise
 from eatss.program import Program, load_program, program_folder
 from eatss.program.expression import Sizes
 from eatss.verify.element_types import limits_of, numpy_name
@@ -119,12 +119,15 @@ def verify(
     failed = next((result for result in report.results if result.failed), None)
     done = report.done or Done()
     coverage = report.coverage(done)
-    status: Status = "ok" if failed is None else failed.status
-    message = "" if failed is None else failed.message
-    if failed is None and (why := _nothing_compared(coverage, sizes is None)):
-        status, message = "nothing compared", why
-    elif failed is None and sizes is None and (why := _unrun(program, coverage)):
-        status, message = "incomplete", why
+    status: Status = "ok"
+    message = ""
+    if failed is not None:
+        status, message = failed.status, failed.message
+    elif coverage.elements == 0:
+        status = "nothing compared"
+        message = "no run compared an element; give other sizes with --size"
+    elif sizes is None:
+        status, message = _what_is_missing(program, coverage)
     return Verification(
         program=program.name,
         device=chosen,
@@ -148,26 +151,17 @@ def _for_compilers(directory: Path, work: Path) -> Path:
     return link
 
 
-def _nothing_compared(coverage: Coverage, of_our_choice: bool) -> str:
-    """Return why a verification without failures says nothing, or nothing if it does."""
-    if coverage.elements == 0:
-        return "no run compared an element; give other sizes with --size"
-    idle = [kernel for kernel in coverage.kernels or () if kernel.idle]
-    if of_our_choice and idle and len(idle) == len(coverage.kernels or ()):
-        return "no kernel ran at any size that was tried; give other sizes with --size"
-    return ""
-
-
-def _unrun(program: Program, coverage: Coverage) -> str:
-    """Return which code of the kernels never ran, or nothing where all did, or no more can."""
-    if has_fixed_sizes(program):
-        return ""
+def _what_is_missing(program: Program, coverage: Coverage) -> tuple[Status, str]:
+    """Return why a verification at sizes of our choice without failures is none, if it is none."""
+    if coverage.kernels and all(kernel.idle for kernel in coverage.kernels):
+        why = "no kernel ran at any size that was tried; give other sizes with --size"
+        return "nothing compared", why
     unrun = [one for one in coverage.untaken if one.unrun and one.never != "reached"]
-    if not unrun:
-        return ""
+    if has_fixed_sizes(program) or not unrun:
+        return "ok", ""
     places = f"{len(unrun)} places" if len(unrun) > 1 else "a place"
     first = unrun[0]
-    return (
+    return "incomplete", (
         f"no size that was tried runs the code at {places} of the kernels, the first in line "
         f"{first.line} of {first.function}: ({first.condition}) was never {first.never}; "
         "give sizes that do with --size"
@@ -198,18 +192,15 @@ def _auto_device() -> Device:
 
 def _runs(program: Program, sizes: Sequence[Sizes] | None) -> tuple[Run, ...]:
     if sizes is not None:
-        wanted: Sequence[Sizes] = [_completed(program, given) for given in sizes]
-    else:
-        wanted = choose_sizes(program)
-        if not wanted:
-            raise input_error(
-                "EATSS-V005",
-                f"the sizes of '{program.name}' are fixed, and so large that the original takes "
-                "too long, or too much memory, to compare with",
-                hint=_SMALLER,
-            )
-    if sizes is not None:
-        return tuple(_runs_at(program, wanted, _WANTED))
+        return tuple(_runs_at(program, [_completed(program, given) for given in sizes], _WANTED))
+    wanted = choose_sizes(program)
+    if not wanted:
+        raise input_error(
+            "EATSS-V005",
+            f"the sizes of '{program.name}' are fixed, and so large that the original takes "
+            "too long, or too much memory, to compare with",
+            hint=_SMALLER,
+        )
     like = _WANTED if has_fixed_sizes(program) else _LIMITED
     runs = _runs_at(program, _needed(program, wanted), like)
     return (*runs, *_probed(program, refused_sizes(program)))
@@ -217,18 +208,23 @@ def _runs(program: Program, sizes: Sequence[Sizes] | None) -> tuple[Run, ...]:
 
 def _runs_at(program: Program, every: Sequence[Sizes], like: Run) -> list[Run]:
     """Return runs of all entries; those whose assumptions do not hold have to be refused."""
-    found = []
-    for given in every:
-        for number, entry in enumerate(program.entries):
-            code = expected_code(entry, given) or None
-            found.append(replace(like, entry=number, sizes=tuple(given.items()), code=code))
-    return found
+    return [
+        replace(
+            like,
+            entry=number,
+            sizes=tuple(given.items()),
+            code=expected_code(entry, given) or None,
+        )
+        for given in every
+        for number, entry in enumerate(program.entries)
+    ]
 
 
-def _probed(program: Program, probes: Sequence[Probe]) -> Iterator[Run]:
-    for entry, code, given in probes:
-        number = program.entries.index(entry)
-        yield Run(entry=number, sizes=tuple(given.items()), code=code)
+def _probed(program: Program, probes: Sequence[Probe]) -> list[Run]:
+    return [
+        Run(entry=program.entries.index(entry), sizes=tuple(given.items()), code=code)
+        for entry, code, given in probes
+    ]
 
 
 _SMALLER = (
@@ -270,45 +266,39 @@ def _further(program: Program) -> tuple[Run, ...]:
 
 
 def _completed(program: Program, given: Sizes) -> dict[str, int]:
-    """Return values of all parameters, defaults where none is given."""
+    """Return values of all parameters, defaults where none is given.
+
+    Raises:
+        InputError: ``EATSS-V008``, one is none of the program, is missing, or beyond its C type;
+            that of a macro is ``int``.
+    """
     names = [parameter.name for parameter in program.parameters]
-    for name in given:
-        if name not in names:
-            raise input_error(
-                "EATSS-V008",
-                f"'{program.name}' has no size '{name}'",
-                hint=f"its sizes are {', '.join(names)}" if names else "all its sizes are fixed",
-            )
-    values: dict[str, int] = {}
-    for parameter in program.parameters:
-        value = given.get(parameter.name, parameter.default)
-        if value is None:
-            raise input_error(
-                "EATSS-V008",
-                f"size '{parameter.name}' has no value",
-                hint=f"give all sizes, like --size {','.join(f'{name}=37' for name in names)}",
-            )
-        values[parameter.name] = value
-    _check_ranges(program, values)
-    return values
-
-
-def _check_ranges(program: Program, values: Sizes) -> None:
-    """Refuse values that the C type of a size does not have; a macro's is ``int`` here."""
+    values: dict[str, int | None] = {one.name: one.default for one in program.parameters} | {
+        **given
+    }
     limits = {
         argument.name: limits_of(argument)
         for entry in program.entries
         for argument in entry.arguments
         if argument.role == "parameter"
     }
+    found: dict[str, int] = {}
     for name, value in values.items():
         least, most = limits.get(name, (-(2**31), 2**31 - 1))
-        if not least <= value <= most:
-            raise input_error(
-                "EATSS-V008",
-                f"size '{name}' is {value}, which its type in C does not have",
-                hint=f"give a number from {least} to {most}",
-            )
+        if name not in names:
+            what = f"'{program.name}' has no size '{name}'"
+            hint = f"its sizes are {', '.join(names)}" if names else "all its sizes are fixed"
+        elif value is None:
+            what = f"size '{name}' has no value"
+            hint = f"give all sizes, like --size {','.join(f'{name}=37' for name in names)}"
+        elif not least <= value <= most:
+            what = f"size '{name}' is {value}, which its type in C does not have"
+            hint = f"give a number from {least} to {most}"
+        else:
+            found[name] = value
+            continue
+        raise input_error("EATSS-V008", what, hint=hint)
+    return found
 
 
 @dataclass(slots=True)
@@ -383,24 +373,23 @@ def _run_worker(job: Job, report: _Report) -> None:
         ),
         report.take,
     )
-    if not outcome.in_time:
-        _note(report, "timeout", f"did not finish within {report.stage_limit_s:g} s")
-    elif report.done is None:
-        _note_crash(report, outcome)
-
-
-def _note_crash(report: _Report, outcome: Outcome) -> None:
     compiling = report.entered is None or report.entered.stage == "compile"
-    if outcome.exit_code >= 0 or compiling:
+    if not outcome.in_time and not compiling:
+        _note(report, "timeout", f"did not finish within {report.stage_limit_s:g} s")
+    elif outcome.in_time and report.done is not None:
+        return
+    elif outcome.in_time and outcome.exit_code < 0 and not compiling:
+        _note(report, "crash", outcome.how)
+    else:
+        how = outcome.how if outcome.in_time else "did not finish compiling"
         last = outcome.said[-1] if outcome.said else "it said nothing"
         raise InternalError(
             Diagnostic(
                 code="EATSS-V900",
-                message=f"the verifying process {outcome.how}: {last}",
+                message=f"the verifying process {how}: {last}",
                 hint="please report this with the folder of the program",
             )
         )
-    _note(report, "crash", outcome.how)
 
 
 def _note(report: _Report, status: Status, what: str) -> None:
@@ -409,10 +398,7 @@ def _note(report: _Report, status: Status, what: str) -> None:
     Raises:
         InputError: it was the original that did not.
     """
-    if report.entered is None or report.entered.stage == "compile":
-        raise InternalError(
-            Diagnostic(code="EATSS-V900", message=f"the verifying process {what} while compiling")
-        )
+    assert report.entered is not None
     run = report.entered.run
     entry = report.program.entries[run.entry]
     if report.entered.stage != "generated":

@@ -307,7 +307,7 @@ class Search:
             return "never"
         arguments = self._program.entries[run.entry].arguments
         shifted = frozenset(arguments[argument].name for argument in run.shifted)
-        return self._conditions.reached(number, way, dict(run.sizes), shifted, alone=alone)
+        return self._conditions.reached(number, way, run.sizes, shifted, alone=alone)
 
     def _points_at(self, sizes: SizePairs) -> float:
         return estimated_points(self._program, dict(sizes))

@@ -195,7 +195,7 @@ def test_sizes_and_starts_of_arrays_tell_which_places_run(
     conditions = Conditions(program, branches)
     known = {one.condition: k for k, one in enumerate(branches) if one.kind != "part"}
     found = [
-        conditions.reached(known[condition], way, sizes, frozenset(shifted))
+        conditions.reached(known[condition], way, tuple(sizes.items()), frozenset(shifted))
         for condition, way in PLACES.items()
     ]
     assert " ".join(found) == reached
