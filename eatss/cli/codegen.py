@@ -22,7 +22,7 @@ from eatss.cli.options import (
     of_code,
     of_output,
     read_selection,
-    write_text,
+    write_file,
 )
 from eatss.cli.talk import given_card, report_warnings, say, working
 from eatss.frontend.options import Reading, ReadingKeywords
@@ -131,7 +131,7 @@ def codegen(
     result = found.program
     if save_recipe is not None:
         assert result.recipe is not None
-        write_text("--save-recipe", save_recipe, recipe_text(recipe_from_dict(result.recipe)))
+        write_file("--save-recipe", save_recipe, recipe_text(recipe_from_dict(result.recipe)))
     files = () if directory is None else write_kept(result, source, how, directory, force=force)
     printed = kept.printed(output)
     if printed is None:

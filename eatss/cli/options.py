@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from functools import partial
@@ -64,57 +63,29 @@ def read_selection(file: Path) -> Selection:
     """Read what ``eatss select --format json`` printed.
 
     Raises:
-        InputError: ``EATSS-C009`` the file cannot be read, ``EATSS-M010`` it
-            is no selection.
+        InputError: ``EATSS-C009`` the file cannot be read, ``EATSS-M010`` it is no selection.
     """
     from eatss.choose import Selection  # noqa: PLC0415 - keeps --help fast
 
-    text = read_text("--selection", file)
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
+        document = json.loads(read_regular(file, _MAX_BYTES))
+    except (OSError, ValueError, RecursionError) as error:
         raise input_error(
             "EATSS-C009",
-            f"'{file}' is not JSON",
+            f"--selection: cannot read '{file}' as JSON: {error}",
             hint="write it with: eatss select FILE.c --gpu NAME --format json",
         ) from None
     return Selection.from_dict(document)
 
 
-def read_text(option: str, file: Path) -> str:
-    """Read the file an option names.
-
-    Raises:
-        InputError: ``EATSS-C009``.
-    """
-    try:
-        return read_regular(file, _MAX_BYTES).decode()
-    except FileNotFoundError:
-        reason = "there is no such file"
-    except OSError as error:
-        reason = error.strerror or str(error)
-    except ValueError:
-        reason = "it is not UTF-8 text"
-    raise _unreadable(option, file, reason)
-
-
-def write_text(option: str, file: Path, text: str) -> None:
-    """Write the file an option names.
-
-    Raises:
-        InputError: ``EATSS-C008``.
-    """
-    write_bytes(option, file, text.encode())
-
-
-def write_bytes(option: str, file: Path, data: bytes) -> None:
+def write_file(option: str, file: Path, text: str) -> None:
     """Write the file an option names.
 
     Raises:
         InputError: ``EATSS-C008``.
     """
     try:
-        write_whole(file, data)
+        write_whole(file, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise _unwritable(option, file, error.strerror or str(error)) from None
 
@@ -126,15 +97,10 @@ def check_writable(option: str, file: Path) -> None:
         InputError: ``EATSS-C008``.
     """
     target = Path(os.path.realpath(file))
-    number = 0
-    if target.is_dir():
-        number = errno.EISDIR
-    elif not target.parent.is_dir():
-        number = errno.ENOTDIR if target.parent.exists() else errno.ENOENT
-    elif not os.access(target if target.exists() else target.parent, os.W_OK):
-        number = errno.EACCES
-    if number:
-        raise _unwritable(option, file, os.strerror(number))
+    if target.is_dir() or not target.parent.is_dir():
+        raise _unwritable(option, file, "it is a folder, or in none")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise _unwritable(option, file, "it is not permitted")
 
 
 def _unwritable(option: str, file: Path, reason: str) -> InputError:
@@ -142,10 +108,4 @@ def _unwritable(option: str, file: Path, reason: str) -> InputError:
         "EATSS-C008",
         f"{option}: cannot write '{file}': {reason}",
         hint="name a file in an existing folder",
-    )
-
-
-def _unreadable(option: str, file: Path, reason: str) -> InputError:
-    return input_error(
-        "EATSS-C009", f"{option}: cannot read '{file}': {reason}", hint="check the path"
     )

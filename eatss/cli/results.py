@@ -136,7 +136,7 @@ def results_export(
     ] = None,
 ) -> None:
     """Write a store as a table with a line a measurement, or as JSON."""
-    from eatss.cli.options import check_writable, write_bytes  # noqa: PLC0415
+    from eatss.cli.options import check_writable, write_file  # noqa: PLC0415
     from eatss.tune.exchange import EXPORTS, format_of  # noqa: PLC0415
     from eatss.tune.store import check_no_store, read_sweep  # noqa: PLC0415
 
@@ -151,7 +151,7 @@ def results_export(
     if to_stdout:
         echo(text, nl=False)
         return
-    write_bytes("-o", output, text.encode("utf-8", "backslashreplace"))
+    write_file("-o", output, text)
     say(f"wrote {_rows(len(sweep.rows))} to {output}")
 
 

@@ -15,13 +15,15 @@ from eatss.base.frozen import frozen
 from eatss.base.options import shows_types
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import AUTO
-from eatss.choose import Selection
 from eatss.choose.options import SelectOptions
 from eatss.frontend.options import Reading
 from eatss.frontend.python import PythonScop
 from eatss.lower.recipe import CodeRequest
 from eatss.measurement.options import SELECTED, TileChoice, Variant, rejected_variant
+from eatss.session.found import find_program
+from eatss.session.kept import write_kept
 from eatss.session.session import Session
+from eatss.session.source import Source
 
 _MISTAKES = frozenset({"EATSS-C008", "EATSS-E040", "EATSS-K001"})
 """What is wrong with the words of a choice or its folder, and not with its sizes on this card."""
@@ -52,50 +54,6 @@ class GeneratedVariants:
     warnings: tuple[Diagnostic, ...]
 
 
-@frozen
-class _Generator:
-    """A C file for a card."""
-
-    session: Session
-    profile: GpuProfile
-    force: bool
-
-    @classmethod
-    def of(
-        cls,
-        source: str | PathLike[str] | PythonScop,
-        options: SourceOptions | None,
-        device: int | str,
-    ) -> _Generator:
-        reading = options or SourceOptions()
-        profile = load_profile(reading.gpu, device)
-        session = Session(source, reading, code=True)
-        return cls(session=session, profile=profile, force=reading.force)
-
-    def select(self) -> Selection:
-        return self.session.select(self.profile, SelectOptions(target="cuda"))
-
-    def write(self, selection: Selection, choice: TileChoice, folder: Path) -> None:
-        kernels = [
-            (kernel.name, tuple(loop.name for loop in kernel.loops))
-            for kernel in self.session.of(selection).analysed.facts
-        ]
-        wanted = CodeRequest(tiles=choice.tiles(kernels))
-        recipe = self.session.recipe(selection, self.profile, wanted)
-        program = self.session.generate(recipe, self.profile)
-        self.session.write(program, folder, force=self.force)
-
-    def variant(self, selection: Selection, choice: TileChoice, folder: Path) -> Variant:
-        directory = folder / (_UNUSUAL.sub("-", choice.label).strip("-.") or "variant")
-        try:
-            self.write(selection, choice, directory)
-        except (InputError, NoSolutionError) as error:
-            if error.code in _MISTAKES:
-                raise
-            return rejected_variant(choice.label, error)
-        return Variant(label=choice.label, directory=directory)
-
-
 def generate_variants(
     source: str | PathLike[str] | PythonScop,
     choices: Sequence[TileChoice],
@@ -112,19 +70,35 @@ def generate_variants(
     Raises:
         InputError: the source, the profile or the words of a choice are wrong.
     """
-    generator = _Generator.of(source, options, device)
-    progress(f"analysing {generator.session.file}")
-    warnings = generator.session.symbolic.warnings
-    progress(f"solving for {generator.profile.title}")
+    reading = options or SourceOptions()
+    profile = load_profile(reading.gpu, device)
+    session = Session(source, reading, code=True)
+    progress(f"analysing {session.file}")
+    warnings = session.symbolic.warnings
+    progress(f"solving for {profile.title}")
     try:
-        selection = generator.select()
+        selection = session.select(profile, SelectOptions(target="cuda"))
     except NoSolutionError as error:
         variants = [rejected_variant(choice.label, error) for choice in choices]
-    else:
-        variants = []
-        for number, choice in enumerate(choices):
-            progress(f"generating {choice.label}", number, len(choices))
-            variants.append(generator.variant(selection, choice, folder))
+        return GeneratedVariants(variants=tuple(variants), warnings=warnings)
+    kernels = [
+        (kernel.name, tuple(loop.name for loop in kernel.loops))
+        for kernel in session.of(selection).analysed.facts
+    ]
+    variants = []
+    for number, choice in enumerate(choices):
+        progress(f"generating {choice.label}", number, len(choices))
+        place = folder / (_UNUSUAL.sub("-", choice.label).strip("-.") or "variant")
+        try:
+            wanted = CodeRequest(tiles=choice.tiles(kernels))
+            program = session.generate(session.recipe(selection, profile, wanted), profile)
+            session.write(program, place, force=reading.force)
+        except (InputError, NoSolutionError) as error:
+            if error.code in _MISTAKES:
+                raise
+            variants.append(rejected_variant(choice.label, error))
+        else:
+            variants.append(Variant(label=choice.label, directory=place))
     return GeneratedVariants(variants=tuple(variants), warnings=warnings)
 
 
@@ -141,7 +115,9 @@ def generate_one(
         InputError: the source, the profile or the folder is wrong.
         NoSolutionError: no tile sizes satisfy the limits of the card.
     """
-    generator = _Generator.of(source, options, device)
-    generator.write(generator.select(), TileChoice(label=SELECTED), folder)
-    warnings = generator.session.symbolic.warnings
-    return Variant(label=SELECTED, directory=folder), warnings
+    reading = options or SourceOptions()
+    profile = load_profile(reading.gpu, device)
+    given = Source.of(source), reading, profile, SelectOptions(target="cuda"), CodeRequest(), None
+    found = find_program(*given)
+    write_kept(found.program, given[0], reading, folder, force=reading.force)
+    return Variant(label=SELECTED, directory=folder), found.warnings
