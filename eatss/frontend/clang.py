@@ -129,23 +129,17 @@ def evaluate(cursor: Any) -> int | float | None:
 
 
 @frozen
-class Found:
-    """Something that clang found, and where."""
-
-    file: str | None
-    offset: int
-    line: int
-    column: int
-
-
-@frozen
-class ClangMessage(Found):
-    """A diagnostic of clang."""
+class ClangMessage:
+    """A diagnostic of clang, and where it points."""
 
     message: str
     is_error: bool
     category: str
     option: str
+    file: str | None
+    offset: int
+    line: int
+    column: int
 
 
 class Unit:
@@ -208,7 +202,10 @@ class Unit:
                 is_error=d.severity >= cindex.Diagnostic.Error,
                 category=d.category_name,
                 option=d.option or "",
-                **_place(d.location),
+                file=_file_name(d.location),
+                offset=d.location.offset,
+                line=d.location.line,
+                column=d.location.column,
             )
             for d in self._unit.diagnostics
         )
@@ -216,11 +213,6 @@ class Unit:
 
 def _file_name(location: Any) -> str | None:
     return None if location.file is None else str(location.file.name)
-
-
-def _place(location: Any) -> dict[str, Any]:
-    place = {name: getattr(location, name) for name in ("offset", "line", "column")}
-    return {"file": _file_name(location), **place}
 
 
 def parse_unit(
@@ -330,19 +322,21 @@ _SCALARS: dict[Any, CType] = {
     TypeKind.FLOAT: FLOAT,
     TypeKind.DOUBLE: CType("floating", "double", ElementType.DOUBLE, 64),
     TypeKind.LONGDOUBLE: CType("floating", "long double"),
-    TypeKind.BOOL: _integer(ElementType.BOOL),
-    TypeKind.CHAR_S: _integer(ElementType.INT8),
-    TypeKind.SCHAR: _integer(ElementType.INT8),
-    TypeKind.CHAR_U: _integer(ElementType.UINT8),
-    TypeKind.UCHAR: _integer(ElementType.UINT8),
-    TypeKind.SHORT: _integer(ElementType.INT16),
-    TypeKind.USHORT: _integer(ElementType.UINT16),
-    TypeKind.INT: INT,
-    TypeKind.UINT: _integer(ElementType.UINT32),
-    TypeKind.LONG: _integer(ElementType.INT64),
-    TypeKind.ULONG: _integer(ElementType.UINT64),
-    TypeKind.LONGLONG: _integer(ElementType.INT64),
-    TypeKind.ULONGLONG: _integer(ElementType.UINT64),
+    **{
+        getattr(TypeKind, name): _integer(element)
+        for element, names in (
+            (ElementType.BOOL, ("BOOL",)),
+            (ElementType.INT8, ("CHAR_S", "SCHAR")),
+            (ElementType.UINT8, ("CHAR_U", "UCHAR")),
+            (ElementType.INT16, ("SHORT",)),
+            (ElementType.UINT16, ("USHORT",)),
+            (ElementType.INT32, ("INT",)),
+            (ElementType.UINT32, ("UINT",)),
+            (ElementType.INT64, ("LONG", "LONGLONG")),
+            (ElementType.UINT64, ("ULONG", "ULONGLONG")),
+        )
+        for name in names
+    },
 }
 
 _POINTER = CType("pointer", "pointer")

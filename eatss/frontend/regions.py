@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import frozen
 from eatss.frontend import clang
-from eatss.frontend.clang import Found, Unit
+from eatss.frontend.clang import ClangMessage, Unit
 from eatss.frontend.source import Findings, RefusedError, SourceText
 from eatss.frontend.tree import Node, read_tree
 
@@ -215,7 +215,7 @@ def check_messages(
             findings.add("EATSS-F007", message.message, span=span_of(message, source), hint=hint)
 
 
-def span_of(found: Found, source: SourceText, length: int = 1) -> SourceSpan | None:
+def span_of(found: ClangMessage, source: SourceText, length: int = 1) -> SourceSpan | None:
     """Return where something stands that clang found: in the main file, a header, or no file."""
     if found.file is None:
         return None

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from operator import add, mul, sub
 from pathlib import Path
 from typing import Any, get_args
 
@@ -107,10 +106,10 @@ class _Check:
             if isinstance(left, AffineValue):
                 if not self._same_integer(left, right, statement.domain):
                     return False
-                continue
-            if label(left) != label(right):
+            elif label(left) != label(right):
                 return False
-            todo.extend(zip(operands(left), operands(right), strict=True))
+            else:
+                todo.extend(zip(operands(left), operands(right), strict=True))
         return True
 
     def _same_integer(self, one: AffineValue, other: Expression, domain: isl.Set) -> bool:
@@ -127,29 +126,23 @@ class _Check:
 
 def _number(node: Expression) -> int | None:
     """Return the integer that a tree of literals is, ``None`` if it is more than that."""
-    parts = [one for part in operands(node) if (one := _number(part)) is not None]
-    left, right = (*parts, 0, 0)[:2]
-    if len(parts) < len(operands(node)):
-        return None
-    match node:
-        case Literal(text=text) if (digits := text.rstrip("uUlL")).isdecimal():
+    match node, [_number(part) for part in operands(node)]:
+        case Literal(text=text), _ if (digits := text.rstrip("uUlL")).isdecimal():
             return int(digits)
-        case Cast(element_type=element) if not element.is_floating:
-            return left
-        case Unary(operator="+" | "-" as sign):
-            return left if sign == "+" else -left
-        case Binary(operator=sign) if sign in "+-*" or (sign in "/%" and right):
-            return _OPERATIONS[sign](left, right)
+        case Cast(element_type=element), [value] if not element.is_floating:
+            return value
+        case Unary(operator="+" | "-" as sign), [int(value)]:
+            return value if sign == "+" else -value
+        case Binary(operator="+"), [int(left), int(right)]:
+            return left + right
+        case Binary(operator="-"), [int(left), int(right)]:
+            return left - right
+        case Binary(operator="*"), [int(left), int(right)]:
+            return left * right
+        case Binary(operator="/" | "%" as sign), [int(left), int(right)] if right:
+            quotient = abs(left) // abs(right) * (1 if left * right >= 0 else -1)
+            return quotient if sign == "/" else left - right * quotient
     return None
-
-
-_OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
-    "+": add,
-    "-": sub,
-    "*": mul,
-    "/": lambda left, right: int(Fraction(left, right)),
-    "%": lambda left, right: left - right * int(Fraction(left, right)),
-}
 
 
 # -- symbolic ----------------------------------------------------------------------------------
@@ -201,16 +194,6 @@ class _Macro:
     value: int
 
 
-@frozen
-class _Program:
-    """A file and how to read it."""
-
-    file: str
-    data: bytes
-    options: FrontendOptions
-    context: isl.Context
-
-
 def parse_symbolic(
     source: str | os.PathLike[str],
     options: FrontendOptions = _DEFAULT,
@@ -227,15 +210,13 @@ def parse_symbolic(
     Raises:
         InputError: With all findings of the run, if the file as it is is refused.
     """
-    file, data = _named_bytes(source)
+    program = _Program(source, options)
     if numeric is None:
-        numeric = parse_bytes(file, data, options)
-    context = numeric.scops[0].isl_context
-    program = _Program(file=file, data=data, options=options, context=context)
-    names = _macro_names(program)
+        numeric = parse_bytes(program.file, program.data, options)
+    names = program.names()
     others = names.tested | _OWN_WORDS
-    macros = tuple(m for m in _macros(program, names) if m.name not in others)
-    kept, scops = _most_parameters(program, macros, numeric)
+    macros = [macro for macro in program.macros(names) if macro.name not in others]
+    kept, scops = program.most_parameters(macros, numeric)
     used = {name for scop in scops for name in scop.parameters}
     return SymbolicResult(
         scops=scops,
@@ -255,135 +236,112 @@ def type_macros(
     Raises:
         InputError: If the file cannot be read.
     """
-    file, data = _named_bytes(source)
-    program = _Program(file=file, data=data, options=options, context=isl.Context())
-    return tuple(
-        name
-        for name, bodies in _macro_names(program).guarded.items()
-        if all(body in get_args(DtypeName) for body in bodies)
-    )
+    guarded = _Program(source, options).names().guarded.items()
+    return tuple(name for name, bodies in guarded if {*bodies} <= {*get_args(DtypeName)})
 
 
-def _named_bytes(source: str | os.PathLike[str]) -> tuple[str, bytes]:
-    if isinstance(source, str) and is_c_text(source):
-        return "<source>", source.encode("utf-8", "surrogateescape")
-    file = os.fspath(source)
-    return path_for_clang(file), read_bytes(file)
+class _Program:
+    """A file and how to read it."""
 
+    def __init__(self, source: str | os.PathLike[str], options: FrontendOptions) -> None:
+        if isinstance(source, str) and is_c_text(source):
+            self.file, self.data = "<source>", source.encode("utf-8", "surrogateescape")
+        else:
+            self.file, self.data = path_for_clang(os.fspath(source)), read_bytes(os.fspath(source))
+        self._options = options
 
-def _macro_names(program: _Program) -> MacroNames:
-    """Find the macros of the file and of the headers it includes, but those given with -D."""
-    files: tuple[str, ...] = (program.file,)
-    if b"include" in program.data:
-        files = _unit_files(program)
-    texts = [program.data.decode("utf-8", "replace")]
-    texts += [Path(name).read_text("utf-8", "replace") for name in files[1:]]
-    found = macro_names(texts)
-    given = {define.partition("=")[0].partition("(")[0] for define in program.options.defines}
-    return replace(found, guarded={n: b for n, b in found.guarded.items() if n not in given})
+    def names(self) -> MacroNames:
+        """Find the macros of the file and of the headers it includes, but those given with -D."""
+        unit = self._unit() if b"include" in self.data else None
+        headers = () if unit is None else unit.user_files[1:]
+        texts = [self.data.decode("utf-8", "replace")]
+        texts += [Path(name).read_text("utf-8", "replace") for name in headers]
+        found = macro_names(texts)
+        given = {define.partition("=")[0].partition("(")[0] for define in self._options.defines}
+        return replace(found, guarded={n: b for n, b in found.guarded.items() if n not in given})
 
-
-def _unit_files(program: _Program) -> tuple[str, ...]:
-    unit = _unit(program, program.data)
-    return (program.file,) if unit is None else unit.user_files
-
-
-def _unit(program: _Program, data: bytes) -> Unit | None:
-    """Parse a text as the program's; ``None`` if clang gives up."""
-    source = SourceText.of(program.file, program.data)
-    check_text(source, Findings(source))
-    options = program.options
-    try:
-        return parse_unit(
-            program.file, data, include_dirs=options.include_dirs, defines=options.defines
-        )
-    except TranslationUnitLoadError:
+    def _unit(self, behind: str = "") -> Unit | None:
+        """Parse the file with more text behind it; ``None`` if clang gives up."""
+        source, options = SourceText.of(self.file, self.data), self._options
+        check_text(source, Findings(source))
+        with suppress(TranslationUnitLoadError):
+            return parse_unit(
+                self.file,
+                self.data + behind.encode(),
+                include_dirs=options.include_dirs,
+                defines=options.defines,
+            )
         return None
 
+    def macros(self, names: MacroNames) -> Iterator[_Macro]:
+        """Yield the guarded macros that are positive integer constants, with type and value.
 
-def _macros(program: _Program, names: MacroNames) -> Iterator[_Macro]:
-    """Yield the guarded macros that are positive integer constants, with type and value.
+        What is 0 is no size but an option, like the padding of arrays.
+        """
+        questions = "".join(
+            f"\n#ifdef {name}\nstatic const __typeof__({name}) {_VALUE}{name} = ({name});\n#endif\n"
+            for name in names.guarded
+        )
+        unit = self._unit(questions) if questions else None
+        for name, spelling, value in () if unit is None else unit.constants(_VALUE):
+            if spelling in _TYPES and value > 0:
+                yield _Macro(name=name, type=spelling, value=value)
 
-    What is 0 is no size but an option, like the padding of arrays.
-    """
-    if not names.guarded:
-        return
-    questions = "\n".join(
-        f"#ifdef {name}\nstatic const __typeof__({name}) {_VALUE}{name} = ({name});\n#endif"
-        for name in names.guarded
-    )
-    unit = _unit(program, program.data + b"\n" + questions.encode() + b"\n")
-    if unit is None:
-        return
-    for name, spelling, value in unit.constants(_VALUE):
-        if spelling in _TYPES and value > 0:
-            yield _Macro(name=name, type=spelling, value=value)
+    def most_parameters(
+        self, macros: list[_Macro], numeric: FrontendResult
+    ) -> tuple[list[_Macro], tuple[Scop, ...]]:
+        """Return the macros that can be parameters, and the regions over them.
 
-
-def _most_parameters(
-    program: _Program, macros: tuple[_Macro, ...], numeric: FrontendResult
-) -> tuple[tuple[_Macro, ...], tuple[Scop, ...]]:
-    """Return the macros that can be parameters, and the regions over them.
-
-    All together if that works; else one is added after the other and kept if it works.
-    """
-    scops = _parsed_over(program, macros, macros, numeric) if macros else None
-    if scops is not None:
-        return macros, scops
-    kept: tuple[_Macro, ...] = ()
-    best = numeric.scops
-    for macro in macros if 1 < len(macros) <= _MAX_SINGLE_TRIES else ():
-        scops = _parsed_over(program, (*kept, macro), macros, numeric)
+        All together if that works; else one is added after the other and kept if it works.
+        """
+        scops = self._parsed_over(macros, macros, numeric) if macros else None
         if scops is not None:
-            kept, best = (*kept, macro), scops
-    return kept, best
+            return macros, scops
+        kept: list[_Macro] = []
+        best = numeric.scops
+        for macro in macros if 1 < len(macros) <= _MAX_SINGLE_TRIES else ():
+            scops = self._parsed_over([*kept, macro], macros, numeric)
+            if scops is not None:
+                kept, best = [*kept, macro], scops
+        return kept, best
 
+    def _parsed_over(
+        self, macros: list[_Macro], known: list[_Macro], numeric: FrontendResult
+    ) -> tuple[Scop, ...] | None:
+        """Read the file over symbols; ``None`` if it is refused or is not the file at their values.
 
-def _parsed_over(
-    program: _Program,
-    macros: tuple[_Macro, ...],
-    known: tuple[_Macro, ...],
-    numeric: FrontendResult,
-) -> tuple[Scop, ...] | None:
-    """Read the file over symbols; ``None`` if it is refused or is not the file at their values.
-
-    The others of the ``known`` macros are given as numbers: headers may define them only where
-    none of a data set is given.
-    """
-    options = program.options
-    others = tuple(f"{m.name}={m.value}" for m in known if m not in macros)
-    try:
-        result = parse_bytes(
-            program.file,
-            program.data,
-            replace(options, defines=(*options.defines, *others)),
-            symbols={macro.name: macro.type for macro in macros},
-            context=program.context,
-        )
-    except InputError:
-        return None
-    values = {macro.name: macro.value for macro in macros}
-    same = len(result.scops) == len(numeric.scops) and _all_agree(program, result, numeric, values)
-    return result.scops if same else None
-
-
-def _all_agree(
-    program: _Program, one: FrontendResult, other: FrontendResult, values: Mapping[str, int]
-) -> bool:
-    context = program.context
-    context.reset_operations()
-    context.set_max_operations(_MAX_OPERATIONS)
-    try:
-        return all(agree(a, b, values) for a, b in zip(one.scops, other.scops, strict=True))
-    except isl.Error:  # too hard to compare
-        return False
-    finally:
-        context.set_max_operations(0)
+        The others of the ``known`` macros are given as numbers: headers may define them only where
+        none of a data set is given.
+        """
+        others = (f"{m.name}={m.value}" for m in known if m not in macros)
+        context = numeric.scops[0].isl_context
+        try:
+            scops = parse_bytes(
+                self.file,
+                self.data,
+                replace(self._options, defines=(*self._options.defines, *others)),
+                symbols={macro.name: macro.type for macro in macros},
+                context=context,
+            ).scops
+        except InputError:
+            return None
+        if len(scops) != len(numeric.scops):
+            return None
+        values = {macro.name: macro.value for macro in macros}
         context.reset_operations()
+        context.set_max_operations(_MAX_OPERATIONS)
+        try:
+            pairs = zip(scops, numeric.scops, strict=True)
+            return scops if all(agree(*pair, values) for pair in pairs) else None
+        except isl.Error:  # too hard to compare
+            return None
+        finally:
+            context.set_max_operations(0)
+            context.reset_operations()
 
 
 def _numbers_left(
-    numeric: FrontendResult, names: MacroNames, kept: tuple[_Macro, ...]
+    numeric: FrontendResult, names: MacroNames, kept: list[_Macro]
 ) -> Iterator[Diagnostic]:
     """Warn of the macros of loop bounds that could be overridden but stay numbers."""
     sizes = dict(pair for scop in numeric.scops for pair in scop.size_macros)
