@@ -34,7 +34,7 @@ _BINARY_OPERATORS = (
     ",",
 )  # fmt: skip
 _UNARY_OPERATORS = (
-    None, "post++", "post--", "pre++", "pre--", "&", "*", "+", "-", "~", "!",
+    None, "++", "--", "++", "--", "&", "*", "+", "-", "~", "!",
 )  # fmt: skip
 
 _HEADERS = Path(__file__).parent / "include"
@@ -61,7 +61,7 @@ _UNDECLARED = {
 
 
 def operator(cursor: Any) -> str | None:
-    """Return the operator of a cursor that is one; ``post++`` and ``pre++`` name the place."""
+    """Return the operator of a cursor that is one."""
     is_unary = cursor.kind is CursorKind.UNARY_OPERATOR
     operators = _UNARY_OPERATORS if is_unary else _BINARY_OPERATORS
     kind_of = f"clang_getCursor{'Unary' if is_unary else 'Binary'}OperatorKind"

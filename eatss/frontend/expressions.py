@@ -21,7 +21,7 @@ from eatss.frontend.refusals import (
     unknown_declaration,
 )
 from eatss.frontend.source import RefusedError
-from eatss.frontend.tree import ELEMENTS, TRUTHS, WRITES, Node, chain
+from eatss.frontend.tree import ELEMENTS, TRUTHS, WRITES, Node, chain, converted, number
 from eatss.frontend.values import Poly, Value
 from eatss.polyhedral.expression import (
     AffineValue,
@@ -57,10 +57,14 @@ def as_float(value: Expression, node: Node) -> Expression:
     """Return the value of a node as an operand of an operator: a half becomes a float."""
     if node.type.element is not ElementType.HALF:
         return value
-    if isinstance(value, Cast) and isinstance(value.operand, Literal):
-        literal = _as_float(value.operand)
-        if literal is not None:
-            return literal
+    match value:
+        case Cast(operand=Literal(text=text, element_type=kind) as literal):
+            with suppress(ValueError, OverflowError):
+                number = float(text.rstrip("fFuUlL"))
+                if struct.unpack("e", struct.pack("e", number))[0] == number:
+                    is_float = kind is ElementType.FLOAT
+                    made = Literal(text=f"{number!r}f", element_type=ElementType.FLOAT)
+                    return literal if is_float else made
     return Cast(element_type=ElementType.FLOAT, operand=value)
 
 
@@ -71,52 +75,21 @@ def rounded(value: Expression, node: Node) -> Expression:
     return Cast(element_type=ElementType.HALF, operand=value)
 
 
-def _as_float(literal: Literal) -> Literal | None:
-    """Return a literal as a float if a half has its value, ``None`` if none has."""
-    text = literal.text.rstrip("fFuUlL")
-    try:
-        value = float(text)
-        is_half = struct.unpack("e", struct.pack("e", value))[0] == value
-    except (ValueError, OverflowError):
-        return None
-    if not is_half:
-        return None
-    if literal.element_type is ElementType.FLOAT:
-        return literal
-    return Literal(text=f"{value!r}f", element_type=ElementType.FLOAT)
-
-
-_SUFFIXES = {
-    ElementType.UINT32: "u",
-    ElementType.INT64: "L",
-    ElementType.UINT64: "UL",
-}
+_SUFFIXES = {ElementType.UINT32: "u", ElementType.INT64: "L", ElementType.UINT64: "UL"}
 
 
 def literal_text(node: Node, element: ElementType, written: str) -> str:
     """Return a C spelling of a literal: as written where it stands there, else from its value."""
-    if element.is_floating:
-        assert isinstance(node.value, float)
-        if _spells(written, node.value, element):
+    value = node.value or 0
+    if not element.is_floating:
+        return f"{int(value)}{_SUFFIXES.get(element, '')}"
+    is_single = element is ElementType.FLOAT
+    digits = written.rstrip("fF") if is_single else written
+    with suppress(ValueError, OverflowError):
+        known = as_single(float(digits)) if is_single else float(digits)
+        if known == value and digits[0] in "0123456789." and is_single == (digits != written):
             return written
-        is_double = element is ElementType.DOUBLE
-        return repr(node.value) if is_double else single_text(node.value) + "f"
-    value = int(node.value or 0)
-    return f"{value}{_SUFFIXES.get(element, '')}"
-
-
-def _spells(written: str, value: float, element: ElementType) -> bool:
-    is_float = written[-1:] in ("f", "F") and not written.lower().startswith("0x")
-    digits = written[:-1] if is_float else written
-    if is_float != (element is ElementType.FLOAT):
-        return False
-    try:
-        known = float(digits)
-    except ValueError:
-        return False
-    if is_float:
-        known = as_single(known)
-    return known == value and not digits.strip().startswith(("n", "i", "-", "+"))
+    return single_text(value) + "f" if is_single else repr(float(value))
 
 
 _PURE_FUNCTIONS = frozenset(
@@ -405,7 +378,7 @@ class ExpressionReader(RegionReader):
             return variable
         if node.kind == "binary":
             self._check_arithmetic(node)
-        if node.kind in ("cast", "step"):
+        if node.kind == "cast":
             self._refuse(
                 "EATSS-F024",
                 node,
@@ -479,7 +452,7 @@ def update_of(node: Node) -> Node | None:
     """Return the update that a statement is, if it sets one element or keeps it."""
     while node.kind == "compound" and len(node.children) == 1:
         (node,) = node.children
-    if node.kind == "step" or (node.kind == "assign" and not node.children[1].has(*WRITES)):
+    if node.kind == "assign" and not node.children[1].has(*WRITES):
         return node
     if node.kind != "if":
         return None
@@ -520,7 +493,7 @@ class Place:
     def stored(self, update: Node) -> Node:
         """Return the expression that an update stores."""
         leaves = [leaf for leaf in _leaves(update) if leaf.kind in WRITES]
-        operator, *operators = dict.fromkeys(map(operator_of, leaves))
+        operator, *operators = dict.fromkeys(leaf.op for leaf in leaves)
         common, *commons = dict.fromkeys(map(self._common, leaves))
         is_floating = common.kind == "floating"
         # a large integer is another one after a round trip
@@ -531,7 +504,7 @@ class Place:
             or (is_floating and self.type.is_integer)
         ):
             return _chosen(update, self._whole)
-        neutral = self._number(_NEUTRAL[operator], common)
+        neutral = number(_NEUTRAL[operator], common, self.node.cursor)
         if operator == "+" and is_floating:
             neutral = Node("unary", self.node.cursor, neutral.type, [neutral], op="-")
         right = _chosen(update, lambda leaf: self._right(leaf) if leaf.kind in WRITES else neutral)
@@ -539,19 +512,11 @@ class Place:
 
     def _common(self, leaf: Node) -> CType:
         """Return the type in which ``x operator= value`` is computed; clang has converted it."""
-        is_own = leaf.kind == "step" or leaf.op in ("", "<<", ">>")
+        is_own = leaf.op in ("", "<<", ">>")
         found = self.type if is_own else leaf.children[1].type
         return INT if is_own and found.is_integer and found.bits < 32 else found
 
-    def _number(self, value: int, common: CType) -> Node:
-        """Return a number in the type in which operands of a type are computed."""
-        if common.element is ElementType.HALF:
-            return Node("float", self.node.cursor, FLOAT, value=float(value))
-        return converted(Node("int", self.node.cursor, INT, value=value), common)
-
     def _right(self, leaf: Node) -> Node:
-        if leaf.kind == "step":
-            return self._number(1, self._common(leaf))
         value = leaf.children[1]
         is_half = leaf.op and value.type.element is ElementType.HALF
         return converted(value, FLOAT) if is_half else value
@@ -566,20 +531,9 @@ class Place:
         if leaf.kind == "kept":
             return self.kept
         if leaf.kind == "any":
-            return converted(self._number(0, self.type), self.type)
-        operator, right = operator_of(leaf), self._right(leaf)
-        return self._compound(operator, right, self._common(leaf)) if operator else right
-
-
-def operator_of(update: Node) -> str:
-    """Return the operator by which an update changes what it sets."""
-    return update.op[-1] if update.kind == "step" else update.op
-
-
-def converted(node: Node, kind: CType) -> Node:
-    """Return a value as one of a type."""
-    is_same = node.type.element is kind.element
-    return node if is_same else Node("cast", node.cursor, kind, [node], implicit=True)
+            return converted(number(0, self.type, self.node.cursor), self.type)
+        right = self._right(leaf)
+        return self._compound(leaf.op, right, self._common(leaf)) if leaf.op else right
 
 
 def _leaves(update: Node) -> Iterator[Node]:

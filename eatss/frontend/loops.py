@@ -77,8 +77,6 @@ class Loop(RegionReader):
         """Return what is added to the counter, if it is a number."""
         if increment.kind not in WRITES or self._of(increment.children[0]) is not self.variable:
             return None
-        if increment.kind == "step":
-            return 1 if increment.op.endswith("++") else -1
         sign, amount = increment.op, increment.children[1]
         if not sign:  # i = i + c says what i += c says, in unsigned types too
             total = unconverted(amount)

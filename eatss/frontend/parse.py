@@ -23,8 +23,7 @@ from eatss.frontend.regions import (
     PlacedRegion,
     Region,
     check_messages,
-    find_pragmas,
-    pair_pragmas,
+    find_regions,
     place_region,
     warn_of_unused,
 )
@@ -127,7 +126,7 @@ def parse_text(
             defines=(*options.defines, *(f"{name}={name}" for name in symbols)),
             prelude="".join(f"extern const {kind} {one};\n" for one, kind in symbols.items()),
         )
-        regions = pair_pragmas(find_pragmas(unit, source), source, findings)
+        regions = find_regions(unit, source, findings)
         check_messages(unit, source, regions, findings)
         findings.raise_errors()
         if options.defines and not symbols:
@@ -270,7 +269,7 @@ class _RegionReader(RegionReader):
                 made.array(one, ppcg_kills=variable in killed) for variable, one in arrays.items()
             ),
             statements=tuple(made.statement(k, raw, depth) for k, raw in enumerate(statements)),
-            span=self._source.span(region.opening.start, region.closing.end),
+            span=self._source.span(region.opening[0], region.closing[1]),
             size_macros=self._size_macros(),
             function_parameters=function_parameters(placed.function),
             whole_function=surroundings.is_whole_function(symbols, accessed),

@@ -23,7 +23,6 @@ _REFUSED: dict[Kind, Refusal] = {
     "break": ("EATSS-F018", "break of no loop of the region", _AROUND),
     "continue": ("EATSS-F018", "continue of no loop of the region", _AROUND),
     "assign": _EFFECT,
-    "step": _EFFECT,
     "address": ("EATSS-F024", "address taken", "use the array itself"),
     "member": ("EATSS-F024", "member of a structure", "copy it to a variable before the region"),
     "string": ("EATSS-F040", "string", "use numbers"),
@@ -128,7 +127,7 @@ def not_affine(node: Node) -> NotAffineError:
     """Return the error for a kind of expression that is never affine."""
     if node.kind in ELEMENTS:
         return NotAffineError(node, "value read from memory", depends=True)
-    if node.kind in ("assign", "step", "address", "member", "broken"):
+    if node.kind in ("assign", "address", "member", "broken"):
         code, message, hint = refusal(node)
         return NotAffineError(node, message, hint, code=code)
     return NotAffineError(node, f"operator '{node.op}'" if node.op else "expression")

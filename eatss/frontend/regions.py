@@ -24,21 +24,12 @@ _PRAGMA = re.compile(rb'(?:_Pragma\s*\(\s*L?")?\s*((?:end)?scop)\b(?:\s*"\s*\))?
 
 
 @frozen
-class Pragma:
-    """``#pragma scop`` or ``#pragma endscop``."""
-
-    opens: bool
-    start: int
-    end: int
-
-
-@frozen
 class Region:
-    """A pair of pragmas; ``index`` counts from 0."""
+    """A pair of pragmas, each from one byte to another; ``index`` counts from 0."""
 
     index: int
-    opening: Pragma
-    closing: Pragma
+    opening: tuple[int, int]
+    closing: tuple[int, int]
 
 
 @frozen
@@ -79,40 +70,34 @@ class PlacedRegion:
         return found
 
 
-def find_pragmas(unit: Unit, source: SourceText) -> tuple[Pragma, ...]:
-    """Return the scop pragmas that are in force, in source order.
+def find_regions(unit: Unit, source: SourceText, findings: Findings) -> tuple[Region, ...]:
+    """Pair the scop pragmas that are in force; unmatched and nested ones become findings.
 
     clang reports every unknown pragma it meets, so comments, strings, line splices, inactive
     branches and ``_Pragma`` are all its business.
     """
-    places = (
-        _PRAGMA.match(source.data, message.offset)
+    places = sorted(
+        message.offset
         for message in unit.messages
         if message.option == UNKNOWN_PRAGMAS and message.file == source.file
     )
-    found = (Pragma(opens=p[1] == b"scop", start=p.start(), end=p.end()) for p in places if p)
-    return tuple(sorted(found, key=lambda pragma: pragma.start))
-
-
-def pair_pragmas(
-    pragmas: Iterable[Pragma], source: SourceText, findings: Findings
-) -> tuple[Region, ...]:
-    """Pair the pragmas; unmatched and nested ones become findings."""
     regions: list[Region] = []
-    opening: Pragma | None = None
-    alone: list[Pragma] = []
-    for pragma in pragmas:
-        if pragma.opens is (opening is None):
-            if opening is not None:
-                regions.append(Region(index=len(regions), opening=opening, closing=pragma))
-            opening = pragma if pragma.opens else None
-        else:
-            alone.append(pragma)
-    for pragma in [*alone, *([] if opening is None else [opening])]:
+    opening: re.Match[bytes] | None = None
+    alone: list[re.Match[bytes]] = []
+    for match in filter(None, (_PRAGMA.match(source.data, at) for at in places)):
+        opens = match[1] == b"scop"
+        if opens is not (opening is None):
+            alone.append(match)
+            continue
+        if opening is not None:
+            both = opening.span(), match.span()
+            regions.append(Region(index=len(regions), opening=both[0], closing=both[1]))
+        opening = match if opens else None
+    for match in [*alone, *([] if opening is None else [opening])]:
         findings.add(
             "EATSS-F010",
-            f"#pragma {'scop' if pragma.opens else 'endscop'} without its counterpart",
-            span=source.span(pragma.start, pragma.end),
+            f"#pragma {match[1].decode()} without its counterpart",
+            span=source.span(*match.span()),
             hint="each region has one #pragma scop before and one #pragma endscop behind it, and "
             "none inside",
         )
@@ -127,10 +112,10 @@ def place_region(
     Raises:
         RefusedError: It cuts a statement, or there are none; the finding is recorded.
     """
-    start, end = region.opening.start, region.closing.start
+    start, end = region.opening[0], region.closing[0]
 
     def refuse(message: str, hint: str) -> NoReturn:
-        span = source.span(start, region.opening.end)
+        span = source.span(*region.opening)
         findings.add("EATSS-F010", message, span=span, hint=hint)
         raise RefusedError
 
@@ -208,7 +193,7 @@ def check_messages(
             findings.warn("EATSS-F091", message.message, span=span, hint="pass its folder with -I")
     for message in errors:
         in_region = message.file == source.file and any(
-            r.opening.start <= message.offset <= r.closing.end for r in regions
+            r.opening[0] <= message.offset <= r.closing[1] for r in regions
         )
         is_directive = message.category.startswith("Lexical") and not missing
         if in_region or is_directive or (message.category in _ALWAYS and message not in missing):

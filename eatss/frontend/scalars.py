@@ -69,8 +69,6 @@ class ScalarValues(RegionReader):
             return self._affine.value(node.children[-1], domain) if node.children else None
         if before is None:
             return None
-        if node.kind == "step":
-            return self._algebra.add(before, 1 if node.op.endswith("++") else -1)
         target, value = node.children
         if target.type != value.type and node.op not in ("+", "-"):
             return None

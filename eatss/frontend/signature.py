@@ -65,9 +65,9 @@ def declared_parameter(variable: Variable, macros: frozenset[str]) -> ParameterD
 class Surroundings:
     """What a function does outside a region.
 
-    ``assigned`` holds the declaration of the target, the value (``None`` for ``++`` and
-    ``--``) and the offset of each assignment; ``addressed`` the variables whose address is taken,
-    and whether a function is called with it directly (``scanf("%d", &n)``).
+    ``assigned`` holds the declaration of the target, the value and the offset of each assignment;
+    ``addressed`` the variables whose address is taken, and whether a function is called with it
+    directly (``scanf("%d", &n)``).
     """
 
     def __init__(self, placed: PlacedRegion) -> None:
@@ -84,12 +84,11 @@ class Surroundings:
             for node in nodes
             if node.kind == "address" and node.children[0].kind == "name"
         ]
-        self.assigned: list[tuple[Any, Node | None, int]] = []
+        self.assigned: list[tuple[Any, Node, int]] = []
         for node in nodes:
             target = node.children[0] if node.kind in WRITES else node
             if target.kind in ("name", "variable") and node.children:
-                value = None if node.kind == "step" else node.children[-1]
-                self.assigned.append((target.declaration, value, node.offsets[0]))
+                self.assigned.append((target.declaration, node.children[-1], node.offsets[0]))
 
     def takes_address(self, variable: Variable) -> bool:
         """Return whether the address of a variable is taken."""
@@ -282,9 +281,7 @@ def _may_name_any(declaration: Any, surroundings: Surroundings) -> bool:
     return set_elsewhere or not all(map(_is_fresh, values))
 
 
-def _is_fresh(value: Node | None) -> bool:
+def _is_fresh(value: Node) -> bool:
     """Return whether what a pointer is set to is memory of its own, or none."""
-    if value is None:
-        return False
     value = unconverted(value, explicit=True)
     return value.kind == "int" or (value.kind == "call" and "alloc" in value.name.lower())

@@ -26,7 +26,6 @@ from eatss.frontend.expressions import (
     Guard,
     Place,
     guarded,
-    operator_of,
     target_of,
     update_of,
 )
@@ -295,7 +294,7 @@ class StatementReader(RegionReader):
         place = target_of(update)
         with suppress(RefusedError):
             try:
-                variable = self._target(reader, place, operator_of(update))
+                variable = self._target(reader, place, update.op)
             except RefusedError:
                 if update.kind == "assign":
                     reader.search(update.children[1])

@@ -133,12 +133,8 @@ def _number(node: Expression) -> int | None:
             return value
         case Unary(operator="+" | "-" as sign), [int(value)]:
             return value if sign == "+" else -value
-        case Binary(operator="+"), [int(left), int(right)]:
-            return left + right
-        case Binary(operator="-"), [int(left), int(right)]:
-            return left - right
-        case Binary(operator="*"), [int(left), int(right)]:
-            return left * right
+        case Binary(operator="+" | "-" | "*" as sign), [int(left), int(right)]:
+            return {"+": left + right, "-": left - right, "*": left * right}[sign]
         case Binary(operator="/" | "%" as sign), [int(left), int(right)] if right:
             quotient = abs(left) // abs(right) * (1 if left * right >= 0 else -1)
             return quotient if sign == "/" else left - right * quotient

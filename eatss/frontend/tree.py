@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from eatss.frontend import clang
-from eatss.frontend.clang import NO_TYPE, CType, CursorKind, TypeKind, type_of
+from eatss.frontend.clang import FLOAT, INT, NO_TYPE, CType, CursorKind, TypeKind, type_of
+from eatss.polyhedral.expression import ElementType
 
 Kind: TypeAlias = Literal[
     "int",  # value
@@ -17,8 +18,7 @@ Kind: TypeAlias = Literal[
     "dereference",  # pointer
     "binary",  # left, right
     "unary",  # operand
-    "step",  # operand of ++ or --
-    "assign",  # target, value; op is "" or the operator of a compound assignment
+    "assign",  # target, value; op is "" or that of a compound assignment, as which ++ is read
     "conditional",  # condition, if true, if false
     "cast",  # operand, last child
     "call",  # callee, arguments
@@ -86,7 +86,7 @@ _CONSTANTS = frozenset(
 """What ``INFINITY``, ``HUGE_VAL`` and ``NAN`` call."""
 
 ELEMENTS: frozenset[Kind] = frozenset({"subscript", "dereference"})
-WRITES: frozenset[Kind] = frozenset({"assign", "step"})
+WRITES: frozenset[Kind] = frozenset({"assign"})
 JUMPS: tuple[Kind, ...] = (
     "goto", "label", "while", "do", "return", "switch",
 )  # fmt: skip
@@ -170,6 +170,7 @@ def read_tree(cursor: Any) -> Node:
     Parentheses, and conversions that do not change the scalar type, are left out.
     """
     root: list[Node] = []
+    steps: list[Node] = []
     stack: list[tuple[Any, list[Node]]] = [(cursor, root)]
     while stack:
         current, siblings = stack.pop()
@@ -179,7 +180,25 @@ def read_tree(cursor: Any) -> Node:
             continue
         siblings.append(node)
         stack.extend((child, node.children) for child in reversed(children))
+        if node.kind == "assign" and len(children) == 1:
+            steps.append(node)
+    for step in steps:
+        is_narrow = step.type.is_integer and step.type.bits < INT.bits
+        step.children.append(number(1, INT if is_narrow else step.type, step.cursor))
     return root[0]
+
+
+def number(value: int, kind: CType, cursor: Any) -> Node:
+    """Return a number in the type in which operands of a type are computed."""
+    if kind.element is ElementType.HALF:
+        return Node("float", cursor, FLOAT, value=float(value))
+    return converted(Node("int", cursor, INT, value=value), kind)
+
+
+def converted(node: Node, kind: CType) -> Node:
+    """Return a value as one of a type."""
+    is_same = node.type.element is kind.element
+    return node if is_same else Node("cast", node.cursor, kind, [node], implicit=True)
 
 
 def _read(cursor: Any) -> tuple[Node | None, list[Any]]:
@@ -257,8 +276,8 @@ def _read_operation(cursor: Any) -> Node:
         kind, operator = "other", ""
     elif is_unary and operator in ("&", "*"):
         kind, operator = "address" if operator == "&" else "dereference", ""
-    elif is_unary and operator.endswith(("++", "--")):
-        kind = "step"
+    elif operator in ("++", "--"):
+        kind, operator = "assign", operator[0]
     elif operator[-1] == "=" and operator not in ("<=", ">=", "==", "!="):
         kind, operator = "assign", operator[:-1]
     return Node(kind, cursor, type_of(cursor.type), op=operator)
