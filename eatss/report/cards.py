@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from eatss.base.compilers import GENERATING
@@ -18,23 +17,23 @@ from eatss.base.text import BYTES_OF_UNIT, bytes_text
 from eatss.cards.document import profile_to_document
 from eatss.cards.environment import LIGHT, Check
 from eatss.cards.profile import FIGURES_IN_WORDS, GpuProfile
-from eatss.report.render import NONE, RIGHT, headed, listing, render, uncut
+from eatss.report.render import NONE, RIGHT, Getter, headed, listing, listing_of, render, uncut
 
 _WIDE = 100
 """Characters of a page that has room for the second half of the columns."""
 
-_COLUMNS: tuple[tuple[str, Callable[[GpuProfile], str]], ...] = (
-    ("!name", lambda one: one.name),
-    ("also", lambda one: ", ".join(one.aliases)),
-    ("!>SMs", lambda one: str(one.sm_count)),
-    ("!>L2 MiB", lambda one: _amount(one.l2_bytes, "MiB")),
-    ("!>GB/s", lambda one: _amount(one.bandwidth_gb_s)),
-    ("!>FP64 TF", lambda one: _tera(one.peak_fp64_gflops)),
-    ("!>FP32 TF", lambda one: _tera(one.peak_fp32_gflops)),
-    ("!>W", lambda one: _amount(one.tdp_w)),
-    ("card", lambda one: one.title),
-    ("!>L1+shared KiB", lambda one: _amount(one.l1_shared_bytes, "KiB")),
-)
+_COLUMNS: dict[str, Getter] = {
+    "!name": "name",
+    "also": lambda one: ", ".join(one.aliases),
+    "!SMs": "sm_count",
+    "!>L2 MiB": lambda one: _amount(one.l2_bytes, "MiB"),
+    "!>GB/s": lambda one: _amount(one.bandwidth_gb_s),
+    "!>FP64 GF": lambda one: _amount(one.peak_fp64_gflops),
+    "!>FP32 GF": lambda one: _amount(one.peak_fp32_gflops),
+    "!>W": lambda one: _amount(one.tdp_w),
+    "card": "title",
+    "!>L1+shared KiB": lambda one: _amount(one.l1_shared_bytes, "KiB"),
+}
 """Columns of the list of cards, those first that are there at little width, too."""
 
 _NARROW = 8
@@ -47,9 +46,8 @@ def render_profiles(profiles: Sequence[GpuProfile], output: str) -> str:
             {"name": one.name, "title": one.title, "aliases": list(one.aliases)} for one in profiles
         ]
         return json.dumps({"profiles": names}, indent=2) + "\n"
-    columns = _COLUMNS if page_width() >= _WIDE else _COLUMNS[:_NARROW]
-    rows = ([text(one) for _, text in columns] for one in profiles)
-    return render(listing((title for title, _ in columns), rows))
+    columns = list(_COLUMNS.items())[: None if page_width() >= _WIDE else _NARROW]
+    return render(listing_of(profiles, dict(columns)))
 
 
 def render_profile(profile: GpuProfile, output: str) -> str:
@@ -62,16 +60,13 @@ def render_profile(profile: GpuProfile, output: str) -> str:
         return profile_toml(profile)
     numbers = {source.key: n for n, source in enumerate(profile.bibliography, start=1)}
     sources, notes = dict(profile.sources), dict(profile.notes)
-    table = Table(box=None, show_header=False)
-    table.add_column("figure")
-    table.add_column("value", justify="right", style="bold")
-    table.add_column("unit")
-    table.add_column("source", style="dim", overflow="fold")
+    rows = []
     for field, (title, unit) in FIGURES_IN_WORDS.items():
         number = numbers.get(sources.get(field, ""))
         where = "" if number is None else f"[{number}]"
-        note = Text(f"{where} {notes.get(field, '')}".strip())
-        table.add_row(title, _amount(getattr(profile, field), unit), unit, note)
+        note = Text(f"{where} {notes.get(field, '')}".strip(), style="dim")
+        rows.append((title, _amount(getattr(profile, field), unit), unit, note))
+    table = listing(("figure", ">value", "unit", "source"), rows)
     cited: list[Text] = [Text("sources", style="bold")]
     for source in profile.bibliography:
         cited.append(Text(f" [{numbers[source.key]}] {source.title}"))
@@ -90,10 +85,6 @@ def _amount(value: float | None, unit: str = "") -> str:
         return "?"
     scaled = value / BYTES_OF_UNIT.get(unit, 1)
     return f"{scaled:g}" if abs(scaled) < 1e5 else f"{scaled:.0f}"
-
-
-def _tera(gflops: float | None) -> str:
-    return "?" if gflops is None else f"{gflops / 1000:.3g}"
 
 
 _SHOWN = (
@@ -125,24 +116,15 @@ class Examination(Shown):
     checks: tuple[Check, ...]
 
 
-_MARKS = {
-    True: Text("ok", style="green"),
-    False: Text("missing", style="bold red"),
-    None: Text("note", style="yellow"),
-}
+_MARKS = {True: ("ok", "green"), False: ("missing", "bold red"), None: ("note", "yellow")}
 
 _MEASURING = frozenset({"Python", "numpy", "click", "rich", "NVIDIA driver", "cards", "CuPy"})
 
 
 def checks_parts(found: Examination) -> Iterator[RenderableType]:
     """Yield the checks of this machine, what to do about each, and which commands work here."""
-    table = Table(box=None, show_header=False, padding=RIGHT)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for check in found.checks:
-        table.add_row(_MARKS[check.ok], check.name, check.found)
-    yield table
+    rows = ((Text(*_MARKS[check.ok]), check.name, check.found) for check in found.checks)
+    yield listing(("!", "!", ""), rows, RIGHT)
     for (needed_for, remedy), alike in groupby(
         (check for check in found.checks if check.remedy),
         key=lambda check: (check.needed_for, check.remedy),

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from math import isnan, nan
+from math import nan
 from typing import Any
 
 from rich.console import RenderableType
@@ -32,11 +32,12 @@ from eatss.measurement.characterize.roofline_points import (
 from eatss.report.card_plots import Roofs
 from eatss.report.render import (
     NONE,
+    Getter,
     apart,
     figure,
     headed,
     listing,
-    milliseconds,
+    listing_of,
     percent,
     render,
     uncalibrated,
@@ -114,36 +115,23 @@ def _net_j(one: Result, fit: EnergyFit) -> float:
 def rows_table(what: str, rows: Rows) -> Table:
     """Return rows as a table whose first column says what has the names."""
     titles = next(iter(rows.values()), {})
-    return listing(
-        (what, *(f">{title}" for title in titles)),
-        (
-            (
-                name,
-                *(_shown(value, 4 if title in _FOUR_DIGITS else 3) for title, value in row.items()),
-            )
-            for name, row in rows.items()
-        ),
+    lines = (
+        (name, *(figure(value, 4 if title in _FOUR_DIGITS else 3) for title, value in row.items()))
+        for name, row in rows.items()
     )
-
-
-def _shown(value: float, digits: int) -> str:
-    return NONE if isnan(value) else figure(value, digits)
+    return listing((what, *(f">{title}" for title in titles)), lines)
 
 
 def latency_table(record: Record, clock_mhz: float) -> Table:
     """Return what one thread waits for, in cycles and at a clock in ns, and what a launch takes."""
-    waits = (
-        (
-            one.name.removesuffix(" latency"),
-            figure(one.cycles),
-            figure(one.cycles and one.cycles / clock_mhz * 1e3),
-        )
-        for one in record.of("latency")
-    )
-    launches = (
-        (one.name, NONE, figure(one.time_s / one.operations * 1e9)) for one in record.of("launch")
-    )
-    return listing(("latency", ">cycles", ">ns"), (*waits, *launches))
+    columns: dict[str, Getter] = {
+        "latency": lambda one: one.name.removesuffix(" latency"),
+        "cycles": "cycles",
+        "ns": lambda one: (
+            one.cycles / clock_mhz * 1e3 if one.cycles else one.time_s / one.operations * 1e9
+        ),
+    }
+    return listing_of((*record.of("latency"), *record.of("launch")), columns)
 
 
 def coefficients_table(calibration: Calibration) -> Table:
@@ -152,13 +140,11 @@ def coefficients_table(calibration: Calibration) -> Table:
     for name, one in calibration.coefficients:
         unit, what = COEFFICIENTS[name]
         factor, shown_unit = scaled(unit)
-        low, value, high = (
-            figure(number, factor=factor) for number in (one.low, one.value, one.high)
-        )
+        low, high = figure(factor * one.low), figure(factor * one.high)
         interval = "" if one.low == one.high else f"[{low}, {high}]"
         spread = NONE if one.spread is None else f"±{percent(one.spread, '.2f')}"
-        rows.append((name, value, interval, shown_unit, spread, what))
-    titles = ("coefficient", ">value", "95 % interval", "unit", ">between cards", "what")
+        rows.append((name, factor * one.value, interval, shown_unit, spread, what))
+    titles = ("coefficient", "value", "95 % interval", "unit", ">between cards", "what")
     return listing(titles, rows)
 
 
@@ -170,17 +156,13 @@ def fit_table(fit: EnergyFit) -> list[RenderableType]:
         f"median residual {percent(fit.median_residual, '.2g')}, "
         f"worst {percent(abs(worst[0].share), '.2g')}"
     )
-    rows = (
-        (
-            one.name,
-            milliseconds(one.energy_j),
-            milliseconds(one.fitted_j),
-            percent(one.share, "+.1f"),
-        )
-        for one in worst
-    )
-    titles = ("largest residuals", ">measured mJ", ">fitted mJ", ">residual")
-    return [lines, listing(titles, rows)]
+    columns: dict[str, Getter] = {
+        "largest residuals": "name",
+        "measured mJ": lambda one: 1e3 * one.energy_j,
+        "fitted mJ": lambda one: 1e3 * one.fitted_j,
+        ">residual": lambda one: percent(one.share, "+.1f"),
+    }
+    return [lines, listing_of(worst, columns)]
 
 
 def scaled(unit: str) -> tuple[float, str]:
@@ -205,20 +187,16 @@ def render_characterisation(
 
 def render_results(record: Record, results: Sequence[Result]) -> str:
     """Return a line for each result, for records that are no whole characterisation."""
-    rows = (
-        (
-            one.name,
-            figure(one.time_s * 1e6),
-            figure(one.power_w),
-            figure(one.useful_bytes / one.time_s / 1e9 or None),
-            figure(one.flops / one.time_s / 1e9 or None),
-            figure(one.sm_clock_mhz),
-            figure(one.cycles),
-        )
-        for one in results
-    )
-    titles = ("benchmark", ">µs", ">W", ">GB/s", ">GFLOP/s", ">MHz", ">cycles")
-    return render(_head(record), "", listing(titles, rows))
+    columns: dict[str, Getter] = {
+        "benchmark": "name",
+        "µs": lambda one: 1e6 * one.time_s,
+        "W": "power_w",
+        "GB/s": lambda one: one.useful_bytes / one.time_s / 1e9 or None,
+        "GFLOP/s": lambda one: one.flops / one.time_s / 1e9 or None,
+        "MHz": "sm_clock_mhz",
+        "cycles": "cycles",
+    }
+    return render(_head(record), "", listing_of(results, columns))
 
 
 def _head(record: Record) -> Text:
@@ -226,25 +204,6 @@ def _head(record: Record) -> Text:
     software = f"driver {subject.driver}, {subject.toolkit}, {subject.created[:10]}"
     about = f"  {software}; energy by {subject.meter}"
     return headed(subject.name, about, of_kernel=True)
-
-
-@frozen
-class MeasuredPoint:
-    """A point of the intensity sweep beside what the model says, the power limit heeded.
-
-    Times are of one repeat. Predictions are those of
-    :class:`~eatss.measurement.characterize.roofline_points.PowerLimitedRoofline`.
-    """
-
-    width: Width
-    intensity: float
-    time_s: float
-    predicted_s: float
-    energy_j: float | None
-    predicted_j: float
-    power_w: float | None
-    predicted_w: float
-    capped: bool
 
 
 @frozen
@@ -256,33 +215,19 @@ class CardRoofline:
     programs: tuple[RooflinePoint, ...] = ()
     record: Record | None = None
 
-    @property
-    def calibrated(self) -> bool:
-        """Whether such a card was measured."""
-        return self.profile.calibration is not None
-
-    @property
-    def machines(self) -> dict[str, EnergyRoofline]:
-        """The machine of each width.
+    def roofs(self) -> tuple[Roofs, ...]:
+        """Return what is to be drawn, a width a row.
 
         Raises:
             InputError: ``EATSS-B030``, the coefficients make none.
         """
-        return {width: roofline_of(self.profile, width) for width in self.widths}
-
-    def results(self, width: Width) -> tuple[Result, ...]:
-        """Return the points of the record's intensity group in a width."""
-        found = () if self.record is None else self.record.of("intensity")
-        return tuple(one for one in found if one.name.startswith(width))
-
-    def roofs(self) -> tuple[Roofs, ...]:
-        """Return what is to be drawn, a width a row."""
+        points = () if self.record is None else self.record.of("intensity")
         return tuple(
             Roofs(
                 title=width,
                 machine=roofline_of(self.profile, width),
                 lowered=power_limited_roofline_of(self.profile, width),
-                results=self.results(width),
+                results=tuple(one for one in points if one.name.startswith(width)),
                 programs=tuple(one for one in self.programs if one.width == width),
             )
             for width in self.widths
@@ -291,48 +236,62 @@ class CardRoofline:
     @property
     def title(self) -> str:
         """The card, and whether it is known."""
-        return self.profile.title + ("" if self.calibrated else " (uncalibrated)")
+        known = "" if self.profile.calibration is not None else " (uncalibrated)"
+        return self.profile.title + known
 
-    def measured_points(self) -> list[MeasuredPoint]:
-        """Return the points of the record that do a flop, with what the model says of each."""
-        found = []
-        for width in self.widths:
-            machine = power_limited_roofline_of(self.profile, width)
-            for one in self.results(width):
-                if one.flops:
-                    intensity = one.flops / one.useful_bytes
-                    point = MeasuredPoint(
-                        width=width,
-                        intensity=intensity,
-                        time_s=one.time_s,
-                        predicted_s=float(machine.time_s(one.flops, intensity)),
-                        energy_j=one.energy_j,
-                        predicted_j=float(machine.energy_j(one.flops, intensity)),
-                        power_w=one.power_w,
-                        predicted_w=float(machine.power_w(intensity)),
-                        capped=one.capped,
-                    )
-                    found.append(point)
-        return found
+
+def _measured(roofs: Sequence[Roofs]) -> list[dict[str, Any]]:
+    """Return the points that do a flop with what the model says of each, the limit heeded.
+
+    Times are of one repeat.
+    """
+    return [
+        {
+            "width": row.title,
+            "intensity": (intensity := one.flops / one.useful_bytes),
+            "time_s": one.time_s,
+            "predicted_s": float(row.lowered.time_s(one.flops, intensity)),
+            "energy_j": one.energy_j,
+            "predicted_j": float(row.lowered.energy_j(one.flops, intensity)),
+            "power_w": one.power_w,
+            "predicted_w": float(row.lowered.power_w(intensity)),
+            "capped": one.capped,
+        }
+        for row in roofs
+        for one in row.results
+        if one.flops and row.lowered is not None
+    ]
 
 
 def render_roofline(card: CardRoofline, output: str) -> str:
     """Return a card's rooflines as ``table`` or ``json``."""
+    roofs, calibrated = card.roofs(), card.profile.calibration is not None
+    machines, points = [row.machine for row in roofs], _measured(roofs)
     if output == "json":
-        return json.dumps(_document(card), indent=2, ensure_ascii=False) + "\n"
-    machines, points = card.machines, card.measured_points()
-    summary = listing(
-        ("", *(f">{width}" for width in machines), ""),
-        ((name, *map(of, machines.values()), unit) for name, unit, of in _ROWS),
-    )
+        document = {
+            "gpu": card.profile.name,
+            "title": card.profile.title,
+            "calibrated": calibrated,
+            "rooflines": {row.title: _document(row.machine) for row in roofs},
+            "programs": [
+                asdict(one)
+                | {name: getattr(one, name) for name in ("intensity", *_SHARES.values())}
+                for one in card.programs
+            ],
+            "measured": points,
+        }
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    summary = listing(("", *(f">{row.title}" for row in roofs), ""), _summary(machines))
     measured: list[RenderableType] = []
     if card.record is not None:
         where = f"measured on {card.record.subject.name}"
         measured = [f"{where}: the record holds no point of the intensity sweep"]
         if points:
-            measured = [f"{where}, over predicted:", _points_table(points)]
-    programs: list[RenderableType] = [_programs_table(card)] if card.programs else []
-    if any(one.time_s is not None for one in card.programs):
+            measured = [f"{where}, over predicted:", listing_of(points, _POINT)]
+    reached = any(one.time_s is not None for one in card.programs)
+    columns = _PROGRAM | (_REACHED if reached else {})
+    programs: list[RenderableType] = [listing_of(card.programs, columns)] if card.programs else []
+    if reached:
         programs.append(
             "shares are of the roofline and the arch line at full clock, for the least bytes "
             "that a program can move; lower clocks may exceed the arch line"
@@ -342,128 +301,104 @@ def render_roofline(card: CardRoofline, output: str) -> str:
         [summary],
         programs,
         measured,
-        [] if card.calibrated else [uncalibrated(card.profile.name)],
+        [] if calibrated else [uncalibrated(card.profile.name)],
     )
     return render(*parts)
 
 
 def _range(machine: EnergyRoofline) -> str:
-    found = capped_range(machine)
-    if found is None:
-        return "nowhere"
-    low, high = found
+    low, high = capped_range(machine) or (math.inf, math.inf)
     if math.isinf(high):
-        return f"from {figure(low, 3)}" if low else "everywhere"
-    return f"{figure(low, 3)} to {figure(high, 3)}" if low else f"to {figure(high, 3)}"
+        return "nowhere" if math.isinf(low) else f"from {figure(low)}" if low else "everywhere"
+    return f"{figure(low)} to {figure(high)}" if low else f"to {figure(high)}"
 
 
-_ROWS: tuple[tuple[str, str, Callable[[EnergyRoofline], str]], ...] = (
-    ("peak", "GFLOP/s", lambda m: figure(1e-9 / m.flop_s, 5)),
-    ("bandwidth of memory", "GB/s", lambda m: figure(1e-9 / m.byte_s)),
-    ("energy of a flop", "pJ", lambda m: figure(1e12 * m.flop_j)),
-    ("energy of a byte from memory", "pJ", lambda m: figure(1e12 * m.byte_j)),
-    ("best efficiency", "GFLOP/J", lambda m: figure(1e-9 / m.least_flop_j)),
-    ("time balance", "flop/byte", lambda m: figure(m.time_balance)),
-    ("energy balance", "flop/byte", lambda m: figure(m.energy_balance)),
+_MACHINE: tuple[tuple[str, str, str, float, Callable[[EnergyRoofline], Any]], ...] = (
+    ("flops_s", "peak", "GFLOP/s", 1e-9, lambda m: 1 / m.flop_s),
+    ("bytes_s", "bandwidth of memory", "GB/s", 1e-9, lambda m: 1 / m.byte_s),
+    ("flop_j", "energy of a flop", "pJ", 1e12, lambda m: m.flop_j),
+    ("byte_j", "energy of a byte from memory", "pJ", 1e12, lambda m: m.byte_j),
+    ("constant_w", "constant power", "W", 1, lambda m: m.constant_w),
+    ("power_limit_w", "power limit", "W", 1, lambda m: m.power_limit_w),
+    ("best_flops_j", "best efficiency", "GFLOP/J", 1e-9, lambda m: 1 / m.least_flop_j),
+    ("time_balance", "time balance", "flop/byte", 1, lambda m: m.time_balance),
+    ("energy_balance", "energy balance", "flop/byte", 1, lambda m: m.energy_balance),
     (
+        "half_efficiency_intensity",
         "effective balance (half efficiency)",
         "flop/byte",
-        lambda m: figure(m.half_efficiency_intensity),
+        1,
+        lambda m: m.half_efficiency_intensity,
     ),
-    ("balance gap", "", lambda m: figure(m.balance_gap)),
-    ("effective balance gap", "", lambda m: figure(m.effective_balance_gap)),
-    ("race to halt", "", lambda m: "yes" if m.race_to_halt else "no"),
-    ("constant power", "W", lambda m: figure(m.constant_w)),
+    ("balance_gap", "balance gap", "", 1, lambda m: m.balance_gap),
+    ("effective_balance_gap", "effective balance gap", "", 1, lambda m: m.effective_balance_gap),
+    ("race_to_halt", "race to halt", "", 1, lambda m: m.race_to_halt),
     (
+        "constant_share",
         "constant power at best efficiency",
         "% of energy",
-        lambda m: figure(100 * (1 - m.flop_efficiency), 3),
+        100,
+        lambda m: 1 - m.flop_efficiency,
     ),
-    ("most power without a limit", "W", lambda m: figure(m.power_bounds_w[1])),
-    ("power limit", "W", lambda m: NONE if m.power_limit_w is None else f"{m.power_limit_w:g}"),
-    ("power limit is reached", "flop/byte", _range),
+    ("most_power_w", "most power without a limit", "W", 1, lambda m: m.power_bounds_w[1]),
 )
-"""A row of the summary each: what it is, its unit, and its text."""
+"""Of each figure of a machine: its key in JSON, what it is, its unit, a factor to it, its value."""
 
 
-_PROGRAM: tuple[tuple[str, Callable[[RooflinePoint], str]], ...] = (
-    ("program", lambda one: one.name),
-    ("type", lambda one: one.width),
-    (">flop/byte", lambda one: figure(one.intensity)),
-    (">roof GFLOP/s", lambda one: figure(one.speed_ceiling_flops_s / 1e9)),
-    (">roof GFLOP/J", lambda one: figure(one.efficiency_ceiling_flops_j / 1e9)),
-    (">GFLOP/s", lambda one: figure(one.speed_flops_s, factor=1e-9)),
-    (">GFLOP/J", lambda one: figure(one.efficiency_flops_j, factor=1e-9)),
-    (">of speed", lambda one: percent(one.share_of_speed)),
-    (">of efficiency", lambda one: percent(one.share_of_efficiency)),
-    ("measured on", lambda one: one.card or NONE),
-)
-"""The columns of programs, the last five of those that were measured."""
+def _summary(machines: Sequence[EnergyRoofline]) -> Iterator[tuple[Any, ...]]:
+    for _, title, unit, factor, of in _MACHINE:
+        values = [of(one) for one in machines]
+        yield (title, *(factor * one if isinstance(one, float) else one for one in values), unit)
+    yield ("power limit is reached", *map(_range, machines), "flop/byte")
 
 
-def _programs_table(card: CardRoofline) -> Table:
-    measured = any(one.time_s is not None for one in card.programs)
-    columns = _PROGRAM if measured else _PROGRAM[:5]
-    rows = ([of(one) for _, of in columns] for one in card.programs)
-    return listing((title for title, _ in columns), rows)
-
-
-def _points_table(points: list[MeasuredPoint]) -> Table:
-    def ratio(measured: float | None, predicted: float) -> str:
-        return NONE if measured is None else f"{measured / predicted:.3f}"
-
-    titles = ("type", ">flop/byte", ">ms", ">time", ">mJ", ">energy", ">W", ">power", "")
-    rows = (
-        (
-            one.width,
-            f"{one.intensity:g}",
-            milliseconds(one.time_s),
-            ratio(one.time_s, one.predicted_s),
-            milliseconds(one.energy_j),
-            ratio(one.energy_j, one.predicted_j),
-            figure(one.power_w),
-            ratio(one.power_w, one.predicted_w),
-            "power limit" if one.capped else "",
-        )
-        for one in points
-    )
-    return listing(titles, rows)
-
-
-def _document(card: CardRoofline) -> dict[str, Any]:
-    return {
-        "gpu": card.profile.name,
-        "title": card.profile.title,
-        "calibrated": card.calibrated,
-        "rooflines": {width: _machine(machine) for width, machine in card.machines.items()},
-        "programs": [
-            asdict(one)
-            | {
-                name: getattr(one, name)
-                for name in ("intensity", "share_of_speed", "share_of_efficiency")
-            }
-            for one in card.programs
-        ],
-        "measured": [asdict(one) for one in card.measured_points()],
-    }
-
-
-def _machine(machine: EnergyRoofline) -> dict[str, Any]:
+def _document(machine: EnergyRoofline) -> dict[str, Any]:
     low, high = capped_range(machine) or (None, None)
-
-    def own(*names: str) -> dict[str, Any]:
-        return {name: getattr(machine, name) for name in names}
-
-    return {
-        "flops_s": 1 / machine.flop_s,
-        "bytes_s": 1 / machine.byte_s,
-        **own("flop_j", "byte_j", "constant_w", "power_limit_w"),
-        "best_flops_j": 1 / machine.least_flop_j,
-        **own("time_balance", "energy_balance", "half_efficiency_intensity", "balance_gap"),
-        **own("effective_balance_gap", "race_to_halt"),
-        "constant_share": 1 - machine.flop_efficiency,
-        "most_power_w": machine.power_bounds_w[1],
+    return {key: of(machine) for key, _, _, _, of in _MACHINE} | {
         "capped_from": low,
         # JSON has no infinity: no upper end is null
         "capped_to": None if high is None or math.isinf(high) else high,
     }
+
+
+_SHARES = {">of speed": "share_of_speed", ">of efficiency": "share_of_efficiency"}
+
+
+def _percent(name: str) -> Getter:
+    return lambda one: percent(getattr(one, name))
+
+
+_PROGRAM: dict[str, Getter] = {
+    "program": "name",
+    "type": "width",
+    "flop/byte": "intensity",
+    "roof GFLOP/s": lambda one: one.speed_ceiling_flops_s / 1e9,
+    "roof GFLOP/J": lambda one: one.efficiency_ceiling_flops_j / 1e9,
+}
+"""The columns of programs."""
+
+_REACHED: dict[str, Getter] = {
+    "GFLOP/s": lambda one: one.speed_flops_s and one.speed_flops_s / 1e9,
+    "GFLOP/J": lambda one: one.efficiency_flops_j and one.efficiency_flops_j / 1e9,
+    **{title: _percent(name) for title, name in _SHARES.items()},
+    "measured on": "card",
+}
+"""The columns of programs that were measured."""
+
+
+def _over(measured: str, predicted: str) -> Getter:
+    return lambda one: one[measured] and one[measured] / one[predicted]
+
+
+_POINT: dict[str, Getter] = {
+    "type": "width",
+    "flop/byte": "intensity",
+    "ms": "time_s",
+    "time": _over("time_s", "predicted_s"),
+    "mJ": lambda one: one["energy_j"] and 1e3 * one["energy_j"],
+    "energy": _over("energy_j", "predicted_j"),
+    "W": "power_w",
+    "power": _over("power_w", "predicted_w"),
+    "": lambda one: "power limit" if one["capped"] else "",
+}
+"""The columns of points, over what is predicted of them."""

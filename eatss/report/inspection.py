@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 import islpy as isl
 from rich.console import RenderableType
 from rich.table import Table
@@ -14,7 +12,7 @@ from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import VolumeKind
 from eatss.polyhedral.kernel import Kernel, Loop
 from eatss.polyhedral.recomputed_producers import recomputed_arrays
-from eatss.report.render import headed, render
+from eatss.report.render import headed, listing, render
 from eatss.report.selection import reference_rows
 
 
@@ -31,7 +29,7 @@ def _scop_text(file: str, analysed: AnalysedScop) -> str:
         local = f" (copy of {array.copy_of})" if array.copy_of else " (local)"
         element = array.element_type.value + (local if array.is_local else "")
         arrays.append((array.name, element, array.extent))
-    pieces.append(_table("arrays", ("name", "element", "extent"), arrays))
+    pieces.append(listing(("arrays", "element", "extent"), arrays))
     if recomputed := recomputed_arrays(scop):
         pieces.append(f"  recomputed where read: {', '.join(recomputed)}")
     statements = ((s.name, s.span.line, s.text, s.domain) for s in scop.statements)
@@ -41,8 +39,8 @@ def _scop_text(file: str, analysed: AnalysedScop) -> str:
         for access in statement.accesses
     )
     pieces += [
-        _table("statements", ("name", "line", "text", "domain"), statements),
-        _table("accesses", ("statement", "kind", "reference", "relation"), accesses),
+        listing(("statements", "line", "text", "domain"), statements),
+        listing(("accesses", "kind", "reference", "relation"), accesses),
     ]
     for name in ("flow", "anti", "output"):
         maps = getattr(dependences, name).get_map_list()
@@ -95,22 +93,13 @@ def _references(facts: KernelFacts) -> Table:
         one = facts.references[position]
         direction = "r" * one.reads + "w" * one.writes
         rows.append((name, direction, one.memory.value, *reuse, elements.get(position, '"')))
-    columns = ("reference", "", "memory", "CMA", "temporal", "spatial", "elements a tile")
-    return _table(None, columns, rows)
+    titles = ("reference", "", "memory", "CMA", "temporal", "spatial", "elements a tile")
+    return listing(titles, rows)
 
 
 def _loop(loop: Loop) -> str:
     kind = "parallel" if loop.parallel else "serial"
     return f"{loop.name} ({kind}{'' if loop.trip_count is None else f', {loop.trip_count}'})"
-
-
-def _table(title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=True)
-    for column in columns:
-        table.add_column(column, overflow="fold", header_style="dim")
-    for row in rows:
-        table.add_row(*map(str, row))
-    return table
 
 
 def render_inspection(program: AnalysedProgram) -> str:

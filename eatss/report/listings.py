@@ -6,19 +6,22 @@ import json
 from collections.abc import Sequence
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from eatss.base.codec import encode
 from eatss.base.shipped import MARK, ShippedKernels
 from eatss.report.render import (
     NONE,
+    Getter,
     apart,
     counted,
     equations,
+    facts,
+    figure,
     grouped,
     headed,
     listing,
+    listing_of,
     render,
 )
 from eatss.tune.points import Point, SpaceCount
@@ -52,37 +55,26 @@ def render_space(count: SpaceCount, points: Sequence[Point], output: str, about:
         return json.dumps(document, indent=2) + "\n"
 
     def share(part: int) -> str:
-        if not part or not count.raw:
-            return ""
-        percent = 100 * part / count.raw
-        return f"{percent:.1f} %" if percent >= 0.1 else f"{percent:.1g} %"
+        return f"{figure(100 * part / count.raw, 2)} %" if part and count.raw else ""
 
     table = listing(
         ("", ">points", ">share"),
-        (
+        [
             ("raw", grouped(count.raw), ""),
-            *(
-                (
-                    Text(one.name, style="dim"),
-                    f"−{grouped(one.removed)}" if one.removed else "0",
-                    share(one.removed),
-                )
-                for one in count.filters
-            ),
-            (
-                Text("kept", style="bold"),
-                Text(grouped(count.kept), style="bold"),
-                share(count.kept),
-            ),
-        ),
+            *((one.name, grouped(-one.removed), share(one.removed)) for one in count.filters),
+            (_bold("kept"), _bold(grouped(count.kept)), share(count.kept)),
+        ],
     )
     table.columns[0].max_width = 44
     for column in table.columns[1:]:
         column.no_wrap = True
-    drawn = Table.grid(padding=(0, 2, 0, 0))
-    for number, point in enumerate(points, start=1):
-        drawn.add_row(Text(str(number), style="dim"), Text(equations(point.items(), "  ")))
+    rows = enumerate((equations(point.items(), "  ") for point in points), start=1)
+    drawn = facts((str(number), text) for number, text in rows)
     return render(headed(count.name, f"  {about}"), table, *[drawn] * bool(points))
+
+
+def _bold(text: str) -> Text:
+    return Text(text, style="bold")
 
 
 def verifications_parts(found: Verifications) -> list[RenderableType]:
@@ -100,22 +92,16 @@ def verification_parts(verification: Verification) -> list[RenderableType]:
     if verification.status == "refused":
         return [head]
     results = verification.results
-    table = listing(
-        ("entry", "sizes", ">elements", ">largest error", ""),
-        (
-            (
-                one.launcher,
-                _size_text(one),
-                f"{grouped(one.compared)}" if one.compared else NONE,
-                _error_text(one),
-                Text(
-                    "refused, as it has to be" if one.refused else one.status,
-                    style="red" if one.failed else "green",
-                ),
-            )
-            for one in results
+    columns: dict[str, Getter] = {
+        "entry": "launcher",
+        "sizes": _size_text,
+        ">elements": lambda one: grouped(one.compared) if one.compared else None,
+        ">largest error": _error_text,
+        "": lambda one: Text(
+            "refused, as it has to be" if one.refused else one.status,
+            style="red" if one.failed else "green",
         ),
-    )
+    }
     notes = [
         Text(f"  {one.launcher} at {_size_text(one)}: {note}")
         for one in results
@@ -128,7 +114,12 @@ def verification_parts(verification: Verification) -> list[RenderableType]:
         f"demanded: {rule}; {verification.compile_time_s:.2f} s compiling, "
         f"{verification.run_time_s:.2f} s running",
     ]
-    return [head, table, *notes, *(Text(f"  {line}", style="dim") for line in lines)]
+    return [
+        head,
+        listing_of(results, columns),
+        *notes,
+        *(Text(f"  {line}", style="dim") for line in lines),
+    ]
 
 
 def _size_text(result: SizeResult) -> str:
@@ -146,14 +137,13 @@ def _error_text(result: SizeResult) -> str:
 
 def _remarks(result: SizeResult) -> str:
     """Return what a reader should know of a run besides its verdict."""
-    found = [result.message] if result.message else []
-    for count, what in (
-        (result.not_finite, "are not finite"),
-        (result.loose, "within a bound above their size"),
-    ):
-        if count:
-            found.append(f"{grouped(count)} of {grouped(result.compared)} elements {what}")
-    return "; ".join(found)
+    counts = ((result.not_finite, "not finite"), (result.loose, "within a bound above their size"))
+    found = (
+        f"{grouped(count)} of {grouped(result.compared)} elements are {what}"
+        for count, what in counts
+        if count
+    )
+    return "; ".join(filter(None, (result.message, *found)))
 
 
 def _coverage(coverage: Coverage, results: Sequence[SizeResult]) -> list[str]:

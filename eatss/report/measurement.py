@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from io import StringIO
 from typing import Any
 
@@ -13,14 +12,16 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.base.shown import pairs_text
+from eatss.base.shown import energy_text, pairs_text, time_text
 from eatss.base.text import bytes_text
 from eatss.measurement.energy_measurement import CardEnergy, EnergyMeasurement
 from eatss.measurement.foreign import ProgramEnergy
 from eatss.measurement.measurement import (
     Cell,
     Comparison,
+    ComparisonRow,
     Counter,
+    Estimate,
     LoadState,
     Measurement,
     Measurements,
@@ -29,37 +30,35 @@ from eatss.measurement.measurement import (
 )
 from eatss.report.render import (
     MODULE_NOTE,
-    NONE,
     RIGHT,
+    Getter,
     apart,
     counted,
     equations,
     facts,
     figure,
+    grouped_by,
     headed,
+    listed,
     listing,
-    milliseconds,
+    listing_of,
+    off_by,
     printed,
     ratio_text,
-    spread,
     with_prefix,
 )
 
-_three: Callable[[Any], str] = partial(figure, digits=3)
-
-FIGURES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
-    ("!>ms", "time_s", milliseconds),
-    ("!±", "time_estimate", spread),
-    ("!>J", "energy_j", figure),
-    ("!±", "energy_estimate", spread),
-    ("!>W", "power_w", _three),
-    ("!>GFLOP/s", "gflops", figure),
-    ("!>GFLOP/J", "gflops_per_joule", _three),
-    ("!>windows", "windows", lambda windows: str(len(windows) or NONE)),
-)
-"""The figures of a measurement: title, field, its text."""
-
-_IDLE = (("!>idle W", "idle_power_w", _three),)
+FIGURES: dict[str, Getter] = {
+    "!ms": "time_s",
+    "!±": lambda one: _off(one.time_estimate),
+    "!J": "energy_j",
+    "!± ": lambda one: _off(one.energy_estimate),
+    "!W": "power_w",
+    "!GFLOP/s": "gflops",
+    "!GFLOP/J": "gflops_per_joule",
+    "!windows": lambda one: len(one.windows) or None,
+}
+"""The figures of a measurement; one of two equal titles has a blank more."""
 
 _COUNTERS = {
     "dram__bytes_read.sum": "DRAM read",
@@ -128,9 +127,8 @@ def measurement_parts(measurement: Measurement) -> list[RenderableType]:
     head = headed(measurement.program, shown).append("  ").append_text(_status(measurement))
     parts: list[RenderableType] = [head, _subject(measurement)]
     if measurement.time_s is not None or measurement.energy_j is not None:
-        columns = (*FIGURES[:5], *_IDLE, *FIGURES[5:])
-        cells = [text(getattr(measurement, field)) for _, field, text in columns]
-        parts.append(listing((title for title, *_ in columns), [map(_dim, cells)], RIGHT))
+        columns = FIGURES | {"!idle W": "idle_power_w"}
+        parts.append(listing_of([measurement], columns, RIGHT))
     failing = "" if measurement.ok else "red"
     lines = (
         (word, Text(text, style=failing if word == "why" else ""))
@@ -142,8 +140,9 @@ def measurement_parts(measurement: Measurement) -> list[RenderableType]:
     return parts
 
 
-def _dim(text: str) -> Text:
-    return Text(text, style="dim" if text.startswith("±") else "")
+def _off(estimate: Estimate | None) -> Text:
+    """Return half the interval as a percentage of the mean."""
+    return Text("" if estimate is None else off_by(estimate.relative), style="dim")
 
 
 def _status(measurement: Measurement) -> Text:
@@ -157,7 +156,7 @@ def _subject(measurement: Measurement) -> str:
     if device is not None:
         driver = f"driver {device.driver}" if device.driver else ""
         parts = [device.name, driver, f"CUDA {device.toolkit}" if device.toolkit else ""]
-    return ", ".join(filter(None, (*parts, measurement.dtype, equations(measurement.sizes))))
+    return listed(*parts, measurement.dtype, equations(measurement.sizes))
 
 
 def _counters(measurements: Sequence[Measurement]) -> Table:
@@ -167,61 +166,56 @@ def _counters(measurements: Sequence[Measurement]) -> Table:
     rows: dict[tuple[str, str], list[str]] = {}
     for number, found in enumerate(several):
         for kernel in found.counters or ():
-            cells = [("launches", str(kernel.launches))]
-            cells += [(counter_words(c.name), _amount(c)) for c in kernel.counters]
-            for title, text in cells:
+            cells = {counter_words(one.name): _amount(one) for one in kernel.counters}
+            for title, text in {"launches": str(kernel.launches), **cells}.items():
                 rows.setdefault((kernel.kernel, title), [""] * len(several))[number] = text
     lines = ((*named, *texts) for named, texts in rows.items())
     return listing(("kernel", "!counter", *titles), lines, RIGHT)
 
 
 def _amount(counter: Counter) -> str:
-    if counter.unit == "byte":
-        return bytes_text(int(counter.value))
-    if counter.unit == "s":
-        return f"{milliseconds(counter.value)} ms"
-    if counter.unit == "%":
-        return f"{figure(counter.value, 3)} %"
-    return with_prefix(counter.value)
+    value = counter.value
+    texts: dict[str, Callable[[], str]] = {
+        "byte": lambda: bytes_text(int(value)),
+        "s": lambda: time_text(value),
+        "%": lambda: f"{figure(value)} %",
+    }
+    return texts.get(counter.unit, lambda: with_prefix(value))()
 
 
 def _notes(measurement: Measurement) -> Iterator[tuple[str, str]]:
     """Yield pairs of a word and what is to be said under it, most important first."""
     if measurement.reason or not measurement.ok:
         yield "why", f"{measurement.status}: {measurement.reason or 'no reason was given'}"
-    said = [("tiles", _tiles(measurement))]
+    yield "tiles", _tiles(measurement)
     if measurement.windows:
         net_j = measurement.net_energy_j
         loads = [window.during for window in measurement.windows if window.during is not None]
-        said += [
-            ("windows", _windows(measurement)),
-            ("net", "" if net_j is None else f"{figure(net_j)} J without what the idle card draws"),
-            ("meters", "; ".join(_other_meters(measurement))),
-            ("clocks", "; ".join(filter(None, (_clocks(loads), _throttling(loads))))),
-            ("method", _method(measurement)),
-        ]
+        yield "windows", _windows(measurement)
+        if net_j is not None:
+            yield "net", f"{energy_text(net_j)} without what the idle card draws"
+        yield "meters", "; ".join(_other_meters(measurement))
+        yield "clocks", "; ".join(filter(None, (_clocks(loads), _throttling(loads))))
+        yield "method", _method(measurement)
     if measurement.device is not None and measurement.device.power_scope == "module":
-        said.append(("note", MODULE_NOTE))
-    yield from (pair for pair in said if pair[1])
+        yield "note", MODULE_NOTE
     yield from (("note", note) for note in measurement.notes)
     checked = measurement.method.checked
     if measurement.windows or checked:
         yield "checked", "; ".join(checked) or "nothing: results may be wrong"
     # what follows from other gaps is not said again
     known = {measurement.reason, *(f"{one.what} is not known" for one in measurement.missing)}
-    reasons: dict[str, list[str]] = {}
-    for missing in measurement.missing:
-        if missing.reason not in known:
-            reasons.setdefault(missing.reason, []).append(missing.what)
-    for reason, names in reasons.items():
-        yield "missing", f"{', '.join(names)}: {reason}"
+    missing = grouped_by((one.reason, one.what) for one in measurement.missing)
+    for reason, names in missing.items():
+        if reason not in known:
+            yield "missing", f"{', '.join(names)}: {reason}"
 
 
 def _tiles(measurement: Measurement) -> str:
     """Return the tile sizes, of kernels that have the same ones together."""
-    kernels: dict[str, list[str]] = {}
-    for kernel, sizes in measurement.tile_sizes:
-        kernels.setdefault(pairs_text(sizes) or "none", []).append(kernel)
+    kernels = grouped_by(
+        (pairs_text(sizes) or "none", kernel) for kernel, sizes in measurement.tile_sizes
+    )
     if len(kernels) == 1:
         return next(iter(kernels))
     return "; ".join(f"{', '.join(names)}: {text}" for text, names in kernels.items())
@@ -250,11 +244,11 @@ def _method(measurement: Measurement) -> str:
 
 def _other_meters(measurement: Measurement) -> Iterator[str]:
     """Yield how far other meters' power is from that of the first one, over the same windows."""
-    pairs: dict[str, list[tuple[float, float]]] = {}
-    for window in measurement.windows:
-        for reading in window.readings[1:]:
-            both = (reading.power_w, window.readings[0].power_w)
-            pairs.setdefault(reading.meter, []).append(both)
+    pairs = grouped_by(
+        (reading.meter, (reading.power_w, window.readings[0].power_w))
+        for window in measurement.windows
+        for reading in window.readings[1:]
+    )
     for meter, values in pairs.items():
         other, first = map(sum, zip(*values, strict=True))
         if first > 0:
@@ -308,37 +302,31 @@ def comparison_parts(comparison: Comparison) -> list[RenderableType]:
 
 def _figures(measurements: Sequence[Measurement]) -> Table:
     """Return time, energy, power and rates, a row a variant."""
-    rows: list[list[Text]] = [
-        [Text(one.variant), Text(_SHORT.get(one.status, "failed"), style=_status(one).style)]
-        for one in measurements
-    ]
-    for row, one in zip(rows, measurements, strict=True):
-        row += [_dim(text(getattr(one, field))) for _, field, text in FIGURES]
-    table = listing(("variant", "!", *(title for title, *_ in FIGURES)), rows, (0, 1, 0, 0))
+    columns: dict[str, Getter] = {
+        "variant": "variant",
+        "!": lambda one: Text(_SHORT.get(one.status, "failed"), style=_status(one).style),
+        **FIGURES,
+    }
+    table = listing_of(measurements, columns, (0, 1, 0, 0))
     table.columns[0].min_width = 9
     return table
 
 
 def _ratios(comparison: Comparison) -> Table:
-    titles = (f"against {comparison.baseline}", "!speed-up", "!energy ratio", "!PPW ratio")
-    table = listing(titles, (), RIGHT)
-    for row in comparison.rows:
-        found = row.measurement
-        if found.variant == comparison.baseline:
-            continue
+    def cells(row: ComparisonRow) -> Iterator[str | Text]:
         ratios = (row.speedup, row.energy_ratio, row.ppw_ratio)
-        cells = map(ratio_text, ratios) if any(ratios) else [_status(found)]
-        table.add_row(found.variant, *cells)
-    return table
+        yield row.measurement.variant
+        yield from map(ratio_text, ratios) if any(ratios) else (_status(row.measurement), "", "")
+
+    titles = (f"against {comparison.baseline}", "!speed-up", "!energy ratio", "!PPW ratio")
+    others = [row for row in comparison.rows if row.measurement.variant != comparison.baseline]
+    return listing(titles, map(cells, others), RIGHT)
 
 
 def _shared_notes(measurements: Sequence[Measurement]) -> Table:
     """Return the notes; one that is the same for several variants stands there once."""
     measured = {found.variant for found in measurements if found.windows}
-    variants: dict[tuple[str, str], list[str]] = {}
-    for measurement in measurements:
-        for note in _notes(measurement):
-            variants.setdefault(note, []).append(measurement.variant)
+    variants = grouped_by((note, one.variant) for one in measurements for note in _notes(one))
     lines = []
     for (word, text), names in variants.items():
         everyone = len(measured) > 1 and measured <= set(names)
@@ -354,65 +342,52 @@ def _shared_notes(measurements: Sequence[Measurement]) -> Table:
 
 def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
     """Return a block of code: cards, and what is missing."""
-    rows: list[tuple[Any, ...]] = []
-    for one in found.cards:
-        card = "" if one.device is None else f", {one.device.name}"
-        amounts = (found.time_s, one.energy_j, one.uncertainty_j, one.power_w)
-        rows.append((f"{one.name}{card}", *amounts, one.meter or NONE))
-    lines = (
-        (
-            name,
-            figure(time_s),
-            figure(energy_j),
-            figure(off_j, 2),
-            figure(power_w),
-            meter,
-        )
-        for name, time_s, energy_j, off_j, power_w, meter in rows
-    )
-    reasons = []
-    if any(one.device is not None and one.device.power_scope == "module" for one in found.cards):
-        reasons.append(MODULE_NOTE)
-    reasons += [one.reason for one in found.missing]
+    columns: dict[str, Getter] = {
+        "": lambda one: listed(one.name, one.device.name if one.device else ""),
+        "s": lambda _: found.time_s,
+        "J": "energy_j",
+        "± J": "uncertainty_j",
+        "W": "power_w",
+        "meter": "meter",
+    }
+    scopes = {one.device.power_scope for one in found.cards if one.device is not None}
+    reasons = [MODULE_NOTE] * ("module" in scopes) + [one.reason for one in found.missing]
     notes = [Text(f"  {reason}") for reason in dict.fromkeys(reasons)]
     if found.error:
         notes.append(Text(f"  ended by {found.error}", style="red"))
-    return [
-        headed(str(found)),
-        listing(("", ">s", ">J", ">± J", ">W", "meter"), lines),
-        *notes,
-    ]
+    return [headed(str(found)), listing_of(found.cards, columns), *notes]
 
 
 def program_energy_parts(found: ProgramEnergy) -> list[RenderableType]:
     """Return what cards drew while a program ran."""
-    each_s = figure(found.time_s / found.runs)
-    runs = f" ({found.runs} runs, {each_s} s each)" if found.runs > 1 else ""
-    head = headed(shlex.join(found.command), f"  {figure(found.time_s)} s").append(runs)
+    each_s = time_text(found.time_s / found.runs)
+    runs = f" ({found.runs} runs, {each_s} each)" if found.runs > 1 else ""
+    head = headed(shlex.join(found.command), f"  {time_text(found.time_s)}").append(runs)
     head.append(f"  exit code {found.exit_code}" if found.exit_code else "", style="red")
     sources = sources_of(found)
-    rows = [
-        (
-            name,
-            _joules(one.energy_j, one.uncertainty_j, found.runs),
-            *map(_watts, (one.power_w, one.peak_power_w, one.idle_power_w)),
-            str(one.updates),
-        )
+    rows: list[tuple[Any, ...]] = [
+        (name, one.energy_j, one.uncertainty_j, *_powers(one), one.updates)
         for name, one in sources.items()
     ]
     if len(sources) > 1:
         known = [one.energy_j for one in sources.values() if one.energy_j is not None]
         whole_j = sum(known) if len(known) == len(sources) else None
         off_j = sum(one.uncertainty_j or 0.0 for one in sources.values())
-        power = _watts(None if whole_j is None else whole_j / found.time_s)
-        rows.append(("sum", _joules(whole_j, off_j, found.runs), power, "", "", ""))
+        rows.append(("sum", whole_j, off_j, whole_j and whole_j / found.time_s, "", "", ""))
+    titles = ["", "J", "± J", "W", "peak W", "idle W before", "updates"]
+    if found.runs > 1:
+        titles.insert(3, "J a run")
+        rows = [(*row[:3], row[1] and row[1] / found.runs, *row[3:]) for row in rows]
     notes = [
         f"{name}: {note}" if len(sources) > 1 else note
         for name, one in sources.items()
         for note in _source_notes(one)
     ]
-    table = listing(("", "energy", "mean", "peak", "idle before", "updates"), rows)
-    return [head, table, *(Text(f"  {note}") for note in dict.fromkeys(notes))]
+    return [head, listing(titles, rows), *(Text(f"  {note}") for note in dict.fromkeys(notes))]
+
+
+def _powers(one: CardEnergy) -> tuple[float | None, ...]:
+    return one.power_w, one.peak_power_w, one.idle_power_w
 
 
 def sources_of(found: ProgramEnergy) -> dict[str, CardEnergy]:
@@ -435,17 +410,6 @@ def power_csv(found: ProgramEnergy) -> str:
         for one in source.trace
     ]
     return csv_text(rows) or "device,time_s,power_w\n"
-
-
-def _joules(energy_j: float | None, off_j: float | None, runs: int) -> str:
-    if energy_j is None or off_j is None:
-        return "unknown"
-    each = f", {figure(energy_j / runs)} J a run" if runs > 1 else ""
-    return f"{figure(energy_j)} ± {figure(off_j, 2)} J{each}"
-
-
-def _watts(value: float | None) -> str:
-    return "unknown" if value is None else f"{figure(value)} W"
 
 
 def _source_notes(source: CardEnergy) -> Iterator[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import escape
 from io import StringIO
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -21,48 +22,52 @@ from eatss.base.shown import parts_of
 from eatss.base.streams import page_width as page_width  # noqa: PLC0414
 from eatss.base.text import printable as printable  # noqa: PLC0414 - others take it from here
 from eatss.cards.match import REFERENCE
-from eatss.measurement.measurement import Estimate, Ratio
+from eatss.measurement.measurement import Ratio
 
 LEFT, RIGHT = (0, 0, 0, 2), (0, 2, 0, 0)
 """Where the gaps of a table are: before its columns, which indents it, or behind them."""
 
 
 def listing(
-    columns: Iterable[str],
+    titles: Iterable[str],
     rows: Iterable[Iterable[Any]],
     padding: tuple[int, int, int, int] = LEFT,
 ) -> RichTable:
     """Return a table without rules, by titles of columns and the cells of each row.
 
-    A title that begins with ``!`` is of a column whose cells stay in a line, one with ``>``, or
-    with ``!>``, of one that is aligned to the right.
+    Cells are texts, or numbers, which get four digits and stand at the right; ``None`` is ``-``. A
+    title that begins with ``!`` is of a column whose cells stay in a line, one with ``>``, or with
+    ``!>``, of texts that are aligned to the right.
     """
-    table = RichTable(box=None, padding=padding)
-    for title in columns:
-        name = title.removeprefix("!")
+    lines, titles = [tuple(row) for row in rows], list(titles)
+    table = RichTable(box=None, padding=padding, show_header=any(one.strip("!>") for one in titles))
+    for place, title in enumerate(titles):
+        whole, name = title.startswith("!"), title.removeprefix("!")
+        right = name.startswith(">") or any(type(line[place]) in (int, float) for line in lines)
         table.add_column(
             name.removeprefix(">"),
-            justify="right" if name.startswith(">") else "left",
+            justify="right" if right else "left",
             header_style="dim",
-            no_wrap=name != title,
-            overflow="fold" if name == title else "ellipsis",
+            no_wrap=whole,
+            overflow="ellipsis" if whole else "fold",
         )
-    for row in rows:
-        table.add_row(*row)
+    for line in lines:
+        table.add_row(*(NONE if cell is None else cell_text(cell) for cell in line))
     return table
 
 
 def facts(
-    rows: Iterable[tuple[str, RenderableType]], *, no_wrap: bool = True, columns: int = 1
+    rows: Iterable[tuple[RenderableType, ...]], *, no_wrap: bool = True, columns: int = 1
 ) -> RichTable:
-    """Return a table of what is said under words, which stand at the left."""
+    """Return a table of what is said under words, which stand at the left; nothing is left out."""
     grid = RichTable.grid(padding=RIGHT)
     if columns > 1:
         grid.add_column(style="dim", overflow="fold", max_width=24)
     grid.add_column(style="dim", no_wrap=no_wrap)
     grid.add_column(overflow="fold")
     for row in rows:
-        grid.add_row(*row)
+        if row[-1]:
+            grid.add_row(*row)
     return grid
 
 
@@ -157,18 +162,13 @@ NONE = "-"
 
 def figure(value: float | None, digits: int = 4, factor: float = 1.0) -> str:
     """Return a number times a factor with so many digits and no exponent; ``-`` for none."""
-    if value is None:
+    if value is None or math.isnan(value):
         return NONE
     value *= factor
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     return f"{value:.{decimals}f}"
-
-
-def milliseconds(value_s: float | None) -> str:
-    """Return a time in milliseconds as :func:`figure` does."""
-    return figure(value_s, factor=1e3)
 
 
 def percent(share: float | None, form: str = ".1f") -> str:
@@ -186,9 +186,21 @@ def equations(pairs: Iterable[tuple[str, object]], between: str = " ") -> str:
     return between.join(f"{name}={value}" for name, value in pairs)
 
 
-def spread(estimate: Estimate | None) -> str:
-    """Return half the interval as a percentage of the mean, ``±0.12%``; "" where there is none."""
-    return "" if estimate is None else off_by(estimate.relative)
+def listed(*words: str | None) -> str:
+    """Return words that are there with commas between."""
+    return ", ".join(filter(None, words))
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+def grouped_by(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
+    """Return all that goes with each key, in order."""
+    groups: dict[_Key, list[_Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def off_by(share: float | None) -> str:
@@ -230,88 +242,73 @@ def seconds(value: float) -> str:
     return f"{minutes} min {rest} s"
 
 
-Cell: TypeAlias = str | int | float | tuple[float, float] | None
-"""Of a table; two numbers are the ends of an interval, ``None`` is no value."""
-
-Getter: TypeAlias = str | tuple[object, ...] | Callable[[Any], Any]
-Column: TypeAlias = tuple[str, str, Getter]
-"""A title, a unit, and what a row has there: ``"figures.time_s"``, keys in turn, a function."""
-
-_OF_BASE_UNIT = {"ms": 1e3, "%": 100.0}
+Getter: TypeAlias = str | Callable[[Any], Any]
+"""What a row has in a column: ``"figures.time_s"``, or a function."""
 
 
 @frozen
 class Table:
-    """Rows under titles, for a page and for a terminal; ``name`` is for files."""
+    """Rows under titles, for a page and for a terminal; ``name`` is for addresses in the page."""
 
     name: str
     title: str
     note: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[Any, ...], ...]
 
-    def listing(self, columns: Mapping[str, str] | None = None) -> RichTable:
-        """Return the columns that are named, under shorter titles; all where none are."""
-        shorter = dict(zip(self.columns, self.columns, strict=True)) if columns is None else columns
-        places = [k for k, column in enumerate(self.columns) if column in shorter]
-        numbers = {k for row in self.rows for k in places if isinstance(row[k], int | float)}
-        titles = [">" * (k in numbers) + shorter[self.columns[k]] for k in places]
-        return listing(titles, ([cell_text(row[k]) or NONE for k in places] for row in self.rows))
+    def listing(self, most: int | None = None) -> RichTable:
+        """Return the first columns, all by default."""
+        return listing(self.columns[:most], (row[:most] for row in self.rows))
+
+
+_MS = re.compile(r"\bms$")
 
 
 def table_of(
-    name: str, items: Iterable[object], *columns: Column, title: str = "", note: str = ""
+    name: str, title: str, items: Iterable[object], columns: Mapping[str, Getter], note: str = ""
 ) -> Table:
-    """Return a table with a row for each item.
+    """Return a table with a row for each item, by the titles of columns and what they get.
 
-    Args:
-        name: for files.
-        items: what rows are of.
-        columns: titles, units and getters. Seconds become milliseconds, and shares percent.
-        title: above the table.
-        note: what its columns mean.
+    Seconds become milliseconds under a title that ends in ``ms``, shares percent under one that
+    begins with ``%``.
     """
     return Table(
         name=name,
         title=title,
         note=note,
-        columns=tuple(_titled(title, unit) for title, unit, _ in columns),
-        rows=tuple(tuple(_cell(item, unit, get) for _, unit, get in columns) for item in items),
+        columns=tuple(columns),
+        rows=tuple(tuple(cell_of(item, *column) for column in columns.items()) for item in items),
     )
 
 
-def _titled(title: str, unit: str) -> str:
-    return f"% {title}" if unit == "%" else f"{title} in {unit}" if unit else title
+def listing_of(
+    items: Iterable[object],
+    columns: Mapping[str, Getter],
+    padding: tuple[int, int, int, int] = LEFT,
+) -> RichTable:
+    """Return a table for a terminal with a row for each item, as :func:`table_of` makes it."""
+    table = table_of("", "", items, columns)
+    return listing(table.columns, table.rows, padding)
 
 
-def _cell(item: Any, unit: str, get: Getter) -> Cell:
-    if callable(get):
-        value = get(item)
-    else:
-        value = item
-        for key in get.split(".") if isinstance(get, str) else get:
-            if isinstance(value, Mapping):
-                value = value.get(key)
-            elif isinstance(key, int):
-                value = None if value is None else value[key]
-            else:
-                value = getattr(value, str(key), None)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    cell: Cell = (
-        value if value is None or unit not in _OF_BASE_UNIT else _OF_BASE_UNIT[unit] * value
-    )
-    return cell
+def cell_of(item: Any, title: str, get: Getter) -> Any:
+    """Return what an item has under a title, in its unit."""
+    value = get(item) if callable(get) else got(item, get)
+    factor = 1e3 if _MS.search(title) else 100.0 if title.startswith("%") else None
+    return value if factor is None or value is None else factor * value
 
 
-def cell_text(cell: Cell) -> str:
-    """Return a cell as people read it; "" for nothing."""
+def got(item: Any, path: str) -> Any:
+    """Return what ``"figures.time_s"`` of an item is; ``None`` where there is no such thing."""
+    for name in path.split("."):
+        item = item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
+    return item
+
+
+def cell_text(cell: Any) -> Any:
+    """Return a cell as people read it, "" for nothing; styled text stays."""
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
     if isinstance(cell, float):
         return f"{cell:.1e}" if 0 < abs(cell) < 1e-4 else figure(cell)
-    return _text_of(cell)
-
-
-def _text_of(cell: Cell) -> str:
-    if isinstance(cell, tuple):
-        return f"{cell[0]:.4g} to {cell[1]:.4g}"
-    return "" if cell is None else str(cell)
+    return "" if cell is None else cell if isinstance(cell, Text) else str(cell)

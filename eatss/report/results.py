@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.console import RenderableType
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from eatss.base.codec import json_text
+from eatss.base.shown import energy_text, time_text
 from eatss.base.targets import Order
 from eatss.report.measurement import measurement_parts
 from eatss.report.render import (
     NONE,
+    Getter,
     apart,
     counted,
     equations,
     facts,
     figure,
     headed,
-    listing,
-    milliseconds,
+    listed,
+    listing_of,
     off_by,
     render,
     seconds,
@@ -79,41 +81,37 @@ def render_variant(sweep: Sweep, rows: Sequence[Row], output: str) -> str:
     return render(*apart(*parts))
 
 
-_COLUMNS: tuple[tuple[str, Callable[[Row], str | Text]], ...] = (
-    ("!variant", lambda row: row.variant[:_KEY]),
-    ("!>ms", lambda row: milliseconds(row.time_s)),
-    ("!>J", lambda row: figure(row.energy_j)),
-    ("!>GFLOP/s", lambda row: figure(row.gflops)),
-    ("!>GFLOP/J", lambda row: figure(row.gflops_per_joule, 3)),
-)
-"""Columns of the table of a sweep: the title, ``>`` for numbers, and what a row has there."""
-
-
-def _table(rows: Sequence[Row]) -> Table:
+def _table(rows: Sequence[Row]) -> RichTable:
     """Return a line a row; cards are named where there are several."""
-    columns = [*_COLUMNS, ("", _marks), ("values", lambda row: Text(_values(row.values)))]
-    if len({row.card for row in rows if row.card}) > 1:
-        columns.insert(1, ("!card", lambda row: row.card or ""))
-    titles = [title for title, _ in columns]
-    return listing(titles, ([get(row) for _, get in columns] for row in rows))
+    cards = len({row.card for row in rows if row.card}) > 1
+    columns: dict[str, Getter] = {
+        "!variant": lambda row: row.variant[:_KEY],
+        **({"!card": "card"} if cards else {}),
+        "!ms": "time_s",
+        "!J": "energy_j",
+        "!GFLOP/s": "gflops",
+        "!GFLOP/J": "gflops_per_joule",
+        "": _marks,
+        "values": lambda row: Text(_values(row.values)),
+    }
+    return listing_of(rows, columns)
 
 
 def _summary(summary: Summary) -> list[RenderableType]:
     identity, several = summary.identity, len(summary.cards) > 1
-    dtype = f", {identity.dtype}" if identity.dtype else ""
-    source = f", source {identity.source_hash[:12]}" if identity.source_hash else ""
-    made_by = ", ".join(filter(None, (identity.generator, identity.compiler)))
-    driver = f", driver {identity.driver}" if identity.driver else ""
+    source = identity.source_hash and f"source {identity.source_hash[:12]}"
+    program = (identity.program, identity.dtype, source)
+    driver = identity.driver and f"driver {identity.driver}"
     again = f" of {summary.variants} variants" if summary.variants != summary.rows else ""
     counts = ", ".join(f"{count} {status}" for status, count in summary.statuses)
-    drawn = f", {figure(summary.card_j / 1e3)} kJ" if summary.card_j else ""
+    drawn = f", {energy_text(summary.card_j)}" if summary.card_j else ""
     last = "" if summary.last == summary.first else f" to {_moment(summary.last)}"
     told = (
-        ("program", f"{identity.program}{dtype}{source}"),
+        ("program", listed(*program)),
         ("sizes", equations(identity.sizes)),
         ("defines", " ".join(identity.defines)),
-        ("code", f"{identity.target}: {made_by}"),
-        ("card", f"{identity.card}{driver}"),
+        ("code", f"{identity.target}: {listed(identity.generator, identity.compiler)}"),
+        ("card", listed(identity.card, driver)),
         *(("on", _card(card)) for card in summary.cards),
         ("rows", f"{summary.rows}{again}" + (f": {counts}" if counts else "")),
         ("fastest", _best(summary.best_time, several=several)),
@@ -124,7 +122,7 @@ def _summary(summary: Summary) -> list[RenderableType]:
         ),
         ("measured", f"{_moment(summary.first)}{last} UTC" if summary.first else ""),
     )
-    return [headed(summary.path), facts(pair for pair in told if pair[1])]
+    return [headed(summary.path), facts(told)]
 
 
 def _head(identity: Identity) -> Text:
@@ -134,24 +132,24 @@ def _head(identity: Identity) -> Text:
 
 def _card(card: CardSeen) -> str:
     figures = (("limit", card.power_limit_w), ("idle", card.idle_power_w))
-    known = "".join(
-        f", {what} {figure(watts, 3)} W" for what, watts in figures if watts is not None
-    )
-    return f"{card.uuid} of {card.host}{known}"
+    known = (f"{what} {figure(watts)} W" for what, watts in figures if watts is not None)
+    return listed(f"{card.uuid} of {card.host}", *known)
 
 
 def _best(best: Row | None, *, several: bool) -> str:
     if best is None:
         return NONE
-    figures = f"{milliseconds(best.time_s)} ms, {figure(best.energy_j)} J"
     what = _values(best.values) or best.decided
     where = f" as measured on {best.card}" if several and best.card else ""
-    return f"{best.variant[:_KEY]}: {figures}{where}; {what}"
+    amounts = f"{time_text(best.time_s)}, {energy_text(best.energy_j)}"
+    return f"{best.variant[:_KEY]}: {amounts}{where}; {what}"
 
 
-def _everything(row: Row) -> Table:
-    time_error, energy_error = map(off_by, (row.time_error, row.energy_error))
-    rates = f"{figure(row.gflops)} GFLOP/s, {figure(row.gflops_per_joule, 3)} GFLOP/J"
+def _everything(row: Row) -> RichTable:
+    def known(value: float | None, text: str) -> str:
+        return "" if value is None else text
+
+    rates = f"{figure(row.gflops)} GFLOP/s, {figure(row.gflops_per_joule)} GFLOP/J"
     said = (
         ("variant", row.variant),
         ("values", _values(row.values)),
@@ -161,16 +159,16 @@ def _everything(row: Row) -> Table:
         ("stage", row.stage),
         ("card", row.card or ""),
         ("sizes", equations(row.sizes)),
-        ("time", row.time_s is not None and f"{milliseconds(row.time_s)} ms {time_error}"),
-        ("energy", row.energy_j is not None and f"{figure(row.energy_j)} J {energy_error}"),
-        ("power", row.power_w is not None and f"{figure(row.power_w, 3)} W"),
-        ("rates", row.gflops is not None and rates),
+        ("time", known(row.time_s, f"{time_text(row.time_s)} {off_by(row.time_error)}")),
+        ("energy", known(row.energy_j, f"{energy_text(row.energy_j)} {off_by(row.energy_error)}")),
+        ("power", known(row.power_w, f"{figure(row.power_w)} W")),
+        ("rates", known(row.gflops, rates)),
         ("metrics", ", ".join(f"{name} {value:.6g}" for name, value in row.metrics)),
         ("spent", f"{seconds(row.card_s)} of the card, {seconds(row.made_s)} of a processor"),
         ("proposed by", row.strategy),
         ("measured", row.created and f"{_moment(row.created)} UTC"),
     )
-    return facts((name, Text(text)) for name, text in said if text)
+    return facts((name, Text(text)) for name, text in said)
 
 
 def _marks(row: Row) -> Text:
@@ -208,25 +206,27 @@ def replay_parts(replay: Replay) -> list[RenderableType]:
         f"the middle of {counted(len({run.seed for run in replay.runs}), 'seed')}."
         f" near: variants until within {100 * NEAR:g} %.",
     ]
-    strategies = listing(
-        ("strategy", *(f">{100 * share:g} %" for share in SHARES), ">near", "runs near"),
-        (
-            (
-                one.strategy,
-                *map(_regret, one.regrets),
-                NONE if one.evaluations_within is None else str(one.evaluations_within),
-                f"{one.reached} of {one.runs}",
-            )
-            for one in replay.summaries
-        ),
-    )
+
+    def regret(place: int) -> Getter:
+        return lambda one: _regret(one.regrets[place])
+
+    strategies: dict[str, Getter] = {
+        "strategy": "strategy",
+        **{f">{100 * share:g} %": regret(place) for place, share in enumerate(SHARES)},
+        "near": "evaluations_within",
+        "runs near": lambda one: f"{one.reached} of {one.runs}",
+    }
     working = replay.variants - replay.failed
-    marks = (
-        (_ROLES.get(mark.role, mark.role), _regret(mark.regret), _rank(mark, working))
-        for mark in replay.marks
+    marks: dict[str, Getter] = {
+        "variant": lambda mark: _ROLES.get(mark.role, mark.role),
+        ">above": lambda mark: _regret(mark.regret),
+        ">rank": lambda mark: _rank(mark, working),
+    }
+    return apart(
+        head,
+        [listing_of(replay.summaries, strategies)],
+        [listing_of(replay.marks, marks)] if replay.marks else [],
     )
-    listed = [listing(("variant", ">above", ">rank"), marks)] if replay.marks else []
-    return apart(head, [strategies], listed)
 
 
 def _rank(mark: Mark, working: int) -> str:

@@ -32,12 +32,14 @@ from eatss.program import KernelCode, Launch, Program, every_step
 from eatss.report.diagnostics import diagnostics_text
 from eatss.report.render import (
     NONE,
+    Getter,
     apart,
     counted,
     facts,
     figure,
     headed,
     listing,
+    listing_of,
     render,
     uncalibrated,
 )
@@ -214,7 +216,7 @@ def _loops(kernel: KernelSelection, *, predicted: bool) -> Table:
     sizes, block, weights = dict(kernel.tile_sizes), dict(kernel.block), dict(kernel.weights)
     shared, spread = kernel.shared_sum, kernel.spread
     lanes = spread is not None and spread.lanes > 1
-    rows: list[tuple[RenderableType, ...]] = []
+    rows: list[tuple[object, ...]] = []
     for loop in (*kernel.loops, *kernel.inner_loops):
         tile, threads = sizes.get(loop), block.get(loop)
         kind = "parallel" if loop in kernel.parallel else "serial"
@@ -230,10 +232,10 @@ def _loops(kernel: KernelSelection, *, predicted: bool) -> Table:
             kind, tile = f"{_sum(kernel)}, spread{', x' if lanes else ''}", spread.tile
         if loop == kernel.host_loop:
             kind, tile = "on the host", None
-        last = NONE if threads is None or tile is None else str(-(-tile // threads))
+        last = -(-tile // threads) if threads and tile else None
         if not predicted:
-            last = str(weights.get(loop, 0)) if loop in kernel.loops else NONE
-        rows.append((loop, kind, _bold(tile or NONE), str(threads or NONE), last))
+            last = weights.get(loop, 0) if loop in kernel.loops else None
+        rows.append((loop, kind, _bold(tile or NONE), threads, last))
     return listing(("loop", "", ">tile", ">threads", ">points" if predicted else ">weight"), rows)
 
 
@@ -262,34 +264,34 @@ def _limits(usages: Iterable[Usage]) -> Table:
     def amount(number: int, unit: str) -> str:
         return bytes_text(number) if unit == "bytes" else f"{number} {unit}"
 
-    rows = (
-        (
-            _LIMITS.get(usage.name, usage.title),
-            amount(usage.used, usage.unit),
-            amount(usage.available, usage.unit),
-            f"{usage.used / usage.available:.0%}" if usage.available else NONE,
-            Text("binds", style="yellow") if usage.binding else "",
-        )
-        for usage in usages
-    )
-    return listing(("limit", ">used", ">available", ">", ">"), rows)
+    columns: dict[str, Getter] = {
+        "limit": lambda one: _LIMITS.get(one.name, one.title),
+        ">used": lambda one: amount(one.used, one.unit),
+        ">available": lambda one: amount(one.available, one.unit),
+        ">": lambda one: f"{one.used / one.available:.0%}" if one.available else None,
+        "": lambda one: Text("binds", style="yellow") if one.binding else "",
+    }
+    return listing_of(usages, columns)
 
 
 def _alternatives(kernel: KernelSelection) -> Table:
     cells: tuple[KernelSelection | CellResult, ...] = (kernel, *kernel.alternatives)
-    rows = (
-        (
-            str(rank) if rank > 1 else "best",
-            f"{cell.split_factor:g}",
-            f"{cell.warp_fraction:g}",
-            pairs_text(cell.tile_sizes) + ("" if cell.optimal == "proven" else " (best found)"),
-            str(cell.objective),
-            figure(cell.traffic),
-        )
-        for rank, cell in enumerate(cells, start=1)
-    )
-    titles = ("rank", ">split", ">fraction", "tile sizes", ">objective", ">traffic")
-    return listing(titles, rows)
+    best: dict[str, Getter] = {"rank": lambda one: 1 + cells.index(one)}
+    columns: dict[str, Getter] = {
+        "tile sizes": lambda one: (
+            pairs_text(one.tile_sizes) + ("" if one.optimal == "proven" else " (best found)")
+        ),
+        "objective": "objective",
+        "traffic": "traffic",
+    }
+    return listing_of(cells, best | _CELL | columns)
+
+
+_CELL: dict[str, Getter] = {
+    ">split": lambda one: f"{one.split_factor:g}",
+    ">fraction": lambda one: f"{one.warp_fraction:g}",
+}
+"""A choice of the paper's objective."""
 
 
 def _explanation(kernel: KernelSelection) -> list[RenderableType]:
@@ -302,12 +304,9 @@ def _explanation(kernel: KernelSelection) -> list[RenderableType]:
         f"{kernel.threads_per_block} threads a block\n"
         f"  traffic: {figure(kernel.traffic)} elements from L2 for each iteration point (estimate)"
     )
-    rows = (
-        (f"{cell.split_factor:g}", f"{cell.warp_fraction:g}", cell.reason)
-        for cell in kernel.dropped
-    )
-    table = listing(("dropped: split", ">fraction", "why"), rows)
-    return [lines, table] if kernel.dropped else [lines]
+    if not kernel.dropped:
+        return [lines]
+    return [lines, "  dropped:", listing_of(kernel.dropped, {**_CELL, "why": "reason"})]
 
 
 def expectation_parts(expectation: ProgramExpectation) -> list[RenderableType]:

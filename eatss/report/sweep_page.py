@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from importlib.util import find_spec
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eatss.base.diagnostics import input_error
 from eatss.base.shown import energy_text
-from eatss.report.render import Cell, Table, cell_text, seconds
-from eatss.report.sweep_figures import SweepFigure, sweep_figures
+from eatss.report.render import cell_text, seconds
+from eatss.report.sweep_figures import sweep_figures
 from eatss.report.sweep_tables import (
     all_tables,
     heading,
@@ -23,6 +23,9 @@ from eatss.report.sweep_tables import (
 from eatss.tune.evaluation import Evaluated, SweepReport
 from eatss.tune.population import size_words
 from eatss.version import __version__
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PNG_DPI = 130
 SCREEN_DPI = 96
@@ -60,28 +63,23 @@ def html_page(evaluated: Sequence[Evaluated], report: SweepReport) -> str:
 
     several = len(evaluated) > 1
     overall = (programs_table(report.sweeps), means_table(report.means)) if several else ()
-    headings = [heading(one.evaluation) for one in evaluated]
     template = files("eatss.report").joinpath("sweep_page.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     return environment.from_string(template).render(
-        title=f"{len(evaluated)} sweeps" if several else headings[0],
+        title=f"{len(evaluated)} sweeps" if several else heading(evaluated[0].evaluation),
         version=__version__,
-        overall=[_shown(table) for table in overall if table.rows],
-        sweeps=[_section(one, number) for number, one in enumerate(evaluated, 1)],
+        overall=[table for table in overall if table.rows],
+        sweeps=evaluated,
+        heading=heading,
+        sentences=sentences,
+        facts=_facts,
+        figures=sweep_figures,
+        tables=all_tables,
+        image=_image,
+        size=lambda drawn: [round(side * SCREEN_DPI) for side in drawn.get_size_inches()],
+        text=cell_text,
+        number=_number,
     )
-
-
-def _section(one: Evaluated, number: int) -> dict[str, Any]:
-    """Return what the template shows of a sweep."""
-    name = "".join(c if c.isalnum() else "-" for c in one.evaluation.identity.program)
-    return {
-        "prefix": f"{number}-{name}",
-        "heading": heading(one.evaluation),
-        "sentences": [*sentences(one.evaluation)],
-        "facts": [pair for pair in _facts(one) if pair[1]],
-        "figures": [*map(_image, sweep_figures(one))],
-        "tables": [*map(_shown, all_tables(one))],
-    }
 
 
 def _facts(one: Evaluated) -> Iterator[tuple[str, str]]:
@@ -101,43 +99,16 @@ def _facts(one: Evaluated) -> Iterator[tuple[str, str]]:
     yield "source (SHA-256)", identity.source_hash[:12]
 
 
-def _shown(table: Table) -> dict[str, Any]:
-    """Return what the template shows of a table; rows of roles are told apart."""
-    role = table.columns.index("role") if "role" in table.columns else None
-    rows = [
-        {
-            "cells": [{"text": cell_text(cell), "number": _number(cell)} for cell in row],
-            "role": role is not None and bool(row[role]),
-        }
-        for row in table.rows
-    ]
-    return {
-        "name": table.name,
-        "title": table.title,
-        "note": table.note,
-        "columns": [column.strip() for column in table.columns],
-        "rows": rows,
-    }
-
-
-def _number(cell: Cell) -> float | None:
+def _number(cell: Any) -> float | None:
     """Return what a cell sorts by; texts that are numbers are numbers."""
     try:
-        return float(cell)  # type: ignore[arg-type]
+        return float(cell)
     except (TypeError, ValueError):
         return None
 
 
-def _image(figure: SweepFigure) -> dict[str, Any]:
-    """Return what the template shows of a figure."""
-    drawn, image = figure.draw(), BytesIO()
+def _image(drawn: Figure) -> str:
+    """Return the address that holds a figure itself."""
+    image = BytesIO()
     drawn.savefig(image, format="png", dpi=PNG_DPI)
-    width, height = drawn.get_size_inches() * SCREEN_DPI
-    return {
-        "name": figure.name,
-        "caption": figure.caption,
-        "source": f"data:image/png;base64,{base64.b64encode(image.getvalue()).decode()}",
-        "width": round(width),
-        "height": round(height),
-        "wide": figure.wide,
-    }
+    return f"data:image/png;base64,{base64.b64encode(image.getvalue()).decode()}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from eatss.report.render import (
-    Cell,
+    Getter,
     Table,
     apart,
     counted,
@@ -20,8 +22,8 @@ from eatss.report.render import (
     table_of,
 )
 from eatss.tune.evaluation import TARGETS, Evaluated, SweepEvaluation, SweepReport
-from eatss.tune.points import SELECTING, Values
-from eatss.tune.population import Figures, convex_hull, is_choice, known, size_words
+from eatss.tune.points import SELECTING, Value, Values
+from eatss.tune.population import Figures, Population, convex_hull, is_choice, known, size_words
 from eatss.tune.rows import Row
 from eatss.tune.standing import TOPS, ChoiceName, MeanRatios
 
@@ -31,69 +33,94 @@ LISTED = 100
 
 def all_tables(found: Evaluated) -> tuple[Table, ...]:
     """Return the tables of a sweep that have a row, in the order of the page."""
-    first, *others = _evaluation_tables(found.evaluation)
-    tables = (first, frontier_table(found), weighted_table(found), variants_table(found), *others)
+    one = found.evaluation
+    tables = (
+        choices_table(one),
+        frontier_table(found),
+        weighted_table(found),
+        variants_table(found),
+        correlations_table(one),
+        splits_table(one),
+        sizes_table(one),
+        predictions_table(one),
+        cards_table(one),
+        failures_table(one),
+    )
     return tuple(table for table in tables if table.rows)
 
 
-def _evaluation_tables(found: SweepEvaluation) -> Iterator[Table]:
-    yield choices_table(found)
-    yield correlations_table(found)
-    yield splits_table(found)
-    yield sizes_table(found)
-    yield table_of(
+def _figures(of: SweepEvaluation | Population, prefix: str = "") -> dict[str, Getter]:
+    """Return the columns of what a variant takes and reaches."""
+    return {
+        "time in ms": f"{prefix}time_s",
+        "energy in J": f"{prefix}energy_j",
+        "power in W": f"{prefix}power_w",
+        of.performance_unit: f"{prefix}performance",
+        of.efficiency_unit: f"{prefix}efficiency",
+    }
+
+
+def predictions_table(found: SweepEvaluation) -> Table:
+    """Return how well each objective was predicted."""
+
+    def regret(top: int) -> Getter:
+        return lambda one: {each.tried: each.regret for each in one.regrets}.get(top)
+
+    return table_of(
         "predictions",
-        [
-            {"check": one, "regrets": {x.tried: x.regret for x in one.regrets}}
-            for one in found.predictions
-        ],
-        ("objective", "", "check.objective"),
-        ("variants", "", "check.samples"),
-        ("ρ", "", "check.spearman"),
-        ("median ratio", "", "check.ratio"),
-        ("lower quartile", "", "check.low"),
-        ("upper quartile", "", "check.high"),
-        *((f"regret of {top}", "%", ("regrets", top)) for top in TOPS),
-        title="The model against the measurement",
-        note="ρ is the rank correlation of predicted and measured; the ratio is predicted over "
+        "The model against the measurement",
+        found.predictions,
+        {
+            "objective": "objective",
+            "variants": "samples",
+            "ρ": "spearman",
+            "median ratio": "ratio",
+            "lower quartile": "low",
+            "upper quartile": "high",
+            **{f"% regret of {top}": regret(top) for top in TOPS},
+        },
+        "ρ is the rank correlation of predicted and measured; the ratio is predicted over "
         "measured, with its quartiles. Regret: how far the best of the model's first 1, 5, 10 and "
         "20 is from the best of all.",
     )
-    yield table_of(
+
+
+def cards_table(found: SweepEvaluation) -> Table:
+    """Return the cards that rows were measured on."""
+    return table_of(
         "cards",
+        "Cards",
         found.cards,
-        ("card", "", "uuid"),
-        ("variants", "", "rows"),
-        ("references", "", "references"),
-        ("used", "", "used"),
-        ("drift of time", "%", "time_drift.change"),
-        ("± time", "%", "time_drift.error"),
-        title="Cards",
-        note="Rows of one card count: of the one with the most measured variants.",
+        {
+            "card": "uuid",
+            "variants": "rows",
+            "references": "references",
+            "used": "used",
+            "% drift of time": "time_drift.change",
+            "% ± time": "time_drift.error",
+        },
+        "Rows of one card count: of the one with the most measured variants.",
     )
-    yield failures_table(found)
 
 
 def choices_table(found: SweepEvaluation) -> Table:
     """Return the table beside Fig. 7 of EATSS, with ranks."""
     return table_of(
         "choices",
+        "Choices",
         found.choices,
-        ("choice", "", "name"),
-        ("time", "ms", "figures.time_s"),
-        ("energy", "J", "figures.energy_j"),
-        ("power", "W", "figures.power_w"),
-        (found.performance_unit, "", "figures.performance"),
-        (found.efficiency_unit, "", "figures.efficiency"),
-        ("rank by speed", "", "by_performance.rank"),
-        ("percentile by speed", "", "by_performance.percentile"),
-        ("of the fastest", "%", "by_performance.share_of_best"),
-        ("rank by PPW", "", "by_efficiency.rank"),
-        ("percentile by PPW", "", "by_efficiency.percentile"),
-        ("of the best PPW", "%", "by_efficiency.share_of_best"),
-        ("variant", "", lambda one: one.reason if one.figures is None else _point(one.figures)),
-        title="Choices",
-        note="Rank 1 is the best; the percentile is the share of variants that are worse. PPW is "
+        {
+            "choice": "name",
+            **_figures(found, "figures."),
+            "rank by speed": "by_performance.rank",
+            "rank by PPW": "by_efficiency.rank",
+            "percentile by speed": "by_performance.percentile",
+            "percentile by PPW": "by_efficiency.percentile",
+            "% of the fastest": "by_performance.share_of_best",
+            "% of the best PPW": "by_efficiency.share_of_best",
+            "variant": lambda one: one.reason if one.figures is None else _point(one.figures),
+        },
+        "Rank 1 is the best; the percentile is the share of variants that are worse. PPW is "
         f"{found.efficiency_unit}, and orders variants as energy does.",
     )
 
@@ -102,73 +129,73 @@ def means_table(means: Sequence[MeanRatios]) -> Table:
     """Return geometric means over sweeps."""
     return table_of(
         "means",
+        "Geometric means over sweeps",
         means,
-        ("choice", "", "choice"),
-        ("over", "", "over"),
-        ("sweeps", "", "sweeps"),
-        ("speed-up", "", "speedup"),
-        ("with energy", "", "sweeps_with_energy"),
-        ("energy", "", "energy"),
-        ("PPW", "", "ppw"),
-        title="Geometric means over sweeps",
-        note="Speed-up and PPW above 1 are better, energy below 1. Each ratio is over the sweeps "
+        {
+            "choice": "choice",
+            "over": "over",
+            "sweeps": "sweeps",
+            "speed-up": "speedup",
+            "with energy": "sweeps_with_energy",
+            "energy": "energy",
+            "PPW": "ppw",
+        },
+        "Speed-up and PPW above 1 are better, energy below 1. Each ratio is over the sweeps "
         "that have both choices.",
     )
 
 
 def programs_table(sweeps: Sequence[SweepEvaluation]) -> Table:
     """Return one row a sweep: what ours, the fastest and the thriftiest do against the default."""
+
+    def over(name: ChoiceName, place: int) -> Getter:
+        def ratio(sweep: SweepEvaluation) -> float | None:
+            figures = {choice.name: choice.figures for choice in sweep.choices}
+            mine, default = figures.get(name), figures.get("default")
+            return mine.over(default)[place] if mine and default else None
+
+        return ratio
+
     names: tuple[ChoiceName, ...] = ("ours", "fastest", "least energy")
-    rows = []
-    for one in sweeps:
-        figures = {choice.name: choice.figures for choice in one.choices}
-        default = figures.get("default")
-        over = {
-            name: mine.over(default)
-            for name in names
-            if (mine := figures.get(name)) is not None and default is not None
-        }
-        rows.append({"sweep": one, "over": over})
     return table_of(
         "programs",
-        rows,
-        ("program", "", "sweep.identity.program"),
-        ("card", "", "sweep.identity.card"),
-        ("variants", "", "sweep.variants"),
-        *(
-            (f"{name}: {what}", "", ("over", name, place))
-            for name in names
-            for place, what in enumerate(("speed-up", "energy"))
-        ),
-        ("energy wasted by speed alone", "%", "sweep.trade_off.energy_wasted"),
-        ("time lost by energy alone", "%", "sweep.trade_off.time_lost"),
-        title="Programs",
-        note="Ratios to the default: speed-up above 1 and energy below 1 are better.",
+        "Programs",
+        sweeps,
+        {
+            "program": "identity.program",
+            "card": "identity.card",
+            "variants": "variants",
+            **{
+                f"{name}: {what}": over(name, place)
+                for name in names
+                for place, what in enumerate(("speed-up", "energy"))
+            },
+            "% energy wasted by speed alone": "trade_off.energy_wasted",
+            "% time lost by energy alone": "trade_off.time_lost",
+        },
+        "Ratios to the default: speed-up above 1 and energy below 1 are better.",
     )
 
 
 def frontier_table(found: Evaluated) -> Table:
     """Return the corners of the hull and the Pareto front [BEAST, Table II]."""
     one, trade = found.found, found.evaluation.trade_off
-    corners = set(convex_hull(one.performance, one.efficiency))
+    corners = {one.rows[k].variant for k in convex_hull(one.performance, one.efficiency)}
     front = set() if trade is None else set(trade.pareto)
-    rows = [
-        (
-            float(one.performance[k]),
-            float(one.efficiency[k]),
-            k in corners,
-            row.variant in front,
-            _point(row),
-        )
-        for k, row in enumerate(one.rows)
-        if k in corners or row.variant in front
-    ]
-    return Table(
-        name="frontier",
-        title="Corners of the hull and the Pareto front",
-        note="A variant on the front is beaten by no other in both performance and efficiency.",
-        columns=(one.performance_unit, one.efficiency_unit, "corner", "front", "variant"),
-        rows=tuple(sorted(rows, reverse=True)),
+    rows = [row for row in _measured(one) if row["row"].variant in corners | front]
+    rows.sort(key=itemgetter("performance"), reverse=True)
+    return table_of(
+        "frontier",
+        "Corners of the hull and the Pareto front",
+        rows,
+        {
+            one.performance_unit: "performance",
+            one.efficiency_unit: "efficiency",
+            "corner": lambda row: row["row"].variant in corners,
+            "front": lambda row: row["row"].variant in front,
+            "variant": lambda row: _point(row["row"]),
+        },
+        "A variant on the front is beaten by no other in both performance and efficiency.",
     )
 
 
@@ -178,84 +205,82 @@ def weighted_table(found: Evaluated) -> Table:
     rows = {row.variant: row for row in found.found.rows}
     return table_of(
         "weighted",
-        () if trade is None else trade.weighted,
-        ("α from", "", "alpha_low"),
-        ("α to", "", "alpha_high"),
-        ("time", "ms", lambda one: rows[one.variant].time_s),
-        ("energy", "J", lambda one: rows[one.variant].energy_j),
-        ("variant", "", lambda one: _point(rows[one.variant])),
-        title="The best variant for each weight of time",
-        note="It has the least α·t/t* + (1 − α)·e/e*, where t* and e* are the least time and the "
+        "The best variant for each weight of time",
+        [] if trade is None else [(one, rows[one.variant]) for one in trade.weighted],
+        {
+            "α from": lambda one: one[0].alpha_low,
+            "α to": lambda one: one[0].alpha_high,
+            "time in ms": lambda one: one[1].time_s,
+            "energy in J": lambda one: one[1].energy_j,
+            "variant": lambda one: _point(one[1]),
+        },
+        "It has the least α·t/t* + (1 − α)·e/e*, where t* and e* are the least time and the "
         "least energy: α = 0 is energy alone, 1 is time alone.",
     )
 
 
 def variants_table(found: Evaluated) -> Table:
     """Return the thriftiest and the fastest variants, ``LISTED`` of each."""
-    one = found.found
-    places = range(len(one))
-    order = sorted(places, key=lambda k: one.rows[k].energy_j or float("inf"))
-    by_speed = sorted(places, key=lambda k: one.rows[k].time_s or 0.0)
-    kept = {*order[:LISTED], *by_speed[:LISTED]}
-    points = [dict(row.values) for row in one.rows if not is_choice(row.values)]
-    names = dict.fromkeys(name for point in points for name in point)
-    decides = any(row.decided and _is_selected(row.values) for row in one.rows)
-    rows = [
-        {
-            "row": row,
-            "power": known(one.power_w[k]),
-            "performance": known(one.performance[k]),
-            "efficiency": known(one.efficiency[k]),
-            "status": "" if row.status == "ok" else row.status,
-            "stage": "" if row.stage == "first" else row.stage,
-            "decided": row.decided if _is_selected(row.values) else "",
-            "values": {name: _spelled(value) for name, value in row.values},
-        }
-        for k, row in ((k, one.rows[k]) for k in order if k in kept)
-    ]
+
+    def decided(row: dict[str, Any]) -> str:
+        return row["row"].decided if _is_selected(row["row"].values) else ""
+
+    rows = sorted(_measured(found.found), key=lambda row: row["energy_j"] or float("inf"))
+    fastest = sorted(rows, key=lambda row: row["time_s"])[:LISTED]
+    kept = [row for place, row in enumerate(rows) if place < LISTED or row in fastest]
+    names = dict.fromkeys(
+        name for row in kept if not is_choice(row["row"].values) for name in row["values"]
+    )
     return table_of(
         "variants",
-        rows,
-        ("role", "", "row.role"),
-        ("time", "ms", "row.time_s"),
-        ("energy", "J", "row.energy_j"),
-        ("power", "W", "power"),
-        (one.performance_unit, "", "performance"),
-        (one.efficiency_unit, "", "efficiency"),
-        ("status", "", "status"),
-        ("stage", "", "stage"),
-        *([("decided", "", "decided")] if decides else []),
-        *((name, "", ("values", name)) for name in names),
-        title="Variants",
-        note="Sorted by energy."
-        if len(rows) == len(one)
-        else f"The {LISTED} of least energy and the {LISTED} fastest of {len(one)}; "
+        "Variants",
+        kept,
+        {
+            "role": "row.role",
+            **_figures(found.found),
+            "status": lambda row: row["row"].status.removeprefix("ok"),
+            "stage": lambda row: row["row"].stage.removeprefix("first"),
+            **({"decided": decided} if any(map(decided, kept)) else {}),
+            **{name: f"values.{name}" for name in names},
+        },
+        "Sorted by energy."
+        if len(kept) == len(rows)
+        else f"The {LISTED} of least energy and the {LISTED} fastest of {len(rows)}; "
         "'eatss results export' writes all.",
     )
 
 
+def _measured(found: Population) -> list[dict[str, Any]]:
+    """Return what was measured: a row, its figures, and its values by name."""
+    names = ("time_s", "energy_j", "power_w", "performance", "efficiency")
+    return [
+        {name: known(getattr(found, name)[place]) for name in names}
+        | {"row": row, "values": {name: _spelled(value) for name, value in row.values}}
+        for place, row in enumerate(found.rows)
+    ]
+
+
 def correlations_table(found: SweepEvaluation) -> Table:
     """Return Pearson's and Spearman's coefficients of each metric with each target."""
-    rows: dict[str, dict[str, object]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     for one in found.correlations:
         row = rows.setdefault(one.metric, {"metric": one.metric, "samples": one.samples})
-        row |= {one.target: one, f"{one.target} interval": (one.low, one.high)}
+        interval = f"{one.low:.4g} to {one.high:.4g}"
+        row[one.target] = {"r": one.pearson, "95 %": interval, "ρ": one.spearman}
     return table_of(
         "correlations",
-        tuple(rows.values()),
-        ("metric", "", "metric"),
-        ("variants", "", "samples"),
-        *(
-            column
-            for target in TARGETS
-            for column in (
-                (f"{target}: r", "", f"{target}.pearson"),
-                (f"{target}: 95 %", "", f"{target} interval"),
-                (f"{target}: ρ", "", f"{target}.spearman"),
-            )
-        ),
-        title="Correlations",
-        note="r is Pearson's coefficient with its 95 % interval, ρ Spearman's. Of twenty metrics "
+        "Correlations",
+        rows.values(),
+        {
+            "metric": "metric",
+            "variants": "samples",
+            **{
+                f"{target}: {what}": f"{target}.{what}"
+                for target in TARGETS
+                for what in ("r", "95 %", "ρ")
+            },
+        },
+        "r is Pearson's coefficient with its 95 % interval, ρ Spearman's. Of twenty metrics "
         "that go with nothing, one has an interval without 0.",
     )
 
@@ -264,14 +289,16 @@ def splits_table(found: SweepEvaluation) -> Table:
     """Return the fastest variant at each split and warp fraction against the default."""
     return table_of(
         "splits",
+        "Split of shared memory and warp fraction",
         found.split_study,
-        ("split", "", lambda one: _spelled(one.split)),
-        ("warp fraction", "", lambda one: _spelled(one.warp_fraction)),
-        ("variants", "", "variants"),
-        ("speed-up", "", "speedup"),
-        ("energy", "", "energy"),
-        title="Split of shared memory and warp fraction",
-        note="The fastest variant of each, over the default.",
+        {
+            "split": lambda one: _spelled(one.split),
+            "warp fraction": lambda one: _spelled(one.warp_fraction),
+            "variants": "variants",
+            "speed-up": "speedup",
+            "energy": "energy",
+        },
+        "The fastest variant of each, over the default.",
     )
 
 
@@ -279,34 +306,30 @@ def sizes_table(found: SweepEvaluation) -> Table:
     """Return the choices over problem sizes."""
     return table_of(
         "sizes",
+        "Problem sizes",
         found.size_study,
-        ("sizes", "", lambda one: size_words(one.sizes)),
-        ("choice", "", "choice"),
-        ("time", "ms", "figures.time_s"),
-        ("energy", "J", "figures.energy_j"),
-        ("power", "W", "figures.power_w"),
-        (found.performance_unit, "", "figures.performance"),
-        (found.efficiency_unit, "", "figures.efficiency"),
-        title="Problem sizes",
-        note="The fastest is listed where ten variants or more were measured.",
+        {
+            "sizes": lambda one: size_words(one.sizes),
+            "choice": "choice",
+            **_figures(found, "figures."),
+        },
+        "The fastest is listed where ten variants or more were measured.",
     )
 
 
-def failures_table(found: SweepEvaluation, width: int | None = None) -> Table:
+def failures_table(found: SweepEvaluation, width: int = 1000) -> Table:
     """Return why variants failed; examples are no longer than ``width`` characters."""
     return table_of(
         "failures",
+        "What failed",
         found.failures,
-        ("status", "", "status"),
-        ("variants", "", "variants"),
-        ("for example", "", lambda one: _shortened(one.example, width) if width else one.example),
-        title="What failed",
-        note="Reasons that differ in numbers alone are counted together.",
+        {
+            "status": "status",
+            "variants": "variants",
+            "for example": lambda one: textwrap.shorten(one.example, width, placeholder=" …"),
+        },
+        "Reasons that differ in numbers alone are counted together.",
     )
-
-
-def _shortened(text: str, width: int) -> str:
-    return textwrap.shorten(text, width, placeholder=" …")
 
 
 def _point(one: Row | Figures) -> str:
@@ -319,7 +342,8 @@ def _is_selected(values: Values) -> bool:
     return is_choice(values) or any(name in SELECTING for name, _ in values)
 
 
-def _spelled(value: Cell) -> Cell:
+def _spelled(value: Value | None) -> Value | None:
+    """Return a value of the space as it is written there; it is no figure of four digits."""
     return str(value) if isinstance(value, bool | float) else value
 
 
@@ -403,22 +427,8 @@ def evaluation_parts(found: SweepEvaluation) -> list[RenderableType]:
         Text(textwrap.fill(one, WIDTH, initial_indent="  ", subsequent_indent="    "))
         for one in sentences(found)
     )
-    rates = (found.performance_unit, found.efficiency_unit)
-    columns = {
-        "choice": "choice",
-        "sizes": "size",
-        "time in ms": "ms",
-        "energy in J": "J",
-        "power in W": "W",
-        **dict(zip(rates, rates, strict=True)),
-        "rank by speed": "speed rank",
-        "rank by PPW": "PPW rank",
-        "status": "failed",
-        "variants": "variants",
-        "for example": "for example",
-    }
     tables = (choices_table(found), sizes_table(found), failures_table(found, 40))
     return apart(
         [headed(heading(found)), *summary],
-        *([table.listing(columns)] for table in tables if table.rows),
+        *([table.listing(8)] for table in tables if table.rows),
     )

@@ -151,7 +151,8 @@ def test_sentences_say_the_numbers_of_a_small_sweep() -> None:
     assert "loses 50 % of time" in text
 
 
-def test_the_text_fits_80_columns() -> None:
+def test_the_text_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     text = report_text(summed_up([evaluate(one) for one in programs(2, 40)]))
     assert max(len(line) for line in text.splitlines()) <= 80
     assert re.search(r"ours +default", text)
