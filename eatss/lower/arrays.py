@@ -228,7 +228,7 @@ class DeviceArray:
 
     def element(self, subscripts: Sequence[IntExpr]) -> Element:
         """Return an element."""
-        return Element(buffer=self.buffer, subscripts=tuple(subscripts))
+        return self.buffer.at(*subscripts)
 
     @property
     def copied_together(self) -> int:

@@ -28,7 +28,6 @@ from eatss.lower.kernel.nodes import (
     AllFinite,
     Argument,
     Buffer,
-    Element,
     For,
     If,
     Kernel,
@@ -653,9 +652,7 @@ class KernelBuilder:
             return Share(count=1, element=self._references.element(place, {}))
         return Share(
             count=prod(tile.sizes),
-            element=Element(
-                buffer=tile.buffer, subscripts=unravelled(counter, tile.in_tile(tile.sizes))
-            ),
+            element=tile.buffer.at(*unravelled(counter, tile.in_tile(tile.sizes))),
         )
 
     def _checked_code(self, phase: Phase, known: isl.Set) -> Tree | None:

@@ -20,7 +20,7 @@ from eatss.base.diagnostics import SourceSpan, internal_error
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.lower.instructions import COMBINES, SHUFFLES
-from eatss.lower.kernel.nodes import Buffer, Copy, Element, Extents, Intrinsic, Node, Nodes
+from eatss.lower.kernel.nodes import Buffer, Copy, Element, Intrinsic, Node, Nodes
 from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import NameTable
 from eatss.polyhedral.expression import Combiner
@@ -130,16 +130,12 @@ def passed_to_all(parts: Parts, loop: MappedLoop, mapping: Mapping, names: NameT
     put: list[Node] = []
     taken: list[Node] = []
     for register, combiner in parts:
-        box = Buffer(
-            name=names.fresh(f"{register.buffer.name}_warps"),
-            space="shared",
-            element_type=register.buffer.element_type,
-            layout=Extents(tuple(map(Constant, extents))),
-        )
+        name, kind = names.fresh(f"{register.buffer.name}_warps"), register.buffer.element_type
+        box = Buffer.of("shared", name, kind, *extents)
         boxes.append(box)
         warp = Name(loop.thread) // lanes
-        put.append(Copy(target=Element(buffer=box, subscripts=(*own, warp)), source=register))
-        found = [Element(buffer=box, subscripts=(*own, Constant(at))) for at in range(warps)]
+        put.append(Copy(target=box.at(*own, warp), source=register))
+        found = [box.at(*own, Constant(at)) for at in range(warps)]
         taken.append(Copy(target=register, source=found[0]))
         taken += [
             Intrinsic(

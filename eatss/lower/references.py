@@ -18,7 +18,6 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    Extents,
     Init,
     Intrinsic,
     Kernel,
@@ -129,7 +128,7 @@ class RegisterArray:
     @property
     def element(self) -> Element:
         """The register of the point that a thread is at."""
-        return Element(buffer=self.buffer, subscripts=self.point)
+        return self.buffer.at(*self.point)
 
 
 class References:
@@ -154,11 +153,11 @@ class References:
         several = [m for m in self._mapping.mapped if m.points > 1]
         registers = RegisterArray(
             item=item,
-            buffer=Buffer(
-                name=names.fresh(f"{array.name}_r"),
-                space="register",
-                element_type=array.array.element_type,
-                layout=Extents(tuple(Constant(m.points) for m in several)),
+            buffer=Buffer.of(
+                "register",
+                names.fresh(f"{array.name}_r"),
+                array.array.element_type,
+                *(m.points for m in several),
             ),
             array=array,
             point=tuple(Name(m.point) for m in several),
@@ -273,7 +272,7 @@ class References:
                 self._index(subscript - value_of(offset, offset.domain()))
                 for subscript, offset in zip(subscripts, home.offsets, strict=True)
             )
-            return Element(buffer=home.buffer, subscripts=home.in_tile(places))
+            return home.buffer.at(*home.in_tile(places))
         return self._element(self._arrays[access.array], subscripts)
 
     def _element(self, array: DeviceArray, subscripts: Sequence[IntExpr]) -> Element:

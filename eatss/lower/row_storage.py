@@ -27,7 +27,6 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    Extents,
     For,
     If,
     Let,
@@ -49,7 +48,7 @@ from eatss.polyhedral.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.scop import Scop
-from eatss.program import Constant, Name, equals
+from eatss.program import Name, equals
 
 _FIRST_LANE = equals(Name(f"{CUDA.thread}x"), 0)
 
@@ -92,12 +91,7 @@ def with_row_values(
 
 
 def _home(array: Buffer, name: str, extents: tuple[int, ...], names: NameTable) -> Buffer:
-    return Buffer(
-        name=names.fresh(name),
-        space="register",
-        element_type=array.element_type,
-        layout=Extents(tuple(map(Constant, extents))),
-    )
+    return Buffer.of("register", names.fresh(name), array.element_type, *extents)
 
 
 def _combined(
@@ -124,7 +118,7 @@ def _leaf(
     """
 
     def home(one: Element) -> Element:
-        return Element(buffer=homes[one.buffer]) if one.buffer in homes else one
+        return homes[one.buffer].at() if one.buffer in homes else one
 
     def changed(node: Node) -> Nodes:
         written, read = accesses(node)
@@ -227,10 +221,7 @@ class _Row:
 
     def _register(self) -> Element:
         assert self.loop is not None
-        return Element(
-            buffer=self.home,
-            subscripts=(Name(self.loop.point),) if self.home.layout.extents else (),
-        )
+        return self.home.at(*map(Name, (self.loop.point,) * len(self.home.layout.extents)))
 
 
 def _elements(node: Compute | Copy) -> tuple[Element, ...]:

@@ -339,13 +339,9 @@ def _unrolled_size(node: Node) -> int:
 
 def _last_value(loop: Loop) -> IntExpr | None:
     """Return the last value a loop may take, where its condition is one upper bound."""
-    condition = loop.condition
-    if not isinstance(condition, Apply) or condition.operands[0] != Name(loop.counter):
-        return None
-    if condition.operator is Operator.LE:
-        return condition.operands[1]
-    if condition.operator is Operator.LT:
-        return condition.operands[1] - 1
+    match loop.condition:
+        case Apply(Operator.LE | Operator.LT as kind, (Name(loop.counter), last)):
+            return last if kind is Operator.LE else last - 1
     return None
 
 

@@ -242,18 +242,13 @@ def test_cards_without_them_have_plain_operations_that_take_their_time() -> None
     assert kernel.predicted.time_s >= 4096**3 / (64 * card.sm_count * 1e6 * card.boost_clock_mhz)
 
 
-def matrices_loaded(program: eatss.Program) -> set[str]:
-    """Return how loads take matrices: as they lie, or turned."""
-    return set(re.findall(r" eatss_load_(\w*)matrices\(fragment.*, &sh", program.text))
-
-
-@pytest.mark.parametrize(("first", "second"), [("rows", "rows"), ("turned", "turned")])
-def test_boxes_of_halves_are_read_as_they_lie(first: str, second: str, tmp_path: Path) -> None:
-    value = f"(float) {A[first][0]} * (float) {B[second][0]}"
-    text = source(first, second, ("_Float16", "_Float16"), "float", value)
+def test_boxes_of_halves_are_read_as_they_lie(tmp_path: Path) -> None:
+    value = f"(float) {A['turned'][0]} * (float) {B['rows'][0]}"
+    text = source("turned", "rows", ("_Float16", "_Float16"), "float", value)
     program = eatss.codegen(text, gpu="h200", output=tmp_path, **options(MMA, 32))
-    loads = {"" if first == "rows" else "turned_", "turned_" if second == "rows" else ""}
-    assert matrices_loaded(program) == loads
+    assert set(re.findall(r" eatss_load_(\w*)matrices\(fragment.*, &sh", program.text)) == {
+        "turned_"
+    }
     assert "= sh.A" not in program.text
     assert "= sh.B" not in program.text
     sizes = [{"n": 64, "m": 64, "p": 64}, {"n": 33, "m": 47, "p": 71}]
@@ -265,24 +260,20 @@ LINES_SOURCE = """\
 #define N {0}
 #define M {1}
 #define P {2}
-void product(float C[N][M], _Float16 A{3}, _Float16 B{4})
+void product(float C[N][M], _Float16 A[N][P], _Float16 B[P][M])
 {{
 #pragma scop
   for (int i = 0; i < N; i++)
     for (int j = 0; j < M; j++)
       for (int k = 0; k < P; k++)
-        C[i][j] += (float) A{5} * (float) B{6};
+        C[i][j] += (float) A[i][k] * (float) B[k][j];
 #pragma endscop
 }}
 """
-FACTORS = {
-    "as they are": ("[N][P]", "[P][M]", "[i][k]", "[k][j]"),
-    "both turned": ("[P][N]", "[M][P]", "[k][i]", "[j][k]"),
-}
 
 
-def product(sizes: tuple[int, int, int], factors: str = "as they are") -> str:
-    return LINES_SOURCE.format(*sizes, *FACTORS[factors])
+def product(*sizes: int) -> str:
+    return LINES_SOURCE.format(*sizes)
 
 
 def lines_in(program: eatss.Program) -> set[str]:
@@ -290,11 +281,8 @@ def lines_in(program: eatss.Program) -> set[str]:
     return set(re.findall(r"eatss_half (\w+)_line\[\d+\];", program.text))
 
 
-@pytest.mark.parametrize("factors", ["as they are", "both turned"])
-def test_products_of_odd_sizes_are_right(factors: str, tmp_path: Path) -> None:
-    program = eatss.codegen(
-        product((71, 33, 135), factors), gpu="h200", output=tmp_path, **options(MMA, 32)
-    )
+def test_products_of_odd_sizes_are_right(tmp_path: Path) -> None:
+    program = eatss.codegen(product(71, 33, 135), gpu="h200", output=tmp_path, **options(MMA, 32))
     assert lines_in(program) == {"A", "B"}
     assert re.search(r"sh.A\[\(stage == 0 \? 1 : stage - 1\)\].* = A_line\[e\];", program.text)
     assert "eatss_wait_for_copies" not in program.text
@@ -303,9 +291,7 @@ def test_products_of_odd_sizes_are_right(factors: str, tmp_path: Path) -> None:
 
 
 def test_two_boxes_are_selected_for_odd_sizes() -> None:
-    selection = eatss.select(product((1111, 1111, 1111)), gpu="h200", target="cuda")
+    selection = eatss.select(product(1111, 1111, 1111), gpu="h200", target="cuda")
     (kernel,) = selection.kernels
     assert kernel.warps is not None
     assert kernel.warps.stages == 2
-    program = eatss.codegen(product((1111, 1111, 1111)), gpu="h200", selection=selection)
-    assert lines_in(program) == {"A", "B"}

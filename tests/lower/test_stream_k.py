@@ -11,19 +11,10 @@ from typing import Any
 import pytest
 
 import eatss
-from eatss.analysis.layout import GridSplitK
-from eatss.analysis.variant import KernelVariant
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
-from eatss.choose import ModelOptions, Selection
-from eatss.choose.cuda import kernel_variant_of
-from eatss.frontend.options import Reading
-from eatss.lower.recipe import CodegenOptions, recipe_of
 from eatss.lower.variants import kernel_variants_for
-from eatss.program import Constant, KernelCode, Launch, Original, Program, evaluate
-from eatss.session.analysis import SymbolicProgram
-from eatss.session.session import Session
-from eatss.session.steps import generate_for, select_for
+from eatss.program import Constant, KernelCode, Launch, Program, evaluate
 from eatss.verify import Verification, verify
 from eatss.verify.build import Builder
 from eatss.verify.data import make_buffers
@@ -203,7 +194,6 @@ def product(statement: str, first: str = "NI][NK", second: str = "NK][NJ", befor
     """
 
 
-SUBTRACTED = product("C[i][j] -= alpha * A[i][k] * B[k][j];")
 BATCHED = f"""{SHAPES}
 #ifndef NB
 #define NB 8
@@ -272,12 +262,11 @@ def test_blocks_take_shares_whatever_is_copied_ahead(tmp_path: Path) -> None:
     assert "eatss_wait_for_copies" in program.text
 
 
-@pytest.mark.parametrize("source", [SUBTRACTED, BATCHED], ids=["subtracted", "batched"])
-def test_blocks_take_shares_of_products_of_all_kinds(source: str, tmp_path: Path) -> None:
-    sizes = [{**one, **({"NB": 3} if source is BATCHED else {})} for one in SIZES]
-    wanted = {**PLAIN, "tiles": {**PLAIN["tiles"], "b": 1}} if source is BATCHED else PLAIN
+def test_blocks_take_shares_of_batches_of_products(tmp_path: Path) -> None:
+    sizes = [{**one, "NB": 3} for one in SIZES]
     program = checked(
-        source.replace("DATA_TYPE", "float"), tmp_path, sizes, **wanted,
+        BATCHED.replace("DATA_TYPE", "float"), tmp_path, sizes,
+        **{**PLAIN, "tiles": {**PLAIN["tiles"], "b": 1}},
         placements=STAGED, stages=2, stream={"k": 7},
     )  # fmt: skip
     streamed(program, 7)
@@ -436,65 +425,11 @@ def test_what_is_added_does_not_depend_on_the_sum(tmp_path: Path) -> None:
     assert (found.status, found.message) == ("ok", "")
 
 
-H200 = load_profile("h200")
-BLOCKS = 6
-
-
-def alone(selection: Selection) -> Selection:
-    """Return a selection whose blocks and threads share nothing."""
-    kernels = (
-        replace(
-            kernel, spread=None, sum_loops=(), host_loop=None, warps=None, shared_sum=None,
-            row_block=None,
-        )
-        for kernel in selection.kernels
-    )  # fmt: skip
-    return replace(selection, kernels=tuple(kernels))
-
-
-@pytest.mark.parametrize(("name", "dtype"), [("gemm", "double"), ("atax", "float")])
-def test_loops_that_a_structure_names_are_streamed_and_no_others(name: str, dtype: str) -> None:
-    source = data_directory("kernels") / f"{name}.c"
-    reading = Reading(defines={"DATA_TYPE": dtype, "SMALL_DATASET": "1"})
-    analysed = Session(source, reading).symbolic
-    variants = kernel_variants_for(analysed.program, H200)
-    selection = select_for(analysed.program, H200, ModelOptions(target="cuda"))
-    loops = dict.fromkeys(one.name for own in analysed.program.facts for one in own.loops)
-    streamed = {
-        loop
-        for loop in loops
-        for one in (selection, alone(selection))
-        if check(name, analysed, variants, one, loop)
-    }
-    assert bool(streamed) == any(
-        one.stream_loop for several in variants.values() for one in several
-    )
-    assert streamed or name != "gemm"
-
-
-def check(
-    name: str,
-    analysed: SymbolicProgram,
-    variants: dict[str, tuple[KernelVariant, ...]],
-    selection: Selection,
-    loop: str,
-) -> bool:
-    """Make code whose blocks are to share a loop's turns; return whether some do."""
-    wished = GridSplitK(loop=loop, blocks=BLOCKS, streamed=True)
-    facts = {own.name: own for own in analysed.program.facts}
-    having = [one for one, own in facts.items() if loop in {each.name for each in own.loops}]
-    options = CodegenOptions(shared_sums=tuple((one, wished) for one in having))
-    program = generate_for(
-        analysed, recipe_of(selection, options), H200, name=name,
-        original=Original(file=f"{name}.c", defines=(), include_dirs=()),
-    )  # fmt: skip
-    said = f"stream-K: {BLOCKS} blocks share the k-tiles over {loop} evenly"
-    found = False
-    for kernel in (one for one in selection.kernels if one.name in having):
-        variant = kernel_variant_of(variants[kernel.name], replace(kernel, shared_sum=wished))
-        wanted = variant is not None and variant.stream_loop == loop
-        statements = {*facts[kernel.name].statements}
-        notes = [n for one in program.kernels if statements & {*one.statements} for n in one.notes]
-        assert (said in notes) == wanted, (kernel.name, loop)
-        found = found or wanted
-    return found
+def test_the_loop_that_a_variant_names_is_streamed_and_no_other() -> None:
+    source = data_directory("kernels") / "gemm.c"
+    (own,) = kernel_variants_for(eatss.inspect(source, cut="eatss"), load_profile("h200")).values()
+    named = {one.stream_loop for one in own}
+    for loop in "ijk":
+        (kernel,) = eatss.codegen(source, gpu="h200", stream={loop: 6}).kernels
+        said = f"stream-K: 6 blocks share the k-tiles over {loop} evenly"
+        assert (said in kernel.notes) == (loop in named)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,10 @@ from hypothesis import strategies as st
 
 import eatss
 from eatss.base.shipped import data_directory
-from eatss.base.targets import CUDA
 from eatss.cards import load_profile
 from eatss.cards.profile import Tf32
-from eatss.lower.instructions import of_warps
 from eatss.lower.instructions.products import MMAS_OF_BYTES
-from eatss.lower.mapping import MappedLoop, Mapping, SerialTile, in_warps
-from eatss.lower.pieces import NameTable
-from eatss.lower.products import described, warp_instructions
+from eatss.lower.products import warp_instructions
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.variants import kernel_variants_for
 from eatss.polyhedral.expression import (
@@ -39,7 +34,6 @@ from eatss.program import KernelCode, Program
 from eatss.verify import Verification
 from tests.lower.test_products import computed
 from tests.lower.test_stream_k import MMA, checked
-from tests.lower.test_stream_k import product as product_text
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -69,19 +63,18 @@ def test_a_product_is_right_at_sizes_that_fit_and_at_others(
     (kernel,) = program.kernels
     assert "mma_f64_16x8x16: computes S1" in kernel.notes
     assert "C_r[ri][rj] +=" not in program.text
+    assert "sum_C_r" in program.text
 
 
 BROKEN = {
     "a wait that ends too early": ("wait_for_copies<1>", "wait_for_copies<2>", "shared memory"),
     "copies into boxes that are in use": ("? 2 : stage - 1", "? 2 : stage", "shared memory"),
-    "the stage of the turn before": ("sh.B[stage]", "sh.B[(stage + 2) % 3]", "shared memory"),
     "what is beside the array is not zero": (
         "x1 < NK && x0 < NI);",
         "true);",
         "out of bounds",
     ),
     "columns of the wrong lane": ("lane_i / 2", "lane_i / 4", "wrong result"),
-    "half of the rows": ("16 * k_step + 4]", "16 * k_step]", "wrong result"),
 }
 
 
@@ -92,53 +85,11 @@ def test_a_fault_is_seen(name: str, generate: Generate, broken: Check) -> None:
     assert broken(program, before, after, SIZES).status in kinds
 
 
-def test_factors_that_wait_for_the_sum_are_right_where_there_is_none(
-    generate: Generate, verify_kernel: Check
-) -> None:
-    program = generate("gemm", options=SMALL)
-    assert "sum_C_r" in program.text
-    sizes = [{"NI": 40, "NJ": 33, "NK": 0}, {"NI": 70, "NJ": 66, "NK": 50}]
-    assert verify_kernel(program, sizes).ok
-
-
 def test_copies_run_ahead_only_where_a_card_can() -> None:
     source = data_directory("kernels") / "gemm.c"
     old, new = (eatss.codegen(source, gpu=gpu, stages=3) for gpu in ("v100", "h200"))
     assert "eatss_copy_ahead(" not in old.text
     assert "eatss_copy_ahead(" in new.text
-
-
-def mapped(name: str, threads: int, order: int) -> MappedLoop:
-    return MappedLoop(
-        name=name,
-        source_name=name,
-        tile=4 * threads,
-        threads=threads,
-        axis="y" if order == 0 else "x",
-        grid="y" if order == 0 else "x",
-        order=order,
-        origin=f"{name}0",
-        thread=f"t{name}",
-        point=f"r{name}",
-    )
-
-
-SUM = SerialTile(name="k", source_name="k", tile=16, origin="k0")
-
-
-@pytest.mark.parametrize(("rows", "columns"), [(8, 4), (16, 4), (8, 16), (32, 8), (24, 12)])
-def test_threads_in_boxes_of_lanes_are_all_threads(rows: int, columns: int) -> None:
-    mapping = Mapping(mapped=(mapped("i", rows, 0), mapped("j", columns, 1)), serial=(SUM,))
-    boxes = in_warps(mapping, described(of_warps("mma_f64_8x8x4")), NameTable()).warps
-    assert [(one.lanes, one.warps) for one in boxes] == [(8, rows // 8), (4, columns // 4)]
-    places = [
-        (i_lane + 8 * i_warp, j_lane + 4 * j_warp)
-        for i_warp, j_warp in product(range(boxes[0].warps), range(boxes[1].warps))
-        for i_lane, j_lane in product(range(8), range(4))
-    ]
-    assert sorted(places) == list(product(range(rows), range(columns)))
-    for first, then in pairwise(range(0, len(places), CUDA.lanes)):
-        assert len(set(places[first:then])) == CUDA.lanes
 
 
 GEMM = data_directory("kernels") / "gemm.c"
@@ -181,17 +132,11 @@ TF32_BROKEN: dict[str, tuple[Tf32, str, str, list[dict[str, int]]]] = {
     "factors of eight bits": (
         "on", "value), 0xffffe000u)", "value), 0xffff0000u)", TF32_SIZES,
     ),
-    "what is left of the first factor is dropped": (
-        "split", "part == 0 ? eatss_tf32_rest(a)", "part == 0 ? 0", FEW_STEPS,
-    ),
-    "what is left of the second factor is dropped": (
-        "split", "part == 1 ? eatss_tf32_rest(b)", "part == 1 ? 0", FEW_STEPS,
-    ),
     "the other half of the steps": ("on", "k % 2) + slot / 2", "1 - k % 2) + slot / 2", TF32_SIZES),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["factors of eight bits", "the other half of the steps"])
+@pytest.mark.parametrize("name", TF32_BROKEN)
 def test_a_fault_is_beyond_the_bound(name: str, generate: Generate, broken: Check) -> None:
     choice, before, after, sizes = TF32_BROKEN[name]
     assert broken(small(choice, generate), before, after, sizes).status == "wrong result"
@@ -318,26 +263,6 @@ def test_only_floating_point_numbers_are_negated(factors: list[Expression], foun
     assert (added(minus(times(*factors)), TYPES) is not None) == found
     transposed = Binary(operator="-", left=times(*factors), right=Read(access=TARGET))
     assert added(transposed, TYPES) is None
-
-
-IN_TILES: dict[str, Any] = {
-    "tiles": {"i": 32, "j": 32, "k": 16},
-    "block": {"i": 16, "j": 8},
-    "placements": {"A": "shared", "B": "shared"},
-}
-SUBTRACTED_SIZES = [
-    {"NI": 41, "NJ": 38, "NK": 45},
-    {"NI": 64, "NJ": 32, "NK": 48},
-    {"NI": 5, "NJ": 3, "NK": 1},
-]
-
-
-def test_tensor_cores_compute_them(tmp_path: Path) -> None:
-    source = product_text("C[i][j] -= A[i][k] * B[k][j];").replace("DATA_TYPE", "double")
-    program = checked(source, tmp_path, SUBTRACTED_SIZES, instructions=[MMA], stages=3, **IN_TILES)
-    (kernel,) = program.kernels
-    assert f"{MMA}: computes S0" in kernel.notes
-    assert "= -sh.B[" in program.text
 
 
 CARD = load_profile("h200")

@@ -16,7 +16,6 @@ import pytest
 from eatss.analysis.layout import reordering_loops
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
-from eatss.choose.cuda import kernel_variant_of
 from eatss.lower.kernel.instruction import places
 from eatss.lower.mapping import MappedLoop
 from eatss.lower.recipe import CodegenOptions
@@ -118,37 +117,6 @@ def test_layouts_are_generated_as_they_are_described_and_predicted(name: str) ->
             if not layouts.variant.spreads:
                 sizes = dict(code.tile_sizes)
                 assert all(sizes[loop] == chosen.tiles[loop] for loop in launch.mapped)
-
-
-@pytest.mark.parametrize("name", ["gemm", "mvt", "trmm"])
-def test_the_selected_layout_is_carried_out(name: str) -> None:
-    gpu = "xavier"  # that of the H200 is generated and verified elsewhere
-    selection = selected(name, gpu)
-    program = generated(name, selection)
-    own = variants(name, gpu)
-    for kernel in selection.kernels:
-        if not kernel.tile_sizes and kernel.spread is None:
-            continue
-        variant = kernel_variant_of(own[kernel.name], kernel)
-        assert variant is not None
-        for launch in variant.launches:
-            (code,) = [c for c in program.kernels if {*c.statements} == {*launch.statements}]
-            assert spread_loop(code) == (launch.sum_loop or launch.shared_loop)
-            assert host_loop(code) == kernel.host_loop
-            tiles, sizes = dict(code.tile_sizes), dict(kernel.tile_sizes)
-            if kernel.spread is None:
-                assert all(tiles[loop] == sizes[loop] for loop in launch.mapped)
-                x_first = [threads for _, threads in reversed(kernel.block)]
-                if len(x_first) <= 3:
-                    assert code.block == (*x_first, 1, 1)[:3]
-            elif launch.sum_loop is not None:
-                assert tiles[launch.sum_loop] == kernel.spread.tile
-                assert all(tiles[loop] == sizes[loop] for loop in launch.mapped)
-            shared = {r.array for r in kernel.references if r.placement == "shared"}
-            if launch.sum_loop is None:
-                staged = {n.split("[")[0] for n in code.notes if "shared memory" in n}
-                assert staged <= shared
-                assert not any("stays in L1" in note for note in code.notes)
 
 
 def mapped(tile: int, threads: int, *, cyclic: bool) -> MappedLoop:

@@ -93,6 +93,19 @@ class Buffer:
         assert elements is not None
         return elements * self.element_type.size_bytes
 
+    @classmethod
+    def of(
+        cls, space: Space, name: str, element_type: ElementType, *extents: IntExpr | int
+    ) -> Buffer:
+        """Return a buffer of some extents without padding, a cell where there are none."""
+        sizes = (Constant(one) if isinstance(one, int) else one for one in extents)
+        layout = Extents(tuple(sizes))
+        return cls(name=name, space=space, element_type=element_type, layout=layout)
+
+    def at(self, *subscripts: IntExpr) -> Element:
+        """Return an element."""
+        return Element(buffer=self, subscripts=subscripts)
+
 
 @frozen
 class Element:

@@ -233,6 +233,16 @@ def with_expressions(nodes: Iterable[Node], change: Callable[[IntExpr], IntExpr]
     )
 
 
+def in_slot(nodes: Iterable[Node], slots: Mapping[Buffer, Buffer], slot: IntExpr) -> Nodes:
+    """Return nodes with elements of one slot of others in the places of those of buffers."""
+
+    def element(one: Element) -> Element:
+        other = slots.get(one.buffer)
+        return one if other is None else other.at(slot, *one.subscripts)
+
+    return with_elements(nodes, element)
+
+
 def names_of(nodes: Iterable[Node]) -> set[str]:
     """Return the names that expressions in nodes mention."""
     return {name for node in every(nodes) for one in expressions(node) for name in names_in(one)}
@@ -346,16 +356,18 @@ def constant_trips(loop: For) -> int | None:
     Args:
         loop: ``for (k = lower; k < last; k += 1)``, or with ``<=``.
     """
-    condition = loop.condition
-    if not isinstance(condition, Apply) or loop.step != Constant(1):
-        return None
-    counter, last = condition.operands
-    if counter != Name(loop.counter) or condition.operator not in (Operator.LT, Operator.LE):
-        return None
-    form = linear(last - loop.lower)
-    if form is None or form.terms:
-        return None
-    return form.constant + (condition.operator is Operator.LE)
+    last = bound_of(loop) if loop.step == Constant(1) else None
+    form = None if last is None else linear(last - loop.lower)
+    return None if form is None or form.terms else form.constant
+
+
+def bound_of(loop: For) -> IntExpr | None:
+    """Return what the counter of a loop stays below, if its condition is one bound."""
+    match loop.condition:
+        case Apply(Operator.LT | Operator.LE as kind, (Name(name), last)):
+            if name == loop.counter and name not in names_in(last):
+                return last if kind is Operator.LT else last + 1
+    return None
 
 
 def trips_from_zero(loop: For) -> int | None:

@@ -40,7 +40,7 @@ each test.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eatss.analysis.variant import WORD_BYTES
 from eatss.base.trees import free_name
@@ -50,7 +50,6 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    Extents,
     For,
     If,
     Init,
@@ -66,6 +65,7 @@ from eatss.lower.kernel.nodes import (
 from eatss.lower.kernel.uses import (
     accesses,
     buffers_of,
+    depends_on,
     every_of,
     inside,
     mapped,
@@ -87,8 +87,8 @@ from eatss.polyhedral.expression import (
     preorder,
     rebuilt,
 )
-from eatss.polyhedral.scop import Access, AccessKind, Statement
-from eatss.program import Constant, IntExpr, Name, names_in
+from eatss.polyhedral.scop import Access, AccessKind
+from eatss.program import IntExpr, Name, names_in
 
 _ARITHMETIC = frozenset({"+", "-", "*", "/"})
 
@@ -100,67 +100,43 @@ def with_common_subexpressions(kernel: Kernel, taken: set[str]) -> Kernel:
     """
 
     def change(node: Compute) -> Node | Nodes:
-        return _Parts(node, taken).nodes() if node.statement.recomputed else node
+        return _parted(node, taken) if node.statement.recomputed else node
 
     return replace(kernel, body=mapped_of(kernel.body, Compute, change))
 
 
-class _Parts:
-    """The parts of a value that stand in it several times, each in a register."""
+def _parted(node: Compute, taken: set[str]) -> Nodes:
+    """Return nodes that compute the parts of a value that repeat, then the value from them."""
+    statement, types = node.statement, dict(node.types)
+    accesses, reads, names = list(statement.accesses), list(node.reads), taken | set(types)
+    values: dict[Expression, Read] = {}
+    parts: list[tuple[Buffer, Expression]] = []
 
-    def __init__(self, node: Compute, taken: set[str]) -> None:
-        self._node = node
-        self._taken = taken | set(node.types)
-        self._types = dict(node.types)
-        self._accesses = list(node.statement.accesses)
-        self._reads = list(node.reads)
-        self._values: dict[Expression, Read] = {}
-        self._found: list[tuple[Buffer, Expression]] = []
+    def shortened(part: Expression) -> Expression:
+        known = values.get(part)
+        return rebuilt(part, shortened) if known is None else known
 
-    def nodes(self) -> Nodes:
-        """Return the nodes that compute the parts, and then the value from them."""
-        value = self._node.statement.value
-        for part in _repeated(value):
-            kind = _floating_type(part, self._types, self._accesses)
-            if kind is not None:
-                self._name(part, kind)
-        if not self._found:
-            return (self._node,)
-        whole = self._shortened(value)
-        statement = replace(self._node.statement, value=whole, accesses=tuple(self._accesses))
-        reads = tuple(self._reads)
-        parts = [
-            node
-            for buffer, part in self._found
-            for node in (Declare(buffer=buffer), self._evaluate(buffer, part, statement))
-        ]
-        last = replace(self._node, statement=statement, reads=reads, types=self._types)
-        return (Scope(body=(*parts, last)),)
-
-    def _name(self, part: Expression, kind: ElementType) -> None:
-        """Give a part, in which smaller ones have their names, a register."""
-        shortened = self._shortened(part)
-        name = free_name(f"v{len(self._found)}", self._taken)
-        buffer = Buffer(name=name, space="register", element_type=kind, layout=Extents(()))
-        self._found.append((buffer, shortened))
-        self._values[part] = Read(access=len(self._accesses))
-        write = self._node.statement.write
-        self._accesses.append(replace(write, array=name, kind=AccessKind.READ, text=name))
-        self._reads.append(Element(buffer=buffer))
-        self._types[name] = kind
-
-    def _shortened(self, part: Expression) -> Expression:
-        known = self._values.get(part)
-        return rebuilt(part, self._shortened) if known is None else known
-
-    def _evaluate(self, buffer: Buffer, part: Expression, statement: Statement) -> Load:
-        return Load(
-            statement=statement,
-            part=part,
-            target=Element(buffer=buffer),
-            reads=tuple(self._reads),
-            types=self._types,
-        )
+    for part in _repeated(statement.value):
+        kind = _floating_type(part, types, accesses)
+        if kind is not None:
+            own = Buffer.of("register", free_name(f"v{len(parts)}", names), kind)
+            parts.append((own, shortened(part)))
+            values[part] = Read(access=len(accesses))
+            read = replace(statement.write, array=own.name, kind=AccessKind.READ, text=own.name)
+            accesses.append(read)
+            reads.append(own.at())
+            types[own.name] = kind
+    if not parts:
+        return (node,)
+    whole = replace(statement, value=shortened(statement.value), accesses=tuple(accesses))
+    last = replace(node, statement=whole, reads=tuple(reads), types=types)
+    loads = (
+        Load(statement=whole, part=part, target=own.at(), reads=last.reads, types=types)
+        for own, part in parts
+    )
+    declared = (Declare(buffer=own) for own, _ in parts)
+    both = (one for pair in zip(declared, loads, strict=True) for one in pair)
+    return (Scope(body=(*both, last)),)
 
 
 def _repeated(value: Expression) -> tuple[Expression, ...]:
@@ -280,8 +256,8 @@ def _uses(nodes: Sequence[Node], buffer: Buffer, around: _Guards) -> Iterator[tu
 
 def _emptied(buffer: Buffer, taken: set[str]) -> Node:
     counters = tuple(free_name("s", taken) for _ in buffer.layout.extents)
-    own = Element(buffer=buffer, subscripts=tuple(Name(one) for one in counters))
-    return over_places(buffer, counters, Init(target=own, value=0))
+    zero = Init(target=buffer.at(*map(Name, counters)), value=0)
+    return over_places(buffer, counters, zero)
 
 
 def with_loads_before_tests(kernel: Kernel, taken: set[str]) -> Kernel:
@@ -297,89 +273,46 @@ def with_loads_before_tests(kernel: Kernel, taken: set[str]) -> Kernel:
     }
     whole = frozenset(kernel.shared) - partly
 
-    def changed(node: Node) -> Nodes:
-        tested = _Tested.of(node)
-        return (node,) if tested is None else tested.nodes(whole, taken)
-
-    return replace(kernel, body=mapped(kernel.body, changed))
+    return replace(kernel, body=mapped(kernel.body, lambda node: _loaded(node, whole, taken)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Tested:
-    """A loop over rows, the test in it, and the loop over the points of a row behind that."""
-
-    rows: For
-    lets: tuple[Let, ...]
-    test: If
-    points: For
-    count: int
-
-    @classmethod
-    def of(cls, node: Node) -> _Tested | None:
-        """Return such a loop, ``None`` for any other node."""
-        if not isinstance(node, For) or node.unroll != "whole" or not node.body:
-            return None
-        *lets, test = node.body
-        if not isinstance(test, If) or test.orelse or len(test.body) != 1:
-            return None
-        (points,) = test.body
-        plain = isinstance(points, For) and points.unroll == "whole"
-        if not plain or not all(isinstance(one, Let) for one in lets):
-            return None
-        assert isinstance(points, For)
-        if any(not isinstance(one, Let | Source | Compute) for one in points.body):
-            return None
-        count = trips_from_zero(points)
-        own = tuple(one for one in lets if isinstance(one, Let))
-        return None if count is None else cls(node, own, test, points, count)
-
-    def nodes(self, whole: frozenset[Buffer], taken: set[str]) -> Nodes:
-        """Return the loop with what is loaded in front of it."""
-        own = {self.rows.counter, *(one.name for one in self.lets)}
-        inner = [one for one in self.points.body if isinstance(one, Let)]
-        loads: dict[Element, Element] = {}
-        for element in self._read():
-            if (
-                element.buffer in whole
-                and element not in loads
-                and self._moves(element, inner, own)
-            ):
-                loads[element] = self._register(element, taken)
-        if not loads:
-            return (self.rows,)
-        front: list[Node] = [Declare(buffer=one.buffer) for one in loads.values()]
-        copies = (Copy(target=one, source=element) for element, one in loads.items())
-        front.append(replace(self.points, body=(*inner, *copies)))
-        body = [_with_reads(one, loads) for one in self.points.body]
-        used = names_of(body)
-        kept = (one for one in body if not isinstance(one, Let) or one.name in used)
-        points = replace(self.points, body=tuple(kept))
-        return (*front, replace(self.rows, body=(*self.lets, replace(self.test, body=(points,)))))
-
-    def _read(self) -> Iterator[Element]:
-        for node in self.points.body:
-            if isinstance(node, Compute):
-                yield from node.reads[1:]
-
-    def _moves(self, element: Element, inner: Sequence[Let], own: set[str]) -> bool:
-        """Tell whether an element moves along the points of a row, and is the same in all rows."""
-        names = set(names_in(*element.subscripts))
-        for one in reversed(inner):
-            if one.name in names:
-                names |= set(names_in(one.value))
-        return self.points.counter in names and not names & own
-
-    def _register(self, element: Element, taken: set[str]) -> Element:
-        buffer = Buffer(
-            name=free_name(f"{element.buffer.name}_row", taken),
-            space="register",
-            element_type=element.buffer.element_type,
-            layout=Extents((Constant(self.count),)),
-        )
-        return Element(buffer=buffer, subscripts=(Name(self.points.counter),))
-
-
-def _with_reads(node: Node, loads: dict[Element, Element]) -> Node:
-    if not isinstance(node, Compute):
-        return node
-    return replace(node, reads=tuple(loads.get(one, one) for one in node.reads))
+def _loaded(rows: Node, whole: frozenset[Buffer], taken: set[str]) -> Nodes:
+    """Return a loop over rows, a test in it and a loop over points, with loads in front of all."""
+    match rows:
+        case For(
+            unroll="whole",
+            body=(*lets, If(orelse=(), body=(For(unroll="whole") as points,)) as test),
+        ):
+            count = trips_from_zero(points)
+        case _:
+            return (rows,)
+    plain = all(isinstance(one, Let | Source | Compute) for one in points.body)
+    if count is None or not plain or not all(isinstance(one, Let) for one in lets):
+        return (rows,)
+    inner = [*every_of(points.body, Let)]
+    values = {one.name: (one.value,) for one in inner}
+    of_rows = {rows.counter, *(one.name for one in every_of(lets, Let))}
+    loads: dict[Element, Element] = {}
+    for element in (one for node in every_of(points.body, Compute) for one in node.reads[1:]):
+        names = depends_on(names_in(*element.subscripts), values)
+        moves = points.counter in names and not names & of_rows  # along points, not from row to row
+        if moves and element.buffer in whole and element not in loads:
+            own, kind = element.buffer, element.buffer.element_type
+            row = Buffer.of("register", free_name(f"{own.name}_row", taken), kind, count)
+            loads[element] = row.at(Name(points.counter))
+    if not loads:
+        return (rows,)
+    copies = (Copy(target=one, source=element) for element, one in loads.items())
+    body = mapped_of(
+        points.body,
+        Compute,
+        lambda one: replace(one, reads=tuple(loads.get(own, own) for own in one.reads)),
+    )
+    used = names_of(body)
+    kept = (one for one in body if not isinstance(one, Let) or one.name in used)
+    test = replace(test, body=(replace(points, body=tuple(kept)),))
+    return (
+        *(Declare(buffer=one.buffer) for one in loads.values()),
+        replace(points, body=(*inner, *copies)),
+        replace(rows, body=(*lets, test)),
+    )

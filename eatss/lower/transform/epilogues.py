@@ -227,7 +227,7 @@ class _Sum:
             return over_places(self.buffer, counters, node)
 
         def zero(buffer: Buffer) -> Nodes:
-            fill = Init(target=Element(buffer=buffer, subscripts=places), value=0)
+            fill = Init(target=buffer.at(*places), value=0)
             return Declare(buffer=buffer), everywhere(fill)
 
         # registers that are loaded where a tile has points only would keep their values till then
@@ -248,7 +248,7 @@ class _Sum:
         """Return the addition of the shared factors times an element of the sum."""
         first = next(every_of((self.loop,), Compute))
         statement = first.statement
-        own = Element(buffer=self.buffer, subscripts=places)
+        own = self.buffer.at(*places)
         # what the value does not read any more is not named where its places are not known
         reads = (one if one.buffer.space == "argument" else own for one in first.reads)
         number = len(statement.accesses)
@@ -260,7 +260,7 @@ class _Sum:
                 statement, value=value, accesses=(*statement.accesses, statement.write)
             ),
             target=own,
-            reads=(*reads, Element(buffer=sums, subscripts=places)),
+            reads=(*reads, sums.at(*places)),
             integers=_integers(first, value),
         )
 
@@ -326,15 +326,16 @@ def _scalar_factors(node: Compute) -> list[tuple[str, Expression]] | None:
 
 def _scalar(node: Compute, factor: Expression) -> str | None:
     """Return the name of a factor that is a scalar which is passed to the kernel, with its sign."""
-    if isinstance(factor, Unary) and factor.operator == "-":
-        inner = _scalar(node, factor.operand)
-        return None if inner is None else f"-{inner}"
-    if isinstance(factor, AffineValue):  # of integers that are passed, if of no counters
-        return None if involved_dims(factor.value) else str(factor.value)
-    if not isinstance(factor, Read):
-        return None
-    buffer = node.reads[factor.access].buffer
-    return buffer.name if buffer.space == "argument" else None
+    match factor:
+        case Unary(operator="-"):
+            inner = _scalar(node, factor.operand)
+            return None if inner is None else f"-{inner}"
+        case AffineValue():  # of integers that are passed, if of no counters
+            return None if involved_dims(factor.value) else str(factor.value)
+        case Read():
+            buffer = node.reads[factor.access].buffer
+            return buffer.name if buffer.space == "argument" else None
+    return None
 
 
 def _integers(node: Compute, value: Expression) -> tuple[IntExpr, ...]:

@@ -41,7 +41,6 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Declare,
     Element,
-    Extents,
     For,
     Let,
     Node,
@@ -256,13 +255,13 @@ def _operands(
             if known or element.buffer not in boxes:
                 continue
             loops = [one for one in needed if isinstance(one, For)]
-            buffer = Buffer(
-                name=free_name(f"{element.buffer.name}_step", taken),
-                space="register",
-                element_type=element.buffer.element_type,
-                layout=Extents(tuple(Constant(trips_from_zero(one) or 1) for one in loops)),
+            own = Buffer.of(
+                "register",
+                free_name(f"{element.buffer.name}_step", taken),
+                element.buffer.element_type,
+                *(trips_from_zero(one) or 1 for one in loops),
             )
-            held = Element(buffer=buffer, subscripts=tuple(Name(one.counter) for one in loops))
+            held = own.at(*(Name(one.counter) for one in loops))
             found.append(_Operand(element=element, path=needed, held=held))
     return tuple(found)
 
@@ -301,30 +300,26 @@ def in_serpentine_order(nodes: Sequence[Node], taken: set[str]) -> Nodes:
 
 def _two_rows(rows: Node, taken: set[str]) -> For | None:
     """Return a loop over two rows at a time, ``None`` for what is no such loop."""
-    count = trips_from_zero(rows) if isinstance(rows, For) else None
-    if not isinstance(rows, For) or not count or count % 2 or not rows.body:
-        return None
-    *lets, row = rows.body
-    values = tuple(one for one in lets if isinstance(one, Let))
-    if len(values) < len(lets) or not isinstance(row, For) or any(every_of(row.body, For)):
-        return None
+    match rows:
+        case For(body=(*values, For() as row)):
+            count = trips_from_zero(rows) or 1
+        case _:
+            return None
+    plain = all(isinstance(one, Let) for one in values) and not any(every_of(row.body, For))
     computed, places = [*every_of(row.body, Compute)], {Name(rows.counter), Name(row.counter)}
     written = {one.target.buffer for one in computed}
     met = (one for own in computed for one in (own.target, *own.reads) if one.buffer in written)
-    if not all(places <= set(one.subscripts) for one in met):
+    if count % 2 or not plain or not all(places <= set(one.subscripts) for one in met):
         return None  # points do not come in any order
     pair, back = free_name(f"{rows.counter}_pair", taken), free_name(f"{row.counter}_back", taken)
     points = trips_from_zero(row) or 0
     backwards = Let(name=row.counter, value=Constant(points - 1) - Name(back), narrow=True)
     there_and_back = (row, counted(back, points, (backwards, *row.body)))
+    places_of_rows = (
+        Let(name=rows.counter, value=2 * Name(pair) + second, narrow=True) for second in range(2)
+    )
     scopes = tuple(
-        Scope(
-            body=(
-                Let(name=rows.counter, value=2 * Name(pair) + second, narrow=True),
-                *values,
-                one,
-            )
-        )
-        for second, one in enumerate(there_and_back)
+        Scope(body=(place, *values, one))
+        for place, one in zip(places_of_rows, there_and_back, strict=True)
     )
     return counted(pair, count // 2, scopes)

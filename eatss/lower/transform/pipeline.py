@@ -30,7 +30,6 @@ from eatss.lower.kernel.nodes import (
     Copy,
     Cycle,
     Declare,
-    Element,
     For,
     If,
     Kernel,
@@ -43,10 +42,10 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import (
     every_of,
+    in_slot,
     mapped,
     mapped_of,
     with_bodies,
-    with_elements,
     with_expressions,
     written,
 )
@@ -257,22 +256,12 @@ class _Ahead:
     def _at(self, nodes: Sequence[Node], place: IntExpr, slot: IntExpr) -> Nodes:
         """Return nodes of the turn at a place, with the boxes of a slot."""
         change = {self.loop.counter: place}
-        return self._in(with_expressions(nodes, lambda one: substitute(one, change)), slot)
+        there = with_expressions(nodes, lambda one: substitute(one, change))
+        return in_slot(there, self.staged, slot)
 
     def _here(self, nodes: Sequence[Node]) -> Nodes:
         """Return nodes with the boxes of this turn."""
-        return self._in(nodes, Name(self.around.stage))
-
-    def _in(self, nodes: Sequence[Node], slot: IntExpr) -> Nodes:
-        staged = self.staged
-
-        def element(one: Element) -> Element:
-            buffer = staged.get(one.buffer)
-            if buffer is None:
-                return one
-            return Element(buffer=buffer, subscripts=(slot, *one.subscripts))
-
-        return with_elements(nodes, element)
+        return in_slot(nodes, self.staged, Name(self.around.stage))
 
     def _is_turn(self, place: IntExpr) -> IntExpr:
         return substitute(self.loop.condition, {self.loop.counter: place})

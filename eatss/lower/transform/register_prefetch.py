@@ -79,7 +79,6 @@ from eatss.lower.kernel.nodes import (
     Commit,
     Compute,
     Declare,
-    Element,
     Extents,
     For,
     If,
@@ -92,9 +91,9 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import (
     every_of,
+    in_slot,
     inside,
     trips_from_zero,
-    with_elements,
     with_expressions,
     written,
 )
@@ -112,6 +111,11 @@ from eatss.program import Constant, IntExpr, Name, substitute
 def operands_of(steps: Steps) -> tuple[Buffer, ...]:
     """Return the registers that a step loads."""
     return tuple(one.buffer for one in steps.loads if isinstance(one, Declare))
+
+
+def _loads(steps: Steps) -> list[Node]:
+    """Return what fills the registers of a step."""
+    return [one for one in steps.loads if not isinstance(one, Declare)]
 
 
 def words_of(buffers: Sequence[Buffer]) -> int:
@@ -301,8 +305,7 @@ class Prefetch:
 
     def loaded(self, step: IntExpr, number: IntExpr | None = None) -> Nodes:
         """Return the loads of a step for its first product; ``number`` is odd where the step is."""
-        loads = [one for one in self.phases[0].loads if not isinstance(one, Declare)]
-        return self._at(loads, step, step if number is None else number)
+        return self._at(_loads(self.phases[0]), step, step if number is None else number)
 
     def _at(self, nodes: Sequence[Node], step: IntExpr, number: IntExpr) -> Nodes:
         """Return nodes of a step, in the set of registers that belongs to its number."""
@@ -310,18 +313,10 @@ class Prefetch:
         found = with_expressions(nodes, lambda one: substitute(one, change))
         if len(self.phases) > 1:
             return found
-        registers = self.registers()
         which: IntExpr = number % STEPS_LOADED
         if isinstance(number, Constant):
             which = Constant(number.value % STEPS_LOADED)
-
-        def element(one: Element) -> Element:
-            buffer = registers.get(one.buffer)
-            if buffer is None:
-                return one
-            return Element(buffer=buffer, subscripts=(which, *one.subscripts))
-
-        return with_elements(found, element)
+        return in_slot(found, self.registers(), which)
 
     def turns(self, behind: Sequence[Node], shares: Shares | None = None) -> Nodes:
         """Return all steps; ``behind`` stands where nothing is left to load of them.
@@ -367,14 +362,8 @@ class Prefetch:
         """Return the products of a step, each behind the loads of the next one."""
         number = Name(self.counter)
         found: list[Node] = []
-        for at, one in enumerate(self.phases):
-            loads = [
-                node
-                for phase in self.phases[at + 1 : at + 2]
-                for node in phase.loads
-                if not isinstance(node, Declare)
-            ]
-            found += self._at(loads, here, number) if loads else behind
+        for one, following in zip(self.phases, (*self.phases[1:], None), strict=True):
+            found += behind if following is None else self._at(_loads(following), here, number)
             found += self._at(one.products, here, number)
         return tuple(found)
 

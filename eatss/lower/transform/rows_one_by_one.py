@@ -34,12 +34,14 @@ from eatss.lower.kernel.nodes import (
     Source,
 )
 from eatss.lower.kernel.uses import (
-    accesses,
+    buffers_of,
+    elements,
     every,
     every_of,
     names_of,
     with_bodies,
     with_expressions,
+    written,
 )
 from eatss.program import IntExpr, Name, names_in, substitute
 from eatss.program.linear import linear
@@ -73,16 +75,15 @@ def _joined(nodes: Sequence[Node]) -> Nodes:
 
 def _over_rows(node: Node) -> For | None:
     """Return a node as a loop over rows; a test around a loop that it does not change goes in."""
-    if isinstance(node, If) and not node.orelse and len(node.body) == 1:
-        (loop,) = node.body
-        if not isinstance(loop, For) or loop.counter in names_of((replace(node, body=()),)):
-            return None
-        node = replace(loop, body=(replace(node, body=loop.body),))
+    match node:
+        case If(orelse=(), body=(For() as loop,)):
+            if loop.counter in names_of((replace(node, body=()),)):
+                return None
+            node = replace(loop, body=(replace(node, body=loop.body),))
     if not isinstance(node, For) or node.unroll != "whole":
         return None
-    inside = tuple(every(node.body))
-    plain = all(isinstance(one, _PLAIN) for one in inside)
-    shared = any(e.buffer.space == "shared" for one in inside for own in accesses(one) for e in own)
+    plain = all(isinstance(one, _PLAIN) for one in every(node.body))
+    shared = any(one.space == "shared" for one in buffers_of(node.body))
     return node if plain and not shared else None
 
 
@@ -108,27 +109,17 @@ def _one(first: For, second: For) -> For | None:
 
 def _own_rows(first: For, second: For) -> bool:
     """Tell whether what one loop writes the other uses in the same turn only."""
-    uses = [_uses(first), _uses(second)]
-    written = {one.buffer for own in uses for one, writes in own if writes}
-    for buffer in written:
+    for buffer in written(first.body) | written(second.body):
         places = [
             _rows(one, loop)
-            for loop, own in zip((first, second), uses, strict=True)
-            for one, _ in own
+            for loop in (first, second)
+            for node in every(loop.body)
+            for one in elements(node)
             if one.buffer == buffer
         ]
         if not set.intersection(*places):
             return False
     return True
-
-
-def _uses(loop: For) -> list[tuple[Element, bool]]:
-    """Return the elements that a loop uses, and whether it writes them."""
-    found = []
-    for node in every(loop.body):
-        written, read = accesses(node)
-        found += [(one, True) for one in written] + [(one, False) for one in read]
-    return found
 
 
 def _rows(element: Element, loop: For) -> set[tuple[int, IntExpr]]:
@@ -155,13 +146,11 @@ def _together(first: Sequence[Node], second: Sequence[Node]) -> Nodes | None:
             if node != defined[node.name]:
                 return None
             continue
-        last = found[-1] if found else None
-        inner = None
-        if isinstance(node, If) and isinstance(last, If) and not (node.orelse or last.orelse):
-            same = node.conditions == last.conditions
-            inner = _together(last.body, node.body) if same else None
-        if isinstance(last, If) and inner is not None:
-            found[-1] = replace(last, body=inner)
-        else:
-            found.append(node)
+        match found[-1:], node:
+            case [If(orelse=()) as last], If(orelse=()) as own if last.conditions == own.conditions:
+                inner = _together(last.body, own.body)
+                if inner is not None:
+                    found[-1] = replace(last, body=inner)
+                    continue
+        found.append(node)
     return tuple(found)

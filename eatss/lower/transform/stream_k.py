@@ -54,8 +54,6 @@ from eatss.lower.kernel.nodes import (
     Buffer,
     Compute,
     Declare,
-    Element,
-    Extents,
     Fixup,
     For,
     If,
@@ -70,6 +68,7 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import (
     accesses,
+    bound_of,
     every,
     every_of,
     own_expressions,
@@ -168,19 +167,18 @@ def with_steps_streamed(
         let(thread, stream.thread, narrow=True),
     )
     counts = [one.layout.elements or 0 for one in sums]
-    parts = Buffer(
-        name=free_name(f"{kernel.name}_parts", taken),
-        space="global",
-        element_type=sums[0].element_type,
-        layout=Extents(
-            (Constant(2 * stream.blocks), Constant(sum(counts)), Constant(kernel.threads))
-        ),
+    part_slots, threads = 2 * stream.blocks, kernel.threads
+    parts = Buffer.of(
+        "global",
+        free_name(f"{kernel.name}_parts", taken),
+        sums[0].element_type,
+        *(part_slots, sum(counts), threads),
     )
-    arrived = Buffer(
-        name=free_name(f"{kernel.name}_arrived", taken),
-        space="global",
-        element_type=ElementType.INT32,
-        layout=Extents((Constant(2 * MOST_WAVES * stream.blocks),)),
+    arrived = Buffer.of(
+        "global",
+        free_name(f"{kernel.name}_arrived", taken),
+        ElementType.INT32,
+        MOST_WAVES * part_slots,
     )
 
     # where a tile lies, as blocks had it
@@ -223,7 +221,7 @@ def with_steps_streamed(
             own=own,
             part=part.name,
             thread=thread,
-            arrived=Element(buffer=arrived, subscripts=(2 * streamed,)),
+            arrived=arrived.at(2 * streamed),
             sums=tuple(
                 _partial_sum(one, sum(counts[:at]), parts, (owner, own, part, thread), taken)
                 for at, one in enumerate(sums)
@@ -273,16 +271,13 @@ def _partial_sum(
     for name, extent in zip(counters, registers.layout.extents, strict=True):
         place = place * extent + Name(name)
     left, found = (
-        Element(
-            buffer=parts,
-            subscripts=(2 * (owner + one) + _least(one, Constant(1)), place + first, thread),
-        )
+        parts.at(2 * (owner + one) + _least(one, Constant(1)), place + first, thread)
         for one in (own, part)
     )
     return PartialSum(
         counters=counters,
         extents=tuple(one.value for one in registers.layout.extents if isinstance(one, Constant)),
-        sum=Element(buffer=registers, subscripts=tuple(map(Name, counters))),
+        sum=registers.at(*map(Name, counters)),
         left=left,
         found=found,
     )
@@ -323,11 +318,12 @@ def _is_alone(before: Sequence[Node], loop: For, sums: Sequence[Buffer]) -> bool
 
 def _loops(node: Node, counter: str) -> Iterator[tuple[tuple[IntExpr, ...], For]]:
     """Yield the loop that a node is, with the tests around it."""
-    if isinstance(node, For) and node.counter == counter:
-        yield (), node
-    elif isinstance(node, If) and not node.orelse and len(node.body) == 1:
-        for tests, loop in _loops(node.body[0], counter):
-            yield (*node.conditions, *tests), loop
+    match node:
+        case For() if node.counter == counter:
+            yield (), node
+        case If(orelse=(), body=(inner,)):
+            for tests, loop in _loops(inner, counter):
+                yield (*node.conditions, *tests), loop
 
 
 def _parted(nodes: Sequence[Node]) -> tuple[Nodes, Nodes]:
@@ -346,27 +342,17 @@ def _parted(nodes: Sequence[Node]) -> tuple[Nodes, Nodes]:
     return tuple(head), tuple(rest)
 
 
-def bound_of(loop: For) -> IntExpr | None:
-    """Return what the counter of a loop stays below."""
-    condition = loop.condition
-    if not isinstance(condition, Apply) or condition.operands[0] != Name(loop.counter):
-        return None
-    if loop.counter in names_in(condition.operands[1]):
-        return None
-    if condition.operator is Operator.LT:
-        return condition.operands[1]
-    more = condition.operator is Operator.LE
-    return condition.operands[1] + 1 if more else None
-
-
 def is_zero(node: Node) -> bool:
     """Tell whether a node gives its target the value zero."""
-    if isinstance(node, Compute):
-        value = node.statement.value
-        while isinstance(value, Cast):
-            value = value.operand
-        return isinstance(value, Literal) and _NOTHING.fullmatch(value.text) is not None
-    return isinstance(node, Init) and node.value == 0
+    match node:
+        case Init():
+            return node.value == 0
+        case Compute():
+            value = node.statement.value
+            while isinstance(value, Cast):
+                value = value.operand
+            return isinstance(value, Literal) and _NOTHING.fullmatch(value.text) is not None
+    return False
 
 
 def _adds(node: Node, sums: Sequence[Buffer]) -> bool:

@@ -29,7 +29,6 @@ from eatss.lower.kernel.nodes import (
     Compute,
     Declare,
     Element,
-    Extents,
     For,
     Intrinsic,
     Kernel,
@@ -108,49 +107,35 @@ def _divided(one: Apply) -> IntExpr | None:
 
     ``(g x + s) / (g c)`` is ``x / c``, its remainder ``g (x % c) + s``, for ``0 <= s < g``.
     """
-    if one.operator not in (Operator.QUOTIENT, Operator.REMAINDER):
-        return None
-    value, by = one.operands
-    parts = _parts(value, by.value) if isinstance(by, Constant) else None
-    if parts is None:
-        return None
-    unit, count, rest, small = parts
-    if one.operator is Operator.QUOTIENT:
-        return rest if count == 1 else rest // count
-    if count == 1:
-        return small
-    turns = rest % count
-    return unit * turns + small
-
-
-def _parts(value: IntExpr, by: int) -> tuple[int, int, IntExpr, IntExpr] | None:
-    """Return ``g``, ``c``, ``x`` and ``s``, ``None`` if there are none with ``g > 1``."""
     atoms: _Atoms = {}
-    form = linear(_opaque(value, atoms))
-    if form is None:
-        return None
+    match one:
+        case Apply(Operator.QUOTIENT | Operator.REMAINDER as kind, (value, Constant(by))):
+            form = linear(_opaque(value, atoms))
+        case _:
+            return None
     most = {name: _most(atom) for atom, name in atoms.items()}
     for unit in range(by, 1, -1):
-        if by % unit:
+        if form is None or by % unit:
             continue
-        small = Linear(
-            {name: c for name, c in form.terms.items() if c % unit}, form.constant % unit
-        )
+        terms, count = form.terms.items(), by // unit
+        small = Linear({name: c for name, c in terms if c % unit}, form.constant % unit)
         bounds = [c * most.get(name, unit) for name, c in small.terms.items()]
         if any(bound < 0 for bound in bounds) or sum(bounds) + small.constant >= unit:
             continue
-        large = {name: c // unit for name, c in form.terms.items() if not c % unit}
-        rest = Linear(large, form.constant // unit)
-        return unit, by // unit, _named(rest, atoms), _named(small, atoms)
+        large = Linear({n: c // unit for n, c in terms if not c % unit}, form.constant // unit)
+        rest, left = _named(large, atoms), _named(small, atoms)
+        if kind is Operator.QUOTIENT:
+            return rest if count == 1 else rest // count
+        turns = rest % count
+        return left if count == 1 else unit * turns + left
     return None
 
 
 def _most(atom: IntExpr) -> int:
     """Return the largest value of a remainder; of what has no bound, one that fits nowhere."""
-    if isinstance(atom, Apply) and atom.operator is Operator.REMAINDER:
-        by = atom.operands[1]
-        if isinstance(by, Constant):
-            return by.value - 1
+    match atom:
+        case Apply(Operator.REMAINDER, (_, Constant(by))):
+            return by - 1
     return 1 << 62
 
 
@@ -386,12 +371,11 @@ class _User:
             for points, side in zip(nest.points, self._sides, strict=True)
         ]
         own = [
-            Element(
-                buffer=compute.target.buffer,
-                subscripts=tuple(
+            compute.target.buffer.at(
+                *(
                     side.point(matrix, Constant(side.slot(values)))
                     for side, matrix in zip(self._sides, at, strict=True)
-                ),
+                )
             )
             for values in places(self._target.slots(instruction.lanes))
         ]
@@ -399,15 +383,14 @@ class _User:
         loads: list[Node] = []
         for side, part, matrix, count in zip(self._sides, parts, at, tiles, strict=True):
             slots = [*places(side.factor.slots(instruction.lanes))]
-            fragment = Buffer(
-                name=free_name(f"fragment_{side.factor.name}", self._taken),
-                space="register",
-                element_type=side.factor.element_type or compute.target.buffer.element_type,
-                layout=Extents((Constant(count), Constant(len(slots)))),
+            fragment = Buffer.of(
+                "register",
+                free_name(f"fragment_{side.factor.name}", self._taken),
+                side.factor.element_type or compute.target.buffer.element_type,
+                *(count, len(slots)),
             )
             elements = tuple(
-                Element(buffer=fragment, subscripts=(Name(matrix), Constant(number)))
-                for number in range(len(slots))
+                fragment.at(Name(matrix), Constant(number)) for number in range(len(slots))
             )
             loaded = tuple(
                 Load(

@@ -152,17 +152,14 @@ def loading(points: int) -> For:
 POINT, APART = Name("rj"), value_of(8, 2)
 OTHERS: dict[str, tuple[Node, ...]] = {
     "points that lie apart": (stores(4, total(Name("j0"), multiplied(Constant(8), POINT))),),
-    "half a vector": (stores(3, APART),),
     "rows of an odd length": (stores(4, APART, row=Constant(77)),),
-    "integers": (stores(4, APART, of=ElementType.INT32),),
     "a test that is no bound": (stores(4, APART, tests=(remainder(Name("j"), 3),)),),
     "a bound of another kind": (stores(4, APART, tests=(Name("j") < POINT,)),),
-    "a loop that stays one": (replace(stores(4, APART), unroll=None),),
     "what memory had": (loading(4), stores(4, APART)),
 }
 
 
-@pytest.mark.parametrize("what", [one for one in OTHERS if one != "a loop that stays one"])
+@pytest.mark.parametrize("what", OTHERS)
 def test_what_is_no_row_of_vectors_stays(what: str) -> None:
     own = kernel(*OTHERS[what])
     assert with_vectorised_stores(own, set()) == own
