@@ -26,19 +26,9 @@ def package_revision(root: Path | None = None) -> tuple[str | None, str]:
         return None, "eatss is installed, not run from a checkout"
     command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=40"]
     try:
-        said = subprocess.run(  # noqa: S603 - a fixed command
-            [*command, "--exclude=*"],
-            capture_output=True,
-            text=True,
-            timeout=_GIT_LIMIT_S,
-            check=True,
+        said = subprocess.check_output(  # noqa: S603 - a fixed command
+            [*command, "--exclude=*"], text=True, stderr=subprocess.PIPE, timeout=_GIT_LIMIT_S
         )
-    except FileNotFoundError:
-        return None, "git is not installed"
-    except OSError as error:
-        return None, f"git cannot be run: {error.strerror}"
-    except subprocess.TimeoutExpired:
-        return None, f"git did not answer within {_GIT_LIMIT_S:g} s"
-    except subprocess.CalledProcessError as error:
-        return None, f"git says: {error.stderr.strip()}"
-    return said.stdout.strip(), ""
+    except (OSError, subprocess.SubprocessError) as error:
+        return None, f"git does not tell: {error}"
+    return said.strip(), ""

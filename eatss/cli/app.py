@@ -182,9 +182,22 @@ _TALK = (
 
 
 class _WithExamples(click.Command):
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return what shows the help, also where standard output cannot be written."""
+        found = super().get_help_option(ctx)
+        if found is not None:
+            found.callback = _show_help
+        return found
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, whose lines are not to be broken."""
         formatter.write(self.epilog or "")
+
+
+def _show_help(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        echo(ctx.get_help())
+        ctx.exit()
 
 
 class Command(_WithExamples):

@@ -5,9 +5,9 @@ Options of ``eatss measure`` and ``eatss compare``, and what they mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -22,7 +22,7 @@ from eatss.cli.options import (
     of_output,
     source_argument,
 )
-from eatss.cli.talk import given_card, report_warnings, say, working
+from eatss.cli.talk import Step, given_card, report_warnings, say, working
 from eatss.frontend.options import ReadingKeywords
 from eatss.measurement.options import MeasureOptions
 
@@ -142,8 +142,8 @@ def measured_with(
     )
 
     try:
-        with showing() as progress:
-            found = measured(variants, options, progress=progress, card=card)
+        with working("measuring") as step:
+            found = measured(variants, options, progress=partial(_tell, step), card=card)
     except KeyboardInterrupt:  # before anything was measured
         return Measured(measurements=(), interrupted=True)
     report_warnings(stack_warnings_of(found.measurements))
@@ -255,41 +255,11 @@ def _all_measured(
     return done
 
 
-_DOING = {
-    "start": "starting",
-    "compile": "compiling",
-    "check": "comparing with the original",
-    "first run": "running once",
-    "compare": "comparing results",
-    "try repeating": "seeing whether repeating drifts",
-    "idle power": "reading idle power",
-    "warm-up": "warming up",
-    "restoring": "timing the restoring of inputs",
-    "window": "window",
-}
-
-
-@contextmanager
-def showing() -> Iterator[Callable[[Progress], None]]:
-    """Yield what is to be told of progress."""
-    with working("measuring") as step:
-
-        def tell(progress: Progress) -> None:
-            step.at(doing(progress), progress.variants_done, progress.variants, note=left(progress))
-
-        yield tell
-
-
-def doing(progress: Progress) -> str:
-    """Return what runs now, ``selected: window 3``."""
-    now = _DOING.get(progress.stage, progress.stage)
-    if progress.window:
-        now = f"{now} {progress.window}"
-    return f"{progress.variant}: {now}" if progress.variant else now
-
-
-def left(progress: Progress) -> str:
-    """Return how long it takes at most."""
+def _tell(step: Step, progress: Progress) -> None:
+    """Say what runs now, ``selected: window 3``, and how long it takes at most."""
     from eatss.report.render import seconds  # noqa: PLC0415 - keeps --help fast
 
-    return f"at most {seconds(progress.left_s)} left" if progress.left_s > 0 else ""
+    words = [progress.stage, str(progress.window)] if progress.window else [progress.stage]
+    what = f"{progress.variant}: {' '.join(words)}" if progress.variant else " ".join(words)
+    left = f"at most {seconds(progress.left_s)} left" if progress.left_s > 0 else ""
+    step.at(what, progress.variants_done, progress.variants, note=left)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ from eatss.base.diagnostics import InputError, input_error
 from eatss.base.options import Asked, option
 from eatss.base.shipped import MARK, store_of_ones_own
 from eatss.base.streams import echo
-from eatss.base.targets import ObjectiveName, SweepTarget, either
+from eatss.base.targets import SweepTarget, either
 from eatss.cli.app import typed
 from eatss.cli.options import (
     CARD_HELP,
@@ -19,17 +18,16 @@ from eatss.cli.options import (
     card_option,
     of_output,
     of_source,
+    show,
     source_argument,
 )
-from eatss.cli.talk import given_card, say, warn_while_working, working
+from eatss.cli.talk import Step, given_card, say, warn_while_working, working
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.tune.jobs import SweepOptions
 
 if TYPE_CHECKING:
     from eatss.tune.generation import Generation
     from eatss.tune.jobs import Progress
-    from eatss.tune.rows import Sweep
-    from eatss.tune.strategies import Budget
 
 EXAMPLES = {
     "sweep": """
@@ -140,7 +138,8 @@ def sweep(
         if source is not None:
             raise _useless("--replay", "a source")
         _refuse("--replay", *_MAKING, "output", "counters", "prepare")
-        from eatss.tune.store import read_sweep  # noqa: PLC0415 - keeps --help fast
+        from eatss.tune.replay import replayed  # noqa: PLC0415 - keeps --help fast
+        from eatss.tune.store import read_sweep  # noqa: PLC0415
 
         budget = searched.fields.get("budget")
         with working(f"replaying {replay}"):
@@ -148,10 +147,9 @@ def sweep(
                 message = "--replay needs one number a variant, and --objective pareto has two"
                 raise input_error("EATSS-W005", message, hint=f"take {either()}")
             recorded = read_sweep(replay, measurements=False)
-            text = replay_command(
-                recorded, options.strategy, seeds, budget, options.objective, format_
-            )
-        echo(text, nl=False)
+            names = [name.strip() for name in options.strategy.split(",") if name.strip()]
+            found = replayed(recorded, names, seeds, budget, options.objective)
+        show(found, format_)
         return
     if source is None:
         raise _missing("a C file, or a folder of --prepare", "eatss sweep FILE.c -o STORE")
@@ -191,14 +189,14 @@ def _sweep(
     from eatss.tune.sweeping import sweep as run  # noqa: PLC0415 - keeps --help fast
 
     interrupted = False
-    with sweep_progress() as progress:
+    with working("setting up") as step:
         try:
             run(
                 source,
                 output=output,
                 options=options,
                 generation=generation,
-                progress=progress,
+                progress=partial(_tell, step),
                 card=card,
                 warned=warn_while_working,
             )
@@ -254,50 +252,12 @@ def _missing(what: str, example: str) -> InputError:
     return input_error("EATSS-W005", f"{what} is not given", hint=f"write: {example}")
 
 
-def replay_command(
-    sweep: Sweep,
-    strategies: str,
-    seeds: int,
-    budget: Budget | None,
-    objective: ObjectiveName,
-    output: TableOrJson,
-) -> str:
-    """Return what is to be printed.
-
-    Args:
-        sweep: what was recorded.
-        strategies: names with commas between them.
-        seeds: how many runs each has.
-        budget: what each may take; ``None`` for all variants.
-        objective: what is to be small.
-        output: ``table`` or ``json``.
-    """
-    from eatss.report.render import printed  # noqa: PLC0415
-    from eatss.tune.replay import replayed  # noqa: PLC0415 - keeps --help fast
-
-    names = [name.strip() for name in strategies.split(",") if name.strip()]
-    return printed(replayed(sweep, names, seeds, budget, objective), output)
-
-
-@contextmanager
-def sweep_progress() -> Iterator[Callable[[Progress], None]]:
-    """Yield what is to be told of progress."""
-    with working("setting up") as step:
-
-        def tell(progress: Progress) -> None:
-            done, total = progress.spent_s, progress.budget_s
-            if progress.wanted is not None:
-                done, total = progress.measured + progress.failed, float(progress.wanted)
-            step.at(progress.stage, done, total, note=sweep_words(progress))
-
-        yield tell
-
-
-def sweep_words(progress: Progress) -> str:
-    """Return what was measured, and how good the best is: ``120 measured, 3 failed; best 0.81``."""
-    found = f"{progress.measured} measured"
-    if progress.failed:
-        found += f", {progress.failed} failed"
+def _tell(step: Step, progress: Progress) -> None:
+    """Say what was measured, and how good the best is: ``120 measured, 3 failed; best 0.81``."""
+    done, total = progress.spent_s, progress.budget_s
+    if progress.wanted is not None:
+        done, total = progress.measured + progress.failed, float(progress.wanted)
+    found = f"{progress.measured} measured, {progress.failed} failed"
     if progress.best is not None and progress.default:
         found += f"; best {progress.best / progress.default:.2f} of default"
-    return found
+    step.at(progress.stage, done, total, note=found)

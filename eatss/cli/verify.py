@@ -31,13 +31,6 @@ Examples:
 """
 }
 
-_DOING = {
-    "compile": "compiling",
-    "original": "the original",
-    "generated": "generated code",
-    "bounds": "bounds of errors",
-}
-
 
 def verify(
     directories: Annotated[
@@ -114,7 +107,7 @@ def verify(
 
 
 def doing(progress: Progress) -> str:
-    """Return what runs now, ``gemm NI=37: the original``."""
+    """Return what runs now, ``gemm NI=37: compile``."""
     at = ",".join(f"{name}={value}" for name, value in progress.sizes)
     where = f"{progress.launcher} {at}" if at else progress.launcher
-    return f"{where}: {_DOING[progress.stage]}"
+    return f"{where}: {progress.stage}"

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
-from eatss.cli.sweep import replay_command
+from eatss.report.render import printed
 from eatss.tune.points import Point
 from eatss.tune.replay import recorded, replayed
 from eatss.tune.rows import Sweep
@@ -231,7 +231,9 @@ limit = Budget.parse
 
 
 def test_a_replay_as_a_table() -> None:
-    assert replay_command(sweep(ROWS), "exhaustive, model", 2, limit("4"), "time", "table") == (
+    assert printed(
+        replayed(sweep(ROWS), ["exhaustive", "model"], 2, limit("4"), "time"), "table"
+    ) == (
         "made up (cuda) on Made Up 100\n"
         "4 variants, 1 of them failed; least time 1.000 s\n"
         "Best found, in % above the least, after a share of 4 variants:\n"
@@ -252,6 +254,6 @@ def test_what_is_beside_the_space_or_of_another_size_is_told() -> None:
     beside = replace(row(0, 0, 0.8, role="ours"), variant="x", values=(("role", "ours"),))
     other = row(0, 9, 0.1, sizes=(("N", 64),))
     rows = [replace(one, sizes=(("N", 4096),)) for one in (*ROWS[:1], *ROWS[2:], beside)]
-    text = replay_command(sweep([*rows, other]), "exhaustive", 1, None, "time", "table")
+    text = printed(replayed(sweep([*rows, other]), ["exhaustive"], 1, None, "time"), "table")
     assert "3 variants at N=4096, 1 of them failed" in text
     assert "  that of eatss       -20.0  not in the space\n" in text
