@@ -27,6 +27,7 @@ from pkgutil import iter_modules
 from traceback import format_exception
 from typing import Any, BinaryIO, NoReturn, ParamSpec, TypeVar
 
+from eatss.base import guard
 from eatss.base.compilers import missing_packages_named
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.frozen import frozen
@@ -59,7 +60,6 @@ _loading = threading.Lock()
 _loaded: list[bool] = []
 
 _NO_MEMORY = 3
-_PR_SET_PDEATHSIG = 1
 
 
 class _Forked:
@@ -76,17 +76,6 @@ class _Forked:
 _here = _Forked()
 _forking = threading.Lock()
 """One thread forks at a time, so that no other child has its pipe."""
-
-
-def _pipe() -> tuple[int, int]:
-    """Return a pipe that has none of the standard streams' numbers, where they are closed."""
-    import fcntl  # noqa: PLC0415 - only some systems have it
-
-    ends = os.pipe()
-    above = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3) for end in ends]
-    for end in ends:
-        os.close(end)
-    return above[0], above[1]
 
 
 def _fork() -> int:
@@ -144,7 +133,7 @@ def run_forked(work: Callable[[], T], limits: Limits) -> T:
         return work()
     parent = os.getpid()
     with _forking:
-        read, write = _pipe()
+        read, write = os.pipe()
         try:
             child = _fork()
         except OSError:  # the system has no room for one
@@ -339,9 +328,10 @@ def _work_and_end(work: Callable[[], object], limits: Limits, pipe: int, parent:
         _forking = threading.Lock()
         _here.is_bounded = True
         _bound(limits)
-        _end_with(parent)
+        if not guard.ends_with(parent):
+            os.kill(os.getpid(), signal.SIGTERM)
         with open(pipe, "wb") as stream:
-            stream.write(_pickled(_answer(work)))
+            stream.write(pickle.dumps(_answer(work)))
         code = 0
     except MemoryError:
         code = _NO_MEMORY
@@ -354,29 +344,10 @@ def _answer(work: Callable[[], object]) -> tuple[bool, object]:
         return True, work()
     except MemoryError:
         raise
-    except EatssError as error:
-        return False, error
-    except Exception as error:  # where it came from is told in the other process
-        error.add_note("".join(format_exception(error)))
-        return False, error
-
-
-def _pickled(answer: tuple[bool, object]) -> bytes:
-    try:
-        return pickle.dumps(answer)
-    except MemoryError:
-        raise
     except Exception as error:
-        return pickle.dumps((False, RuntimeError(f"its result cannot be sent: {error}")))
-
-
-def _end_with(parent: int) -> None:
-    """Ask the kernel for SIGTERM when the thread that waits for this process ends."""
-    import ctypes  # noqa: PLC0415 - whoever comes here loads it sooner or later
-
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGTERM)
+        if not isinstance(error, EatssError):  # where it came from is told in the other process
+            error.add_note("".join(format_exception(error)))
+        return False, error
 
 
 def _bound(limits: Limits) -> None:

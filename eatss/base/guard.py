@@ -40,8 +40,7 @@ def main(words: Sequence[str]) -> int:
     """Run a command and return its exit code."""
     parent, command = int(words[0]), list(words[1:])
     signal.signal(signal.SIGTERM, _end_group)
-    _ask_for_the_end_of_the_parent()
-    if os.getppid() != parent:
+    if not ends_with(parent):
         return NOT_STARTED
     try:
         child = os.posix_spawnp(command[0], command, os.environ, setsigdef=[signal.SIGTERM])
@@ -55,12 +54,17 @@ def main(words: Sequence[str]) -> int:
     return code
 
 
-def _ask_for_the_end_of_the_parent() -> None:
-    if sys.platform != "linux":
-        return
-    import ctypes  # noqa: PLC0415 - takes longer than all the rest
+def ends_with(parent: int) -> bool:
+    """Ask the kernel for SIGTERM when the thread that started this process ends.
 
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    Returns:
+        Whether the parent is there still.
+    """
+    if sys.platform == "linux":
+        import ctypes  # noqa: PLC0415 - takes longer than all the rest
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    return os.getppid() == parent
 
 
 def _end_group(number: int, frame: FrameType | None) -> None:

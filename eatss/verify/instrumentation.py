@@ -16,6 +16,11 @@ _TYPES = frozenset(("int", "long", "double", "float", "unsigned", "eatss_half"))
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
 _BEFORE_OPERAND = frozenset((*_ASSIGNMENTS, ",", ";", "?", ":", "return"))
+_AT_MOST = re.compile(r"(.+) (<|<=|==) (\w+)")
+_AT_LEAST = re.compile(r"(\w+) (==|>|>=) (.+)")
+_BEYOND = re.compile(r"\S+ < (\S+)")
+_TERM = re.compile(r"\w+( \* \w+)*")
+_RESTRICTED = re.compile(r"__restrict__ (\w+)")
 _PART = re.compile(r"[\w ()+*%<>=-]+")
 """A condition that computes with numbers alone: it may be asked for whatever the others say."""
 
@@ -67,27 +72,29 @@ def least_sizes(
 
 
 def _least(conditions: Sequence[str], names: Collection[str]) -> dict[str, int]:
-    parts = [part.split(" ") for part in " && ".join(conditions).split(" && ")]
-    beyond = {part[2] for part in parts if len(part) == 3 and part[1] == "<"} - set(names)
+    parts = " && ".join(conditions).split(" && ")
+    beyond = {one[1] for part in parts if (one := _BEYOND.fullmatch(part))} - {*names}
     found: dict[str, int] = {}
     for part in parts:
-        turned = part[0] in names and part[1:2] in (["=="], [">"], [">="])
-        words = [*part[2:], part[1].replace(">", "<"), part[0]] if turned else part
-        if len(words) >= 3 and words[-1] in names and words[-2] in ("<", "<=", "=="):
-            steps = 2 if beyond.intersection(words[:-2]) else 1
-            least = steps * (_sum(words[:-2]) or 0) + (words[-2] == "<")
-            found[words[-1]] = max(found.get(words[-1], 1), least)
+        turned, straight = _AT_LEAST.fullmatch(part), _AT_MOST.fullmatch(part)
+        if turned is not None and turned[1] in names:
+            name, relation, total = turned.groups()
+        elif straight is not None and straight[3] in names:
+            total, relation, name = straight.groups()
+        else:
+            continue
+        steps = 2 if beyond.intersection(total.split()) else 1
+        least = steps * _least_value(total) + (relation in "<>")
+        found[name] = max(found.get(name, 1), least)
     return found
 
 
-def _sum(words: Sequence[str]) -> int | None:
-    """Return the least value of a sum of numbers and counters, or nothing if it is none."""
-    least = 0
-    for term in " ".join(words).split(" + "):
-        if not re.fullmatch(r"\w+( \* \w+)*", term):
-            return None
-        least += int(term) if term.isdecimal() else 0
-    return least
+def _least_value(total: str) -> int:
+    """Return the least value of a sum of numbers and counters, 0 if it is none."""
+    terms = total.split(" + ")
+    if not all(_TERM.fullmatch(term) for term in terms):
+        return 0
+    return sum(int(term) for term in terms if term.isdecimal())
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,24 +190,13 @@ def _parts(tested: str) -> list[str]:
 def _promises(text: str, kernels: Sequence[Function]) -> Iterator[_Edit]:
     """Yield where kernels begin, and calls that tell of their parameters with ``__restrict__``."""
     for function in kernels:
-        calls = "".join(f"eatss::promise({name}); " for name in _restricted(function))
-        if calls:  # behind the bracket: what is first in the body may be a line of its own
-            place = text.index("{", function.parameters[-1].end) + 1
-            yield place, place, f" {calls}"
-
-
-def _restricted(function: Function) -> Iterator[str]:
-    """Yield the names of the parameters of a function that are declared with ``__restrict__``."""
-    restricted, last = False, ""
-    for token in (*function.parameters, None):
-        if token is None or token.text == ",":
-            if restricted:
-                yield last
-            restricted, last = False, ""
-        elif token.text == "__restrict__":
-            restricted = True
-        elif token.kind == "word":
-            last = token.text
+        if not function.parameters:
+            continue
+        first, last = function.parameters[0].start, function.parameters[-1].end
+        names = _RESTRICTED.findall(text, first, last)
+        if names:  # behind the bracket: what is first in the body may be a line of its own
+            place = text.index("{", last) + 1
+            yield place, place, "".join(f" eatss::promise({name});" for name in names) + " "
 
 
 def _rows(program: Program, kernels: Sequence[Function]) -> Iterator[_Edit]:
