@@ -8,6 +8,7 @@ has each twice), keeps no tuple names apart, and has no unions, schedules or syn
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import islpy as isl
@@ -21,7 +22,7 @@ _ANY: TypeAlias = Any
 
 _Shaped = TypeVar("_Shaped")
 _Piece = TypeVar("_Piece", isl.Set, isl.Map)
-_Parametric = TypeVar("_Parametric", isl.Set, isl.Map, isl.PwAff)
+_Fixable = TypeVar("_Fixable", isl.Set, isl.UnionMap)
 _Coalescable = TypeVar("_Coalescable", isl.Set, isl.Map, isl.UnionMap, isl.PwAff)
 
 # -- what is said ------------------------------------------------------------------------------
@@ -111,14 +112,8 @@ def output_affs(isl_map: isl.Map) -> tuple[isl.PwAff, ...]:
 
 def constant_value(function: isl.PwAff) -> int | None:
     """Return the value of a function that is one integer constant, else ``None``."""
-    if function.n_piece() != 1 or not function.is_cst():
-        return None
-    (_, aff), *_ = function.get_pieces()
-    involves_parameters = aff.involves_dims(PARAM, 0, aff.dim(PARAM))
-    if involves_parameters or aff.involves_locals():
-        return None
-    value = aff.get_constant_val()
-    return integer(value) if value.is_int() else None
+    form = affine_form(function) if function.is_cst() else None
+    return form.constant if form and not form.parameters else None
 
 
 def with_names(piece: _Shaped, kind: isl.dim_type, names: Iterable[str]) -> _Shaped:
@@ -143,19 +138,13 @@ def maps_of(union: isl.UnionMap) -> tuple[isl.Map, ...]:
 
 def involves_parameter(function: isl.PwAff, name: str) -> bool:
     """Return whether a function depends on a parameter."""
-    at = function.find_dim_by_name(PARAM, name)
-    return at >= 0 and function.involves_dims(PARAM, at, 1)
+    return name in involved_parameters(function)
 
 
 def parameter_is_bounded(params: isl.Set, name: str, *, above: bool) -> bool:
     """Return whether a parameter is bounded above (or below) for fixed other parameters."""
-    at = params.find_dim_by_name(PARAM, name)
-    if at < 0:
-        return False
-    line = isl.Set.from_params(params).move_dims(SET, 0, PARAM, at, 1)
-    if above:
-        return line.dim_has_upper_bound(SET, 0)
-    return line.dim_has_lower_bound(SET, 0)
+    line = parameters_as_dims(params, (name,), "line")
+    return line.dim_has_upper_bound(SET, 0) if above else line.dim_has_lower_bound(SET, 0)
 
 
 def only_dim(isl_set: isl.Set, name: str) -> isl.Set:
@@ -216,13 +205,10 @@ def coupled_dims(points: isl.Set) -> tuple[int, ...]:
     A set is a product along a dimension where that dimension may take each of its values whatever
     the others are.
     """
-    count = points.n_dim()
-    found = []
+    count, found = points.n_dim(), []
     for at in range(count):
-        others = points.eliminate(SET, at, 1)
-        alone = points.eliminate(SET, 0, at)
-        alone = alone.eliminate(SET, at + 1, count - at - 1)
-        if not points.is_equal(others.intersect(alone)):
+        line = points.eliminate(SET, 0, at).eliminate(SET, at + 1, count - at - 1)
+        if not points.is_equal(points.eliminate(SET, at, 1).intersect(line)):
             found.append(at)
     return tuple(found)
 
@@ -242,22 +228,19 @@ def stride_of(isl_set: isl.Set, name: str) -> int:
 
 def moving_dims(steps: isl.Map, names: Sequence[str]) -> tuple[str, ...]:
     """Return those of ``names`` in which output and input of a map of one space ever differ."""
-    moving = []
-    for position in range(steps.dim(IN)):
-        name = name_at(steps, IN, position)
-        equal = steps.equate(IN, position, OUT, position)
-        if name in names and not steps.is_subset(equal):
-            moving.append(name)
-    return tuple(moving)
+    return tuple(
+        name
+        for at, name in enumerate(_names(steps, IN))
+        if name in names and not steps.is_subset(steps.equate(IN, at, OUT, at))
+    )
 
 
 def same_except(schedule: isl.Map, names: Sequence[str]) -> isl.Map:
     """Return the pairs of inputs that ``schedule`` sends to points differing in ``names`` only."""
     target = schedule.range().get_space()
-    pairs = isl.Map.universe(target.map_from_set())
-    for position in range(target.dim(SET)):
-        if schedule.get_dim_name(OUT, position) not in names:
-            pairs = pairs.equate(IN, position, OUT, position)
+    dims = range(target.dim(SET))
+    others = (at for at in dims if schedule.get_dim_name(OUT, at) not in names)
+    pairs = _equated(isl.Map.universe(target.map_from_set()), others)
     return schedule.apply_range(pairs).apply_range(schedule.reverse())
 
 
@@ -373,16 +356,7 @@ def _reach_from(line: isl.Set, bound: isl.PwAff) -> tuple[isl.Val, int] | None:
 
 def function_of_parameters(function: isl.PwAff) -> isl.PwAff:
     """Turn a function of named dimensions into one of parameters of these names."""
-    names = dim_names(function.domain())
-    parameters = parameter_space(function.get_ctx(), names)
-    space = function.get_domain_space().align_params(parameters)
-    outside = space.params().set_from_params()
-    values = isl.MultiAff.zero(outside.map_from_domain_and_range(space))
-    local = isl.LocalSpace.from_space(outside)
-    for position, name in enumerate(names):
-        at = outside.find_dim_by_name(PARAM, name)
-        values = values.set_aff(position, isl.Aff.var_on_domain(local, PARAM, at))
-    return function.pullback_multi_aff(values).project_domain_on_params()
+    return function.bind_domain(_tuple(function.get_domain_space(), dim_names(function.domain())))
 
 
 def affine_bounds(params: isl.Set, name: str) -> tuple[list[tuple[isl.PwAff, int]], ...]:
@@ -394,18 +368,20 @@ def affine_bounds(params: isl.Set, name: str) -> tuple[list[tuple[isl.PwAff, int
     """
     hull = params.simple_hull().remove_divs().remove_redundancies()
     at = hull.get_space().find_dim_by_name(PARAM, name)
-    found: tuple[list[tuple[isl.PwAff, int]], ...] = [], []
+    lower: list[tuple[isl.PwAff, int]] = []
+    upper: list[tuple[isl.PwAff, int]] = []
     for constraint in hull.get_constraints():
         aff = constraint.get_aff()
-        if aff.involves_locals() or constraint.is_div_constraint():
-            continue
         coefficient = integer(constraint.get_coefficient_val(PARAM, at))
-        rest = isl.PwAff.from_aff(aff.set_coefficient_val(PARAM, at, isl.Val.zero(hull.get_ctx())))
-        signed = rest.neg() if coefficient > 0 else rest
-        for bounds, bounds_it in zip(found, (coefficient > 0, coefficient < 0), strict=True):
-            if bounds_it or (coefficient and constraint.is_equality()):
-                bounds.append((signed, abs(coefficient)))
-    return found
+        if aff.involves_locals() or constraint.is_div_constraint() or not coefficient:
+            continue
+        rest = isl.PwAff.from_aff(aff.set_coefficient_val(PARAM, at, 0))
+        bound = (rest.neg() if coefficient > 0 else rest, abs(coefficient))
+        if coefficient > 0 or constraint.is_equality():
+            lower.append(bound)
+        if coefficient < 0 or constraint.is_equality():
+            upper.append(bound)
+    return lower, upper
 
 
 def ast_operator(expression: isl.AstExpr) -> str:
@@ -456,47 +432,6 @@ def points_of(isl_set: isl.Set) -> tuple[tuple[int, ...], ...]:
 # -- constraints -------------------------------------------------------------------------------
 
 
-class Bound(NamedTuple):
-    """A constraint by names: ``Σ inputs + Σ outputs + (parameters) + constant >= 0`` or ``= 0``.
-
-    Output dimensions are called ``d0``, ``d1``, …; a set has inputs only.
-    """
-
-    inputs: tuple[tuple[str, int], ...]
-    outputs: tuple[tuple[str, int], ...]
-    constant: int
-    equality: bool
-
-
-BasicPart: TypeAlias = isl.BasicSet | isl.BasicMap
-
-
-def basic_parts(relation: isl.Set | isl.Map) -> tuple[BasicPart, ...]:
-    """Return the basic sets or maps a set or map is the union of."""
-    if isinstance(relation, isl.Set):
-        return tuple(relation.get_basic_sets())
-    return tuple(relation.get_basic_maps())
-
-
-def bounds_of(part: BasicPart) -> tuple[Bound, ...]:
-    """Return the constraints of a basic set or map; none if it needs integer division."""
-    if part.dim(DIV):
-        return ()
-    return tuple(_bound(constraint, part) for constraint in part.get_constraints())
-
-
-def _bound(constraint: isl.Constraint, part: BasicPart) -> Bound:
-    is_set = isinstance(part, isl.BasicSet)
-    inputs = coefficients(constraint, part, SET if is_set else IN)
-    outputs = (
-        (f"d{position}", integer(constraint.get_coefficient_val(OUT, position)))
-        for position in range(0 if is_set else part.dim(OUT))
-    )
-    constant = integer(constraint.get_constant_val())
-    kept = tuple(pair for pair in outputs if pair[1])
-    return Bound(inputs, kept, constant, constraint.is_equality())
-
-
 def with_parameters(relation: _Piece, names: Sequence[str]) -> _Piece:
     """Add parameters called ``names`` that nothing depends on yet."""
     for name in names:
@@ -506,72 +441,14 @@ def with_parameters(relation: _Piece, names: Sequence[str]) -> _Piece:
     return relation
 
 
-def rebuild_with_sizes(
-    relation: _Piece,
-    names: Sequence[str],
-    size_in: Callable[[Bound], tuple[str, int] | None],
-) -> _Piece:
-    """Replace constants by parameters, constraint by constraint.
-
-    Args:
-        relation: the set or map.
-        names: the new parameters; all are added.
-        size_in: for a constraint the parameter its constant stands for and that
-            parameter's value, or ``None`` to leave it alone.
-
-    Returns:
-        A relation that equals ``relation`` once each parameter has its value. Parts that
-        need integer division stay as they are.
-    """
-    relation = with_parameters(relation, names)
-    rebuilt: _Piece | None = None
-    for part in basic_parts(relation):
-        piece = _rebuild_part(part, size_in)
-        rebuilt = piece if rebuilt is None else rebuilt.union(piece)
-    return relation if rebuilt is None else rebuilt
-
-
-def _rebuild_part(part: Any, size_in: Callable[[Bound], tuple[str, int] | None]) -> Any:
-    is_set = isinstance(part, isl.BasicSet)
-    as_relation: Any = isl.Set.from_basic_set if is_set else isl.Map.from_basic_map
-    if part.dim(DIV):
-        return as_relation(part)
-    fresh = type(part).universe(part.get_space())
-    for constraint in part.get_constraints():
-        bound = _bound(constraint, part)
-        size = size_in(bound)
-        if size is not None:
-            name, value = size
-            sign = 1 if bound.constant > 0 else -1
-            position = part.get_space().find_dim_by_name(PARAM, name)
-            constraint = constraint.set_constant_val(  # noqa: PLW2901
-                isl.Val.int_from_si(part.get_ctx(), bound.constant - sign * value)
-            ).set_coefficient_val(PARAM, position, isl.Val.int_from_si(part.get_ctx(), sign))
-        fresh = fresh.add_constraint(constraint)
-    return as_relation(fresh)
-
-
-def fix_parameters(union: isl.UnionMap, values: Sequence[tuple[str, int]]) -> isl.UnionMap:
-    """Give parameters their values and drop them."""
-    if not values:
-        return union
-    fixed = isl.Set.universe(parameter_space(union.get_ctx(), [name for name, _ in values]))
-    for position, (_, value) in enumerate(values):
-        fixed = fixed.fix_val(PARAM, position, big_value(union.get_ctx(), value))
-    union = union.intersect_params(fixed)
-    for name, _ in values:
-        position = union.find_dim_by_name(PARAM, name)
-        union = union.project_out(PARAM, position, 1)
-    return union
-
-
-def at_values(points: isl.Set, values: Sequence[tuple[str, int]]) -> isl.Set:
-    """Give parameters of a set their values and drop them; it need not have all of them."""
+def at_values(piece: _Fixable, values: Sequence[tuple[str, int]]) -> _Fixable:
+    """Give parameters their values and drop them; those that are not there do not matter."""
+    found: Any = piece
     for name, value in values:
-        at = points.find_dim_by_name(PARAM, name)
-        if at >= 0:
-            points = points.fix_val(PARAM, at, big_value(points.get_ctx(), value))
-    return without_parameters(points, (name for name, _ in values))
+        fixed = parameters_set(found.get_ctx(), (name,), f"{name} = {value}")
+        found = found.intersect_params(fixed)
+        found = found.project_out(PARAM, found.find_dim_by_name(PARAM, name), 1)
+    return cast("_Fixable", found)
 
 
 class Constraint(NamedTuple):
@@ -679,8 +556,48 @@ def solutions(
 
 def constraints_on(part: isl.BasicSet, names: Sequence[str]) -> tuple[Constraint, ...]:
     """Return the constraints of a set without divisions whose dimensions are ``names``."""
-    columns = [(SET, position, name) for position, name in enumerate(names)]
-    return tuple(_constraint(constraint, columns) for constraint in part.get_constraints())
+    return tuple(_constraint(one, _columns(names)) for one in part.get_constraints())
+
+
+def _columns(names: Iterable[str]) -> list[_Column]:
+    return [(SET, position, name) for position, name in enumerate(names)]
+
+
+def with_sizes(
+    points: isl.Set,
+    names: Sequence[str],
+    dims: Sequence[str],
+    size_in: Callable[[Constraint], tuple[str, int] | None],
+) -> isl.Set:
+    """Replace constants by parameters, constraint by constraint.
+
+    Args:
+        points: the set.
+        names: the new parameters; all are added.
+        dims: what its dimensions are called in constraints.
+        size_in: for a constraint the parameter its constant stands for and that
+            parameter's value, or ``None`` to leave it alone.
+
+    Returns:
+        A set that equals ``points`` once each parameter has its value. Parts that
+        need integer division stay as they are.
+    """
+    points = with_parameters(points, names)
+    rebuilt = isl.Set.empty(points.get_space())
+    for part in points.get_basic_sets():
+        fresh = part if part.dim(DIV) else isl.BasicSet.universe(part.get_space())
+        for constraint in () if part.dim(DIV) else part.get_constraints():
+            bound = _constraint(constraint, _columns(dims))
+            if (size := size_in(bound)) is not None:
+                name, value = size
+                sign = 1 if bound.constant > 0 else -1
+                position = part.get_space().find_dim_by_name(PARAM, name)
+                constraint = constraint.set_constant_val(  # noqa: PLW2901
+                    bound.constant - sign * value
+                ).set_coefficient_val(PARAM, position, sign)
+            fresh = fresh.add_constraint(constraint)
+        rebuilt = rebuilt.union(fresh.to_set())
+    return rebuilt
 
 
 # -- made and reshaped -------------------------------------------------------------------------
@@ -703,49 +620,49 @@ def linear_function(
     return isl.PwAff.from_aff(aff)
 
 
-def _moved(piece: _Shaped, kind: isl.dim_type, names: Sequence[str]) -> _Shaped:
-    """Turn parameters, which need not be there, into the first dimensions of a kind."""
-    moved: Any = piece
-    for position, name in enumerate(names):
-        moved = _with_parameter(moved, name)
-        at = moved.find_dim_by_name(PARAM, name)
-        moved = moved.move_dims(kind, position, PARAM, at, 1)
-    return cast("_Shaped", moved)
+def _tuple(space: isl.Space, names: Sequence[str]) -> isl.MultiId:
+    """Return what binds the dimensions of a space to parameters of these names.
+
+    Ids are those of parameters: one made by ``isl.Id`` would not be equal to them.
+    """
+    parameters = parameter_space(space.get_ctx(), names)
+    ids = isl.IdList.alloc(space.get_ctx(), len(names))
+    for position in range(len(names)):
+        ids = ids.add(parameters.get_dim_id(PARAM, position))
+    return space.multi_id(ids)
+
+
+def _named_tuple(context: isl.Context, names: Sequence[str], tuple_name: str) -> isl.MultiId:
+    space = isl.Space.set_alloc(context, 0, len(names)).set_tuple_name(SET, tuple_name)
+    return _tuple(space, names)
 
 
 def parameters_as_dims(params: isl.Set, names: tuple[str, ...], tuple_name: str) -> isl.Set:
     """Turn a set of parameter values into ``tuple_name[names]``, other parameters kept."""
-    return _moved(isl.Set.from_params(params), SET, names).set_tuple_name(tuple_name)
+    return params.unbind_params(_named_tuple(params.get_ctx(), names, tuple_name))
 
 
 def parameters_as_inputs(elements: isl.Set, names: tuple[str, ...], tuple_name: str) -> isl.Map:
     """Turn a parametric set into a map from ``tuple_name[names]`` to the set."""
-    return _moved(isl.Map.from_range(elements), IN, names).set_tuple_name(IN, tuple_name)
+    named = _named_tuple(elements.get_ctx(), names, tuple_name)
+    return elements.unbind_params_insert_domain(named)
 
 
 def parameters_as_function_inputs(
     function: isl.PwAff, names: tuple[str, ...], tuple_name: str
 ) -> isl.PwAff:
     """Turn a function of parameters into a function of ``tuple_name[names]``."""
-    return _moved(function.from_range(), IN, names).set_tuple_id(
-        IN, _tuple_id(function.get_ctx(), tuple_name)
-    )
+    named = _named_tuple(function.get_ctx(), names, tuple_name)
+    return isl.MultiPwAff.from_pw_aff(function).unbind_params_insert_domain(named).get_at(0)
 
 
 def tuple_of_functions(
     context: isl.Context, tuple_name: str | None, functions: tuple[isl.PwAff, ...]
 ) -> isl.Set:
     """Return the one element ``tuple_name[functions]`` as a set with parameters."""
-    space = isl.Space.set_alloc(context, 0, len(functions))
-    if tuple_name is not None:
-        space = space.set_tuple_name(SET, tuple_name)
-    functions_list = isl.PwAffList.alloc(context, len(functions))
-    for function in functions:
-        functions_list = functions_list.add(function)
-        space = space.align_params(function.get_space().params())
-    if not functions:
-        return isl.Set.universe(space)
-    return isl.Set.from_multi_pw_aff(isl.MultiPwAff.from_pw_aff_list(space, functions_list))
+    nothing = isl.Set.universe(isl.Space.set_alloc(context, 0, 0))
+    found = reduce(isl.Set.flat_product, map(isl.Set.from_pw_aff, functions), nothing)
+    return found if tuple_name is None else found.set_tuple_name(tuple_name)
 
 
 def renamed_parameter(piece: _Piece, old: str, new: str) -> _Piece:
@@ -763,38 +680,14 @@ def box(
     ``None`` where it has no upper end.
     """
     space = isl.Space.set_alloc(context, 0, len(bounds)).set_tuple_name(SET, tuple_name)
-    for _, size in bounds:
-        if size is not None:
-            space = space.align_params(size.get_space().params())
     result = isl.Set.universe(space)
-    local = isl.LocalSpace.from_space(space)
     for position, (from_zero, size) in enumerate(bounds):
-        here = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, SET, position))
+        here = isl.PwAff.var_on_domain(isl.LocalSpace.from_space(space), SET, position)
         if from_zero:
             result = result.intersect(here.nonneg_set())
         if size is not None:
-            limit = _on_set(size, len(bounds), tuple_name)
-            result = result.intersect(here.lt_set(limit))
+            result = result.intersect(here.lt_set(size.insert_domain(space)))
     return with_names(result, SET, (f"d{k}" for k in range(len(bounds))))
-
-
-def _on_set(function: isl.PwAff, n_dims: int, tuple_name: str) -> isl.PwAff:
-    """Extend a function of parameters to a function of a set that ignores the dimensions."""
-    result = function.from_range().add_dims(IN, n_dims)
-    return result.set_tuple_id(IN, _tuple_id(function.get_ctx(), tuple_name))
-
-
-def _tuple_id(context: isl.Context, tuple_name: str) -> isl.Id:
-    """Return the id ``set_tuple_name`` gives; one made by ``isl.Id`` would not be equal to it."""
-    space = isl.Space.set_alloc(context, 0, 0).set_tuple_name(SET, tuple_name)
-    return space.get_tuple_id(SET)
-
-
-def _with_parameter(piece: _Parametric, name: str) -> _Parametric:
-    """Return ``piece`` with a parameter of this name, added if it is not there."""
-    if piece.find_dim_by_name(PARAM, name) >= 0:
-        return piece
-    return piece.align_params(parameter_space(piece.get_ctx(), (name,)))
 
 
 def named_map(
@@ -851,11 +744,14 @@ def equal_leading_dims(relations: isl.UnionMap, count: int) -> isl.UnionMap:
     """Return the part of relations whose inputs and outputs share their first dimensions."""
     found = isl.UnionMap.empty(relations.get_space())
     for relation in maps_of(relations):
-        same = relation
-        for position in range(count):
-            same = same.equate(IN, position, OUT, position)
-        found = found.union(same)
+        found = found.union(_equated(relation, range(count)))
     return found
+
+
+def _equated(relation: isl.Map, positions: Iterable[int]) -> isl.Map:
+    for position in positions:
+        relation = relation.equate(IN, position, OUT, position)
+    return relation
 
 
 def name_inputs(relation: isl.Map, names: Sequence[str]) -> isl.Map:
@@ -866,18 +762,16 @@ def name_inputs(relation: isl.Map, names: Sequence[str]) -> isl.Map:
 def unbounded_first_dim(domain: isl.Set) -> isl.Set:
     """Return a set whose first dimension takes every value from 0 on."""
     free = domain.eliminate(SET, 0, 1)
-    return free.lower_bound_val(SET, 0, isl.Val.zero(domain.get_ctx()))
+    return free.lower_bound_val(SET, 0, 0)
 
 
 def renaming(pairs: Sequence[tuple[isl.Set, str]]) -> isl.UnionPwMultiAff:
     """Return the function that sends each point of each set to the same point of a new name."""
-    union: isl.UnionPwMultiAff | None = None
-    for domain, name in pairs:
-        identity = isl.MultiAff.identity_on_domain_space(domain.get_space())
-        part = isl.UnionPwMultiAff.from_multi_aff(identity.set_tuple_name(OUT, name))
-        union = part if union is None else union.union_add(part)
-    assert union is not None
-    return union
+    parts = (
+        isl.MultiAff.identity_on_domain_space(domain.get_space()).set_tuple_name(OUT, name)
+        for domain, name in pairs
+    )
+    return reduce(isl.UnionPwMultiAff.union_add, map(isl.UnionPwMultiAff.from_multi_aff, parts))
 
 
 def universes(found: isl.UnionSet, pieces: Iterable[isl.Set]) -> isl.UnionSet:
@@ -926,32 +820,26 @@ def parameter_bound(params: isl.Set, name: str, *, upper: bool) -> isl.PwAff:
 
 def parameter_as_output(domain: isl.Set, name: str) -> isl.Map:
     """Turn a parameter of a set into the one output dimension of a map from the set."""
-    return _moved(isl.Map.from_domain(domain), OUT, (name,))
+    return parameters_as_inputs(domain, (name,), "value").reverse().reset_tuple_id(OUT)
 
 
 def dims_as_parameters(elements: isl.Set, names: Sequence[str]) -> isl.Set:
     """Turn all dimensions of a set, in order, into parameters called ``names``."""
-    for name in names:
-        at = elements.dim(PARAM)
-        elements = elements.move_dims(PARAM, at, SET, 0, 1)
-        elements = elements.set_dim_name(PARAM, at, name)
-    return elements.params()
+    return elements.bind(_tuple(elements.get_space(), names))
 
 
 def parameter_at_least(name: str, function: isl.PwAff, factor: int = 1) -> isl.Set:
     """Return the parameters where ``factor`` times one of them is at least a function of them."""
-    return isl.PwAff.ge_set(*_aligned(name, function, factor))
+    return _times(name, function, factor).ge_set(function)
 
 
 def parameter_at_most(name: str, function: isl.PwAff, factor: int = 1) -> isl.Set:
     """Return the parameters where ``factor`` times one of them is at most a function of them."""
-    return isl.PwAff.le_set(*_aligned(name, function, factor))
+    return _times(name, function, factor).le_set(function)
 
 
-def _aligned(name: str, function: isl.PwAff, factor: int) -> tuple[isl.PwAff, isl.PwAff]:
-    own = linear_function(function.get_ctx(), 0, ((name, factor),))
-    space = function.get_space().params().align_params(own.get_space().params())
-    return own.align_params(space), function.align_params(space)
+def _times(name: str, function: isl.PwAff, factor: int) -> isl.PwAff:
+    return linear_function(function.get_ctx(), 0, ((name, factor),))
 
 
 Length: TypeAlias = int | str

@@ -19,17 +19,18 @@ from eatss.polyhedral.dependences import (
     refuse_too_hard,
 )
 from eatss.polyhedral.isl_names import (
-    Bound,
+    DIV,
+    OUT,
+    Constraint,
     affine_form,
-    basic_parts,
-    bounds_of,
+    at_values,
     coalesced,
-    fix_parameters,
+    constraints_on,
     node_kind,
     output_affs,
     parameters_set,
-    rebuild_with_sizes,
     with_parameters,
+    with_sizes,
 )
 from eatss.polyhedral.kernel import Dependences, General, ScheduledScop
 from eatss.polyhedral.kernels import build_kernels
@@ -67,8 +68,6 @@ from eatss.polyhedral.tree import (
 _LARGE = 16  # smaller constants are offsets (A[i - 1]) unless they bound a loop from above
 _NEAR = 16  # constants this near to a size are that size and an offset (N - 2)
 
-_Place = tuple[str, str]  # (statement, loop) or (array, dimension)
-
 
 @dataclass(frozen=True, slots=True)
 class Symbolic:
@@ -83,71 +82,71 @@ def generalise(scop: Scop) -> Symbolic:
     sizes = _Sizes(scop)
     if not sizes.names:
         return Symbolic(scop=scop, values=())
-    parameters = tuple(sizes.names)
-    statements = tuple(_statement(s, sizes, parameters) for s in scop.statements)
     symbolic = replace(
         scop,
-        parameters=scop.parameters + parameters,
-        context=with_parameters(scop.context, parameters),
-        statements=statements,
+        parameters=(*scop.parameters, *sizes.names),
+        context=with_parameters(scop.context, tuple(sizes.names)),
+        statements=tuple(_statement(one, sizes) for one in scop.statements),
     )
     return Symbolic(scop=symbolic, values=tuple(sizes.names.items()))
 
 
+def _places(statement: Statement, access: Access | None = None) -> list[str]:
+    """Return the loops of a statement, and the dimensions of what it accesses, each by its owner.
+
+    The owner comes first: places are numbered in the order of their names.
+    """
+    places = [f"{statement.name} {loop}" for loop in statement.loops]
+    if access is not None:
+        places += [f"{access.array} d{k}" for k in range(access.relation.dim(OUT))]
+    return places
+
+
 class _Sizes:
-    """Finds the sizes: classes of loops and array dimensions, and the constants in each."""
+    """Finds the sizes: classes of loops and array dimensions, and the constants in each.
+
+    ``names`` are the parameters with the numbers they stand for.
+    """
 
     def __init__(self, scop: Scop) -> None:
         self._classes = _classes(scop)
-        self._clusters: dict[int, list[tuple[int, str]]] = {}
+        self._clusters: dict[int, list[tuple[str, int]]] = {}
         self.names: dict[str, int] = {}
         taken = {*scop.parameters, *(array.name for array in scop.arrays)}
         fresh = (name for k in count() if (name := f"size{k}") not in taken)
         macros = [pair for pair in _macros_that_help_fusion(scop) if pair[0] not in taken]
-        constants = self._constants(scop)
-        spelled = {v: _spelled(v, macros) for values in constants.values() for v in values}
-        for place in sorted(constants):
-            self._clusters[place] = []
-            for value in sorted(constants[place], reverse=True):
-                if not self._near(place, value):
-                    macro = spelled[value]
-                    # the largest number of a macro leaves its bounds without an offset
-                    size = max(v for v in spelled if v == value or (macro and spelled[v] == macro))
-                    name = macro or next(fresh)
-                    self.names[name] = size
-                    self._clusters[place].append((size, name))
+        sizes = {
+            (place, abs(bound.constant))
+            for statement in scop.statements
+            for bound in _bounds(statement)
+            if _is_size(bound) and (place := self._class_of(bound)) is not None
+        }
+        spelled = {value: _spelled(value, macros) for _, value in sizes}
+        for place, value in sorted(sizes, key=lambda size: (size[0], -size[1])):
+            if not self._near(place, value):
+                macro = spelled[value]
+                # the largest number of a macro leaves its bounds without an offset
+                size = max(v for v in spelled if v == value or (macro and spelled[v] == macro))
+                name = macro or next(fresh)
+                self.names[name] = size
+                self._clusters.setdefault(place, []).append((name, size))
 
-    def _constants(self, scop: Scop) -> dict[int, set[int]]:
-        """Return the constants of the domains' constraints that are sizes, by class."""
-        constants: dict[int, set[int]] = {}
-        for statement in scop.statements:
-            for bound in _bounds(statement.domain):
-                place = self._class_of(statement, None, bound)
-                if place is not None and _is_size(bound):
-                    constants.setdefault(place, set()).add(abs(bound.constant))
-        return constants
+    def _class_of(self, bound: Constraint) -> int | None:
+        places = {self._classes.get(place) for place, _ in bound.terms}
+        return places.pop() if len(places) == 1 else None
 
-    def _class_of(self, statement: Statement, access: Access | None, bound: Bound) -> int | None:
-        places = {self._classes.get((statement.name, dim)) for dim, _ in bound.inputs}
-        if access is not None:
-            places |= {self._classes.get((access.array, dim)) for dim, _ in bound.outputs}
-        return next(iter(places)) if len(places) == 1 else None
-
-    def _near(self, place: int, value: int) -> tuple[int, str] | None:
-        for size, name in self._clusters.get(place, ()):
+    def _near(self, place: int, value: int) -> tuple[str, int] | None:
+        for name, size in self._clusters.get(place, ()):
             if size == value or (value >= _LARGE and abs(size - value) <= _NEAR):
-                return size, name
+                return name, size
         return None
 
-    def size_in(
-        self, statement: Statement, access: Access | None, bound: Bound
-    ) -> tuple[str, int] | None:
+    def size_in(self, bound: Constraint) -> tuple[str, int] | None:
         """Return the size in the constant of a constraint, as parameter and value."""
-        place = self._class_of(statement, access, bound)
-        if place is None or not (_is_size(bound) or abs(bound.constant) >= _LARGE):
-            return None
-        found = self._near(place, abs(bound.constant))
-        return None if found is None else (found[1], found[0])
+        place = self._class_of(bound)
+        return (
+            None if place is None or not _is_size(bound) else self._near(place, abs(bound.constant))
+        )
 
 
 def _macros_that_help_fusion(scop: Scop) -> tuple[tuple[str, int], ...]:
@@ -170,39 +169,39 @@ def _spelled(value: int, macros: Sequence[tuple[str, int]]) -> str | None:
     return near[0] if len(near) == 1 else None
 
 
-def _is_size(bound: Bound) -> bool:
+def _is_size(bound: Constraint) -> bool:
     """Tell whether a constraint is ``loop <= constant`` or has a large constant."""
-    upper = not bound.equality and not bound.outputs and bound.constant >= 1
-    above = upper and len(bound.inputs) == 1 and bound.inputs[0][1] == -1
+    above = not bound.equality and bound.constant >= 1 and [c for _, c in bound.terms] == [-1]
     return above or abs(bound.constant) >= _LARGE
 
 
-def _bounds(domain: isl.Set) -> Iterator[Bound]:
-    for part in basic_parts(domain):
-        yield from bounds_of(part)
+def _bounds(statement: Statement) -> Iterator[Constraint]:
+    """Yield the constraints of a domain, parts that need integer division left out."""
+    for part in statement.domain.get_basic_sets():
+        if not part.dim(DIV):
+            yield from constraints_on(part, _places(statement))
 
 
-def _classes(scop: Scop) -> dict[_Place, int]:
+def _classes(scop: Scop) -> dict[str, int]:
     """Number the classes of loops and array dimensions that share their sizes."""
     tied = UnionFind()
     for statement in scop.statements:
-        for loop in statement.loops:
-            tied.union((statement.name, loop))
         _tie_shared_loops(tied, statement)
-        for bound in _bounds(statement.domain):
-            tied.union(*((statement.name, dim) for dim, _ in bound.inputs))
+        for places in ([name for name, _ in bound.terms] for bound in _bounds(statement)):
+            tied.union(*places)
         for access in (statement.accesses[k] for k in sorted(set(first_equal(statement.accesses)))):
-            for k, function in enumerate(output_affs(access.relation)):
+            dims = _places(statement, access)[len(statement.loops) :]
+            for dim, function in zip(dims, output_affs(access.relation), strict=True):
                 form = affine_form(function)
                 for loop, _ in form.coefficients if form else ():
-                    tied.union((access.array, f"d{k}"), (statement.name, loop))
+                    tied.union(dim, f"{statement.name} {loop}")
     classes = sorted(tied.to_sets(), key=min)
     return {place: number for number, places in enumerate(classes) for place in places}
 
 
 def _tie_shared_loops(tied: Any, statement: Statement) -> None:
     """Tie the loops of a statement to the textual loops they are, which others may share."""
-    place = ""
+    place = " "
     for function in output_affs(statement.schedule):
         form = affine_form(function)
         if form is not None and not form.coefficients:
@@ -210,53 +209,33 @@ def _tie_shared_loops(tied: Any, statement: Statement) -> None:
         elif form is not None:
             place += ".*"
             for loop, _ in form.coefficients:
-                tied.union(("", place), (statement.name, loop))
+                tied.union(place, f"{statement.name} {loop}")
 
 
-def _statement(statement: Statement, sizes: _Sizes, parameters: tuple[str, ...]) -> Statement:
-    domain = rebuild_with_sizes(
-        statement.domain, parameters, lambda bound: sizes.size_in(statement, None, bound)
-    )
+def _statement(statement: Statement, sizes: _Sizes) -> Statement:
+    names = tuple(sizes.names)
+    domain = with_sizes(statement.domain, names, _places(statement), sizes.size_in)
+
+    def general(access: Access) -> Access:
+        function = isl.PwMultiAff.from_map(access.relation).gist(statement.domain)
+        pairs = isl.Map.from_pw_multi_aff(function).wrap()
+        relation = with_sizes(pairs, names, _places(statement, access), sizes.size_in).unwrap()
+        return replace(access, relation=relation.intersect_domain(domain))
+
     firsts = first_equal(statement.accesses)
-    relations = {
-        k: _relation(statement, statement.accesses[k], sizes, parameters, domain)
-        for k in sorted(set(firsts))
-    }
-    accesses = tuple(
-        replace(access, relation=relations[first])
-        for access, first in zip(statement.accesses, firsts, strict=True)
-    )
-    schedule = with_parameters(statement.schedule, parameters)
-    free = isl.Map.from_multi_aff(
-        isl.PwMultiAff.from_map(schedule).gist(schedule.domain()).as_multi_aff()
-    )
+    relations = {k: general(statement.accesses[k]).relation for k in sorted(set(firsts))}
+    schedule = with_parameters(statement.schedule, names)
+    free = isl.PwMultiAff.from_map(schedule).gist(schedule.domain()).as_multi_aff()
     return replace(
         statement,
         domain=domain,
-        accesses=accesses,
-        schedule=free.intersect_domain(domain),
-        recomputed=tuple(
-            replace(access, relation=_relation(statement, access, sizes, parameters, domain))
-            for access in statement.recomputed
+        accesses=tuple(
+            replace(access, relation=relations[first])
+            for access, first in zip(statement.accesses, firsts, strict=True)
         ),
+        schedule=isl.Map.from_multi_aff(free).intersect_domain(domain),
+        recomputed=tuple(map(general, statement.recomputed)),
     )
-
-
-def _relation(
-    statement: Statement,
-    access: Access,
-    sizes: _Sizes,
-    parameters: tuple[str, ...],
-    domain: isl.Set,
-) -> isl.Map:
-    """Return the access of the generalised statement."""
-    function = isl.PwMultiAff.from_map(access.relation).gist(statement.domain)
-    relation = rebuild_with_sizes(
-        isl.Map.from_pw_multi_aff(function),
-        parameters,
-        lambda bound: sizes.size_in(statement, access, bound),
-    )
-    return relation.intersect_domain(domain)
 
 
 _Values = Sequence[tuple[str, int]]
@@ -266,7 +245,7 @@ def instantiate_dependences(dependences: Dependences, values: _Values) -> Depend
     """Give the parameters of ``dependences`` their values."""
     if not values:
         return dependences
-    return dependences.each(lambda relation: coalesced(fix_parameters(relation, values)))
+    return dependences.each(lambda relation: coalesced(at_values(relation, values)))
 
 
 def instantiate_schedule(schedule: isl.Schedule, scop: Scop, values: _Values) -> isl.Schedule:
@@ -289,7 +268,7 @@ def _copy(source: isl.ScheduleNode, target: isl.ScheduleNode, values: _Values) -
     filters = (child.filter_get_filter() for child in children(source))
     return with_parts(
         target,
-        [fix_parameters(one.identity(), values).domain() for one in filters],
+        [at_values(one.identity(), values).domain() for one in filters],
         lambda at, leaf: _copy(below[at], leaf, values),
         in_order=kind == "sequence",
     )
@@ -301,7 +280,7 @@ def _copy_band(
     fixed: isl.MultiUnionPwAff | None = None
     for function in functions(source):
         relation = isl.UnionMap.from_union_pw_aff(function)
-        member = isl.UnionPwMultiAff.from_union_map(fix_parameters(relation, values))
+        member = isl.UnionPwMultiAff.from_union_map(at_values(relation, values))
         single = alone(member.get_union_pw_aff(0))
         fixed = single if fixed is None else fixed.flat_range_product(single)
     if fixed is None:
@@ -338,8 +317,7 @@ def schedule_scop(
         The region with its dependences, new schedule and kernels.
 
     Raises:
-        InputError: ``EATSS-P001`` where isl has too much work, ``EATSS-P002``
-            for what is known to be too hard.
+        InputError: ``EATSS-P001`` where isl has too much work, or is known to have it.
         InternalError: ``EATSS-P901`` when a check between the passes fails.
     """
     refuse_too_hard(scop)

@@ -15,7 +15,7 @@ from eatss.base.diagnostics import InputError
 from eatss.frontend import FrontendOptions, SymbolicResult, parse_symbolic, type_macros
 from eatss.frontend.parse import parse_bytes
 from eatss.frontend.symbolic import agree
-from eatss.polyhedral.isl_names import fix_parameters
+from eatss.polyhedral.isl_names import at_values
 from tests.examples import examples
 
 KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.c"))
@@ -78,7 +78,7 @@ def test_nothing_is_assumed_of_macro_sizes_and_at_zero_nothing_runs(
     zero = [(name, 0) for name, _ in result.values]
     for statement in scop.statements:
         if statement.loops:
-            assert fix_parameters(statement.domain.to_union_set().identity(), zero).is_empty()
+            assert at_values(statement.domain.to_union_set().identity(), zero).is_empty()
 
 
 def region(body: str, *, head: str = HEAD, arrays: str = "double A[N][M]") -> str:
