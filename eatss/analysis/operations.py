@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import islpy as isl
@@ -24,6 +24,7 @@ from eatss.polyhedral.expression import (
     Read,
     Select,
     Unary,
+    operands,
 )
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.scop import Access, Scop, Statement
@@ -97,96 +98,70 @@ _Found = tuple[Counter[Along], bool, frozenset[str]]
 """Operations of an expression, whether its value is of a floating-point type, and its loops."""
 
 
+@dataclass(slots=True)
 class _Visitor:
-    def __init__(
-        self,
-        statement: Statement,
-        types: Mapping[str, ElementType],
-        moving: Sequence[frozenset[str]],
-    ) -> None:
-        self._statement = statement
-        self._types = types
-        self._moving = moving
-        self._all = frozenset[str]().union(*moving)
-        self._known: dict[Expression, tuple[bool, frozenset[str]]] = {}
-        self.notes: list[str] = []
-        self.integer_products = 0
+    statement: Statement
+    types: Mapping[str, ElementType]
+    moving: Sequence[frozenset[str]]
+    notes: list[str] = field(default_factory=list)
+    integer_products: int = 0
 
-    def visit(self, node: Expression) -> _Found:
-        if not self._statement.recomputed:
-            return self._visit(node)
-        if node in self._known:
-            return Counter(), *self._known[node]
-        found = self._visit(node)
-        self._known[node] = found[1:]
-        return found
+    def visit(self, value: Expression) -> _Found:
+        """Go through a value from left to right; sums of thousands of terms nest deeply."""
+        known: dict[Expression, _Found] = {}
+        found: list[_Found] = []
+        todo = [(value, False)]
+        while todo:
+            node, is_below_done = todo.pop()
+            parts = operands(node)
+            if not is_below_done and node in known:
+                found.append(known[node])
+            elif not is_below_done and parts:
+                todo += [(node, True), *((part, False) for part in reversed(parts))]
+            else:
+                at = len(found) - len(parts)
+                found[at:] = [self._joined(node, found[at:])]
+                if self.statement.recomputed:
+                    known[node] = Counter(), *found[-1][1:]
+        return found[0]
 
-    def _visit(self, node: Expression) -> _Found:  # noqa: PLR0911 - a table
+    def _joined(self, node: Expression, parts: Sequence[_Found]) -> _Found:  # noqa: C901 - a table
+        counts = sum((part for part, _, _ in parts), Counter[Along]())
+        floating = any(of_part for _, of_part, _ in parts)
+        loops = frozenset[str]().union(*(of_part for _, _, of_part in parts))
         match node:
-            case Literal():
-                return Counter(), node.element_type.is_floating, frozenset()
+            case Literal() | Cast():
+                floating = node.element_type.is_floating
             case Read(access=access):
-                array = self._statement.accesses[access].array
-                return Counter(), self._types[array].is_floating, self._moving[access]
+                array = self.statement.accesses[access].array
+                floating, loops = self.types[array].is_floating, self.moving[access]
             case AffineValue():
-                return Counter(), False, self._all
-            case Cast(operand=operand):
-                counts, _, loops = self.visit(operand)
-                return counts, node.element_type.is_floating, loops
-            case Unary(operand=operand, operator=operator):
-                counts, floating, loops = self.visit(operand)
-                return counts, floating and operator in "+-", loops
-            case Binary():
-                return self._binary(node)
+                loops = loops.union(*self.moving)
+            case Unary(operator=operator):
+                floating = floating and operator in "+-"
+            case Binary(operator=operator) if operator in _LOGICAL:
+                (counts, *_), (right, *_) = parts
+                floating = False
+                self.notes += [SHORT_CIRCUIT] if right else []
+            case Binary(operator=operator):
+                compares = operator in _COMPARISONS
+                if floating:
+                    counts["compare" if compares else _ARITHMETIC[operator], loops] += 1
+                self.integer_products += operator == "*" and not floating
+                floating = floating and not compares
             case Select():
-                return self._select(node)
-            case Call():
-                return self._call(node)
-
-    def _binary(self, node: Binary) -> _Found:
-        chain = [node]  # sums of thousands of terms nest to the left
-        while isinstance(chain[-1].left, Binary):
-            chain.append(chain[-1].left)
-        found = self.visit(chain[-1].left)
-        for binary in reversed(chain):
-            found = self._joined(binary.operator, found, self.visit(binary.right))
-        return found
-
-    def _joined(self, operator: str, left: _Found, right: _Found) -> _Found:
-        loops = left[2] | right[2]
-        if operator in _LOGICAL:
-            if right[0]:
-                self.notes.append(SHORT_CIRCUIT)
-            return left[0], False, loops
-        floating = left[1] or right[1]
-        left[0].update(right[0])
-        if floating:
-            kind = "compare" if operator in _COMPARISONS else _ARITHMETIC[operator]
-            left[0][kind, loops] += 1
-        self.integer_products += operator == "*" and not floating
-        return left[0], floating and operator not in _COMPARISONS, loops
-
-    def _select(self, node: Select) -> _Found:
-        condition, _, of_condition = self.visit(node.condition)
-        yes, yes_floating, of_yes = self.visit(node.if_true)
-        no, no_floating, of_no = self.visit(node.if_false)
-        if _by_kind(yes) != _by_kind(no):
-            self.notes.append(UNEVEN_ARMS)
-        fewer = min(yes, no, key=lambda counts: counts.total())
-        return condition + fewer, yes_floating or no_floating, of_condition | of_yes | of_no
-
-    def _call(self, node: Call) -> _Found:
-        found = [self.visit(argument) for argument in node.arguments]
-        counts: Counter[Along] = sum((part for part, _, _ in found), Counter())
-        loops = frozenset[str]().union(*(own for _, _, own in found))
-        if node.function in _ON_ANY:
-            floating = any(floating for _, floating, _ in found)
-            counts["compare", loops] += floating and node.function in ("min", "max")
-            return +counts, floating, loops
-        base = node.function.removesuffix("f")  # the one for float; erf is a function either way
-        if base not in _SIGN_BIT:
-            counts.update((kind, loops) for kind in _OF_FUNCTION.get(base, ("function",)))
-        return counts, True, loops
+                (condition, *_), (yes, of_yes, _), (no, of_no, _) = parts
+                self.notes += [UNEVEN_ARMS] if _by_kind(yes) != _by_kind(no) else []
+                counts = condition + min(yes, no, key=Counter.total)
+                floating = of_yes or of_no
+            case Call(function=function) if function in _ON_ANY:
+                counts["compare", loops] += floating and function in ("min", "max")
+            case Call(function=function):
+                base = function.removesuffix("f")  # erf is a function either way
+                kinds = () if base in _SIGN_BIT else _OF_FUNCTION.get(base, ("function",))
+                counts.update((kind, loops) for kind in kinds)
+                floating = True
+        return counts, floating, loops
 
 
 def _by_kind(along: Counter[Along]) -> Counter[str]:
