@@ -28,7 +28,14 @@ from eatss.polyhedral.dependences import (
     flow_of,
     tag_accesses,
 )
-from eatss.polyhedral.expression import AffineValue, Expression, Read, operands, rebuilt
+from eatss.polyhedral.expression import (
+    AffineValue,
+    Expression,
+    Read,
+    operands,
+    preorder,
+    rebuilt,
+)
 from eatss.polyhedral.isl_names import (
     OUT,
     AffineForm,
@@ -40,6 +47,8 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.program import c_text
+from eatss.program.linear import Linear
 
 _OPERATIONS = 500_000
 """isl operations to find out what an array is computed from."""
@@ -178,16 +187,23 @@ class _Region:
             if source is None:
                 return None
             sources[place] = source
-        statements = []
+        statements, reads = [], {}
         for statement in self.scop.statements:
             own = {at: one for (reader, at), one in sources.items() if reader == statement.name}
-            changed = _reading_anew(statement, own) if own else statement
-            if changed is None:
+            anew = _reading_anew(statement, own) if own else (statement, {})
+            if anew is None:
                 return None
-            statements.append(changed)
+            statements.append(anew[0])
+            reads[statement.name] = anew[1]
         found = _Region(replace(self.scop, statements=tuple(statements)))
-        same = _same_values(found.scop, sources, self.flow, found.flow)
-        return found if same else None
+        for (name, at), source in sources.items():
+            here = source.relation.reverse().to_union_map()
+            for operand, read in reads[name][at].items():
+                # the same value: from the same instance, or both from before the region
+                expected = self.flow[source.producer.name, operand].apply_range(here)
+                if not found.flow[name, read].is_equal(expected):
+                    return None
+        return found
 
 
 def _reads_of(scop: Scop, name: str) -> list[Place]:
@@ -245,123 +261,87 @@ def _source(scop: Scop, place: Place, flow: _Flow) -> _Source | None:
     return _Source(producer=producer, instance=instance, relation=relation)
 
 
-def _same_values(after: Scop, sources: Mapping[Place, _Source], flow: _Flow, now: _Flow) -> bool:
-    """Tell whether readers now find every operand as the producers found it.
-
-    The value of an operand is the same if it is from the same instance, or if both are from before
-    the region. Nothing wrote the element in between then.
-    """
-    for (name, _), source in sources.items():
-        reader, producer = after.statement(name), source.producer
-        here = source.relation.reverse().to_union_map()
-        reads = _reads(reader)
-        for position, operand in enumerate(producer.accesses):
-            if operand.is_write:
-                continue
-            subscripts = _subscripts(source.elements(operand), reader.loops)
-            assert subscripts is not None
-            at = reads[operand.array, subscripts]
-            expected = flow[producer.name, position].apply_range(here)
-            if not now[name, at].is_equal(expected):
-                return False
-    return True
-
-
 # -- expressions --------------------------------------------------------------------------
 
 
-class _TooLargeError(Exception):
-    """A value would have too many operations or reads, or subscripts that C would not have."""
+def _reading_anew(
+    statement: Statement, sources: Mapping[int, _Source]
+) -> tuple[Statement, Mapping[int, Mapping[int, int]]] | None:
+    """Return a statement that computes what it reads anew.
 
-
-class _Reader:
-    """Builds the statement that computes what it reads anew."""
-
-    def __init__(self, statement: Statement, sources: Mapping[int, _Source]) -> None:
-        self._statement = statement
-        self._sources = sources
-        self._firsts = first_equal(statement.accesses)
-        kept = [k for k, first in enumerate(self._firsts) if first not in sources]
-        self._new = {old: new for new, old in enumerate(kept)}
-        self._accesses = [statement.accesses[old] for old in kept]
-        self._reads = _reads(replace(statement, accesses=tuple(self._accesses)))
-        self._produced: dict[int, Expression] = {}
-
-    def statement(self) -> Statement:
-        """Return the statement.
-
-        Raises:
-            _TooLargeError: its value is too long.
-        """
-        value = self._own(self._statement.value)
-        if _is_large(value) or len(self._accesses) > _MAX_READS:
-            raise _TooLargeError
-        lost = [self._statement.accesses[at] for at in sorted(self._sources)]
-        for _, source in sorted(self._sources.items()):
-            lost += [
-                replace(one, relation=source.elements(one)) for one in source.producer.recomputed
-            ]
-        return replace(
-            self._statement,
-            accesses=tuple(self._accesses),
-            value=value,
-            recomputed=(*self._statement.recomputed, *lost),
-        )
-
-    def _own(self, node: Expression) -> Expression:
-        """Return a part of the value of the statement: what is produced is one object each time."""
-        if not isinstance(node, Read):
-            return rebuilt(node, self._own)
-        at = self._firsts[node.access]
-        if at not in self._sources:
-            return Read(access=self._new[node.access])
-        if at not in self._produced:
-            self._produced[at] = self._of_producer(at)
-        return self._produced[at]
-
-    def _of_producer(self, at: int) -> Expression:
-        """Return the value of a producer in the counters of the statement."""
-        source = self._sources[at]
-
-        def part(node: Expression) -> Expression:
-            if isinstance(node, Read):
-                return Read(access=self._access(source, node.access, at))
-            if isinstance(node, AffineValue):
-                return replace(node, value=node.value.pullback_multi_aff(source.instance))
-            return rebuilt(node, part)
-
-        return part(source.producer.value)
-
-    def _access(self, source: _Source, number: int, at: int) -> int:
-        """Return the number of the access that an operand of a producer becomes."""
-        operand = source.producer.accesses[number]
-        relation = source.elements(operand)
-        subscripts = _subscripts(relation, self._statement.loops)
-        if subscripts is None:
-            raise _TooLargeError
-        place = (operand.array, subscripts)
-        if place not in self._reads:
-            self._reads[place] = len(self._accesses)
-            self._accesses.append(
-                replace(
-                    operand,
-                    relation=relation,
-                    text=operand.array + "".join(f"[{_text(form)}]" for form in subscripts),
-                    span=self._statement.accesses[at].span,
-                )
-            )
-        return self._reads[place]
-
-
-def _reading_anew(statement: Statement, sources: Mapping[int, _Source]) -> Statement | None:
-    """Return a statement that computes what it reads anew, ``None`` if that is too much."""
+    And for each read that is replaced the reads that the producer's operands become, by number.
+    ``None`` if that is too much, or has subscripts that C would not have.
+    """
     values = (statement.value, *(source.producer.value for source in sources.values()))
     if any(map(_is_large, values)):
         return None
-    try:
-        return _Reader(statement, sources).statement()
-    except _TooLargeError:
+    firsts = first_equal(statement.accesses)
+    kept = [k for k, first in enumerate(firsts) if first not in sources]
+    accesses = [statement.accesses[k] for k in kept]
+    read = dict.fromkeys(firsts[number] for number in _read_numbers(statement.value))
+    reads = _operands_read(statement, {at: sources[at] for at in read if at in sources}, accesses)
+    if reads is None:
         return None
+    new = {old: position for position, old in enumerate(kept)}
+    produced = {at: _in_counters_of(sources[at], reads[at]) for at in reads}
+
+    def own(node: Expression) -> Expression:
+        """Return a part of the value: what is produced is one object each time."""
+        if not isinstance(node, Read):
+            return rebuilt(node, own)
+        at = firsts[node.access]
+        return produced[at] if at in produced else Read(access=new[node.access])
+
+    value = own(statement.value)
+    if _is_large(value) or len(accesses) > _MAX_READS:
+        return None
+    lost = [statement.accesses[at] for at in sorted(sources)]
+    for _, source in sorted(sources.items()):
+        lost += [replace(one, relation=source.elements(one)) for one in source.producer.recomputed]
+    recomputed = (*statement.recomputed, *lost)
+    return replace(statement, accesses=tuple(accesses), value=value, recomputed=recomputed), reads
+
+
+def _operands_read(
+    reader: Statement, sources: Mapping[int, _Source], accesses: list[Access]
+) -> dict[int, dict[int, int]] | None:
+    """Add the operands of producers to the accesses of a reader; return which access each is."""
+    known: dict[_Element, int] = {}
+    for position, access in enumerate(accesses):
+        if not access.is_write:
+            known.setdefault(_element(access.array, access.relation, reader), position)
+    reads: dict[int, dict[int, int]] = {at: {} for at in sources}
+    for at, source in sources.items():
+        for number in dict.fromkeys(_read_numbers(source.producer.value)):
+            operand = source.producer.accesses[number]
+            relation = source.elements(operand)
+            element = array, subscripts = _element(operand.array, relation, reader)
+            if None in subscripts:
+                return None
+            if element not in known:
+                text = array + "".join(f"[{_text(form)}]" for form in subscripts if form)
+                span = reader.accesses[at].span
+                known[element] = len(accesses)
+                accesses.append(replace(operand, relation=relation, text=text, span=span))
+            reads[at][number] = known[element]
+    return reads
+
+
+def _in_counters_of(source: _Source, reads: Mapping[int, int]) -> Expression:
+    """Return the value of a producer in the counters of its reader."""
+
+    def part(node: Expression) -> Expression:
+        if isinstance(node, Read):
+            return Read(access=reads[node.access])
+        if isinstance(node, AffineValue):
+            return replace(node, value=node.value.pullback_multi_aff(source.instance))
+        return rebuilt(node, part)
+
+    return part(source.producer.value)
+
+
+def _read_numbers(value: Expression) -> list[int]:
+    return [one.access for one in preorder(value) if isinstance(one, Read)]
 
 
 def _is_large(value: Expression) -> bool:
@@ -377,37 +357,18 @@ def _is_large(value: Expression) -> bool:
     return False
 
 
-def _subscripts(relation: isl.Map, loops: Sequence[str]) -> tuple[AffineForm, ...] | None:
-    """Return the subscripts of an access, ``None`` where one is in pieces or divides."""
-    forms = [affine_form(function) for function in output_affs(name_inputs(relation, loops))]
-    known = tuple(form for form in forms if form is not None)
-    return known if len(known) == len(forms) else None
+_Element: TypeAlias = tuple[str, tuple[AffineForm | None, ...]]
+"""An array, and subscripts; ``None`` where one is in pieces or divides."""
 
 
-def _reads(statement: Statement) -> dict[tuple[str, tuple[AffineForm, ...]], int]:
-    """Return the first of the reads of each element, by array and subscripts."""
-    found: dict[tuple[str, tuple[AffineForm, ...]], int] = {}
-    for position, access in enumerate(statement.accesses):
-        subscripts = _subscripts(access.relation, statement.loops)
-        if not access.is_write and subscripts is not None:
-            found.setdefault((access.array, subscripts), position)
-    return found
+def _element(array: str, relation: isl.Map, reader: Statement) -> _Element:
+    functions = output_affs(name_inputs(relation, reader.loops))
+    return array, tuple(map(affine_form, functions))
 
 
 def _text(form: AffineForm) -> str:
     """Return an affine function as C spells it: ``i + 1``, ``2 * i - j``, ``n - 1``."""
-    terms = [*form.coefficients, *form.parameters]
-    if form.constant or not terms:
-        terms.append(("", form.constant))
-    text = ""
-    for name, factor in sorted(terms, key=lambda term: not term[0]):
-        size = abs(factor)
-        own = str(size) if not name else name if size == 1 else f"{size} * {name}"
-        if text:
-            text += f" - {own}" if factor < 0 else f" + {own}"
-        else:
-            text = f"-{own}" if factor < 0 else own
-    return text
+    return c_text(Linear(dict((*form.coefficients, *form.parameters)), form.constant).expression())
 
 
 # -- what nobody reads any more -----------------------------------------------------------
