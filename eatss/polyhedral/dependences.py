@@ -175,7 +175,7 @@ def refuse_too_hard(scop: Scop) -> None:
     operations is no protection there.
 
     Raises:
-        InputError: ``EATSS-P002`` too many loops, divisions or statements; ``EATSS-P006`` no
+        InputError: ``EATSS-P001`` too many loops, divisions or statements; ``EATSS-P006`` no
             statements, ``EATSS-P007`` an array without elements; carries all findings.
     """
     if not scop.statements:
@@ -201,7 +201,7 @@ def refuse_too_hard(scop: Scop) -> None:
         )
     if len(scop.statements) > MAX_STATEMENTS:
         raise input_error(
-            "EATSS-P002",
+            "EATSS-P001",
             f"{len(scop.statements)} statements; {MAX_STATEMENTS} are supported",
             span=scop.span,
             hint="mark several smaller regions",
@@ -214,7 +214,7 @@ def refuse_too_hard(scop: Scop) -> None:
 def _too_hard(statement: Statement) -> Iterator[Diagnostic]:
     if len(statement.loops) > MAX_DEPTH:
         yield Diagnostic(
-            code="EATSS-P002",
+            code="EATSS-P001",
             message=f"{len(statement.loops)} loops around one statement; {MAX_DEPTH} are supported",
             span=statement.span,
             hint="begin the region inside the outer loops",
@@ -224,7 +224,7 @@ def _too_hard(statement: Statement) -> Iterator[Diagnostic]:
     found = [divisors(relation) for relation in (statement.domain, *relations)]
     if any(len(d) > MAX_DIVISIONS or prod(d).bit_length() > MAX_DIVISOR_BITS for d in found):
         yield Diagnostic(
-            code="EATSS-P002",
+            code="EATSS-P001",
             message="too many or too large integer divisions and remainders",
             span=statement.span,
             hint=f"up to {MAX_DIVISIONS} are supported, whose divisors multiply to "
