@@ -30,7 +30,7 @@ from eatss.cards import load_profile
 from eatss.cards.profile import COEFFICIENTS, Calibration
 from eatss.measurement.characterize.benchmark import read_record
 from eatss.measurement.characterize.fit import calibrated
-from eatss.measurement.characterize.roofline_points import WIDTHS
+from eatss.measurement.characterize.roofline import WIDTHS
 from eatss.report.card_plots import roofline_figure
 from eatss.report.characterization import (
     CardRoofline,

@@ -45,8 +45,7 @@ if TYPE_CHECKING:
         u64,
     )
     from eatss.measurement.api import Interrupted
-    from eatss.measurement.energy_measurement import EnergyMeasurement
-    from eatss.measurement.energy_meter import energy_meter
+    from eatss.measurement.energy_meter import EnergyMeasurement, energy_meter
     from eatss.measurement.measurement import Comparison, Measurement
     from eatss.measurement.options import MeasureOptions
     from eatss.measuring import compare, measure
@@ -71,7 +70,7 @@ _HOME = {
     "Diagnostic": "eatss.base.diagnostics",
     "EatssError": "eatss.base.diagnostics",
     "EatssWarning": "eatss.base.diagnostics",
-    "EnergyMeasurement": "eatss.measurement.energy_measurement",
+    "EnergyMeasurement": "eatss.measurement.energy_meter",
     "Generation": "eatss.tune.generation",
     "GpuProfile": "eatss.cards",
     "InputError": "eatss.base.diagnostics",

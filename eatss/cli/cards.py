@@ -110,7 +110,7 @@ def roofline(
     """
     from eatss.measurement.characterize.benchmark import read_record  # noqa: PLC0415
     from eatss.measurement.characterize.fit import same_kind  # noqa: PLC0415
-    from eatss.measurement.characterize.roofline_points import (  # noqa: PLC0415
+    from eatss.measurement.characterize.roofline import (  # noqa: PLC0415
         WIDTH_OF_DTYPE,
         WIDTHS,
         roofline_points_of,

@@ -44,7 +44,7 @@ from eatss.measurement.measurement import (
     Status,
     Window,
 )
-from eatss.measurement.meters.interval_energy import power_contradiction
+from eatss.measurement.meters.meter import power_contradiction
 from eatss.measurement.options import MeasureOptions
 from eatss.program import Program, evaluate
 from eatss.program.expression import Sizes

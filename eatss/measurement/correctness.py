@@ -64,9 +64,9 @@ from eatss.measurement.card import (
     LaunchError,
     NotComparedError,
     WrongResultError,
+    import_cupy,
 )
 from eatss.measurement.compile import CompileTarget, Kernels
-from eatss.measurement.cupy_module import import_cupy
 from eatss.program import Entry, OperationCount, Program, evaluate
 from eatss.program.expression import Sizes
 from eatss.verify import Verification, choose_sizes, estimated_work, verify

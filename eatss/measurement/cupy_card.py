@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 
 from eatss.measurement.arguments import ArgumentStore, CardMemory, complete_sizes
+from eatss.measurement.card import cuda_card, import_cupy, translated
 from eatss.measurement.compile import compile_target
-from eatss.measurement.cupy_module import cuda_card, import_cupy, translated
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.background import sampled_states
 from eatss.measurement.meters.choose import choose_meters

@@ -17,8 +17,7 @@ from typing import Any
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
-from eatss.measurement.energy_measurement import CardEnergy
-from eatss.measurement.energy_meter import EnergyMeter
+from eatss.measurement.energy_meter import CardEnergy, EnergyMeter
 from eatss.measurement.meters.choose import METERS
 from eatss.measurement.options import MeterOptions
 

@@ -25,7 +25,7 @@ from eatss.measurement.arguments import (
     scalar_value,
     temporaries_of,
 )
-from eatss.measurement.card import Difference, LaunchError
+from eatss.measurement.card import Difference, LaunchError, is_out_of_memory, translated
 from eatss.measurement.compile import CompileTarget, Kernels, Runner
 from eatss.measurement.correctness import (
     change_last_bits,
@@ -34,7 +34,6 @@ from eatss.measurement.correctness import (
     magnified,
     rounding_growth,
 )
-from eatss.measurement.cupy_module import is_out_of_memory, translated
 from eatss.measurement.measurement import CompilerName, KernelResources, LaunchedBy
 from eatss.program import Entry, Program
 from eatss.program.expression import Sizes

@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 
 from eatss.base.frozen import frozen
 from eatss.measurement.characterize.benchmark import Result
-from eatss.measurement.characterize.energy_roofline import EnergyRoofline
-from eatss.measurement.characterize.roofline_points import PowerLimitedRoofline, RooflinePoint
+from eatss.measurement.characterize.roofline import (
+    EnergyRoofline,
+    PowerLimitedRoofline,
+    RooflinePoint,
+)
 from eatss.report import plots
 from eatss.report.plots import (
     BLACK,

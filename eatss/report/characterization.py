@@ -21,9 +21,9 @@ from eatss.cards.document import calibration_to_document
 from eatss.cards.profile import COEFFICIENTS, Calibration, GpuProfile
 from eatss.measurement.characterize.arithmetic import peak_per_cycle
 from eatss.measurement.characterize.benchmark import Record, Result, Width
-from eatss.measurement.characterize.energy_roofline import EnergyRoofline
 from eatss.measurement.characterize.fit import EnergyFit
-from eatss.measurement.characterize.roofline_points import (
+from eatss.measurement.characterize.roofline import (
+    EnergyRoofline,
     RooflinePoint,
     capped_range,
     power_limited_roofline_of,

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from eatss.base.shown import energy_text, pairs_text, time_text
 from eatss.base.text import bytes_text
-from eatss.measurement.energy_measurement import CardEnergy, EnergyMeasurement
+from eatss.measurement.energy_meter import CardEnergy, EnergyMeasurement
 from eatss.measurement.foreign import ProgramEnergy
 from eatss.measurement.measurement import (
     Cell,

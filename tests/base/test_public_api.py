@@ -16,7 +16,7 @@ import pytest
 
 import eatss
 from eatss.choose.expectation import ProgramExpectation
-from eatss.measurement.energy_measurement import CardEnergy
+from eatss.measurement.energy_meter import CardEnergy
 from eatss.measurement.meters.meter import PowerSample
 from eatss.verify.result import Verification
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eatss.cards import load_profile
-from eatss.measurement.characterize.roofline_points import WIDTHS, roofline_of
+from eatss.measurement.characterize.roofline import WIDTHS, roofline_of
 from eatss.measurement.measurement import measurement_to_dict
 from eatss.report.render import figure
 from tests.end_to_end.in_process import eatss

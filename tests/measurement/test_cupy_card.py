@@ -14,9 +14,9 @@ import pytest
 from eatss.base.diagnostics import InputError
 from eatss.measurement import compile as compiling
 from eatss.measurement import cupy_card
+from eatss.measurement.card import cuda_card
 from eatss.measurement.compile import CompileTarget, Toolchain
 from eatss.measurement.cupy_card import CupyCard, other_processes
-from eatss.measurement.cupy_module import cuda_card
 from eatss.measurement.measurement import CardState
 from eatss.measurement.meters.background import sampled_states
 from eatss.measurement.meters.meter import MeterError

@@ -15,7 +15,7 @@ from eatss.cards import load_profile
 from eatss.cards.profile import Calibration
 from eatss.measurement.characterize.benchmark import Record, read_record
 from eatss.measurement.characterize.fit import EnergyFit, calibrated
-from eatss.measurement.characterize.roofline_points import (
+from eatss.measurement.characterize.roofline import (
     RooflinePoint,
     power_limited_roofline_of,
     roofline_of,

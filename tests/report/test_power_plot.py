@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eatss.measurement.energy_measurement import (
+from eatss.measurement.energy_meter import (
     CardEnergy,
 )
 from eatss.measurement.foreign import ProgramEnergy

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.base.diagnostics import input_error
-from eatss.measurement.card import CompileError
+from eatss.measurement.card import CompileError, translated
 from eatss.measurement.characterize.benchmark import (
     WARP,
     Argument,
@@ -37,7 +37,6 @@ from eatss.measurement.characterize.benchmark import (
     machine_code,
 )
 from eatss.measurement.cupy_card import CupyCard
-from eatss.measurement.cupy_module import translated
 
 _KERNEL = "now"
 _THREADS = 1024

@@ -30,7 +30,7 @@ from eatss.cards.match import match_profile, profile_from_device, voltage_share
 from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient, GpuProfile
 from eatss.cards.this_machine import is_auto, load_profile
 from eatss.measurement.characterize.benchmark import SECTOR_BYTES, WARP, Record, Result, Subject
-from eatss.measurement.characterize.roofline_points import (
+from eatss.measurement.characterize.roofline import (
     WIDTHS,
     PowerLimitedRoofline,
     roofline_from_coefficients,

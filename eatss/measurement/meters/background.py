@@ -22,7 +22,7 @@ from pathlib import Path
 
 from eatss.base.frozen import frozen
 from eatss.measurement.measurement import CardState
-from eatss.measurement.meters.meter import Meter, MeterError, Sample, Trace, TraceKind
+from eatss.measurement.meters.meter import SHARP_S, Meter, MeterError, Sample, Trace, TraceKind
 
 JOIN_S = 5.0
 """How long a sensor may take to answer the last question."""
@@ -146,10 +146,6 @@ POLL_S = 0.001
 EARLY = 0.2
 LEAST_EARLY_S = 0.008
 """How long before the expected update polling begins: a share of the period, and at least this."""
-
-SHARP_S = 0.02
-"""An update is recorded if the call before it was no longer ago than this; else nobody knows when
-it happened (the thread was not scheduled, or slept too long), and it is left out."""
 
 _REMEMBERED = 8
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.measurement.characterize.energy_roofline import (
+from eatss.measurement.characterize.roofline import (
     EnergyRoofline,
     TradeOff,
     work_limit,

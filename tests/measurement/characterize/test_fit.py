@@ -33,7 +33,7 @@ from eatss.measurement.characterize.fit import (
     fit_energy,
     joined,
 )
-from eatss.measurement.characterize.roofline_points import (
+from eatss.measurement.characterize.roofline import (
     WIDTHS,
     PowerLimitedRoofline,
     roofline_from_coefficients,

@@ -16,8 +16,8 @@ from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.measurement.characterize.arithmetic import peak_per_cycle
 from eatss.measurement.characterize.benchmark import read_record
-from eatss.measurement.characterize.energy_roofline import EnergyRoofline
-from eatss.measurement.characterize.roofline_points import (
+from eatss.measurement.characterize.roofline import (
+    EnergyRoofline,
     PowerLimitedRoofline,
     capped_range,
     power_limited_roofline_of,

@@ -10,7 +10,7 @@ import pytest
 
 from eatss.measurement.measurement import CardState
 from eatss.measurement.meters import MeterError, NvmlDevice, NvmlError, card_state, device_info
-from eatss.measurement.meters.interval_energy import power_contradiction
+from eatss.measurement.meters.meter import power_contradiction
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from eatss.measurement.measurement import Reading
 from eatss.measurement.meters import Sample, Trace, TraceKind, read, steady
-from eatss.measurement.meters.background import SHARP_S
-from eatss.measurement.meters.interval_energy import IntervalEnergy, interval_energy
+from eatss.measurement.meters.meter import SHARP_S, IntervalEnergy, interval_energy
 
 
 def trace(*samples: tuple[float, float], kind: TraceKind = "energy") -> Trace:

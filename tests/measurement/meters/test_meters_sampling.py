@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from eatss.measurement.meters import MeterError, NvmlDevice, Sample, Trace, update_period_s
 from eatss.measurement.meters.background import (
     CONFIRM_S,
-    SHARP_S,
     CounterMeter,
     follow,
     follow_counter,
 )
+from eatss.measurement.meters.meter import SHARP_S
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml, VirtualTime

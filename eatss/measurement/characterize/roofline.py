@@ -1,0 +1,616 @@
+"""Time, energy and power of an algorithm, from what a flop and a byte cost on a card.
+
+The model is that of Choi and Vuduc, *A roofline model of energy* (GT-CSE-2012-01). An algorithm
+does ``W`` flops and moves ``Q`` bytes; ``I = W / Q`` is its intensity in flop/byte. Flops and bytes
+overlap in time, so the slower of the two sets the time. Their energies add up, and constant power
+is drawn for as long as the algorithm runs.
+
+Brackets in docstrings name the paper's section and equation. Where a printed formula does not hold,
+the docstring says so and what stands here instead. Methods that take an intensity take one or an
+array of them, and return an array of the same shape; one intensity gives an array without axes,
+which ``float`` reads. An infinite intensity stands for no bytes at all. Intensities are positive.
+
+:class:`PowerLimitedRoofline` is one under a power limit: the clock falls until the card keeps to
+it. At the end stands what a card's coefficients say of a program: its energy roofline, and where a
+program stands.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from eatss.base.diagnostics import input_error
+from eatss.base.files import read_regular
+from eatss.base.frozen import frozen
+from eatss.cards.match import calibration_of, voltage_share
+from eatss.cards.profile import GpuProfile
+from eatss.measurement.arguments import complete_sizes
+from eatss.measurement.assemble import CountedWork, count_work
+from eatss.measurement.characterize.benchmark import LINE_BYTES, WARP, Width
+from eatss.measurement.measurement import Measurement, measurement_from_dict
+from eatss.program import load_program
+
+_PICO = 1e-12
+
+_Floats: TypeAlias = NDArray[np.float64]
+
+
+@frozen
+class EnergyRoofline:
+    """What flops and bytes cost on a card, and what follows for an algorithm [2, table 1].
+
+    ``flop_s``, ``byte_s``: seconds of one flop and of one byte at full throughput (τ_flop, τ_mem).
+    ``flop_j``, ``byte_j``: joules of one flop and of one byte, constant power left out (ε_flop,
+    ε_mem). ``constant_w``: watts drawn whatever runs (π0); more than an idle card draws [2.5, 5.1].
+    ``power_limit_w``: the most watts that the card may draw, None where there is no limit; what
+    follows from it is in ``PowerLimitedRoofline``.
+
+    Raises:
+        ValueError: A cost is not positive and finite, or constant power is negative or not below
+            the power limit.
+    """
+
+    flop_s: float
+    byte_s: float
+    flop_j: float
+    byte_j: float
+    constant_w: float = 0.0
+    power_limit_w: float | None = None
+
+    def __post_init__(self) -> None:
+        _require_positive(
+            flop_s=self.flop_s, byte_s=self.byte_s, flop_j=self.flop_j, byte_j=self.byte_j
+        )
+        if not 0 <= self.constant_w < (self.power_limit_w or math.inf):
+            raise ValueError(
+                f"constant_w has to be at least 0 and below the power limit, not {self.constant_w}."
+            )
+
+    @classmethod
+    def from_rates(
+        cls,
+        *,
+        flops_s: float,
+        bytes_s: float,
+        flop_pj: float,
+        byte_pj: float,
+        constant_w: float = 0.0,
+        power_limit_w: float | None = None,
+    ) -> EnergyRoofline:
+        """Return the model of a card given as data sheets and fits give it.
+
+        ``flops_s`` and ``bytes_s`` are rates: flop per second and bytes per second. ``flop_pj`` and
+        ``byte_pj`` are picojoules per flop and per byte.
+
+        Raises:
+            ValueError: As the class does.
+        """
+        _require_positive(flops_s=flops_s, bytes_s=bytes_s)
+        return cls(
+            flop_s=1 / flops_s,
+            byte_s=1 / bytes_s,
+            flop_j=_PICO * flop_pj,
+            byte_j=_PICO * byte_pj,
+            constant_w=constant_w,
+            power_limit_w=power_limit_w,
+        )
+
+    @property
+    def time_balance(self) -> float:
+        """B_τ in flop/byte: where flops and bytes take equally long [2.2, eq. (3)]."""
+        return self.byte_s / self.flop_s
+
+    @property
+    def energy_balance(self) -> float:
+        """B_ε in flop/byte: where flops and bytes take equal energy [2.2, eq. (4)].
+
+        Constant power is left out. Tables 1 and 2 give the unit as flop per joule, which is a slip:
+        a ratio of J/byte to J/flop is in flop/byte, as B_τ is.
+        """
+        return self.byte_j / self.flop_j
+
+    @property
+    def constant_flop_j(self) -> float:
+        """ε0 in J: what constant power draws in the time of one flop [2.2]."""
+        return self.constant_w * self.flop_s
+
+    @property
+    def least_flop_j(self) -> float:
+        """ε̂_flop in J: the least energy of one flop, constant power included [2.2]."""
+        return self.flop_j + self.constant_flop_j
+
+    @property
+    def flop_efficiency(self) -> float:
+        """η_flop: the share of ``least_flop_j`` that is the flop's own, 1 without constant power.
+
+        [2.2, table 1]
+        """
+        return self.flop_j / self.least_flop_j
+
+    @property
+    def flop_power_w(self) -> float:
+        """π_flop in W: what flops draw at full speed, constant power left out [3]."""
+        return self.flop_j / self.flop_s
+
+    def effective_energy_balance(self, intensity: ArrayLike) -> _Floats:
+        """Return B̂_ε(I) in flop/byte, the energy balance under constant power [2.2, eq. (6)].
+
+        ``B̂_ε(I) / I`` is the energy that bytes add to each joule of ``least_flop_j``.
+
+        According to 2.4, constant power makes it lower than B_ε. This holds only for intensities
+        above B_τ − B_ε: below, memory's time costs more constant energy than η_flop takes away.
+        """
+        waiting = np.maximum(0.0, self.time_balance - _array(intensity))
+        eta = self.flop_efficiency
+        return _array(eta * self.energy_balance + (1 - eta) * waiting)
+
+    @property
+    def half_efficiency_intensity(self) -> float:
+        """The intensity in flop/byte where a joule does half as many flops as it can at best.
+
+        It is the fixed point ``I = B̂_ε(I)`` [2.3, eq. (5)], and B_ε without constant power. From
+        eq. (6) it is η B_ε where that is at least B_τ, and otherwise
+        ``(η B_ε + (1 − η) B_τ) / (2 − η)``, which is below B_τ; always the larger of the two.
+        """
+        eta = self.flop_efficiency
+        in_compute_bound = eta * self.energy_balance
+        in_memory_bound = (in_compute_bound + (1 - eta) * self.time_balance) / (2 - eta)
+        return max(in_compute_bound, in_memory_bound)
+
+    @property
+    def balance_gap(self) -> float:
+        """B_ε / B_τ: how much harder energy is than time, constant power left out [2.4]."""
+        return self.energy_balance / self.time_balance
+
+    @property
+    def effective_balance_gap(self) -> float:
+        """``half_efficiency_intensity`` / B_τ: the gap with constant power in it [2.4, 5.2]."""
+        return self.half_efficiency_intensity / self.time_balance
+
+    @property
+    def race_to_halt(self) -> bool:
+        """Whether what is compute-bound in time is so in energy too [2.4, 5.2].
+
+        If so, every intensity from B_τ on reaches at least half of the best flops per joule, and
+        the fastest code is a good guess at the code that saves most.
+        """
+        return self.flop_efficiency * self.energy_balance <= self.time_balance
+
+    def time_s(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
+        """Return the time T in s of so many flops at an intensity [2.2, eq. (3)]."""
+        penalty = np.maximum(1.0, self.time_balance / _array(intensity))
+        return _array(_array(work_flops) * self.flop_s * penalty)
+
+    def dynamic_energy_j(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
+        """Return the energy of flops and bytes in J, constant power left out [2.2, eq. (4)]."""
+        penalty = 1 + self.energy_balance / _array(intensity)
+        return _array(_array(work_flops) * self.flop_j * penalty)
+
+    def energy_j(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
+        """Return the energy E in J of so many flops at an intensity [2.2, eq. (5)].
+
+        It equals eq. (4): dynamic energy and constant power × time.
+        """
+        penalty = 1 + self.effective_energy_balance(intensity) / _array(intensity)
+        return _array(_array(work_flops) * self.least_flop_j * penalty)
+
+    def speed_flops_s(self, intensity: ArrayLike) -> _Floats:
+        """Return the roofline: flop per second at an intensity [2.3]."""
+        reached = np.minimum(1.0, _array(intensity) / self.time_balance)
+        return _array(reached / self.flop_s)
+
+    def efficiency_flops_j(self, intensity: ArrayLike) -> _Floats:
+        """Return the arch line: flop per joule, which is performance per watt [2.3]."""
+        penalty = 1 + self.effective_energy_balance(intensity) / _array(intensity)
+        return _array(1 / (self.least_flop_j * penalty))
+
+    def power_w(self, intensity: ArrayLike) -> _Floats:
+        """Return the powerline: mean power P in W at an intensity, without a limit [3, eq. (7)]."""
+        values = _array(intensity)
+        flops = np.minimum(values, self.time_balance) / self.time_balance
+        moved = self.effective_energy_balance(values) / np.maximum(values, self.time_balance)
+        return _array(self.flop_power_w / self.flop_efficiency * (flops + moved))
+
+    @property
+    def power_bounds_w(self) -> tuple[float, float]:
+        """The least and the most power in W over all intensities [3, eq. (8)].
+
+        The most is drawn at I = B_τ. Eq. (8) is for no constant power; here it is added to both.
+        The lower bound of eq. (8), π_flop B_ε / B_τ, is the limit of few flops per byte. It is not
+        a bound where B_ε > B_τ, since many flops per byte then draw less, π_flop. So the lesser of
+        both limits stands here.
+        """
+        gap = self.balance_gap
+        least_w = self.constant_w + self.flop_power_w * min(1.0, gap)
+        return least_w, self.constant_w + self.flop_power_w * (1 + gap)
+
+
+def work_limit(
+    machine: EnergyRoofline, intensity: ArrayLike, traffic_factor: float = math.inf
+) -> _Floats:
+    """Return how many times the flops may grow before less traffic saves no more energy.
+
+    ``intensity`` is the baseline's; the new algorithm moves 1 / ``traffic_factor`` (m) of its
+    bytes. Energy is saved if and only if the factor of work is below this limit [6.2, eq. (17);
+    A.4, eq. (27)]. Eq. (27) has the factor on both sides; here it is solved for it: new energy
+    grows with work along the larger of two lines, one memory-bound and one compute-bound.
+
+    Without ``traffic_factor`` all traffic goes, and the limit is 1 + B̂_ε(I) / I [A.4, eqs. (28)
+    and (29)].
+    """
+    eta = machine.flop_efficiency
+    old = _energy_of_baseline(machine, intensity)
+    new_bytes = 1 / (traffic_factor * _array(intensity))
+    moving = eta * machine.energy_balance
+    waiting = (1 - eta) * machine.time_balance
+    compute_bound = old - moving * new_bytes
+    memory_bound = (old - (moving + waiting) * new_bytes) / eta
+    return _array(np.minimum(compute_bound, memory_bound))
+
+
+@frozen
+class TradeOff:
+    """A new algorithm that does more flops to move fewer bytes than a baseline [6.1].
+
+    ``work_factor`` (f): its flops over the baseline's. ``traffic_factor`` (m): the baseline's bytes
+    over its own, infinite where it moves none. Every ``intensity`` below is the baseline's, in
+    flop/byte; the new algorithm's is ``f m`` times that.
+    """
+
+    work_factor: float
+    traffic_factor: float
+
+    def speedup(self, machine: EnergyRoofline, intensity: ArrayLike) -> _Floats:
+        """Return the baseline's time over the new algorithm's, ΔT [6.1, eq. (15)]."""
+        penalty = machine.time_balance / _array(intensity)
+        new = np.maximum(self.work_factor, penalty / self.traffic_factor)
+        return _array(np.maximum(1.0, penalty) / new)
+
+    def greenup(self, machine: EnergyRoofline, intensity: ArrayLike) -> _Floats:
+        """Return the baseline's energy over the new algorithm's, ΔE.
+
+        For any constant power [A.3, eq. (26)]; without, it is that of 6.1 [eq. (16)].
+        """
+        values = _array(intensity)
+        balance = machine.effective_energy_balance(self.work_factor * self.traffic_factor * values)
+        new = self.work_factor + balance / (self.traffic_factor * values)
+        return _array(_energy_of_baseline(machine, values) / new)
+
+    def saves_energy(self, machine: EnergyRoofline, intensity: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether the new algorithm takes less energy: ``work_factor`` < ``work_limit``.
+
+        [6.2, eq. (17); A.4, eq. (27)]
+        """
+        return np.asarray(self.work_factor < work_limit(machine, intensity, self.traffic_factor))
+
+
+def _energy_of_baseline(machine: EnergyRoofline, intensity: ArrayLike) -> _Floats:
+    """Return energy over that of the flops alone, ``1 + B̂_ε(I) / I`` [eq. (5)]."""
+    return _array(1 + machine.effective_energy_balance(intensity) / _array(intensity))
+
+
+def _array(values: ArrayLike) -> _Floats:
+    return np.asarray(values, dtype=np.float64)
+
+
+def _require_positive(**values: float) -> None:
+    for name, value in values.items():
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name} has to be positive and finite, not {value}.")
+
+
+WIDTHS: tuple[Width, ...] = ("fp64", "fp32")
+
+FLOPS_OF_FMA = 2
+_LEAST_CLOCK = 0.02
+_HALVINGS = 40
+
+
+def roofline_from_coefficients(
+    coefficients: Mapping[str, float], width: Width, sm_count: int, limit_w: float | None
+) -> EnergyRoofline:
+    """Return the energy roofline that a card's coefficients give for multiply-adds of a width.
+
+    A byte is one that is read from memory: its way through L2 and L1 is paid too.
+
+    Args:
+        coefficients: by their names in :mod:`eatss.cards.profile`.
+        width: of the multiply-adds.
+        sm_count: SMs of the card.
+        limit_w: power limit in W, ``None`` for none.
+
+    Raises:
+        ValueError: they make no machine, as where a price is zero.
+    """
+    cycles_s = sm_count * coefficients["clock_mhz"] * 1e6
+    return EnergyRoofline.from_rates(
+        flops_s=coefficients[f"{width}_per_cycle"] * FLOPS_OF_FMA * cycles_s,
+        bytes_s=coefficients["dram_read_gb_s"] * 1e9,
+        flop_pj=coefficients[f"{width}_pj"] / (WARP * FLOPS_OF_FMA),
+        byte_pj=coefficients["dram_read_byte_pj"]
+        + coefficients["l2_byte_pj"]
+        + coefficients["l1_wavefront_pj"] / LINE_BYTES,
+        constant_w=coefficients["constant_w"],
+        power_limit_w=limit_w,
+    )
+
+
+@frozen
+class PowerLimitedRoofline:
+    """A machine that keeps to its power limit as cards do: by lower clocks of the SMs.
+
+    With the clock their voltage falls, and what runs at it takes ``v²`` of its energy, as in
+    :mod:`eatss.measurement.characterize.fit`. Choi and Vuduc leave power limits open [section 5.2],
+    and let arithmetic and memory overlap entirely [eq. (3)]. Here their times are joined by the
+    exponent ``overlap``: 1 adds them, infinity takes the longer one.
+
+    ``memory_byte_j`` is the part of ``machine.byte_j`` that is memory's own: its voltage stays.
+    ``voltage_floor`` is that of the fit. Methods take intensities in flop/byte, all positive.
+    """
+
+    machine: EnergyRoofline
+    memory_byte_j: float
+    voltage_floor: float
+    overlap: float
+
+    @classmethod
+    def of(cls, coefficients: Mapping[str, float], machine: EnergyRoofline) -> PowerLimitedRoofline:
+        """Return it for what :func:`roofline_from_coefficients` made of the same coefficients."""
+        return cls(
+            machine=machine,
+            memory_byte_j=coefficients["dram_read_byte_pj"] * 1e-12,
+            voltage_floor=coefficients["voltage_floor"],
+            overlap=coefficients["overlap"],
+        )
+
+    def clock(self, intensity: ArrayLike) -> _Floats:
+        """Return the clock as a share of the highest: 1, or what the power limit leaves."""
+        values = _array(intensity)
+        high = np.ones_like(values)
+        limit_w = self.machine.power_limit_w
+        if limit_w is None:
+            return high
+        low = np.full_like(values, _LEAST_CLOCK)
+        kept = self._power_w(values, high) <= limit_w
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            allowed = self._power_w(values, middle) <= limit_w
+            low, high = np.where(allowed, middle, low), np.where(allowed, high, middle)
+        return _array(np.where(kept, 1.0, low))
+
+    def time_s(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
+        """Return the time in s of so many flops."""
+        values = _array(intensity)
+        return _array(_array(work_flops) * self._flop_s(values, self.clock(values)))
+
+    def energy_j(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
+        """Return the energy in J of so many flops, constant power included."""
+        values = _array(intensity)
+        return _array(_array(work_flops) * self._flop_j(values, self.clock(values)))
+
+    def power_w(self, intensity: ArrayLike) -> _Floats:
+        """Return mean power in W."""
+        values = _array(intensity)
+        return self._power_w(values, self.clock(values))
+
+    def _flop_s(self, intensity: _Floats, clock: _Floats) -> _Floats:
+        arithmetic_s = self.machine.flop_s / clock
+        memory_s = self.machine.byte_s / intensity
+        longer_s = np.maximum(arithmetic_s, memory_s)
+        share = np.minimum(arithmetic_s, memory_s) / longer_s
+        return _array(longer_s * (1 + share**self.overlap) ** (1 / self.overlap))
+
+    def _flop_j(self, intensity: _Floats, clock: _Floats) -> _Floats:
+        one = self.machine
+        at_voltage = one.flop_j + (one.byte_j - self.memory_byte_j) / intensity
+        share = voltage_share(clock, self.voltage_floor)
+        constant = one.constant_w * self._flop_s(intensity, clock)
+        return _array(share * at_voltage + self.memory_byte_j / intensity + constant)
+
+    def _power_w(self, intensity: _Floats, clock: _Floats) -> _Floats:
+        return self._flop_j(intensity, clock) / self._flop_s(intensity, clock)
+
+
+WIDTH_OF_DTYPE: Mapping[str, Width] = {"float": "fp32", "double": "fp64"}
+
+_MOST_BYTES = 64 << 20
+
+
+def roofline_of(profile: GpuProfile, width: Width) -> EnergyRoofline:
+    """Return the energy roofline of a card for multiply-adds of a width.
+
+    A byte is one that is read from memory: its way through L2 and L1 is paid too. The power limit
+    is the profile's ``tdp_w``. A card without a calibration gets scaled coefficients
+    (:mod:`eatss.cards.match`), which are guesses.
+
+    Raises:
+        InputError: ``EATSS-B030``, the coefficients make no machine, as where a price is zero.
+    """
+    try:
+        return roofline_from_coefficients(
+            calibration_of(profile), width, profile.sm_count, profile.tdp_w
+        )
+    except ValueError as error:
+        raise input_error(
+            "EATSS-B030",
+            f"the coefficients of '{profile.name}' make no roofline: {error}",
+            hint="characterise the card again, or mend its profile",
+        ) from None
+
+
+def capped_range(machine: EnergyRoofline) -> tuple[float, float] | None:
+    """Return the intensities in flop/byte between which a card would draw more than its limit.
+
+    Power rises up to B_τ and falls beyond it [Choi and Vuduc, section 3, eq. (7)]. The first is 0
+    where bytes alone draw too much, the second infinite where flops alone do. ``None``: the limit
+    is not reached, or there is none.
+    """
+    limit_w = machine.power_limit_w
+    if limit_w is None or machine.power_bounds_w[1] <= limit_w:
+        return None
+    left_w = limit_w - machine.constant_w
+    byte_power_w = machine.byte_j / machine.byte_s
+    low = machine.time_balance * (left_w - byte_power_w) / machine.flop_power_w
+    beside_flops_w = left_w - machine.flop_power_w
+    high = (
+        machine.flop_power_w * machine.energy_balance / beside_flops_w
+        if beside_flops_w > 0
+        else math.inf
+    )
+    return max(0.0, low), high
+
+
+def power_limited_roofline_of(profile: GpuProfile, width: Width) -> PowerLimitedRoofline:
+    """Return :func:`roofline_of` with clocks that follow the power limit.
+
+    Raises:
+        InputError: ``EATSS-B030``, the coefficients make no machine.
+    """
+    return PowerLimitedRoofline.of(calibration_of(profile), roofline_of(profile, width))
+
+
+@frozen
+class RooflinePoint:
+    """A program at its intensity under the roofs of a card.
+
+    ``least_bytes`` is every element read once and every one written once, so the intensity is the
+    highest that code without redundant traffic has. ``speed_ceiling_flops_s`` and
+    ``efficiency_ceiling_flops_j`` are the roofline and the arch line there, without a power limit.
+    ``time_s`` and ``energy_j`` are of a measured run on ``card``, ``None`` if nothing was measured.
+    """
+
+    name: str
+    width: Width
+    flops: float
+    least_bytes: float
+    speed_ceiling_flops_s: float
+    efficiency_ceiling_flops_j: float
+    time_s: float | None = None
+    energy_j: float | None = None
+    card: str | None = None
+
+    @property
+    def intensity(self) -> float:
+        """Flops for each of the least bytes, in flop/byte."""
+        return self.flops / self.least_bytes
+
+    @property
+    def speed_flops_s(self) -> float | None:
+        """Flop per second that were reached."""
+        return None if self.time_s is None else self.flops / self.time_s
+
+    @property
+    def efficiency_flops_j(self) -> float | None:
+        """Flop per joule that were reached."""
+        return None if self.energy_j is None else self.flops / self.energy_j
+
+    @property
+    def share_of_speed(self) -> float | None:
+        """The share of the roof that was reached in time."""
+        return _share(self.speed_flops_s, self.speed_ceiling_flops_s)
+
+    @property
+    def share_of_efficiency(self) -> float | None:
+        """The share of the roof that was reached in energy."""
+        return _share(self.efficiency_flops_j, self.efficiency_ceiling_flops_j)
+
+
+def _share(reached: float | None, ceiling: float) -> float | None:
+    return None if reached is None else reached / ceiling
+
+
+def roofline_points_of(source: Path, profile: GpuProfile) -> tuple[RooflinePoint, ...]:
+    """Place what a path holds: a folder of ``eatss codegen``, or what ``eatss measure`` wrote.
+
+    A folder stands at the sizes that are its defaults.
+
+    Raises:
+        InputError: ``EATSS-B030`` a measurement has no time or no energy, the path is neither, or
+            its flops or bytes are not known. Codes of a damaged folder (``EATSS-V002``, ``V003``)
+            or measurement (``EATSS-E070``) stay.
+    """
+    if source.is_dir():
+        return (_placed_folder(source, profile),)
+    return tuple(_placed_measurement(one, profile, source) for one in _measurements(source))
+
+
+def _placed_folder(folder: Path, profile: GpuProfile) -> RooflinePoint:
+    program = load_program(folder)
+    work = count_work(program, complete_sizes(program, {}))
+    return _placed(program.name, program.dtype, work, profile, folder)
+
+
+def _placed_measurement(found: Measurement, profile: GpuProfile, source: Path) -> RooflinePoint:
+    name = found.program
+    if found.variant:
+        name = found.variant if found.variant.startswith(name) else f"{name} {found.variant}"
+    for what, value in (("time", found.time_s), ("energy", found.energy_j)):
+        if not value:
+            reasons = [one.reason for one in found.missing if one.what.startswith(what)]
+            why = "; ".join(reasons) or found.reason or f"its status is {found.status}"
+            raise input_error(
+                "EATSS-B030",
+                f"'{source}' has no {what} of '{name}': {why}",
+                hint="measure it again where the meter works, or give the program's folder",
+            )
+    return replace(
+        _placed(name, found.dtype, found, profile, source),
+        time_s=found.time_s,
+        energy_j=found.energy_j,
+        card=None if found.device is None else found.device.name,
+    )
+
+
+def _placed(
+    name: str, dtype: str, work: CountedWork | Measurement, profile: GpuProfile, source: Path
+) -> RooflinePoint:
+    width, flops, least_bytes = WIDTH_OF_DTYPE.get(dtype), work.flops, work.least_bytes
+    if not flops or not least_bytes or width is None:
+        reason = "; ".join(sorted({one.reason for one in work.missing}))
+        if width is None:
+            reason = f"it computes in {dtype}"
+        elif flops == 0:
+            reason = "it does no floating-point operation"
+        raise input_error(
+            "EATSS-B030",
+            f"'{name}' in '{source}' has no intensity: {reason or 'nothing counts its work'}",
+            hint="generate the program again; loops with sizes that are known are counted",
+        )
+    machine, intensity = roofline_of(profile, width), flops / least_bytes
+    return RooflinePoint(
+        name=name,
+        width=width,
+        flops=float(flops),
+        least_bytes=float(least_bytes),
+        speed_ceiling_flops_s=float(machine.speed_flops_s(intensity)),
+        efficiency_ceiling_flops_j=float(machine.efficiency_flops_j(intensity)),
+    )
+
+
+def _measurements(path: Path) -> tuple[Measurement, ...]:
+    listed: object = None
+    try:
+        document = json.loads(read_regular(path, _MOST_BYTES))
+        why = "its JSON is no object"
+        if isinstance(document, Mapping):
+            why = "its JSON holds no measurement"
+            listed = document.get("measurements", [document] if "time_s" in document else None)
+    except OSError as error:
+        why = error.strerror or str(error)
+    except (ValueError, RecursionError):
+        why = "it is no JSON"
+    if not isinstance(listed, list) or not listed:
+        raise input_error(
+            "EATSS-B030",
+            f"'{path}' is neither a folder of a program nor a measurement: {why}",
+            hint="make one with `eatss codegen FILE.c -o DIR` or `eatss measure DIR --format json`",
+        )
+    return tuple(map(measurement_from_dict, listed))
