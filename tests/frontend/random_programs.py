@@ -18,7 +18,8 @@ from typing import TypeVar
 import islpy as isl
 
 from eatss.polyhedral.expression import AffineValue, Array, Binary, Cast, Expression
-from eatss.polyhedral.scop import Scop, Statement
+from eatss.polyhedral.isl_names import points_of
+from eatss.polyhedral.scop import Scop
 
 MACROS = """\
 #define NC 12
@@ -311,15 +312,13 @@ def _touch(text: str) -> Touch:
 # -- the same from a Scop ----------------------------------------------------------------
 
 
-def instances_of(scop: Scop, values: dict[str, int], *, valued: bool = True) -> list[Instance]:
+def instances_of(scop: Scop, values: dict[str, int]) -> list[Instance]:
     """List the statement instances of a scop in the order of its schedule.
 
-    Where they are not ``valued``, the value of each is 0. Subscripts of delinearised arrays are put
-    together again by the sizes in the extents.
+    Subscripts of delinearised arrays are put together again by the sizes in the extents.
     """
     timed: list[tuple[tuple[int, ...], Instance]] = []
     for statement in scop.statements:
-        number = source_number(statement)
         schedule = points_of_map(with_values(statement.schedule, values))
         touched = [
             {
@@ -329,7 +328,7 @@ def instances_of(scop: Scop, values: dict[str, int], *, valued: bool = True) -> 
             for access in statement.accesses
         ]
         value = _affine_part(statement.value)
-        domain = points_of_set(with_values(statement.domain, values))
+        domain = points_of(_without_parameters(with_values(statement.domain, values)))
         assert set(schedule) == set(domain)
         for point in domain:
             touches = tuple(
@@ -337,21 +336,16 @@ def instances_of(scop: Scop, values: dict[str, int], *, valued: bool = True) -> 
                 for access, elements in zip(statement.accesses, touched, strict=True)
             )
             instance = Instance(
-                statement=number,
+                statement=int(statement.name[1:]),
                 counters=point,
                 touches=touches,
-                value=_evaluate(value, point, values) if valued else 0,
+                value=_evaluate(value, point, values),
             )
             timed.append((schedule[point], instance))
         assert all(set(elements) == set(domain) for elements in touched)
     times = [time for time, _ in timed]
     assert len(set(times)) == len(times), "two instances at one time"
     return [instance for _, instance in sorted(timed, key=lambda pair: pair[0])]
-
-
-def source_number(statement: Statement) -> int:
-    """Return the number in the name of a statement."""
-    return int(statement.name[1:])
 
 
 def with_values(piece: _Piece, values: dict[str, int]) -> _Piece:
@@ -363,27 +357,11 @@ def with_values(piece: _Piece, values: dict[str, int]) -> _Piece:
     return piece
 
 
-def points_of_set(isl_set: isl.Set) -> list[tuple[int, ...]]:
-    """List the points of a bounded set without free parameters."""
-    size = isl_set.dim(isl.dim_type.set)
-    found: list[tuple[int, ...]] = []
-
-    def add(point: isl.Point) -> None:
-        found.append(
-            tuple(
-                int(point.get_coordinate_val(isl.dim_type.set, k).to_python()) for k in range(size)
-            )
-        )
-
-    _without_parameters(isl_set).foreach_point(add)
-    return found
-
-
 def points_of_map(isl_map: isl.Map) -> dict[tuple[int, ...], tuple[int, ...]]:
     """List a single-valued bounded map without free parameters."""
     inputs = isl_map.dim(isl.dim_type.in_)
     found: dict[tuple[int, ...], tuple[int, ...]] = {}
-    for point in points_of_set(isl_map.wrap()):
+    for point in points_of(_without_parameters(isl_map.wrap())):
         assert point[:inputs] not in found, "not single-valued"
         found[point[:inputs]] = point[inputs:]
     return found

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from eatss.base.diagnostics import Diagnostic
+from tests.frontend.reading import refused
 
 LOOP = "for (i = 0; i < n; i++) "
 STRUCT = "struct pair { double x; }; struct pair q[9]; union u { int i; float f; } w;\n"
@@ -41,13 +39,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("code", "body", "marked", "before"), CASES)
-def test_refused_with_its_code_at_its_place(
-    code: str,
-    body: str,
-    marked: str,
-    before: str,
-    refused: Callable[..., tuple[Diagnostic, ...]],
-) -> None:
+def test_refused_with_its_code_at_its_place(code: str, body: str, marked: str, before: str) -> None:
     findings = refused(body, before=before)
     found = [d for d in findings if d.code == code]
     assert found, [str(d) for d in findings]
@@ -58,7 +50,7 @@ def test_refused_with_its_code_at_its_place(
     assert code == "EATSS-F007" or first.hint
 
 
-def test_all_findings_come_in_one_run(refused: Callable[..., tuple[Diagnostic, ...]]) -> None:
+def test_all_findings_come_in_one_run() -> None:
     body = """\
   for (i = 0; i < n; i++) {
     A[i * i] = 0;
@@ -82,9 +74,7 @@ def test_all_findings_come_in_one_run(refused: Callable[..., tuple[Diagnostic, .
     ]
 
 
-def test_a_finding_prints_in_the_manner_of_clang(
-    refused: Callable[..., tuple[Diagnostic, ...]],
-) -> None:
+def test_a_finding_prints_in_the_manner_of_clang() -> None:
     (finding,) = refused("for (i = 0; i < n; i++)\n  A[i * i] = 0;")
     assert str(finding) == (
         "<source>:6:5: error: subscript 'i * i' is not affine: product of counters [EATSS-F012]"
@@ -94,25 +84,19 @@ def test_a_finding_prints_in_the_manner_of_clang(
     assert (finding.span.end_line, finding.span.end_column) == (6, 10)
 
 
-def test_columns_count_characters_not_bytes(
-    refused: Callable[..., tuple[Diagnostic, ...]],
-) -> None:
+def test_columns_count_characters_not_bytes() -> None:
     (finding,) = refused("/* größe */ A[n * idx[0]] = 0;")
     assert finding.span is not None
     assert finding.span.column == 19
 
 
-def test_a_macro_is_named_where_the_user_wrote_it(
-    refused: Callable[..., tuple[Diagnostic, ...]],
-) -> None:
+def test_a_macro_is_named_where_the_user_wrote_it() -> None:
     (finding,) = refused("for (i = 0; i < n; i++)\n  A[SQUARE(i)] = 0;",
                          before="#define SQUARE(x) ((x) * (x))\n")  # fmt: skip
     assert finding.code == "EATSS-F012"
     assert "SQUARE(i)" in finding.message
 
 
-def test_a_counter_read_after_the_region_is_refused(
-    refused: Callable[..., tuple[Diagnostic, ...]],
-) -> None:
+def test_a_counter_read_after_the_region_is_refused() -> None:
     body = "for (i = 0; i < n; i++) A[i] = 0;\n#pragma endscop\n  s = i;\n#pragma scop\n  A[0] = 0;"
     assert refused(body)[0].code == "EATSS-F031"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from types import ModuleType
 
 import islpy as isl
 import pytest
 
-from eatss.base.diagnostics import Diagnostic, InputError
+from eatss.base.diagnostics import InputError
 from eatss.frontend import parse_source
 from eatss.polyhedral.expression import Binary, Expression, Literal, Read, Select, Unary
 from eatss.polyhedral.scop import Scop
+from tests.frontend import random_programs
+from tests.frontend.reading import only, refused, region
 
-Region = Callable[..., Scop]
 LOOP = "for (i = 0; i < n; i++) "
 
 
@@ -51,13 +51,13 @@ def run_alike(one: Scop, other: Scop) -> bool:
 # -- leaving rounds and loops -------------------------------------------------------------
 
 
-def test_continue_leaves_the_rest_of_a_round(region: Region) -> None:
+def test_continue_leaves_the_rest_of_a_round() -> None:
     one = region(LOOP + "{ A[i] = 1; if (i % 2) continue; p[i] = 2; }")
     other = region(LOOP + "{ A[i] = 1; if (i % 2 == 0) p[i] = 2; }")
     assert run_alike(one, other)
 
 
-def test_break_ends_a_loop_in_its_direction(region: Region) -> None:
+def test_break_ends_a_loop_in_its_direction() -> None:
     one = region("for (i = n; i > 0; i -= 2) { A[i] = 1; if (3 * i < m) break; p[i] = 2; }")
     other = region(
         "for (i = n; i > 0; i -= 2) { if (3 * i + 6 >= m || i == n) A[i] = 1;"
@@ -105,13 +105,13 @@ def test_a_break_of_a_loop_around_the_region_is_refused() -> None:
         ),
     ],
 )
-def test_a_condition_of_one_element_is_a_choice(region: Region, body: str, stored: str) -> None:
+def test_a_condition_of_one_element_is_a_choice(body: str, stored: str) -> None:
     scop = region(LOOP + body)
     assert text_of(scop) == stored
     assert len(scop.statements) == 1
 
 
-def test_a_condition_of_scalars_guards_each_statement_of_a_nest(region: Region) -> None:
+def test_a_condition_of_scalars_guards_each_statement_of_a_nest() -> None:
     scop = region(f"if (s != 0) {LOOP}{{ p[i] = 1; A[i] = p[i]; }} else {LOOP}p[i] = 2;")
     assert [text_of(scop, number) for number in range(3)] == [
         "p[i] = (s != 0 ? 1 : p[i])",
@@ -120,7 +120,7 @@ def test_a_condition_of_scalars_guards_each_statement_of_a_nest(region: Region) 
     ]
 
 
-def test_affine_parts_of_a_condition_bound_where_it_is_asked(region: Region) -> None:
+def test_affine_parts_of_a_condition_bound_where_it_is_asked() -> None:
     scop = region(LOOP + "if (i > 0 && A[i - 1] > 0 && i < m) A[i] = 0;")
     other = region(LOOP + "if (i > 0 && i < m) A[i] = 0;")
     assert run_alike(scop, other)
@@ -138,9 +138,7 @@ def test_affine_parts_of_a_condition_bound_where_it_is_asked(region: Region) -> 
         "if (i < n - 1 && b[i + 1] > r) { a[i + 1] = b[i + 1]; r = 1; } else { r = 2; }",
     ],
 )
-def test_an_arm_is_read_where_affine_parts_of_its_condition_say(
-    body: str, only: Callable[[str], Scop]
-) -> None:
+def test_an_arm_is_read_where_affine_parts_of_its_condition_say(body: str) -> None:
     scop = only(
         "void f(int n, int a[n], int b[n], int r) {\n#pragma scop\n"
         f"for (int i = 0; i < n; i++) {{ {body} }}\n#pragma endscop\n}}\n"
@@ -160,16 +158,14 @@ def test_an_arm_is_read_where_affine_parts_of_its_condition_say(
         "if (A[i] > 0) for (j = 0; j < n; j++) A[j] = 1;",
     ],
 )
-def test_a_condition_that_its_statements_change_is_kept(region: Region, body: str) -> None:
+def test_a_condition_that_its_statements_change_is_kept(body: str) -> None:
     scop = region(LOOP + body)
     assert text_of(scop) == "condition = (A[i] > 0 ? 1 : 0)"
     assert scop.array("condition").is_local
     assert all("(condition ? " in text_of(scop, at) for at in range(1, len(scop.statements)))
 
 
-def test_a_condition_below_a_loop_that_is_refused_is_no_finding(
-    refused: Callable[..., tuple[Diagnostic, ...]],
-) -> None:
+def test_a_condition_below_a_loop_that_is_refused_is_no_finding() -> None:
     found = refused("for (i = 0; i < idx[0]; i++) if (A[i] > s) s = A[i];")
     assert [one.code for one in found] == ["EATSS-F012"]
 
@@ -212,9 +208,7 @@ def condition(rng: random.Random, depth: int = 0) -> tuple[str, Callable[[int, i
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 5))
-def test_a_condition_reads_what_c_may_read(
-    region: Region, random_programs: ModuleType, seed: int
-) -> None:
+def test_a_condition_reads_what_c_may_read(seed: int) -> None:
     text, reads_at = condition(random.Random(seed))
     stores = ("if (%s) p[i] = 1; else p[i] = 2;", "p[i] = %s ? s : 2.0;", "p[i] += 3 * %s;")
     scop, n = region(LOOP + stores[seed % 3] % text), 6

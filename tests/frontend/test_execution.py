@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from eatss.frontend import parse_source
 from tests.examples import examples
+from tests.frontend import random_programs
 
 PROGRAMS_PER_COMPILATION = 6
 
@@ -24,7 +24,7 @@ def without_numbers(instances: list[Any]) -> list[Any]:
 @settings(
     max_examples=examples(3),
     deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.too_slow],
 )
 @given(
     seeds=st.lists(
@@ -35,7 +35,7 @@ def without_numbers(instances: list[Any]) -> list[Any]:
     )
 )
 def test_domains_accesses_order_and_values_equal_those_of_the_executed_program(
-    random_programs: ModuleType, seeds: list[int]
+    seeds: list[int],
 ) -> None:
     programs = [random_programs.generate(seed) for seed in seeds]
     with tempfile.TemporaryDirectory() as folder:
@@ -50,7 +50,7 @@ def test_domains_accesses_order_and_values_equal_those_of_the_executed_program(
             assert extracted == executed, program.source
 
 
-def test_the_comparison_notices_a_wrong_order(random_programs: ModuleType, tmp_path: Path) -> None:
+def test_the_comparison_notices_a_wrong_order(tmp_path: Path) -> None:
     program = random_programs.Program(
         source="void f(int n, double *B) {\n#pragma scop\n"
         "for (int i = 0; i < n; i++) B[i] = B[i] + (double) (i + 7 * n);\n#pragma endscop\n}\n",

@@ -177,14 +177,6 @@ def test_a_missing_header_is_named_where_the_region_depends_on_it() -> None:
     assert "sizes.h" in found.hint
 
 
-def test_a_size_that_changes_after_the_declaration_is_refused() -> None:
-    text = (
-        "void f(int n) { double A[n][n]; n = n - 1;\n#pragma scop\n"
-        "for (int i = 0; i < n; i++) A[i][0] = 0;\n#pragma endscop\n}\n"
-    )
-    assert finding_in(text).code == "EATSS-F031"
-
-
 @pytest.mark.parametrize(
     "setting",
     ["double *p = A;", "double *p; p = A + 1;", "double *q = A, *p = q;", "double *p = &A[3];"],
@@ -195,15 +187,6 @@ def test_the_same_array_under_two_names_is_refused(setting: str) -> None:
         "for (int i = 1; i < n; i++) A[i] = p[i - 1];\n#pragma endscop\n}\n"
     )
     assert finding_in(text).code == "EATSS-F024"
-
-
-def test_distinct_parameters_and_fresh_memory_are_taken_not_to_overlap() -> None:
-    text = (
-        "#include <stdlib.h>\nvoid f(int n, double *A, double *B) {\n"
-        "double *p = (double *) malloc(n * sizeof *p), (*q)[9]; q = calloc(n, 72);\n#pragma scop\n"
-        "for (int i = 0; i < n; i++) A[i] = B[i] + p[i] + q[i][0];\n#pragma endscop\n}\n"
-    )
-    assert len(parse_source(text).scops[0].arrays) == 4
 
 
 # -- Macros given with ``-D`` that change nothing, and those that do.
@@ -303,24 +286,15 @@ def test_the_parameters_of_the_function_stand_in_their_order(scop: Scop) -> None
 
 def test_an_array_parameter_is_a_pointer_and_keeps_its_sizes() -> None:
     text = "void f(int n, double A[n][8])\n{\n#pragma scop\n A[0][0] = 1;\n#pragma endscop\n}\n"
-    assert [(p.c_type, p.is_pointer) for p in parse_source(text).scops[0].function_parameters] == [
-        ("int", False),
-        ("double[n][8]", True),
-    ]
+    found = [(p.c_type, p.is_pointer) for p in parse_source(text).scops[0].function_parameters]
+    assert found == [("int", False), ("double[n][8]", True)]
 
 
 def test_every_array_says_where_it_lives(scop: Scop) -> None:
     assert {a.name: a.origin for a in scop.arrays} == {
-        "inner": "local",
-        "z": "parameter",
-        "x": "parameter",
-        "y": "parameter",
-        "g": "static",
-        "h": "global",
-        "c3": "static",
-        "t": "local",
-        "u": "static",
-    }
+        "inner": "local", "z": "parameter", "x": "parameter", "y": "parameter", "g": "static",
+        "h": "global", "c3": "static", "t": "local", "u": "static",
+    }  # fmt: skip
     assert {a.name: a.n_dims for a in scop.arrays if a.name in "xz"} == {"x": 1, "z": 0}
     assert [a.name for a in scop.arrays if a.is_local] == ["inner"]
 

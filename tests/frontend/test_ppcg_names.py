@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-import islpy as isl
 import pytest
 
 from eatss.frontend import FrontendOptions, parse_file, parse_source
 from eatss.frontend.symbolic import parse_symbolic
 from eatss.polyhedral.scop import Scop
+from tests.frontend.reading import equal
 
 # -- Statements have the names that PPCG gives them; it counts more than statements.
 
@@ -84,9 +83,6 @@ def test_what_ppcg_takes_for_one_statement_is_known(region: str, wholes: tuple[s
 # -- Files with macros of PolyBench's shape are taken unchanged, in every variant of the macros.
 
 
-Equal = Callable[[isl.Set | isl.Map, str], bool]
-
-
 def gemm(*defines: str) -> Scop:
     options = FrontendOptions(defines=defines)
     result = parse_file(Path(__file__).parent / "gemm_shape.c", options)
@@ -94,7 +90,7 @@ def gemm(*defines: str) -> Scop:
     return result.scops[0]
 
 
-def test_default_macros_give_constant_arrays_and_parametric_bounds(equal: Equal) -> None:
+def test_default_macros_give_constant_arrays_and_parametric_bounds() -> None:
     scop = gemm()
     assert scop.function == "kernel"
     assert scop.parameters == ("ni", "nj", "nk")

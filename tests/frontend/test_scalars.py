@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import islpy as isl
 import pytest
 
 from eatss.base.diagnostics import InputError
 from eatss.frontend import parse_source
-from eatss.polyhedral.scop import Scop
-
-Only = Callable[[str], Scop]
-Equal = Callable[[isl.Set | isl.Map, str], bool]
+from tests.frontend.reading import equal, only
 
 LOOP = "for (int i = 0; i < n; i++)"
 
@@ -38,7 +33,7 @@ def function(body: str, after: str = "") -> str:
         (f"{LOOP} {{ int p = i - 1, q = p - 2; a[q + 2 * p] = 0; }}", "3i - 5"),
     ],
 )
-def test_a_scalar_is_what_it_is_set_to(body: str, subscript: str, only: Only, equal: Equal) -> None:
+def test_a_scalar_is_what_it_is_set_to(body: str, subscript: str) -> None:
     scop = only(function(body))
     statement = next(s for s in scop.statements if s.write.array == "a")
     pieces = "; ".join(
@@ -71,7 +66,7 @@ def test_a_scalar_that_is_not_known_is_refused(body: str, reason: str) -> None:
     assert any(reason in one.message for one in caught.value.diagnostics)
 
 
-def test_each_arm_begins_with_what_was_known_before(only: Only, equal: Equal) -> None:
+def test_each_arm_begins_with_what_was_known_before() -> None:
     arms = "if (c[i]) { j = i + 1; a[j] = 1; } else b[j] = 0;"
     scop = only(function(f"{LOOP} {{ j = i; {arms} }}"))
     for array, subscript in (("a", "i + 1"), ("b", "i")):
@@ -80,7 +75,7 @@ def test_each_arm_begins_with_what_was_known_before(only: Only, equal: Equal) ->
         assert equal(statement.write.relation, relation)
 
 
-def test_a_scalar_that_is_read_after_the_region_is_set_there(only: Only) -> None:
+def test_a_scalar_that_is_read_after_the_region_is_set_there() -> None:
     body = f"{LOOP} {{ k = 2 * i; a[k] = 0; }}"
     scop = only(function(body, after="c[0] = k;"))
     assert [s.write.array for s in scop.statements] == ["k", "a"]
@@ -89,7 +84,7 @@ def test_a_scalar_that_is_read_after_the_region_is_set_there(only: Only) -> None
     assert [s.write.array for s in again.statements] == ["a"]
 
 
-def test_scalars_give_linearised_subscripts(only: Only) -> None:
+def test_scalars_give_linearised_subscripts() -> None:
     text = "for (t = 0; t < m; t++) { int at = (i * n + j) * m + t; b[at] = 0; }"
     scop = only(function(f"{LOOP} for (j = 0; j < n; j++) {text}"))
     assert scop.array("b").n_dims == 3

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import islpy as isl
 import pytest
 
-from eatss.base.diagnostics import Diagnostic, InputError
+from eatss.base.diagnostics import InputError
 from eatss.frontend import FrontendOptions, parse_source
 from eatss.lower.assumptions import assumptions_of
 from eatss.polyhedral.expression import (
@@ -20,12 +20,10 @@ from eatss.polyhedral.expression import (
     Read,
 )
 from eatss.polyhedral.scop import Scop
+from tests.frontend.reading import equal, only, refused, region, warnings_of
 
 # -- What the subset takes, and the sets it gives.
 
-
-Region = Callable[..., Scop]
-Equal = Callable[[isl.Set | isl.Map, str], bool]
 
 DOMAINS = [
     # statements, domain of S0
@@ -55,11 +53,11 @@ static double T[6];
 
 
 @pytest.mark.parametrize(("body", "domain"), DOMAINS)
-def test_domain(body: str, domain: str, region: Region, equal: Equal) -> None:
+def test_domain(body: str, domain: str) -> None:
     assert equal(region(body, before=BEFORE).statements[0].domain, domain)
 
 
-def test_a_compound_assignment_reads_its_target_first(region: Region, equal: Equal) -> None:
+def test_a_compound_assignment_reads_its_target_first() -> None:
     statement = region("for (i = 1; i < n; i++) A[i] += A[i - 1] * s;").statements[0]
     assert [a.text for a in statement.accesses] == ["A[i]", "A[i]", "A[i - 1]", "s"]
     assert [a.is_write for a in statement.accesses] == [True, False, False, False]
@@ -83,7 +81,7 @@ def walk(expression: Expression) -> list[Expression]:
     return found
 
 
-def test_counters_in_values_are_affine_functions_of_the_domain(region: Region) -> None:
+def test_counters_in_values_are_affine_functions_of_the_domain() -> None:
     statement = region("for (i = 0; i < n; i++) A[i] = (i + n) / 2;").statements[0]
     (value,) = [e for e in walk(statement.value) if isinstance(e, AffineValue)]
     expected = "[n] -> { S0[i] -> [floor((i + n) / 2)] : 0 <= i < n }"
@@ -92,7 +90,7 @@ def test_counters_in_values_are_affine_functions_of_the_domain(region: Region) -
     assert value.element_type is ElementType.INT32
 
 
-def test_an_arm_of_an_affine_choice_is_read_where_it_is_taken(region: Region, equal: Equal) -> None:
+def test_an_arm_of_an_affine_choice_is_read_where_it_is_taken() -> None:
     body = "for (i = 0; i < n; i++) A[i] = i > 0 ? (i + 1 < n ? p[i - 1] : B[i][i]) : B[0][n - 1];"
     relations = {a.text: a.relation for a in region(body).statements[0].reads}
     assert equal(relations["p[i - 1]"], "[n] -> { S0[i] -> p[i - 1] : 0 < i and i + 1 < n }")
@@ -110,9 +108,7 @@ def test_an_arm_of_an_affine_choice_is_read_where_it_is_taken(region: Region, eq
         ("PASS(.25)", "0.25"),
     ],
 )
-def test_literals_keep_their_value_with_macros_expanded(
-    written: str, text: str, region: Region
-) -> None:
+def test_literals_keep_their_value_with_macros_expanded(written: str, text: str) -> None:
     macros = "#define HALF 0.5\n#define SUFFIX(x) x##f\n#define PASS(x) x\n"
     value = region(f"s = {written};", before=macros).statements[0].value
     (literal,) = [e for e in walk(value) if isinstance(e, Literal)]
@@ -120,7 +116,7 @@ def test_literals_keep_their_value_with_macros_expanded(
     assert literal.text.endswith("f") == text.endswith("f")
 
 
-def test_local_variables_are_arrays_of_their_own(region: Region) -> None:
+def test_local_variables_are_arrays_of_their_own() -> None:
     scop = region(
         "for (i = 0; i < n; i++) { double t = A[i]; double u[4]; u[1] = t;"
         " { float t = 2; A[i] = u[1] + t; } } t = 0;"
@@ -133,7 +129,7 @@ def test_local_variables_are_arrays_of_their_own(region: Region) -> None:
     assert arrays["u"].n_dims == 1
 
 
-def test_names_that_isl_reserves_are_renamed(only: Callable[[str], Scop]) -> None:
+def test_names_that_isl_reserves_are_renamed() -> None:
     scop = only(
         "void f(int mod, double *exists) {\n#pragma scop\n"
         "for (int and = 0; and < mod; and++) exists[and] = 0;\n#pragma endscop\n}\n"
@@ -174,17 +170,13 @@ void f(int n, int m, double a[n][m], double (*restrict b)[n + 1][m], row c[], re
         ("out", ElementType.UINT8, "{ out[x] : 0 <= x }"),
     ],
 )  # fmt: skip
-def test_shapes_of_arrays(
-    name: str, element: ElementType, extent: str, only: Callable[[str], Scop], equal: Equal
-) -> None:
+def test_shapes_of_arrays(name: str, element: ElementType, extent: str) -> None:
     array = only(SHAPES).array(name)
     assert array.element_type is element
     assert equal(array.extent, extent)
 
 
-def test_inner_sizes_of_variable_length_arrays_are_positive(
-    only: Callable[[str], Scop], equal: Equal
-) -> None:
+def test_inner_sizes_of_variable_length_arrays_are_positive() -> None:
     scop = only(SHAPES)
     assert scop.parameters == ("n", "m")
     assert equal(scop.context, "[n, m] -> { : n > 0 and m > 0 }")
@@ -210,7 +202,7 @@ NEST = "for (i = 0; i < n; i++) for (j = 0; j < m; j++) "
         ("for (i = 0; i < n; i++) for (j = 0; j < 9; j++) p[i * 9 + j] = p[i + j];", "p[9i + j]"),
     ],
 )
-def test_linearised_subscripts(body: str, relation: str, region: Region) -> None:
+def test_linearised_subscripts(body: str, relation: str) -> None:
     statement = region(body).statements[0]
     names = ", ".join(statement.loops)
     text = f"[n, m] -> {{ S0[{names}] -> {relation} }}"
@@ -218,9 +210,7 @@ def test_linearised_subscripts(body: str, relation: str, region: Region) -> None
     assert statement.write.relation.is_equal(expected.intersect_domain(statement.domain))
 
 
-def test_a_linearised_array_with_a_known_size_has_its_outer_size(
-    only: Callable[[str], Scop], equal: Equal
-) -> None:
+def test_a_linearised_array_with_a_known_size_has_its_outer_size() -> None:
     scop = only(
         "#define N 6\nstatic double A[N * N];\nvoid f(void) {\n#pragma scop\n"
         "for (int i = 0; i < N; i++) for (int j = 0; j < N; j++) A[i * N + j] = 0;\n"
@@ -229,7 +219,7 @@ def test_a_linearised_array_with_a_known_size_has_its_outer_size(
     assert equal(scop.array("A").extent, "{ A[x, y] : 0 <= x < 6 and 0 <= y < 6 }")
 
 
-def test_a_parameter_value_makes_a_product_affine(region: Region, equal: Equal) -> None:
+def test_a_parameter_value_makes_a_product_affine() -> None:
     body = "for (i = 0; i < 4; i++) for (j = 0; j < 9; j++) p[i * n + j] = 0;"
     options = FrontendOptions(parameter_values=(("n", 8),))
     relation = region(body, options=options).statements[0].write.relation
@@ -251,19 +241,17 @@ def test_a_parameter_value_makes_a_product_affine(region: Region, equal: Equal) 
         ("for (i = 0; i < (int) (4l * n); i++) A[i] = 0;", "EATSS-F092"),
     ],
 )
-def test_warnings(
-    body: str, code: str, warnings_of: Callable[[str], tuple[Diagnostic, ...]]
-) -> None:
+def test_warnings(body: str, code: str) -> None:
     assert [w.code for w in warnings_of(body)] == [code]
 
 
-def test_negative_subscripts_of_pointers_are_within_the_extent(region: Region) -> None:
+def test_negative_subscripts_of_pointers_are_within_the_extent() -> None:
     scop = region("for (i = 0; i < n; i++) p[-i] = 0;")
     written = scop.statements[0].write.relation.range()
     assert written.is_subset(scop.array("p").extent)
 
 
-def test_size_t_loops_over_linearised_arrays(only: Callable[[str], Scop], equal: Equal) -> None:
+def test_size_t_loops_over_linearised_arrays() -> None:
     scop = only(
         "#include <stddef.h>\nvoid f(size_t n, size_t m, double *A) {\n#pragma scop\n"
         "for (size_t i = 0; i < n; i++) for (size_t j = 0; j < m; j++) A[i * m + j] = 0;\n"
@@ -304,27 +292,14 @@ void f(double a[100], double b[100]) {
 # -- Arrays of one dimension whose rows have a length of their own: ``A[i + j * lda]``.
 
 
-Strided = Callable[..., Scop]
-Refused = Callable[..., tuple[Diagnostic, ...]]
-
-
 def demanded(scop: Scop) -> str:
     """Return what launchers demand of the sizes."""
     return " and ".join(str(one.condition) for one in assumptions_of(scop, {}, sizes=None))
 
 
-@pytest.fixture
-def strided(region: Strided) -> Strided:
-    def read(body: str) -> Scop:
-        return region(body, before="int lda;\n")
-
-    return read
-
-
-def test_a_leading_dimension_is_taken_for_long_enough(
-    strided: Strided,
-) -> None:
-    scop = strided("for (i = 0; i < n; i++) for (j = 0; j < m; j++) p[i + j * lda] = 0;")
+def test_a_leading_dimension_is_taken_for_long_enough() -> None:
+    body = "for (i = 0; i < n; i++) for (j = 0; j < m; j++) p[i + j * lda] = 0;"
+    scop = region(body, before="int lda;\n")
     assert scop.array("p").n_dims == 2
     assert "lda" in demanded(scop)
 
@@ -337,7 +312,7 @@ def test_a_leading_dimension_is_taken_for_long_enough(
         pytest.param("for (j = 0; j < m; j++) p[i * lda + j] = p[i * ldb + j];", id="two"),
     ],
 )
-def test_rows_that_overlap_are_refused(refused: Refused, body: str) -> None:
+def test_rows_that_overlap_are_refused(body: str) -> None:
     found = refused("for (i = 0; i < n; i++) " + body, before="int lda, ldb;\n")
     assert {one.code for one in found} == {"EATSS-F036"}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import islpy as isl
 import pytest
 
@@ -19,20 +17,16 @@ from eatss.polyhedral.expression import (
     Select,
     Unary,
 )
-from eatss.polyhedral.scop import Scop
+from tests.frontend.reading import equal, only
 
 # -- Types of scalars: `bool`, types narrower than `int`, unsigned numbers that do not wrap.
-
-
-Only = Callable[[str], Scop]
-Equal = Callable[[isl.Set | isl.Map, str], bool]
 
 
 def function(arguments: str, body: str, before: str = "") -> str:
     return f"{before}void f({arguments}) {{\n#pragma scop\n{body}\n#pragma endscop\n}}\n"
 
 
-def test_a_bool_is_a_parameter_of_two_values(only: Only, equal: Equal) -> None:
+def test_a_bool_is_a_parameter_of_two_values() -> None:
     loop = "for (int i = 0; i < n; i++) { if (flag) a[i] = 1; else a[i] = 2; }"
     scop = only(function("int n, bool flag, double a[n]", loop, before="#include <stdbool.h>\n"))
     assert equal(scop.context.params(), "[n, flag] -> { : 0 <= flag <= 1 }")
@@ -44,9 +38,7 @@ def test_a_bool_is_a_parameter_of_two_values(only: Only, equal: Equal) -> None:
     ("kind", "least", "most"),
     [("char", -128, 127), ("unsigned char", 0, 255), ("int16_t", -32768, 32767)],
 )
-def test_a_parameter_of_a_narrow_type_has_its_values(
-    kind: str, least: int, most: int, only: Only, equal: Equal
-) -> None:
+def test_a_parameter_of_a_narrow_type_has_its_values(kind: str, least: int, most: int) -> None:
     loop = "for (int i = 0; i < n; i++) { if (c == 'N') a[i] = 1; else a[i] = 2; }"
     text = function(f"int n, {kind} c, double a[n]", loop, before="#include <stdint.h>\n")
     assert equal(only(text).context.params(), f"[n, c] -> {{ : {least} <= c <= {most} }}")
@@ -63,7 +55,7 @@ def test_a_parameter_of_a_narrow_type_has_its_values(
     ],
 )
 def test_unsigned_numbers_do_not_wrap_at_the_sizes_that_are_stated(
-    loop: str, domain: str, condition: str | None, only: Only, equal: Equal
+    loop: str, domain: str, condition: str | None
 ) -> None:
     arguments = "unsigned n, unsigned k, int m, double *a"
     scop = only(function(arguments, f"for ({loop}) a[i] = 0;"))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-import islpy as isl
 import pytest
 
 from eatss.base.diagnostics import Diagnostic, InputError
 from eatss.frontend import parse_file, parse_source
-from eatss.polyhedral.scop import Scop
+from tests.frontend.reading import equal, only
 
 
 def _function(body: str, *, before: str = "", inside: str = "", after: str = "") -> str:
@@ -128,30 +126,14 @@ def test_statements_included_before_the_region_are_not_of_it(tmp_path: Path) -> 
     assert [s.text for s in parse_file(main).scops[0].statements] == ["B[i] = A[i];"]
 
 
-def test_a_variable_of_the_region_used_after_it_is_live(only: Callable[[str], Scop]) -> None:
+def test_a_variable_of_the_region_used_after_it_is_live() -> None:
     body = "double s = 0; double t = 1; for (int i = 0; i < n; i++) s += A[i] * t;"
     scop = only(_function(body, after="B[0] = s;"))
     assert not scop.array("s").is_local
     assert scop.array("t").is_local
 
 
-def test_a_local_with_an_affine_value_is_that_value(
-    only: Callable[[str], Scop], equal: Callable[[isl.Set | isl.Map, str], bool]
-) -> None:
-    scop = only(
-        _function(
-            "const int h = n / 2; for (int i = 1; i < h; i++) "
-            "{ const int next = i + 1; int last = i - 1; A[next] = A[last]; }"
-        )
-    )
-    (statement,) = scop.statements
-    assert equal(statement.domain, "[n] -> { S0[i] : 1 <= i and 2i + 2 <= n }")
-    assert equal(statement.write.relation, "[n] -> { S0[i] -> A[i + 1] : 1 <= i and 2i + 2 <= n }")
-
-
-def test_a_size_in_a_condition_is_no_fact(
-    only: Callable[[str], Scop], equal: Callable[[isl.Set | isl.Map, str], bool]
-) -> None:
+def test_a_size_in_a_condition_is_no_fact() -> None:
     scop = only(
         _function(
             "for (int i = 0; i < n; i++) A[i] = i;\n"

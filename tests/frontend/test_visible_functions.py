@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from eatss.base.diagnostics import Diagnostic
 from eatss.polyhedral.expression import Binary, Cast, ElementType, Read
-from eatss.polyhedral.scop import Scop
-
-Region = Callable[..., Scop]
-Refused = Callable[..., tuple[Diagnostic, ...]]
+from tests.frontend.reading import refused, region
 
 
-def test_a_call_is_the_value_that_its_function_returns(region: Region) -> None:
+def test_a_call_is_the_value_that_its_function_returns() -> None:
     before = "static inline double sq(double x) { return x * x; }\n"
     value = region("for (i = 0; i < n; i++) A[i] = sq(p[i]);", before=before).statements[0].value
     assert isinstance(value, Binary)
@@ -23,7 +17,7 @@ def test_a_call_is_the_value_that_its_function_returns(region: Region) -> None:
     assert isinstance(value.right, Read)
 
 
-def test_parameters_and_results_are_converted_as_c_converts_them(region: Region) -> None:
+def test_parameters_and_results_are_converted_as_c_converts_them() -> None:
     before = (
         "static double narrow(float x) { return x; }\nfloat third(double x) { return x / 3; }\n"
     )
@@ -38,7 +32,7 @@ def test_parameters_and_results_are_converted_as_c_converts_them(region: Region)
     assert second.value.operand.element_type is ElementType.FLOAT
 
 
-def test_an_index_that_a_function_computes_is_affine(region: Region) -> None:
+def test_an_index_that_a_function_computes_is_affine() -> None:
     before = "int at(int i, int j, int n) { return i * n + j; }\n"
     scop = region(
         "for (i = 0; i < n; i++) for (j = 0; j < n; j++) p[at(j, i, n)] = B[0][i];", before=before
@@ -67,13 +61,13 @@ def test_an_index_that_a_function_computes_is_affine(region: Region) -> None:
         pytest.param("void set(void) {}", "set();", id="a statement"),
     ],
 )
-def test_what_is_no_single_expression_is_refused(refused: Refused, before: str, body: str) -> None:
+def test_what_is_no_single_expression_is_refused(before: str, body: str) -> None:
     first = refused(body, before=before + "\n")[0]
     assert first.code == "EATSS-F018"
     assert "stands for no single expression" in first.message
 
 
-def test_calls_that_grow_without_end_are_refused(refused: Refused) -> None:
+def test_calls_that_grow_without_end_are_refused() -> None:
     before = "double sum(int n) { return n ? n + sum(n - 1) : 0; }\n"
     assert refused("A[0] = sum(3);", before=before)[0].code == "EATSS-F009"
     before = "double sq(double x) { return x * x; }\n"
