@@ -47,7 +47,7 @@ def sweep_report(
     Raises:
         InputError: a store cannot be read (``EATSS-D001`` to ``D005``); the page needs a
             package that is not installed (``EATSS-E052``); a file cannot be written
-            (``EATSS-E053``); ``output`` is what is read, or a store (``EATSS-D012``).
+            (``EATSS-E053``); ``output`` is what is read, or a store (``EATSS-C008``).
     """
     if output is not None:
         place = Path(fspath(output))

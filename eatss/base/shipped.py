@@ -181,13 +181,13 @@ def store_of_ones_own(store: str | os.PathLike[str]) -> Path:
     """Return the path of a store that is to be written or changed.
 
     Raises:
-        InputError: ``EATSS-D012``, the name begins with ``@``, as those of eatss's sweeps, which
+        InputError: ``EATSS-C008``, the name begins with ``@``, as those of eatss's sweeps, which
             are only read.
     """
     if not _is_marked(store):
         return Path(store)
     raise input_error(
-        "EATSS-D012",
+        "EATSS-C008",
         f"'{store}' cannot be written: {MARK} stands before sweeps that come with eatss",
         hint=f"name a file; a file of that name is ./{store}",
     )

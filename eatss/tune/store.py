@@ -330,13 +330,13 @@ class Store:
         """Write a sweep to a store that is not there yet: all of it, or nothing.
 
         Raises:
-            InputError: ``EATSS-D012``, the file is there already; else as of
+            InputError: ``EATSS-C008``, the file is there already; else as of
                 :meth:`create_or_resume`.
         """
         place = store_place(path)
         if place.exists():
             raise input_error(
-                "EATSS-D012",
+                "EATSS-C008",
                 f"'{place}' is there already",
                 hint="name another file with -o, or remove that one first",
             )
@@ -577,7 +577,7 @@ def check_no_store(output: Path, inputs: Sequence[str | os.PathLike[str]]) -> No
     """Refuse to write to a file that is read, or that is a database of SQLite.
 
     Raises:
-        InputError: ``EATSS-D012``.
+        InputError: ``EATSS-C008``.
     """
     if not output.is_file():
         return
@@ -585,7 +585,7 @@ def check_no_store(output: Path, inputs: Sequence[str | os.PathLike[str]]) -> No
         is_database = file.read(16) == b"SQLite format 3\0"
     if is_database or output.resolve() in [Path(one).resolve() for one in inputs]:
         raise input_error(
-            "EATSS-D012",
+            "EATSS-C008",
             f"'{output}' is a store, or what is read, and would be lost",
             hint="name another file with -o",
         )

@@ -404,7 +404,7 @@ def _note(report: _Report, status: Status, what: str) -> None:
     if report.entered.stage != "generated":
         at = ", ".join(f"{name}={value}" for name, value in run.sizes)
         raise input_error(
-            "EATSS-V011",
+            "EATSS-V005",
             f"the original function '{entry.function}' {what} at {at or 'its fixed sizes'}",
             hint="choose other sizes with --size, or generate the program again with smaller ones",
         )

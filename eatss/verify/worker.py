@@ -267,7 +267,7 @@ class _Worker:
             library = self._builder.load(self._builder.original(sizes), sizes)
         except CompileError as error:
             raise input_error(
-                "EATSS-V011",
+                "EATSS-V005",
                 f"the original '{self._program.original.file}' does not compile: {error}",
                 hint="check that it and the headers it includes stand where the plan says",
             ) from None

@@ -153,7 +153,7 @@ def test_none_is_written(
     before = (SWEEPS / "gemm.db").read_bytes()
     done = command(*words)
     assert done.returncode == 2
-    assert "EATSS-D012" in done.stderr
+    assert "EATSS-C008" in done.stderr
     assert "Traceback" not in done.stderr
     assert (SWEEPS / "gemm.db").read_bytes() == before
     assert list(tmp_path.iterdir()) == []

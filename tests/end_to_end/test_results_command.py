@@ -85,7 +85,7 @@ def test_cards_are_named_and_each_variant_has_its_most_careful_measurement(folde
 
 def test_merge_and_export(folder: Path) -> None:
     assert "wrote 5 rows of 2 cards to both.db" in said("merge", "a.db", "b.db", "-o", "both.db")
-    assert "EATSS-D012" in refusal("merge", "a.db", "b.db", "-o", "both.db")
+    assert "EATSS-C008" in refusal("merge", "a.db", "b.db", "-o", "both.db")
     there = eatss.read_sweep("a.db")
     said("export", "a.db", "-o", "a.json")
     said("merge", "a.json", "-o", "again.db")
@@ -114,7 +114,7 @@ def test_export_never_takes_the_place_of_a_store(folder: Path) -> None:
     before = (folder / "b.db").read_bytes()
     (folder / "link.csv").symlink_to("a.db")
     for name in ("a.db", "b.db", "link.csv"):
-        assert "EATSS-D012" in refusal("export", "a.db", "-o", name, "--format", "csv")
+        assert "EATSS-C008" in refusal("export", "a.db", "-o", name, "--format", "csv")
     done = command("report", "a.db", "-o", "b.db", "--format", "text")
-    assert (done.returncode, "EATSS-D012" in done.stderr) == (2, True)
+    assert (done.returncode, "EATSS-C008" in done.stderr) == (2, True)
     assert (folder / "b.db").read_bytes() == before

@@ -120,7 +120,7 @@ def test_nothing_is_written_where_something_is(tmp_path: Path) -> None:
     path.write_text("mine")
     with pytest.raises(InputError) as refusal:
         Store.write_new(path, sweep_of(row()))
-    assert refusal.value.code == "EATSS-D012"
+    assert refusal.value.code == "EATSS-C008"
     assert path.read_text() == "mine"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -116,7 +116,7 @@ def test_a_function_of_another_file_that_the_original_needs_is_named(tmp_path: P
     text = PART.replace("double sum = 0;", "double sum = 0; started();")
     with pytest.raises(InputError, match="it uses 'started', defined elsewhere") as caught:
         verified(generated(text, tmp_path))
-    assert caught.value.code == "EATSS-V011"
+    assert caught.value.code == "EATSS-V005"
 
 
 def test_a_size_that_the_function_computes_cannot_be_chosen(tmp_path: Path) -> None:
