@@ -45,6 +45,7 @@ from eatss.polyhedral.isl_names import (
     coupled_dims,
     dim_names,
     dims_as_parameters,
+    extremes,
     integer,
     maps_of,
     only_dim,
@@ -198,20 +199,17 @@ def _too_much(scop: Scop, sizes: Iterable[ProgramSize]) -> tuple[int, int]:
 
 def _at_most(scop: Scop, known: isl.Set, limits: Mapping[str, int]) -> tuple[ProgramSize, ...]:
     """Return the same, where what is assumed is no more than a limit if it can be."""
-    given: list[ProgramSize] = []
+    ends = {name: extremes(_line(known, name)) for name in scop.sizes}
+    given = {name: own[0] for name, own in ends.items() if own and own[0] == own[1]}
+    known = at_values(known, tuple(given.items()))
     assumed: list[ProgramSize] = []
     for name in scop.sizes:
-        least, most = _range(known, name)
-        if least is not None and least == most:
-            given.append(ProgramSize(name=name, value=least))
-    known = at_values(known, [(one.name, one.value) for one in given])
-    for name in scop.sizes:
-        if name not in {one.name for one in given}:
+        if name not in given:
             value = _largest(known, name, limits[name])
             assumed.append(ProgramSize(name=name, value=value, assumed=True))
             with_it = at_values(known, [(name, value)])
             known = known if with_it.is_empty() else with_it
-    return (*given, *assumed)
+    return (*(ProgramSize(name=name, value=value) for name, value in given.items()), *assumed)
 
 
 def _largest(known: isl.Set, name: str, limit: int) -> int:
@@ -220,14 +218,6 @@ def _largest(known: isl.Set, name: str, limit: int) -> int:
     upto = line.upper_bound_val(isl.dim_type.set, 0, limit)
     best = line.dim_min_val(0) if upto.is_empty() else upto.dim_max_val(0)
     return integer(best) if best.is_int() else limit
-
-
-def _range(known: isl.Set, name: str) -> tuple[int | None, int | None]:
-    """Return the least and the greatest value of a parameter, ``None`` where it has no end."""
-    line = _line(known, name)
-    ends = line.dim_min_val(0), line.dim_max_val(0)
-    least, most = (integer(one) if one.is_int() else None for one in ends)
-    return least, most
 
 
 def _line(known: isl.Set, name: str) -> isl.Set:
@@ -574,10 +564,10 @@ class _StatementCounter:
 def _values(points: isl.Set, name: str) -> Values | None:
     """Return the values that a loop takes, ``None`` where it has no end."""
     line = only_dim(points, name)
-    ends = line.dim_min_val(0), line.dim_max_val(0)
-    if not all(end.is_int() for end in ends):
+    ends = extremes(line)
+    if ends is None:
         return None
-    first, last = map(integer, ends)
+    first, last = ends
     step = max(1, integer(line.get_stride(0)))
     return first, step, (last - first) // step + 1
 

@@ -21,12 +21,13 @@ from typing import TypeAlias
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.base.diagnostics import Diagnostic, InternalError
+from eatss.base.diagnostics import internal_error
 from eatss.base.trees import free_name
 from eatss.polyhedral.expression import AffineValue, Array, preorder
 from eatss.polyhedral.isl_names import (
     Length,
     affine_form,
+    affine_text,
     collapsed_relation,
     collapsed_set,
     constant_value,
@@ -165,7 +166,7 @@ def _link_statements(scop: Scop, lengths: _Lengths, links: nx.Graph[_Place]) -> 
             if place not in lengths:
                 continue
             outer, between, inner = times[one.name][2 * first + 1 : 2 * first + 4]
-            if (outer, inner) != one.loops[first : first + 2] or not isinstance(between, int):
+            if (outer, inner) != one.loops[first : first + 2] or not between.lstrip("-").isdigit():
                 yield place  # they do not both count up, one right inside the other
             for other in scop.statements:
                 if len(other.loops) <= first or not share(one, other, first):
@@ -177,15 +178,11 @@ def _link_statements(scop: Scop, lengths: _Lengths, links: nx.Graph[_Place]) -> 
                     yield place
 
 
-def _times(statement: Statement) -> tuple[str | int | None, ...]:
-    """Return what each dimension of a statement's time is: a counter, a number, or neither."""
-    found: list[str | int | None] = []
-    for function in output_affs(name_inputs(statement.schedule, statement.loops)):
-        form = affine_form(function)
-        counter = counter_of(function)
-        known = form is not None and not form.coefficients and not form.parameters
-        found.append(counter if counter is not None else form.constant if known and form else None)
-    return tuple(found)
+def _times(statement: Statement) -> list[str]:
+    """Return each dimension of a statement's time as it is spelled: ``i``, ``2``, ``-i``."""
+    functions = output_affs(name_inputs(statement.schedule, statement.loops))
+    forms = zip(map(affine_form, functions), functions, strict=True)
+    return [str(function) if form is None else affine_text(form) for form, function in forms]
 
 
 def _collapsed(scop: Scop, lengths: _Lengths, group: set[_Place]) -> Scop:
@@ -263,7 +260,7 @@ def _collapsed_statement(
         pair = (statement.loops[first], statement.loops[first + 1])
         if pair not in names:
             names[pair] = free_name(_joined(pair), taken)
-        times = list(_times_text(statement))
+        times = _times(statement)
         times[2 * first + 1 : 2 * first + 4] = [names[pair]]
         loops = (*statement.loops[:first], names[pair], *statement.loops[first + 2 :])
         domain = collapsed_set(statement.domain, first, size, loops)
@@ -289,16 +286,6 @@ def _collapsed_access(statement: Statement, access: Access, first: int, domain: 
     return replace(access, relation=name_inputs(relation, dim_names(domain)))
 
 
-def _times_text(statement: Statement) -> Iterator[str]:
-    """Yield each dimension of a statement's time in isl's notation."""
-    for function in output_affs(name_inputs(statement.schedule, statement.loops)):
-        form = affine_form(function)
-        assert form is not None
-        yield " + ".join(
-            [*(f"{factor} * {name}" for name, factor in form.coefficients), str(form.constant)]
-        )
-
-
 def _collapsed_array(array: Array, sizes: dict[_Place, Length]) -> Array:
     for first in reversed(range(array.n_dims - 1)):
         size = sizes.get((array.name, first))
@@ -322,25 +309,21 @@ def _check(before: Scop, after: Scop, lengths: _Lengths, group: set[_Place]) -> 
     """
     if any(isinstance(one, str) for place in group for one in lengths[place]):
         return
-    rows = {place: int(lengths[place][1]) for place in group}
 
     def renamed(piece: isl.Set) -> isl.Map:
-        name = piece.get_tuple_name()
-        pairs = {first: length for (of, first), length in rows.items() if of == name}
-        return row_numbers(piece, pairs)
+        own = {
+            first: int(lengths[of, first][1]) for of, first in group if of == piece.get_tuple_name()
+        }
+        return row_numbers(piece, own)
 
-    elements = {array.name: renamed(array.extent) for array in before.arrays}
     for old, new in zip(before.statements, after.statements, strict=True):
         instances = renamed(old.domain)
         same = instances.is_injective() and instances.range().is_equal(new.domain)
         for one, other in zip(old.accesses, new.accesses, strict=True):
-            found = one.relation.apply_domain(instances).apply_range(elements[one.array])
+            elements = renamed(before.array(one.array).extent)
+            found = one.relation.apply_domain(instances).apply_range(elements)
             same = same and found.is_equal(other.relation)
         if not same:
-            raise InternalError(
-                Diagnostic(
-                    code="EATSS-P901",
-                    message=f"collapsed loops of {old.name} run other instances",
-                    span=old.span,
-                )
+            raise internal_error(
+                "EATSS-P901", f"collapsed loops of {old.name} run other instances", span=old.span
             )

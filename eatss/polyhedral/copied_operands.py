@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 
 import islpy as isl
 
@@ -219,9 +219,7 @@ def _are_early(scop: Scop, places: Collection[Place]) -> bool:
 
 def _copy_of(array: Array, reads: Sequence[Access], taken: set[str]) -> Array:
     """Return the copy of what some accesses read of an array."""
-    extent = reads[0].relation.range()
-    for access in reads[1:]:
-        extent = extent.union(access.relation.range())
+    extent = reduce(isl.Set.union, (access.relation.range() for access in reads))
     name = free_name(f"{array.name}_before", taken)
     return Array(
         name=name,

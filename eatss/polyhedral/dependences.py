@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
 from typing import TypeAlias
 
@@ -120,10 +121,7 @@ def _is_apart(access: Access, write: Access) -> bool:
 
 def union_of(relations: Sequence[isl.Map]) -> isl.Map:
     """Return all relations as one, of as few pieces as isl finds."""
-    found = relations[0]
-    for relation in relations[1:]:
-        found = found.union(relation)
-    return coalesced(found)
+    return coalesced(reduce(isl.Map.union, relations))
 
 
 def first_equal(accesses: Sequence[Access]) -> tuple[int, ...]:

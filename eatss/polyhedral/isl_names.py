@@ -13,6 +13,9 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import islpy as isl
 
+from eatss.program import c_text
+from eatss.program.linear import Linear
+
 PARAM, DIV = isl.dim_type.param, isl.dim_type.div
 SET, IN, OUT = isl.dim_type.set, isl.dim_type.in_, isl.dim_type.out
 """Kinds of dimensions."""
@@ -177,6 +180,11 @@ def affine_form(function: isl.PwAff) -> AffineForm | None:
     )
 
 
+def affine_text(form: AffineForm) -> str:
+    """Return an affine function as C spells it: ``i + 1``, ``2 * i - j``, ``n - 1``."""
+    return c_text(Linear(dict((*form.coefficients, *form.parameters)), form.constant).expression())
+
+
 def counter_of(function: isl.PwAff, *, shifted: bool = False) -> str | None:
     """Return the dimension that a function is, up to a constant and parameters if ``shifted``."""
     form = affine_form(function)
@@ -250,7 +258,7 @@ def function_on(union: isl.UnionPwAff, domain: isl.Set) -> isl.PwAff:
     return union.extract_pw_aff(space)
 
 
-def extremes(domain: isl.Set, functions: Sequence[isl.UnionPwAff]) -> tuple[int, int] | None:
+def extremes(domain: isl.Set, functions: Sequence[isl.UnionPwAff] = ()) -> tuple[int, int] | None:
     """Return the least and greatest value of a set's dimensions and of functions on it.
 
     ``None`` where one is not bounded. The set is not empty; functions that are not defined on it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import count, zip_longest
 from typing import TypeAlias
 
@@ -541,14 +542,9 @@ def _loop_names(
             if placement.moving[position]:
                 wanted = counter_of(placement.functions[position], shifted=True)
                 break
-        names.append(_free_name(wanted, used))
+        fresh = (name for k in count() if (name := f"c{k}") not in used)
+        names.append(free_name(wanted or next(fresh), used))
     return tuple(names)
-
-
-def _free_name(wanted: str | None, used: set[str]) -> str:
-    if wanted is None:
-        wanted = next(name for k in count() if (name := f"c{k}") not in used)
-    return free_name(wanted, used)
 
 
 _ENUMERATED = 1 << 16  # a longer range with irregular holes is not counted one by one
@@ -565,11 +561,8 @@ def trip_count(domains: Sequence[isl.Set], loop: str, context: isl.Set) -> int |
     Returns:
         The number of values; ``None`` where it depends on a parameter.
     """
-    parts = [only_dim(domain.intersect_params(context), loop) for domain in domains]
-    values = parts[0].reset_tuple_id()
-    for part in parts[1:]:
-        values = values.union(part.reset_tuple_id())
-    values = coalesced(values)
+    parts = (only_dim(domain.intersect_params(context), loop) for domain in domains)
+    values = coalesced(reduce(isl.Set.union, (part.reset_tuple_id() for part in parts)))
     if values.is_empty():
         return 0
     (name,) = dim_names(values)

@@ -40,6 +40,7 @@ from eatss.polyhedral.isl_names import (
     OUT,
     AffineForm,
     affine_form,
+    affine_text,
     coalesced,
     maps_of,
     name_inputs,
@@ -47,8 +48,6 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Access, Scop, Statement
-from eatss.program import c_text
-from eatss.program.linear import Linear
 
 _OPERATIONS = 500_000
 """isl operations to find out what an array is computed from."""
@@ -319,7 +318,7 @@ def _operands_read(
             if None in subscripts:
                 return None
             if element not in known:
-                text = array + "".join(f"[{_text(form)}]" for form in subscripts if form)
+                text = array + "".join(f"[{affine_text(form)}]" for form in subscripts if form)
                 span = reader.accesses[at].span
                 known[element] = len(accesses)
                 accesses.append(replace(operand, relation=relation, text=text, span=span))
@@ -364,11 +363,6 @@ _Element: TypeAlias = tuple[str, tuple[AffineForm | None, ...]]
 def _element(array: str, relation: isl.Map, reader: Statement) -> _Element:
     functions = output_affs(name_inputs(relation, reader.loops))
     return array, tuple(map(affine_form, functions))
-
-
-def _text(form: AffineForm) -> str:
-    """Return an affine function as C spells it: ``i + 1``, ``2 * i - j``, ``n - 1``."""
-    return c_text(Linear(dict((*form.coefficients, *form.parameters)), form.constant).expression())
 
 
 # -- what nobody reads any more -----------------------------------------------------------

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
@@ -179,13 +180,9 @@ def _expanded(statement: Statement, values: LiveRange, name: str) -> Statement:
 
 def _array(values: LiveRange, name: str, statements: Sequence[Statement]) -> Array:
     """Return the array of the elements that statements name."""
-    extent: isl.Set | None = None
-    for statement in statements:
-        for access in statement.accesses:
-            if access.array == name:
-                touched = access.relation.range()
-                extent = touched if extent is None else extent.union(touched)
-    assert extent is not None
+    accesses = (access for statement in statements for access in statement.accesses)
+    touched = (access.relation.range() for access in accesses if access.array == name)
+    extent = reduce(isl.Set.union, touched)
     return replace(
         values.scalar,
         name=name,

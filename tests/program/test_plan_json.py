@@ -165,19 +165,13 @@ def document_of_a_plan() -> dict[str, Any]:
         ("name", 3),
         ("index_bits", 16),
         ("parameters", [{"name": "N"}]),
-        ("entries", [3]),
+        ("schema_version", 99),
     ],
 )
-def test_a_damaged_plan_is_refused(field: str, value: object) -> None:
+def test_a_damaged_plan_or_one_of_another_version_is_refused(field: str, value: object) -> None:
     with pytest.raises(InputError) as caught:
         program_from_dict({**document_of_a_plan(), field: value}, "")
-    assert caught.value.code == "EATSS-V002"
-
-
-def test_a_plan_of_another_version_is_refused() -> None:
-    with pytest.raises(InputError) as caught:
-        program_from_dict({**document_of_a_plan(), "schema_version": 99}, "")
-    assert caught.value.code == "EATSS-V001"
+    assert caught.value.code == ("EATSS-V001" if field == "schema_version" else "EATSS-V002")
 
 
 def test_a_program_is_the_same_after_saving_and_loading_it(tmp_path: Path) -> None:
@@ -190,10 +184,6 @@ def test_a_folder_without_a_program_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load_program(tmp_path)
     assert caught.value.code == "EATSS-V003"
-    (tmp_path / "plan.json").write_text("{")
-    with pytest.raises(InputError) as caught:
-        load_program(tmp_path)
-    assert caught.value.code == "EATSS-V002"
 
 
 GEMM = Path(__file__).resolve().parents[1] / "measurement" / "programs" / "gemm"
@@ -216,7 +206,7 @@ def test_a_file_elsewhere_is_no_part_of_a_program(folder: Path, of: str, place: 
         load_program(folder)
 
 
-@pytest.mark.parametrize("text", ["", "[1]", '{"file": "gemm.cu"}', '{"a":' * 100_000])
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"file": "gemm.cu"}', '{"a":' * 100_000])
 def test_what_is_no_plan_at_all(folder: Path, text: str) -> None:
     (folder / "plan.json").write_text(text)
     with pytest.raises(InputError, match=r"EATSS-V00[12]"):
