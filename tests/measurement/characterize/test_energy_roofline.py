@@ -5,7 +5,6 @@ Tables, figures, sections and equations are those of *A roofline model of energy
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,19 +124,6 @@ def test_energy_is_saved_exactly_below_the_work_limit(
     assert below.greenup(machine, intensity) > 1 > above.greenup(machine, intensity)
     assert below.saves_energy(machine, intensity)
     assert not above.saves_energy(machine, intensity)
-
-
-@given(machine=MACHINES, of_balance=OF_BALANCE, f=FACTORS, m=FACTORS)
-def test_the_work_limit_satisfies_equation_27(
-    machine: EnergyRoofline, of_balance: float, f: float, m: float
-) -> None:
-    intensity = of_balance * machine.time_balance
-    limit = float(work_limit(machine, intensity, m))
-    old = machine.effective_energy_balance(intensity) / intensity
-    new = machine.effective_energy_balance(limit * m * intensity) / (m * intensity)
-    rounding = 8 * np.finfo(float).eps * float(old)  # of a difference of two numbers as large
-    assert limit == pytest.approx(float(1 + old - new), rel=CLOSE, abs=rounding)
-    assert limit <= work_limit(machine, intensity) * (1 + CLOSE)
 
 
 @given(machine=MACHINES, of_balance=OF_BALANCE)

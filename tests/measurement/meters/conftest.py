@@ -63,14 +63,10 @@ class FakeNvml:
         self.reasons = 0x4
         self.processes: list[Any] = []
         self.power_wobble_w = 0.5
-        self.names: dict[str, str] = {}
-        self.instances: dict[str, str] = {}
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("nvml"):
             code = object.__getattribute__(self, "failing").get(name)
-            if code == "absent":
-                raise AttributeError(name)
             if code is not None:
 
                 def fail(*_: Any) -> None:
@@ -98,15 +94,12 @@ class FakeNvml:
         return f"GPU-{index}"
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:
-        if uuid not in {*(f"GPU-{index}" for index in range(self.count)), *self.instances}:
+        if uuid not in {f"GPU-{index}" for index in range(self.count)}:
             raise FakeNvml.NVMLError(6)
         return uuid
 
-    def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, instance: str) -> str:
-        return self.instances[instance]
-
-    def nvmlDeviceGetName(self, handle: str) -> str:
-        return self.names.get(handle, "NVIDIA H200")
+    def nvmlDeviceGetName(self, _: str) -> str:
+        return "NVIDIA H200"
 
     def nvmlDeviceGetUUID(self, handle: str) -> str:
         return handle
@@ -136,9 +129,6 @@ class FakeNvml:
         return 41
 
     def nvmlDeviceGetCurrentClocksEventReasons(self, _: str) -> int:
-        return self.reasons
-
-    def nvmlDeviceGetCurrentClocksThrottleReasons(self, _: str) -> int:
         return self.reasons
 
     def nvmlDeviceGetEnforcedPowerLimit(self, _: str) -> int:
