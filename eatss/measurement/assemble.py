@@ -90,28 +90,28 @@ def count_work(program: Program | None, sizes: Sizes) -> CountedWork:
     works = [entry.work for entry in program.entries] if program else []
     known = [work for work in works if work is not None]
     whole = bool(works) and len(known) == len(works)
-    sides = [side for work in known for side in (work.read_bytes, work.written_bytes)]
-    operations: tuple[OperationCount, ...] | None = None
-    flops: int | None = None
+    counts: Counter[str] | None = None
     least_bytes: int | None = None
     if whole and all(work.operations is not None for work in known):
-        counts: Counter[str] = Counter()
-        for kind in chain(*(work.operations or () for work in known)):
-            counts[kind.kind] += evaluate(kind.count, sizes)
-        operations = tuple(OperationCount(kind=kind, count=n) for kind, n in counts.items())
-        flops = sum(one.count for one in operations if one.kind not in NOT_FLOPS)
+        counts = Counter()
+        for one in chain(*(work.operations or () for work in known)):
+            counts[one.kind] += evaluate(one.count, sizes)
+    sides = [side for work in known for side in (work.read_bytes, work.written_bytes)]
     if whole and None not in sides:
         least_bytes = sum(evaluate(side, sizes) for side in sides if side is not None)
     why = "nothing was generated"
     if program is not None:
         why = "; ".join(note for work in known for note in work.notes)
         why = why or "the launch plan does not count them; generate the program again"
-    rows = (("operations", operations), ("flops", flops), ("least_bytes", least_bytes))
     return CountedWork(
-        operations=operations,
-        flops=flops,
+        operations=None
+        if counts is None
+        else tuple(OperationCount(kind=kind, count=count) for kind, count in counts.items()),
+        flops=None if counts is None else sum(n for k, n in counts.items() if k not in NOT_FLOPS),
         least_bytes=least_bytes,
-        missing=_lacking(*((what, value, why) for what, value in rows)),
+        missing=_lacking(
+            ("operations", counts, why), ("flops", counts, why), ("least_bytes", least_bytes, why)
+        ),
     )
 
 

@@ -290,27 +290,21 @@ def read_record(path: Path) -> Record:
     Raises:
         InputError: ``EATSS-B001``, it cannot be read, is none or damaged.
     """
+    number, results = 1, list[Result]()
     try:
         text = read_regular(path, MOST_BYTES).decode("utf-8")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise input_error("EATSS-B001", f"cannot read the record {path}: {reason}") from None
-    lines = text.splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines.pop()
-    subject: Subject | None = None
-    results: list[Result] = []
-    try:
-        if not lines:
-            raise ValueError("it is empty")
+        lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
         plain = json.loads(lines[0])
         version = plain.pop("schema_version")
         if version != SCHEMA_VERSION:
             raise ValueError(f"it has schema version {version}, not {SCHEMA_VERSION}")
         subject = decode(Subject, plain)
-        results += (decode(Result, json.loads(line)) for line in lines[1:])
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        number = 1 if subject is None else len(results) + 2
+        for number, line in enumerate(lines[1:], 2):  # noqa: B007 - told below
+            results.append(decode(Result, json.loads(line)))
+    except OSError as error:
+        why = f"cannot read the record {path}: {error.strerror}"
+        raise input_error("EATSS-B001", why) from None
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise input_error(
             "EATSS-B001",
             f"{path}:{number} is no record of a characterisation: {error}",
