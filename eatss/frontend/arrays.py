@@ -48,14 +48,14 @@ _MAX_FACTORS = 4
 class Delinearised:
     """An array with its dimensions as the polyhedral part is to see them.
 
-    ``sizes`` are outermost first, ``None`` where not known; ``from_zero`` says for each
-    dimension whether it starts at 0. ``splits`` has the subscripts that changed, by the ``id`` of
-    their reference.
+    ``sizes`` are outermost first, ``None`` where not known; ``from_zero`` says whether the first
+    dimension starts at 0, as all others do. ``splits`` has the subscripts that changed, by the
+    ``id`` of their reference.
     """
 
     variable: Variable
     sizes: tuple[Value | None, ...]
-    from_zero: tuple[bool, ...]
+    from_zero: bool = True
     splits: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
 
     def subscripts(self, access: RawAccess) -> tuple[Value, ...]:
@@ -97,11 +97,10 @@ class _Delineariser(RegionReader):
         if found is None:
             for use in uses:
                 self._check_affine(use.access)
-            found = Delinearised(variable=variable, sizes=sizes, from_zero=(True,) * len(sizes))
+            found = Delinearised(variable=variable, sizes=sizes)
         is_pointer = sizes and variable.shape.is_pointer
-        if is_pointer and not all(self._is_from_zero(use, found) for use in uses):
-            return replace(found, from_zero=(False, *found.from_zero[1:]))
-        return found
+        from_zero = not is_pointer or all(self._is_from_zero(use, found) for use in uses)
+        return replace(found, from_zero=from_zero)
 
     def _size(self, size: int | Node | None) -> Value | None:
         if not isinstance(size, Node):
@@ -156,7 +155,6 @@ class _Delineariser(RegionReader):
                         return Delinearised(
                             variable=variable,
                             sizes=(_quotient_of(sizes[0], inner), *reversed(inner)),
-                            from_zero=(True,) * (length + 1),
                             splits=splits,
                         )
         return None
@@ -359,8 +357,8 @@ class Assembler:
         element = variable.shape.element.element
         assert element is not None
         bounds = tuple(
-            (from_zero, None if size is None else self.algebra.function(size))
-            for from_zero, size in zip(array.from_zero, array.sizes, strict=True)
+            (at > 0 or array.from_zero, None if size is None else self.algebra.function(size))
+            for at, size in enumerate(array.sizes)
         )
         extent = box(self.algebra.context, variable.unique_name, bounds)
         return Array(

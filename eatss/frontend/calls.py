@@ -48,22 +48,21 @@ class _Inliner:
         (value,) = body[0].children
         parameters, arguments = list(definition.get_arguments()), call.children[1:]
         functions = [one.children[0] for one in value.parts("call")]
-        used = {name.declaration.hash for name in value.parts("name") if name not in functions}
-        hashes = [parameter.hash for parameter in parameters]
+        used = {name.declaration for name in value.parts("name") if name not in functions}
         if (
             len(parameters) != len(arguments)
-            or not used <= {*hashes}
+            or not used <= {*parameters}
             or value.has(*_EFFECTS)
             or value.type != call.type
-            or not all(map(_takes, parameters, arguments, (one in used for one in hashes)))
+            or not all(map(_takes, parameters, arguments, map(used.__contains__, parameters)))
         ):
             return None
-        copy = self._copy(value, dict(zip(hashes, arguments, strict=True)), call.cursor)
+        copy = self._copy(value, dict(zip(parameters, arguments, strict=True)), call.cursor)
         holder = Node("compound", call.cursor, NO_TYPE, [copy])
         self.replace([holder])
         return holder.children[0]
 
-    def _copy(self, node: Node, given: Mapping[int, Node], place: Any = None) -> Node:
+    def _copy(self, node: Node, given: Mapping[Any, Node], place: Any = None) -> Node:
         """Return a copy with what is ``given`` for variables in the place of their names.
 
         It stands at ``place``; literals stay where they are, as their text says what they are.
@@ -71,8 +70,8 @@ class _Inliner:
         self._added += 1
         if self._added > _MAX_NODES:
             raise RecursionError
-        if node.kind == "name" and node.declaration.hash in given:
-            return self._copy(given[node.declaration.hash], {})
+        if node.kind == "name" and node.declaration in given:
+            return self._copy(given[node.declaration], {})
         found = replace(node, children=[self._copy(one, given, place) for one in node.children])
         if place is not None and node.kind not in _TEXTUAL:
             found.cursor, found.is_inlined = place, True

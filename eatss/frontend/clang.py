@@ -27,6 +27,8 @@ _FLOAT16 = 32
 
 if not hasattr(TypeKind, "FLOAT16"):
     TypeKind.FLOAT16 = TypeKind(_FLOAT16)
+_Cursor: Any = cindex.Cursor
+_Cursor.__hash__ = lambda cursor: cursor.hash  # as later versions of the module have it
 
 _BINARY_OPERATORS = (
     None, None, None, "*", "/", "%", "+", "-", "<<", ">>", None, "<", ">", "<=", ">=", "==", "!=",

@@ -135,28 +135,16 @@ class Variable:
 
 
 class _Own:
-    """The declaration of a variable that the source does not declare; equal to no other."""
+    """The declaration of a variable that the source does not declare."""
 
     kind = semantic_parent = storage_class = None
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    @property
-    def hash(self) -> int:
-        """What libclang's declarations have."""
-        return id(self)
 
 
 class SymbolTable:
     """The variables of one region, classified by how the region uses them."""
 
     def __init__(self, statements: Iterable[Node]) -> None:
-        # libclang's declarations have equality but no hash
-        self._known: dict[int, list[tuple[Any, Variable]]] = {}
+        self._known: dict[Any, Variable] = {}
         self._taken: set[str] = set(ISL_WORDS)
         self.variables: list[Variable] = []
         nodes = [node for statement in statements for node in statement.preorder()]
@@ -197,16 +185,8 @@ class SymbolTable:
         return free_name(name, {*self._taken, *also_taken})
 
     def of(self, node: Node | None) -> Variable | None:
-        """Return the variable a name stands for."""
-        declaration = None if node is None else node.declaration
-        return None if declaration is None else self.variable_of(declaration)
-
-    def variable_of(self, declaration: Any) -> Variable | None:
-        """Return the variable of a declaration, ``None`` if the region does not use it."""
-        for known, variable in self._known.get(declaration.hash, ()):
-            if known == declaration:
-                return variable
-        return None
+        """Return the variable a name stands for, ``None`` if it is none of the region."""
+        return None if node is None else self._known.get(node.declaration)
 
     def add_local(self, place: Node, name: str) -> Node:
         """Add an integer of the region's own, set at ``place``; return a node that names it."""
@@ -215,9 +195,8 @@ class SymbolTable:
         return Node("name", place.cursor, INT, name=name, declaration=declaration)
 
     def _add(self, declaration: Any, *, is_local: bool) -> Variable:
-        known = self.variable_of(declaration)
-        if known is not None:
-            return known
+        if declaration in self._known:
+            return self._known[declaration]
         shape, name = shape_of(declaration), declaration.spelling
         is_integer = shape.element.is_integer and not shape.sizes
         constant = _constant(declaration) if is_integer and not is_local else None
@@ -231,7 +210,7 @@ class SymbolTable:
         variable = Variable(
             name, unique_name or name, declaration, shape, role, is_local, constant, first_write
         )
-        self._known.setdefault(declaration.hash, []).append((declaration, variable))
+        self._known[declaration] = variable
         self.variables.append(variable)
         return variable
 

@@ -357,12 +357,10 @@ class _RegionReader(RegionReader):
         Sizes at which the reference is not made count for nothing.
         """
         counters = [level.name for level in raw.loops]
-        subscripts = array.subscripts(access)
-        for subscript, size, from_zero in zip(
-            subscripts, array.sizes, array.from_zero, strict=True
-        ):
+        pairs = zip(array.subscripts(access), array.sizes, strict=True)
+        for at, (subscript, size) in enumerate(pairs):
             outside = isl.Set.empty(raw.domain.get_space())
-            if from_zero:
+            if at > 0 or array.from_zero:
                 outside = self._algebra.at_least(-1, subscript)
             if size is not None:
                 outside = outside.union(self._algebra.at_least(subscript, size))

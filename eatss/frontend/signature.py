@@ -66,8 +66,8 @@ class Surroundings:
     """What a function does outside a region.
 
     ``assigned`` holds the declaration of the target, the value and the offset of each assignment;
-    ``addressed`` the variables whose address is taken, and whether a function is called with it
-    directly (``scanf("%d", &n)``).
+    ``addressed`` the variables whose address is taken, ``kept`` those of whose address more is
+    made than the argument of a call (``scanf("%d", &n)``).
     """
 
     def __init__(self, placed: PlacedRegion) -> None:
@@ -79,11 +79,9 @@ class Surroundings:
             if node.kind == "call"
             for argument in node.children[1:]
         }
-        self.addressed = [
-            (node.children[0].declaration, id(node) in arguments)
-            for node in nodes
-            if node.kind == "address" and node.children[0].kind == "name"
-        ]
+        addressed = [node for node in nodes if node.kind == "address"]
+        self.addressed = {node.children[0].declaration for node in addressed}
+        self.kept = {o.children[0].declaration for o in addressed if id(o) not in arguments}
         self.assigned: list[tuple[Any, Node, int]] = []
         for node in nodes:
             target = node.children[0] if node.kind in WRITES else node
@@ -92,7 +90,7 @@ class Surroundings:
 
     def takes_address(self, variable: Variable) -> bool:
         """Return whether the address of a variable is taken."""
-        return any(variable.declaration == taken for taken, _ in self.addressed)
+        return variable.declaration in self.addressed
 
     def names_after(self, variable: Variable) -> bool:
         """Return whether the block goes on to name a variable."""
@@ -126,14 +124,12 @@ class Surroundings:
         None of them has its address taken before.
         """
         before = [part for tree in self._placed.before for part in tree.preorder()]
-        declared = [one.declaration for one in before if one.kind == "variable"]
-        taken = [one.children[0].declaration for one in before if one.kind == "address"]
+        declared = {one.declaration for one in before if one.kind == "variable"}
+        declared -= {one.children[0].declaration for one in before if one.kind == "address"}
         return frozenset(
             variable
             for variable in symbols.variables
-            if any(variable.declaration == other for other in declared)
-            and not self.names_after(variable)
-            and not any(variable.declaration == other for other in taken)
+            if variable.declaration in declared and not self.names_after(variable)
         )
 
     def is_whole_function(self, symbols: SymbolTable, accessed: frozenset[Variable]) -> bool:
@@ -180,7 +176,7 @@ def _is_idle(node: Node, symbols: SymbolTable, accessed: frozenset[Variable]) ->
         return not node.has(*BODIES, "broken", "other")
     if any(part.has(*_EFFECTS) for part in _expressions_of(node)):
         return False
-    variable = symbols.variable_of(node.declaration)
+    variable = symbols.of(node)
     if not node.children or variable is None or variable.role == "counter":
         return True
     is_known = variable.constant is not None or variable.role == "data"
@@ -222,9 +218,9 @@ def check_sizes(symbols: SymbolTable, surroundings: Surroundings, reporter: Repo
                 )
             # a typedef fixes it where it stands
             declared = min(array.declaration.location.offset, size.offsets[0])
-            later = [target for target, _, at in surroundings.assigned if at > declared]
+            later = {target for target, _, at in surroundings.assigned if at > declared}
             for name in size.parts("name"):
-                if array.first_use is not None and any(name.declaration == one for one in later):
+                if array.first_use is not None and name.declaration in later:
                     reporter.error(
                         "EATSS-F031",
                         array.first_use,
@@ -275,10 +271,7 @@ def _may_name_any(declaration: Any, surroundings: Surroundings) -> bool:
     values = [value for target, value, _ in surroundings.assigned if target == declaration]
     tree = read_tree(declaration)
     values += tree.children[:1] if tree.kind == "variable" else []
-    set_elsewhere = any(
-        taken == declaration and not is_argument for taken, is_argument in surroundings.addressed
-    )
-    return set_elsewhere or not all(map(_is_fresh, values))
+    return declaration in surroundings.kept or not all(map(_is_fresh, values))
 
 
 def _is_fresh(value: Node) -> bool:
