@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from eatss.measurement.characterize.benchmark import Group, Record, Result
 from eatss.measurement.characterize.memory import PATTERNS
-from eatss.report import plots
 from eatss.report.plots import (
     BLACK,
     BLUE,
     GREEN,
     GREY,
     VERMILION,
+    finished,
     new_axes,
     new_figure,
+    panels,
     plain_numbers,
 )
 from eatss.report.render import figure as shown
@@ -32,10 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-finished = partial(plots.finished, below=4.6)
-
 _Value: TypeAlias = Callable[[Result], float | None]
-_SUBS = (1.0, 2.0, 5.0)
 
 MEMORY_CURVES: Mapping[Group, tuple[str, str, str]] = {
     "coalescing": (
@@ -79,11 +76,11 @@ def memory_curve(results: Sequence[Result], group: Group, *, axes: Axes | None =
         axes.set_xscale("log", base=2)
         axes.set_xticks([x for x, _ in found])
         axes.minorticks_off()
-        plain_numbers(axes, "x")
+        plain_numbers(axes.xaxis)
     axes.set_yscale("log")
     drawn = [float(y) for line in axes.lines for y in np.asarray(line.get_ydata())]
     axes.set_ylim(0.8 * min(drawn), 1.25 * max(drawn))
-    plain_numbers(axes, "y", _SUBS)
+    plain_numbers(axes.yaxis, (1.0, 2.0, 5.0))
     axes.axhline(1.0, color=BLACK, linewidth=0.6)
     finished(axes, title, x_label, "ratio to the fastest", legend=2)
     if group == "stride":
@@ -135,7 +132,7 @@ def memory_figure(record: Record, title: str) -> Figure:
         InputError: ``EATSS-E052`` matplotlib is not installed.
     """
     figure = new_figure(13.0, 9.6)
-    for axes, group in zip(figure.subplots(2, 2).flat, MEMORY_CURVES, strict=True):
+    for axes, group in zip(panels(figure, 2, 2), MEMORY_CURVES, strict=True):
         memory_curve(record.of(group), group, axes=axes)
     figure.suptitle(title)
     return figure
@@ -180,7 +177,9 @@ def block_figure(record: Record, title: str) -> Figure:
     """
     figure = new_figure(15.0, 9.0)
     results = record.of("block size")
-    for axes, pattern in zip(figure.subplots(2, 3).T.flat, PATTERNS, strict=True):
+    places = panels(figure, 2, 3)
+    columns = (*places[::3], *places[1::3], *places[2::3])
+    for axes, pattern in zip(columns, PATTERNS, strict=True):
         block_size(results, pattern, axes=axes)
     figure.suptitle(title)
     return figure

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -20,7 +21,6 @@ from eatss.measurement.characterize.roofline import (
     PowerLimitedRoofline,
     RooflinePoint,
 )
-from eatss.report import plots
 from eatss.report.plots import (
     BLACK,
     BLUE,
@@ -29,8 +29,10 @@ from eatss.report.plots import (
     ORANGE,
     PURPLE,
     VERMILION,
+    finished,
     new_axes,
     new_figure,
+    panels,
     plain_numbers,
 )
 
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
 
 SHOWN_FLOP_BYTE = (0.125, 256.0)
 """Intensities that are always in view."""
-
-finished = partial(plots.finished, below=4.6)
 
 SAMPLES = 256
 
@@ -70,10 +70,9 @@ def roofline_figure(rows: Sequence[Roofs], title: str) -> Figure:
         InputError: ``EATSS-E052`` matplotlib is not installed.
     """
     figure = new_figure(15.0, 0.6 + 4.9 * len(rows))
-    grid = figure.subplots(len(rows), 3, squeeze=False)
-    for several, row in zip(grid, rows, strict=True):
-        for axes, what in zip(several, PANELS, strict=True):
-            roofline_panel(row, what, axes=axes)
+    places = panels(figure, len(rows), len(PANELS))
+    for axes, (row, what) in zip(places, product(rows, PANELS), strict=True):
+        roofline_panel(row, what, axes=axes)
     figure.suptitle(title)
     return figure
 
@@ -172,12 +171,12 @@ def roofline_panel(row: Roofs, what: str, *, axes: Axes | None = None) -> Axes:
         axes.axvline(balance, color=colour, linestyle=style, linewidth=1.2, label=label)
     axes.set_xscale("log", base=2)
     axes.set_xlim(x[0], x[-1])
-    plain_numbers(axes, "x")
+    plain_numbers(axes.xaxis)
     if what == "power":
         axes.set_ylim(bottom=0)
     else:
         axes.set_yscale("log")
-        plain_numbers(axes, "y", _SUBS)
+        plain_numbers(axes.yaxis, (1.0, 2.0, 5.0))
     title = f"{row.title}: {what}"
     return finished(axes, title, "intensity in flop/byte", panel.label, legend=2)
 
@@ -193,6 +192,3 @@ def _intensities(row: Roofs) -> _Floats:
 
 def _intensity(one: Result) -> float:
     return one.flops / one.useful_bytes if one.useful_bytes else 0.0
-
-
-_SUBS = (1.0, 2.0, 5.0)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 from io import BytesIO
 from itertools import cycle
@@ -15,12 +14,15 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from eatss.base.diagnostics import input_error
 from eatss.base.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
     from eatss.measurement.foreign import ProgramEnergy
@@ -102,6 +104,12 @@ def new_axes(width_in: float = 6.4, height_in: float = 4.8) -> Axes:
     return new_figure(width_in, height_in).subplots()
 
 
+def panels(figure: Figure, rows: int, columns: int) -> list[Axes]:
+    """Return axes side by side, row by row, each with room for a legend of its own."""
+    parts = figure.subfigures(rows, columns, squeeze=False)
+    return [part.subplots() for part in parts.flat]
+
+
 def finished(
     axes: Axes,
     title: str,
@@ -110,8 +118,6 @@ def finished(
     *,
     lines: Literal["both", "x", "y"] = "both",
     legend: int = 0,
-    right: Axes | None = None,
-    below: float = 4.4,
 ) -> Axes:
     """Return axes with a title, labels, thin lines below the data, and a legend below the axes.
 
@@ -119,43 +125,28 @@ def finished(
         axes: with all that is drawn.
         title: of them.
         x: label of the horizontal axis.
-        y: label of the vertical axis.
+        y: label of the vertical axis, "" where it has one.
         lines: across which axis lines go.
-        legend: how many columns the legend has; 0 for none.
-        right: axes of the same place whose entries it has, too.
-        below: what ticks and the label of the axis take, in sizes of its font.
+        legend: how many columns the legend of all axes in this place has; 0 for none.
     """
-    texts = {"title": title, "xlabel": x, "ylabel": y}
-    axes.set(**{name: text for name, text in texts.items() if text})
+    axes.set(title=title, xlabel=x, ylabel=y or axes.get_ylabel())
     axes.grid(axis=lines, linewidth=0.4, alpha=0.6)
     axes.set_axisbelow(True)
-    handles, labels = axes.get_legend_handles_labels()
-    if right is not None:
-        more, names = right.get_legend_handles_labels()
-        handles, labels = handles + more, labels + names
-    if legend and handles:
-        axes.legend(
-            handles,
-            labels,
-            loc="upper center",
-            bbox_to_anchor=(0.5, 0.0),
-            borderaxespad=below,
-            ncols=legend,
-            frameon=False,
-            fontsize="small",
+    if legend:
+        axes.figure.legend(
+            loc="outside lower center", ncols=legend, frameon=False, fontsize="small"
         )
     return axes
 
 
-def plain_numbers(axes: Axes, which: str, subs: Sequence[float] = ()) -> None:
+def plain_numbers(axis: Axis, subs: Sequence[float] = ()) -> None:
     """Write numbers on a logarithmic axis as people do, at so many times each power of ten."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
+    from matplotlib.ticker import LogLocator  # noqa: PLC0415
 
-    axis = axes.xaxis if which == "x" else axes.yaxis
     if subs:
         axis.set_major_locator(LogLocator(subs=subs))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter("")
 
 
 def save_figure(figure: Figure, path: str | PathLike[str]) -> None:
@@ -188,11 +179,11 @@ def save_figure(figure: Figure, path: str | PathLike[str]) -> None:
         ) from None
 
 
-_RATIOS: tuple[tuple[str, Callable[[ComparisonRow], Ratio | None]], ...] = (
-    ("performance\n(higher is better)", lambda row: row.speedup),
-    ("energy\n(lower is better)", lambda row: row.energy_ratio),
-    ("PPW, GFLOP/J\n(higher is better)", lambda row: row.ppw_ratio),
-)
+_RATIOS: dict[str, Callable[[ComparisonRow], Ratio | None]] = {
+    "performance\n(higher is better)": lambda row: row.speedup,
+    "energy\n(lower is better)": lambda row: row.energy_ratio,
+    "PPW, GFLOP/J\n(higher is better)": lambda row: row.ppw_ratio,
+}
 """The panels of a plot of comparisons [EATSS, Fig. 7]: each a ratio to the baseline."""
 
 _GROUP_WIDTH = 0.8
@@ -229,19 +220,16 @@ def plot_comparisons(comparisons: Sequence[Comparison], path: str | PathLike[str
     names = [baseline, *dict.fromkeys(variant for one in rows for variant in one)]
     groups = [one.program for one in comparisons] + ["geo. mean"] * (len(comparisons) > 1)
     figure = new_figure(max(6.4, 1.6 + len(groups) * (0.22 * len(names) + 0.25)), 7.2)
-    panels = figure.subplots(len(_RATIOS), 1, sharex=True)
+    drawn = figure.subplots(len(_RATIOS), 1, sharex=True)
     entries: dict[str, Artist] = {}
-    for (title, ratio_of), axes in zip(_RATIOS, panels, strict=True):
+    for (title, ratio_of), axes in zip(_RATIOS.items(), drawn, strict=True):
         ratios = [{name: ratio_of(row) for name, row in one.items()} for one in rows]
         _draw_ratios(axes, ratios, names)
         finished(axes, "", "", title, lines="y")
         entries |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    several = len(groups) > 6
-    panels[-1].set_xticks(
-        range(len(groups)), groups, rotation=45 if several else 0, rotation_mode="anchor",
-        ha="right" if several else "center",
-    )  # fmt: skip
-    panels[-1].set_xlim(-0.6, len(groups) - 0.4)
+    slanted = {"rotation": 45, "rotation_mode": "anchor", "ha": "right"} if len(groups) > 6 else {}
+    drawn[-1].set_xticks(range(len(groups)), groups, **slanted)
+    drawn[-1].set_xlim(-0.6, len(groups) - 0.4)
     figure.legend(
         list(entries.values()), list(entries), loc="outside upper center", ncols=4, frameon=False
     )
@@ -254,51 +242,40 @@ def _draw_ratios(
 ) -> None:
     """Draw the bars of the baseline, then of each variant; means come last, after two or more."""
     bar = _GROUP_WIDTH / len(names)
-    groups = len(programs) + (len(programs) > 1)
-    shown, failed = [1.0], []
+    groups = np.arange(len(programs) + (len(programs) > 1))
+    shown = np.ones(1)
     for number, name in enumerate(names):
-        at = [k - _GROUP_WIDTH / 2 + (number + 0.5) * bar for k in range(groups)]
-        values = [1.0] * groups
-        errors = None
+        at = groups - _GROUP_WIDTH / 2 + (number + 0.5) * bar
+        known = np.ones((len(groups), 3))
         if number:
-            known = [_positive(one.get(name)) for one in programs]
-            failed += [x for x, one in zip(at, known, strict=False) if one is None]
-            if groups > len(programs):
-                known.append(_mean([one for one in known if one is not None]))
-            values = [math.nan if one is None else one.value for one in known]
-            lows = [math.nan if one is None else one.low or math.nan for one in known]
-            highs = [math.nan if one is None else one.high or math.nan for one in known]
-            shown += [x for x in (*values, *lows, *highs) if not math.isnan(x)]
-            errors = [
-                [max(value - low, 0.0) for value, low in zip(values, lows, strict=True)],
-                [max(high - value, 0.0) for value, high in zip(values, highs, strict=True)],
-            ]
+            found = [_ends(one.get(name)) for one in programs]
+            logs = [math.log(value) for value, _, _ in found if math.isfinite(value)]
+            mean = math.exp(math.fsum(logs) / len(logs)) if logs else math.nan
+            known = np.array([*found, (mean, math.nan, math.nan)][: len(groups)])
+        values, lows, highs = known.T
         axes.bar(
-            at, values, bar, yerr=errors, capsize=2, error_kw={"elinewidth": 0.8},
-            color=_VARIANTS[number % len(_VARIANTS)], label=name,
+            at, values, bar, yerr=np.fmax([values - lows, highs - values], 0) if number else None,
+            capsize=2, error_kw={"elinewidth": 0.8}, color=_VARIANTS[number % len(_VARIANTS)],
+            label=name,
         )  # fmt: skip
+        shown = np.append(shown, known[np.isfinite(known)])
+        failed = at[np.isnan(values)]
+        if failed.size:
+            axes.plot(
+                failed, np.full(failed.size, 0.03), "x", color="#d40000", markersize=5,
+                transform=axes.get_xaxis_transform(), label="failed or not measured", clip_on=False,
+            )  # fmt: skip
     axes.axhline(1.0, color="black", linewidth=0.8)
     if max(shown) > _LOG_FROM or min(shown) < 1 / _LOG_FROM:
-        axes.set_yscale("log")
-        axes.set_ylim(0.7 * min(shown), 1.3 * max(shown))
-        plain_numbers(axes, "y", (1.0, 2.0, 5.0))
-    if failed:
-        axes.plot(
-            failed, [0.03] * len(failed), "x", color="#d40000", markersize=5,
-            transform=axes.get_xaxis_transform(), label="failed or not measured", clip_on=False,
-        )  # fmt: skip
+        axes.set(yscale="log", ylim=(0.7 * min(shown), 1.3 * max(shown)))
+        plain_numbers(axes.yaxis, (1.0, 2.0, 5.0))
 
 
-def _positive(ratio: Ratio | None) -> Ratio | None:
-    return ratio if ratio is not None and ratio.value > 0 else None
-
-
-def _mean(ratios: Sequence[Ratio]) -> Ratio | None:
-    """Return the geometric mean, which has no interval."""
-    if not ratios:
-        return None
-    logs = math.fsum(math.log(one.value) for one in ratios)
-    return replace(ratios[0], value=math.exp(logs / len(ratios)), low=None, high=None)
+def _ends(ratio: Ratio | None) -> tuple[float, float, float]:
+    """Return a ratio and the ends of its interval, NaN for what is not known."""
+    if ratio is None or ratio.value <= 0:
+        return (math.nan,) * 3
+    return ratio.value, ratio.low or math.nan, ratio.high or math.nan
 
 
 def plot_program(found: ProgramEnergy, path: str | PathLike[str]) -> None:

@@ -6,13 +6,13 @@ Every function draws a figure and returns its axes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eatss.base.frozen import frozen
 from eatss.report import plots
 from eatss.report.measurement import counter_words
 from eatss.report.plots import (
@@ -66,17 +66,16 @@ _NARROW = 8
 _MANY = 400
 """Clouds of more points are drawn as pixels also in SVG and PDF."""
 
-_APART_PX = 20.0
-
 new_axes = partial(plots.new_axes, width_in=6.0, height_in=4.2)
 """Return the axes of a panel, small enough that letters can still be read on a telephone."""
 
-LETTERS: Mapping[Role, tuple[str, str]] = {
-    "default": ("P", VERMILION),
-    "paper": ("E", "#8c3a6e"),
-    "ours": ("U", "#00664a"),
+LETTERS: Mapping[Role, tuple[str, str, tuple[int, int]]] = {
+    "default": ("P", VERMILION, (-18, 16)),
+    "paper": ("E", "#8c3a6e", (0, 24)),
+    "ours": ("U", "#00664a", (18, 16)),
 }
-"""Letter and colour of each role: white letters are to be read on it."""
+"""Of each role its letter, the colour, on which white is to be read, and where it stands beside
+its point: no letter covers another, and each has its own side."""
 
 _STUDIED: Mapping[ChoiceName, tuple[str, str]] = {
     "default": (VERMILION, "s"),
@@ -86,11 +85,8 @@ _STUDIED: Mapping[ChoiceName, tuple[str, str]] = {
 }
 """Colour and mark of each choice over problem sizes."""
 
-_Place = tuple[Role, float, float]
 
-
-@frozen
-class SweepFigure:
+class SweepFigure(NamedTuple):
     """One figure: ``name`` for files, what it shows, and the axes it is drawn on."""
 
     name: str
@@ -107,84 +103,70 @@ class SweepFigure:
 
 def sweep_figures(found: Evaluated) -> tuple[SweepFigure, ...]:
     """Return the figures of which a sweep has data."""
-    if len(found.found) < 2:
-        return ()
-    return (*_distributions(found), *_metrics(found), *_studies(found))
+    return tuple(_figures(found)) if len(found.found) > 1 else ()
 
 
-def _distributions(one: Evaluated) -> Iterator[SweepFigure]:
+def _figures(one: Evaluated) -> Iterator[SweepFigure]:
     found, evaluation = one.found, one.evaluation
-    thrifty, trade = found.with_energy(), evaluation.trade_off
+    thrifty, related = found.with_energy(), evaluation.correlations
     yield SweepFigure(
-        name="sorted-by-performance",
-        caption="All variants sorted by performance. Where energy does not fall as performance "
-        "rises, speed alone is a poor guide.",
-        axes=partial(sorted_distribution, found),
+        "sorted-by-performance",
+        "All variants sorted by performance. Where energy does not fall as performance rises, "
+        "speed alone is a poor guide.",
+        partial(sorted_distribution, found),
     )
     if len(thrifty) > 1:
         yield SweepFigure(
-            name="energy-over-performance",
-            caption="Energy over performance: the best variants are low and to the right.",
-            axes=partial(performance_energy_scatter, thrifty),
+            "energy-over-performance",
+            "Energy over performance: the best variants are low and to the right.",
+            partial(performance_energy_scatter, thrifty),
         )
     yield SweepFigure(
-        name="spectrum",
-        caption="Where the default, the paper's choice and ours stand among all variants.",
-        axes=partial(spectrum, found),
+        "spectrum",
+        "Where the default, the paper's choice and ours stand among all variants.",
+        partial(spectrum, found),
     )
-    if trade is not None and len(thrifty) > 2:
+    if evaluation.trade_off is not None and len(thrifty) > 2:
         yield SweepFigure(
-            name="hull",
-            caption="Variants right of the vertical line are faster than the one of least energy, "
-            "those above the horizontal line are thriftier than the fastest.",
-            axes=partial(hull_figure, thrifty),
+            "hull",
+            "Variants right of the vertical line are faster than the one of least energy, those "
+            "above the horizontal line are thriftier than the fastest.",
+            partial(hull_figure, thrifty),
         )
-
-
-def _metrics(one: Evaluated) -> Iterator[SweepFigure]:
-    found, evaluation = one.found, one.evaluation
-    related = evaluation.correlations
     for target in TARGETS[:3]:
         if of_target(related, target):
             yield SweepFigure(
-                name=f"correlation-with-{target}",
-                caption="Pearson's coefficients with 95 % intervals; dots are Spearman's. Metrics "
-                "that correlate otherwise with efficiency than with performance are bold.",
-                axes=partial(correlation_bars, related, target=target, movers=evaluation.movers),
+                f"correlation-with-{target}",
+                "Pearson's coefficients with 95 % intervals; dots are Spearman's. Metrics that "
+                "correlate otherwise with efficiency than with performance are bold.",
+                partial(correlation_bars, related, target=target, movers=evaluation.movers),
             )
     for name in most_telling(related, SPLITS) if found.has_energy else ():
-        side = f"{counter_words(name)} above its mean"
         yield SweepFigure(
-            name=f"split-at-mean-of-{_file_name(name)}",
-            caption=f"Variants with {side} beside the others.",
-            axes=lambda name=name: metric_split(found, name)[0],  # type: ignore[misc]
+            f"split-at-mean-of-{_file_name(name)}",
+            f"Variants with {counter_words(name)} above its mean beside the others.",
+            partial(metric_split, found, name),
             wide=True,
         )
-    explained = _power_metric(one)
-    if explained is not None:
+    if (explained := _power_metric(one)) is not None:
         yield SweepFigure(
-            name=f"power-over-{_file_name(explained)}",
-            caption=f"Mean power over {counter_words(explained)}, with the line of least squares.",
-            axes=partial(power_over_metric, found, explained),
+            f"power-over-{_file_name(explained)}",
+            f"Mean power over {counter_words(explained)}, with the line of least squares.",
+            partial(power_over_metric, found, explained),
         )
-
-
-def _studies(one: Evaluated) -> Iterator[SweepFigure]:
-    evaluation = one.evaluation
-    if evaluation.split_study:
+    if bars := evaluation.split_study:
         yield SweepFigure(
-            name="splits",
-            caption="The fastest variant at each split of shared memory and warp fraction, over "
-            "the default.",
-            axes=partial(split_bars, evaluation.split_study),
-            wide=len(evaluation.split_study) > _NARROW,
+            "splits",
+            "The fastest variant at each split of shared memory and warp fraction, over the "
+            "default.",
+            partial(split_bars, bars),
+            wide=len(bars) > _NARROW,
         )
     if points := evaluation.size_study:
         yield SweepFigure(
-            name="sizes",
-            caption=f"Choices over problem sizes; numbers beside points are "
-            f"{points[0].efficiency_unit}.",
-            axes=partial(size_figure, points),
+            "sizes",
+            f"Choices over problem sizes; numbers beside points are {points[0].efficiency_unit}.",
+            partial(size_figure, points),
         )
 
 
@@ -212,47 +194,41 @@ def sorted_distribution(found: Population) -> Axes:
     """
     axes = new_axes()
     default = of_role(found.rows, "default")
-    place = None if default is None else found.rows.index(default)
     order = np.argsort(found.performance, kind="stable")
-    right = axes.twinx() if found.has_energy else None
-    for side, name, values, (factor, unit), colour, mark, line in (
-        (axes, "performance (left)", found.performance, speeds(found), BLUE, "o", "--"),
-        (right, "energy (right)", found.energy_j, joules(found), VERMILION, "^", ":"),
-    ):
-        if side is None:
-            continue
-        x = np.arange(1, len(found) + 1, dtype=float)
-        cloud(side, x, values[order] * factor, label=name, colour=colour, mark=mark)
-        if place is not None and np.isfinite(values[place]):
-            side.axhline(
-                values[place] * factor, color=colour, linewidth=1, linestyle=line,
-                label=f"default's {name.split()[0]}",
-            )  # fmt: skip
+    ranks = np.arange(1, len(found) + 1, dtype=float)
+
+    def draw(side: Axes, what: str, values: Floats, colour: str, mark: str, line: str) -> None:
+        cloud(side, ranks, values[order], label=what, colour=colour, mark=mark)
+        if default is not None and np.isfinite(level := values[found.rows.index(default)]):
+            label = f"default's {what.split(maxsplit=1)[0]}"
+            side.axhline(level, color=colour, linewidth=1, linestyle=line, label=label)
         side.set_ylim(bottom=0)
-        side.set_ylabel(f"{'energy of a run' if side is right else 'performance'} in {unit}")
-    if right is not None:  # the slowest few would squeeze all others
-        factor, _ = joules(found)
-        right.set_ylim(top=float(np.nanquantile(found.energy_j, 0.995)) * factor * 1.15)
-    return finished(
-        axes, "All variants, sorted by performance", "variants, sorted by performance",
-        legend=3 if right is None else 2, right=right,
-    )  # fmt: skip
+
+    speed, unit = speeds(found)
+    draw(axes, "performance (left)", speed, BLUE, "o", "--")
+    if found.has_energy:
+        right, (energy, energy_unit) = axes.twinx(), joules(found)
+        draw(right, "energy (right)", energy, VERMILION, "^", ":")
+        right.set_ylabel(f"energy of a run in {energy_unit}")
+        # the slowest few would squeeze all others
+        right.set_ylim(top=float(np.nanquantile(energy, 0.995)) * 1.15)
+    title = "All variants, sorted by performance"
+    x_label, y_label = "variants, sorted by performance", f"performance in {unit}"
+    return finished(axes, title, x_label, y_label, legend=2)
 
 
 def performance_energy_scatter(found: Population) -> Axes:
     """Draw energy over performance with the choices [EATSS, Figs. 3 and 11]: low right is good."""
     axes = new_axes()
-    (speed, speed_unit), (energy, energy_unit) = speeds(found), joules(found)
-    x, y = found.performance * speed, found.energy_j * energy
+    (x, speed_unit), (y, energy_unit) = speeds(found), joules(found)
     cloud(axes, x, y)
+    title = _with_choices(axes, found, x, y, "Energy over performance")
     axes.set_xlim(left=0)
-    if np.nanmax(y) > 5 * np.nanmin(y):
-        _logarithmic(axes, "y")
-    labels = (
-        f"performance in {speed_unit} (right is better)",
-        f"energy of a run in {energy_unit} (low is better)",
-    )
-    return _with_choices(axes, found, x, y, "Energy over performance", *labels)
+    if (times := np.nanmax(y) / np.nanmin(y)) > 5:
+        axes.set_yscale("log")
+        plain_numbers(axes.yaxis, (1.0, 2.0, 3.0, 5.0) if times < 20 else (1.0, 3.0))
+    x_label = f"performance in {speed_unit} (right is better)"
+    return finished(axes, title, x_label, f"energy of a run in {energy_unit} (low is better)")
 
 
 def spectrum(found: Population) -> Axes:
@@ -263,7 +239,7 @@ def spectrum(found: Population) -> Axes:
     axes = new_axes(height_in=2.6)
     lines = {"PPW\n(1/energy)": found.efficiency} if found.has_energy else {}
     lines["performance"] = found.performance
-    places = []
+    title = ""
     for height, values in enumerate(lines.values()):
         share = values / np.nanmax(values)
         y = np.full(len(found), float(height))
@@ -278,15 +254,11 @@ def spectrum(found: Population) -> Axes:
             "median", (middle, height - 0.3), xytext=(6, 0), textcoords="offset points",
             fontsize=8, va="center",
         )  # fmt: skip
-        places.append(_places(found, share, y))
+        title = _with_choices(axes, found, share, y, "Where the choices stand")
     axes.set_yticks(range(len(lines)), list(lines))
     axes.set_ylim(-0.55, len(lines) - 0.45)
-    axes.set_xlim(0, 1.03)
-    title = _titled("Where the choices stand", places[-1])
-    finished(axes, title, "share of the best variant's", lines="x")
-    for line in places:
-        _letters(axes, line)
-    return axes
+    axes.set_xlim(0, 1.1)
+    return finished(axes, title, "share of the best variant's", lines="x")
 
 
 def hull_figure(found: Population) -> Axes:
@@ -295,28 +267,23 @@ def hull_figure(found: Population) -> Axes:
     [BEAST, Fig. 5]
     """
     axes = new_axes()
-    speed, speed_unit = speeds(found)
-    x, y = found.performance * speed, found.efficiency
+    (x, speed_unit), y = speeds(found), found.efficiency
     cloud(axes, x, y)
     hull, front = list(convex_hull(x, y)), list(pareto_front(x, y))
-    if len(hull) > 1:
-        axes.plot(x[[*hull, hull[0]]], y[[*hull, hull[0]]], color=GREY, linewidth=1, label="hull")
+    closed = [*hull, hull[0]]
+    axes.plot(x[closed], y[closed], color=GREY, linewidth=1, label="hull")
     axes.plot(
         x[front], y[front], color=BLACK, linewidth=1.3, marker="o", markersize=3.5,
         label=f"Pareto front ({len(front)})",
     )  # fmt: skip
-    low = thriftiest(found)
-    if low is not None:
+    if (low := thriftiest(found)) is not None:
+        axes.axvline(x[low], color=ORANGE, linestyle="--", label="speed of the thriftiest")
         top = found.with_energy()
-        axes.axvline(
-            x[low], color=ORANGE, linestyle="--", linewidth=1.2, label="speed of the thriftiest"
-        )
-        axes.axhline(
-            top.efficiency[fastest(top)], color=VERMILION, linestyle=":", linewidth=1.4,
-            label="efficiency of the fastest",
-        )  # fmt: skip
+        level, label = top.efficiency[fastest(top)], "efficiency of the fastest"
+        axes.axhline(level, color=VERMILION, linestyle=":", label=label)
+    title = _with_choices(axes, found, x, y, "Efficiency over performance")
     labels = f"performance in {speed_unit}", f"efficiency in {found.efficiency_unit}"
-    return _with_choices(axes, found, x, y, "Efficiency over performance", *labels, legend=3)
+    return finished(axes, title, *labels, legend=3)
 
 
 def correlation_bars(
@@ -329,26 +296,20 @@ def correlation_bars(
 
     A dot is Spearman's. Names of movers are bold [BEAST, Figs. 6 to 8].
     """
-    shown = list(of_target(tuple(found), target))
-    strongest = sorted(shown, key=lambda one: -abs(one.pearson))[:MOST_BARS]
-    shown = [one for one in shown if one in strongest]
+    strongest = sorted(of_target(tuple(found), target), key=lambda one: -abs(one.pearson))
+    shown = [one for one in of_target(tuple(found), target) if one in strongest[:MOST_BARS]]
     axes = new_axes(height_in=1.5 + 0.22 * len(shown))
-    y = np.arange(len(shown))
+    y, names = np.arange(len(shown)), [counter_words(one.metric) for one in shown]
+    pearson = np.array([one.pearson for one in shown])
+    ends = np.abs(np.array([(one.low, one.high) for one in shown]).reshape(-1, 2).T - pearson)
     axes.barh(
-        y, [one.pearson for one in shown], 0.7,
-        color=[VERMILION if one.pearson < 0 else BLUE for one in shown],
-        xerr=[
-            [max(0.0, one.pearson - one.low) for one in shown],
-            [max(0.0, one.high - one.pearson) for one in shown],
-        ],
+        y, pearson, 0.7, color=[VERMILION if one < 0 else BLUE for one in pearson], xerr=ends,
         capsize=1.5, error_kw={"elinewidth": 0.7, "alpha": 0.7}, label="Pearson, 95 % interval",
     )  # fmt: skip
     axes.plot([one.spearman for one in shown], y, "o", color=BLACK, markersize=3, label="Spearman")
-    axes.set_yticks(y, [counter_words(one.metric) for one in shown], fontsize=8)
-    bold = {counter_words(one) for one in movers}
-    for label in axes.get_yticklabels():
-        if label.get_text() in bold:
-            label.set_fontweight("bold")
+    axes.set_yticks(y, names, fontsize=8)
+    for label, one in zip(axes.get_yticklabels(), shown, strict=True):
+        label.set_fontweight("bold" if one.metric in movers else "normal")
     axes.axvline(0, color=BLACK, linewidth=0.8)
     axes.set_xlim(-1.02, 1.02)
     samples = [one.samples for one in shown] or [0]
@@ -358,37 +319,36 @@ def correlation_bars(
     return finished(axes, f"Correlation with {name}", x_label, lines="x")
 
 
-def metric_split(found: Population, metric: str) -> tuple[Axes, ...]:
+def metric_split(found: Population, metric: str) -> Axes:
     """Draw performance and efficiency over a metric, and over each other, split at its mean.
 
     Three panels: [BEAST, Fig. 9].
     """
-    first, second, third = panels = tuple(new_figure(9.6, 3.5).subplots(1, 3))
-    x = found.column(metric)
-    factor, unit = speeds(found)
-    speed, thrift = found.performance * factor, found.efficiency
+    figure = new_figure(9.6, 3.5)
+    places = figure.subplots(1, 3)
+    x, (speed, unit), thrift = found.column(metric), speeds(found), found.efficiency
     mean, words = float(np.nanmean(x)), counter_words(metric)
-    names = (f"{words} up to its mean", f"{words} above its mean")
-    for name, side, colour, mark in (
-        (names[0], x <= mean, GREEN, "o"),
-        (names[1], x > mean, VERMILION, "s"),
-    ):
-        label = f"{name} ({int(side.sum())})"
-        for panel, across, up in ((first, x, speed), (second, x, thrift), (third, speed, thrift)):
-            cloud(panel, across[side], up[side], label=label, colour=colour, mark=mark)
     speed_label, thrift_label = f"performance in {unit}", f"efficiency in {found.efficiency_unit}"
-    finished(first, "", words, speed_label)
-    finished(second, "", words, thrift_label)
-    finished(third, "", speed_label, thrift_label)
-    for panel in panels:
-        panel.locator_params(axis="x", nbins=5)
-        if panel is not third:
-            panel.axvline(mean, color=BLACK, linewidth=0.8, linestyle="--")
-    third.figure.legend(
-        *third.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False,
-        fontsize="small", markerscale=2.0,
+    for axes, across, up, *labels in (
+        (places[0], x, speed, words, speed_label),
+        (places[1], x, thrift, words, thrift_label),
+        (places[2], speed, thrift, speed_label, thrift_label),
+    ):
+        for name, side, colour, mark in (
+            ("up to", x <= mean, GREEN, "o"),
+            ("above", x > mean, VERMILION, "s"),
+        ):
+            label = f"{words} {name} its mean ({int(side.sum())})"
+            cloud(axes, across[side], up[side], label=label, colour=colour, mark=mark)
+        axes.locator_params(axis="x", nbins=5)
+        if across is x:
+            axes.axvline(mean, color=BLACK, linewidth=0.8, linestyle="--")
+        finished(axes, "", *labels)
+    figure.legend(
+        *places[2].get_legend_handles_labels(), loc="outside lower center", ncols=2,
+        frameon=False, fontsize="small", markerscale=2.0,
     )  # fmt: skip
-    return panels
+    return places[0]  # type: ignore[no-any-return]
 
 
 def power_over_metric(found: Population, metric: str) -> Axes:
@@ -404,7 +364,8 @@ def power_over_metric(found: Population, metric: str) -> Axes:
         ends = np.array([x[both].min(), x[both].max()])
         axes.plot(ends, slope * ends + offset, color=BLACK, linewidth=1)
         title += f", r = {one.pearson:.2f} [{one.low:.2f}, {one.high:.2f}]"
-    return _with_choices(axes, found, x, y, title, words, "mean power in W")
+    title = _with_choices(axes, found, x, y, title)
+    return finished(axes, title, words, "mean power in W")
 
 
 def split_bars(bars: Sequence[SplitBar]) -> Axes:
@@ -424,11 +385,9 @@ def split_bars(bars: Sequence[SplitBar]) -> Axes:
         for one in bars
     ]
     axes.set_xticks(x, names, fontsize=8)
-    axes.legend(frameon=False, fontsize="small", ncols=2, loc="upper right")
-    axes.set_ylim(top=1.18 * axes.get_ylim()[1])
     title = "Split and warp fraction: the fastest variant of each"
     labels = "split of shared memory, warp fraction", "ratio to the default"
-    return finished(axes, title, *labels, lines="y")
+    return finished(axes, title, *labels, lines="y", legend=2)
 
 
 def size_figure(points: Sequence[SizePoint]) -> Axes:
@@ -475,7 +434,6 @@ def size_figure(points: Sequence[SizePoint]) -> Axes:
         "problem size (geometric mean of those that differ)",
         f"performance in {points[0].performance_unit}",
         legend=2,
-        right=right,
     )
 
 
@@ -496,76 +454,39 @@ def cloud(
     )  # fmt: skip
 
 
-def joules(found: Population) -> tuple[float, str]:
-    """Return a factor and the unit that suits energies of a run."""
-    return _suited(found.energy_j, {"J": 1.0, "mJ": 1e3, "µJ": 1e6})
+def joules(found: Population) -> tuple[Floats, str]:
+    """Return energies of a run in the unit that suits them."""
+    return _suited(found.energy_j, "J")
 
 
-def speeds(found: Population) -> tuple[float, str]:
-    """Return a factor and the unit that suits performances."""
+def speeds(found: Population) -> tuple[Floats, str]:
+    """Return performances in the unit that suits them."""
     if found.performance_unit != "GFLOP/s":
-        return 1.0, found.performance_unit
-    return _suited(found.performance, {"TFLOP/s": 1e-3, "GFLOP/s": 1.0})
+        return found.performance, found.performance_unit
+    return _suited(1e9 * found.performance, "FLOP/s")
 
 
-def _suited(values: Floats, units: Mapping[str, float]) -> tuple[float, str]:
+def _suited(values: Floats, unit: str) -> tuple[Floats, str]:
     known = values[np.isfinite(values)]
-    middle = float(np.median(known)) if known.size else 1.0
-    fitting = [(factor, unit) for unit, factor in units.items() if middle * factor >= 1.0]
-    unit, factor = list(units.items())[-1]
-    return fitting[0] if fitting else (factor, unit)
+    thousands = math.floor(math.log10(float(np.median(known))) / 3) if known.size else 0
+    thousands = max(-2, min(4, thousands))
+    return values / 1000.0**thousands, ("µ", "m", "", "k", "M", "G", "T")[thousands + 2] + unit
 
 
-def _logarithmic(axes: Axes, which: str) -> None:
-    axes.set(**{f"{which}scale": "log"})
-    low, high = (axes.xaxis if which == "x" else axes.yaxis).get_view_interval()
-    plain_numbers(axes, which, (1.0, 2.0, 3.0, 5.0) if high < 20 * low else (1.0, 3.0))
-
-
-def _with_choices(
-    axes: Axes, found: Population, x: Floats, y: Floats, title: str, *labels: str, legend: int = 0
-) -> Axes:
-    """Finish axes, and mark the choices with their letters, which the title explains."""
-    places = _places(found, x, y)
-    return _letters(finished(axes, _titled(title, places), *labels, legend=legend), places)
-
-
-def _places(found: Population, x: Floats, y: Floats) -> list[_Place]:
-    """Return where the choices are drawn, those that were measured in both."""
-    places = {row.variant: k for k, row in enumerate(found.rows)}
-    rows = ((role, of_role(found.rows, role)) for role in LETTERS)
-    listed = [(role, places[row.variant]) for role, row in rows if row is not None]
-    return [
-        (role, float(x[k]), float(y[k]))
-        for role, k in listed
-        if np.isfinite(x[k]) and np.isfinite(y[k])
-    ]
-
-
-def _titled(title: str, places: Iterable[_Place]) -> str:
-    """Return a title and below it what the letters mean, ``P default, U ours``."""
-    legend = ", ".join(f"{LETTERS[role][0]} {role}" for role, _, _ in places)
-    return f"{title}\n{legend}" if legend else title
-
-
-def _letters(axes: Axes, places: Iterable[_Place]) -> Axes:
-    """Write the letters of choices where they stand; what would cover another stands beside it.
-
-    To be called when scales and limits are set.
-    """
-    taken: list[tuple[float, float]] = []
-    for role, x, y in places:
-        letter, colour = LETTERS[role]
-        at_x, at_y = axes.transData.transform((x, y))
-        shift = 0
-        while any(abs(at_x - a) + abs(at_y + shift - b) < _APART_PX for a, b in taken):
-            shift += 22
-        taken.append((at_x, at_y + shift))
-        axes.annotate(
-            letter, (x, y), xytext=(0, shift * 72 / axes.figure.dpi), textcoords="offset points",
-            color="white", weight="bold", fontsize=9, ha="center", va="center", zorder=6,
-            bbox={"boxstyle": "circle,pad=0.22", "facecolor": colour, "edgecolor": "white"},
-            arrowprops={"arrowstyle": "-", "color": BLACK, "linewidth": 0.8} if shift else None,
-            annotation_clip=False,
-        )  # fmt: skip
-    return axes
+def _with_choices(axes: Axes, found: Population, x: Floats, y: Floats, title: str) -> str:
+    """Mark the choices with letters; return a title, and below it what they mean."""
+    meant = []
+    axes.margins(0.1, 0.15)
+    for role, (letter, colour, beside) in LETTERS.items():
+        row = of_role(found.rows, role)
+        place = None if row is None else found.rows.index(row)
+        if place is not None and np.isfinite(x[place]) and np.isfinite(y[place]):
+            meant.append(f"{letter} {role}")
+            axes.annotate(
+                letter, (x[place], y[place]), xytext=beside, textcoords="offset points",
+                color="white", weight="bold", fontsize=9, ha="center", va="center", zorder=6,
+                bbox={"boxstyle": "circle,pad=0.22", "facecolor": colour, "edgecolor": "white"},
+                arrowprops={"arrowstyle": "-", "color": BLACK, "linewidth": 0.8},
+                annotation_clip=False,
+            )  # fmt: skip
+    return "\n".join(filter(None, (title, ", ".join(meant))))
