@@ -114,7 +114,7 @@ class _Visitor:
         while todo:
             node, is_below_done = todo.pop()
             parts = operands(node)
-            if not is_below_done and node in known:
+            if not is_below_done and self.statement.recomputed and node in known:
                 found.append(known[node])
             elif not is_below_done and parts:
                 todo += [(node, True), *((part, False) for part in reversed(parts))]
