@@ -16,7 +16,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, Field, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast
@@ -165,12 +165,10 @@ def spelled_out(
         nouns: dataclasses that describe their fields under ``Attributes:``; the documentation of
             the function has that in the place of ``**options``.
     """
-    own = [one for one in fields(arguments) if one.name in vars(arguments)["__annotations__"]]  # type: ignore[arg-type]
-    known = {one.name for one in own}
-    shared = {
-        one.name: (one, noun) for noun in nouns for one in fields(noun) if one.name not in known
-    }
-    parameters = [*map(_parameter, own), *(_parameter(one) for one, _ in shared.values())]
+    own = vars(arguments)["__annotations__"]
+    shared = {one.name: noun for noun in nouns for one in fields(noun) if one.name not in own}
+    known = inspect.signature(arguments).parameters
+    parameters = [known[name] for name in (*own, *shared)]
 
     def with_arguments(function: Callable[[T], S]) -> Callable[P, S]:
         signature = inspect.signature(function).replace(parameters=parameters)
@@ -183,7 +181,7 @@ def spelled_out(
                 raise TypeError(f"{function.__name__}() {error}") from None
             return function(arguments(*given, **named))
 
-        lines = [_description(noun, name) for name, (_, noun) in shared.items()]
+        lines = [_description(noun, name) for name, noun in shared.items()]
         before, mark, after = (inspect.getdoc(function) or "").partition("    **options: ")
         assert mark
         checked.__doc__ = before + "".join(lines) + after.partition("\n")[2]
@@ -192,14 +190,6 @@ def spelled_out(
         return checked
 
     return with_arguments
-
-
-def _parameter(field: Field[Any]) -> inspect.Parameter:
-    kind = (
-        inspect.Parameter.KEYWORD_ONLY if field.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
-    )
-    default = inspect.Parameter.empty if field.default is MISSING else field.default
-    return inspect.Parameter(field.name, kind, default=default, annotation=field.type)
 
 
 def _description(noun: type, name: str) -> str:

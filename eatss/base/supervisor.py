@@ -31,6 +31,7 @@ from eatss.base.frozen import frozen
 from eatss.base.guard import guarded
 
 J = TypeVar("J")
+T = TypeVar("T")
 O = TypeVar("O")  # noqa: E741 - an order
 
 BETWEEN_LIMIT_S = 60.0
@@ -316,35 +317,8 @@ def end_at_sigterm() -> None:
 
 
 def connect(
-    job: type[J], *, printed_to: int = 2, finite: bool = True
-) -> tuple[J, IO[bytes], Callable[[object], None]]:
-    """Return, in a worker, its job, where orders come from, and what tells of events.
-
-    Args:
-        job: the noun of the job.
-        printed_to: the file that gets what compilers, libraries and foreign code print to
-            standard output, which is no event.
-        finite: whether numbers of events that are infinite or none are a mistake.
-    """
-    orders, events = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(printed_to, 1)
-
-    def emit(event: object) -> None:
-        line = json.dumps([type(event).__name__, encode(event)], allow_nan=not finite)
-        events.write(f"{line}\n".encode())
-        events.flush()
-
-    return _order(orders, job), orders, emit
-
-
-def _order(orders: IO[bytes], kind: type[O]) -> O:
-    """Return the next order, which the process that started this one gives."""
-    found = pickle.load(orders)  # noqa: S301
-    assert isinstance(found, kind)
-    return found
-
-
-def serving(job: type[J], order: type[O]) -> tuple[J, Iterator[O], Callable[[object], None]]:
+    job: type[J], order: type[O] | None = None, *, printed_to: int = 2, finite: bool = True
+) -> tuple[J, Iterator[O], Callable[[object], None]]:
     """Return, in a worker, its job, its orders as they come, and what tells of events.
 
     The orders end when nobody is left who gives any. Asking for the next one tells that the worker
@@ -352,14 +326,28 @@ def serving(job: type[J], order: type[O]) -> tuple[J, Iterator[O], Callable[[obj
 
     Args:
         job: the noun of the job.
-        order: the noun of an order.
+        order: the noun of an order, where there are any.
+        printed_to: the file that gets what compilers, libraries and foreign code print to
+            standard output, which is no event.
+        finite: whether numbers of events that are infinite or none are a mistake.
     """
-    given, incoming, emit = connect(job)
+    given, events = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(printed_to, 1)
+
+    def taken(kind: type[T]) -> T:
+        found = pickle.load(given)  # noqa: S301 - of the process that started this one
+        assert isinstance(found, kind)
+        return found
+
+    def emit(event: object) -> None:
+        line = json.dumps([type(event).__name__, encode(event)], allow_nan=not finite)
+        events.write(f"{line}\n".encode())
+        events.flush()
 
     def orders() -> Iterator[O]:
         with suppress(EOFError):
-            while True:
+            while order is not None:
                 emit(Ready())
-                yield _order(incoming, order)
+                yield taken(order)
 
-    return given, orders(), emit
+    return taken(job), orders(), emit

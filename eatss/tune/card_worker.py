@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eatss.base.diagnostics import EatssError
-from eatss.base.supervisor import Refused, end_at_sigterm, serving
+from eatss.base.supervisor import Refused, connect, end_at_sigterm
 from eatss.measurement.card import LaunchError
 from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.job import CardLost, Emit, Entered, Job, Task
@@ -26,7 +26,7 @@ ONLY_THE_REFERENCE = "only the reference of the sweep was compared with the orig
 def main() -> None:
     """Hold the card and measure what standard input asks for, until it ends."""
     end_at_sigterm()
-    job, orders, emit = serving(BenchJob, Order)
+    job, orders, emit = connect(BenchJob, Order)
     with faults_told(emit):
         _serve(job, orders, emit)
 

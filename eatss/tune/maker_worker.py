@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from eatss.base.diagnostics import EatssError
 from eatss.base.forked import bounded
-from eatss.base.supervisor import end_at_sigterm, serving
+from eatss.base.supervisor import connect, end_at_sigterm
 from eatss.base.targets import TARGETS
 from eatss.measurement.compile import CompileTarget, compile_target
 from eatss.tune.jobs import Made, MakerJob, Wanted
@@ -38,7 +38,7 @@ def maker_of(job: MakerJob) -> CudaMaker | PpcgMaker:
 def main() -> None:
     """Make what standard input asks for, until it ends."""
     end_at_sigterm()
-    job, orders, emit = serving(MakerJob, Wanted)
+    job, orders, emit = connect(MakerJob, Wanted)
     maker = maker_of(job)
     with suppress(EatssError):  # who asks for a variant is told of it
         maker.warm()

@@ -17,7 +17,7 @@ from eatss.base.diagnostics import Diagnostic, InternalError, input_error
 from eatss.base.supervisor import Refused, Worker, supervise
 from eatss.program import Program, load_program, program_folder
 from eatss.program.expression import Sizes
-from eatss.verify.element_types import limits_of, numpy_name
+from eatss.verify.element_types import numpy_name
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.result import (
     DEFAULT_COMPILERS,
@@ -45,6 +45,7 @@ from eatss.verify.sizes import (
     estimated_points,
     expected_code,
     has_fixed_sizes,
+    limits,
     refused_sizes,
     sizes_around_tiles,
     sizes_at_conditions,
@@ -276,15 +277,10 @@ def _completed(program: Program, given: Sizes) -> dict[str, int]:
     values: dict[str, int | None] = {one.name: one.default for one in program.parameters} | {
         **given
     }
-    limits = {
-        argument.name: limits_of(argument)
-        for entry in program.entries
-        for argument in entry.arguments
-        if argument.role == "parameter"
-    }
+    ranges = limits(program)
     found: dict[str, int] = {}
     for name, value in values.items():
-        least, most = limits.get(name, (-(2**31), 2**31 - 1))
+        least, most = ranges.get(name, (0, 0))
         if name not in names:
             what = f"'{program.name}' has no size '{name}'"
             hint = f"its sizes are {', '.join(names)}" if names else "all its sizes are fixed"

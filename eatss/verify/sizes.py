@@ -110,7 +110,7 @@ def choose_sizes(program: Program) -> tuple[Sizes, ...]:
     assumptions fix have their values. A program without parameters has one empty choice. There is
     none where the sizes that are allowed are too large.
     """
-    fixed, limits = fixed_parameters(program), _limits(program)
+    fixed, ranges = fixed_parameters(program), limits(program)
     if has_fixed_sizes(program):
         return (fixed,) if _fits(program, fixed, estimated=True) else ()
     ladders = {
@@ -120,7 +120,7 @@ def choose_sizes(program: Program) -> tuple[Sizes, ...]:
     small = {name: ladder[-1] for name, ladder in ladders.items()}
     wanted: list[OwnSizes] = [dict.fromkeys(small, value) for value in range(4)]
     wanted += [{**small, name: value} for value in (0, 1) for name in small]
-    if all(p.kind == "argument" and limits[p.name][0] < 0 for p in program.parameters):
+    if all(p.kind == "argument" and ranges[p.name][0] < 0 for p in program.parameters):
         negative = dict.fromkeys(small, -3)
         wanted += [negative] if _rows_exist(program, negative) else []
     depth = max(len(ladder) for ladder in ladders.values())
@@ -145,13 +145,10 @@ def fixed_parameters(program: Program) -> OwnSizes:
     """Return the parameters that assumptions fix, with their values."""
     names = [parameter.name for parameter in program.parameters]
     fixed: OwnSizes = {}
-    for entry in program.entries:
-        for assumption in entry.assumptions:
-            condition = assumption.condition
-            if isinstance(condition, Apply) and condition.operator is Operator.EQ:
-                left, right = condition.operands
-                if isinstance(left, Name) and left.name in names and isinstance(right, Constant):
-                    fixed.setdefault(left.name, right.value)
+    for assumption in (one for entry in program.entries for one in entry.assumptions):
+        match assumption.condition:
+            case Apply(Operator.EQ, (Name(name), Constant(value))) if name in names:
+                fixed.setdefault(name, value)
     return fixed
 
 
@@ -279,9 +276,9 @@ def _allowed(
     Those that assumptions fix are put in. Where there is ``memory`` without end, all fit.
     """
     chosen: dict[tuple[int, ...], OwnSizes] = {}
-    limits, fixed = _limits(program), fixed_parameters(program)
+    ranges, fixed = limits(program), fixed_parameters(program)
     for sizes in ({**one, **fixed} for one in wanted):
-        ordered = {p.name: _nearest(sizes[p.name], *limits[p.name]) for p in program.parameters}
+        ordered = {p.name: _nearest(sizes[p.name], *ranges[p.name]) for p in program.parameters}
         near = _nearest_allowed(program, ordered) if exchange else ordered
         if near is None or not _accepted(program, near):
             continue
@@ -313,14 +310,14 @@ def _fits(
     """
     fixed = has_fixed_sizes(program)
     work, memory = (FIXED_WORK_LIMIT, FIXED_MEMORY_LIMIT_BYTES) if fixed else (WORK_LIMIT, memory)
-    always = sum(_elements(program, dict.fromkeys(sizes, 0)))
+    always = 0 if fixed else sum(_elements(program, dict.fromkeys(sizes, 0)))
     elements = sum(_elements(program, sizes))
-    if not fixed and _BYTES_PER_ELEMENT * elements > max(memory, _MOST_ALWAYS_BYTES):
+    if _BYTES_PER_ELEMENT * elements > max(memory, _MOST_ALWAYS_BYTES):
         return False
-    if _BYTES_PER_ELEMENT * (elements if fixed else elements - always) > memory:
+    if _BYTES_PER_ELEMENT * (elements - always) > memory:
         return False
     if estimated:
-        return estimated_work(program, sizes) - (0 if fixed else _WORK_PER_ELEMENT * always) <= work
+        return estimated_work(program, sizes) - _WORK_PER_ELEMENT * always <= work
     return estimated_points(program, sizes) <= POINTS_LIMIT
 
 
@@ -343,20 +340,20 @@ def _rows_exist(program: Program, sizes: Sizes) -> bool:
     )
 
 
-def _limits(program: Program) -> dict[str, tuple[int, int]]:
+def limits(program: Program) -> dict[str, tuple[int, int]]:
     """Return the least and the greatest value of each size; that of no argument is an ``int``."""
-    given = {a.name for entry in program.entries for a in entry.arguments if a.role == "parameter"}
-    found = {
-        p.name: (-(2**31), 2**31 - 1)
-        for p in program.parameters
-        if p.kind == "macro" or p.name not in given
-    }
-    for entry in program.entries:
-        for argument in entry.arguments:
-            if argument.role == "parameter":
-                least, most = limits_of(argument)
-                known = found.get(argument.name, (least, most))
-                found[argument.name] = max(least, known[0]), min(most, known[1])
+    arguments = [a for one in program.entries for a in one.arguments if a.role == "parameter"]
+    given = {argument.name for argument in arguments}
+    every = [(argument.name, limits_of(argument)) for argument in arguments]
+    every += [
+        (one.name, (-(2**31), 2**31 - 1))
+        for one in program.parameters
+        if one.kind == "macro" or one.name not in given
+    ]
+    found: dict[str, tuple[int, int]] = {}
+    for name, (least, most) in every:
+        known = found.get(name, (least, most))
+        found[name] = max(least, known[0]), min(most, known[1])
     return found
 
 
@@ -394,15 +391,15 @@ def _edges(program: Program) -> tuple[tuple[Probe, Probe | None], ...]:
     One size is such that the code changes there, if any is; the others are alike but for one, or
     what assumptions fix.
     """
-    limits = _limits(program)
+    ranges = limits(program)
     found: dict[tuple[str, int], tuple[Probe, Probe | None]] = {}
 
     def rank(pair: tuple[Probe, Probe | None]) -> tuple[bool, int]:
         return pair[1] is None, _magnitude(pair[0][2])
 
     for entry in program.entries:
-        for name, base in _bases(program, limits):
-            least, most = limits[name]
+        for name, base in _bases(program, ranges):
+            least, most = ranges[name]
             around = (base[name] - 1, base[name], base[name] + 1)
             values = sorted({value for value in (*_VALUES, *around) if least <= value <= most})
             line = [_probe(entry, {**base, name: value}) for value in values]
@@ -420,14 +417,14 @@ def _edges(program: Program) -> tuple[tuple[Probe, Probe | None], ...]:
 
 
 def _bases(
-    program: Program, limits: Mapping[str, tuple[int, int]]
+    program: Program, ranges: Mapping[str, tuple[int, int]]
 ) -> Iterator[tuple[str, OwnSizes]]:
     """Yield sizes and which of them is to change: the others are alike, or one is large."""
     names, fixed = [parameter.name for parameter in program.parameters], fixed_parameters(program)
     bases = [dict.fromkeys(names, value) for value in _OTHERS]
     bases += [{**dict.fromkeys(names, 1), large: _VALUES[-3]} for large in names]
     for name, base in product(names, bases):
-        yield name, {one: _nearest(base[one], *limits[one]) for one in names} | fixed
+        yield name, {one: _nearest(base[one], *ranges[one]) for one in names} | fixed
 
 
 def _edge(entry: Entry, name: str, low: Probe, high: Probe) -> tuple[Probe, Probe]:
