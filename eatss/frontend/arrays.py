@@ -13,7 +13,7 @@ from eatss.base.frozen import frozen
 from eatss.frontend.affine import AffineReader, RawAccess, RawStatement, RegionReader
 from eatss.frontend.declarations import SymbolTable, Variable
 from eatss.frontend.refusals import NotAffineError, Reporter, reference_text
-from eatss.frontend.signature import origin_of
+from eatss.frontend.regions import origin_of
 from eatss.frontend.tree import Node
 from eatss.frontend.values import Poly, Value, ValueAlgebra
 from eatss.polyhedral.expression import AffineValue, Array, Binary, Expression, rebuilt

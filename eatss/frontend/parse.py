@@ -14,7 +14,6 @@ from clang.cindex import TranslationUnitLoadError
 from eatss.base.diagnostics import input_error
 from eatss.frontend.affine import AffineReader, RawAccess, RawStatement, RegionReader
 from eatss.frontend.arrays import Assembler, Delinearised, delinearise
-from eatss.frontend.calls import inlined
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.declarations import SymbolTable, Variable
 from eatss.frontend.options import FrontendOptions, FrontendResult
@@ -22,18 +21,16 @@ from eatss.frontend.refusals import NotAffineError, Reporter
 from eatss.frontend.regions import (
     PlacedRegion,
     Region,
-    check_messages,
-    find_regions,
-    place_region,
-    warn_of_unused,
-)
-from eatss.frontend.signature import (
     Surroundings,
     check_aliases,
     check_counters,
+    check_messages,
     check_sizes,
     declared_parameter,
+    find_regions,
     function_parameters,
+    place_region,
+    warn_of_unused,
 )
 from eatss.frontend.source import (
     Findings,
@@ -44,7 +41,7 @@ from eatss.frontend.source import (
     read_bytes,
 )
 from eatss.frontend.statements import Frame, StatementReader
-from eatss.frontend.tree import Node
+from eatss.frontend.tree import Node, inlined
 from eatss.frontend.values import Poly, ValueAlgebra
 from eatss.polyhedral.isl_names import parameter_space, without_parameters
 from eatss.polyhedral.scop import AccessKind, Scop
