@@ -25,9 +25,20 @@ from eatss.polyhedral.isl_names import (
     constraint_system,
     constraints_on,
     division_bits,
+    rounded_down,
     solutions,
 )
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, floored, select, substitute
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    floored,
+    names_in,
+    select,
+    substitute,
+)
 from eatss.program.linear import Linear
 
 
@@ -92,44 +103,37 @@ class Piece:
 class Atoms:
     """Quotients of parameters that are rounded down, by names that say which they are."""
 
-    _definitions: dict[str, tuple[Constraint, Constraint]] = field(default_factory=dict)
-    _expressions: dict[str, IntExpr] = field(default_factory=dict)
+    _quotients: dict[str, tuple[Linear, int]] = field(default_factory=dict)
 
     def quotient(self, dividend: Linear, divisor: int) -> str:
         """Return the name of ``dividend / divisor``, rounded down."""
-        terms = tuple(sorted(dividend.terms.items()))
-        name = f"#{terms}+{dividend.constant}/{divisor}"
-        if name not in self._definitions:
-            below = tuple((other, -factor) for other, factor in terms)
-            self._definitions[name] = (
-                Constraint((*terms, (name, -divisor)), dividend.constant, equality=False),
-                Constraint((*below, (name, divisor)), divisor - 1 - dividend.constant, False),
-            )
-            top = substitute(dividend.expression(), self._expressions)
-            self._expressions[name] = floored(top, divisor)
+        name = f"#{tuple(sorted(dividend.terms.items()))}+{dividend.constant}/{divisor}"
+        self._quotients[name] = dividend, divisor
         return name
 
     def definitions(self, names: Iterable[str]) -> tuple[Constraint, ...]:
         """Return what says of those of ``names`` that are quotients what they are."""
         found: dict[Constraint, None] = {}
-        open_names = list(names)
-        for name in open_names:
-            for constraint in self._definitions.get(name, ()):
-                if constraint not in found:
-                    found[constraint] = None
-                    open_names += [other for other, _ in constraint.terms if other != name]
+        todo = list(names)
+        for name in todo:
+            if name in self._quotients:
+                dividend, divisor = self._quotients[name]
+                terms = tuple(sorted(dividend.terms.items()))
+                found |= dict.fromkeys(rounded_down(terms, dividend.constant, divisor, name))
+                todo += dividend.terms
         return tuple(found)
 
     def joined(self, other: Atoms) -> Atoms:
         """Return the quotients of both."""
-        return Atoms(
-            {**self._definitions, **other._definitions},
-            {**self._expressions, **other._expressions},
-        )
+        return Atoms({**self._quotients, **other._quotients})
 
     def spelled(self, expression: IntExpr) -> IntExpr:
         """Replace names of quotients by the quotients."""
-        return substitute(expression, self._expressions) if self._expressions else expression
+        own = (name for name in {*names_in(expression)} if name in self._quotients)
+        return substitute(expression, {name: self._spelled(*self._quotients[name]) for name in own})
+
+    def _spelled(self, dividend: Linear, divisor: int) -> IntExpr:
+        return floored(self.spelled(dividend.expression()), divisor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +284,7 @@ def count_points(points: isl.Set) -> Count:
         system = constraint_system(part)
         if system is None:
             raise UncountableError("an integer division in it has no explicit form")
-        total.add(
-            _Part(system.variables, system.constraints, RationalPolynomial.constant(Fraction(1)))
-        )
+        total.add(_Part(*system, RationalPolynomial.constant(Fraction(1))))
     return Count.of(total.pieces, total.atoms)
 
 

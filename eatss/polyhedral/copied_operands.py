@@ -68,7 +68,9 @@ def operands_to_copy(scheduled: ScheduledScop) -> frozenset[Place]:
     rest = _without(scop, dependences, reads)
     loops = _loops(scheduled)
     found: set[Place] = set()
-    for node, member in _serial_members(scheduled.schedule.get_root()):
+    every = bands(scheduled.schedule.get_root())
+    serial = ((band, at) for band in every for at, own in enumerate(coincident(band)) if not own)
+    for node, member in serial:
         if not carries_nothing(local_dependences(rest, node), node, member):
             continue
         keeping = [
@@ -185,14 +187,6 @@ def _early_reads(scop: Scop, flow: isl.UnionMap) -> Iterator[_EarlyRead]:
         instances = tagging(statement, f"__ref{item.tag}").wrap().to_union_set()
         if fed.intersect(instances).is_empty():
             yield _EarlyRead(item.place, array, instances)
-
-
-def _serial_members(root: isl.ScheduleNode) -> Iterator[tuple[isl.ScheduleNode, int]]:
-    """Yield the members of bands that are not parallel, with their nodes."""
-    for node in bands(root):
-        for member, parallel in enumerate(coincident(node)):
-            if not parallel:
-                yield node, member
 
 
 def _pays(scop: Scop, read: _EarlyRead, loops: Mapping[str, _Loops], depth: int) -> bool:

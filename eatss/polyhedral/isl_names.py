@@ -97,11 +97,7 @@ def coefficients(
         named: what has their names.
         kind: of the dimensions.
     """
-    pairs = (
-        (name_at(named, kind, position), integer(linear.get_coefficient_val(kind, position)))
-        for position in range(named.dim(kind))
-    )
-    return tuple(pair for pair in pairs if pair[1])
+    return _terms(linear, [(kind, k, name) for k, name in enumerate(_names(named, kind))])
 
 
 def output_affs(isl_map: isl.Map) -> tuple[isl.PwAff, ...]:
@@ -467,68 +463,61 @@ class Constraint(NamedTuple):
     equality: bool
 
 
-class ConstraintSystem(NamedTuple):
-    """Constraints in ``variables`` and parameters.
-
-    Variables are the dimensions of a set, then its integer divisions, which the others
-    determine: each point of the set is one solution, for given parameters.
-    """
-
-    variables: tuple[str, ...]
-    constraints: tuple[Constraint, ...]
-
-
 _Column = tuple[isl.dim_type, int, str]
 
 
-def constraint_system(part: isl.BasicSet) -> ConstraintSystem | None:
-    """Return a basic set as constraints; variables are called ``#0``, ``#1``, ….
+def constraint_system(
+    part: isl.BasicSet,
+) -> tuple[tuple[str, ...], tuple[Constraint, ...]] | None:
+    """Return a basic set as variables, called ``#0``, ``#1``, …, and constraints in them.
 
-    ``None`` where isl knows no explicit form of an integer division.
+    Variables are the dimensions of the set, then its integer divisions, which the others
+    determine: each point of the set is one solution, for given parameters. ``None`` where isl knows
+    no explicit form of an integer division.
     """
     n_dims, n_divs = part.dim(SET), part.dim(DIV)
-    columns = [(SET, k, f"#{k}") for k in range(n_dims)]
-    columns += [(DIV, k, f"#{n_dims + k}") for k in range(n_divs)]
-    variables = tuple(name for _, _, name in columns)
+    variables = tuple(f"#{position}" for position in range(n_dims + n_divs))
+    columns = [(SET, k, name) for k, name in enumerate(variables[:n_dims])]
+    columns += [(DIV, k, name) for k, name in enumerate(variables[n_dims:])]
     columns += [(PARAM, k, name) for k, name in enumerate(_names(part, PARAM))]
     found = [_constraint(constraint, columns) for constraint in part.get_constraints()]
-    inputs = [(IN if k is SET else k, p, n) for k, p, n in columns]
-    for position in range(n_divs):
+    inputs = [(IN if kind is SET else kind, k, name) for kind, k, name in columns]
+    for position, name in enumerate(variables[n_dims:]):
         try:
             division = part.get_div(position)
         except isl.Error:
             return None
-        found += _division(division, inputs, f"#{n_dims + position}")
-    return ConstraintSystem(variables, tuple(found))
+        divisor = integer(division.get_denominator_val())
+        scaled = division.scale_val(isl.Val(divisor, division.get_ctx()))
+        constant = integer(scaled.get_constant_val())
+        found += rounded_down(_terms(scaled, inputs), constant, divisor, name)
+    return variables, tuple(found)
+
+
+def rounded_down(
+    terms: tuple[tuple[str, int], ...], constant: int, divisor: int, name: str
+) -> list[Constraint]:
+    """Return what says that ``name`` is ``(Σ terms + constant) / divisor``, rounded down."""
+    below = tuple((other, -factor) for other, factor in terms)
+    return [
+        Constraint((*terms, (name, -divisor)), constant, equality=False),
+        Constraint((*below, (name, divisor)), divisor - 1 - constant, equality=False),
+    ]
+
+
+def _terms(
+    linear: isl.Aff | isl.Constraint, columns: Sequence[_Column]
+) -> tuple[tuple[str, int], ...]:
+    pairs = (
+        (name, integer(linear.get_coefficient_val(kind, position)))
+        for kind, position, name in columns
+    )
+    return tuple(pair for pair in pairs if pair[1])
 
 
 def _constraint(constraint: isl.Constraint, columns: Sequence[_Column]) -> Constraint:
-    terms = (
-        (name, integer(constraint.get_coefficient_val(kind, position)))
-        for kind, position, name in columns
-    )
-    return Constraint(
-        tuple(term for term in terms if term[1]),
-        integer(constraint.get_constant_val()),
-        constraint.is_equality(),
-    )
-
-
-def _division(division: isl.Aff, columns: Sequence[_Column], name: str) -> list[Constraint]:
-    """Return what says that ``name`` is the value of ``division``, rounded down."""
-    divisor = integer(division.get_denominator_val())
-    scaled = division.scale_val(isl.Val(divisor, division.get_ctx()))
-    terms = {
-        column: integer(scaled.get_coefficient_val(kind, position))
-        for kind, position, column in columns
-    }
-    constant = integer(scaled.get_constant_val())
-    rest = {column: value for column, value in terms.items() if value}
-    below = {column: -value for column, value in rest.items()}
-    return [
-        Constraint((*rest.items(), (name, -divisor)), constant, equality=False),
-        Constraint((*below.items(), (name, divisor)), divisor - 1 - constant, equality=False),
-    ]
+    constant = integer(constraint.get_constant_val())
+    return Constraint(_terms(constraint, columns), constant, constraint.is_equality())
 
 
 def division_bits(points: isl.Set) -> int:

@@ -9,6 +9,7 @@ from itertools import pairwise, product
 from math import gcd, prod
 
 import islpy as isl
+import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.base.frozen import called, frozen
 from eatss.base.polynomial import Polynomial
@@ -325,17 +326,12 @@ def _translates(
 
 def _independent_dims(shape: _Shape) -> list[tuple[int, ...]]:
     """Group the array's dimensions by the loops they share."""
-    groups: list[tuple[set[int], set[str]]] = []
+    shared = nx.Graph()
+    shared.add_nodes_from(range(len(shape.coefficients)))
     for dim, coefficients in enumerate(shape.coefficients):
-        dims, used = {dim}, {name for name, _ in coefficients}
-        apart = []
-        for other_dims, other_used in groups:
-            if other_used & used:
-                dims, used = dims | other_dims, used | other_used
-            else:
-                apart.append((other_dims, other_used))
-        groups = [*apart, (dims, used)]
-    return sorted(tuple(sorted(dims)) for dims, _ in groups)
+        shared.add_edges_from((dim, name) for name, _ in coefficients)
+    groups = nx.connected_components(shared)
+    return sorted(tuple(sorted(one for one in group if isinstance(one, int))) for group in groups)
 
 
 def _part(shape: _Shape, dims: tuple[int, ...], least: dict[str, int]) -> _Part:

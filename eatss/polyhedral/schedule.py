@@ -43,11 +43,9 @@ from eatss.polyhedral.scheduling import (
 )
 from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.polyhedral.tree import (
-    alone,
     branches,
     children,
     cut_tree,
-    functions,
     marked_like,
     with_parts,
 )
@@ -277,14 +275,10 @@ def _copy(source: isl.ScheduleNode, target: isl.ScheduleNode, values: _Values) -
 def _copy_band(
     source: isl.ScheduleNode, target: isl.ScheduleNode, values: _Values
 ) -> isl.ScheduleNode:
-    fixed: isl.MultiUnionPwAff | None = None
-    for function in functions(source):
-        relation = isl.UnionMap.from_union_pw_aff(function)
-        member = isl.UnionPwMultiAff.from_union_map(at_values(relation, values))
-        single = alone(member.get_union_pw_aff(0))
-        fixed = single if fixed is None else fixed.flat_range_product(single)
-    if fixed is None:
+    if not source.band_n_member():
         return target
+    partial = isl.UnionMap.from_multi_union_pw_aff(source.band_get_partial_schedule())
+    fixed = isl.MultiUnionPwAff.from_union_map(at_values(partial, values))
     return marked_like(target.insert_partial_schedule(fixed), source)
 
 

@@ -94,12 +94,10 @@ def test_each_use_of_a_scalar_has_an_array_of_its_own() -> None:
 def test_a_value_of_one_iteration_is_stored_or_computed_where_it_is_read(
     row: str, statements: int
 ) -> None:
-    """Calls are not repeated at first: ``z`` and ``w`` both read ``e``."""
     before = region(source(LOCAL[row]))
-    first, *others = with_private_scalars(before)
-    assert len(first.statements) == statements
-    assert [len(one.statements) for one in others] == [statements - 1] * (row[:3] == "two")
-    assert {"e", "d"}.isdisjoint(expanded_arrays(before, first))
+    (private,) = with_private_scalars(before)
+    assert len(private.statements) == statements
+    assert {"e", "d"}.isdisjoint(expanded_arrays(before, private))
 
 
 @pytest.mark.parametrize(
@@ -119,10 +117,9 @@ def test_a_value_is_not_stored_early_where_that_is_seen(between: str) -> None:
     assert [s.text for s in first.statements if s.write.array == "O"][-1] == "O[i][j] = e;"
 
 
-@pytest.mark.parametrize("row", [*LOCAL][:1])
-def test_rows_are_what_the_original_computes(row: str, tmp_path: Path) -> None:
+def test_rows_are_what_the_original_computes(tmp_path: Path) -> None:
     path = tmp_path / "f.c"
-    path.write_text(source(LOCAL[row]))
+    path.write_text(source(LOCAL["softmax"]))
     program = codegen(path, gpu="a100", output=tmp_path / "out")
     assert any("over j is split" in note for k in program.kernels for note in k.notes)
     sizes = [{"n": 5, "m": 70}, {"n": 1, "m": 1}, {"n": 3, "m": 0}]
@@ -201,8 +198,6 @@ def test_pixels_enough_for_a_card_keep_their_scalars_in_one_kernel() -> None:
 
 
 SIZED = "double A[64][96], double B[96][80], double C[64][80]"
-OPEN = "int m, int n, int k, double A[m][k], double B[k][n], double C[m][n]"
-FLAT = "int m, int n, int k, double *A, double *B, double *C"
 
 
 def product(m: str, n: str, k: str, a: str, b: str, c: str) -> str:
@@ -213,11 +208,7 @@ def product(m: str, n: str, k: str, a: str, b: str, c: str) -> str:
     )
 
 
-PRODUCTS = {
-    "numbers": (product("64", "80", "96", "A[i][l]", "B[l][j]", "C[i][j]"), SIZED),
-    "variable length": (product("m", "n", "k", "A[i][l]", "B[l][j]", "C[i][j]"), OPEN),
-    "pointers": (product("m", "n", "k", "A[i * k + l]", "B[l * n + j]", "C[i * n + j]"), FLAT),
-}
+PRODUCT = product("64", "80", "96", "A[i][l]", "B[l][j]", "C[i][j]"), SIZED
 
 
 def product_source(loops: str, arguments: str) -> str:
@@ -229,15 +220,14 @@ def product_region(loops: str, arguments: str) -> Scop:
     return scop
 
 
-@pytest.mark.parametrize("style", [*PRODUCTS][:1])
-def test_a_sum_in_a_scalar_is_tiled_as_one_in_an_array(style: str) -> None:
-    (facts,) = inspect(product_source(*PRODUCTS[style]), cut="eatss").facts
+def test_a_sum_in_a_scalar_is_tiled_as_one_in_an_array() -> None:
+    (facts,) = inspect(product_source(*PRODUCT), cut="eatss").facts
     assert [(loop.name, loop.parallel) for loop in facts.loops] == [
         ("i", True),
         ("j", True),
         ("l", False),
     ]
-    program = codegen(product_source(*PRODUCTS[style]), gpu="a100")
+    program = codegen(product_source(*PRODUCT), gpu="a100")
     (kernel,) = program.kernels
     assert "acc" not in kernel.arguments
     assert any(note.startswith("acc: registers") for note in kernel.notes)
