@@ -18,7 +18,7 @@ from eatss.base.compilers import nvcc_option
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.files import is_c_text
 from eatss.base.frozen import frozen
-from eatss.base.options import Words, option, shows_types
+from eatss.base.options import Words, option, parse_numbers, shows_types
 from eatss.base.shipped import located
 from eatss.program import load_program, program_folder
 
@@ -91,17 +91,6 @@ def parse_target(text: str) -> float:
         f"--target is '{text}'",
         hint="write a percentage like 1%, or the same as a fraction: 0.01",
     )
-
-
-def _sizes(words: Sequence[str]) -> dict[str, int]:
-    """Read ``NI=2000,NJ=2000``.
-
-    Raises:
-        InputError: ``EATSS-V008``.
-    """
-    from eatss.verify.sizes import parse_sizes  # noqa: PLC0415 - few measurements name sizes
-
-    return {name: value for part in parse_sizes(words) or () for name, value in part.items()}
 
 
 def _cards(named: Sequence[str]) -> tuple[int | str, ...] | Literal["all"]:
@@ -186,7 +175,7 @@ class MeasureOptions:
         _option(
             "--size",
             kind=Words,
-            made=_sizes,
+            made=partial(parse_numbers, "--size", "NI=2000,NJ=2000"),
             metavar="NAME=VALUE,...",
             help="Problem sizes instead of the program's own.",
         ),

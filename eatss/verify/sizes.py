@@ -10,7 +10,7 @@ from math import inf, prod
 from random import Random
 from typing import TypeAlias
 
-from eatss.base.diagnostics import input_error
+from eatss.base.options import parse_numbers
 from eatss.program import (
     Apply,
     Constant,
@@ -78,23 +78,9 @@ def parse_sizes(texts: Sequence[str]) -> tuple[dict[str, int], ...] | None:
     """Turn ``N=37,M=5`` strings into one mapping each; ``None`` if there are none.
 
     Raises:
-        InputError: a text is no list of names with integers.
+        InputError: ``EATSS-C004``, a text is no list of names with integers.
     """
-    found: list[dict[str, int]] = []
-    for text in texts:
-        sizes: dict[str, int] = {}
-        for part in filter(None, text.split(",")):
-            name, _, value = part.partition("=")
-            try:
-                sizes[name.strip()] = int(value)
-            except ValueError:
-                raise input_error(
-                    "EATSS-V008",
-                    f"'{text}' gives no sizes",
-                    hint="write names and integers, like --size N=37,M=5",
-                ) from None
-        found.append(sizes)
-    return tuple(found) or None
+    return tuple(parse_numbers("--size", "N=37,M=5", [text]) for text in texts) or None
 
 
 @lru_cache(maxsize=4)

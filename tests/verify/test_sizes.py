@@ -141,7 +141,7 @@ def test_sizes_are_read_from_text() -> None:
     for text in ("N", "N=", "N=x", "=3=4"):
         with pytest.raises(InputError) as caught:
             parse_sizes([text])
-        assert caught.value.code == "EATSS-V008"
+        assert caught.value.code == "EATSS-C004"
 
 
 TEXT = (
