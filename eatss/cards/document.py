@@ -86,21 +86,19 @@ def parsed_toml(text: str, label: str, code: str) -> dict[str, Any]:
     )
 
 
-ORDERED: tuple[tuple[str, str, str], ...] = (
-    ("threads_per_warp", "threads_per_block", "a block holds at least one warp"),
-    ("threads_per_block", "max_threads_per_sm", "a block runs on one SM"),
-    ("registers_per_thread", "registers_per_block", "a block holds at least one thread"),
-    ("registers_per_block", "registers_per_sm", "a block runs on one SM"),
-    (
-        "shared_per_block_bytes",
-        "shared_per_block_optin_bytes",
-        "opting in never gives a block less than the default",
-    ),
-    ("shared_per_block_optin_bytes", "shared_per_sm_bytes", "a block runs on one SM"),
-    ("shared_per_sm_bytes", "l1_shared_bytes", "shared memory is a part of L1 + shared memory"),
-    ("l2_bytes", "memory_bytes", "L2 caches the memory"),
-    ("base_clock_mhz", "boost_clock_mhz", "boost is the higher of the two clocks"),
+ORDERED = (
+    ("threads_per_warp", "threads_per_block"),
+    ("threads_per_block", "max_threads_per_sm"),
+    ("registers_per_thread", "registers_per_block"),
+    ("registers_per_block", "registers_per_sm"),
+    ("shared_per_block_bytes", "shared_per_block_optin_bytes"),
+    ("shared_per_block_optin_bytes", "shared_per_sm_bytes"),
+    ("shared_per_sm_bytes", "l1_shared_bytes"),
+    ("l2_bytes", "memory_bytes"),
+    ("base_clock_mhz", "boost_clock_mhz"),
 )
+"""Figures of which the first is never more than the second: it is a part of it, or its default."""
+
 WHOLE_WARPS = ("threads_per_block", "max_threads_per_sm")
 
 
@@ -109,20 +107,14 @@ def contradictions(figures: Mapping[str, float]) -> Iterator[tuple[str, str]]:
 
     ``figures`` are values by the names of fields.
     """
-    for small, large, why in ORDERED:
+    for small, large in ORDERED:
         if small in figures and large in figures and figures[small] > figures[large]:
-            yield (
-                small,
-                f"{small} = {figures[small]:.15g} is more than {large} = {figures[large]:.15g}, "
-                f"but {why}",
-            )
+            less, more = figures[small], figures[large]
+            yield small, f"{small} = {less:.15g} cannot be more than {large} = {more:.15g}"
     warp = figures.get("threads_per_warp")
     for field in WHOLE_WARPS:
-        if warp and figures.get(field, 0) % warp:
-            yield (
-                field,
-                f"{field} = {figures[field]} is not a multiple of threads_per_warp = {warp}",
-            )
+        if warp and (threads := figures.get(field, 0)) % warp:
+            yield field, f"{field} = {threads} is not a multiple of threads_per_warp = {warp}"
 
 
 @frozen

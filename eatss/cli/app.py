@@ -319,18 +319,17 @@ _ROOT = [
     click.Option(
         ["--version"],
         is_flag=True,
-        help="Print the version and exit; with --verbose what a bug report needs.",
+        help="Print the version and exit; eatss doctor says all that it runs with.",
     ),
-    click.Option(["--verbose", "-v"], is_flag=True, hidden=True),
 ]
 
 
 @click.pass_context
-def _root(context: click.Context, *, version: bool, verbose: bool) -> None:
+def _root(context: click.Context, *, version: bool) -> None:
     if version:
-        from eatss.cli.installation import print_version  # noqa: PLC0415 - keeps --help fast
+        from eatss.version import __version__  # noqa: PLC0415 - keeps --help fast
 
-        print_version(in_full=verbose)
+        echo(f"eatss {__version__}")
         context.exit()
 
 

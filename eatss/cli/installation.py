@@ -1,4 +1,4 @@
-"""What is here: ``eatss kernels``, ``doctor``, ``schema``, ``cache`` and ``--version``."""
+"""What is here: ``eatss kernels``, ``doctor`` and ``schema``."""
 
 from __future__ import annotations
 
@@ -51,22 +51,6 @@ Examples:
     eatss schema recipe | jq '.properties | keys'
 """,
 }
-
-
-def print_version(*, in_full: bool) -> None:
-    """Print the version on the first line, and below it, if wanted, all that it runs with."""
-    from eatss.version import __version__  # noqa: PLC0415 - keeps --help fast
-
-    echo(f"eatss {__version__}")
-    if not in_full:
-        return
-    from eatss.cards.environment import installed_versions  # noqa: PLC0415
-
-    with working("asking cards and compilers"):
-        facts = installed_versions()
-    width = max(len(one.name) for one in facts)
-    for one in facts:
-        echo(f"{one.name:{width}}  {one.found}")
 
 
 def kernels(

@@ -207,7 +207,7 @@ def internal_fault(error: Exception, talk: Talk) -> None:
         code="EATSS-X001",
         message=f"eatss failed: {type(error).__name__}: {detail[:300]}",
         hint="this is a fault of eatss; please report it with the output of --debug and of "
-        "eatss --version --verbose",
+        "eatss doctor",
     )
     _print_diagnostics([diagnostic])
 

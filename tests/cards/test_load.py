@@ -154,7 +154,7 @@ def test_broken_toml_is_a_syntax_error_with_a_place(write: Write, text: str) -> 
         ('aliases = ["a100-pcie-40gb"]', 'aliases = "x"', "no list"),
         ('aliases = ["a100-pcie-40gb"]', 'aliases = ["x", "x"]', "more than once"),
         ("[notes]\n", '[notes]\ntpd_w = "x"\n', "tpd_w"),
-        ("threads_per_warp = { value = 32,", "threads_per_warp = { value = 2048,", "at least one"),
+        ("threads_per_warp = { value = 32,", "threads_per_warp = { value = 2048,", "more than"),
         ("base_clock_mhz = { value = 765,", "base_clock_mhz = { value = 1411,", "boost_clock_mhz"),
     ],
 )

@@ -98,7 +98,7 @@ def test_forms_ask_for_what_an_answer_needs(form: Path) -> None:
     assert any(field.get("validations", {}).get("required") for field in fields)
     if form.stem != "feature":
         assert "version" in identifiers
-        assert "`eatss --version --verbose`" in form.read_text()
+        assert "`eatss doctor`" in form.read_text()
 
 
 def test_the_citation_is_of_this_version() -> None:
