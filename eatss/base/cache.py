@@ -206,8 +206,10 @@ class Cache:
 def default_cache() -> Cache:
     """Return the user's cache."""
     named = os.environ.get("EATSS_CACHE_DIR", "")
-    usual = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Cache(Path(named).absolute() if named else Path(usual, "eatss"))
+    usual = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not usual.is_absolute():  # then the standard has it ignored
+        usual = Path.home() / ".cache"
+    return Cache(Path(named).absolute() if named else usual / "eatss")
 
 
 @dataclass(frozen=True, kw_only=True)

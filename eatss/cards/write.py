@@ -54,14 +54,14 @@ def write_profile(path: Path, profile: GpuProfile, calibration: Calibration) -> 
     """Write a calibrated profile; a text that is there keeps all but its calibration.
 
     Raises:
-        InputError: ``EATSS-C009``: it cannot be written.
+        InputError: ``EATSS-C008``: it cannot be written.
     """
     try:
         there = path.read_bytes().decode("utf-8") if path.is_file() else None
         write_whole(path, profile_text(profile, calibration, there).encode())
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise input_error("EATSS-C009", f"cannot write {path}: {reason}") from None
+        raise input_error("EATSS-C008", f"cannot write {path}: {reason}") from None
 
 
 def _document(profile: GpuProfile) -> tomlkit.TOMLDocument:

@@ -63,7 +63,7 @@ def read_selection(file: Path) -> Selection:
     """Read what ``eatss select --format json`` printed.
 
     Raises:
-        InputError: ``EATSS-C009`` the file cannot be read, ``EATSS-M010`` it is no selection.
+        InputError: ``EATSS-C008`` the file cannot be read, ``EATSS-M010`` it is no selection.
     """
     from eatss.choose import Selection  # noqa: PLC0415 - keeps --help fast
 
@@ -71,7 +71,7 @@ def read_selection(file: Path) -> Selection:
         document = json.loads(read_regular(file, _MAX_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise input_error(
-            "EATSS-C009",
+            "EATSS-C008",
             f"--selection: cannot read '{file}' as JSON: {error}",
             hint="write it with: eatss select FILE.c --gpu NAME --format json",
         ) from None

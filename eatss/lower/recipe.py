@@ -405,13 +405,13 @@ def read_recipe(path: Path) -> Recipe:
     """Read a recipe from a file, or from a folder that ``eatss codegen`` wrote.
 
     Raises:
-        InputError: ``EATSS-C009`` it cannot be read, ``EATSS-K017`` it is no recipe.
+        InputError: ``EATSS-C008`` it cannot be read, ``EATSS-K017`` it is no recipe.
     """
     place = path / PLAN if path.is_dir() else path
     try:
         document = json.loads(read_regular(place, _MOST_BYTES))
     except OSError as error:
-        raise input_error("EATSS-C009", f"cannot read {place}: {error.strerror}") from None
+        raise input_error("EATSS-C008", f"cannot read {place}: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise _no_recipe(f"{place} is not JSON") from None
     if isinstance(document, Mapping) and path.is_dir():

@@ -119,12 +119,7 @@ def kept_selection(
     options: SelectOptions,
 ) -> Kept[FoundSelection]:
     """Return the place of a selection; arguments are those of ``eatss.select``."""
-
-    def key() -> str:
-        extensions = _objective(options)
-        return _key("select", source, reading, profile, _given(options), extensions)
-
-    return _kept(cache, "select", key)
+    return _kept(cache, "select", source, reading, profile, options)
 
 
 def kept_program(
@@ -142,22 +137,13 @@ def kept_program(
     ``decided`` is what was selected or decided before, if it is given. ``sizes`` are those that
     are selected for where they are not those of the source.
     """
-
-    def key() -> str:
-        extensions = (_objective(options),)
-        asked = (_given(options), _given(wanted), decided, sizes)
-        return _key("codegen", source, reading, profile, asked, extensions)
-
-    return _kept(cache, "codegen", key)
+    asked = (_given(wanted), decided, sizes)
+    return _kept(cache, "codegen", source, reading, profile, options, asked)
 
 
 def kept_interface(cache: Cache | None, source: Source, reading: Reading) -> Kept[FoundInterface]:
     """Return the place of what callers of a program pass."""
-
-    def key() -> str:
-        return _key("interface", source, reading, None)
-
-    return _kept(cache, "interface", key)
+    return _kept(cache, "interface", source, reading)
 
 
 def write_kept(
@@ -183,15 +169,23 @@ def write_kept(
     return write_program(program, originals, folder_named(folder), force=force)
 
 
-def _kept(cache: Cache | None, kind: str, key: Callable[[], str]) -> Kept[Found]:
-    def known() -> str | None:
+def _kept(
+    cache: Cache | None,
+    kind: str,
+    source: Source,
+    reading: Reading,
+    profile: GpuProfile | None = None,
+    options: SelectOptions | None = None,
+    asked: tuple[object, ...] = (),
+) -> Kept[Found]:
+    def key() -> str | None:
         try:
-            return key()
-        except (UnknownFilesError, _NoVersionError, InputError, OSError, ValueError, TypeError):
+            choosing = None if options is None else (_given(options), _objective(options))
+            return _key(kind, source, reading, profile, choosing, asked)
+        except (UnknownFilesError, InputError, OSError, ValueError, TypeError):
             return None  # what is wrong is told by who reads it
 
-    found = None if cache is None else known()
-    return Kept(cache=cache, kind=kind, key=found, again=known)
+    return Kept(cache=cache, kind=kind, key=None if cache is None else key(), again=key)
 
 
 def _key(
@@ -220,33 +214,26 @@ def _key(
         versions(),
         files,
         (Path.cwd(), folders) if apart else None,  # the places of headers then are in the result
-        (
-            *(reading.type_name, frontend),
-            *(read, reading.recompute),
-        ),
+        (reading.type_name, frontend, read, reading.recompute),
         profile,
         asked,
     )
 
 
-class _NoVersionError(Exception):
-    """An objective has no version that tells it from others of its name."""
-
-
-def _objective(options: SelectOptions) -> tuple[str, ...]:
+def _objective(options: SelectOptions) -> str | None:
     """Return whose the objective is.
 
     Raises:
-        _NoVersionError: it is of this program.
+        UnknownFilesError: it is of this program, and nothing tells it from others of its name.
     """
     if options.objective is None:
-        return ()
+        return None
     from eatss.choose.objectives import OBJECTIVES  # noqa: PLC0415 - it needs NumPy
 
     version = OBJECTIVES.version(options.objective)
     if version is None:
-        raise _NoVersionError(options.objective)
-    return (version,)
+        raise UnknownFilesError(options.objective)
+    return version
 
 
 def _given(noun: SelectOptions | CodeRequest) -> tuple[object, ...]:

@@ -31,6 +31,7 @@ from eatss.base.forked import anew, room_for, taken_s
 from eatss.base.targets import TARGETS, Cut
 from eatss.cards import GpuProfile, load_profile
 from eatss.choose import PUBLISHED, ModelOptions, PpcgOptions, Selection
+from eatss.choose.objectives import NEVER
 from eatss.choose.options import SelectOptions, VolumeName, check_target, wrong
 from eatss.choose.selection import PPCG_SHARED_BYTES
 from eatss.frontend import (
@@ -58,12 +59,12 @@ from eatss.session.analysis import (
 from eatss.session.source import Source
 from eatss.session.steps import (
     Arrays,
-    best_recomputed,
     expect_code,
     expect_ppcg,
     generate_for,
     recomputable,
     regions_with,
+    run_cost,
     select_for,
 )
 
@@ -71,6 +72,9 @@ if TYPE_CHECKING:
     from eatss.choose.expectation import ProgramExpectation
     from eatss.cuda.folder import OriginalFiles
     from eatss.lower.recipe import CodeRequest, Recipe
+
+_MOST_TRIED = 6
+"""Arrays that are tried alone: each takes as long as a selection."""
 
 _NO_TIME = "whether arrays are better computed anew is not tried to the end: it takes too long"
 
@@ -321,34 +325,30 @@ class Session:
         """
         profile = load_profile(gpu)
         chosen = options.for_card(profile)
-        plain = self._selected(
-            profile, chosen, strict_fp=strict_fp, fuse_rows=fuse_rows, progress=progress
-        )
+        how = {"strict_fp": strict_fp, "fuse_rows": fuse_rows}
+        best = self._selected(profile, chosen, **how, progress=progress)
         if not self._chooses(chosen):
-            return plain
-
-        first_s, left_out = taken_s(), False
-
-        def select_with(arrays: Arrays) -> Selection | None:
-            nonlocal left_out
+            return best
+        first_s, arrays, tried = taken_s(), self.recomputable, [best.recomputed]
+        alone = arrays if 1 < len(arrays) <= _MOST_TRIED else ()
+        for changed in (arrays, *((one,) for one in alone)):  # all, then each left out or taken
+            with_ = tuple(one for one in arrays if (one in best.recomputed) != (one in changed))
+            if with_ in tried or run_cost(best) == NEVER:
+                continue
             if not room_for(first_s):
-                left_out = True
-                return None
-            progress(f"with {', '.join(one.array for one in arrays) or 'nothing'} computed anew")
+                best = _with_note(best, _NO_TIME)
+                break
+            tried.append(with_)
+            progress(f"with {', '.join(one.array for one in with_) or 'nothing'} computed anew")
             anew()
             with suppress(EatssError, isl.Error):
-                other = self._with(arrays)
+                other = self._with(with_)
                 pairs = zip(self.analysed.scops, other.analysed.scops, strict=True)
-                if not all(keeps_loops(one.scheduled, with_.scheduled) for one, with_ in pairs):
-                    return None
-                return other._selected(
-                    profile, chosen, strict_fp=strict_fp, fuse_rows=fuse_rows, progress=no_progress
-                )
-            return None
-
-        best = best_recomputed(self.recomputable, plain, select_with)
+                if all(keeps_loops(one.scheduled, its.scheduled) for one, its in pairs):
+                    found = other._selected(profile, chosen, **how, progress=no_progress)
+                    best = min(best, found, key=run_cost)
         anew()
-        return _with_note(best, _NO_TIME) if left_out else best
+        return best
 
     def predict(
         self,

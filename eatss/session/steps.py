@@ -1,10 +1,4 @@
-"""Which producers are computed anew where they are read: those by which less is expected of a run.
-
-Whether that pays depends on the card. Reads, writes and launches become fewer, operations more. So
-the region is scheduled and sizes are selected with it and without.
-
-The steps after analysis, as functions: selection, prediction, code.
-"""
+"""The steps of a session as functions: producers computed anew, selection, prediction, code."""
 
 from __future__ import annotations
 
@@ -42,9 +36,6 @@ if TYPE_CHECKING:
     from eatss.lower.recipe import CodeRequest
     from eatss.plan.phases import RowRun
 
-
-_MOST_TRIED = 6
-"""Arrays that are tried alone: each takes as long as a selection."""
 
 Arrays = tuple[RecomputedArray, ...]
 
@@ -84,31 +75,7 @@ def regions_with(scops: Sequence[Scop], arrays: Arrays) -> tuple[Scop, ...]:
     return tuple(found)
 
 
-def best_recomputed(
-    arrays: Arrays, plain: Selection, select: Callable[[Arrays], Selection | None]
-) -> Selection:
-    """Return the selection of which least is expected: without arrays computed anew or with some.
-
-    First all are tried, then each is left out, or taken alone, where that is better.
-
-    Args:
-        arrays: those that may be computed anew.
-        plain: what is selected without.
-        select: returns what is selected with some of them, ``None`` where that cannot be.
-    """
-    best, least = plain, _cost(plain)
-    tried: list[Arrays] = [()]
-    alone = arrays if 1 < len(arrays) <= _MOST_TRIED else ()
-    for changed in (arrays, *((one,) for one in alone)):
-        chosen = tuple(one for one in arrays if (one in best.recomputed) != (one in changed))
-        found = None if least == NEVER or chosen in tried else select(chosen)
-        tried.append(chosen)
-        if found is not None and _cost(found) < least:
-            best, least = found, _cost(found)
-    return best
-
-
-def _cost(selection: Selection) -> int:
+def run_cost(selection: Selection) -> int:
     """Return what a run is expected to cost by the objective, ``NEVER`` where that is not known.
 
     What runs on the host is not known.

@@ -178,3 +178,5 @@ def test_the_folder_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.delenv("EATSS_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_cache().folder == tmp_path / "eatss"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert default_cache().folder == Path.home() / ".cache" / "eatss"

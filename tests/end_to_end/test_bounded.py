@@ -47,12 +47,11 @@ def test_a_mistake_has_its_exit_code(
     assert "EATSS-F001" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("words", [(), ("--diagnostics", "json")])
 def test_a_command_that_takes_too_long_is_ended(
-    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(forked, "READING_S", 0.01)
-    assert ended(monkeypatch, *SELECT, *words) == 2
+    assert ended(monkeypatch, *SELECT) == 2
     said = capfd.readouterr()
     assert said.out == ""
     assert "EATSS-P001" in said.err

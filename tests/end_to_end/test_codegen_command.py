@@ -159,7 +159,7 @@ def test_a_saved_selection_takes_the_place_of_solving(tmp_path: Path) -> None:
         (["--strict-fp", "--stream", "k=6"], "EATSS-K020"),
         (["--split", "2"], "EATSS-C004"),
         (["--shared-per-block", "much"], "EATSS-C004"),
-        (["--selection", "missing.json"], "EATSS-C009"),
+        (["--selection", "missing.json"], "EATSS-C008"),
         (["--save-recipe", "missing/recipe.json"], "EATSS-C008"),
     ],
 )

@@ -305,7 +305,7 @@ def run_bench(
         file = path.open("w", encoding="utf-8")
     except OSError as error:
         why = f"cannot write the record {path}: {error.strerror}"
-        raise input_error("EATSS-C009", why) from None
+        raise input_error("EATSS-C008", why) from None
     with file:
         file.write(subject_line(subject))
         for one in characterise(bench, metering, benchmarks, progress):

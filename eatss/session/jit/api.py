@@ -98,7 +98,7 @@ def tune_seconds(tune: str | float | None) -> float | None:
     """Return the seconds to measure in; ``None`` for no measuring.
 
     Raises:
-        InputError: ``EATSS-J020``, it is no time, or too short.
+        InputError: ``EATSS-C004``, it is no time, or too short.
     """
     if tune is None:
         return None
@@ -106,7 +106,7 @@ def tune_seconds(tune: str | float | None) -> float | None:
     if not seconds or seconds < LEAST_TUNE_S:
         why = "no time" if not seconds else "too short to compile and measure two candidates"
         hint = f"give {LEAST_TUNE_S:.0f}s or more, tune='30s'"
-        raise input_error("EATSS-J020", f"tune is {tune!r}, which is {why}", hint=hint)
+        raise input_error("EATSS-C004", f"tune is {tune!r}, which is {why}", hint=hint)
     return seconds
 
 

@@ -106,7 +106,7 @@ class KnownCalls:
             values: all arguments by name.
 
         Raises:
-            InputError: ``EATSS-J011``, ``J016`` or ``J019``, as for any call.
+            InputError: ``EATSS-J011``, ``J015`` or ``J006``, as for any call.
         """
         signature = self._signature
         if signature is None:

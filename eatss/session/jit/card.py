@@ -118,7 +118,7 @@ def stream_of_call(
         device: the card.
 
     Raises:
-        InputError: ``EATSS-J019`` the libraries of the arrays have different current streams,
+        InputError: ``EATSS-J006`` the libraries of the arrays have different current streams,
             ``EATSS-J011`` what is given is no stream.
     """
     if given is not None:
@@ -133,7 +133,7 @@ def stream_of_call(
     address = int(quick(device) if quick else torch.cuda.current_stream(device).cuda_stream)
     if address != own and not all(theirs):
         raise input_error(
-            "EATSS-J019",
+            "EATSS-J006",
             "the arrays are of PyTorch and of another library, whose current streams differ",
             hint="say which one it is: stream=torch.cuda.current_stream()",
         )
@@ -206,7 +206,7 @@ class CardPlan:
         device: number of the card, which has to be the current one.
 
     Raises:
-        InputError: ``EATSS-J016``, the card cannot run it.
+        InputError: ``EATSS-J015``, the card cannot run it.
 
     Warns:
         EatssWarning: ``EATSS-V047``, threads have much stack.
@@ -275,7 +275,7 @@ class CardPlan:
             stream: address of the stream, 0 for the default one.
 
         Raises:
-            InputError: ``EATSS-J011`` a scalar is none, ``EATSS-J016`` the card refuses.
+            InputError: ``EATSS-J011`` a scalar is none, ``EATSS-J015`` the card refuses.
         """
         if self._runtime.getDevice() != self.device or not hasattr(self._ready, "context"):
             with self._cupy.cuda.Device(self.device):
@@ -317,7 +317,7 @@ class CardPlan:
             MemoryError,
         ) as error:
             raise input_error(
-                "EATSS-J016",
+                "EATSS-J015",
                 f"'{self.program.name}' does not run on this card: {str(error).splitlines()[0]}",
                 hint="other errors of kernels before it show here, too: see what ran before; "
                 "'eatss doctor' says what this machine has",
@@ -412,7 +412,7 @@ class CardPlan:
         most = self._driver.funcGetAttribute(_MOST_THREADS, function.ptr)
         if prod(code.block) > most:
             raise input_error(
-                "EATSS-J016",
+                "EATSS-J015",
                 f"kernel {code.name} has blocks of {prod(code.block)} threads, and with its "
                 f"registers this card takes {most}",
                 hint="give a smaller block, block=(8, 32)",

@@ -1,12 +1,16 @@
-"""C that tests call, and arrays to call it with."""
+"""C that tests call, arrays to call it with, and calls that have to be refused."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
+
+import eatss
 
 KERNELS = Path(__file__).resolve().parents[3] / "kernels"
 
@@ -53,3 +57,10 @@ def steps_of(before: npt.NDArray[Any], steps: int) -> npt.NDArray[Any]:
 def random(*shape: int, dtype: npt.DTypeLike = np.float64, seed: int = 0) -> npt.NDArray[Any]:
     """Return numbers from 0 to 1, the same for the same shape and seed."""
     return np.random.default_rng((seed, *shape)).random(shape).astype(dtype)
+
+
+def refused(code: str, call: Callable[[], object]) -> eatss.EatssError:
+    with pytest.raises(eatss.InputError) as caught:
+        call()
+    assert caught.value.code == f"EATSS-{code}", str(caught.value)
+    return caught.value

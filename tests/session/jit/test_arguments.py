@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 import eatss
 from tests.session.jit.fake_cupy import FakeCupy
-from tests.session.jit.refusals import refused
-from tests.session.jit.sources import SCALED, random
+from tests.session.jit.sources import SCALED, random, refused
 
 TWO = """
 void first(int n, double A[n], double B[n]) {
@@ -62,3 +63,31 @@ def test_the_order_of_arguments_is_told_as_it_is() -> None:
     b = np.empty(3)
     scaled(3, None, 2.0, np.ones(3), b)
     assert (b == 2).all()
+
+
+# the page on codes ----------------------------------------------------------------------------
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def documented() -> set[str]:
+    """Return the J-codes of the table, ranges spelled out."""
+    found: set[str] = set()
+    for cell in re.findall(r"^\| EATSS-(J[^|]*) \|", (ROOT / "docs/findings.md").read_text(), re.M):
+        for part in cell.split(", "):
+            first, _, last = part.partition(" to ")
+            numbers = [int(one.removeprefix("J")) for one in (first, last or first)]
+            found |= {f"J{number:03d}" for number in range(numbers[0], numbers[1] + 1)}
+    return found
+
+
+def test_every_code_of_a_call_is_documented() -> None:
+    text = "".join(path.read_text() for path in sorted((ROOT / "eatss/session/jit").glob("*.py")))
+    raised = set(re.findall(r'"EATSS-(J\d+)"', text))
+    assert raised
+    assert documented() == raised
+
+
+def test_every_code_of_a_call_is_tested() -> None:
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    assert documented() <= set(re.findall(r"\b(J\d{3})\b", tests))

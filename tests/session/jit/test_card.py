@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import warnings
@@ -208,7 +209,7 @@ def test_arrays_of_two_libraries_need_one_stream(
     a, b = random(9), random(9)
     mixed: dict[str, Any] = {"factor": 2, "A": Tensor(a), "B": cupy.array(b)}
     for _ in range(2):
-        with pytest.raises(eatss.InputError, match="EATSS-J019") as caught:
+        with pytest.raises(eatss.InputError, match="EATSS-J006") as caught:
             scaled(**mixed)
         assert "say which one it is" in (caught.value.diagnostics[0].hint or "")
         scaled(**mixed, stream=0x55)
@@ -364,14 +365,14 @@ def test_what_the_card_refuses_is_an_error_of_ours(cupy: FakeCupy, jit: Jit) -> 
             scaled(factor=2, **given)
         assert str(caught.value).splitlines()[0] == (
             "error: 'scaled' does not run on this card: "
-            "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal access [EATSS-J016]"
+            "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal access [EATSS-J015]"
         )
     scaled(factor=2, **given)
 
 
 def test_blocks_beyond_what_registers_allow_are_refused(cupy: FakeCupy, jit: Jit) -> None:
     cupy.most_threads = 16
-    with pytest.raises(eatss.InputError, match=r"blocks of \d+ threads.*card takes 16.*J016"):
+    with pytest.raises(eatss.InputError, match=r"blocks of \d+ threads.*card takes 16.*J015"):
         jit(SCALED)(factor=2, A=cupy.array(random(900)), B=cupy.array(random(900)))
 
 
@@ -562,3 +563,54 @@ def test_counters_are_zero_for_a_graph_that_the_caller_captures(cupy: FakeCupy, 
         c[:] = -1
         graph.launch(stream)
         np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+
+
+# how long code, memory and graphs last, and who shares them -----------------------------------
+
+
+def test_a_callable_that_goes_waits_for_its_calls(cupy: FakeCupy) -> None:
+    eatss.jit(STEPS, gpu="h200")(A=cupy.array(random(20)), COUNT=2, stream=0x11)
+    gc.collect()
+    assert ("all done", 0) in cupy.log
+
+
+def test_threads_do_not_share_the_memory_of_their_own_default_streams(cupy: FakeCupy) -> None:
+    steps = eatss.jit(STEPS, gpu="h200")
+    given = cupy.array(random(20))
+    steps.prepare(A=given, COUNT=2)
+    before = len(cupy.allocated)
+    barrier = threading.Barrier(2)
+
+    def call() -> None:
+        barrier.wait()
+        steps(A=given, COUNT=2, stream=2)
+        barrier.wait()
+
+    threads = [threading.Thread(target=call) for _ in range(2)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(cupy.allocated) == before + 2
+
+
+def test_info_is_told_while_graphs_come_and_go(cupy: FakeCupy) -> None:
+    steps = eatss.jit(STEPS, gpu="h200")
+    given = [cupy.array(random(20)) for _ in range(12)]
+    failed: list[BaseException] = []
+    ended = threading.Event()
+
+    def ask() -> None:
+        while not ended.is_set():
+            try:
+                steps.info()
+            except RuntimeError as error:
+                failed.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    for number in range(300):
+        steps(A=given[number % 12], COUNT=6)
+    ended.set()
+    asking.join()
+    assert not failed

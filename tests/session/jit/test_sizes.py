@@ -290,7 +290,7 @@ def test_what_is_no_time_is_refused_at_once(tune: str | float) -> None:
         eatss.jit("nowhere.c", tune=tune)
     assert (
         str(caught.value).splitlines()[0]
-        == f"error: tune is {tune!r}, which is no time [EATSS-J020]"
+        == f"error: tune is {tune!r}, which is no time [EATSS-C004]"
     )
     assert caught.value.diagnostics[0].hint == "give 20s or more, tune='30s'"
 

@@ -10,8 +10,7 @@ import pytest
 
 import eatss
 from eatss.base.cache import Cache
-from tests.session.jit.refusals import refused
-from tests.session.jit.sources import SCALED, random
+from tests.session.jit.sources import SCALED, random, refused
 
 
 def test_a_source_that_has_changed_is_refused_until_it_is_read_anew(tmp_path: Path) -> None:
