@@ -30,14 +30,11 @@ if not hasattr(TypeKind, "FLOAT16"):
 _Cursor: Any = cindex.Cursor
 _Cursor.__hash__ = lambda cursor: cursor.hash  # as later versions of the module have it
 
-_BINARY_OPERATORS = (
-    None, None, None, "*", "/", "%", "+", "-", "<<", ">>", None, "<", ">", "<=", ">=", "==", "!=",
-    "&", "^", "|", "&&", "||", "=", "*=", "/=", "%=", "+=", "-=", "<<=", ">>=", "&=", "^=", "|=",
-    ",",
-)  # fmt: skip
-_UNARY_OPERATORS = (
-    None, "++", "--", "++", "--", "&", "*", "+", "-", "~", "!",
-)  # fmt: skip
+_BINARY_OPERATORS = """
+    ? ? ? * / % + - << >> ? < > <= >= == != & ^ | && || = *= /= %= += -= <<= >>= &= ^= |= ,
+""".split()  # noqa: SIM905 - operators are easier to read than quotes
+_UNARY_OPERATORS = "? ++ -- ++ -- & * + - ~ !".split()  # noqa: SIM905
+"""Operators by the number that libclang has for their kind."""
 
 _HEADERS = Path(__file__).parent / "include"
 _PRELUDE = str(_HEADERS / "eatss_prelude.h")  # exists only in the memory of clang
@@ -66,9 +63,9 @@ def operator(cursor: Any) -> str | None:
     """Return the operator of a cursor that is one."""
     is_unary = cursor.kind is CursorKind.UNARY_OPERATOR
     operators = _UNARY_OPERATORS if is_unary else _BINARY_OPERATORS
-    kind_of = f"clang_getCursor{'Unary' if is_unary else 'Binary'}OperatorKind"
-    kind = getattr(conf.lib, kind_of)(cursor)
-    return operators[kind] if 0 <= kind < len(operators) else None
+    kind = getattr(conf.lib, f"clang_getCursor{'Unary' if is_unary else 'Binary'}OperatorKind")
+    found = operators[number] if (number := kind(cursor)) < len(operators) else "?"
+    return None if found == "?" else found
 
 
 def children(cursor: Any) -> list[Any]:

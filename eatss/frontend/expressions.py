@@ -166,20 +166,18 @@ class ExpressionReader(RegionReader):
         if node.op not in ("&&", "||"):
             return node
         last, *parts = reversed(chain(node, node.op))
-        guards = [self._affine_condition(part) is not None for part in parts]
-        reads = [part.reads_memory for part in (last, *parts)]
-        if not any(guard and any(reads[: k + 1]) for k, guard in enumerate(guards)):
-            return node
+        guards_reads = False
         zero = Node("int", node.cursor, node.type, value=0)
         known = replace(zero, value=int(node.op == "||"))
         found = last if last.op in TRUTHS else replace(node, op="!=", children=[last, zero])
-        for part, is_guard in zip(parts, guards, strict=True):
-            if is_guard:
+        for part in parts:
+            if self._affine_condition(part) is not None:
+                guards_reads = guards_reads or found.has(*ELEMENTS)
                 arms = [found, known] if node.op == "&&" else [known, found]
                 found = replace(node, kind="conditional", op="", children=[part, *arms])
             else:
                 found = replace(node, children=[part, found])
-        return found
+        return found if guards_reads else node
 
     def where(self, test: Node, *, holds: bool) -> isl.Set:
         """Return where a condition may hold, or not hold: what its affine parts say of that."""
@@ -435,7 +433,7 @@ class Guard:
 
     test: Node
     holds: bool
-    declared: frozenset[Variable]
+    declared: frozenset[Variable | None]
 
 
 def guarded(update: Node, variable: Variable, guards: tuple[Guard, ...]) -> Node:

@@ -48,10 +48,6 @@ def _read(
     Raises:
         InputError: with all findings, if something has no C of the same meaning.
     """
-    head = ast.Name(
-        node.name, ast.Load(), lineno=node.lineno, col_offset=node.col_offset + len("def "),
-        end_lineno=node.lineno, end_col_offset=node.col_offset + len(f"def {node.name}".encode()),
-    )  # fmt: skip
     given = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
     assigned = map(assigned_name, (one for one in ast.walk(node) if isinstance(one, ast.stmt)))
     own = [name for name in dict.fromkeys(assigned) if name is not None and name not in given]
@@ -59,7 +55,7 @@ def _read(
         source=text, findings=Findings(text), resolve=resolve, assigned=frozenset({*own, *given})
     )
     with suppress(RefusedError):
-        reader.check_name(node.name, head)
+        reader.check_name(node.name, node)
     if node.returns is not None and ast.unparse(node.returns) != "None":
         reader.note(node.returns, "the function returns something", _RESULTS)
     declared = reader.parameters(node.args)
@@ -70,16 +66,16 @@ def _read(
                 reader.note(place, f"'{name}' may have no value here", hint)
         reader.findings.raise_errors()
         if not any(isinstance(one, ast.Assign | ast.AugAssign) for one in ast.walk(node)):
-            reader.note(head, "the function assigns nothing", _RESULTS)
+            reader.note(node, "the function assigns nothing", _RESULTS)
         body = _body(node, reader)
     except RecursionError:
-        reader.note(head, f"'{node.name}' is nested too deeply", "split the expressions")
+        reader.note(node, f"'{node.name}' is nested too deeply", "split the expressions")
     reader.findings.raise_errors()
     macros = [f"{text}\n" for name, text in MACROS.items() if name in reader.macros]
     c_text = reader.at(
         f"#include <math.h>\n#include <stdlib.h>\n{''.join(macros)}\n"
         f"void {node.name}({declared})\n{{\n#pragma scop\n{body}\n#pragma endscop\n}}\n",
-        head,
+        node,
     )
     return PythonScop(
         name=node.name,

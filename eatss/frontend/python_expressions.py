@@ -287,8 +287,9 @@ class ExpressionReader:
             self.refuse(node, str(error), CONVERT)
 
     def at(self, text: str, node: Node) -> str:
-        """Return C text that stands for a node."""
-        return marked(text, span_of(self.source, node), self.spans)
+        """Return C text that stands for a node: with a mark, whose span is added, around it."""
+        self.spans.append(span_of(self.source, node))
+        return marked(text, len(self.spans) - 1)
 
     def meaning(self, node: ast.expr) -> str:
         """Return the full name of a function or module; nothing for variables and the unknown."""

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field, replace
 from textwrap import indent
 from typing import NoReturn
 
-from eatss.base.diagnostics import SourceSpan
 from eatss.frontend.python_expressions import (
-    CODE,
     OPERATORS,
     PRECEDENCE,
     Argument,
@@ -27,10 +25,9 @@ from eatss.frontend.python_types import (
     ELEMENTS,
     INT,
     NUMPY_TYPES,
+    Node,
     NumberType,
     c_name_is_free,
-    marked,
-    span_of,
 )
 from eatss.frontend.source import RefusedError
 from eatss.polyhedral.expression import ElementType
@@ -168,7 +165,7 @@ class StatementReader(ExpressionReader):
             'and stand before: "2 * n + 1"',
         )  # fmt: skip
 
-    def check_name(self, name: str, node: ast.arg | ast.expr) -> None:
+    def check_name(self, name: str, node: Node) -> None:
         """Refuse a name that a variable of C cannot have.
 
         Raises:
@@ -186,7 +183,7 @@ class StatementReader(ExpressionReader):
         for statement in body:
             with suppress(RefusedError):
                 text = self._statement(statement)
-                texts.append(text and marked(text, self._head(statement), self.spans))
+                texts.append(text and self.at(text, statement))
         self.depth -= 1
         return indent("\n".join(filter(None, texts)), "    ")
 
@@ -202,19 +199,10 @@ class StatementReader(ExpressionReader):
                 return self._update(node)
             case ast.Pass() | ast.Expr(ast.Constant(str())):
                 return ""
-        message = "statement outside the subset"
-        self.findings.add(CODE, message, span=self._head(node), hint=_SUBSET)
+        self.note(node, "statement outside the subset", _SUBSET)
         if isinstance(node, ast.While | ast.With | ast.Try):
             self.read([one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt)])
         raise RefusedError
-
-    def _head(self, node: ast.stmt) -> SourceSpan:
-        """Return where a statement stands, of a compound one its first line."""
-        span = span_of(self.source, node)
-        if span.line == span.end_line or isinstance(node, ast.Assign | ast.AugAssign):
-            return span
-        text = (self.source.line_text(span) or "").split("#")[0].rstrip()
-        return SourceSpan.in_line(span.file, span.line, span.column, len(text) + 1 - span.column)
 
     def _block(self, body: Block) -> str:
         text = self.read(body)
@@ -275,7 +263,7 @@ class StatementReader(ExpressionReader):
         text = f"if ({test.text}) {self._block(node.body)}"
         match node.orelse:
             case [ast.If() as inner]:
-                return f"{text} else {marked(self._if(inner), self._head(inner), self.spans)}"
+                return f"{text} else {self.at(self._if(inner), inner)}"
             case [_, *_]:
                 return f"{text} else {self._block(node.orelse)}"
         return text

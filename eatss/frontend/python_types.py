@@ -139,15 +139,26 @@ _MARKS = re.compile(f"([{chr(_FIRST)}-{chr(0x10FFFF)}{_END}])")
 
 
 def span_of(text: SourceText, node: Node) -> SourceSpan:
-    """Return where a node stands; ``ast`` counts columns in bytes."""
-    first, last = (text.line_starts[n - 1] for n in (node.lineno, node.end_lineno or node.lineno))
-    return text.span(first + node.col_offset, last + (node.end_col_offset or node.col_offset + 1))
+    """Return where a node stands: of a function its name, of a compound statement its first line.
+
+    ``ast`` counts columns in bytes.
+    """
+    start = text.line_starts[node.lineno - 1] + node.col_offset
+    if isinstance(node, ast.FunctionDef):
+        start += len("def ")
+        return text.span(start, start + len(node.name.encode()))
+    last = text.line_starts[(node.end_lineno or node.lineno) - 1]
+    span = text.span(start, last + (node.end_col_offset or node.col_offset + 1))
+    is_whole = not isinstance(node, ast.stmt) or isinstance(node, ast.Assign | ast.AugAssign)
+    if is_whole or span.line == span.end_line:
+        return span
+    line = (text.line_text(span) or "").split("#")[0].rstrip()
+    return SourceSpan.in_line(span.file, span.line, span.column, len(line) + 1 - span.column)
 
 
-def marked(text: str, span: SourceSpan, spans: list[SourceSpan]) -> str:
-    """Return C text that stands for a stretch of Python, which is added to ``spans``."""
-    spans.append(span)
-    return f"{chr(_FIRST + len(spans) - 1)}{text}{_END}"
+def marked(text: str, number: int) -> str:
+    """Return C text that stands for the Python at a span of this number."""
+    return f"{chr(_FIRST + number)}{text}{_END}"
 
 
 def unmarked(text: str) -> str:

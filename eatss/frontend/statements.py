@@ -321,8 +321,7 @@ class StatementReader(RegionReader):
         """
         self.ppcg.wholes.append(self._quoted(test))
         arms = node.children[1:]
-        parts = (part for arm in arms for part in arm.parts(*WRITES))
-        changed = {self._of(written_name(part)) for part in parts} - {None}
+        changed = {self._of(written_name(part)) for part in node.parts(*WRITES)} - {None}
         if any(self._of(part) in changed for part in test.preorder() if part.name):
             kept = self._symbols.add_local(test, "condition")
             self._ppcg_name = self.ppcg.statement()
@@ -330,8 +329,7 @@ class StatementReader(RegionReader):
             truth = Node("conditional", test.cursor, INT, [test, *numbers])
             self._assign(test, Node("assign", test.cursor, INT, [kept, truth]), frame.next())
             test = kept
-        named = map(self._of, node.parts("variable"))
-        declared = frozenset(one for one in named if one is not None)
+        declared = frozenset(map(self._of, node.parts("variable")))
         before = self.scalars.now()
         for arm, holds, place in zip(arms, (True, False), places, strict=False):
             self.scalars.restore(before)

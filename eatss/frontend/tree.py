@@ -142,11 +142,6 @@ class Node:
         """Return how often the subtree names a variable."""
         return sum(declaration == node.declaration for node in self.parts("name"))
 
-    @property
-    def reads_memory(self) -> bool:
-        """Whether an element is in the subtree."""
-        return self.has(*ELEMENTS)
-
 
 def unconverted(node: Node, *, explicit: bool = False) -> Node:
     """Return what C converts by itself, or what is converted ``explicit``ly too."""
