@@ -510,7 +510,7 @@ class RegionBuilder:
 
 
 def _streaming_notes(wished: GridSplitK | None, code: Kernel) -> Iterator[str]:
-    """Say how blocks share the turns of a loop, or that they cannot."""
+    """Say how blocks share the iterations of a loop, or that they cannot."""
     if wished is None:
         return
     if code.streamed is None:
@@ -578,7 +578,7 @@ def generate(
     Raises:
         InputError: ``EATSS-K0xx``, sizes or placements that cannot be; ``EATSS-K012``, the card
             lacks what kernels use; ``EATSS-P001`` where isl has too much work;
-            ``EATSS-K016``: 32-bit indices were asked for and do not hold.
+            ``EATSS-K015``: 32-bit indices were asked for and do not hold.
         InternalError: ``EATSS-K901``, a check of the generated code failed.
     """
     macros, options = dict(parameters), recipe.options
@@ -590,7 +590,7 @@ def generate(
     except WideIndicesError as need:
         if options.index_bits is not None:
             raise input_error(
-                "EATSS-K016",
+                "EATSS-K015",
                 f"indices of 32 bits do not hold what is computed for {need.what}",
                 span=need.scop.span,
                 hint="leave --index away, or give --index 64",

@@ -150,16 +150,17 @@ def entry_arguments(
 
 
 def _parameter(scop: Scop, parameter: FunctionParameter) -> Argument:
-    names = {d.source_name: d.name for d in scop.parameter_declarations if d.origin == "parameter"}
-    element = "char" if parameter.element_type is None else parameter.element_type.value
-    role: Role = "array" if parameter.is_pointer else "scalar"
+    """Return a size, or what the region does not use."""
+    for one in scop.parameter_declarations:
+        if (one.origin, one.source_name) == ("parameter", parameter.name):
+            return replace(_size(one), position=parameter.position)
     is_structure = parameter.element_type is None and not parameter.is_pointer
     return Argument(
-        name=names.get(parameter.name) or NameTable().fresh(parameter.name),
-        role="parameter" if parameter.name in names else role,
-        element_type=element,
+        name=NameTable().fresh(parameter.name),
+        role="array" if parameter.is_pointer else "scalar",
+        element_type="char" if parameter.element_type is None else parameter.element_type.value,
         shape=(Constant(1),) if parameter.is_pointer else (),
-        reads=parameter.name in names,
+        reads=False,
         writes=False,
         source="parameter",
         source_name=parameter.name,

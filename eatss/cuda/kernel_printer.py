@@ -153,7 +153,7 @@ class _Printer:
         return lines.text()
 
     def _overlaid(self) -> None:
-        """Print the groups of boxes that lie in the same memory, numbered from 1."""
+        """Print the groups of tiles that lie in the same memory, numbered from 1."""
         groups = self._kernel.overlaid_tiles
         if not groups:
             return

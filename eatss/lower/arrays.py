@@ -163,11 +163,8 @@ def _first_case(expression: IntExpr) -> Apply | None:
     """Return an expression that falls into cases inside another, none inside it."""
     if not isinstance(expression, Apply):
         return None
-    for operand in expression.operands:
-        found = _first_case(operand)
-        if found is not None:
-            return found
-    return expression if expression.operator is Operator.SELECT else None
+    found = next(filter(None, map(_first_case, expression.operands)), None)
+    return found or (expression if expression.operator is Operator.SELECT else None)
 
 
 def _by_cases(relation: Apply, case: Apply) -> str:
@@ -179,10 +176,8 @@ def _by_cases(relation: Apply, case: Apply) -> str:
 
 
 def _with(expression: IntExpr, old: Apply, new: IntExpr) -> IntExpr:
-    if expression == old:
-        return new
-    if not isinstance(expression, Apply):
-        return expression
+    if expression == old or not isinstance(expression, Apply):
+        return new if expression == old else expression
     operands = tuple(_with(operand, old, new) for operand in expression.operands)
     return Apply(expression.operator, operands)
 

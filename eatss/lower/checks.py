@@ -11,7 +11,7 @@ what an instance needs is computed before it by the same thread or by an earlier
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import islpy as isl
@@ -26,6 +26,7 @@ from eatss.lower.thread_ast import (
     Block,
     If,
     Leaf,
+    Loop,
     Node,
     Phase,
     Points,
@@ -151,44 +152,49 @@ def _relation(leaf: Leaf, around: _Around, parameters: Sequence[str], known: isl
 
 def _leaves(node: Node, around: _Around) -> Iterator[tuple[Leaf, _Around]]:
     """Yield instances, each with what stands around it."""
-    if isinstance(node, Leaf):
-        yield node, around
-    elif isinstance(node, If):
-        condition = isl_notation(around.meant(node.condition))
-        yield from _leaves(node.body, around.where(f"({condition})"))
-        if node.orelse is not None:
-            yield from _leaves(node.orelse, around.where(f"not ({condition})"))
-    elif isinstance(node, Block):
-        for child in node.body:
-            yield from _leaves(child, around)
-    else:
-        inner = around.counting(node.counter)
-        counter = inner.meant(Name(node.counter))
-        if isinstance(node, Points):
-            value = inner.meant(node.value)
+    match node:
+        case Leaf():
+            yield node, around
+        case Block():
+            for child in node.body:
+                yield from _leaves(child, around)
+        case If():
+            condition = isl_notation(around.meant(node.condition))
+            yield from _leaves(node.body, around.where(f"({condition})"))
+            if node.orelse is not None:
+                yield from _leaves(node.orelse, around.where(f"not ({condition})"))
+        case Points():
+            inner = around.counting(node.counter)
+            counter, value = inner.values[node.counter], inner.meant(node.value)
             inner = replace(inner, values={**inner.values, node.name: value})
             bounds = (counter >= 0, counter < node.count, *map(inner.meant, node.guards))
-        else:
-            lower = around.meant(node.lower)
+            yield from _leaves(node.body, inner.where(*_texts(bounds)))
+        case Loop():
+            inner, lower = around.counting(node.counter), around.meant(node.lower)
+            counter = inner.values[node.counter]
             stride = Apply(Operator.MOD, (counter - lower, Constant(node.step)))
             bounds = (counter >= lower, inner.meant(node.condition), equals(stride, 0))
-        conditions = (text for one in bounds for text in _each(one))
-        yield from _leaves(node.body, inner.where(*conditions))
+            yield from _leaves(node.body, inner.where(*_texts(bounds)))
+
+
+def _texts(conditions: Iterable[IntExpr]) -> Iterator[str]:
+    return (text for one in conditions for text in _each(one))
 
 
 def _each(condition: IntExpr) -> Iterator[str]:
     """Yield the parts of a condition all of which hold; ``a <= min(b, c)`` are two."""
-    bound = _BOUNDS.get(condition.operator) if isinstance(condition, Apply) else None
-    if isinstance(condition, Apply) and condition.operator is Operator.AND:
-        for operand in condition.operands:
-            yield from _each(operand)
-    elif isinstance(condition, Apply) and bound is not None:
-        left, right = condition.operands
-        inner = isinstance(right, Apply) and right.operator is bound
-        for operand in right.operands if inner and isinstance(right, Apply) else (right,):
-            yield isl_notation(Apply(condition.operator, (left, operand)))
-    else:
-        yield f"({isl_notation(condition)})"
+    match condition:
+        case Apply(Operator.AND, operands):
+            yield from _texts(operands)
+        case Apply(kind, (left, right)) if kind in _BOUNDS:
+            match right:
+                case Apply(bound, operands) if bound is _BOUNDS[kind]:
+                    parts = operands
+                case _:
+                    parts = (right,)
+            yield from (isl_notation(Apply(kind, (left, one))) for one in parts)
+        case _:
+            yield f"({isl_notation(condition)})"
 
 
 def crosses_threads(
@@ -260,8 +266,7 @@ def check_order(
                 "EATSS-K901", "a sum is split that has to keep its order", span=span
             )
         return exact
-    names = [loop.name for loop in mapping.mapped]
-    others = [loop.name for loop in piece.band if loop.name not in names]
+    others = [name for name in piece.bound if name not in {loop.name for loop in mapping.mapped}]
     time = _time(piece, mapping, parts, below)
     needed = dependences.flow.union(dependences.forced)
     tied = union_of(without_parameters(one, others).to_union_set() for one in piece.placed)

@@ -175,7 +175,7 @@ class Indices:
             for name, count in ((loop.thread, loop.threads), (loop.point, loop.points)):
                 self._small[name] = max(self._small.get(name, 0), count)
         self._room = max(self._room, *(tile for _, tile in mapping.tiles), 0)
-        if mapping.shared is not None:  # copies ahead look so many turns beyond the last tile
+        if mapping.shared is not None:  # copies ahead look so many iterations beyond the last tile
             self._room = max(self._room, MAX_STAGES * mapping.chunks * mapping.shared.tile)
 
     def joined(self, other: Indices) -> Indices:

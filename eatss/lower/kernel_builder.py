@@ -38,7 +38,7 @@ from eatss.lower.kernel.nodes import (
     WarpAxis,
     counted,
 )
-from eatss.lower.kernel.uses import buffers_of, names_of, without_unused
+from eatss.lower.kernel.uses import buffers_of, names_of, with_bodies, without_unused
 from eatss.lower.lanes import digits, interleaved_places, lane_and_warp, passed_to_all, shuffles
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.pieces import Part
@@ -152,7 +152,7 @@ class KernelBuilder:
                     for one, other in self._unit.continued.items()
                     if {one, other} <= {*registers}
                 ),
-                # boxes of parts that run one after another lie where others do
+                # tiles of parts that run one after another lie where others do
                 overlaid=tuple(groups) if len(groups) > 1 else (),
             ),
             grid=self._grid(ranges),
@@ -345,11 +345,11 @@ class KernelBuilder:
         lane, warp = lane_and_warp(Name(self._staging.thread))
         lanes = digits(lane, [Constant(one.lanes) for one in warps], self._span)
         places = digits(warp, [Constant(one.warps) for one in warps], self._span)
-        found: list[Node] = []
-        for one, inside, place in zip(warps, lanes, places, strict=True):
-            found.append(Let(name=one.lane, value=inside, narrow=True))
-            found.append(Let(name=one.warp, value=place, narrow=True))
-        return found
+        return [
+            Let(name=name, value=value, narrow=True)
+            for one, inside, place in zip(warps, lanes, places, strict=True)
+            for name, value in ((one.lane, inside), (one.warp, place))
+        ]
 
     def _interleaved(self) -> tuple[list[Node], dict[str, IntExpr]]:
         """Return what :meth:`_threads` does where lanes are interleaved."""
@@ -452,10 +452,10 @@ class KernelBuilder:
             *self._at_points(shuffles(parts, min(loop.threads, CUDA.lanes))),
         ]
         if self._sums_for_all and loop.threads > 1:
-            passed = passed_to_all(parts, loop, self._mapping, self._names)
-            self._boxes += passed.boxes
-            found.append(If(conditions=(passed.first,), body=self._at_points(passed.put)))
-            found += self._at_points(passed.taken)
+            tiles, put, taken = passed_to_all(parts, loop, self._mapping, self._names)
+            self._boxes += tiles
+            found.append(with_bodies(put, self._at_points))
+            found += self._at_points(taken)
         references.combine_atomically = self._mapping.chunks > 1
         stores: Nodes = tuple(
             node
@@ -646,7 +646,7 @@ class KernelBuilder:
     def _share(
         self, place: Place, staged: Dictionary[Place, SharedTile], counter: IntExpr
     ) -> Share:
-        """Return the elements through which a place may read: one, or all of a box."""
+        """Return the elements through which a place may read: one, or all of a tile."""
         tile = staged.get(place)
         if tile is None:
             return Share(count=1, element=self._references.element(place, {}))

@@ -17,10 +17,9 @@ from math import prod
 
 from eatss.analysis.variant import ALONG_X, ALONG_Y
 from eatss.base.diagnostics import SourceSpan, internal_error
-from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.lower.instructions import COMBINES, SHUFFLES
-from eatss.lower.kernel.nodes import Buffer, Copy, Element, Intrinsic, Node, Nodes
+from eatss.lower.kernel.nodes import Buffer, Copy, Element, If, Intrinsic, Node, Nodes
 from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import NameTable
 from eatss.polyhedral.expression import Combiner
@@ -84,20 +83,6 @@ Parts = Sequence[tuple[Element, Combiner]]
 """Registers that have parts of sums, and what makes one value of two parts."""
 
 
-@frozen
-class Passed:
-    """How all threads of a sum come to have it.
-
-    Where ``first`` holds, a thread ``put``s the part of its warp into ``boxes``; all have ``taken``
-    every part from there.
-    """
-
-    boxes: tuple[Buffer, ...]
-    first: IntExpr
-    put: Nodes
-    taken: Nodes
-
-
 def shuffles(parts: Parts, width: int) -> Nodes:
     """Return what makes the first of ``width`` lanes have what all of them add up."""
     return tuple(
@@ -111,46 +96,45 @@ def shuffles(parts: Parts, width: int) -> Nodes:
     )
 
 
-def passed_to_all(parts: Parts, loop: MappedLoop, mapping: Mapping, names: NameTable) -> Passed:
+def passed_to_all(
+    parts: Parts, loop: MappedLoop, mapping: Mapping, names: NameTable
+) -> tuple[list[Buffer], If, Nodes]:
     """Return what makes all threads of a sum have it, at a point of the other loops.
 
     Args:
         parts: what the first lanes of warps have.
         loop: the loop of the sum, along ``x``.
         mapping: the layout of the kernel.
-        names: gives out the names of boxes.
+        names: gives out the names of tiles.
+
+    Returns:
+        Tiles, what first lanes leave of their warps' parts there, and how all threads add them up.
     """
     lanes = min(loop.threads, CUDA.lanes)
-    warps = loop.threads // lanes
+    warps, thread = loop.threads // lanes, Name(loop.thread)
     several = [m for m in mapping.mapped if m.threads > 1]
     points = [m for m in mapping.mapped if m.points > 1]
     own = [*(Name(m.thread) for m in several), *(Name(m.point) for m in points)]
     extents = [*(m.threads for m in several), *(m.points for m in points), warps]
-    boxes: list[Buffer] = []
+    tiles: list[Buffer] = []
     put: list[Node] = []
     taken: list[Node] = []
     for register, combiner in parts:
         name, kind = names.fresh(f"{register.buffer.name}_warps"), register.buffer.element_type
-        box = Buffer.of("shared", name, kind, *extents)
-        boxes.append(box)
-        warp = Name(loop.thread) // lanes
-        put.append(Copy(target=box.at(*own, warp), source=register))
-        found = [box.at(*own, Constant(at)) for at in range(warps)]
-        taken.append(Copy(target=register, source=found[0]))
-        taken += [
+        tile = Buffer.of("shared", name, kind, *extents)
+        tiles.append(tile)
+        put.append(Copy(target=tile.at(*own, thread // lanes), source=register))
+        first, *others = (tile.at(*own, Constant(at)) for at in range(warps))
+        taken.append(Copy(target=register, source=first))
+        taken += (
             Intrinsic(
                 instruction=COMBINES[combiner.name],
                 operands=(("target", (register,)), ("value", (part,))),
             )
-            for part in found[1:]
-        ]
-    inside = Name(loop.thread) % lanes
-    return Passed(
-        boxes=tuple(boxes),
-        first=equals(inside, 0),
-        put=tuple(put),
-        taken=tuple(taken),
-    )
+            for part in others
+        )
+    is_first = equals(thread % lanes, 0)
+    return tiles, If(conditions=(is_first,), body=tuple(put)), tuple(taken)
 
 
 def lane_and_warp(thread: IntExpr) -> tuple[IntExpr, IntExpr]:

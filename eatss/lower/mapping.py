@@ -303,7 +303,7 @@ def layout(
 
     Raises:
         InputError: ``EATSS-K001``, threads given by the user are along other loops;
-            ``EATSS-K003``, they exceed the card; ``EATSS-K020``, tiles take sums in another order
+            ``EATSS-K003``, they exceed the card; ``EATSS-K019``, tiles take sums in another order
             where that is to be kept.
     """
     tiles, block = sizes_of(facts, selection, profile, options, piece.statements[0].span)
@@ -364,7 +364,7 @@ class _Wanted:
                     f"tiles of {tiles[name]} iterations of loop '{name}' take sums in another "
                     "order",
                     f"give {name}=1, or leave out --strict-fp",
-                    "EATSS-K020",
+                    "EATSS-K019",
                 )
             if name in tiles:
                 tiles[name] = 1

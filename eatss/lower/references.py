@@ -39,7 +39,7 @@ from eatss.program import Constant, IntExpr, Name
 class KernelContext:
     """What a kernel is made of, besides its piece.
 
-    ``parameters`` are the integer parameters that are passed. Loops may fill boxes ahead of
+    ``parameters`` are the integer parameters that are passed. Loops may fill tiles ahead of
     themselves where ``copies_ahead`` says so. With ``strict_fp`` zeros are added to no sum.
     """
 

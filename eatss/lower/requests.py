@@ -53,7 +53,7 @@ def checked_options(
 
     Raises:
         InputError: ``EATSS-K001`` a size, a block or a placement that fits no kernel, loop or
-            reference; ``EATSS-K020`` blocks that share a sum whose order is to be kept.
+            reference; ``EATSS-K019`` blocks that share a sum whose order is to be kept.
     """
     if wanted.index_bits not in (None, 32, 64):
         raise wrong("index_bits", wanted.index_bits, "32, 64, or None")
@@ -282,7 +282,7 @@ class Kernels:
                 raise wrong(f"blocks along {loop}", blocks, f"a whole number from 1 to {most}")
             if wanted.strict_fp and blocks > 1:
                 raise input_error(
-                    "EATSS-K020",
+                    "EATSS-K019",
                     f"{blocks} blocks that share the sum over '{loop}' take it in another order",
                     hint=f"leave out {'--stream' if streamed else '--share'} or --strict-fp",
                 )

@@ -34,7 +34,7 @@ from eatss.lower.kernel.nodes import (
     Nodes,
     Scope,
 )
-from eatss.lower.kernel.uses import accesses, mapped, with_elements
+from eatss.lower.kernel.uses import accesses, inside, mapped, with_elements
 from eatss.lower.mapping import MappedLoop
 from eatss.lower.pieces import NameTable, Piece
 from eatss.lower.planning import Unit
@@ -180,17 +180,20 @@ class _Row:
 
     def loaded(self, node: Node) -> Nodes:
         """Return the loads in the place of a node that reads elements, and the loops of them."""
-        if isinstance(node, Compute | Copy):
-            own = zip(_elements(node)[1:], self._homes(node)[1:], strict=True)
-            read = [one for one, there in own if there][:1]
-            load = node if isinstance(node, Copy) else Copy(target=node.target, source=node.target)
-            return tuple(replace(load, target=self._register(), source=one) for one in read)
-        if isinstance(node, For | If):
-            bodies = (*node.body, *(node.orelse if isinstance(node, If) else ()))
-            if all(isinstance(one, Let) for one in bodies):
+        match node:
+            case Compute() | Copy():
+                own = zip(_elements(node)[1:], self._homes(node)[1:], strict=True)
+                load = Copy(target=node.target, source=node.target)
+                load = node if isinstance(node, Copy) else load
+                read = [one for one, there in own if there][:1]
+                return tuple(replace(load, target=self._register(), source=one) for one in read)
+            case For() | If() if all(isinstance(one, Let) for body in inside(node) for one in body):
                 return ()
-            return (replace(node, unroll="whole") if isinstance(node, For) else node,)
-        return (node,) if isinstance(node, Let | Scope) else ()
+            case For():
+                return (replace(node, unroll="whole"),)
+            case If() | Let() | Scope():
+                return (node,)
+        return ()
 
     def changed(self, node: Node) -> Nodes:
         """Return a node with registers, and what is stored of them."""
@@ -203,10 +206,12 @@ class _Row:
             self._register() if there else one
             for one, there in zip(_elements(node), own, strict=True)
         )
-        if isinstance(node, Copy):
-            found: Node = replace(node, target=target, source=reads[0])
-        else:
-            found = replace(node, target=target, reads=(target, *reads))
+        found: Node
+        match node:
+            case Copy():
+                found = replace(node, target=target, source=reads[0])
+            case Compute():
+                found = replace(node, target=target, reads=(target, *reads))
         stored = own[0] and self.number in self.row.stores
         return (found, Copy(target=node.target, source=target)) if stored else (found,)
 

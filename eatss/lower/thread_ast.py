@@ -165,11 +165,8 @@ class Phase:
 
 def tile_set(context: isl.Context, loops: Sequence[MappedLoop | SerialTile]) -> isl.Set:
     """Return the points of the tile at the origins, by the parameters of the loops' names."""
-    names: list[str] = []
-    parts: list[str] = []
-    for loop in loops:
-        names += [loop.name, loop.origin]
-        parts.append(f"{loop.origin} <= {loop.name} < {loop.origin} + {loop.tile}")
+    parts = (f"{one.origin} <= {one.name} < {one.origin} + {one.tile}" for one in loops)
+    names = [name for one in loops for name in (one.name, one.origin)]
     return parameters_set(context, names, " and ".join(parts))
 
 
@@ -178,15 +175,14 @@ def thread_set(context: isl.Context, mapped: Sequence[MappedLoop]) -> isl.Set:
     names: list[str] = []
     parts: list[str] = []
     for loop in mapped:
-        if loop.threads == 1:
-            continue
-        (point,) = loop.distribution.points
-        names += [loop.name, loop.origin, loop.thread]
-        parts.append(
-            f"(exists {loop.point} : 0 <= {loop.point} < {loop.points} "
-            f"and {loop.name} = {c_text(point.expression())}) "
-            f"and 0 <= {loop.thread} < {loop.threads}"
-        )
+        if loop.threads > 1:
+            (point,) = loop.distribution.points
+            names += [loop.name, loop.origin, loop.thread]
+            parts.append(
+                f"(exists {loop.point} : 0 <= {loop.point} < {loop.points} "
+                f"and {loop.name} = {c_text(point.expression())}) "
+                f"and 0 <= {loop.thread} < {loop.threads}"
+            )
     return parameters_set(context, names, " and ".join(parts))
 
 
@@ -368,54 +364,45 @@ def _graft(
 def _translate(
     node: isl.AstNode, hint: str | None, values: Mapping[str, IntExpr], points: Mapping[str, int]
 ) -> Node:
-    kind = node_kind(node)
-    if kind == "mark":
-        name = str(node.mark_get_id().get_name())
-        return _translate(node.mark_get_node(), name, values, points)
-    if kind == "block":
-        children = node.block_get_children()
-        return Block(
-            body=tuple(
-                _translate(children.get_ast_node(k), hint, values, points)
-                for k in range(children.n_ast_node())
+    """Return what isl generated as a tree; ``hint`` is the mark above, ``values`` replace names."""
+
+    def inner(child: isl.AstNode) -> Node:
+        return _translate(child, hint, values, points)
+
+    def expression(one: isl.AstExpr) -> IntExpr:
+        return substitute(expression_of(one), values)
+
+    match node_kind(node):
+        case "mark":
+            name = str(node.mark_get_id().get_name())
+            return _translate(node.mark_get_node(), name, values, points)
+        case "block":
+            children = node.block_get_children()
+            own = (children.get_ast_node(k) for k in range(children.n_ast_node()))
+            return Block(body=tuple(map(inner, own)))
+        case "if_":
+            return If(
+                condition=expression(node.if_get_cond()),
+                body=inner(node.if_get_then()),
+                orelse=inner(node.if_get_else()) if node.if_has_else() else None,
             )
-        )
-    if kind == "if_":
-        orelse = node.if_get_else() if node.if_has_else() else None
-        return If(
-            condition=substitute(expression_of(node.if_get_cond()), values),
-            body=_translate(node.if_get_then(), hint, values, points),
-            orelse=None if orelse is None else _translate(orelse, hint, values, points),
-        )
-    if kind == "user":
-        call = node.user_get_expr()
-        return Leaf(
-            instance=str(call.get_op_arg(0).get_id().get_name()),
-            values=tuple(
-                substitute(expression_of(call.get_op_arg(k)), values)
-                for k in range(1, call.get_op_n_arg())
-            ),
-        )
-    return _translate_loop(node, hint or "c", values, points)
-
-
-def _translate_loop(
-    node: isl.AstNode, hint: str, values: Mapping[str, IntExpr], points: Mapping[str, int]
-) -> Node:
-    expression: Callable[[isl.AstExpr], IntExpr] = lambda e: substitute(expression_of(e), values)  # noqa: E731
+        case "user":
+            call = node.user_get_expr()
+            first, *counters = (call.get_op_arg(k) for k in range(call.get_op_n_arg()))
+            return Leaf(
+                instance=str(first.get_id().get_name()), values=tuple(map(expression, counters))
+            )
     counter = str(node.for_get_iterator().get_id().get_name())
-    lower = expression(node.for_get_init())
-    is_point = hint.startswith(_POINT)
-    name = hint.removeprefix(_POINT)
-    single = bool(node.for_is_degenerate())
+    lower, single = expression(node.for_get_init()), bool(node.for_is_degenerate())
+    name = (hint or "c").removeprefix(_POINT)
+    is_point = name != (hint or "c")
     if single and not is_point:
         return _translate(node.for_get_body(), None, {**values, counter: lower}, points)
-    once = Name(counter) <= lower
     return Loop(
         counter=counter,
         hint=name,
         lower=lower,
-        condition=once if single else expression(node.for_get_cond()),
+        condition=Name(counter) <= lower if single else expression(node.for_get_cond()),
         step=1 if single else integer(node.for_get_inc().get_val()),
         body=_translate(node.for_get_body(), None, values, points),
         points=points[name] if is_point else None,

@@ -1,7 +1,7 @@
 """The variants of each kernel: which cuts the generator can make of it, and what they have.
 
-A selection with the sizes and places of a user is fitted to one of them. The loop of whose turns
-blocks may take equal shares is found here for code, too.
+A selection with the sizes and places of a user is fitted to one of them. The loop of whose
+iterations blocks may take equal shares is found here for code, too.
 """
 
 from __future__ import annotations
@@ -375,9 +375,9 @@ def _readers(
 
 
 def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> str | None:
-    """Return the loop of whose turns blocks may take equal shares, ``None`` if there is none.
+    """Return the loop of whose iterations blocks may take equal shares, ``None`` if there is none.
 
-    It is the only serial loop around what is added up in registers, has as many turns in each
+    It is the only serial loop around what is added up in registers, has as many iterations in each
     tile, and no other statement of the launch comes before it that writes something else.
 
     Args:

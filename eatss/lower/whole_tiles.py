@@ -1,11 +1,11 @@
 """Can a tile run as if it were full? Where what is too much adds zeros, or is thrown away.
 
-A sum of products whose factors are staged in boxes that are zero beside what is read may run over
+A sum of products whose factors are staged in tiles that are zero beside what is read may run over
 all points of a tile. Where a row or column has no point of the program, its register is never
 stored. Where the summed loop has none, the staged factors that go along it are zero, so that zero
 is added: NaN, if another factor is infinite. So only tensor cores, which have no other choice, add
 such zeros where the other factor is one that the point is multiplied by anyway. Where it is not, as
-in a tile that the diagonal of a triangle cuts, a block first looks at the box of that factor. If
+in a tile that the diagonal of a triangle cuts, a block first looks at the tile of that factor. If
 all of it is finite, the tile runs as if it were full.
 """
 
@@ -328,7 +328,7 @@ def _holds(instances: isl.Set, statement: Statement, number: int, tile: SharedTi
 class _Product:
     """A product that is added to a register, by the accesses that it reads.
 
-    ``factors`` are factors themselves, which are zero where their boxes are. Those ``inside`` are
+    ``factors`` are factors themselves, which are zero where their tiles are. Those ``inside`` are
     read by other factors, as in ``(A[k][i] - m[i]) * B[k][j]``.
     """
 

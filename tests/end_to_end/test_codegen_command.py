@@ -156,7 +156,7 @@ def test_a_saved_selection_takes_the_place_of_solving(tmp_path: Path) -> None:
         (["--place", "A=texture"], "EATSS-C004"),
         (["--place", "Q=shared"], "EATSS-K001"),
         (["--stream", "k=6", "--share", "k=3"], "EATSS-C004"),
-        (["--strict-fp", "--stream", "k=6"], "EATSS-K020"),
+        (["--strict-fp", "--stream", "k=6"], "EATSS-K019"),
         (["--split", "2"], "EATSS-C004"),
         (["--shared-per-block", "much"], "EATSS-C004"),
         (["--selection", "missing.json"], "EATSS-C008"),

@@ -32,6 +32,7 @@ from eatss.plan.stage import (
 )
 from eatss.program import Constant, Name, Program, evaluate, load_program
 from eatss.verify import Verification, verify
+from tests.lower.checking import right
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -126,8 +127,7 @@ def test_factors_that_lie_along_the_sum_are_turned(tmp_path: Path) -> None:
     program = made(tmp_path, stages=2)
     assert sorted(transposed(program)) == ["A[i][k]"]
     assert "i0 + 4 * ti + ri" in program.text
-    found = verify(tmp_path, device="cpu", sizes=[{"N": 33}, {"N": 64}])
-    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
+    right(verify(tmp_path, device="cpu", sizes=[{"N": 33}, {"N": 64}]), bit_equal=True)
 
 
 def test_factors_stay_as_they_are_where_it_does_not_pay(tmp_path: Path) -> None:
@@ -250,8 +250,10 @@ def test_the_text_says_where_lanes_are(tmp_path: Path) -> None:
         "const int ti = lane / 2 % 4 + 4 * warp;",
         "const int tj = lane % 2 + 2 * (lane / 8);",
     ]
-    found = verify(tmp_path, device="cpu", sizes=[{"N": 1}, {"N": 33}, {"N": 77}, {"N": 128}])
-    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
+    right(
+        verify(tmp_path, device="cpu", sizes=[{"N": 1}, {"N": 33}, {"N": 77}, {"N": 128}]),
+        bit_equal=True,
+    )
 
 
 TWO_SUMS = """

@@ -15,6 +15,7 @@ from eatss.cards import load_profile
 from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
 from eatss.verify import Verification, verify
+from tests.lower.checking import right
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -92,23 +93,20 @@ def computed(program: Program) -> bool:
 
 def test_sums_of_products_are_those_of_floats(verify_text: Callable[..., Verification]) -> None:
     sizes = [{"n": 21, "m": 24, "p": 67}, {"n": 16, "m": 16, "p": 64}]
-    found = verify_text(gemm(), ON_WARPS, sizes)
-    assert (found.status, found.message) == ("ok", "")
+    right(verify_text(gemm(), ON_WARPS, sizes))
 
 
 def test_elements_of_boxes_are_converted_to_halves(
     verify_text: Callable[..., Verification],
 ) -> None:
     value = "(float) (_Float16) A[i][k] * (float) B[k][j]"
-    found = verify_text(gemm(value, "double"), ALONE, [{"n": 17, "m": 33, "p": 9}])
-    assert (found.status, found.message) == ("ok", "")
+    right(verify_text(gemm(value, "double"), ALONE, [{"n": 17, "m": 33, "p": 9}]))
 
 
 def test_all_operations_are_those_of_c_in_every_bit(
     verify_text: Callable[..., Verification],
 ) -> None:
-    found = verify_text(OPERATIONS, CodegenOptions(), [{"n": 131}])
-    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
+    right(verify_text(OPERATIONS, CodegenOptions(), [{"n": 131}]), bit_equal=True)
 
 
 def test_sums_in_halves_stay_in_their_order(tmp_path: Path) -> None:
@@ -195,8 +193,7 @@ def loads_in(program: Program) -> dict[str, str]:
 
 
 def check(folder: Path, *sizes: dict[str, int]) -> None:
-    found = verify(folder, device="cpu", sizes=sizes)
-    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
+    right(verify(folder, device="cpu", sizes=sizes), bit_equal=True)
 
 
 @pytest.mark.parametrize(("first", "second"), [("rows", "rows"), ("turned", "turned")])
@@ -252,8 +249,7 @@ def test_boxes_of_halves_are_read_as_they_lie(tmp_path: Path) -> None:
     assert "= sh.A" not in program.text
     assert "= sh.B" not in program.text
     sizes = [{"n": 64, "m": 64, "p": 64}, {"n": 33, "m": 47, "p": 71}]
-    found = verify(tmp_path, device="cpu", sizes=sizes)
-    assert (found.status, found.message) == ("ok", "")
+    right(verify(tmp_path, device="cpu", sizes=sizes))
 
 
 LINES_SOURCE = """\
@@ -286,8 +282,7 @@ def test_products_of_odd_sizes_are_right(tmp_path: Path) -> None:
     assert lines_in(program) == {"A", "B"}
     assert re.search(r"sh.A\[\(stage == 0 \? 1 : stage - 1\)\].* = A_line\[e\];", program.text)
     assert "eatss_wait_for_copies" not in program.text
-    found = verify(tmp_path, device="cpu")
-    assert (found.status, found.message) == ("ok", "")
+    right(verify(tmp_path, device="cpu"))
 
 
 def test_two_boxes_are_selected_for_odd_sizes() -> None:

@@ -9,21 +9,18 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 
 import eatss
-from eatss.analysis.layout import Candidates, WarpUse
 from eatss.analysis.variant import KernelVariant
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose.cuda import kernel_variant_of
-from eatss.cost.cuda_model import CudaModel
 from eatss.lower.variants import kernel_variants_for
 from eatss.program import Program
-from eatss.session.session import Session
 from eatss.verify import verify
-from tests.lower.test_stream_k import MMA, checked
+from tests.lower.checking import checked
+from tests.lower.test_stream_k import MMA
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -264,7 +261,6 @@ def test_an_array_keeps_its_name() -> None:
     assert f"double {array}[" not in text.partition("{")[2]
 
 
-CARD = load_profile("h200")
 SOURCE = """
 #ifndef NI
 #define NI 1000
@@ -314,32 +310,3 @@ def test_each_product_is_right_at_all_sizes(name: str, tmp_path: Path) -> None:
     statements = {"S0", "S1"} if "D[i][j]" in FORMS[name] else {"S0"}
     assert computed(program, MMA) == statements
     assert all(kernel.regroups for kernel in program.kernels)
-
-
-def expected_of(statements: str) -> tuple[float, float]:
-    """Return time and energy that are expected of one layout in which warps multiply."""
-    program = Session(source_of(statements)).symbolic.program
-    (facts,) = program.facts
-    variant = next(
-        one
-        for one in kernel_variants_for(program, CARD)[facts.name]
-        if one.instruction is not None and one.shared_loop is None
-    )
-
-    layout = Candidates(
-        variant=variant,
-        tile_sizes=(("i", 128), ("j", 96), ("k", 16)),
-        block=(("i", 32), ("j", 8)),
-        staged={one: 1 for cut in variant.launches for one in cut.stageable},
-        warps=WarpUse(instruction=MMA, stages=3),
-    )
-    found = CudaModel.of(facts, CARD).columns(layout.map(lambda one: np.array([one]))).total
-    return float(found.time_s[0]), float(found.energy_j[0])
-
-
-def test_they_are_expected_to_take_what_two_statements_take() -> None:
-    apart = "C[i][j] += A[i][k] * B[k][j]; C[i][j] += E[i][k] * F[k][j];"
-    one = expected_of("C[i][j] += A[i][k] * B[k][j];")
-    together = expected_of("C[i][j] += A[i][k] * B[k][j] + E[i][k] * F[k][j];")
-    assert together == pytest.approx(expected_of(apart), rel=0.005)
-    assert together[0] > 1.8 * one[0]

@@ -18,6 +18,7 @@ from eatss.program import Program
 from eatss.session.session import Session
 from eatss.verify import Verification, verify
 from tests.examples import examples
+from tests.lower.checking import right
 from tests.lower.spreading import spread_and_verified
 
 FLOATING, INTEGERS = ("float", "double"), ("int", "unsigned", "long", "unsigned long")
@@ -82,10 +83,7 @@ def rows(kind: str, shape: str) -> str:
 def test_every_operator_equals_the_original(
     kind: str, shape: str, spread: SplitK, tmp_path: Path
 ) -> None:
-    program, found = spread_and_verified(
-        rows(kind, shape), tmp_path / "out", spread, *SIZES, threads=4
-    )
-    assert (found.status, found.message) == ("ok", "")
+    program, _ = spread_and_verified(rows(kind, shape), tmp_path / "out", spread, *SIZES, threads=4)
     split = [code for code in program.kernels if any("is split over" in n for n in code.notes)]
     reduced = {name for code in split for name in code.statements}
     assert len(reduced) == len(updates_of(kind))
@@ -113,8 +111,7 @@ long f(int n, double a[n], double most[1], int b[n], unsigned long c[n], unsigne
 
 def test_scalars_without_a_parallel_loop_are_reduced_by_many_threads(tmp_path: Path) -> None:
     sizes = ({"n": 0}, {"n": 1}, {"n": 300})
-    program, found = spread_and_verified(SCALARS, tmp_path / "out", ONE_BLOCK, *sizes)
-    assert (found.status, found.message) == ("ok", "")
+    program, _ = spread_and_verified(SCALARS, tmp_path / "out", ONE_BLOCK, *sizes)
     said = " ".join(note for code in program.kernels for note in code.notes)
     assert all(f"the {what} over" in said for what in ("maximum", "minimum", "product"))
 
@@ -128,9 +125,7 @@ SUMS_SIZES = {
 
 
 CASES = [
-    ("atax", SplitK(lanes=32, tile=64, chunks=1), 4),
     ("atax", SplitK(lanes=32, tile=64, chunks=2), 128),  # the points go to 32 of them
-    ("forward_substitution", SplitK(lanes=1, tile=7, chunks=3), 64),
     ("forward_substitution", SplitK(lanes=8, tile=24, chunks=5), 16),
 ]
 
@@ -141,10 +136,9 @@ def test_spread_sums_equal_the_original(
 ) -> None:
     folder = TESTS if name == "forward_substitution" else data_directory("kernels")
     text = (folder / f"{name}.c").read_text(encoding="utf-8")
-    program, found = spread_and_verified(
+    program, _ = spread_and_verified(
         text, tmp_path / "out", spread, *SUMS_SIZES[name], threads=threads
     )
-    assert (found.status, found.message) == ("ok", "")
     split = [code for code in program.kernels if code.reassociates]
     assert split
     for code in split:
@@ -207,8 +201,7 @@ def test_random_reductions_equal_the_original(
     spread = SplitK(lanes=lanes[0], tile=lanes[1], chunks=chunks)
     sizes = ({"N": 9, "M": 70}, {"N": 21, "M": 13}, {"N": 1, "M": 0})
     with TemporaryDirectory() as folder:
-        _, found = spread_and_verified(text, Path(folder), spread, *sizes, threads=threads)
-    assert (found.status, found.message) == ("ok", ""), text
+        spread_and_verified(text, Path(folder), spread, *sizes, threads=threads)
 
 
 HEAD = """
@@ -244,7 +237,7 @@ TILES_SIZES = [{"N": 5, "M": 7}, {"N": 18, "M": 9}, {"N": 3, "M": 1}, {"N": 4, "
 
 def in_tiles(text: str, folder: Path, **options: object) -> tuple[Program, Verification]:
     program = eatss.codegen(text, gpu="h200", output=folder, force=True, **options)  # type: ignore[arg-type]
-    return program, verify(folder, device="cpu", sizes=TILES_SIZES)
+    return program, right(verify(folder, device="cpu", sizes=TILES_SIZES))
 
 
 def loops_of(text: str) -> set[str]:
@@ -258,7 +251,6 @@ def test_sums_over_several_loops_are_tiled(what: str, tmp_path: Path) -> None:
     assert {"e", "f"} <= loops_of(text)
     tiles = {"i": 4, "j": 8, "e": 3, "f": 4}
     program, found = in_tiles(text, tmp_path, tiles=tiles)
-    assert (found.status, found.message) == ("ok", "")
     assert any(kernel.reassociates for kernel in program.kernels)
     assert not found.bit_equal
 
@@ -267,20 +259,19 @@ def test_sums_over_several_loops_are_tiled(what: str, tmp_path: Path) -> None:
 def test_sums_whose_order_is_seen_keep_it(what: str, tmp_path: Path) -> None:
     text = HEAD + LEFT[what] + TAIL
     assert not {"e", "f"} <= loops_of(text)
-    _, found = in_tiles(text, tmp_path)
-    assert (found.status, found.message) == ("ok", "")
+    in_tiles(text, tmp_path)
 
 
 def test_strict_sums_keep_their_order(tmp_path: Path) -> None:
     text = HEAD + JOINED["triangular"] + TAIL
     program, found = in_tiles(text, tmp_path, strict_fp=True)
-    assert (found.status, found.bit_equal) == ("ok", True)
+    assert found.bit_equal
     assert {dict(kernel.tile_sizes).get("e", 1) for kernel in program.kernels} == {1}
 
 
 def test_tiles_that_reorder_are_refused_beside_strict_fp() -> None:
     text = HEAD + JOINED["added"] + TAIL
-    with pytest.raises(InputError, match=r"EATSS-K020") as raised:
+    with pytest.raises(InputError, match=r"EATSS-K019") as raised:
         eatss.codegen(text, gpu="h200", strict_fp=True, tiles={"e": 4})
     assert "give e=1" in str(raised.value)
 
@@ -316,5 +307,4 @@ def test_random_sums_are_right_in_any_tiles(
 ) -> None:
     text, tiles = random_sum(seed)
     tiles = {name: size for name, size in tiles.items() if name in loops_of(text)}
-    _, found = in_tiles(text, tmp_path_factory.mktemp("sums"), tiles=tiles)
-    assert (found.status, found.message) == ("ok", ""), text
+    in_tiles(text, tmp_path_factory.mktemp("sums"), tiles=tiles)

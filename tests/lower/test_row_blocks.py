@@ -20,6 +20,7 @@ from eatss.lower.row_planning import row_runs_for
 from eatss.program import Program
 from eatss.session.session import Session
 from eatss.verify import Verification, verify
+from tests.lower.checking import right
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -95,8 +96,7 @@ def checked(folder: Path, *sizes: dict[str, int]) -> Verification:
 def test_one_kernel_does_what_several_do(tmp_path: Path) -> None:
     program = in_one(SOFTMAX, 1, 64, 128, tmp_path / "made")
     assert len(program.kernels) == 1
-    found = checked(tmp_path / "made", *SIZES)
-    assert (found.status, found.message) == ("ok", "")
+    right(checked(tmp_path / "made", *SIZES))
 
 
 @pytest.mark.parametrize(("text", "fixed"), [(SOFTMAX, {"NI": 5, "NJ": 200})])

@@ -79,19 +79,19 @@ class Stage:
     loop: str = ""
 
     def a_turn_on(self, loop: str) -> Stage:
-        """Return what it is by the number of the next turn of a loop."""
+        """Return what it is by the number of the next iteration of a loop."""
         if self.loop != loop:
             return self
         return replace(self, later=(self.later - 1) % self.count)
 
     def in_turns(self, loop: str, cycle: Cycle | None) -> Stage:
-        """Return what it is by the number of the first turn of a loop."""
+        """Return what it is by the number of the first iteration of a loop."""
         if cycle is None or self.loop or self.count != cycle.count:
             return self
         return replace(self, loop=loop)
 
     def behind(self, loop: str) -> Stage:
-        """Return what it is where the turns of a loop are over."""
+        """Return what it is where the iterations of a loop are over."""
         return ANY if self.loop == loop else self
 
 
@@ -99,14 +99,14 @@ ANY = Stage()
 
 
 def turn_before(cycle: Cycle) -> IntExpr:
-    """Return the stage of the turn before, and of ``count - 1`` turns later."""
+    """Return the stage of the iteration before, and of ``count - 1`` iterations later."""
     name = Name(cycle.name)
     first = equals(name, 0)
     return select(first, cycle.count - 1, name - 1)
 
 
 def turn_after(cycle: Cycle) -> IntExpr:
-    """Return the stage of the next turn."""
+    """Return the stage of the next iteration."""
     name = Name(cycle.name)
     last = equals(name, cycle.count - 1)
     return select(last, 0, name + 1)
@@ -187,7 +187,7 @@ def barrier_faults(body: Sequence[Node], overlaid: Overlaid = ()) -> tuple[str, 
 
     Args:
         body: nodes of a kernel.
-        overlaid: groups of its boxes that are the same memory.
+        overlaid: groups of its buffers that are the same memory.
 
     Returns:
         Nothing if the barriers are enough and every thread meets each of them.
@@ -274,21 +274,23 @@ class Follower:
         return state
 
     def _step(self, node: Node, before: Pending, *, uniform: bool) -> Pending:
-        if isinstance(node, Scope):
-            outside, self._phase = self._phase, node.phase or self._phase
-            behind = self._follow(node.body, before, uniform=uniform)
-            self._phase = outside
-            return behind
-        if isinstance(node, If):
-            inside = uniform and not self._varies(*node.conditions)
-            first = self._follow(node.body, before, uniform=inside)
-            return first | self._follow(node.orelse, before, uniform=inside)
-        if isinstance(node, For):
-            asked = (node.lower, node.condition, node.step)
-            self._define(node.counter, *asked)
-            return self._turns(node, before, uniform=uniform and not self._varies(*asked))
-        if isinstance(node, Let):
-            self._define(node.name, node.value)
+        match node:
+            case Scope():
+                outside, self._phase = self._phase, node.phase or self._phase
+                behind = self._follow(node.body, before, uniform=uniform)
+                self._phase = outside
+                return behind
+            case If():
+                inside = uniform and not self._varies(*node.conditions)
+                bodies = (node.body, node.orelse)
+                first, second = (self._follow(one, before, uniform=inside) for one in bodies)
+                return first | second
+            case For():
+                asked = (node.lower, node.condition, node.step)
+                self._define(node.counter, *asked)
+                return self._turns(node, before, uniform=uniform and not self._varies(*asked))
+            case Let():
+                self._define(node.name, node.value)
         self._faults += self._apart(node, uniform=uniform)
         waits = isinstance(node, Barrier | Commit | Wait)
         return _behind_wait(node, before) if waits else self._access(node, before)
@@ -306,7 +308,7 @@ class Follower:
             yield f"{node.instruction.name} stands where not all threads of a warp get to"
 
     def _turns(self, loop: For, before: Pending, *, uniform: bool) -> Pending:
-        """Return what is pending behind a loop, whatever the number of its turns."""
+        """Return what is pending behind a loop, whatever the number of its iterations."""
         if loop.cycle is not None:
             self._cycles[loop.counter] = loop.cycle
             self._uses = {}

@@ -1,17 +1,18 @@
 """Is a kernel well formed? Runs on each kernel, after lowering and after every transformation.
 
-Boxes of several groups may lie in the same memory:
+Tiles of several groups may lie in the same memory:
 
     union { struct { double A[128][20]; }; struct { double A_1[16][130]; }; };
     for (k0 = …) { A = …; … = A; }
     for (k0 = …) { A_1 = …; … = A_1; }
 
-A group is in use from the first to the last node that uses a box of it, of the sequence of nodes
+A group is in use from the first to the last node that uses a tile of it, of the sequence of nodes
 in which all groups stand. No two groups may be in use at the same node. Where one node has several
-groups, that holds inside of it. What a loop around them carries from turn to turn is lost, so
-a box is also to be filled before it is read, in each turn. It is where a node before has filled it,
-and all that this node asked holds where the box is read. Which elements a copy fills is up to who
-made it. Barriers between the groups are looked at by :mod:`eatss.lower.kernel.barriers`.
+groups, that holds inside of it. What a loop around them carries from iteration to iteration is
+lost, so a tile is also to be filled before it is read, in each iteration. It is where a node before
+has filled it, and all that this node asked holds where the tile is read. Which elements a copy
+fills is up to who made it. Barriers between the groups are looked at by
+:mod:`eatss.lower.kernel.barriers`.
 """
 
 from __future__ import annotations
@@ -219,11 +220,11 @@ _Tests: TypeAlias = frozenset[_Test]
 
 
 def overlay_faults(nodes: Sequence[Node], overlaid: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return which boxes may lose what they hold to boxes of other groups, in words.
+    """Return which tiles may lose what they hold to tiles of other groups, in words.
 
     Args:
         nodes: the body of a kernel.
-        overlaid: groups of boxes, by name, that lie in the same memory.
+        overlaid: groups of tiles, by name, that lie in the same memory.
     """
     if not overlaid:
         return ()
@@ -263,9 +264,9 @@ def _met(nodes: Sequence[Node], groups: Mapping[str, int]) -> Iterator[str]:
 
 
 class _Fills:
-    """Follows nodes in their order, and finds boxes that are read before they are filled.
+    """Follows nodes in their order, and finds tiles that are read before they are filled.
 
-    Of a box it is known under which tests nodes before have filled it. Those that threads decide
+    Of a tile it is known under which tests nodes before have filled it. Those that threads decide
     differently are how they share a copy. What tests ask of names that stand for something else
     behind a loop or a branch is forgotten there.
     """
@@ -324,7 +325,7 @@ class _Fills:
                 self._filled[name].add(tests)
 
     def _first_turn(self, loop: For) -> _Tests:
-        """Return what holds in all turns of a loop, since it did in front of the first."""
+        """Return what holds in all iterations of a loop, since it did in front of the first."""
         first = substitute(loop.condition, {loop.counter: loop.lower})
         return frozenset({(True, (first,))} if self._is_asked(first) else set())
 

@@ -94,7 +94,7 @@ ONE_A_LANE = Distribution(
 
 @frozen
 class Operand:
-    """A value, or a box of values, that an instruction reads (``in``), writes (``out``) or both.
+    """A value, or a tile of values, that an instruction reads (``in``), writes (``out``) or both.
 
     ``held`` says which thread has which of its elements. Of elements in memory an instruction may
     be told the first of each ``beside`` that follow each other. ``element_type`` is theirs, where

@@ -75,7 +75,7 @@ class Extents:
 
 @frozen
 class Buffer:
-    """Memory with a name: an array of the region, a box in shared memory, registers of a thread.
+    """Memory with a name: an array of the region, a tile in shared memory, registers of a thread.
 
     Registers have an extent for each loop of which a thread has several points; a cell of global
     memory has none.
@@ -137,9 +137,10 @@ class Declare:
 
 @frozen
 class Cycle:
-    """``name`` is the number of a loop's turn modulo ``count``.
+    """``name`` is the number of a loop's iteration modulo ``count``.
 
-    ``prefetches`` tells that a turn loads the operands of a step while it computes the one before.
+    ``prefetches`` tells that an iteration loads the operands of a step while it computes the one
+    before.
     """
 
     name: str
@@ -165,12 +166,12 @@ class For:
 
     @property
     def counters(self) -> tuple[str, ...]:
-        """All names that differ from turn to turn."""
+        """All names that differ from iteration to iteration."""
         return (self.counter,) if self.cycle is None else (self.counter, self.cycle.name)
 
 
 def counted(counter: str, count: IntExpr | int, body: Nodes, unroll: Unroll = "whole") -> For:
-    """Return a loop whose narrow counter numbers its turns from 0."""
+    """Return a loop whose narrow counter numbers its iterations from 0."""
     return For(
         counter=counter,
         lower=Constant(0),
@@ -235,8 +236,8 @@ class Way:
 class Staging:
     """All threads of a block fill a tile in shared memory, by one of several :class:`Way`.
 
-    Loops that begin with stages to be filled ``ahead`` copy some turns ahead, if any are to. It is
-    carried out by :mod:`eatss.lower.transform.copy_ways`.
+    Loops that begin with stages to be filled ``ahead`` copy some iterations ahead, if any are to.
+    It is carried out by :mod:`eatss.lower.transform.copy_ways`.
     """
 
     ways: Nodes
@@ -535,7 +536,7 @@ class Kernel:
     Sums in some registers are ``continued`` in those of another one each, by their names.
 
     ``threads`` are those of a block, ``shared`` what a block has in shared memory, which is passed
-    at launch if it is more than ``static_shared_bytes``. Indices have ``index_bits``. Boxes of a
+    at launch if it is more than ``static_shared_bytes``. Indices have ``index_bits``. Tiles of a
     group of ``overlaid``, by name, lie where those of the other groups do: a block uses them one
     group after another [:mod:`eatss.lower.kernel.checks`]. Where it is ``streamed``, blocks do not
     have tiles of their own [:mod:`eatss.lower.transform.stream_k`].
@@ -563,14 +564,14 @@ class Kernel:
 
     @property
     def overlaid_tiles(self) -> tuple[tuple[Buffer, ...], ...]:
-        """The boxes of each group that lies where others do, in the order of ``shared``."""
+        """The tiles of each group that lies where others do, in the order of ``shared``."""
         return tuple(
             tuple(one for one in self.shared if one.name in group) for group in self.overlaid
         )
 
     @property
     def separate_tiles(self) -> tuple[Buffer, ...]:
-        """The boxes that have their memory for themselves."""
+        """The tiles that have their memory for themselves."""
         overlaid = {name for group in self.overlaid for name in group}
         return tuple(one for one in self.shared if one.name not in overlaid)
 

@@ -371,7 +371,7 @@ def bound_of(loop: For) -> IntExpr | None:
 
 
 def trips_from_zero(loop: For) -> int | None:
-    """Return how often a loop runs whose counter numbers its turns from 0."""
+    """Return how often a loop runs whose counter numbers its iterations from 0."""
     return constant_trips(loop) if loop.lower == Constant(0) else None
 
 

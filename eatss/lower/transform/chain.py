@@ -70,7 +70,7 @@ def transformed(
         sizes: names that kernels know without being passed them.
         strict_fp: whether floating-point operations are to be those of the source.
         neighbours: loops of which threads have points that follow each other.
-        stages: how many boxes of each copy there are to be, see :func:`pipelined`.
+        stages: how many tiles of each copy there are to be, see :func:`pipelined`.
         most_shared_bytes: what a block may have.
         registers: what a compiler may give a thread.
         stream: how blocks are to take steps of all tiles, if they are.
@@ -177,7 +177,7 @@ def _with_instruction(
 def with_barriers(body: Sequence[Node], overlaid: Overlaid = ()) -> Nodes:
     """Return nodes of a kernel with barriers where they are needed, and nowhere else.
 
-    Groups of boxes that are ``overlaid`` are the same memory.
+    Groups of tiles that are ``overlaid`` are the same memory.
     """
     found, _ = _through(body, Follower(varying_names(body), overlaid))
     return needed_barriers_only(found, overlaid)

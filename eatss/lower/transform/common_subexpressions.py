@@ -22,7 +22,7 @@ is made of them: NVRTC 13.0 took 320 bytes of stack for symm in floats and 3000 
 doubles with four boxes, and none with ``for (…) C_r[ri][rj] = 0;`` first. With 3664 for a trmm of
 2550 doubles results on a card were wrong besides. Kernels in which such registers are few stay as
 they are: products of 32 x 32 floats, which have 16 sums a thread, took longer with it. Registers
-between memory and boxes are filled in any case, and declared so.
+between memory and tiles are filled in any case, and declared so.
 
 What a thread loads for all rows of its points it loads before it tests which rows there are.
 
@@ -263,7 +263,7 @@ def _emptied(buffer: Buffer, taken: set[str]) -> Node:
 def with_loads_before_tests(kernel: Kernel, taken: set[str]) -> Kernel:
     """Return a kernel whose threads load before tests what does not depend on what these ask.
 
-    Only boxes are loaded from that are filled as a whole. Names that are ``taken`` stay what they
+    Only tiles are loaded from that are filled as a whole. Names that are ``taken`` stay what they
     are.
     """
     partly = {

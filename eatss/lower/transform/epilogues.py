@@ -107,7 +107,7 @@ def with_epilogue_scaling(kernel: Kernel, taken: set[str], *, apart: bool = Fals
 
     Those factors are scalars that are passed to the kernel. What else a loop does with the sum, or
     nodes before it, keeps it as it is; and so does a loop that adds to each register once, or that
-    has boxes where those lie that are needed behind it then. Names that are ``taken`` stay what
+    has tiles where those lie that are needed behind it then. Names that are ``taken`` stay what
     they are. A factor that is infinite makes NaN where a sum is zero.
 
     Where warps compute products, sums without such factors that would begin with loaded values are
@@ -156,7 +156,7 @@ class _Sum:
     """A loop that adds products to registers, perhaps behind a test, and the shared factors.
 
     ``stays`` stood before it, and ``moves`` goes behind it: what has to do with the registers, and
-    what fills boxes for that alone. Boxes that are ``needed`` there are filled before the loop.
+    what fills tiles for that alone. Tiles that are ``needed`` there are filled before the loop.
     """
 
     stays: Nodes
@@ -376,32 +376,27 @@ class _Known(NamedTuple):
 
     def at(self, node: Node) -> tuple[_Known, _Known]:
         """Return what is known inside a node and behind it."""
-        if isinstance(node, Let):
-            own = {node.name: _points(names_in(node.value), self.names)}
-            return self, self._replace(names={**self.names, **own})
-        if not isinstance(node, For):
-            return self, self
-        is_point = node.unroll == "whole" and node.narrow
-        own = {node.counter: frozenset({node.counter} if is_point else ())}
-        return _Known({**self.names, **own}, self.repeats or not is_point), self
+        match node:
+            case Let():
+                own = {node.name: _points(names_in(node.value), self.names)}
+                return self, self._replace(names={**self.names, **own})
+            case For():
+                is_point = node.unroll == "whole" and node.narrow
+                own = {node.counter: frozenset({node.counter} if is_point else ())}
+                return _Known({**self.names, **own}, self.repeats or not is_point), self
+        return self, self
 
 
 def _changed(node: Node, known: _Known) -> Nodes:
-    plain = known.repeats and isinstance(node, Compute)
-    return (_grouped(node, known.names) if plain else node,)
+    plain = known.repeats and isinstance(node, Compute) and node.target.buffer.space == "register"
+    return (_grouped(node, known.names) if plain and isinstance(node, Compute) else node,)
 
 
-def _grouped(node: Node, known: Names) -> Node:
-    assert isinstance(node, Compute)
-    if node.target.buffer.space != "register":
-        return node
+def _grouped(node: Compute, known: Names) -> Compute:
     terms = added_terms(node)
     if len(terms) > 1:
         return _one_by_one(node, terms)
-    added = added_to_target(node, node.statement.value)
-    if added is None:
-        return node
-    parts = list(factors(added))
+    parts = [factor for term in terms for factor in factors(term)]
     if len(parts) < 3 or not all(isinstance(one, Read) for one in parts):
         return node
 
@@ -412,7 +407,7 @@ def _grouped(node: Node, known: Names) -> Node:
     product = regrouped(parts, depends)
     summed = Binary(operator="+", left=own_part(node), right=product)
     statement = replace(node.statement, value=summed)
-    return node if product == added else replace(node, statement=statement)
+    return node if product == terms[0] else replace(node, statement=statement)
 
 
 def _one_by_one(node: Compute, terms: Sequence[Expression]) -> Compute:

@@ -11,9 +11,9 @@ becomes, with the operands of a step in registers of their own,
         for (ri < 8) for (rj < 16) sum[ri][rj] += A_k[ri] * B_k[rj];
     }
 
-of which :mod:`eatss.lower.transform.register_prefetch` makes turns, as it does of products of
-warps. A compiler does not load across the barrier between two turns, and threads would wait behind
-each.
+of which :mod:`eatss.lower.transform.register_prefetch` makes iterations, as it does of products of
+warps. A compiler does not load across the barrier between two iterations, and threads would wait
+behind each.
 
 Rows of a thread's points are taken in serpentine order:
 
@@ -77,13 +77,13 @@ def plain_steps(
 ) -> tuple[Steps, ...]:
     """Return a loop over plain products as steps that load their operands, for each product.
 
-    Rows of boxes have to lie along the points, so that operands of several are loaded in vectors:
+    Rows of tiles have to lie along the points, so that operands of several are loaded in vectors:
     where they lie along the steps, a vector is of several; where they lie along threads, there are
     as many loads as points.
 
     Args:
-        node: what a turn does with boxes that are there.
-        boxes: those that the turn fills.
+        node: what an iteration does with tiles that are there.
+        boxes: the tiles that the iteration fills.
         threads: of a block.
         taken: names that are not free; names of steps and operands are added.
 
@@ -206,7 +206,7 @@ def _turns(path: _Path) -> int:
 
 @frozen
 class _Operand:
-    """An element of a box that a step reads at some of its points, ``held`` in registers there.
+    """An element of a tile that a step reads at some of its points, ``held`` in registers there.
 
     ``path`` is as far as it depends on it.
     """
@@ -221,7 +221,7 @@ class _Operand:
         return _turns(self.path) == 1 or any(map(self._follow, self.path))
 
     def _follow(self, loop: For | Let) -> bool:
-        """Tell whether the elements of the first two turns of a loop follow each other in a row."""
+        """Tell whether elements of a loop's first two iterations follow each other in a row."""
 
         def place(turn: int) -> tuple[int, ...]:
             assert isinstance(loop, For)

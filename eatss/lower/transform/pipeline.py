@@ -1,16 +1,15 @@
-"""Boxes in shared memory are copied some turns of a loop ahead, while others are computed with.
+"""Multistage pipelines: tiles are copied some iterations ahead, while others are computed with.
 
     for (k0 = 0; k0 < NK; k0 += 16) { copy A, B; compute; }
 
-becomes, with three stages: copies of the first two turns; then in each turn a wait for its own
-copies, a barrier, the start of those of two turns later into the boxes that are free, and what is
-computed. Behind the barrier nobody reads what was computed with in the turn before, and everybody
-has waited, so it is the only one of a turn.
-Copies do not pass through registers (``cp.async``), so they go on while threads compute. Those of
-single halves and bytes do: there are none of so few bytes that do not. Where warps multiply, such
-copies are loaded in front of a turn's products and stored behind them
-[:mod:`eatss.lower.transform.copy_ways`]; where all are so, nothing else runs ahead, and two boxes
-do.
+becomes, with three stages: copies of the first two iterations; then in each iteration a wait for
+its own copies, a barrier, the start of those of two iterations later into the buffers that are
+free, and what is computed. Behind the barrier nobody reads what was computed with in the iteration
+before, and everybody has waited, so it is the only one of an iteration. Copies do not pass through
+registers (``cp.async``), so they go on while threads compute. Those of single halves and bytes do:
+there are none of so few bytes that do not. Where warps multiply, such copies are loaded in front of
+an iteration's products and stored behind them [:mod:`eatss.lower.transform.copy_ways`]; where all
+are so, nothing else runs ahead, and two buffers do.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ registers of 64 x 128 x 32 products, which then spill."""
 def pipelined(
     kernel: Kernel, stages: int, most_shared_bytes: int, taken: set[str], registers: int
 ) -> Kernel:
-    """Return a kernel whose copying loops run ahead by ``stages - 1`` turns, all carried out.
+    """Return a kernel whose copying loops run ahead by ``stages - 1`` iterations, all carried out.
 
     Where fewer stages fit into shared memory, there are fewer; with less than two a loop stays as
     it is. Names that are ``taken`` stay what they are. A thread may have so many ``registers``.
@@ -116,7 +115,7 @@ def pipelined(
 def _started_in_front(nodes: Sequence[Node]) -> Nodes:
     """Return nodes in which copies in front of a loop that copies ahead start as its own do.
 
-    They are of the group that the first turn waits for.
+    They are of the group that the first iteration waits for.
     """
     found = [with_bodies(node, _started_in_front) for node in nodes]
     last = next((at for at, one in enumerate(found) if isinstance(one, Commit)), 0)
@@ -136,9 +135,9 @@ def _ahead(nodes: Sequence[Node]) -> Nodes:
 class _Around:
     """What loops that copy ahead know of their kernel.
 
-    ``stage`` and ``plain`` are names for the stage of a turn, and for whether copies need no tests.
-    ``varying`` differs between the ``threads`` of a block, and each of them has ``registers``.
-    Names that are ``taken`` are not free.
+    ``stage`` and ``plain`` are names for the stage of an iteration, and for whether copies need no
+    tests. ``varying`` differs between the ``threads`` of a block, and each of them has
+    ``registers``. Names that are ``taken`` are not free.
     """
 
     stage: str
@@ -151,7 +150,7 @@ class _Around:
 
 @frozen
 class _Ahead:
-    """A loop that copies tiles, and then computes with them; of each there are ``count`` boxes.
+    """A loop that copies tiles, and then computes with them; of each there are ``count`` buffers.
 
     Some copies ``start`` without registers.
     """
@@ -175,12 +174,12 @@ class _Ahead:
         return found if starts or found.lines(set()) is not None else None
 
     def most(self, stages: int) -> int:
-        """Return the most boxes of each tile."""
+        """Return the most buffers of each tile."""
         return int(buffers(stages, asynchronous=self.starts))
 
     @property
     def staged(self) -> dict[Buffer, Buffer]:
-        """All boxes of each tile by the one that it has."""
+        """All buffers of each tile by the one that it has."""
         return {
             one: replace(one, layout=replace(one.layout, extents=(count, *one.layout.extents)))
             for count in (Constant(self.count),)
@@ -209,16 +208,15 @@ class _Ahead:
             first += self._copied(copying.nodes(own), place)
         later, slot = Name(loop.counter) + _times(loop.step, count - 1), turn_before(self.cycle)
         turn: tuple[Nodes, Nodes] | None = None
+        stored: Nodes = ()
         if lines is not None:
-            loads, stores = (
+            loads, stored = (
                 self._copied(copying.nodes(self._at(own, later, slot)), later)
                 for own in (lines.loads, lines.stores)
             )
-            declared = (Declare(buffer=one, filled=True) for one in lines.declared)
-            copies = (*declared, *loads)
-            turn = (), (*self._there(count), *copies, *self._here(self.rest), *stores[:1])
+            copies = (*(Declare(buffer=one, filled=True) for one in lines.declared), *loads)
             if steps is not None and prefetches:
-                turn = self._prefetched(steps, copies, None, stores[:1])
+                turn = self._prefetched(steps, copies, None, stored[:1])
         else:
             own = self._at(self.stages, later, slot)
             copies = self._copied(copying.nodes(own), later)
@@ -227,24 +225,23 @@ class _Ahead:
                 turn = self._prefetched(steps, copies, plain)
             else:
                 turn = self._among(copies, self._plain(own, copying, later))
-        if turn is None:
-            turn = (), (*self._there(count), *copies, *self._here(self.rest))
-        else:
+        if turn is not None or lines is not None:
             first = _less_unrolled(first)
-        front, body = turn
+        plainly = (*self._there(count), *copies, *self._here(self.rest), *stored[:1])
+        front, body = turn or ((), plainly)
         end = self._there(FEWEST_AHEAD)[:-1]
         cycle = replace(self.cycle, prefetches=prefetches)
         return (*first, *front, replace(loop, body=body, cycle=cycle), *end)
 
     @property
     def cycle(self) -> Cycle:
-        """The number of a turn's boxes."""
+        """The number of an iteration's buffers."""
         return Cycle(name=self.around.stage, count=self.count)
 
     def _steps(self) -> PrefetchedSteps | None:
         """Return steps of products that can be loaded for ahead.
 
-        All threads of a block wait for the next turn where the last products are.
+        All threads of a block wait for the next iteration where the last products are.
         """
         around, boxes = self.around, frozenset(self.staged)
         plain = partial(plain_steps, boxes=boxes, threads=around.threads, taken=around.taken)
@@ -254,25 +251,25 @@ class _Ahead:
         return steps.in_parts(around.threads, around.taken)
 
     def _at(self, nodes: Sequence[Node], place: IntExpr, slot: IntExpr) -> Nodes:
-        """Return nodes of the turn at a place, with the boxes of a slot."""
+        """Return nodes of the iteration at a place, with the buffers of a slot."""
         change = {self.loop.counter: place}
         there = with_expressions(nodes, lambda one: substitute(one, change))
         return in_slot(there, self.staged, slot)
 
     def _here(self, nodes: Sequence[Node]) -> Nodes:
-        """Return nodes with the boxes of this turn."""
+        """Return nodes with the buffers of this iteration."""
         return in_slot(nodes, self.staged, Name(self.around.stage))
 
     def _is_turn(self, place: IntExpr) -> IntExpr:
         return substitute(self.loop.condition, {self.loop.counter: place})
 
     def _copied(self, copies: Sequence[Node], place: IntExpr) -> Nodes:
-        """Return the copies of a turn, if there is such a turn."""
+        """Return the copies of an iteration, if there is such an iteration."""
         there = If(conditions=(self._is_turn(place),), body=_ahead(copies))
         return (there, Commit()) if self.starts else (there,)
 
     def _plain(self, own: Sequence[Node], copying: Copying, place: IntExpr) -> _Plain:
-        """Return the copies of a turn without tests, and where that is right."""
+        """Return the copies of an iteration without tests, and where that is right."""
         stages = [one for one in own if isinstance(one, Staging)]
         tests, copies = copying.plain(stages)
         end = (Commit(),) if self.starts else ()
@@ -293,7 +290,7 @@ class _Ahead:
         plain: _Plain | None,
         stored: Nodes = (),
     ) -> tuple[Nodes, Nodes]:
-        """Return what stands in front, and turns that load each step in front of that before it.
+        """Return what stands in front, and iterations that load each step ahead of the one before.
 
         What is ``stored`` behind products has been loaded with the copies.
         """
@@ -313,7 +310,7 @@ class _Ahead:
         front = (*steps.declarations(), *there, *loads(loop.lower, Constant(0), tested=True))
         if plain is None:
             return front, (*copies, *turn(tested=True, stores=stored))
-        # where there is something to copy there is a turn to load for
+        # where there is something to copy there is an iteration to load for
         change = {loop.counter: later}
         known = [*steps.whole, *(substitute(one, change) for one in steps.known_tests)]
         tests, nodes = plain
@@ -326,11 +323,11 @@ class _Ahead:
         return (*front, *found[0]), found[1]
 
     def _there(self, count: int) -> Nodes:
-        """Return what all threads do for the box of a turn to be there."""
+        """Return what all threads do for the buffer of an iteration to be there."""
         return (Wait(pending=count - 2), Barrier()) if self.starts else (Barrier(),)
 
     def _among(self, copies: Nodes, plain: _Plain) -> tuple[Nodes, Nodes] | None:
-        """Return turns whose copies stand among products, and what is in front of them."""
+        """Return iterations whose copies stand among products, and what is in front of them."""
         tests, nodes = plain
         rest, last = self._here(self.rest), self.count > FEWEST_AHEAD
         among = interleaved_copies(nodes, rest, last=last, registers=self.around.registers)
@@ -346,7 +343,7 @@ class _Ahead:
         copies: Nodes,
         rest: Nodes,
     ) -> tuple[Nodes, Nodes]:
-        """Return the tests in front of the loop, and a turn with and without plain copies."""
+        """Return the tests in front of the loop, and an iteration with and without plain copies."""
         always = tuple(one for one in conditions if self.loop.counter not in names_in(one))
         own = tuple(one for one in conditions if one not in always)
         others = (*_less_unrolled(copies), *rest)
@@ -369,7 +366,7 @@ def _less_unrolled(copies: Sequence[Node]) -> Nodes:
 
 def _times(step: IntExpr, count: int) -> IntExpr:
     """Return several steps of a loop."""
-    if isinstance(step, Apply) and step.operator is Operator.MUL:  # a block's turn
+    if isinstance(step, Apply) and step.operator is Operator.MUL:  # a block's iteration
         first, *others = step.operands
         return Apply(Operator.MUL, (count * first, *others))
     return count * step

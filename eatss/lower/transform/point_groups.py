@@ -14,7 +14,7 @@ columns of one matrix, the others of the next: a column and that of the next mat
 other in a row of shared memory. With floats four matrices take turns, where a thread has as many. A
 block has the same points as before, only other threads.
 
-Rows of boxes in shared memory lie so that lanes meet different banks.
+Rows of tiles in shared memory lie so that lanes meet different banks.
 
 They are padded where lanes load fragments of them.
 

@@ -11,7 +11,7 @@ becomes, where registers have room for the fragments of two steps,
         wait; barrier; load fragments[0] of the first step of the next turn; multiply [1]
     }
 
-So there are products to do while loads of the first step of a turn are under way, too. Copies
+So there are products to do while loads of the first step of an iteration are under way, too. Copies
 without tests do not stand in front of all steps, but in shares behind the loads of the first ones:
 
         for (k_step < 2) { load fragments of the next; …a half of the copies…; multiply }
@@ -25,11 +25,11 @@ in front of the parts:
         for (k_part = 0; k_part < 12; k_part += 6)
             for (k_step < 6) { load k_part + k_step + 1; multiply }
         for (k_step = 12; k_step < 15) { load k_step + 1; multiply }
-        wait; barrier; load the first step of the next turn; multiply [1]
+        wait; barrier; load the first step of the next iteration; multiply [1]
 
 :class:`Prefetch` has the steps of one product and registers for the operands of two steps, or of
-several products, its phases, that load for each other. :class:`PrefetchedSteps` are what a turn
-does.
+several products, its phases, that load for each other. :class:`PrefetchedSteps` are what an
+iteration does.
 
 Copies that start while warps multiply stand among the products, and no test parts them.
 
@@ -38,15 +38,15 @@ Copies that start while warps multiply stand among the products, and no test par
 
 becomes
 
-    if (whole && next turn is there)
+    if (whole && next iteration is there)
         { load fragments; …copy…; multiply; load fragments; multiply }
     else
         { as before }
 
 So a compiler has one run of instructions, and lets copies start in the shade of products. Nothing
-is loaded from boxes between the copies and the products that follow them, as loads wait for them.
+is loaded from buffers between the copies and the products that follow them, as loads wait for them.
 
-The copies of a turn are cut into shares, one for each of its first steps of products.
+The copies of an iteration are cut into shares, one for each of its first steps of products.
 
     for (e < 8) { copy A }  for (e < 5) { copy B }  commit;
 
@@ -61,8 +61,8 @@ becomes, over four steps,
     commit;
 
 All copies at once would fill up the queue of loads and stores, in which what products wait for
-stands behind them. Steps are unrolled, so a compiler knows what a test says. A box is copied by one
-node still, so that it can be told that no two threads write the same place.
+stands behind them. Steps are unrolled, so a compiler knows what a test says. A buffer is copied by
+one node still, so that it can be told that no two threads write the same place.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def by_warps(steps: Steps) -> bool:
 def interleaved_copies(
     copies: Sequence[Node], rest: Sequence[Node], *, last: bool, registers: int
 ) -> Nodes | None:
-    """Return what a turn does with copies behind the loads of one of its steps of products.
+    """Return what an iteration does with copies behind the loads of one of its steps of products.
 
     Args:
         copies: they touch nothing that ``rest`` does.
@@ -188,7 +188,7 @@ _FEWEST = 2
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """A loop of which a step does ``share`` of the ``count`` turns, as long as there are some."""
+    """A loop of which a step does ``share`` of the ``count`` iterations, while some are left."""
 
     loop: For
     count: int
@@ -200,7 +200,7 @@ class _Cut:
         return -(-self.count // self.share)
 
     def of_step(self, counter: str, steps: int) -> Node:
-        """Return the turns of one of so many steps, which ``counter`` numbers."""
+        """Return the iterations of one of so many steps, which ``counter`` numbers."""
         loop, first = self.loop, self.share * Name(counter)
         body = loop.body
         if self.share * steps > self.count:
@@ -240,7 +240,7 @@ class Shares:
 
     @property
     def copied(self) -> int:
-        """How many turns of loops a thread copies in."""
+        """How many iterations of loops a thread copies in."""
         return sum(one.count for one in self.cuts)
 
     def of_step(self, counter: str) -> Nodes:
@@ -252,8 +252,9 @@ class Shares:
 
 
 _BURDEN = 16
-"""Copies of a thread in a turn from which on products of threads wait for them: a gemm of 1111
-floats has 28, one by one as rows begin anywhere, and takes 6 % less time with them in shares."""
+"""Copies of a thread in an iteration from which on products of threads wait for them: a gemm of
+1111 floats has 28, one by one as rows begin anywhere, and takes 6 % less time with them in
+shares."""
 
 
 @frozen
@@ -399,9 +400,9 @@ def _computed(nodes: Sequence[Node]) -> int:
 
 @frozen
 class PrefetchedSteps:
-    """What a turn of a loop does: where ``tests`` hold, steps of products; else ``orelse``.
+    """What an iteration of a loop does: where ``tests`` hold, steps of products; else ``orelse``.
 
-    ``votes`` are taken before, so that no turn before knows what the tests say.
+    ``votes`` are taken before, so that no iteration before knows what the tests say.
     """
 
     votes: tuple[AllFinite, ...]
@@ -419,7 +420,7 @@ class PrefetchedSteps:
         """Return it if it can load a step ahead.
 
         Args:
-            rest: what the turn does with boxes that are there.
+            rest: what the iteration does with buffers that are there.
             registers: of a thread.
             plain: returns a loop over products of threads as steps, for each product; none for
                 anything else.
@@ -460,7 +461,7 @@ class PrefetchedSteps:
 
     @property
     def known_tests(self) -> tuple[IntExpr, ...]:
-        """The tests that can be made before the turn."""
+        """The tests that can be made before the iteration."""
         return () if self.votes else self.tests
 
     @property
@@ -481,14 +482,14 @@ class PrefetchedSteps:
         return self.steps[0].loaded(Constant(0))
 
     def shares(self, copies: Sequence[Node], stages: int, registers: int) -> Shares | None:
-        """Return copies of a turn in shares, ``None`` where they stand in front of all steps.
+        """Return copies of an iteration in shares, ``None`` where they stand in front of all steps.
 
-        With two stages half of the turn is left for them to arrive, with more a whole one is.
+        With two stages half of the iteration is left for them to arrive, with more a whole one is.
         Products of threads take so many instructions that a few copies in front are no burden.
 
         Args:
             copies: without tests.
-            stages: of boxes.
+            stages: of buffers.
             registers: of a thread.
         """
         first = self.steps[0]
@@ -505,10 +506,10 @@ class PrefetchedSteps:
         return found if found is not None and found.copied >= _BURDEN else None
 
     def turn(self, behind: Sequence[Node]) -> Nodes:
-        """Return what a turn does whose first step is loaded.
+        """Return what an iteration does whose first step is loaded.
 
         Args:
-            behind: what loads that of the next turn. The last products follow it.
+            behind: what loads that of the next iteration. The last products follow it.
         """
         nodes = self.whole_turn(behind)
         if not self.tests:
@@ -517,11 +518,11 @@ class PrefetchedSteps:
         return (*self.votes, If(conditions=self.tests, body=nodes, orelse=orelse))
 
     def whole_turn(self, behind: Sequence[Node], shares: Shares | None = None) -> Nodes:
-        """Return what such a turn does where the tests hold.
+        """Return what such an iteration does where the tests hold.
 
         Args:
             behind: as above.
-            shares: copies of a later turn, as :meth:`shares` has made them.
+            shares: copies of a later iteration, as :meth:`shares` has made them.
         """
         nodes: list[Node] = []
         for one, after in zip(self.steps, (*self.steps[1:], None), strict=True):

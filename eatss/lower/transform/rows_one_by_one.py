@@ -108,7 +108,7 @@ def _one(first: For, second: For) -> For | None:
 
 
 def _own_rows(first: For, second: For) -> bool:
-    """Tell whether what one loop writes the other uses in the same turn only."""
+    """Tell whether what one loop writes the other uses in the same iteration only."""
     for buffer in written(first.body) | written(second.body):
         places = [
             _rows(one, loop)
@@ -123,7 +123,7 @@ def _own_rows(first: For, second: For) -> bool:
 
 
 def _rows(element: Element, loop: For) -> set[tuple[int, IntExpr]]:
-    """Return the subscripts, by their number, that differ from turn to turn and not within one."""
+    """Return the subscripts, by number, that differ from iteration to iteration, not within one."""
     lets = {one.name: one.value for one in every_of(loop.body, Let)}
     counters = {one.counter for one in every_of(loop.body, For)}
     found = set()

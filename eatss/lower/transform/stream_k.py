@@ -122,7 +122,7 @@ def with_steps_streamed(
 
     Args:
         kernel: without barriers, nothing copied ahead.
-        stream: the blocks, and the loop whose turns are steps.
+        stream: the blocks, and the loop whose iterations are steps.
         sizes: names that kernels know without being passed them.
         taken: names that stay what they are; more are added.
 
@@ -245,7 +245,7 @@ def with_steps_streamed(
 
 
 def _without_strides(nodes: Sequence[Node]) -> Nodes:
-    """Return nodes with the first turn only of loops that take a block from tile to tile."""
+    """Return nodes with the first iteration only of loops that take a block from tile to tile."""
     found: list[Node] = []
     for node in nodes:
         if isinstance(node, For) and any(
@@ -299,7 +299,7 @@ def _sums(loop: For) -> tuple[Buffer, ...]:
 
 
 def _are_known(loop: For, tests: Sequence[IntExpr], sizes: set[str]) -> bool:
-    """Tell whether a loop has the same turns in all tiles."""
+    """Tell whether a loop has the same iterations in all tiles."""
     names = set(names_in(loop.lower, loop.condition, *tests)) - {loop.counter}
     return isinstance(loop.step, Constant) and names <= sizes
 

@@ -33,7 +33,6 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.transform.common_subexpressions import with_registers_defined
 from eatss.lower.transform.use_instruction import in_order
-from eatss.polyhedral.expression import ElementType
 from eatss.program import (
     Apply,
     Constant,
@@ -46,6 +45,7 @@ from eatss.program import (
     total,
 )
 from eatss.verify import verify
+from tests.lower.checking import right
 from tests.lower.small_kernels import (
     ZERO,
     Machine,
@@ -127,12 +127,6 @@ def where(tests: str, *body: Node) -> If:
     return If(conditions=tuple(map(Name, tests)), body=body)
 
 
-def emptied(own: Buffer, *counters: str) -> Node:
-    """Return the loops in which registers get zeros, with their counters."""
-    target = Element(buffer=own, subscripts=tuple(map(Name, counters)))
-    return over(own, counters, Init(target=target, value=0))
-
-
 def defined(*body: Node, taken: set[str] | None = None) -> tuple[Node, ...]:
     names = {"ri", "rj", "rk"} if taken is None else taken
     passed = (*(Argument(name=one) for one in TESTS), Argument(name="C", buffer=MEMORY))
@@ -142,23 +136,6 @@ def defined(*body: Node, taken: set[str] | None = None) -> tuple[Node, ...]:
 
 
 DECLARED = Declare(buffer=SUMS)
-
-
-@pytest.mark.parametrize(
-    ("extents", "element_type", "many"),
-    [
-        ((48,), ElementType.FLOAT, True),
-        ((23,), ElementType.DOUBLE, False),
-        ((2, 4, 8), ElementType.FLOAT, True),
-    ],
-)
-def test_48_registers_are_many(
-    extents: tuple[int, ...], element_type: ElementType, many: bool
-) -> None:
-    own = buffer("C_r", "register", *extents, of=element_type)
-    declared, *rest = (Declare(buffer=own), where("a", load(own)), store(own))
-    zeros = (emptied(own, *("s", "s_1", "s_2")[: len(extents)]),) if many else ()
-    assert defined(declared, *rest) == (declared, *zeros, *rest)
 
 
 class Registers(Machine):
@@ -244,8 +221,10 @@ def test_a_row_of_points_is_loaded_once_for_all_rows(tmp_path: Path) -> None:
     assert test
     assert "B_row[rj] = sh.B[k - k0][j - j0];" in front.rpartition("for (int ri")[0]
     assert "C_r[ri][rj] += sh.A[k - k0][i - i0] * B_row[rj];" in behind
-    found = verify(tmp_path, device="cpu", sizes=[{"N": 5}, {"N": 32}, {"N": 49}, {"N": 100}])
-    assert (found.status, found.message, found.bit_equal) == ("ok", "", True)
+    right(
+        verify(tmp_path, device="cpu", sizes=[{"N": 5}, {"N": 32}, {"N": 49}, {"N": 100}]),
+        bit_equal=True,
+    )
 
 
 NAMES = ("lane", "warp", "step")

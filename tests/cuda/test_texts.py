@@ -1,18 +1,22 @@
-"""How each node of a kernel is spelled."""
+"""How each node of a kernel is spelled; the preamble defines what texts use, and no more."""
 
 from __future__ import annotations
 
+import itertools
 import math
+import shutil
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from eatss.cuda.kernel_printer import kernel_text
+from eatss.cuda.preamble import preamble
 from eatss.lower.instructions import COMBINES
-from eatss.lower.instructions.reductions import ATOMIC_ADD, SHUFFLE_DOWN_ADD
+from eatss.lower.instructions.reductions import SHUFFLE_DOWN_ADD
 from eatss.lower.kernel.nodes import (
     Argument,
-    Barrier,
     Copy,
     Declare,
     Init,
@@ -46,20 +50,10 @@ BLOCK = Let(name="t", value=Apply(Operator.MUL, (Constant(32), Name("blockIdx.x"
     ("node", "said"),
     [
         (BLOCK, "const int t = 32 * (int)blockIdx.x;"),
-        (Let(name="e", value=Name("threadIdx.y")), "const int e = threadIdx.y;"),
         (Declare(buffer=R), "double r[4];"),
-        (Barrier(), "__syncthreads();"),
-        (Init(target=at(R, AT), value=0), "r[i] = 0;"),
         (
             Copy(target=at(A, AT, N), source=at(R, AT)),
             "A[i * m + n] = r[i];",
-        ),
-        (
-            Intrinsic(
-                instruction=COMBINES["add"],
-                operands=(("target", (at(CELL),)), ("value", (at(SCALAR),))),
-            ),
-            "c[0] += alpha;",
         ),
         (
             Intrinsic(
@@ -68,19 +62,11 @@ BLOCK = Let(name="t", value=Apply(Operator.MUL, (Constant(32), Name("blockIdx.x"
             ),
             "c[0] = eatss_fmin(c[0], alpha);",
         ),
-        (Init(target=at(R, AT), value=math.inf), "r[i] = (1e308 * 1e308);"),
         (Init(target=at(R, AT), value=-math.inf), "r[i] = -(1e308 * 1e308);"),
         (Init(target=at(R, AT), value=math.nan), "r[i] = (1e308 * 1e308 * 0.0);"),
         (
             Copy(target=at(TILE, AT, N), source=at(CELL), condition=AT),
             "if (i) sh.T[i][n] = c[0];",
-        ),
-        (
-            Intrinsic(
-                instruction=ATOMIC_ADD,
-                operands=(("target", (at(A, AT, N),)), ("value", (at(R, AT),))),
-            ),
-            "eatss_atomic_add(&A[i * m + n], r[i]);",
         ),
         (
             Intrinsic(
@@ -118,3 +104,35 @@ def test_shared_memory_and_arguments_stand_in_front(*, dynamic: bool) -> None:
         "f(long n, double *__restrict__ A, const float *__restrict__ c, float alpha)\n{\n"
         f"    {macro}(f_shared, sh);\n}}\n"
     )
+
+
+nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+
+
+@nvcc
+def test_a_file_that_uses_nothing_gets_no_more_than_the_launch(tmp_path: Path) -> None:
+    text = preamble("")
+    assert "EATSS_LAUNCH" in text
+    for name in ("SHARED", "TRACKED", "shuffle", "atomic", "floordiv", "mod", "min"):
+        assert name not in text
+    (tmp_path / "none.cu").write_text(text + "__global__ void none(void) {}\n")
+    subprocess.run(
+        ["nvcc", "-Werror", "all-warnings", "-cubin", "none.cu"], check=True, cwd=tmp_path
+    )
+
+
+def test_integer_functions_round_as_python_does(tmp_path: Path) -> None:
+    pairs = list(itertools.product(range(-9, 10), (1, 2, 3, 8)))
+    checks = "\n".join(
+        f"static_assert(eatss_floordiv({a}, {b}L) == {a // b} && eatss_mod({a}L, {b}) == {a % b}"
+        f' && eatss_min({a}, {b}) == {min(a, b)} && eatss_max({a}, {b}L) == {max(a, b)}, "");'
+        for a, b in pairs
+    )
+    words = "#define __host__\n#define __device__\n#define __forceinline__ inline\n"
+    text = words + preamble(checks) + checks
+    (tmp_path / "integers.cpp").write_text(text)
+    subprocess.run(
+        ["g++", "-std=c++17", "-DEATSS_CPU", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+         "integers.cpp"],
+        check=True, cwd=tmp_path,
+    )  # fmt: skip
