@@ -34,8 +34,14 @@ from eatss.choose.options import SelectKeywords, SelectOptions
 from eatss.cuda.folder import OriginalFiles, program_files
 from eatss.frontend.options import Reading
 from eatss.ppcg_build.host_code import HostRegion, NotUnderstoodError, host_regions
-from eatss.ppcg_build.mismatches import mismatches
-from eatss.ppcg_build.program import KernelFile, PpcgCode, kernel_names, program_of, read_kernels
+from eatss.ppcg_build.program import (
+    KernelFile,
+    PpcgCode,
+    kernel_names,
+    mismatches,
+    program_of,
+    read_kernels,
+)
 from eatss.ppcg_build.run import (
     TIMEOUT_S,
     Generated,

@@ -1,4 +1,4 @@
-"""What PPCG generated as a ``Program``: its kernels, launched as its host code launches them.
+"""What PPCG generated as a ``Program``, and beside what it was asked for.
 
 So ``eatss verify``, ``measure`` and ``compare`` take it like a program of eatss: the device part,
 without the copies between host and card. The code of the kernels stays as PPCG wrote it, token by
@@ -10,7 +10,7 @@ the largest of two have a plain macro.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import prod
@@ -18,8 +18,11 @@ from types import MappingProxyType
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.operations import work_of
+from eatss.base.diagnostics import Diagnostic, Severity
 from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
+from eatss.choose import KernelSelection, Selection
+from eatss.choose.selection import PPCG_SHARED_BYTES
 from eatss.cuda.host import entry_arguments, outside_arrays, taken_names, temporaries_of
 from eatss.cuda.main_text import entry_texts
 from eatss.cuda.preamble import preamble
@@ -31,6 +34,7 @@ from eatss.polyhedral.scop import Scop
 from eatss.ppcg_build.host_code import (
     DeviceMemory,
     HostRegion,
+    Launched,
     NotUnderstoodError,
     Reader,
     device_name,
@@ -423,3 +427,77 @@ def _by_source(scop: Scop, arrays: Mapping[str, DeviceArray]) -> dict[str, Devic
             raise NotUnderstoodError(f"two variables of the region in {scop.function} are '{name}'")
         found[name] = array
     return found
+
+
+_CUT = (
+    "an option after -- changes the kernels, or this PPCG does not keep to the schedule that it "
+    "loads; leave options out, or build with --no-select"
+)
+_SIZES = "this PPCG does not take --sizes as PPCG 0.09 does; build with --no-select"
+
+
+def mismatches(
+    selection: Selection,
+    names: Sequence[str],
+    launches: Sequence[Launched],
+    kernels: Sequence[KernelText],
+    tiles: Mapping[int, tuple[int, ...]],
+) -> tuple[Diagnostic, ...]:
+    """Return what of PPCG's code is not as selected; a block with fewer threads is a warning.
+
+    Args:
+        selection: what PPCG was asked for.
+        names: names of its kernels in their order.
+        launches: the launches of its host code; of a kernel without one, blocks are not compared.
+        kernels: its kernels; of one that is not there, shared memory is not compared.
+        tiles: the tile sizes that it says it used, by number of the kernel.
+    """
+    if len(names) != len(selection.kernels):
+        what = f"{len(names)} kernel{'s' * (len(names) != 1)}"
+        wanted = len(selection.kernels)
+        message = f"PPCG generated {what}, sizes were selected for {wanted}"
+        return (Diagnostic(code="EATSS-R020", message=message, hint=_CUT),)
+    blocks = {launch.kernel: launch.block for launch in launches}
+    found: list[Diagnostic] = []
+    for kernel, name in zip(selection.kernels, names, strict=True):
+        tile = tuple(size for _, size in kernel.tile_sizes)
+        tiled = tiles.get(kernel.index, ())
+        if len(tile) != len(tiled) or (tile != tiled and not kernel.keeps_default):
+            message = f"{kernel.name}: PPCG took the tile {_by(tiled)}, {_by(tile)} was asked for"
+            hint = _SIZES if len(tile) == len(tiled) else _CUT
+            found.append(Diagnostic(code="EATSS-R020", message=message, hint=hint))
+        if kernel.block and not kernel.keeps_default and name in blocks:
+            found += _of_block(kernel, blocks[name])
+    most = PPCG_SHARED_BYTES if selection.keeps_default else selection.ppcg_max_shared_memory
+    found += (
+        Diagnostic(
+            code="EATSS-R020",
+            message=f"{text.name} has {text.shared_bytes} bytes of shared memory, at most {most} "
+            "were allowed",
+            hint="this PPCG does not take --max-shared-memory as PPCG 0.09 does",
+        )
+        for text in kernels
+        if text.shared_bytes > most
+    )
+    return tuple(found)
+
+
+def _of_block(kernel: KernelSelection, launched: tuple[int, ...]) -> Iterator[Diagnostic]:
+    """Yield what of a kernel's launched block, ``x`` first, is not as selected."""
+    block = tuple(size for _, size in kernel.block)
+    got, further = tuple(reversed(launched[: len(block)])), set(launched[len(block) :]) - {1}
+    if got == block and not further:
+        return
+    fewer = not further and all(one <= most for one, most in zip(got, block, strict=False))
+    yield Diagnostic(
+        code="EATSS-R020",
+        severity=Severity.WARNING if fewer else Severity.ERROR,
+        message=f"{kernel.name}: PPCG launches blocks of {_by(got)}, {_by(block)} was asked for",
+        hint="PPCG gives a block no more threads than a tile or the loop has points"
+        if fewer
+        else _SIZES,
+    )
+
+
+def _by(sizes: Sequence[int]) -> str:
+    return " x ".join(map(str, sizes)) or "nothing"

@@ -15,8 +15,8 @@ from eatss.base.diagnostics import Diagnostic, InputError, did_you_mean, input_e
 from eatss.base.files import read_regular
 from eatss.base.frozen import frozen
 from eatss.cards.document import Origin, finding, parsed_toml
+from eatss.tune.counting import GENERATORS, Dimension
 from eatss.tune.expressions import LARGEST, Expression, Place, name_fault, parse_expression
-from eatss.tune.iterators import GENERATORS, Dimension
 from eatss.tune.points import RANGE, Filter, Generated, Iterator, Listed, Range, Space, Value
 
 

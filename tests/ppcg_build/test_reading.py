@@ -19,8 +19,7 @@ from eatss.ppcg_build.host_code import (
     host_regions,
     integer,
 )
-from eatss.ppcg_build.mismatches import mismatches
-from eatss.ppcg_build.program import KernelText, SharedArray, read_kernels
+from eatss.ppcg_build.program import KernelText, SharedArray, mismatches, read_kernels
 from eatss.ppcg_build.run import ppcg_arguments, used_tiles
 from eatss.program import Constant, HostIf, HostLoop, Launch, Name, evaluate
 from eatss.program.tokens import tokens
