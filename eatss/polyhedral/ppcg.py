@@ -34,10 +34,8 @@ from eatss.polyhedral.tree import (
     PARTED,
     branches,
     children,
-    coincident,
     has_tilable_band,
     is_tilable,
-    marked,
     marked_like,
     original_schedule,
     preorder,
@@ -224,31 +222,6 @@ def _split(at: isl.ScheduleNode, carrier: Carrier) -> isl.ScheduleNode:
         for k in range(depth)
     ]
     return with_parts(at, filters, lambda _, leaf: leaf, in_order=True)
-
-
-def with_nests_merged(schedule: isl.Schedule) -> isl.Schedule:
-    """Return a tree in which parallel loops that stand directly in each other are one band.
-
-    Nothing is carried by any of them, so they may change places.
-    """
-    return _merged(schedule.get_root()).get_schedule()
-
-
-def _merged(node: isl.ScheduleNode) -> isl.ScheduleNode:
-    for k in range(node.n_children()):
-        node = _merged(node.get_child(k)).parent()
-    if not _is_parallel(node) or not _is_parallel(node.get_child(0)):
-        return node
-    outer = node.band_get_partial_schedule()
-    inner = node.get_child(0).band_get_partial_schedule()
-    node = node.get_child(0).delete().parent().delete()
-    node = node.insert_partial_schedule(outer.flat_range_product(inner))
-    return marked(node, permutable=True, parallel=[True] * node.band_n_member())
-
-
-def _is_parallel(node: isl.ScheduleNode) -> bool:
-    """Tell whether a node is a band of parallel loops only."""
-    return is_tilable(node) and all(coincident(node))
 
 
 def may_mix(node: isl.ScheduleNode) -> bool:

@@ -29,10 +29,8 @@ from eatss.polyhedral.ppcg import (
     ppcg_domain,
     ppcg_region,
     restricted,
-    with_nests_merged,
 )
 from eatss.polyhedral.schedule import (
-    cut_again,
     schedule_scop,
     with_schedule,
 )
@@ -106,7 +104,6 @@ def schedule_as_ppcg(scop: Scop) -> tuple[ScheduledScop, tuple[Diagnostic, ...]]
     if found is None:
         anew()
         found = schedule_scop(scop)
-        found = cut_again(found, with_nests_merged(found.schedule))
     return found, tuple(_unsure(scop, reason) for reason in doubts)
 
 

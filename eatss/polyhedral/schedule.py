@@ -286,9 +286,6 @@ def _copy_band(
 # ``Scop`` in, ``ScheduledScop`` out: the passes of this folder in their order.
 
 
-_SMALL = 64
-"""Sizes up to this may stay numbers where symbols are too hard."""
-
 _IMPATIENT_S = 0.4
 """Seconds of the processor of a try at a schedule that the region can do without."""
 
@@ -304,8 +301,7 @@ def schedule_scop(
     Args:
         scop: the region.
         positive: whether the scheduler may rely on numbers in the bounds of loops being positive.
-        patient: whether to try again with numbers for sizes where symbols are too hard, and to keep
-            the order of the source where isl finds none.
+        patient: whether to keep the order of the source where isl finds none in its bounds.
 
     Returns:
         The region with its dependences, new schedule and kernels.
@@ -319,13 +315,7 @@ def schedule_scop(
         symbolic = generalise(scop)
         if positive:
             symbolic = _with_signs(symbolic)
-    small = symbolic.values and max(value for _, value in symbolic.values) <= _SMALL
-    try:
-        return _schedule(scop, symbolic, patient=patient, last=patient and not small)
-    except InputError:  # small numbers are at times easier than any size
-        if not patient or not small:
-            raise
-        return _schedule(scop, Symbolic(scop=scop, values=()), patient=True, last=True)
+    return _schedule(scop, symbolic, patient=patient)
 
 
 def _with_signs(symbolic: Symbolic) -> Symbolic:
@@ -383,10 +373,10 @@ def launching_all(scheduled: ScheduledScop) -> ScheduledScop:
     return replace(scheduled, kernels=kernels, host_statements=())
 
 
-def _schedule(scop: Scop, symbolic: Symbolic, *, patient: bool, last: bool) -> ScheduledScop:
+def _schedule(scop: Scop, symbolic: Symbolic, *, patient: bool) -> ScheduledScop:
     """Schedule the generalised region and put the sizes back.
 
-    Where no work is left for another order, or to check one, the ``last`` try keeps that of the
+    Where no work is left for another order, or to check one, a ``patient`` try keeps that of the
     source: the dependences are of that, and its loops are parallel where they carry none.
     """
     general: Dependences | None = None
@@ -396,7 +386,7 @@ def _schedule(scop: Scop, symbolic: Symbolic, *, patient: bool, last: bool) -> S
             general = compute_dependences(symbolic.scop)
             found = _checked_schedule(symbolic.scop, general, patient=patient)
     except InputError:
-        if general is None or not last:
+        if general is None or not patient:
             raise
     with bounded_work(scop):
         if found is None:
