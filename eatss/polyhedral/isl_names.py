@@ -449,8 +449,9 @@ def at_values(piece: _Fixable, values: Sequence[tuple[str, int]]) -> _Fixable:
     """Give parameters their values and drop them; those that are not there do not matter."""
     found: Any = piece
     for name, value in values:
-        fixed = parameters_set(found.get_ctx(), (name,), f"{name} = {value}")
-        found = found.intersect_params(fixed)
+        fixed = isl.Set.universe(parameter_space(found.get_ctx(), (name,)))
+        value_of = big_value(found.get_ctx(), value)
+        found = found.intersect_params(fixed.fix_val(PARAM, 0, value_of))
         found = found.project_out(PARAM, found.find_dim_by_name(PARAM, name), 1)
     return cast("_Fixable", found)
 

@@ -43,6 +43,15 @@ def test_bounds_spelled_by_one_macro_are_one_size() -> None:
     assert [name for name, _ in generalise(scop).values] == ["N"]
 
 
+def test_a_size_may_be_called_what_isl_calls_an_operator() -> None:
+    """Seen: exit 70, a size called mod written into isl's text."""
+    region = "#pragma scop\nfor (int i = 0; i < mod; i++) {\n  x[i] = 0;\n"
+    region += "  for (int j = 0; j < 500; j++) x[i] += a[i][j];\n}\n#pragma endscop\n"
+    source = f"#define mod 600\nvoid f(double a[mod][500], double x[mod]) {{\n{region}}}\n"
+    (facts,) = eatss.inspect(source).facts
+    assert [loop.trip_count for loop in facts.loops] == [600, 500]
+
+
 def test_numbers_and_parameters_give_the_same_cut(scop_of: Callable[..., Any]) -> None:
     source = (
         "for t in range(0, {T}):\n"
