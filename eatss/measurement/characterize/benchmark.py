@@ -25,7 +25,6 @@ from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import input_error
 from eatss.base.files import read_regular
 from eatss.base.frozen import frozen
-from eatss.cards.profile import GpuProfile
 
 Group: TypeAlias = Literal[
     "idle",
@@ -92,12 +91,6 @@ class Chip:
     sms: int
     l2_bytes: int
     capability: int
-
-    @classmethod
-    def of(cls, profile: GpuProfile) -> Chip:
-        """Return it from a profile."""
-        major, minor = profile.compute_capability
-        return cls(sms=profile.sm_count, l2_bytes=profile.l2_bytes, capability=10 * major + minor)
 
 
 @frozen

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from eatss.cards.match import voltage_share
+from eatss.cards.profile import GpuProfile
 from eatss.measurement.card import LaunchError
 from eatss.measurement.characterize.benchmark import (
     Benchmark,
+    Chip,
     MachineCode,
     Occupancy,
     Record,
@@ -16,6 +18,12 @@ from eatss.measurement.characterize.benchmark import (
 )
 from eatss.measurement.characterize.fit import MEMORY, amounts_of
 from tests.measurement.scripted_card import ScriptedCard
+
+
+def chip_of(profile: GpuProfile) -> Chip:
+    """Return what benchmarks have to know of a card."""
+    major, minor = profile.compute_capability
+    return Chip(sms=profile.sm_count, l2_bytes=profile.l2_bytes, capability=10 * major + minor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

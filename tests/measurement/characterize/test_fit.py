@@ -21,7 +21,7 @@ from eatss.cards import load_profile
 from eatss.cards.match import voltage_share
 from eatss.cards.profile import Calibration
 from eatss.measurement.characterize.bench import CupyBench
-from eatss.measurement.characterize.benchmark import Chip, Record, Result, read_record
+from eatss.measurement.characterize.benchmark import Record, Result, read_record
 from eatss.measurement.characterize.fit import (
     GROUPS,
     MEMORY,
@@ -40,7 +40,7 @@ from eatss.measurement.characterize.roofline import (
 )
 from eatss.measurement.characterize.run import run_bench, suite
 from tests.examples import examples
-from tests.measurement.characterize.scripted_bench import ScriptedBench, Truth
+from tests.measurement.characterize.scripted_bench import ScriptedBench, Truth, chip_of
 from tests.measurement.scripted_card import CardScript, ScriptedCard
 
 RECORDED = Path(__file__).parents[3] / "benchmarks" / "results" / "h200"
@@ -84,7 +84,7 @@ def measured(truth: Truth, path: Path) -> Record:
     bench = ScriptedBench(
         truth=truth, record=recorded("1"), scripted=ScriptedCard(script=CardScript())
     )
-    fitted = [one for one in suite(Chip.of(load_profile("h200"))) if one.group in GROUPS]
+    fitted = [one for one in suite(chip_of(load_profile("h200"))) if one.group in GROUPS]
     run_bench(cast("CupyBench", bench), fitted, path, sm_count=132)
     return read_record(path)
 

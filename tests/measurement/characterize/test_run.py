@@ -13,7 +13,6 @@ from eatss.cards import load_profile
 from eatss.measurement.characterize.bench import CupyBench
 from eatss.measurement.characterize.benchmark import (
     Benchmark,
-    Chip,
     Record,
     read_record,
     result_line,
@@ -25,7 +24,7 @@ from eatss.measurement.characterize.run import (
     run_bench,
     suite,
 )
-from tests.measurement.characterize.scripted_bench import ScriptedBench, Truth
+from tests.measurement.characterize.scripted_bench import ScriptedBench, Truth, chip_of
 from tests.measurement.scripted_card import CardScript, ScriptedCard
 
 RECORDED = Path(__file__).parents[3] / "benchmarks" / "results" / "h200"
@@ -49,7 +48,7 @@ def h200() -> Record:
 
 @cache
 def benchmarks() -> tuple[Benchmark, ...]:
-    return tuple(one for one in suite(Chip.of(load_profile("h200"))) if one.name in NAMES)
+    return tuple(one for one in suite(chip_of(load_profile("h200"))) if one.name in NAMES)
 
 
 def bench(

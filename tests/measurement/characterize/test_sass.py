@@ -13,13 +13,13 @@ from eatss.cards import load_profile
 from eatss.measurement.characterize.benchmark import (
     Benchmark,
     Buffer,
-    Chip,
     disassembled,
     find_disassembler,
     machine_code,
     missing,
 )
 from eatss.measurement.characterize.run import suite
+from tests.measurement.characterize.scripted_bench import chip_of
 
 TEXT = """\
 \t.headerflags\t@"EF_CUDA_TEXMODE_UNIFIED EF_CUDA_64BIT_ADDRESS EF_CUDA_SM90"
@@ -140,7 +140,7 @@ def tools() -> tuple[str, Path]:
 @pytest.mark.parametrize("name", ["fp32 fma", "DRAM read", "0 conflicts"])
 def test_a_compiled_benchmark_holds_its_instructions(tmp_path: Path, name: str) -> None:
     compiler, disassembler = tools()
-    every = suite(Chip.of(load_profile("h200")))
+    every = suite(chip_of(load_profile("h200")))
     one = next(one for one in every if one.name == name)
     source, cubin = tmp_path / "benchmark.cu", tmp_path / "benchmark.cubin"
     source.write_text(one.text)

@@ -27,10 +27,11 @@ from eatss.measurement.characterize.benchmark import (
 from eatss.measurement.characterize.fit import GROUPS, PRICES, amounts_of
 from eatss.measurement.characterize.run import MOST_REPEATS
 from eatss.measurement.characterize.run import suite as made
+from tests.measurement.characterize.scripted_bench import chip_of
 
 KIB, GIB = 1 << 10, 1 << 30
 CAPABILITIES = (70, 75, 80, 86, 89, 90)
-SHIPPED = {profile.name: Chip.of(profile) for profile in list_profiles()}
+SHIPPED = {profile.name: chip_of(profile) for profile in list_profiles()}
 CHIPS = [
     *(pytest.param(chip, id=name) for name, chip in SHIPPED.items()),
     *(
