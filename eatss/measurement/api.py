@@ -27,7 +27,6 @@ from eatss.measurement.assemble import (
 from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
     START,
-    Broken,
     CardLost,
     Done,
     Entered,
@@ -287,8 +286,6 @@ def _run_worker(job: Job, records: Records, progress: OnProgress) -> str:
             reason = last.message
         case CardLost():
             reason = last.reason
-        case Broken():
-            return f"eatss failed in '{records.stage.stage}', please report it: {last.error}"
         case _:
             status, reason = what_ended(records.stage, outcome)
             records.fail_running(status, reason)

@@ -172,18 +172,11 @@ class CardLost:
 
 
 @frozen
-class Broken:
-    """eatss itself failed in the worker, which ends; ``error`` names the exception."""
-
-    error: str
-
-
-@frozen
 class Done:
     """All variants ended or failed."""
 
 
-Event: TypeAlias = CardOpened | Entered | Result | IdleRead | Refused | CardLost | Broken | Done
+Event: TypeAlias = CardOpened | Entered | Result | IdleRead | Refused | CardLost | Done
 
 Emit: TypeAlias = Callable[[Event], None]
 
@@ -239,11 +232,6 @@ class Records:
                 self.idle = event
             case Result():
                 self.variants[event.task].result = event
-            case Broken():
-                stage = self.stage.stage
-                self.fail_running(
-                    "launch error", f"eatss failed in '{stage}', please report it: {event.error}"
-                )
 
     def fail_running(self, status: Status, reason: str) -> None:
         """Note a failure of the variant that runs now, if one does."""

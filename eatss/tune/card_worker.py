@@ -17,7 +17,6 @@ from eatss.measurement.metering import Metering
 from eatss.measurement.meters.meter import MeterError
 from eatss.measurement.options import MeasureOptions
 from eatss.measurement.trials import IDLE_LIMIT_S, Known, idle_read, open_card, run_on
-from eatss.measurement.worker import faults_told
 from eatss.tune.jobs import BenchJob, Order
 
 ONLY_THE_REFERENCE = "only the reference of the sweep was compared with the original"
@@ -27,8 +26,7 @@ def main() -> None:
     """Hold the card and measure what standard input asks for, until it ends."""
     end_at_sigterm()
     job, orders, emit = connect(BenchJob, Order)
-    with faults_told(emit):
-        _serve(job, orders, emit)
+    _serve(job, orders, emit)
 
 
 def _serve(job: BenchJob, orders: Iterator[Order], emit: Emit) -> None:

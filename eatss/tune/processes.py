@@ -29,7 +29,6 @@ from eatss.measurement.compile import CompileTarget, compile_target
 from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
     START,
-    Broken,
     CardLost,
     CardOpened,
     Entered,
@@ -177,7 +176,6 @@ class CardProcess(HeldProcess):
         if self._fruitless >= FRUITLESS_WORKERS:
             said = f": {' | '.join(outcome.said)}" if outcome.said else ""
             lost = [one.reason for one in told if isinstance(one, CardLost)]
-            lost += [f"eatss failed: {one.error}" for one in told if isinstance(one, Broken)]
             why = next(iter(lost), f"the measuring process {outcome.how}{said}")
             raise CardGoneError(
                 Diagnostic(
@@ -212,9 +210,6 @@ def _taken(records: Records, record: Record, event: Event) -> float | None:
     """Note an event; return the seconds that the stage may take which it begins."""
     if isinstance(event, CardLost):
         record.fail("launch error", event.reason)
-        return None
-    if isinstance(event, Broken):
-        record.fail("launch error", f"eatss failed, please report it: {event.error}")
         return None
     records.take(event)
     return event.limit_s if isinstance(event, Entered) else None
