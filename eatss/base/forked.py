@@ -285,13 +285,13 @@ def allow_more(seconds: float) -> None:
 def anew() -> None:
     """Count the seconds of :func:`allow` from now on: another try of the same work begins."""
     if _here.is_bounded:
-        _here.before = _taken_s()
+        _here.before = taken_s()
         _set_timer()
 
 
 def left_s() -> float:
     """Return how many seconds of the processor are left of those of :func:`allow`."""
-    return math.inf if not _here.is_bounded else _here.seconds - (_taken_s() - _here.before)
+    return math.inf if not _here.is_bounded else _here.seconds - (taken_s() - _here.before)
 
 
 def room_for(seconds: float) -> bool:
@@ -299,17 +299,15 @@ def room_for(seconds: float) -> bool:
 
     What counts is all that the process of its own that this runs in has taken, :func:`anew` or not.
     """
-    return not _here.is_bounded or _taken_s() + seconds <= 0.75 * _here.seconds
+    return not _here.is_bounded or taken_s() + seconds <= 0.75 * _here.seconds
 
 
 def taken_s() -> float:
-    """Return the seconds that the process of its own has taken that this runs in, 0 in others."""
-    return 0.0 if not _here.is_bounded else _taken_s()
+    """Return the seconds of the processor that the process of its own has taken that this runs in.
 
-
-def _taken_s() -> float:
-    """Return the seconds of the processor that this process and those it waited for have taken."""
-    return sum(os.times()[:4])
+    Those of processes that it waited for count; in others it is 0.
+    """
+    return sum(os.times()[:4]) if _here.is_bounded else 0.0
 
 
 def _set_timer() -> None:

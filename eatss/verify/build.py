@@ -31,7 +31,6 @@ from eatss.verify.sources import (
     size_variables,
     with_open_arrays,
     with_switches,
-    without_system_headers,
 )
 
 SHIM = Path(__file__).parent / "shim"
@@ -269,9 +268,9 @@ class Builder:
         source.write_text(included, encoding="utf-8", errors="surrogateescape")
         command = [self._compilers.cc, "-E", "-std=gnu11", *sizes, *self._options(), str(source)]
         text = self._compile(command, expanded).read_text(errors="surrogateescape")
+        text = with_switches(text, self._program, self._directory, system_headers=language == "c")
         if language == "c++":
-            text = with_open_arrays(without_system_headers(text))
-        text = with_switches(text, self._program, self._directory)
+            text = with_open_arrays(text)
         expanded.write_text(text, encoding="utf-8", errors="surrogateescape")
         return f'#include "{expanded}"\n'
 

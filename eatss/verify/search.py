@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from math import inf, log2
@@ -32,8 +33,8 @@ _BUDGET_STEPS, _SEARCH_STEPS, _SURE_STEPS = 6e8, 3e9, 1.5e10
 """Events of generated code, some 4e8 a second, at which no further run begins: while all code ran;
 of runs that may come to code that none ran; of those that surely do."""
 
-_SPARE_LIMIT_S = 1.0
-"""Processor time of the original in a run that need not be."""
+_SPARE = Run(entry=0, sizes=(), limit_s=1.0, spare=True)
+"""A run that need not be."""
 
 _MOST_TRIED, _MOST_VAIN, _GROWTH = 3, 8, 1.15
 """Runs that surely come to a place; those in a row that perhaps do and show nothing, and how much
@@ -134,11 +135,10 @@ class Search:
         every = product((*boundary_sizes(self._program), *varied), range(len(self._shifts)))
         for number, (sizes, entry) in enumerate(every):
             shifts = self._shifts[entry]
-            run = Run(
+            run = replace(
+                _SPARE,
                 entry=entry,
                 sizes=tuple(sizes.items()),
-                limit_s=_SPARE_LIMIT_S,
-                spare=True,
                 signed=number % 2 == 0,
                 shifted=shifts[number % len(shifts)],
             )
@@ -247,11 +247,10 @@ class Search:
         infinite = any(TESTS_VALUES in self.branches[k].condition for k in chain)
         for entry, shifts in enumerate(self._shifts):
             for shifted, sizes in product(shifts if asks else ((),), chosen):
-                yield Run(
+                yield replace(
+                    _SPARE,
                     entry=entry,
                     sizes=tuple(sizes.items()),
-                    limit_s=_SPARE_LIMIT_S,
-                    spare=True,
                     infinite=infinite,
                     shifted=shifted,
                 )

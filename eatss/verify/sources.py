@@ -221,46 +221,32 @@ def _call_text(
     return text + "}\n"
 
 
-def with_switches(expanded: str, program: Program, directory: Path) -> str:
+def with_switches(expanded: str, program: Program, directory: Path, *, system_headers: bool) -> str:
     """Return preprocessed text in which the regions of parts of functions can be run alone.
 
-    What stands for the pragmas takes no line of its own.
+    What stands for the pragmas takes no line of its own. What ``system_headers`` declare is left
+    out where it is not wanted.
     """
     own = str((directory / program.original.file).absolute())
     parts = {entry.region: (k, entry) for k, entry in enumerate(program.entries) if _is_part(entry)}
     lines: list[str] = []
-    here, region = False, -1
+    here, left_out, region = False, False, -1
     for line in expanded.splitlines():
-        marker = _LINE_MARKER.match(line)
-        pragma = _PRAGMA.match(line) if here else None
-        if marker is not None:
+        if marker := _LINE_MARKER.match(line):
             here = re.sub(r"\\(.)", r"\1", marker[2]) == own
-            lines.append(f'# {marker[1]} "{marker[2]}"')
-        elif pragma is None:
-            lines.append(line)
-        else:
-            region += pragma[1] == "scop"
+            left_out = not system_headers and "3" in marker[3].split()
+            line = f'# {marker[1]} "{marker[2]}"'  # noqa: PLW2901 - without its flags
+        elif here and (pragma := _PRAGMA.match(line)):
+            enters = pragma[1] == "scop"
+            region += enters
             number, entry = parts.get(region, (0, None))
-            enters = pragma[1] == "scop" and entry is not None
-            lines.append(
-                _entered(number, entry) if enters and entry is not None
-                else f"{{ if (eatss_running == {number}) eatss_leave(); }}" if entry is not None
-                else ""
-            )  # fmt: skip
+            line = ""  # noqa: PLW2901
+            if entry is not None:
+                leaves = f"{{ if (eatss_running == {number}) eatss_leave(); }}"
+                line = _entered(number, entry) if enters else leaves  # noqa: PLW2901
+        if not left_out:
+            lines.append(line)
     return "\n".join(lines) + "\n"
-
-
-def without_system_headers(expanded: str) -> str:
-    """Return preprocessed text without what system headers declare."""
-    kept: list[str] = []
-    own = True
-    for line in expanded.splitlines():
-        marker = _LINE_MARKER.match(line)
-        if marker is not None:
-            own = "3" not in marker[3].split()
-        if own:
-            kept.append(line)
-    return "\n".join(kept) + "\n"
 
 
 def _entered(number: int, entry: Entry) -> str:
