@@ -155,29 +155,31 @@ void f(int n, int m, double a[n][m], double (*restrict b)[n + 1][m], row c[], re
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "element", "extent"),
-    [
-        ("a", ElementType.DOUBLE, "[n, m] -> { a[x, y] : 0 <= x < n and 0 <= y < m }"),
-        ("b", ElementType.DOUBLE,
-         "[n, m] -> { b[x, y, z] : 0 <= x and 0 <= y <= n and 0 <= z < m }"),
-        ("c", ElementType.FLOAT, "{ c[x, y] : 0 <= x and 0 <= y < 20 }"),
-        ("d", ElementType.FLOAT, "{ d[x] : 0 <= x }"),
-        ("h", ElementType.FLOAT, "{ h[x, y] : 0 <= x < 3 and 0 <= y < 20 }"),
-        ("G", ElementType.INT16, "{ G[x, y] : 0 <= x < 10 and 0 <= y < 20 }"),
-        ("v", ElementType.INT32, "[n] -> { v[x] : 0 <= x < n }"),
-        ("whole", ElementType.DOUBLE, "{ whole[x, y, z] : 0 <= x and 0 <= y < 4 and 0 <= z < 5 }"),
-        ("out", ElementType.UINT8, "{ out[x] : 0 <= x }"),
-    ],
-)  # fmt: skip
-def test_shapes_of_arrays(name: str, element: ElementType, extent: str) -> None:
-    array = only(SHAPES).array(name)
-    assert array.element_type is element
-    assert equal(array.extent, extent)
+EXTENTS = {
+    ElementType.DOUBLE: (
+        "[n, m] -> { a[x, y] : 0 <= x < n and 0 <= y < m }",
+        "[n, m] -> { b[x, y, z] : 0 <= x and 0 <= y <= n and 0 <= z < m }",
+        "{ whole[x, y, z] : 0 <= x and 0 <= y < 4 and 0 <= z < 5 }",
+    ),
+    ElementType.FLOAT: (
+        "{ c[x, y] : 0 <= x and 0 <= y < 20 }",
+        "{ d[x] : 0 <= x }",
+        "{ h[x, y] : 0 <= x < 3 and 0 <= y < 20 }",
+    ),
+    ElementType.INT16: ("{ G[x, y] : 0 <= x < 10 and 0 <= y < 20 }",),
+    ElementType.INT32: ("[n] -> { v[x] : 0 <= x < n }",),
+    ElementType.UINT8: ("{ out[x] : 0 <= x }",),
+}
 
 
-def test_inner_sizes_of_variable_length_arrays_are_positive() -> None:
+def test_shapes_of_arrays() -> None:
     scop = only(SHAPES)
+    for element, extents in EXTENTS.items():
+        for extent in extents:
+            array = scop.array(extent.partition("{ ")[2].partition("[")[0])
+            assert array.element_type is element
+            assert equal(array.extent, extent)
+    # inner sizes of variable-length arrays are positive
     assert scop.parameters == ("n", "m")
     assert equal(scop.context, "[n, m] -> { : n > 0 and m > 0 }")
 
