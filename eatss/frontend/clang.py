@@ -1,6 +1,6 @@
 """All that is asked of libclang, and its types as far as the subset goes.
 
-Nothing outside this file, ``tree.py`` and ``declarations.py`` touches a libclang object.
+Besides this file, ``tree.py``, ``declarations.py`` and ``regions.py`` touch libclang's objects.
 """
 
 from __future__ import annotations

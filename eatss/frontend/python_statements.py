@@ -246,15 +246,14 @@ class StatementReader(ExpressionReader):
         values = self.values(call.args)
         for argument, value in zip(call.args, values, strict=True):
             self.whole(argument, value, "bound of a loop")
-        step = values[2].number if len(values) == 3 else 1
+        start, end, *steps = values if len(values) > 1 else [Value(text="0"), *values]
+        step = steps[0].number if steps else 1
         if not isinstance(step, int) or step == 0:
-            self.refuse(call.args[2], "step is no constant other than zero", _RANGE)
-        first = values[0].text if len(values) > 1 else "0"
-        bound = values[1 if len(values) > 1 else 0]
-        last = inside(bound, PRECEDENCE["<"] + 1)
-        test = f"< {last}" if step > 0 else ">= 0" if bound.number == -1 else f"> {last}"
+            self.refuse(call.args[-1], "step is no constant other than zero", _RANGE)
+        last = inside(end, PRECEDENCE["<"] + 1)
+        test = f"< {last}" if step > 0 else ">= 0" if end.number == -1 else f"> {last}"
         change = {1: "++", -1: "--"}.get(step, f" += {step}" if step > 0 else f" -= {-step}")
-        return f"for (int {counter} = {first}; {counter} {test}; {counter}{change})"
+        return f"for (int {counter} = {start.text}; {counter} {test}; {counter}{change})"
 
     def _if(self, node: ast.If) -> str:
         test = Value(text="0")
