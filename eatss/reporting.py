@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from eatss.base.codec import json_text
 from eatss.base.diagnostics import InputError, Progress, input_error, no_progress
 from eatss.base.files import write_whole
-from eatss.tune.store import check_no_store
-
-if TYPE_CHECKING:
-    from eatss.tune.evaluation import Evaluated, SweepReport
-    from eatss.tune.rows import Sweep
+from eatss.tune.evaluation import Evaluated, SweepReport, evaluate, summed_up
+from eatss.tune.rows import Sweep
+from eatss.tune.store import check_no_store, read_sweep
 
 ReportFormat: TypeAlias = Literal["html", "text", "json"]
 FigureFormat: TypeAlias = Literal["png", "svg", "pdf"]
@@ -49,18 +48,13 @@ def sweep_report(
             package that is not installed (``EATSS-E052``); a file cannot be written
             (``EATSS-E053``); ``output`` is what is read, or a store (``EATSS-C008``).
     """
-    if output is not None:
-        place = Path(fspath(output))
-        chosen = checked_output(place, None)
-    from eatss.tune.evaluation import summed_up  # noqa: PLC0415 - needs SciPy
-    from eatss.tune.rows import Sweep  # noqa: PLC0415
-
     several = [sweeps] if isinstance(sweeps, str | PathLike | Sweep) else sweeps
-    if output is not None:
-        paths = [one for one in several if isinstance(one, str | PathLike)]
-        check_no_store(place, paths)
+    place = None if output is None else Path(fspath(output))
+    if place is not None:
+        chosen = checked_output(place, None)
+        check_no_store(place, [one for one in several if isinstance(one, str | PathLike)])
     found = evaluated(several)
-    if output is not None:
+    if place is not None:
         write_report(place, rendered(found, chosen))
     if figures is not None:
         write_figures(found, Path(fspath(figures)), "png")
@@ -76,20 +70,13 @@ def evaluated(
     Raises:
         InputError: a store cannot be read, or there is none (``EATSS-D001``).
     """
-    from eatss.tune.evaluation import evaluate  # noqa: PLC0415 - needs SciPy
-    from eatss.tune.store import read_sweep  # noqa: PLC0415
-
     if not sweeps:
         raise input_error("EATSS-D001", "there is no sweep to report", hint="name a store")
-    several = {fspath(one) if isinstance(one, str | PathLike) else id(one): one for one in sweeps}
     found = []
-    for number, one in enumerate(several.values()):
-        if isinstance(one, str | PathLike):
-            progress(f"evaluating {fspath(one)}", number, len(several))
-            read = read_sweep(one, measurements=False)
-        else:
-            progress("evaluating a sweep", number, len(several))
-            read = one
+    named = {fspath(one) if isinstance(one, str | PathLike) else id(one): one for one in sweeps}
+    for number, (name, one) in enumerate(named.items()):
+        progress(f"evaluating {name if isinstance(name, str) else 'a sweep'}", number, len(named))
+        read = read_sweep(one, measurements=False) if isinstance(one, str | PathLike) else one
         found.append(evaluate(read))
     return tuple(found)
 
@@ -100,12 +87,8 @@ def rendered(found: Sequence[Evaluated], output: ReportFormat) -> str:
     Raises:
         InputError: ``EATSS-E052`` a package is not installed.
     """
-    from eatss.tune.evaluation import summed_up  # noqa: PLC0415
-
     report = summed_up(found)
     if output == "json":
-        from eatss.base.codec import json_text  # noqa: PLC0415
-
         return json_text(report)
     if output == "text":
         from eatss.report.sweep_tables import report_text  # noqa: PLC0415

@@ -15,10 +15,10 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
-from functools import lru_cache
+from dataclasses import asdict, replace
+from functools import lru_cache, partial
 from typing import Any
 
 from eatss.base.frozen import frozen
@@ -29,14 +29,13 @@ from eatss.base.text import as_text, one_line
 class DetectedGpu:
     """One card as NVML and CUDA report it; ``None`` means that neither does.
 
-    ``readers`` names who answered (``NVML``, ``CuPy``). ``max_sm_clock_mhz`` is the
-    highest clock the driver allows; ``bandwidth_gb_s`` follows from memory clock and
-    bus width at two transfers a clock; ``power_limit_w`` is the card's default limit.
+    ``max_sm_clock_mhz`` is the highest clock the driver allows; ``bandwidth_gb_s`` follows from
+    memory clock and bus width at two transfers a clock; ``power_limit_w`` is the card's default
+    limit.
     """
 
     name: str
     uuid: str
-    readers: tuple[str, ...]
     driver_version: str | None = None
     compute_capability: tuple[int, int] | None = None
     sm_count: int | None = None
@@ -98,22 +97,17 @@ def detect(*, nvml: Any = None, cupy: Any = None) -> Detection:
     reasons: list[str] = []
     nvml = nvml or _module("pynvml", "NVML", "nvidia-ml-py", reasons)
     cupy = cupy or _module("cupy", "CuPy", "cupy-cuda13x", reasons)
-    driver: str | None = None
-    by_nvml: tuple[DetectedGpu, ...] = ()
-    by_cuda: tuple[DetectedGpu, ...] = ()
-    try:
-        if nvml:
-            driver, by_nvml = _read_nvml(nvml)
-    except Exception as error:  # NVML has error classes of its own
-        reasons.append(f"NVML sees no GPU: {one_line(error)}")
-    try:
-        if cupy:
-            runtime = cupy.cuda.runtime
-            cards = range(runtime.getDeviceCount())
-            by_cuda = tuple(_cuda_gpu(runtime.getDeviceProperties(card), nvml) for card in cards)
-    except Exception as error:  # likewise CUDA
-        reasons.append(f"CuPy sees no GPU: {one_line(error)}")
-    listed = {gpu.uuid: gpu for gpu in by_nvml if gpu.uuid}
+
+    def asked(reader: str, module: Any, read: Callable[[Any], Any]) -> Any:
+        try:
+            return read(module) if module else None
+        except Exception as error:  # NVML has error classes of its own, likewise CUDA
+            reasons.append(f"{reader} sees no GPU: {one_line(error)}")
+            return None
+
+    driver, by_nvml = asked("NVML", nvml, _read_nvml) or (None, ())
+    by_cuda = asked("CuPy", cupy, partial(_read_cuda, nvml=nvml)) or ()
+    listed = {gpu.uuid: gpu for gpu in by_nvml}
     gpus = tuple(_join(listed[gpu.uuid], gpu) if gpu.uuid in listed else gpu for gpu in by_cuda)
     if not gpus:
         order = cuda_order() if by_nvml else None
@@ -129,13 +123,10 @@ def _module(name: str, reader: str, package: str, reasons: list[str]) -> Any:
     """Import a module that may be missing or broken; say which in ``reasons``."""
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name == name:
-            reasons.append(f"{reader} was not asked: the package {package} is not installed")
-        else:
-            reasons.append(f"{reader} does not load: it needs {error.name}, which is missing")
     except Exception as error:  # a broken installation raises anything
-        reasons.append(f"{reader} does not load: {one_line(error)}")
+        missing = isinstance(error, ModuleNotFoundError) and error.name == name
+        why = f"was not asked: the package {package} is not installed"
+        reasons.append(f"{reader} {why if missing else f'does not load: {one_line(error)}'}")
     return None
 
 
@@ -155,6 +146,12 @@ def _read_nvml(nvml: Any) -> tuple[str, tuple[DetectedGpu, ...]]:
         return driver, tuple(_nvml_gpu(nvml, handle, driver) for handle in handles)
 
 
+def _read_cuda(cupy: Any, nvml: Any) -> tuple[DetectedGpu, ...]:
+    runtime = cupy.cuda.runtime
+    cards = range(runtime.getDeviceCount())
+    return tuple(_cuda_gpu(runtime.getDeviceProperties(card), nvml) for card in cards)
+
+
 def _nvml_gpu(nvml: Any, handle: Any, driver: str) -> DetectedGpu:
     def ask(what: str, clock: str = "") -> Any:
         """Return an answer, or ``None`` where this card or this NVML does not know it."""
@@ -169,7 +166,6 @@ def _nvml_gpu(nvml: Any, handle: Any, driver: str) -> DetectedGpu:
     return DetectedGpu(
         name=as_text(nvml.nvmlDeviceGetName(handle)),
         uuid=as_text(nvml.nvmlDeviceGetUUID(handle)),
-        readers=("NVML",),
         driver_version=driver,
         compute_capability=None if capability is None else (capability[0], capability[1]),
         memory_bytes=None if memory is None else int(memory.total),
@@ -190,7 +186,6 @@ def _cuda_gpu(properties: Mapping[str, Any], nvml: Any) -> DetectedGpu:
     return DetectedGpu(
         name=as_text(properties["name"]),
         uuid=cuda_uuid(properties, nvml) or "",
-        readers=("CuPy",),
         compute_capability=(int(properties["major"]), int(properties["minor"])),
         bandwidth_gb_s=_bandwidth_gb_s(memory_clock_mhz, properties.get("memoryBusWidth")),
         **figures,
@@ -204,16 +199,17 @@ def _bandwidth_gb_s(memory_clock_mhz: int | None, bus_width_bits: int | None) ->
     return 2 * memory_clock_mhz * bus_width_bits / 8 / 1000
 
 
+_FULLER = {"name", "uuid", "memory_bytes", "bandwidth_gb_s"}
+"""What NVML tells better: it counts all of the memory, CUDA what is left of it for programs."""
+
+
 def _join(nvml: DetectedGpu, cuda: DetectedGpu) -> DetectedGpu:
-    # NVML counts all of the memory, CUDA what is left of it for programs; NVML's name and
-    # bandwidth are the fuller ones.
-    fuller = {"name", "uuid", "memory_bytes", "bandwidth_gb_s"}
-    figures: dict[str, Any] = {}
-    for field in fields(DetectedGpu):
-        told = getattr(nvml, field.name), getattr(cuda, field.name)
-        first, other = told if field.name in fuller else reversed(told)
-        figures[field.name] = other if first in (None, 0) else first
-    return DetectedGpu(**figures | {"readers": ("NVML", "CuPy")})
+    told = {
+        name: value
+        for name, value in asdict(cuda).items()
+        if value is not None and (name not in _FULLER or getattr(nvml, name) is None)
+    }
+    return replace(nvml, **told)
 
 
 _BYTES = 16

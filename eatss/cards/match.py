@@ -221,11 +221,10 @@ def profile_from_device(detected: DetectedGpu) -> GpuProfile:
         )
     missing = [field for field in _REPORTED if getattr(detected, field) is None]
     if missing:
-        more = "install CuPy (pip install 'eatss[gpu]'), which reports more; or "
         raise input_error(
             "EATSS-G030",
             f"{detected.name}: the driver does not report {', '.join(missing)}",
-            hint=_OWN if "CuPy" in detected.readers else more + _OWN,
+            hint=f"install CuPy (pip install 'eatss[cuda13]'), which reports more; or {_OWN}",
         )
     return profile_from_document(_document(detected, capability), Origin(label=detected.name))
 

@@ -11,13 +11,10 @@ from eatss.cards import load_profile
 from eatss.cards.detect import DetectedGpu, Detection
 from eatss.cards.this_machine import card_of, is_auto
 
-H200 = DetectedGpu(
-    name="NVIDIA H200", uuid="GPU-a", readers=("NVML", "CuPy"), compute_capability=(9, 0)
-)
+H200 = DetectedGpu(name="NVIDIA H200", uuid="GPU-a", compute_capability=(9, 0))
 A100 = DetectedGpu(
     name="NVIDIA A100-SXM4-40GB",
     uuid="GPU-b",
-    readers=("NVML", "CuPy"),
     compute_capability=(8, 0),
     memory_bytes=40 * 2**30,
 )
@@ -95,9 +92,7 @@ def unknown(capability: tuple[int, int]) -> DetectedGpu:
         )
     }  # fmt: skip
     reported |= {"shared_per_sm_bytes": 100 << 10, "shared_per_block_optin_bytes": 99 << 10}
-    return DetectedGpu(
-        name="NVIDIA X1", uuid="GPU-x", readers=("CuPy",), compute_capability=capability, **reported
-    )
+    return DetectedGpu(name="NVIDIA X1", uuid="GPU-x", compute_capability=capability, **reported)
 
 
 @pytest.mark.parametrize(

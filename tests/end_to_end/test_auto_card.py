@@ -17,7 +17,6 @@ NOTE = "note: auto is the NVIDIA A100-SXM4-40GB of this machine: the profile a10
 A100 = DetectedGpu(
     name="NVIDIA A100-SXM4-40GB",
     uuid="GPU-a",
-    readers=("NVML", "CuPy"),
     compute_capability=(8, 0),
     memory_bytes=40 << 30,
 )

@@ -477,7 +477,6 @@ def profile_for(gpu: str, subject: Subject, output: Path) -> GpuProfile:
     named = DetectedGpu(
         name=subject.name,
         uuid="",
-        readers=(),
         compute_capability=(major, minor),
         sm_count=subject.sm_count,
     )
