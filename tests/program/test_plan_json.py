@@ -27,7 +27,6 @@ from eatss.program import (
     Name,
     OperationCount,
     Operator,
-    Original,
     Parameter,
     Program,
     Temporary,
@@ -40,109 +39,51 @@ from eatss.program import (
 from tests.plans import plan
 
 WORDS = st.sampled_from(("N", "i", "kernel_gemm", "A", "double"))
-NUMBERS = st.integers(-(2**31), 2**31)
 EXPRESSIONS: st.SearchStrategy[IntExpr] = st.recursive(
-    st.one_of(st.builds(Constant, NUMBERS), st.builds(Name, WORDS)),
+    st.one_of(st.builds(Constant, st.integers()), st.builds(Name, WORDS)),
     lambda inner: st.builds(
         Apply, st.sampled_from(Operator), st.lists(inner, min_size=1, max_size=3).map(tuple)
     ),
     max_leaves=5,
 )
-SHAPES = st.lists(EXPRESSIONS, max_size=2).map(tuple)
-TEXTS = st.lists(WORDS, max_size=2).map(tuple)
 LAUNCHES = st.builds(Launch, kernel=WORDS, grid=st.tuples(EXPRESSIONS, EXPRESSIONS, EXPRESSIONS))
 
 
 def _nested(inner: st.SearchStrategy[HostStep]) -> st.SearchStrategy[HostStep]:
     body = st.lists(inner, max_size=2).map(tuple)
-    return st.one_of(
-        st.builds(
-            HostLoop,
-            counter=WORDS,
-            lower=EXPRESSIONS,
-            upper=EXPRESSIONS,
-            step=st.integers(1, 3),
-            body=body,
-        ),
-        st.builds(HostIf, condition=EXPRESSIONS, body=body),
-    )
+    loops = st.builds(HostLoop, counter=WORDS, lower=EXPRESSIONS, upper=EXPRESSIONS, body=body)
+    return st.one_of(loops, st.builds(HostIf, condition=EXPRESSIONS, body=body))
 
 
 STEPS: st.SearchStrategy[HostStep] = st.recursive(LAUNCHES, _nested, max_leaves=4)
-ARGUMENTS = st.builds(
-    Argument,
-    name=WORDS,
-    role=st.sampled_from(("array", "scalar", "cell", "parameter")),
-    element_type=WORDS,
-    shape=SHAPES,
-    reads=st.booleans(),
-    writes=st.booleans(),
-    source=st.sampled_from(("parameter", "global", "local")),
-    source_name=WORDS,
-    position=st.none() | st.integers(0, 9),
-)
-KERNELS = st.builds(
-    KernelCode,
-    name=WORDS,
-    statements=TEXTS,
-    block=st.tuples(NUMBERS, NUMBERS, NUMBERS),
-    shared_bytes=NUMBERS,
-    dynamic_shared=st.booleans(),
-    registers=NUMBERS,
-    arguments=TEXTS,
-    tile_sizes=st.lists(st.tuples(WORDS, NUMBERS), max_size=2).map(tuple),
-    notes=TEXTS,
-    reassociates=st.booleans(),
-    grid_strides=st.lists(st.sampled_from(("x", "y", "z")), unique=True).map(tuple),
-)
+
+
+def some(kind: type[Any], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Return a few of a kind, with fields by their types: integer expressions are given."""
+    return st.lists(st.builds(kind, **fields), max_size=2).map(tuple)
+
+
+SHAPES = st.lists(EXPRESSIONS, max_size=2).map(tuple)
 WORK = st.builds(
     Work,
-    operations=st.none()
-    | st.lists(st.builds(OperationCount, kind=WORDS, count=EXPRESSIONS), max_size=2).map(tuple),
+    operations=st.none() | some(OperationCount, count=EXPRESSIONS),
     read_bytes=st.none() | EXPRESSIONS,
     written_bytes=st.none() | EXPRESSIONS,
-    notes=TEXTS,
 )
-ENTRIES = st.builds(
+ENTRIES = some(
     Entry,
-    launcher=WORDS,
-    function=WORDS,
-    region=NUMBERS,
-    whole_function=st.booleans(),
-    arguments=st.lists(ARGUMENTS, max_size=2).map(tuple),
-    temporaries=st.lists(
-        st.builds(Temporary, name=WORDS, element_type=WORDS, shape=SHAPES), max_size=1
-    ).map(tuple),
-    assumptions=st.lists(
-        st.builds(Assumption, condition=EXPRESSIONS, message=WORDS), max_size=1
-    ).map(tuple),
+    arguments=some(Argument, shape=SHAPES),
+    temporaries=some(Temporary, shape=SHAPES),
+    assumptions=some(Assumption, condition=EXPRESSIONS),
     body=st.lists(STEPS, max_size=2).map(tuple),
     work=st.none() | WORK,
 )
 PROGRAMS = st.builds(
     Program,
-    name=WORDS,
     file=st.just("p.cu"),
-    text=st.text(),
-    original=st.builds(Original, file=WORDS, defines=TEXTS, include_dirs=TEXTS),
-    gpu=WORDS,
-    compute_capability=NUMBERS,
-    dtype=WORDS,
-    strict_fp=st.booleans(),
-    index_bits=st.sampled_from((32, 64)),
-    flags=TEXTS,
-    parameters=st.lists(
-        st.builds(
-            Parameter,
-            name=WORDS,
-            kind=st.sampled_from(("macro", "argument")),
-            default=st.none() | NUMBERS,
-            tile=st.integers(0, 400),
-        ),
-        max_size=2,
-    ).map(tuple),
-    kernels=st.lists(KERNELS, max_size=2).map(tuple),
-    entries=st.lists(ENTRIES, max_size=2).map(tuple),
+    parameters=some(Parameter, tile=st.integers(0, 400)),
+    kernels=some(KernelCode, grid_strides=st.sampled_from(((), ("x", "z")))),
+    entries=ENTRIES,
 )
 
 
