@@ -14,7 +14,7 @@ from eatss.analysis.work import (
     parameter_values,
     sizes_of,
 )
-from eatss.base.diagnostics import Diagnostic, Severity, SourceSpan
+from eatss.base.diagnostics import Diagnostic
 from eatss.base.frozen import frozen
 from eatss.base.polynomial import Polynomial
 from eatss.base.shown import ProgramSize
@@ -308,63 +308,12 @@ class AnalysedProgram:
 
 @frozen
 class SlowLoop:
-    """A loop that dependences on one array or scalar keep in few threads.
-
-    Attributes:
-        statements: Those that wait for it.
-        loop: The loop.
-        threads: How many run it.
-        array: The array, or the scalar.
-        needs: Whether iterations need values of earlier ones, not only memory that those use.
-        spans: Where the source accesses it, in order; at least one place.
-    """
+    """Statements of which a loop runs in few threads, and the note that tells of it."""
 
     statements: tuple[str, ...]
-    loop: str
-    threads: int
-    array: str
-    needs: bool
-    spans: tuple[SourceSpan, ...]
+    note: Diagnostic
 
     @property
     def text(self) -> str:
         """What is told of it, and what to write instead, in one line."""
-        return f"{self.message}; {self.rewrite}"
-
-    @property
-    def message(self) -> str:
-        """What is told of it."""
-        threads = "one thread" if self.threads == 1 else f"{self.threads} threads"
-        why = "need what earlier ones left" if self.needs else "use memory of others"
-        return (
-            f"the loop {self.loop} of {', '.join(self.statements)} runs in {threads} because of "
-            f"'{self.array}' ({_lines(self.spans)}): its iterations {why}"
-        )
-
-    @property
-    def rewrite(self) -> str:
-        """What to write instead."""
-        if not self.needs:
-            return f"give '{self.array}' an element for each {self.loop}, or declare it inside"
-        return (
-            "run inner loops from what is computed first to what is last, let a loop of "
-            "independent iterations stand around it (rows, a batch), or write it as a scan; a "
-            "maximum is x > m ? x : m"
-        )
-
-    def note(self) -> Diagnostic:
-        """Return the finding that tells it."""
-        return Diagnostic(
-            code="EATSS-A010",
-            severity=Severity.NOTE,
-            message=self.message,
-            span=self.spans[0],
-            hint=self.rewrite,
-        )
-
-
-def _lines(spans: Sequence[SourceSpan]) -> str:
-    lines = sorted({span.line for span in spans})
-    if len(lines) == 1:
-        return f"line {lines[0]}"
-    return f"lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}"
+        return f"{self.note.message}; {self.note.hint}"

@@ -8,12 +8,12 @@ from math import prod
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, SlowLoop
 from eatss.analysis.work import instances_of
-from eatss.base.frozen import frozen
+from eatss.base.diagnostics import Diagnostic, Severity, SourceSpan
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.units import serial_runs, sums_of
 from eatss.polyhedral.isl_names import equal_leading_dims
 from eatss.polyhedral.scheduling import coincidence_dependences
-from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.scop import Scop
 
 _STEPS = 100_000
 """Instances that a thread runs one after another, from which on that is told: some ms."""
@@ -31,19 +31,6 @@ _FEW = 128
 """Threads: a card runs some 10^5."""
 
 
-@frozen
-class _Chain:
-    """Statements that run one after another, in few threads; ``depth`` loops are around that.
-
-    ``steps`` is how many each of them runs.
-    """
-
-    statements: tuple[str, ...]
-    threads: int
-    depth: int
-    steps: float
-
-
 def slow_loops(program: AnalysedProgram) -> tuple[tuple[SlowLoop, ...], ...]:
     """Return for each region the loops that few threads run, where that costs."""
     everything = sum(
@@ -53,18 +40,12 @@ def slow_loops(program: AnalysedProgram) -> tuple[tuple[SlowLoop, ...], ...]:
     return tuple(tuple(_of_region(region, everything)) for region in program.scops)
 
 
-def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
-    for chain in _chains(region):
-        if chain.steps >= _STEPS and chain.steps * _STEP >= _SHARE * everything:
-            yield from _of_chain(region, chain)
-
-
 def _instances(scop: Scop, names: Sequence[str]) -> int:
     return instances_of(scop, names) or 0
 
 
-def _chains(region: AnalysedScop) -> Iterator[_Chain]:
-    """Yield what few threads run, if it is long for a launch."""
+def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
+    """Yield what few threads run one after another, with the outermost loop that binds it."""
     scop = region.scop
     pieces: tuple[Piece, ...] = ()
     for fact in region.facts:
@@ -82,47 +63,50 @@ def _chains(region: AnalysedScop) -> Iterator[_Chain]:
         threads = prod(trips.get(loop.name, 1) for loop in fact.parallel_loops)
         for names in runs:
             steps = _instances(scop, names) / max(1, threads)
-            if threads <= _FEW and steps >= _STEPS_OF_LAUNCH * launches:
+            long = steps >= max(_STEPS, _STEPS_OF_LAUNCH * launches)
+            if threads <= _FEW and long and steps * _STEP >= _SHARE * everything:
                 depth = len(fact.host_loops) + len(fact.parallel_loops)
-                yield _Chain(statements=names, threads=threads, depth=depth, steps=steps)
+                yield from _bound(region, names, depth, threads)
 
 
-def _of_chain(region: AnalysedScop, chain: _Chain) -> Iterator[SlowLoop]:
-    """Yield the outermost loop of statements that a dependence binds."""
-    statements = [one for one in region.scop.statements if one.name in chain.statements]
-    for depth in range(chain.depth, max(len(one.loops) for one in statements)):
-        for needs in (True, False):
-            for loop, written, read in _bonds(region, statements, depth, needs=needs):
-                array = region.scop.array(written.array)
-                yield SlowLoop(
-                    statements=tuple(one.name for one in statements),
-                    loop=loop,
-                    threads=chain.threads,
-                    array=array.source_name or array.name,
-                    needs=needs,
-                    spans=tuple(sorted({written.span, read.span})),
-                )
-                return
+def _bound(
+    region: AnalysedScop, names: Sequence[str], depth: int, threads: int
+) -> Iterator[SlowLoop]:
+    """Yield the outermost loop behind ``depth`` whose iterations two accesses join."""
+    scop, dependences = region.scop, region.scheduled.dependences
+    statements = [one for one in scop.statements if one.name in names]
+    kinds = (dependences.flow, coincidence_dependences(scop, dependences))
+    for at in range(depth, max(len(one.loops) for one in statements)):
+        deep = [one for one in statements if len(one.loops) > at]
+        for among, first, then in product(kinds, deep, deep):
+            for written, read in product(first.accesses, then.accesses):
+                if written.array == read.array and (written.is_write or read.is_write):
+                    pairs = written.relation.apply_range(read.relation.reverse()).to_union_map()
+                    same = equal_leading_dims(among.intersect(pairs), at)
+                    if not same.is_subset(equal_leading_dims(same, at + 1)):
+                        array = scop.array(written.array)
+                        name, spans = array.source_name or array.name, {written.span, read.span}
+                        yield _slow(names, then.loops[at], threads, name, sorted(spans))
+                        return
 
 
-def _bonds(
-    region: AnalysedScop, statements: Sequence[Statement], depth: int, *, needs: bool
-) -> Iterator[tuple[str, Access, Access]]:
-    """Yield the loops at a depth whose iterations two accesses join.
-
-    Args:
-        region: what the statements are of.
-        statements: those that run one after another.
-        depth: loops around the loop.
-        needs: whether a value is passed on, not only memory used again.
-    """
-    dependences = region.scheduled.dependences
-    among = dependences.flow if needs else coincidence_dependences(region.scop, dependences)
-    deep = [one for one in statements if len(one.loops) > depth]
-    for first, then in product(deep, deep):
-        for written, read in product(first.accesses, then.accesses):
-            if written.array == read.array and (written.is_write or read.is_write):
-                pairs = written.relation.apply_range(read.relation.reverse()).to_union_map()
-                same = equal_leading_dims(among.intersect(pairs), depth)
-                if not same.is_subset(equal_leading_dims(same, depth + 1)):
-                    yield then.loops[depth], written, read
+def _slow(
+    names: Sequence[str], loop: str, threads: int, array: str, spans: Sequence[SourceSpan]
+) -> SlowLoop:
+    lines = " and ".join(str(line) for line in sorted({span.line for span in spans}))
+    word, running = "lines" if " " in lines else "line", f"{threads} threads"
+    running = "one thread" if threads == 1 else running
+    return SlowLoop(
+        statements=tuple(names),
+        note=Diagnostic(
+            code="EATSS-A010",
+            severity=Severity.NOTE,
+            message=f"the loop {loop} of {', '.join(names)} runs in {running} because of "
+            f"'{array}' ({word} {lines}): its iterations depend on one another",
+            span=spans[0],
+            hint=f"where only its memory is used again, give '{array}' an element for each {loop}; "
+            "else run inner loops from what is computed first to what is last, let a loop of "
+            "independent iterations stand around it (rows, a batch), or write it as a scan; a "
+            "maximum is x > m ? x : m",
+        ),
+    )

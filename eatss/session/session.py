@@ -290,7 +290,7 @@ class Session:
     def notes(self) -> tuple[Diagnostic, ...]:
         """What is to be said of loops that code of eatss runs slowly."""
         loops = (one for region in self.slow_loops for one in region)
-        return tuple(with_source_line(one.note()) for one in loops)
+        return tuple(with_source_line(one.note) for one in loops)
 
     @cached_property
     def slow_loops(self) -> tuple[tuple[SlowLoop, ...], ...]:

@@ -33,7 +33,7 @@ SLOW = {
     "recurrence": (
         LONG,
         "for (int i = 1; i < 4000000; i++) y[i] = x[i] + 0.5 * y[i - 1];",
-        "its iterations need what earlier ones left",
+        "its iterations depend on one another",
     ),
     "maximum of another form": (SQUARE, MAXIMUM, "runs in one thread because of 'y'"),
 }
@@ -93,4 +93,4 @@ def test_code_and_selection_tell_it(tmp_path: Path) -> None:
     (kernel,) = [one for one in json.loads(run.stdout)["kernels"] if "S2" in one["statements"]]
     (note,) = [one for one in kernel["notes"] if "the loop" in one]
     assert text in note
-    assert "; run inner loops from what is computed first to what is last" in note
+    assert "else run inner loops from what is computed first to what is last" in note

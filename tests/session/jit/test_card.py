@@ -609,7 +609,7 @@ def test_info_is_told_while_graphs_come_and_go(cupy: FakeCupy) -> None:
 
     asking = threading.Thread(target=ask)
     asking.start()
-    for number in range(300):
+    for number in range(100):
         steps(A=given[number % 12], COUNT=6)
     ended.set()
     asking.join()

@@ -30,10 +30,16 @@ MAKER = Maker(
 )
 
 
+@pytest.fixture(autouse=True)
+def _two_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let there be two candidates, whatever time there is: it runs while they are generated."""
+    monkeypatch.setattr(tuning, "LEAST_S", 1000.0)
+
+
 def tune(card: str, cache: Cache | None = None) -> Recipe:
     """Return the winner on a card of a script."""
     maker = replace(MAKER, cache=cache)
-    return tuned(maker, SIZES, 0, "Scripted", 14.0, card=CARDS + card)
+    return tuned(maker, SIZES, 0, "Scripted", 90.0, card=CARDS + card)
 
 
 def test_what_is_surely_better_wins_and_is_kept(tmp_path: Path) -> None:
