@@ -19,7 +19,6 @@ from eatss.frontend.refusals import (
 )
 from eatss.frontend.tree import TRUTHS, Node, chain
 from eatss.frontend.values import Poly, RangeProver, Value, ValueAlgebra, too_many_cases
-from eatss.polyhedral.expression import Expression
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.scop import AccessKind
 
@@ -328,7 +327,7 @@ def _divisor(node: Node, divisor: int | None) -> int:
 
 
 # -- reading -----------------------------------------------------------------------------------
-# What reading a region yields before it becomes a ``Scop``, statements over C; who reads it.
+# Who reads a region, and a reference as it is before it becomes part of a ``Scop``.
 
 
 class RegionReader:
@@ -347,14 +346,6 @@ class RegionReader:
 
 
 @frozen
-class LoopLevel:
-    """A loop around a statement; ``sign`` is -1 where the counter runs down."""
-
-    name: str
-    sign: int
-
-
-@frozen
 class RawAccess:
     """A reference with its subscripts as values of counters and parameters.
 
@@ -366,25 +357,3 @@ class RawAccess:
     subscripts: tuple[Value, ...]
     node: Node
     domain: isl.Set
-
-
-@frozen
-class RawStatement:
-    """An assignment with its domain as a set of counter and parameter values.
-
-    ``positions`` are the textual positions around and between the loops. ``value`` holds its affine
-    parts as functions of counters and parameters, all as isl parameters.
-    """
-
-    loops: tuple[LoopLevel, ...]
-    positions: tuple[int, ...]
-    domain: isl.Set
-    accesses: tuple[RawAccess, ...]
-    value: Expression
-    node: Node
-    ppcg_name: str = ""
-
-    @property
-    def written(self) -> Variable:
-        """What it sets."""
-        return self.accesses[0].variable

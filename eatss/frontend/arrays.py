@@ -10,8 +10,9 @@ from itertools import product
 import islpy as isl
 
 from eatss.base.frozen import frozen
-from eatss.frontend.affine import AffineReader, RawAccess, RawStatement, RegionReader
+from eatss.frontend.affine import AffineReader, RawAccess, RegionReader
 from eatss.frontend.declarations import SymbolTable, Variable
+from eatss.frontend.loops import RawStatement
 from eatss.frontend.refusals import NotAffineError, Reporter, reference_text
 from eatss.frontend.regions import origin_of
 from eatss.frontend.tree import Node

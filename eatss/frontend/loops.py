@@ -7,12 +7,14 @@ from contextlib import contextmanager
 
 import islpy as isl
 
-from eatss.frontend.affine import AffineReader, RegionReader, located
+from eatss.base.frozen import frozen
+from eatss.frontend.affine import AffineReader, RawAccess, RegionReader, located
 from eatss.frontend.declarations import SymbolTable, Variable, started_by
 from eatss.frontend.refusals import NotAffineError, Reporter, has_product
 from eatss.frontend.source import RefusedError
 from eatss.frontend.tree import WRITES, Node, unconverted
 from eatss.frontend.values import Poly, Value
+from eatss.polyhedral.expression import Expression
 from eatss.polyhedral.isl_names import (
     coalesced,
     involves_parameter,
@@ -215,6 +217,28 @@ class Loop(RegionReader):
         after = self._algebra.at_least(gap.scaled(self.sign), 1)
         met = renamed_parameter(self.broken, self.name, earlier).intersect(after)
         return coalesced(domain.subtract(without_parameters(met, (earlier,))))
+
+
+@frozen
+class RawStatement:
+    """An assignment with its domain as a set of counter and parameter values.
+
+    ``positions`` are the textual positions around and between the loops. ``value`` holds its affine
+    parts as functions of counters and parameters, all as isl parameters.
+    """
+
+    loops: tuple[Loop, ...]
+    positions: tuple[int, ...]
+    domain: isl.Set
+    accesses: tuple[RawAccess, ...]
+    value: Expression
+    node: Node
+    ppcg_name: str = ""
+
+    @property
+    def written(self) -> Variable:
+        """What it sets."""
+        return self.accesses[0].variable
 
 
 def _may_wrap(node: Node) -> bool:

@@ -12,10 +12,11 @@ import islpy as isl
 from clang.cindex import TranslationUnitLoadError
 
 from eatss.base.diagnostics import input_error
-from eatss.frontend.affine import AffineReader, RawAccess, RawStatement, RegionReader
+from eatss.frontend.affine import AffineReader, RawAccess, RegionReader
 from eatss.frontend.arrays import Assembler, Delinearised, delinearise
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.declarations import SymbolTable, Variable
+from eatss.frontend.loops import RawStatement
 from eatss.frontend.options import FrontendOptions, FrontendResult
 from eatss.frontend.refusals import NotAffineError, Reporter
 from eatss.frontend.regions import (

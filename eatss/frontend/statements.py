@@ -11,7 +11,7 @@ import islpy as isl
 
 from eatss.base.frozen import frozen
 from eatss.frontend import clang
-from eatss.frontend.affine import AffineReader, LoopLevel, RawStatement, RegionReader
+from eatss.frontend.affine import AffineReader, RegionReader
 from eatss.frontend.clang import INT
 from eatss.frontend.declarations import (
     PpcgCount,
@@ -29,7 +29,7 @@ from eatss.frontend.expressions import (
     target_of,
     update_of,
 )
-from eatss.frontend.loops import Loop
+from eatss.frontend.loops import Loop, RawStatement
 from eatss.frontend.refusals import NotAffineError, Reporter
 from eatss.frontend.source import RefusedError
 from eatss.frontend.tree import WRITES, Node, chain
@@ -163,7 +163,7 @@ _MAX_LOOPS = 60
 class Frame:
     """Where in the region a statement stands; ``places`` are those left in its block."""
 
-    loops: tuple[LoopLevel, ...]
+    loops: tuple[Loop, ...]
     positions: tuple[int, ...]
     domain: isl.Set
     guards: tuple[Guard, ...] = ()
@@ -244,7 +244,7 @@ class StatementReader(RegionReader):
         self.scalars.forget(loop.body)  # what a round sets, the next one does not know
         domain = loop.iterations(frame.domain)
         loop.guards, first = len(frame.guards), len(self.statements)
-        loops = (*frame.loops, LoopLevel(name=loop.name, sign=loop.sign))
+        loops = (*frame.loops, loop)
         with loop.active():
             self._loops.append(loop)
             self.read_all([loop.body], replace(frame, loops=loops, domain=domain))
