@@ -65,17 +65,15 @@ def _scaled(profile: GpuProfile, reference: GpuProfile) -> Mapping[str, float]:
     power = (profile.tdp_w or FALLBACK_LIMIT_W) / (reference.tdp_w or FALLBACK_LIMIT_W)
     bandwidth = profile.bandwidth_gb_s / reference.bandwidth_gb_s
     chip = _cycles(profile) / _cycles(reference)
+    factors = (
+        dict.fromkeys(_POWERS, power)
+        | dict.fromkeys(_MEMORY_RATES, bandwidth)
+        | dict.fromkeys(_ON_CHIP_RATES, chip)
+        | dict.fromkeys(_MEMORY_PRICES, power / bandwidth)
+    )
     for name in found:
-        if name in _POWERS:
-            found[name] *= power
-        elif name in _MEMORY_RATES:
-            found[name] *= bandwidth
-        elif name in _ON_CHIP_RATES:
-            found[name] *= chip
-        elif name in _MEMORY_PRICES:
-            found[name] *= power / bandwidth
-        elif COEFFICIENTS[name][0] in ("pJ", "pJ/B"):
-            found[name] *= power / chip
+        price = power / chip if COEFFICIENTS[name][0] in ("pJ", "pJ/B") else 1.0
+        found[name] *= factors.get(name, price)
     found["clock_mhz"] = _clock_mhz(profile)
     for name, own, others in zip(_PEAKS, _peaks(profile), _peaks(reference), strict=True):
         found[name] *= own / others

@@ -13,11 +13,11 @@ from eatss.base.compilers import GENERATING
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
 from eatss.base.streams import page_width
-from eatss.base.text import BYTES_OF_UNIT, bytes_text
+from eatss.base.text import BYTES_OF_UNIT
 from eatss.cards.document import profile_to_document
 from eatss.cards.environment import LIGHT, Check
 from eatss.cards.profile import FIGURES_IN_WORDS, GpuProfile
-from eatss.report.render import NONE, RIGHT, Getter, headed, listing, listing_of, render, uncut
+from eatss.report.render import RIGHT, Getter, headed, listing, listing_of, render, uncut
 
 _WIDE = 100
 """Characters of a page that has room for the second half of the columns."""
@@ -58,21 +58,27 @@ def render_profile(profile: GpuProfile, output: str) -> str:
         from eatss.cards.write import profile_toml  # noqa: PLC0415 - the others need no tomlkit
 
         return profile_toml(profile)
+    return render(*profile_parts(profile))
+
+
+def profile_parts(profile: GpuProfile) -> list[RenderableType]:
+    """Return the figures of a card with their sources."""
     numbers = {source.key: n for n, source in enumerate(profile.bibliography, start=1)}
     sources, notes = dict(profile.sources), dict(profile.notes)
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for field, (title, unit) in FIGURES_IN_WORDS.items():
         number = numbers.get(sources.get(field, ""))
         where = "" if number is None else f"[{number}]"
         note = Text(f"{where} {notes.get(field, '')}".strip(), style="dim")
         rows.append((title, _amount(getattr(profile, field), unit), unit, note))
+    rows.append(("coefficients measured", profile.calibrated, "", ""))
     table = listing(("figure", ">value", "unit", "source"), rows)
     cited: list[Text] = [Text("sources", style="bold")]
     for source in profile.bibliography:
         cited.append(Text(f" [{numbers[source.key]}] {source.title}"))
         if source.url:
             cited.append(uncut(f"     {source.url}"))
-    return render(_head(profile), table, *cited)
+    return [_head(profile), table, *cited]
 
 
 def _head(profile: GpuProfile) -> Text:
@@ -85,26 +91,6 @@ def _amount(value: float | None, unit: str = "") -> str:
         return "?"
     scaled = value / BYTES_OF_UNIT.get(unit, 1)
     return f"{scaled:g}" if abs(scaled) < 1e5 else f"{scaled:.0f}"
-
-
-_SHOWN = (
-    "sm_count", "l1_shared_bytes", "l2_bytes", "memory_bytes", "bandwidth_gb_s",
-    "peak_fp64_gflops", "peak_fp32_gflops", "tdp_w",
-)  # fmt: skip
-"""The most important figures."""
-
-
-def profile_parts(profile: GpuProfile) -> list[RenderableType]:
-    """Return the most important figures of a card; ``eatss profiles NAME`` has all of them."""
-    rows = []
-    for name in _SHOWN:
-        (title, unit), value = FIGURES_IN_WORDS[name], getattr(profile, name)
-        text = NONE if value is None else f"{value:g} {unit}".strip()
-        if value is not None and unit in BYTES_OF_UNIT:
-            text = bytes_text(int(value))
-        rows.append((title.partition(" (")[0], text))
-    rows.append(("coefficients measured", "yes" if profile.calibrated else "no"))
-    return [_head(profile), listing((">", ">"), rows)]
 
 
 @frozen

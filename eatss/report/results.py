@@ -62,12 +62,8 @@ def render_rows(sweep: Sweep, output: str, *, by: Order, top: int | None) -> str
 def sweep_parts(sweep: Sweep) -> list[RenderableType]:
     """Return what is told of a sweep in short: what it is of, and its best variants."""
     rows = ranked(sweep.latest, "energy")
-    more = len(rows) - _BEST
-    return [
-        _head(sweep.identity),
-        _table(rows[:_BEST]),
-        *([f"  and {more} more"] if more > 0 else []),
-    ]
+    more = [f"  and {len(rows) - _BEST} more"] if len(rows) > _BEST else []
+    return [_head(sweep.identity), _table(rows[:_BEST]), *more]
 
 
 def render_variant(sweep: Sweep, rows: Sequence[Row], output: str) -> str:

@@ -1,9 +1,10 @@
-"""Calibrations: in profiles and their TOML, scaled to other cards, complete for every card."""
+"""Profiles as TOML read back; calibrations in them, scaled to other cards, complete for all."""
 
 from __future__ import annotations
 
 import json
 import math
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -11,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
 from eatss.cards import (
+    FIGURES,
     GpuProfile,
     list_profiles,
     load_profile,
@@ -25,7 +27,7 @@ from eatss.cards import (
 )
 from eatss.cards.match import FP32_PER_CYCLE, REFERENCE, calibration_of, scaled
 from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient
-from eatss.cards.write import DIGITS, profile_text, rounded
+from eatss.cards.write import DIGITS, profile_text, profile_toml, rounded
 
 T4 = (profile_directory() / "t4.toml").read_text(encoding="utf-8")
 SHIPPED = [pytest.param(profile, id=profile.name) for profile in list_profiles()]
@@ -310,3 +312,46 @@ def test_every_shipped_card_has_every_coefficient(profile: GpuProfile) -> None:
 def test_shipped_coefficients_lie_in_their_intervals(profile: GpuProfile) -> None:
     for name, one in profile.calibration.coefficients if profile.calibration else ():
         assert one.low <= one.value <= one.high, name
+
+
+@pytest.mark.parametrize("profile", SHIPPED)
+def test_every_shipped_profile_reads_back_as_it_is(profile: GpuProfile, tmp_path: Path) -> None:
+    path = tmp_path / f"{profile.name}.toml"
+    path.write_text(profile_toml(profile), encoding="utf-8")
+    assert load_profile(path) == profile
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(1, 2**34),
+    st.floats(1e-9, 1e6).filter(math.isfinite),
+    st.none() | st.integers(1, 20000),
+    st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1, max_size=20),
+    st.none() | CALIBRATIONS,
+)
+def test_odd_figures_read_back_too(
+    l2_bytes: int,
+    bandwidth_gb_s: float,
+    clock: int | None,
+    title: str,
+    calibration: Calibration | None,
+) -> None:
+    """Sizes that are whole in no unit, numbers of many digits, quotes in a title, no clock."""
+    plain = load_profile("t4")
+    sources = tuple(
+        (name, plain.bibliography[0].key)
+        for name in FIGURES
+        if (clock if name == "base_clock_mhz" else getattr(plain, name)) is not None
+    )
+    odd = replace(
+        plain,
+        title=title,
+        l2_bytes=max(1024, l2_bytes),
+        bandwidth_gb_s=bandwidth_gb_s,
+        base_clock_mhz=None if clock is None else min(clock, plain.boost_clock_mhz or clock),
+        sources=sources,
+        bibliography=plain.bibliography[:1],
+        notes=(("l2_bytes", title),),
+        calibration=calibration,
+    )
+    assert profile_from_document(tomllib.loads(profile_toml(odd))) == odd
