@@ -1,8 +1,7 @@
-"""Whether this process runs in a container, where a card has to be passed in from the host.
+"""What an installation may lack: nvcc, and packages that only generating needs.
 
-nvcc: where it is, and whether what is named is one.
-
-Packages that an installation may leave out, and what to say where one is needed.
+:func:`find_nvcc` finds the compiler that is named, or that of this machine; in the block of
+:func:`missing_packages_named` a package that is not there is a finding.
 """
 
 from __future__ import annotations

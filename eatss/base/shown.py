@@ -1,9 +1,8 @@
 """How results show themselves: in a line or two, as a table in a notebook, as rows of a table.
 
 A noun knows its own line only. What makes its table it names, and that is found when it is asked
-for, because it needs the noun itself.
-
-What one run of a program is expected to take on a card, in words: ``5.503 ms, 3.108 J``.
+for, because it needs the noun itself. :class:`ExpectedRun` is what one run of a program is expected
+to take on a card, in words ``5.503 ms, 3.108 J``.
 """
 
 from __future__ import annotations

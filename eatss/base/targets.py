@@ -1,12 +1,9 @@
-"""What makes code from sizes: a row each in ``TARGETS``, which options name.
+"""What options choose from: whose code is made, and what is to be least of a run.
 
-A row says whose kernels they are. What CUDA calls things and asks of a card stands in ``CUDA``;
-names of coordinates in the nodes of a kernel are these.
-
-What may be least of a run, said here only: names, and how each follows from time and energy.
-
-Another one is a name in ``ObjectiveName`` and a row of ``MEASURES``. Selections, sweeps, replays,
-results, help and completion know it then.
+``TARGETS`` has a row for PPCG and for eatss; what CUDA calls things and asks of a card is ``CUDA``,
+whose names of coordinates those in the nodes of a kernel are. ``MEASURES`` has a row for each
+objective: how it follows from time and energy. Another one is a name in ``ObjectiveName`` and a
+row here; selections, sweeps, replays, results, help and completion know it then.
 """
 
 from __future__ import annotations

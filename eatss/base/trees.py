@@ -4,7 +4,7 @@ OPERANDS = Parts(("Expression",), Expression)
 OPERANDS.of(node)                   the operands of a node, from left to right
 OPERANDS.rebuilt(node, change)      the node with ``change`` made of each of them
 
-A name that nothing has yet.
+:func:`free_name` is a name that nothing has yet.
 """
 
 from __future__ import annotations
