@@ -1,11 +1,9 @@
 """Compares what the generated program left in its arguments with what the original left.
 
-How far rounding may take every element, from the operations the original does.
-
-The original runs a second time over numbers that carry, with their value, the sum of the
-magnitudes of what was added up and a bound on the error (``shim/eatss_number.hpp``). The bound
-holds for any order of the additions of a sum; the original and the generated program may each
-err by it, so they may differ by twice as much.
+How far rounding may take an element follows from the operations of the original: it runs a second
+time over numbers that carry, with their value, the sum of the magnitudes of what was added up and a
+bound on the error (``shim/eatss_number.hpp``). The bound holds for any order of the additions of a
+sum; the original and the generated program may each err by it, so they may differ by twice as much.
 
 A program whose instructions round factors of products, or sums, more than C does says so in its
 plan (``RoundedSums``). Its own bound is then that of a run in which each product that is added to
