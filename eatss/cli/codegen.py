@@ -133,12 +133,13 @@ def codegen(
         assert result.recipe is not None
         write_file("--save-recipe", save_recipe, recipe_text(recipe_from_dict(result.recipe)))
     files = () if directory is None else write_kept(result, source, how, directory, force=force)
-    printed = kept.printed(output)
-    if printed is None:
+
+    def rendered() -> Printed:
         from eatss.report.selection import render_program  # noqa: PLC0415 - Rich loads slowly
 
-        printed = Printed(text=render_program(result, output, found.warnings))
-        kept.put_printed(printed, output)
+        return Printed(text=render_program(result, output, found.warnings))
+
+    printed = kept.printed_or(rendered, output)
     echo(printed.text, nl=False)
     if directory is not None and output == "table":
         say(_files_text(result, files, str(directory)), nl=False)

@@ -63,8 +63,8 @@ def select(
     profile, options = given_card(gpu), SelectOptions(target=target, **choosing.fields)
     given = Source.of(file), Reading(**reading.fields), profile, options
     kept = kept_selection(caching.made().chosen(), *given)
-    printed = kept.printed(output, explain)
-    if printed is None:
+
+    def rendered() -> Printed:
         from eatss.choose.selection import sizes_alone  # noqa: PLC0415 - what is printed needs none
         from eatss.session.found import FoundSelection, find_selection  # noqa: PLC0415
 
@@ -75,8 +75,9 @@ def select(
         selected = kept.found_or(found)
         alone = sizes_alone(selected.selection) if output == "ppcg" else ()
         text = _text(selected.selection, output, explain)
-        printed = Printed(text=text, warnings=selected.warnings + alone)
-        kept.put_printed(printed, output, explain)
+        return Printed(text=text, warnings=selected.warnings + alone)
+
+    printed = kept.printed_or(rendered, output, explain)
     report_warnings(printed.warnings)
     echo(printed.text, nl=False)
 

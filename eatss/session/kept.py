@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
@@ -45,70 +46,56 @@ class Printed:
 
 @frozen
 class Kept(Generic[Found]):
-    """The place of a result in the cache; there is none where ``key`` is ``None``.
+    """The place of a result in the cache; there is none where ``cache`` is ``None``.
 
     ``again`` makes the key anew.
     """
 
     cache: Cache | None
     kind: str
-    key: str | None
-    again: Callable[[], str | None]
-
-    def get(self) -> Found | None:
-        """Return what was found before."""
-        if self.cache is None or self.key is None:
-            return None
-        data = self.cache.get(self.kind, self.key)
-        if data is None:
-            return None
-        from eatss.session.found import found_of  # noqa: PLC0415 - what is printed needs none
-
-        return cast("Found | None", found_of(self.kind, data))
-
-    def put(self, found: Found) -> None:
-        """Keep a result, if nothing that decides it has changed meanwhile."""
-        if self.cache is None or self.key is None or not found.lasting:
-            return
-        from eatss.session.found import found_bytes  # noqa: PLC0415
-
-        if self.again() == self.key:
-            self.cache.put(self.kind, self.key, found_bytes(found))
+    key: str
+    again: Callable[[], str]
 
     def found_or(self, find: Callable[[], Found]) -> Found:
-        """Return what was found before, or what ``find`` finds, which is kept then."""
-        found = self.get()
+        """Return what was found before, or what ``find`` finds.
+
+        That is kept, if nothing that decides it has changed meanwhile.
+        """
+        from eatss.session.found import found_bytes, found_of  # noqa: PLC0415 - a printed one needs none
+
+        if self.cache is None:
+            return find()
+        data = self.cache.get(self.kind, self.key)
+        found = None if data is None else cast("Found | None", found_of(self.kind, data))
         if found is None:
             found = find()
-            self.put(found)
+            if found.lasting and self.again() == self.key:
+                self.cache.put(self.kind, self.key, found_bytes(found))
         return found
 
-    def printed(self, *how: object) -> Printed | None:
-        """Return what was printed of the result.
+    def printed_or(self, render: Callable[[], Printed], *how: object) -> Printed:
+        """Return what was printed of a result that is kept, or what ``render`` makes of it.
 
         Args:
+            render: makes the text, and finds the result if need be.
             how: what decides the text besides the result.
         """
         key = self._printed_key(how)
-        data = None if key is None or self.cache is None else self.cache.get("printed", key)
-        try:
-            return None if data is None else decode(Printed, json.loads(data))
-        except (ValueError, TypeError, RecursionError):
-            return None
-
-    def put_printed(self, printed: Printed, *how: object) -> None:
-        """Keep what is printed of a result that is kept."""
+        data = self.cache.get("printed", key) if self.cache and key else None
+        if data is not None:
+            with suppress(ValueError, TypeError, RecursionError):
+                known: Printed = decode(Printed, json.loads(data))
+                return known
+        made = render()
         key = self._printed_key(how)
-        if key is not None and self.cache is not None:
-            data = json.dumps(encode(printed)).encode()
-            self.cache.put("printed", key, data)
+        if self.cache and key:
+            self.cache.put("printed", key, json.dumps(encode(made)).encode())
+        return made
 
-    def _printed_key(self, how: tuple[object, ...]) -> str | None:
+    def _printed_key(self, how: tuple[object, ...]) -> str:
         """Return the key of a text; another result under the same key has another text."""
-        if self.cache is None or self.key is None:
-            return None
-        data = self.cache.get(self.kind, self.key)
-        return None if data is None else key_of(data, how, shown_on())
+        data = None if self.cache is None else self.cache.get(self.kind, self.key)
+        return "" if data is None else key_of(data, how, shown_on())
 
 
 def kept_selection(
@@ -178,14 +165,15 @@ def _kept(
     options: SelectOptions | None = None,
     asked: tuple[object, ...] = (),
 ) -> Kept[Found]:
-    def key() -> str | None:
+    def key() -> str:
         try:
             choosing = None if options is None else (_given(options), _objective(options))
             return _key(kind, source, reading, profile, choosing, asked)
         except (UnknownFilesError, InputError, OSError, ValueError, TypeError):
-            return None  # what is wrong is told by who reads it
+            return ""  # what is wrong is told by who reads it
 
-    return Kept(cache=cache, kind=kind, key=None if cache is None else key(), again=key)
+    found = "" if cache is None else key()
+    return Kept(cache=cache if found else None, kind=kind, key=found, again=key)
 
 
 def _key(

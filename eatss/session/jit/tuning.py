@@ -69,9 +69,9 @@ def tuned(
         NotTunedError: nothing could be measured, so that the model's choice stands.
     """
     deadline_s = time.monotonic() + seconds
-    place, cache = maker.kept().key, maker.cache
-    key = None if place is None else key_of(_KIND, place, card_name, seconds)
-    kept = None if cache is None or key is None else cache.get(_KIND, key)
+    place = maker.kept()
+    cache, key = place.cache, key_of(_KIND, place.key, card_name, seconds)
+    kept = None if cache is None else cache.get(_KIND, key)
     if kept is not None:
         try:
             found: Recipe = decode(Recipe, json.loads(kept))
@@ -94,7 +94,7 @@ def tuned(
             raise NotTunedError(error.diagnostics[0].message) from error
         except (Interrupted, _TimeIsUpError):
             raise NotTunedError(f"{seconds:g} s were over before it was measured") from None
-    if cache is not None and key is not None:
+    if cache is not None:
         cache.put(_KIND, key, json.dumps(encode(recipes[winner])).encode())
     return recipes[winner]
 
