@@ -88,8 +88,21 @@ def run(words: Sequence[str]) -> None:
         sys.exit(InputError.exit_code)
     except click.UsageError as error:
         path = "eatss" if error.ctx is None else error.ctx.command_path
-        said = error.format_message().rstrip(".")
-        raise input_error("EATSS-C004", said, hint=f"{path} --help") from None
+        said, also = error.format_message().rstrip("."), ""
+        if isinstance(error, click.NoSuchOption):
+            also = _takers(error.option_name)
+        raise input_error("EATSS-C004", said, hint=f"{also}{path} --help") from None
+
+
+def _takers(option: str) -> str:
+    """Say which commands take an option, if there are few."""
+    found = (path for path in COMMANDS if any(option in one.opts for one in Command(path).params))
+    names = [" ".join(("eatss", *path)) for path in found]
+    return f"{' and '.join(names)} take {option}; " if 0 < len(names) < _MANY else ""
+
+
+_MANY = 4
+"""So many commands have an option in common because all do."""
 
 
 def typed(*names: str) -> list[str]:
@@ -297,6 +310,16 @@ class Commands(_WithExamples, click.Group):
         if path in COMMANDS:
             return Command(path)
         return Commands(path) if cmd_name in self.list_commands(ctx) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of some words, or say which one may be meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            said = did_you_mean(args[0], self.list_commands(ctx)) or f"{ctx.command_path} --help"
+            raise input_error("EATSS-C004", error.message.rstrip("."), hint=said) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by panels."""

@@ -69,6 +69,20 @@ def test_a_wrong_option_is_the_users_error(arguments: list[str], code: str) -> N
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["slect", "@gemm"], "did you mean select?"),
+        (["results", "lss"], "did you mean ls?"),
+        (["select", "@gemm", "--tile", "i=32"], "eatss codegen and eatss predict take --tile"),
+    ],
+)
+def test_a_mistyped_word_is_told_what_it_may_mean(words: list[str], hint: str) -> None:
+    done = eatss(*words)
+    assert done.returncode == 2
+    assert hint in done.stderr
+
+
 def test_no_solution_is_exit_code_1(tmp_path: Path) -> None:
     source = tmp_path / "turn.c"
     source.write_text(
