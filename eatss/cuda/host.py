@@ -378,13 +378,15 @@ class _Steps:
 
     def add(self, steps: Sequence[HostStep], counters: frozenset[str] = frozenset()) -> None:
         for step in steps:
-            if isinstance(step, Launch):
-                self._launch(step)
-                continue
-            head = self._loop(step) if isinstance(step, HostLoop) else self._test(step, counters)
-            with self._lines.block(head):
-                own = {step.counter} if isinstance(step, HostLoop) else ()
-                self.add(step.body, counters.union(own))
+            match step:
+                case Launch():
+                    self._launch(step)
+                case HostLoop():
+                    with self._lines.block(self._loop(step)):
+                        self.add(step.body, counters | {step.counter})
+                case HostIf():
+                    with self._lines.block(self._test(step, counters)):
+                        self.add(step.body, counters)
 
     def _own(self, expression: IntExpr) -> IntExpr:
         """Return an expression whose products of sizes are computed in 64 bits if indices are."""
@@ -428,7 +430,10 @@ def _widened(expression: IntExpr) -> IntExpr:
 
     A double tells exactly on which side of 2^31 a product lies.
     """
-    return _in_double(expression) if _is_product(expression) else _in_long(expression)
+    match expression:
+        case Apply(Operator.LE, (Apply(Operator.MUL), _)):  # a product of sizes is bounded
+            return _in_double(expression)
+    return _in_long(expression)
 
 
 def _in_long(expression: IntExpr) -> IntExpr:
@@ -438,20 +443,11 @@ def _in_long(expression: IntExpr) -> IntExpr:
 
 def _in_double(expression: IntExpr) -> IntExpr:
     """Return sums and products computed in doubles; what only integers have, as a remainder, is."""
-    if isinstance(expression, Apply) and expression.operator in _OF_DOUBLES:
-        operands = tuple(_in_double(operand) for operand in expression.operands)
-        return replace(expression, operands=operands)
-    if isinstance(expression, Apply):
-        return Name(f"(double)({generated_text(_in_long(expression))})")
-    return converted("double", expression.name) if isinstance(expression, Name) else expression
-
-
-_OF_DOUBLES = (Operator.ADD, Operator.SUB, Operator.MUL, Operator.LE)
-
-
-def _is_product(condition: IntExpr) -> bool:
-    """Tell whether a condition bounds a product of sizes."""
-    if not isinstance(condition, Apply) or condition.operator is not Operator.LE:
-        return False
-    product = condition.operands[0]
-    return isinstance(product, Apply) and product.operator is Operator.MUL
+    match expression:
+        case Apply(Operator.ADD | Operator.SUB | Operator.MUL | Operator.LE, operands):
+            return replace(expression, operands=tuple(map(_in_double, operands)))
+        case Apply():
+            return Name(f"(double)({generated_text(_in_long(expression))})")
+        case Name(name):
+            return converted("double", name)
+    return expression

@@ -103,8 +103,11 @@ def _flat(operator: Operator, operands: tuple[IntExpr, ...]) -> IntExpr:
         return Apply(operator, operands)
     flat: list[IntExpr] = []
     for operand in operands:
-        nested = isinstance(operand, Apply) and operand.operator is operator
-        flat.extend(operand.operands if nested and isinstance(operand, Apply) else (operand,))
+        match operand:
+            case Apply(nested, inner) if nested is operator:
+                flat += inner
+            case _:
+                flat.append(operand)
     return Apply(operator, tuple(flat))
 
 

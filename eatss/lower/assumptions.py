@@ -101,9 +101,11 @@ def stated_conditions(scop: Scop) -> tuple[Assumption, ...]:
 
 def _demands(sizes: isl.Set, message: str) -> Iterator[Assumption]:
     """Yield what holds together of sizes that lie in a set; nothing where all do."""
-    condition = condition_of(sizes, isl.Set.universe(sizes.get_space()))
-    together = isinstance(condition, Apply) and condition.operator is Operator.AND
-    parts = condition.operands if isinstance(condition, Apply) and together else (condition,)
+    match condition_of(sizes, isl.Set.universe(sizes.get_space())):
+        case Apply(Operator.AND, operands):
+            parts = operands
+        case condition:
+            parts = (condition,)
     yield from (Assumption(condition=part, message=message) for part in parts if part != TRUE)
 
 

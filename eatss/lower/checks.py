@@ -266,7 +266,8 @@ def check_order(
                 "EATSS-K901", "a sum is split that has to keep its order", span=span
             )
         return exact
-    others = [name for name in piece.bound if name not in {loop.name for loop in mapping.mapped}]
+    mapped = {loop.name for loop in mapping.mapped}
+    others = [name for name in piece.bound if name not in mapped]
     time = _time(piece, mapping, parts, below)
     needed = dependences.flow.union(dependences.forced)
     tied = union_of(without_parameters(one, others).to_union_set() for one in piece.placed)

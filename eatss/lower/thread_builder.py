@@ -147,27 +147,30 @@ class ThreadBuilder:
 
     def nodes(self, node: Node) -> kernel.Nodes:
         """Return the nodes of a lowered tree."""
-        if isinstance(node, Block):
-            return tuple(found for child in node.body for found in self.nodes(child))
-        if isinstance(node, If):
-            orelse = () if node.orelse is None else self.nodes(node.orelse)
-            condition = self._index(node.condition)
-            return (kernel.If(conditions=(condition,), body=self.nodes(node.body), orelse=orelse),)
-        if isinstance(node, Loop):
-            return (self._loop(node),)
-        if isinstance(node, Points):
-            return (self._points(node),)
-        return self._leaf(node)
-
-    def _loop(self, loop: Loop) -> kernel.For:
-        return kernel.For(
-            counter=loop.counter,
-            lower=self._index(loop.lower),
-            condition=self._index(loop.condition),
-            step=Constant(loop.step),
-            body=self.nodes(loop.body),
-            unroll=_unroll(loop),
-        )
+        match node:
+            case Block():
+                return tuple(found for child in node.body for found in self.nodes(child))
+            case If():
+                orelse = () if node.orelse is None else self.nodes(node.orelse)
+                conditions = (self._index(node.condition),)
+                return (
+                    kernel.If(conditions=conditions, body=self.nodes(node.body), orelse=orelse),
+                )
+            case Loop():
+                return (
+                    kernel.For(
+                        counter=node.counter,
+                        lower=self._index(node.lower),
+                        condition=self._index(node.condition),
+                        step=Constant(node.step),
+                        body=self.nodes(node.body),
+                        unroll=_unroll(node),
+                    ),
+                )
+            case Points():
+                return (self._points(node),)
+            case Leaf():
+                return self._leaf(node)
 
     def _points(self, points: Points) -> kernel.For:
         inner = self.nodes(points.body)

@@ -371,12 +371,10 @@ def _products(statement: Statement, places: Places) -> Sequence[_Product]:
         return statement.accesses[one.access].array == statement.write.array
 
     added = added_to(statement.value, is_target, lambda access: own_types[access])
-    if added is None:
-        value = statement.value
-        whole = isinstance(value, Binary) and value.operator == "-" and is_target(value.left)
-        every = [value.right] if whole and isinstance(value, Binary) else []
-    else:
-        every = terms(added, lambda access: own_types[access])
+    every = [] if added is None else terms(added, lambda access: own_types[access])
+    match statement.value:
+        case Binary(operator="-") as value if added is None and is_target(value.left):
+            every = [value.right]
     found = [_product(one, own_types) for one in every]
     known = [one for one in found if one is not None and one.every]
     return known if len(known) == len(found) else []
@@ -391,15 +389,17 @@ def _product(value: Expression, types: Sequence[ElementType]) -> _Product | None
     plain: list[int] = []
     inside: list[int] = []
     for factor in _unsigned_factors(value):
-        read = factor.operand if isinstance(factor, Cast) else factor
-        if isinstance(read, Read) and (read is factor or _widens(factor, types[read.access])):
-            plain.append(read.access)
-        elif isinstance(factor, Literal | AffineValue):
-            continue
-        elif _stays_finite(factor, types):
-            inside += [one.access for one in preorder(factor) if isinstance(one, Read)]
-        else:
-            return None
+        match factor:
+            case Read(access=at):
+                plain.append(at)
+            case Cast(operand=Read(access=at)) if _widens(factor.element_type, types[at]):
+                plain.append(at)
+            case Literal() | AffineValue():
+                pass
+            case _ if _stays_finite(factor, types):
+                inside += [one.access for one in preorder(factor) if isinstance(one, Read)]
+            case _:
+                return None
     return _Product(factors=tuple(plain), inside=tuple(inside))
 
 
@@ -412,16 +412,19 @@ def _unsigned_factors(value: Expression) -> Iterator[Expression]:
             yield factor
 
 
-def _widens(cast: Expression, own: ElementType) -> bool:
-    other = cast.element_type if isinstance(cast, Cast) else own
+def _widens(other: ElementType, own: ElementType) -> bool:
     return own.is_floating == other.is_floating and own.size_bytes <= other.size_bytes
 
 
 def _stays_finite(value: Expression, types: Sequence[ElementType]) -> bool:
-    return all(
-        (isinstance(one, Binary) and one.operator in ("+", "-", "*"))
-        or (isinstance(one, Unary) and one.operator == "-")
-        or (isinstance(one, Literal) and one.element_type.is_floating)
-        or (isinstance(one, Read) and types[one.access].is_floating)
-        for one in preorder(value)
-    )
+    def stays(one: Expression) -> bool:
+        match one:
+            case Binary(operator="+" | "-" | "*") | Unary(operator="-"):
+                return True
+            case Literal():
+                return one.element_type.is_floating
+            case Read():
+                return types[one.access].is_floating
+        return False
+
+    return all(map(stays, preorder(value)))

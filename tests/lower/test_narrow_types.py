@@ -283,10 +283,3 @@ def test_products_of_odd_sizes_are_right(tmp_path: Path) -> None:
     assert re.search(r"sh.A\[\(stage == 0 \? 1 : stage - 1\)\].* = A_line\[e\];", program.text)
     assert "eatss_wait_for_copies" not in program.text
     right(verify(tmp_path, device="cpu"))
-
-
-def test_two_boxes_are_selected_for_odd_sizes() -> None:
-    selection = eatss.select(product(1111, 1111, 1111), gpu="h200", target="cuda")
-    (kernel,) = selection.kernels
-    assert kernel.warps is not None
-    assert kernel.warps.stages == 2

@@ -70,7 +70,7 @@ def transformed(
         sizes: names that kernels know without being passed them.
         strict_fp: whether floating-point operations are to be those of the source.
         neighbours: loops of which threads have points that follow each other.
-        stages: how many tiles of each copy there are to be, see :func:`pipelined`.
+        stages: how many buffers of each tile there are to be, see :func:`pipelined`.
         most_shared_bytes: what a block may have.
         registers: what a compiler may give a thread.
         stream: how blocks are to take steps of all tiles, if they are.

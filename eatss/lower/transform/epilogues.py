@@ -388,8 +388,9 @@ class _Known(NamedTuple):
 
 
 def _changed(node: Node, known: _Known) -> Nodes:
-    plain = known.repeats and isinstance(node, Compute) and node.target.buffer.space == "register"
-    return (_grouped(node, known.names) if plain and isinstance(node, Compute) else node,)
+    if not known.repeats or not isinstance(node, Compute):
+        return (node,)
+    return (_grouped(node, known.names) if node.target.buffer.space == "register" else node,)
 
 
 def _grouped(node: Compute, known: Names) -> Compute:

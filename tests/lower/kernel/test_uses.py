@@ -76,18 +76,6 @@ def test_no_constant_of_the_text_is_unused(generated_kernels: tuple[Program, lis
             assert words(body).count(name) > 1, name
 
 
-def test_the_file_defines_what_it_calls_and_no_more(
-    generated_kernels: tuple[Program, list[Kernel]],
-) -> None:
-    text = generated_kernels[0].text
-    for name in ("eatss_min", "eatss_floordiv", "eatss_mod", "eatss_atomic_add", "EATSS_SHARED"):
-        defined = re.search(rf"(auto|void|define) {name}\b", text) is not None
-        family = {"eatss_min": r"eatss_m(in|ax)"}.get(name, name)
-        calls = len(re.findall(rf"\b{family}\(", text))
-        definitions = len(re.findall(rf"(?:auto|void|define) {family}\(", text))
-        assert (calls > definitions) == defined, name
-
-
 def layout(*extents: int, padding: int = 0) -> Extents:
     return Extents(tuple(map(Constant, extents)), padding)
 
