@@ -206,7 +206,7 @@ def _distinct_lines(references: Sequence[Reference], element_bytes: int) -> int:
     def share_line(a: Reference, b: Reference) -> bool:
         if a.array != b.array or len(a.subscripts) != len(b.subscripts):
             return False
-        *outer, last = map(_distance, a.subscripts, b.subscripts)
+        *outer, last = map(Subscript.distance, a.subscripts, b.subscripts)
         return not any(one != 0 for one in outer) and last is not None and last < line_elements
 
     lines: list[Reference] = []
@@ -214,12 +214,6 @@ def _distinct_lines(references: Sequence[Reference], element_bytes: int) -> int:
         if not any(share_line(reference, other) for other in lines):
             lines.append(reference)
     return len(lines)
-
-
-def _distance(a: Subscript, b: Subscript) -> int | None:
-    """Return ``|a - b|`` where it is a known constant, else ``None``."""
-    alike = a.affine and b.affine and (a.coefficients, a.symbols) == (b.coefficients, b.symbols)
-    return abs(a.offset - b.offset) if alike else None
 
 
 @frozen

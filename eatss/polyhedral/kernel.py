@@ -60,6 +60,16 @@ class Subscript:
         """Names of the loops the subscript involves."""
         return tuple(name for name, _ in self.coefficients)
 
+    @property
+    def direction(self) -> tuple[object, object] | None:
+        """What it is but for its constant, ``None`` where it is not affine."""
+        return (self.coefficients, self.symbols) if self.affine else None
+
+    def distance(self, other: Subscript) -> int | None:
+        """Return how far apart two subscripts are, ``None`` where that is no known constant."""
+        same = self.direction is not None and self.direction == other.direction
+        return abs(self.offset - other.offset) if same else None
+
 
 @frozen
 class Reference:

@@ -26,6 +26,7 @@ from eatss.polyhedral.expression import (
     preorder,
 )
 from eatss.polyhedral.isl_names import (
+    AffineForm,
     affine_form,
     bind_leading_outputs,
     coalesced,
@@ -170,36 +171,25 @@ def _joined(groups: Sequence[_Group]) -> list[_Group]:
 
 def _shape(group: _Group) -> tuple[object, ...]:
     """Return array and subscripts without their constants; ``None`` for one that is not affine."""
-    return (
-        group.array,
-        *((s.coefficients, s.symbols) if s.affine else None for s in group.subscripts),
-    )
+    return group.array, *(one.direction for one in group.subscripts)
 
 
 def _is_apart(one: _Group, other: _Group) -> bool:
     """Tell whether a subscript of both differs by a constant only."""
-    return any(
-        a.affine
-        and b.affine
-        and (a.coefficients, a.symbols) == (b.coefficients, b.symbols)
-        and a.offset != b.offset
-        for a, b in zip(one.subscripts, other.subscripts, strict=True)
-    )
+    return any(a.distance(b) for a, b in zip(one.subscripts, other.subscripts, strict=True))
 
 
 def _subscript(function: isl.PwAff) -> Subscript:
     form = affine_form(function)
+    affine = form is not None
     if form is None:
-        return Subscript(
-            coefficients=tuple((name, 0) for name in involved_dims(function)),
-            symbols=tuple((name, 0) for name in sorted(involved_parameters(function))),
-            offset=0,
-            affine=False,
-        )
+        loops, sizes = involved_dims(function), involved_parameters(function)
+        form = AffineForm(tuple((n, 0) for n in loops), tuple((n, 0) for n in sizes), 0)
     return Subscript(
         coefficients=form.coefficients,
         symbols=tuple(sorted(form.parameters)),
         offset=form.constant,
+        affine=affine,
     )
 
 
