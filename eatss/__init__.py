@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from eatss.tune.rows import Sweep
     from eatss.tune.store import read_sweep
     from eatss.tune.strategies import Budget
-    from eatss.tune.sweeping import prepare_sweep, sweep
+    from eatss.tune.sweeping import sweep
     from eatss.version import __version__
 
 _HOME = {
@@ -108,7 +108,6 @@ _HOME = {
     "measure": "eatss.measuring",
     "ppcg": "eatss.building",
     "predict": "eatss.api",
-    "prepare_sweep": "eatss.tune.sweeping",
     "read_space": "eatss.tune.document",
     "read_sweep": "eatss.tune.store",
     "schema": "eatss.base.schemas",
@@ -166,7 +165,6 @@ __all__ = [
     "measure",
     "ppcg",
     "predict",
-    "prepare_sweep",
     "read_space",
     "read_sweep",
     "schema",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.options import Asked, option
-from eatss.base.shipped import MARK, store_of_ones_own
+from eatss.base.shipped import store_of_ones_own
 from eatss.base.streams import echo
 from eatss.base.targets import SweepTarget, either
 from eatss.cli.app import typed
@@ -39,10 +39,6 @@ Examples:
 
     eatss sweep @gemm --target ppcg --ppcg ~/ppcg/bin/ppcg -o ppcg.db
 
-    eatss sweep @gemm --gpu h200 --budget 300 --prepare variants
-
-    eatss sweep variants -o gemm.db
-
     eatss sweep --replay @gemm --strategy random,local,model --seeds 20
 """
 }
@@ -59,8 +55,8 @@ def sweep(
     source: Annotated[
         Path | None,
         source_argument(
-            metavar="FILE|@KERNEL|DIR",
-            help="C or Python as for select, or a folder of --prepare.",
+            metavar="FILE|@KERNEL",
+            help="C or Python as for select.",
             show_default=False,
         ),
     ] = None,
@@ -99,14 +95,6 @@ def sweep(
     ] = None,
     reading: Asked[ReadingKeywords],
     searched: Asked[SweepOptions],
-    prepare: Annotated[
-        Path | None,
-        of_output(
-            metavar="DIR",
-            help="Generate the variants into a new folder and measure nothing: for a machine "
-            "with a card, where eatss sweep DIR measures them.",
-        ),
-    ] = None,
     replay: Annotated[
         str | None,
         of_output(
@@ -130,14 +118,13 @@ def sweep(
     Run it again to go on where it stopped. Exits with 130 after Ctrl-C, which keeps what was
     measured.
     """
-    from eatss.tune.campaign import is_prepared  # noqa: PLC0415 - keeps --help fast
-    from eatss.tune.generation import Generation  # noqa: PLC0415
+    from eatss.tune.generation import Generation  # noqa: PLC0415 - keeps --help fast
 
     options = searched.made()
     if replay is not None:
         if source is not None:
             raise _useless("--replay", "a source")
-        _refuse("--replay", *_MAKING, "output", "counters", "prepare")
+        _refuse("--replay", *_MAKING, "output", "counters")
         from eatss.tune.replay import replayed  # noqa: PLC0415 - keeps --help fast
         from eatss.tune.store import read_sweep  # noqa: PLC0415
 
@@ -152,17 +139,11 @@ def sweep(
         show(found, format_)
         return
     if source is None:
-        raise _missing("a C file, or a folder of --prepare", "eatss sweep FILE.c -o STORE")
-    if prepare is not None:
-        _refuse("--prepare", "output", "counters")
-    elif output is None:
+        raise _missing("a C file", "eatss sweep FILE.c -o STORE")
+    if output is None:
         raise _missing("the store, -o STORE", f"eatss sweep {source} -o {source.stem}.db")
-    if is_prepared(source):
-        _refuse("a folder of --prepare", *_MAKING, "prepare")
-    else:
-        gpu = given_card(gpu, options.device)
     generation = Generation(
-        gpu=gpu,
+        gpu=given_card(gpu, options.device),
         target=target,
         space=space,
         reading=Reading(**reading.fields),
@@ -170,10 +151,6 @@ def sweep(
         ppcg_arguments=tuple(ppcg_options or ()),
         keep=keep,
     )
-    if prepare is not None:
-        _prepare(source, prepare, options, generation)
-        return
-    assert output is not None
     _sweep(source, output, options, generation, card, format_)
 
 
@@ -212,26 +189,6 @@ def _sweep(
     echo(text, nl=False)
     if interrupted:
         raise SystemExit(INTERRUPTED)
-
-
-def _prepare(source: Path, folder: Path, options: SweepOptions, generation: Generation) -> None:
-    from eatss.tune.sweeping import prepare_sweep  # noqa: PLC0415 - keeps --help fast
-
-    with working(f"generating variants of {source}") as step:
-        made = prepare_sweep(
-            source,
-            output=folder,
-            options=options,
-            generation=generation,
-            progress=step.part,
-            warned=warn_while_working,
-        )
-    good = sum(one.made.folder is not None for one in made.variants)
-    echo(f"{good} of {len(made.variants)} variants in {folder}")
-    for reason, count in made.left_out:
-        say(f"{count} could not be made: {reason or 'no reason is known'}")
-    place = f"./{folder}" if str(folder).startswith(MARK) else str(folder)  # else it is a kernel
-    say(f"measure them where the card is: eatss sweep {place} -o STORE")
 
 
 def _refuse(what: str, *names: str) -> None:

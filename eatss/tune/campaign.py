@@ -1,28 +1,18 @@
-"""The way of a sweep: references, a first pass over many, a second one over the contenders.
-
-Variants that are generated on one machine and measured on another.
-
-The folder has a program for each variant and ``sweep.json``, which says what they are. It can be
-measured where there is neither isl nor Z3 nor PPCG.
-"""
+"""The way of a sweep: references, a first pass over many, a second one over the contenders."""
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from statistics import fmean
 
-from eatss.base.codec import Document
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.base.targets import SweepTarget, measure_of
+from eatss.base.targets import measure_of
 from eatss.tune.generation import contenders, cost_of, row_of, spread_over
 from eatss.tune.jobs import (
     CAREFUL,
@@ -31,7 +21,6 @@ from eatss.tune.jobs import (
     Made,
     Progress,
     RolePoint,
-    SourceText,
     SweepOptions,
     Wanted,
 )
@@ -88,10 +77,7 @@ class Plan:
         path: The file of the store.
         space_text: The space, as the store keeps it.
         keeps: Whether the folders of programs stay.
-        varied: Parameters of the program that the space varies.
         sized_roles: Choices that are measured at other sizes of the program, too.
-        proposed_by: The strategies that proposed variants which were prepared, by the variants;
-            others are proposed by that of the options.
     """
 
     space: SearchSpace
@@ -103,9 +89,7 @@ class Plan:
     path: Path
     space_text: str
     keeps: bool = False
-    varied: tuple[str, ...] = ()
     sized_roles: tuple[tuple[Role, Sizes], ...] = ()
-    proposed_by: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def job(self) -> StrategyJob:
@@ -400,140 +384,9 @@ def of_role(role: Role, point: Point | None, sizes: Sizes = ()) -> Wanted:
 
 def of_point(plan: Plan, point: Point) -> Wanted:
     """Return the variant of a point of the space."""
-    variant = variant_key(point)
     return Wanted(
-        variant=variant,
+        variant=variant_key(point),
         values=tuple(point.items()),
         decisions=tuple(plan.decide(point).items()),
-        strategy=plan.proposed_by.get(variant, plan.options.strategy),
+        strategy=plan.options.strategy,
     )
-
-
-MANIFEST_FILE = "sweep.json"
-
-
-@frozen
-class PreparedVariant:
-    """A variant, and what was made of it; its folder is named from the manifest's."""
-
-    wanted: Wanted
-    made: Made
-
-
-@frozen
-class Prepared:
-    """What a folder of prepared variants holds.
-
-    Attributes:
-        source: The program, as it was read.
-        target: Who generated.
-        generator: Version of that.
-        gpu: The card that was generated for, by the name of its profile.
-        space: The space, as TOML.
-        names: Its iterators.
-        varied: Parameters of the program that it varies.
-        variants: In the order in which they were proposed, choices with a role first.
-    """
-
-    source: SourceText
-    target: SweepTarget
-    generator: str
-    gpu: str
-    space: str
-    names: tuple[str, ...]
-    varied: tuple[str, ...]
-    variants: tuple[PreparedVariant, ...]
-    schema_version: int = 1
-
-    @property
-    def roles(self) -> tuple[Role, ...]:
-        """The choices that variants are set beside."""
-        return tuple(one.wanted.role for one in self.variants if one.wanted.role)
-
-    @property
-    def left_out(self) -> tuple[tuple[str, int], ...]:
-        """Why variants could not be made, and how many for each reason, the most frequent first."""
-        reasons = Counter(one.made.reason for one in self.variants if one.made.folder is None)
-        return tuple(reasons.most_common())
-
-
-PREPARED = Document(
-    title="list of prepared variants",
-    kind=Prepared,
-    other_version="EATSS-W020",
-    damaged="EATSS-W020",
-    hint="make it anew: eatss sweep FILE.c --gpu CARD --prepare DIR",
-)
-
-
-def is_prepared(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path is that of a folder with prepared variants."""
-    return (Path(path) / MANIFEST_FILE).is_file()
-
-
-def load_prepared(folder: Path) -> Prepared:
-    """Read what a folder of prepared variants holds; folders of programs are whole paths then.
-
-    Raises:
-        InputError: ``EATSS-W020`` it is of another version, or damaged.
-    """
-    try:
-        document = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise PREPARED.damage(str(error)) from None
-    return _placed(PREPARED.from_dict(document), lambda own: str(folder.absolute() / own))
-
-
-def _placed(prepared: Prepared, place: Callable[[str], str]) -> Prepared:
-    """Return a list of variants with other paths of folders."""
-    variants = (
-        one
-        if one.made.folder is None
-        else replace(one, made=replace(one.made, folder=place(one.made.folder)))
-        for one in prepared.variants
-    )
-    return replace(prepared, variants=tuple(variants))
-
-
-def make_all(
-    lab: Lab, wanted: Sequence[Wanted], care: Care, told: Callable[[int], None]
-) -> tuple[PreparedVariant, ...]:
-    """Make variants in a lab without cards; return them in their order.
-
-    Args:
-        lab: makes them.
-        wanted: the variants.
-        care: is not used, since nothing is measured.
-        told: is told how many are made.
-    """
-    found: dict[str, PreparedVariant] = {}
-    waiting = list(wanted)
-    on_the_way = 0
-    while waiting or on_the_way:
-        while waiting and lab.room > 0:
-            lab.submit(Work(wanted=waiting.pop(0), care=care))
-            on_the_way += 1
-        done = lab.done(WAIT_S)
-        if done is not None:
-            on_the_way -= 1
-            one = done.work.wanted
-            found[one.variant] = PreparedVariant(wanted=one, made=done.made)
-            told(len(found))
-    return tuple(found[one.variant] for one in wanted)
-
-
-def write_prepared(folder: Path, prepared: Prepared) -> None:
-    """Write the list of a folder's variants, with paths from the folder on.
-
-    Raises:
-        InputError: ``EATSS-W006``, it cannot be written.
-    """
-    own = _placed(prepared, lambda path: os.path.relpath(path, folder))
-    try:
-        (folder / MANIFEST_FILE).write_text(PREPARED.to_text(own), encoding="utf-8")
-    except OSError as error:
-        raise input_error(
-            "EATSS-W006",
-            f"'{folder / MANIFEST_FILE}' cannot be written: {error.strerror}",
-            hint="name another folder",
-        ) from None

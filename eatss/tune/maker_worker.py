@@ -10,15 +10,18 @@ from __future__ import annotations
 import resource
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eatss.base.diagnostics import EatssError
 from eatss.base.forked import bounded
 from eatss.base.supervisor import connect, end_at_sigterm
 from eatss.base.targets import TARGETS
+from eatss.measurement.arguments import complete_sizes
+from eatss.measurement.card import CompileError
 from eatss.measurement.compile import CompileTarget, compile_target
+from eatss.program import load_program
 from eatss.tune.jobs import Made, MakerJob, Wanted
-from eatss.tune.processes import compiled
 
 if TYPE_CHECKING:
     from eatss.tune.makers import CudaMaker, PpcgMaker
@@ -64,7 +67,20 @@ def _made(
         return Made(
             variant=wanted.variant, folder=None, status="rejected by the model", reason=reason
         )
-    return compiled(made, compiler)
+    return _compiled(made, compiler)
+
+
+def _compiled(made: Made, compiler: CompileTarget | None) -> Made:
+    """Return a variant compiled into the cache; as it is where there is nothing that compiles."""
+    if compiler is None or made.folder is None:
+        return made
+    program = load_program(Path(made.folder))
+    sizes = complete_sizes(program, dict(made.sizes))
+    try:
+        compiler.compile(program, sizes)
+    except CompileError as error:
+        return replace(made, folder=None, status="compile error", reason=str(error))
+    return made
 
 
 def _spent_s() -> float:

@@ -1,9 +1,6 @@
-"""A card that is held for a sweep: programs in, what the card found out.
+"""The processes of a sweep: some make variants in parallel, ahead of one that holds the card.
 
-Where variants come from: a process that makes them, or folders that were made before.
-
-A lab makes variants in parallel, ahead of the card. The card measures one at a time, and measures
-the reference now and then, which says how it drifts.
+The card measures one variant at a time, and now and then the reference, which says how it drifts.
 """
 
 from __future__ import annotations
@@ -12,11 +9,10 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, get_args
+from typing import get_args
 
 from eatss.base.diagnostics import Diagnostic, InputError, input_error
 from eatss.base.frozen import frozen
@@ -24,8 +20,6 @@ from eatss.base.supervisor import LiveWorker, Outcome, Refused, Take, Worker
 from eatss.measurement.api import what_ended
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import assemble
-from eatss.measurement.card import CompileError
-from eatss.measurement.compile import CompileTarget, compile_target
 from eatss.measurement.counters import find_ncu, with_counters, without
 from eatss.measurement.job import (
     START,
@@ -300,60 +294,6 @@ class MakerProcess(HeldProcess):
         )
 
 
-def compiled(made: Made, compiler: CompileTarget | None) -> Made:
-    """Return a variant compiled into the cache; as it is where there is nothing that compiles."""
-    if compiler is None or made.folder is None:
-        return made
-    program = load_program(Path(made.folder))
-    sizes = complete_sizes(program, dict(made.sizes))
-    try:
-        compiler.compile(program, sizes)
-    except CompileError as error:
-        return replace(made, folder=None, status="compile error", reason=str(error))
-    return made
-
-
-@frozen
-class PreparedVariants:
-    """Variants that were generated elsewhere, by their keys, with what compiles them here.
-
-    Without a compiler nothing is compiled ahead.
-    """
-
-    made: Mapping[str, Made]
-    compiler: CompileTarget | None
-
-    @classmethod
-    def on(cls, made: Mapping[str, Made], capability: int) -> PreparedVariants:
-        """Return variants for a card.
-
-        Raises:
-            InputError: ``EATSS-E020``, nothing compiles here.
-        """
-        return cls(made=made, compiler=compile_target(capability))
-
-    def warm(self) -> None:
-        """Nothing has to be ready."""
-
-    def make(self, wanted: Wanted) -> Made:
-        """Return a variant, compiled."""
-        begin_s = time.monotonic()
-        made = compiled(self.made[wanted.variant], self.compiler)
-        if made.folder is None or self.compiler is None:
-            return made
-        return replace(made, made_s=made.made_s + time.monotonic() - begin_s)
-
-    def stop(self) -> None:
-        """Let a compiler end by itself."""
-
-    def close(self) -> None:
-        """Nothing was started."""
-
-
-Workshop: TypeAlias = MakerProcess | PreparedVariants
-"""Makes variants, one at a time, in the thread that uses it."""
-
-
 REFERENCE_EVERY = 50
 """Variants between two measurements of the reference on a card."""
 
@@ -390,27 +330,23 @@ class Lab:
     """The card of this machine, and processes that make variants for it.
 
     Args:
-        workshop: makes a workshop.
-        count: how many there are to be.
-        bench: the card; without one, variants are made and not measured.
+        maker: what variants are made of.
+        count: how many processes make them.
+        bench: the card.
     """
 
-    def __init__(
-        self, workshop: Callable[[], Workshop], count: int, bench: BenchJob | None
-    ) -> None:
-        self._limit = AHEAD * count + (2 if bench is not None else 0)
+    def __init__(self, maker: MakerJob, count: int, bench: BenchJob) -> None:
+        self._limit = AHEAD * count + 2
         self._on_the_way = 0
-        self._measures = bench is not None
         self._to_make: queue.Queue[Work | None] = queue.Queue()
         self._to_measure: queue.Queue[tuple[Work, Made] | None] = queue.Queue()
         self._done: queue.Queue[Done | BaseException] = queue.Queue()
         self._ending = False
-        self._busy: list[Workshop | CardProcess] = []
+        self._busy: list[HeldProcess] = []
         self._threads = [
-            threading.Thread(target=self._make, args=(workshop,), daemon=True) for _ in range(count)
+            threading.Thread(target=self._make, args=(maker,), daemon=True) for _ in range(count)
         ]
-        if bench is not None:
-            self._threads.append(threading.Thread(target=self._measure, args=(bench,), daemon=True))
+        self._threads.append(threading.Thread(target=self._measure, args=(bench,), daemon=True))
         for thread in self._threads:
             thread.start()
 
@@ -450,25 +386,21 @@ class Lab:
         for thread in self._threads:
             thread.join()
 
-    def _make(self, workshop: Callable[[], Workshop]) -> None:
+    def _make(self, job: MakerJob) -> None:
+        process = MakerProcess(job)
+        self._busy.append(process)
         try:
-            own = workshop()
-        except BaseException as error:
-            self._done.put(error)
-            return
-        self._busy.append(own)
-        try:
-            own.warm()
+            process.warm()
             while not self._ending and (work := self._to_make.get()) is not None:
-                made = own.make(work.wanted)
-                if made.folder is None or not self._measures:
+                made = process.make(work.wanted)
+                if made.folder is None:
                     self._done.put(Done(work=work, made=made, tried=None, care=work.care))
                 else:
                     self._to_measure.put((work, made))
         except BaseException as error:
             self._done.put(error)
         finally:
-            own.close()
+            process.close()
 
     def _measure(self, job: BenchJob) -> None:
         """Measure variants as they are made, and the reference before one where it is due."""

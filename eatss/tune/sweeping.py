@@ -1,38 +1,27 @@
-"""``eatss.sweep`` and ``eatss.prepare_sweep``: variants of a program, measured or made."""
+"""``eatss.sweep``: variants of a program, made, measured and kept."""
 
 from __future__ import annotations
 
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 
 from eatss.base.diagnostics import Diagnostic, Warned, input_error, warn_caller
-from eatss.base.files import folder_named
 from eatss.base.frozen import frozen
 from eatss.base.shipped import store_of_ones_own
 from eatss.cards.document import profile_to_document
-from eatss.cards.this_machine import AUTO, load_profile
+from eatss.cards.this_machine import load_profile
 from eatss.frontend.python import PythonScop
 from eatss.measurement.api import CUPY_CARD
 from eatss.measurement.counters import find_ncu
 from eatss.measurement.meters.choose import METERS
 from eatss.tune.bound import bind
-from eatss.tune.campaign import (
-    Campaign,
-    Plan,
-    Prepared,
-    is_prepared,
-    load_prepared,
-    make_all,
-    of_point,
-    write_prepared,
-)
+from eatss.tune.campaign import Campaign, Plan
 from eatss.tune.document import read_space, space_text
 from eatss.tune.generation import (
     Generation,
@@ -42,12 +31,13 @@ from eatss.tune.generation import (
     ppcg_program,
     source_text,
 )
-from eatss.tune.jobs import BenchJob, MakerJob, Progress, RolePoint, SweepOptions, Wanted
-from eatss.tune.points import Configuration, Space
-from eatss.tune.processes import Lab, MakerProcess, PreparedVariants, Workshop
-from eatss.tune.rows import Role, Sizes, Sweep
+from eatss.tune.jobs import BenchJob, MakerJob, Progress, SweepOptions
+from eatss.tune.outline import outlined
+from eatss.tune.points import Space
+from eatss.tune.processes import Lab
+from eatss.tune.rows import Sweep
 from eatss.tune.store import Store, store_place
-from eatss.tune.strategies import STRATEGIES, WAIT, ListedSpace, make
+from eatss.tune.strategies import STRATEGIES, make
 
 MOST_MAKERS = 14
 
@@ -56,7 +46,7 @@ MOST_MAKERS = 14
 class Setting(Plan):
     """A plan, what makes its variants, and what is to be said of the source."""
 
-    workshop: Callable[[], Workshop]
+    maker: MakerJob
     warnings: tuple[Diagnostic, ...] = ()
 
 
@@ -67,12 +57,8 @@ def of_source(
     generation: Generation,
     stack: ExitStack,
     card: str | None,
-    *,
-    ahead: bool = True,
 ) -> Setting:
     """Return the plan of a sweep of a source, and what makes its variants."""
-    from eatss.tune.outline import outlined  # noqa: PLC0415 - prepared variants need no isl
-
     profile = load_profile(generation.gpu, options.device)
     folder = generation.keep
     if folder is None:
@@ -87,7 +73,7 @@ def of_source(
         target=generation.target,
         profile=json.dumps(profile_to_document(profile)),
         objective="energy" if options.objective == "pareto" else options.objective,
-        capability=10 * major + minor if card is None and ahead else 0,
+        capability=10 * major + minor if card is None else 0,
         folder=str(Path(fspath(folder)).absolute()),
         compiler=options.compiler,
         nvcc=options.nvcc,
@@ -99,8 +85,6 @@ def of_source(
     bound = bind(outline.space, dict(outline.constants))
     known = dict(outline.parameters)
     varied = tuple(name for name in known if name in bound.names or name in bound.variant)
-    generator = generator_of(generation)
-
     return Setting(
         space=bound,
         decide=bound.decisions,
@@ -111,78 +95,17 @@ def of_source(
             identity_of,
             source=job.source,
             target=job.target,
-            generator=generator,
+            generator=generator_of(generation),
             varied=varied,
             options=options,
         ),
         path=path,
         space_text=space_text(outline.space),
         keeps=generation.keep is not None,
-        varied=varied,
         sized_roles=tuple((role, at) for at in outline.sizes for role, _ in outline.roles),
-        workshop=lambda: MakerProcess(job),
+        maker=job,
         warnings=outline.warnings,
     )
-
-
-def of_prepared(prepared: Prepared, path: Path, options: SweepOptions, card: str | None) -> Setting:
-    """Return the plan of a sweep over prepared variants, and what has them."""
-    points: list[Configuration] = []
-    roles: list[RolePoint] = []
-    sized_roles: list[tuple[Role, Sizes]] = []
-    for one in prepared.variants:
-        point = dict(one.wanted.values)
-        known = set(point) == set(prepared.names)
-        if one.wanted.role and one.wanted.decisions:
-            sizes = tuple((name, int(value)) for name, value in one.wanted.decisions)
-            sized_roles.append((one.wanted.role, sizes))
-        elif one.wanted.role:
-            roles.append((one.wanted.role, point if known else None))
-        elif known:
-            points.append(point)
-    made = {one.wanted.variant: one.made for one in prepared.variants}
-    proposed_by = {one.wanted.variant: one.wanted.strategy for one in prepared.variants}
-
-    def workshop() -> Workshop:
-        if card is not None:
-            return PreparedVariants(made=made, compiler=None)
-        profile = load_profile(AUTO, options.device)
-        major, minor = profile.compute_capability
-        return PreparedVariants.on(made, 10 * major + minor)
-
-    return Setting(
-        space=ListedSpace(prepared.names, points),
-        decide=lambda point: point,
-        ranked=tuple(points),
-        roles=tuple(roles),
-        options=options,
-        identity=partial(
-            identity_of,
-            source=prepared.source,
-            target=prepared.target,
-            generator=prepared.generator,
-            varied=prepared.varied,
-            options=options,
-        ),
-        path=path,
-        space_text=prepared.space,
-        keeps=True,
-        varied=prepared.varied,
-        sized_roles=tuple(sized_roles),
-        proposed_by=proposed_by,
-        workshop=workshop,
-    )
-
-
-@contextmanager
-def opened_lab(setting: Setting, bench: BenchJob | None) -> Iterator[Lab]:
-    """Yield where variants are made and, given a card, measured."""
-    makers = setting.options.makers or max(1, min(MOST_MAKERS, (os.cpu_count() or 2) - 1))
-    lab = Lab(setting.workshop, makers, bench)
-    try:
-        yield lab
-    finally:
-        lab.close()
 
 
 def sweep(
@@ -200,11 +123,10 @@ def sweep(
         eatss.sweep("gemm.c", output="gemm.db", options=SweepOptions(strategy="random"))
 
     Args:
-        source: Path of a C file, a kernel of eatss (``"@gemm"``), C text, loops in Python, or a
-            folder of :func:`prepare_sweep`.
+        source: Path of a C file, a kernel of eatss (``"@gemm"``), C text, or loops in Python.
         output: The file of the store; it is made, or gone on with.
         options: How the sweep goes.
-        generation: Who generates variants; not for a folder that was prepared.
+        generation: Who generates variants.
         progress: Is called with how far it is, in this thread.
         card: Import path of what stands in for the card, ``MODULE:NAME``.
         warned: Is told what is hardly meant so in the source; by default as ``EatssWarning``.
@@ -226,17 +148,11 @@ def sweep(
     if chosen.counters:
         find_ncu()
     with ExitStack() as stack:
-        if (
-            isinstance(source, str | PathLike)
-            and "\n" not in fspath(source)
-            and is_prepared(source)
-        ):
-            setting = of_prepared(load_prepared(Path(source)), path, chosen, card)
-        else:
-            setting = of_source(source, path, chosen, made_by, stack, card)
+        setting = of_source(source, path, chosen, made_by, stack, card)
         warned(setting.warnings)
         make(chosen.strategy, setting.job).close()  # before anything is measured
-        lab = stack.enter_context(opened_lab(setting, _bench(chosen, card)))
+        makers = chosen.makers or max(1, min(MOST_MAKERS, (os.cpu_count() or 2) - 1))
+        lab = stack.enter_context(closing(Lab(setting.maker, makers, _bench(chosen, card))))
         Campaign(setting, lab, progress).run()
     return Store.read(path)
 
@@ -267,80 +183,3 @@ def _check_place(path: Path) -> None:
         raise input_error(
             "EATSS-D005", f"the store '{place}' may not be written", hint="name another file"
         )
-
-
-PREPARES = ("exhaustive", "random", "model")
-"""Strategies that need no results."""
-
-
-def prepare_sweep(
-    source: str | PathLike[str] | PythonScop,
-    *,
-    output: str | PathLike[str],
-    options: SweepOptions | None = None,
-    generation: Generation | None = None,
-    progress: Callable[[int, int], None] = lambda made, wanted: None,
-    warned: Warned = warn_caller,
-) -> Prepared:
-    """Generate the variants of a sweep into a folder, to be measured on another machine.
-
-    Args:
-        source: As for :func:`sweep`.
-        output: The folder; a new one.
-        options: The strategy (``exhaustive``, ``random`` or ``model``) and the budget in variants.
-        generation: Who generates them; ``gpu`` is named.
-        progress: Hears how many of how many are made.
-        warned: As of :func:`sweep`.
-
-    Raises:
-        InputError: as :func:`sweep`; ``EATSS-W005``, the strategy needs results; ``EATSS-W006``,
-            the folder is not empty.
-    """
-    chosen, made_by = options or SweepOptions(), generation or Generation()
-    folder = folder_named(output)
-    if chosen.strategy not in PREPARES:
-        raise input_error(
-            "EATSS-W005",
-            f"the strategy '{chosen.strategy}' needs results, and nothing is measured here",
-            hint=f"prepare with one of: {', '.join(PREPARES)}",
-        )
-    if any(made_folder(folder).iterdir()):
-        raise input_error("EATSS-W006", f"'{folder}' is not empty", hint="name a new folder")
-    with ExitStack() as stack:
-        made_by = replace(made_by, keep=folder)
-        setting = of_source(source, folder, chosen, made_by, stack, None, ahead=False)
-        warned(setting.warnings)
-        wanted = list(_proposed(setting, chosen))
-        lab = stack.enter_context(opened_lab(setting, None))
-        variants = make_all(lab, wanted, chosen.first, lambda made: progress(made, len(wanted)))
-    text = source_text(source, made_by.reading)
-    prepared = Prepared(
-        source=text,
-        target=made_by.target,
-        generator=generator_of(made_by),
-        gpu=load_profile(made_by.gpu).name,
-        space=setting.space_text,
-        names=setting.space.names,
-        varied=setting.varied,
-        variants=variants,
-    )
-    write_prepared(folder, prepared)
-    return prepared
-
-
-def _proposed(plan: Plan, options: SweepOptions) -> Iterator[Wanted]:
-    """Yield choices with a role, also at other sizes, then what is proposed, within the budget."""
-    most = options.limited.variants or 1000
-    yielded = set()
-    for wanted in plan.choices[: max(len(plan.roles), most)]:
-        yielded.add(wanted.variant)
-        yield wanted
-    strategy = make(options.strategy, plan.job, decide=plan.decide)
-    while len(yielded) < most:
-        asked = strategy.ask()
-        if asked is None or asked is WAIT:
-            return
-        wanted = of_point(plan, asked)
-        if wanted.variant not in yielded:
-            yielded.add(wanted.variant)
-            yield wanted

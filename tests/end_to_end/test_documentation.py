@@ -175,8 +175,6 @@ def _with_few_variants(command: str) -> str:
     """Return a sweep of one variant, on a card that stands in where it measures."""
     small = re.sub(r" --budget \S+", "", command) + " --budget 1"
     small = re.sub(r"-o (\S+)\.db", r"-o swept-\1.db", small)
-    if "--prepare" in small:
-        return small
     generated = (
         " --gpu h200 --contenders 0 --makers 1" if "kernels/" in small or "@" in small else ""
     )

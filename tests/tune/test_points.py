@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
-from eatss.base.diagnostics import InputError, input_error
+from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.cards.document import profile_to_document
 from eatss.choose import KernelSelection
@@ -24,7 +23,7 @@ from eatss.session.session import Session
 from eatss.tune.bound import bind
 from eatss.tune.derived import point_of
 from eatss.tune.document import space_from_text
-from eatss.tune.jobs import MakerJob, SourceText, Wanted
+from eatss.tune.jobs import BenchJob, MakerJob, SourceText, Wanted
 from eatss.tune.makers import CudaMaker, default_sizes
 from eatss.tune.outline import Outline, outlined
 from eatss.tune.points import variant_key
@@ -178,14 +177,12 @@ def test_variants_at_all_sizes_are_of_the_program_that_is_selected(tmp_path: Pat
         assert [kernel.statements for kernel in kernels] == [("S1",)]
 
 
-def no_workshop() -> NoReturn:
-    raise input_error("EATSS-E046", "there is no card to make variants for")
-
-
-def test_a_lab_that_cannot_make_anything_says_why() -> None:
-    lab = Lab(no_workshop, 1, None)
+def test_a_lab_that_cannot_make_anything_says_why(tmp_path: Path) -> None:
+    lab = Lab(
+        replace(job("gemm", tmp_path), profile="{}"), 1, BenchJob(card="tests.tune.no_card:NoCard")
+    )
     try:
-        with pytest.raises(InputError, match="no card to make variants for"):
-            lab.done(10.0)
+        with pytest.raises(InputError, match=r"the process that generates variants .* started"):
+            lab.done(120.0)
     finally:
         lab.close()

@@ -15,7 +15,7 @@ from eatss.tune.generation import Generation
 from eatss.tune.jobs import SweepOptions
 from eatss.tune.points import variant_key
 from eatss.tune.rows import Sweep
-from eatss.tune.sweeping import prepare_sweep, sweep
+from eatss.tune.sweeping import sweep
 from tests.end_to_end.in_process import eatss
 from tests.tune.priced_card import PATH, price
 
@@ -168,9 +168,8 @@ def test_points_that_decide_the_same_are_made_once(tmp_path: Path) -> None:
     file = tmp_path / "twins.toml"
     text = 'name = "twins"\n[iterators]\nhalf = [1, 2, 3]\n[variant]\n'
     file.write_text(text + 'tile_i = "16 * ((half + 1) // 2)"\n')
-    generation = Generation(gpu="h200", space=file)
-    made = prepare_sweep(GEMM, output=tmp_path / "made", options=options(), generation=generation)
-    points = [dict(one.wanted.values) for one in made.variants if not one.wanted.role]
+    found = swept(file, tmp_path / "gemm.db", contenders=0)
+    points = [dict(row.values) for row in found.rows if row.stage == "first" and not row.role]
     assert points == [{"half": 1}, {"half": 3}]
 
 
@@ -208,9 +207,7 @@ def test_without_a_card_it_says_so(space: Path, tmp_path: Path) -> None:
     [
         ((str(GEMM), "--replay", "none.db"), "--replay has no use for a source"),
         (("--replay", "none.db", "-o", "x.db"), "--replay has no use for --output"),
-        (("--replay", "none.db", "--prepare", "x"), "--replay has no use for --prepare"),
         (("--replay", "none.db", "--gpu", "h200"), "--replay has no use for --gpu"),
-        ((str(GEMM), "--prepare", "x", "--counters", "2"), "--prepare has no use for --counters"),
     ],
 )
 def test_options_that_something_has_no_use_for_are_refused(
