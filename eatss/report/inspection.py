@@ -10,10 +10,25 @@ from rich.text import Text
 from eatss.analysis import KernelFacts
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.facts import VolumeKind
+from eatss.polyhedral.expression import Array
 from eatss.polyhedral.kernel import Kernel, Loop
 from eatss.polyhedral.recomputed_producers import recomputed_arrays
-from eatss.report.render import headed, listing, render
+from eatss.report.render import Getter, headed, listing, listing_of, render
 from eatss.report.selection import reference_rows
+
+
+def _element(array: Array) -> str:
+    local = f" (copy of {array.copy_of})" if array.copy_of else " (local)"
+    return array.element_type.value + (local if array.is_local else "")
+
+
+_ARRAY: dict[str, Getter] = {"arrays": "name", "element": _element, "extent": "extent"}
+_STATEMENT: dict[str, Getter] = {
+    "statements": "name",
+    "line": "span.line",
+    "text": "text",
+    "domain": "domain",
+}
 
 
 def _scop_text(file: str, analysed: AnalysedScop) -> str:
@@ -24,22 +39,16 @@ def _scop_text(file: str, analysed: AnalysedScop) -> str:
     pieces: list[RenderableType] = [title]
     if scop.parameters:
         pieces.append(f"parameters {', '.join(scop.parameters)}; context {scop.context}")
-    arrays = []
-    for array in scop.arrays:
-        local = f" (copy of {array.copy_of})" if array.copy_of else " (local)"
-        element = array.element_type.value + (local if array.is_local else "")
-        arrays.append((array.name, element, array.extent))
-    pieces.append(listing(("arrays", "element", "extent"), arrays))
+    pieces.append(listing_of(scop.arrays, _ARRAY))
     if recomputed := recomputed_arrays(scop):
         pieces.append(f"  recomputed where read: {', '.join(recomputed)}")
-    statements = ((s.name, s.span.line, s.text, s.domain) for s in scop.statements)
     accesses = (
         (statement.name, access.kind.value, access.text, access.relation)
         for statement in scop.statements
         for access in statement.accesses
     )
     pieces += [
-        listing(("statements", "line", "text", "domain"), statements),
+        listing_of(scop.statements, _STATEMENT),
         listing(("accesses", "kind", "reference", "relation"), accesses),
     ]
     for name in ("flow", "anti", "output"):

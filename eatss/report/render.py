@@ -59,7 +59,7 @@ def listing(
 def facts(
     rows: Iterable[tuple[RenderableType, ...]], *, no_wrap: bool = True, columns: int = 1
 ) -> RichTable:
-    """Return a table of what is said under words, which stand at the left; nothing is left out."""
+    """Return a table of words and, beside each, what is said under it; empty ones are left out."""
     grid = RichTable.grid(padding=RIGHT)
     if columns > 1:
         grid.add_column(style="dim", overflow="fold", max_width=24)
