@@ -118,8 +118,6 @@ def sweep(
     Run it again to go on where it stopped. Exits with 130 after Ctrl-C, which keeps what was
     measured.
     """
-    from eatss.tune.generation import Generation  # noqa: PLC0415 - keeps --help fast
-
     options = searched.made()
     if replay is not None:
         if source is not None:
@@ -142,6 +140,8 @@ def sweep(
         raise _missing("a C file", "eatss sweep FILE.c -o STORE")
     if output is None:
         raise _missing("the store, -o STORE", f"eatss sweep {source} -o {source.stem}.db")
+    from eatss.tune.generation import Generation  # noqa: PLC0415 - replaying needs no isl
+
     generation = Generation(
         gpu=given_card(gpu, options.device),
         target=target,
