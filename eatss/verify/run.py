@@ -39,9 +39,9 @@ from eatss.verify.result import (
 from eatss.verify.sizes import (
     TESTS_VALUES,
     Probe,
-    accepted_sizes,
     boundary_sizes,
     choose_sizes,
+    edge_sizes,
     estimated_points,
     expected_code,
     has_fixed_sizes,
@@ -54,7 +54,7 @@ from eatss.verify.sizes import (
 _COMPILE_LIMIT_S = 900.0
 _ORIGINAL_LIMIT_S = 0.2
 _FEW = 2
-_FEW_POINTS, _MOST_POINTS, _MOST_AIMED = 1e6, 6e6, 2e7
+_FEW_POINTS, _MOST_POINTS, _MOST_AIMED = 1e6, 6e6, 1e8
 _PATIENCE = 5.0
 _WANTED = Run(entry=0, sizes=())
 _LIMITED = Run(entry=0, sizes=(), limit_s=_ORIGINAL_LIMIT_S)
@@ -263,7 +263,7 @@ def _further(program: Program) -> tuple[Run, ...]:
         ]
     aimed = (*tiles, *sizes_at_conditions(program, instrumented_text(program)[1]))
     found += runs([one for one in aimed if estimated_points(program, one) <= _MOST_AIMED], _LIMITED)
-    return (*found, *_probed(program, accepted_sizes(program)))
+    return (*found, *_probed(program, edge_sizes(program)))
 
 
 def _completed(program: Program, given: Sizes) -> dict[str, int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, pairwise, product
 from math import inf, prod
+from operator import itemgetter
 from random import Random
 from typing import TypeAlias
 
@@ -60,9 +61,10 @@ _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 _VALUES = (0, 1, 2, 3, 5, 8, 1000, 32768, 46341, 65536, 70000, 2**31 - 1)
 _OTHERS = (0, 1, 7, 40, 1000)
 _MOST_BOUNDARY, _MOST_SEARCHED = 16, 4000
-_MOST_AROUND, _MOST_AT_CONDITIONS = 24, 8
+_MOST_AROUND, _MOST_AT_CONDITIONS = 32, 8
 _MOST_LAUNCHES = 1e5
 _MOST_TIMES = 6
+_GROUPS = 16  # tiles: two groups of those whose blocks run together
 _TIMES, _BEYOND = (1, 2, 3, _MOST_TIMES), (0, 3, 16)
 _UNTILED = 16
 _MOVED = 8
@@ -157,17 +159,21 @@ def sizes_around_tiles(program: Program) -> tuple[Sizes, ...]:
 
     Code for full tiles that runs too soon then reads beyond rows. One less than the largest tile of
     a size is one less than a multiple of each tile that divides it. Where a size is several tiles,
-    a loop over them comes to its steady state: what it loads ahead it uses.
+    a loop over them comes to its steady state: what it loads ahead it uses. Of two tiles the second
+    is cut off, and of many each block of a group of them that runs together finds its own.
     """
     free, tiles = _free(program), _tiles(program)
     whole = {p.name: p.tile if p.tile > 1 else _UNTILED for p in free}
     tiled = [p for p in free if p.tile > 1]
     few = _few(free)
+    cut = {**few, **{p.name: p.tile + 1 for p in tiled}}
     wanted = [whole, {**whole, **{p.name: p.tile - 1 for p in tiled}}]
     for p in tiled:
         smaller = [tile for tile in tiles if tile < p.tile and p.tile % tile]
         wanted += [{**whole, p.name: tile - 1} for tile in (*smaller, p.tile)]
         wanted += [{**few, p.name: p.tile + 1}, {**few, p.name: _MOST_TIMES * p.tile + 3}]
+        wanted += [{**few, p.name: 2 * p.tile - 1}, {**cut, p.name: 3 * p.tile + 1}]
+        wanted += [{**few, p.name: _GROUPS * tile + 1} for tile in tiles if p.tile % tile == 0]
     if len(free) == 1:
         wanted += [{free[0].name: tile} for tile in tiles]
     return tuple(sorted(_allowed(program, wanted), key=_magnitude)[:_MOST_AROUND])
@@ -356,50 +362,52 @@ def refused_sizes(program: Program) -> tuple[Probe, ...]:
         for an assumption that holds at all sizes tried. Where one size alone breaks an
         assumption, it breaks it by one; of such sizes these are the smallest.
     """
-    return tuple(refused for refused, _ in _edges(program))
+    found: dict[tuple[str, int], tuple[tuple[bool, int], Probe]] = {}
+    for one, beside in _edges(program):
+        entry, code, sizes = one
+        own = (beside is None, _magnitude(sizes)), one
+        if code:
+            found[entry.launcher, code] = min(
+                found.get((entry.launcher, code), own), own, key=itemgetter(0)
+            )
+    return tuple(found[at][1] for at in sorted(found, key=lambda at: (at[0], -at[1])))
 
 
-def accepted_sizes(program: Program) -> tuple[Probe, ...]:
-    """Find sizes beside those of :func:`refused_sizes` that run, as few launches take."""
+def edge_sizes(program: Program) -> tuple[Probe, ...]:
+    """Find more sizes on both sides of where the code of an entry changes, as few launches take."""
+    refused = refused_sizes(program)
+    found = {
+        (one[0].launcher, *one[2].items()): one
+        for one, beside in _edges(program)
+        if beside is not None and one not in refused
+    }
     return tuple(
-        beside
-        for _, beside in _edges(program)
-        if beside is not None
-        and beside[1] == 0
-        and sum(times for *_, times in launches(beside[0].body, beside[2])) <= _MOST_LAUNCHES
+        (entry, code, sizes)
+        for entry, code, sizes in found.values()
+        if code or sum(times for *_, times in launches(entry.body, sizes)) <= _MOST_LAUNCHES
     )
 
 
 @lru_cache(maxsize=1)
 def _edges(program: Program) -> tuple[tuple[Probe, Probe | None], ...]:
-    """Return of each code with which an entry refuses the smallest sizes, and those beside them.
+    """Return sizes, and those beside them at which the code of an entry is another.
 
-    One size is such that the code changes there, if any is; the others are alike but for one, or
-    what assumptions fix.
+    The others are alike but for one, or what assumptions fix.
     """
     ranges = limits(program)
-    found: dict[tuple[str, int], tuple[Probe, Probe | None]] = {}
-
-    def rank(pair: tuple[Probe, Probe | None]) -> tuple[bool, int]:
-        return pair[1] is None, _magnitude(pair[0][2])
-
+    found: list[tuple[Probe, Probe | None]] = []
     for entry in program.entries:
         for name, base in _bases(program, ranges):
             least, most = ranges[name]
             around = (base[name] - 1, base[name], base[name] + 1)
             values = sorted({value for value in (*_VALUES, *around) if least <= value <= most})
             line = [_probe(entry, {**base, name: value}) for value in values]
-            pairs: list[tuple[Probe, Probe | None]] = [(one, None) for one in line]
+            found += [(one, None) for one in line]
             for low, high in pairwise(line):
                 if low[1] != high[1]:
                     edge = _edge(entry, name, low, high)
-                    pairs += [edge, edge[::-1]]
-            for pair in pairs:
-                code = pair[0][1]
-                if code:
-                    best = found.get((entry.launcher, code), pair)
-                    found[entry.launcher, code] = min(best, pair, key=rank)
-    return tuple(found[at] for at in sorted(found, key=lambda at: (at[0], -at[1])))
+                    found += [edge, edge[::-1]]
+    return tuple(found)
 
 
 def _bases(
