@@ -378,18 +378,23 @@ class PpcgPlan(Tiled):
 
     def _wanted(self, group: Group) -> Number:
         """Return 1 where a group that may be staged is used again in a tile, or not coalesced."""
-        names = [name for name in self.kernel.band if self.kernel.trips[name] > 1]
         found: Number = 1.0
-        for still in chain(*(combinations(names, count) for count in range(1, len(names) + 1))):
-            here = all_of(self._one_step[name] == (name in still) for name in names)
-            if not nowhere(here) and not self.kernel.staged_despite(group, frozenset(still)):
+        for still, here in self._still:
+            if not self.kernel.staged_despite(group, still):
                 found = chosen(here, 0.0, found)
         return found
 
     @cached_property
-    def _one_step(self) -> dict[str, Flag]:
-        """Where the tile of a loop of the band is one step."""
-        return {name: self.tile[name] == 1 for name in self.kernel.band}
+    def _still(self) -> list[tuple[frozenset[str], Flag]]:
+        """The sets of loops whose tiles are one step, and where these are the ones."""
+        names = [name for name in self.kernel.band if self.kernel.trips[name] > 1]
+        ones = {name: self.tile[name] == 1 for name in names}
+        counts = range(1, len(names) + 1)
+        found = [
+            (frozenset(still), all_of(ones[name] == (name in still) for name in names))
+            for still in chain(*(combinations(names, count) for count in counts))
+        ]
+        return [(still, here) for still, here in found if not nowhere(here)]
 
     def box(self, group: Group) -> list[Number]:
         """Return the extents of the box that a group is copied as, outermost first."""
