@@ -282,7 +282,9 @@ def parse_numbers(option: str, example: str, texts: Sequence[str]) -> dict[str, 
     Raises:
         InputError: ``EATSS-C004``, a part is no name with a number.
     """
-    return _numbers(option, f"write a name and a number, like {option} {example}", texts)
+    return _numbers(
+        option, f"write a name and a number of up to 18 digits, like {option} {example}", texts
+    )
 
 
 def parse_placements(texts: Sequence[str]) -> dict[str, str]:

@@ -16,10 +16,8 @@ transposed:
 In rows along ``k`` a vector is of four steps, and registers have those of all points. That is too
 much where most of them hold sums. But transposed tiles are copied element by element.
 
-How the threads of a block copy a tile of an array into shared memory.
-
-Where they fill rows or pieces of them, threads copy as many elements each, neighbours next to each
-other, and all turns are unrolled. Elsewhere each element is found by divisions.
+Threads that fill rows of a tile, or pieces of them, copy as many elements each, neighbours next to
+each other, and the loop over them is unrolled. Elsewhere each element is found by divisions.
 """
 
 from __future__ import annotations
@@ -119,7 +117,7 @@ class StagedReads:
     on: Flag = True
 
     @property
-    def asynchronous(self) -> bool:
+    def asynchronous(self) -> Flag:
         """Whether copies need not pass through registers."""
         return is_asynchronous(self.copied * self.element_bytes)
 
@@ -139,9 +137,9 @@ def in_shared(bytes_: Number) -> Number:
     return np.ceil(bytes_ / BOX_ALIGNMENT) * BOX_ALIGNMENT
 
 
-def is_asynchronous(copied_bytes: int) -> bool:
-    """Tell whether so many bytes can be copied to shared memory without registers."""
-    return copied_bytes in _ASYNCHRONOUS_BYTES
+def is_asynchronous(copied_bytes: Number) -> Flag:
+    """Return where so many bytes can be copied to shared memory without registers."""
+    return any_of(copied_bytes == own for own in _ASYNCHRONOUS_BYTES)
 
 
 def copied_together(extents: Sequence[int | None], element_bytes: int) -> int:
@@ -427,7 +425,7 @@ class Stage:
     @property
     def asynchronous(self) -> Flag:
         """Where copies need not pass through registers: of words, or of whole vectors."""
-        return is_asynchronous(self.element_bytes) or self.width > 1
+        return is_asynchronous(self.width * self.element_bytes)
 
     @property
     def in_pieces(self) -> Flag:
