@@ -135,12 +135,17 @@ def guarded(trips: int, threads: int, points: int) -> int:
 def candidates(
     kernel: PpcgKernel, vectors: Sequence[Vector], options: PpcgOptions
 ) -> PpcgCandidates:
-    """Return vectors as columns, under options that hold for the whole program."""
+    """Return vectors as columns, under options that hold for the whole program.
+
+    Sizes beyond a loop's trips count as its trips, threads beyond a tile as the tile.
+    """
     table, ones = np.array(vectors, dtype=np.float64).T, np.ones(len(vectors))
-    tiles, blocks = table[: len(kernel.band)], table[len(kernel.band) :]
+    trips = kernel.trips
+    tiles = {n: np.minimum(own, trips[n]) for n, own in zip(kernel.band, table, strict=False)}
+    blocks = zip(kernel.threads, table[len(kernel.band) :], strict=True)
     return PpcgCandidates(
-        tile_sizes=tuple(zip(kernel.band, tiles, strict=True)),
-        block=tuple(zip(kernel.threads, blocks, strict=True)),
+        tile_sizes=tuple(tiles.items()),
+        block=tuple((name, np.minimum(own, tiles[name])) for name, own in blocks),
         stages=ones,
         resident=ones,
         shared_limit_bytes=options.max_shared_memory * ones,

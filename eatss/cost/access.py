@@ -18,7 +18,8 @@ import numpy.typing as npt
 from eatss.analysis.facts import AccessFacts, StatementFacts
 from eatss.base.targets import CUDA
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
-from eatss.plan.numbers import Flag, Interval, Number, no
+from eatss.plan.intervals import Interval
+from eatss.plan.numbers import Flag, Number, no
 
 Integers = npt.NDArray[np.int64]
 

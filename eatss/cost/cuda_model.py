@@ -215,7 +215,7 @@ def busy_cycles(part: CudaCode | Demand, card: Card) -> Column:
     """Return the cycles of an SM in which units that are no tensor cores are busy with a launch."""
     found: Column = np.maximum(
         np.maximum(
-            part.instructions / SCHEDULERS,
+            part.issued / SCHEDULERS,
             part.fp64 * card.warp / card.fp64_per_cycle,
         ),
         np.maximum(

@@ -17,6 +17,7 @@ from eatss.analysis.variant import TensorFormat
 from eatss.base.frozen import frozen
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES, box_wavefronts, is_wide, torn_sectors
 from eatss.cost.card import Card, CodeConstants
+from eatss.plan.intervals import named
 from eatss.plan.numbers import Number
 
 Column = npt.NDArray[np.float64]
@@ -32,9 +33,10 @@ class Demand:
     ``blocks``, ``threads``: blocks of a launch, threads of a block. ``registers``: 32-bit registers
     of a thread, an estimate. ``shared_bytes``: of a block, which may have ``shared_limit_bytes``.
 
-    ``instructions``: warp instructions of any kind. ``fp64``, ``fp32``: those that the units of
-    that width run. ``tensor64``, ``tensor32``, ``tensor16``, ``tensor8``: multiply-adds on tensor
-    cores, of 64 bits, of TF32, of halves and of bytes, as many as a warp has lanes counted as one.
+    ``fp64``, ``fp32``: warp instructions that the floating-point units of that width run.
+    ``instructions``: all others. ``tensor64``, ``tensor32``, ``tensor16``, ``tensor8``:
+    multiply-adds on tensor cores, of 64 bits, of TF32, of halves and of bytes, as many as a warp
+    has lanes counted as one.
     ``lanes``: the share of a warp's lanes that have work.
 
     ``l1_wavefronts``, ``shared_wavefronts``: cycles of an SM's load and store unit.
@@ -98,6 +100,11 @@ class Demand:
         """Return the number of candidates."""
         return len(self.blocks)
 
+    @property
+    def issued(self) -> Column:
+        """Warp instructions of any kind."""
+        return self.instructions + self.fp64 + self.fp32
+
 
 TENSOR_COLUMNS: Mapping[TensorFormat, str] = {
     "fp64": "tensor64", "tf32": "tensor32", "fp16": "tensor16", "int8": "tensor8"
@@ -149,7 +156,7 @@ class DemandBuilder:
     def __init__(self, plan: Planned, card: Card, constants: CodeConstants) -> None:
         """Begin at nothing; of a launch those warps count that have work."""
         self._plan, self.card, self.constants = plan, card, constants
-        self.warps = np.ceil(plan.block_threads / card.warp)
+        self.warps = named("warps", np.ceil(plan.block_threads / card.warp))
         self.launched_warps = plan.active * self.warps
 
     # -- requests of a warp -----------------------------------------------------------------------
@@ -175,6 +182,11 @@ class DemandBuilder:
 
     # -- sums -------------------------------------------------------------------------------------
 
+    @property
+    def issued(self) -> Number:
+        """Instructions of any kind."""
+        return self.instructions + self.fp64 + self.fp32
+
     def add_instructions(self, each: Number) -> None:
         """Add instructions of each warp."""
         self.instructions += self.launched_warps * each
@@ -186,7 +198,6 @@ class DemandBuilder:
             self.fp64 += total
         else:
             self.fp32 += total
-        self.instructions += total
 
     def add_products(self, form: TensorFormat, each: Number, instructions: Number) -> None:
         """Add multiply-adds of tensor cores of each warp, over its lanes, by instructions."""

@@ -67,6 +67,7 @@ class PpcgCode(DemandBuilder):
         """Begin at nothing."""
         super().__init__(plan, card, constants)
         self.plan = plan
+        self.launched_warps = plan.tiles * self.warps  # once for each tile
         self._kept: dict[frozenset[str], Number] = {}
 
     # -- what a thread and an SM have -------------------------------------------------------------
@@ -329,7 +330,7 @@ class _Counting:
         self.alike = Counter(form(access) for access in self.statement.accesses)
         self.mapped = tuple(name for name in plan.kernel.threads if name in loops)
         self.points, self.serial = plan.points_along(loops), plan.serial_loops(self.statement)
-        steps = plan.turns
+        steps: Number = 1.0
         for name in self.mapped:
             if name not in plan.kernel.grid:
                 steps = steps * plan.steps[name]
@@ -376,7 +377,7 @@ class _Counting:
             self.load_cycles * self._waits(side)
             + result_cycles(self.statement, of.card, constants) / side
         )
-        of.chain_cycles += self.instances * (waits + self.spread)
+        of.chain_cycles += plan.turns * self.instances * (waits + self.spread)
 
     def _waits(self, side: Number) -> Number:
         """Return how often a thread waits for loads, for each instance.

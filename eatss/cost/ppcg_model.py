@@ -58,7 +58,7 @@ def _demand(of: PpcgCode) -> Demand:
         trips = plan.kernel.trips
         serial = prod(float(trips[name]) for name in main.loops if name not in plan.threads)
         of.add_spills(of.spilled_words * serial, plan.fill(main), constants.spill_missing)
-    of.add_instructions(constants.start_instructions + plan.turns * constants.turn_instructions)
+    of.add_instructions(constants.start_instructions / plan.turns + constants.turn_instructions)
     of.chain_cycles += constants.start_cycles
     of.operand_bytes = LINE_BYTES * of.shared_wavefronts  # as if every cycle moved all it can
     return of.demand(
@@ -92,7 +92,9 @@ def _add_copies(of: PpcgCode) -> None:
                 of.add_stores(count * steps, *request, of.torn(access))
             of.add_instructions(count * steps * ways * 2)
             latency = constants.l2_wait * card.l2_cycles + constants.dram_wait * card.dram_cycles
-            of.chain_cycles += steps * ways * latency * np.ceil(count / constants.window)
+            of.chain_cycles += (
+                plan.turns * steps * ways * latency * np.ceil(count / constants.window)
+            )
         elif group.shareable:
             loads, waits, waves, sector, parts = _copy_loop(of, group)
             shared = of.sharing(group.loops)
@@ -104,17 +106,19 @@ def _add_copies(of: PpcgCode) -> None:
             of.add_shared(requests, waves)
             of.add_instructions(requests * constants.copy_instructions)
             moved = of.launched_warps * requests * sector * SECTOR_BYTES / shared
-            of.chain_cycles += on * steps * ways * of.beyond_l1_cycles(group, moved) * waits
+            of.chain_cycles += (
+                plan.turns * on * steps * ways * of.beyond_l1_cycles(group, moved) * waits
+            )
             barriers = np.maximum(barriers, on * steps * 2)
     of.add_instructions(barriers * constants.barrier_instructions)
-    of.chain_cycles += barriers * constants.barrier_wait * card.barrier_cycles
+    of.chain_cycles += plan.turns * barriers * constants.barrier_wait * card.barrier_cycles
 
 
 def _serial_steps(plan: PpcgPlan, group: Group) -> Number:
-    """Return how often a block runs the tile loops down to the last that moves a group."""
+    """Return how often a tile runs the tile loops down to the last that moves a group."""
     band, grid = plan.kernel.band, plan.kernel.grid
     depth = max((at for at, name in enumerate(band, start=1) if name in group.loops), default=0)
-    return prod((plan.steps[n] for n in band[:depth] if n not in grid), start=plan.turns)
+    return prod((plan.steps[n] for n in band[:depth] if n not in grid), start=1.0)
 
 
 def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, Number, Number, Number, Number]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -12,7 +11,8 @@ from eatss.cards.match import voltage_share
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.cost.expected import Parts, Prediction
-from eatss.plan.numbers import Interval, Number
+from eatss.plan.intervals import Interval, at_least, least_of
+from eatss.plan.numbers import Number
 
 LEAST_CLOCK = 0.2
 """Share of the highest clock below which a power limit is not taken to go."""
@@ -62,18 +62,24 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
     Vuduc, *A roofline model of energy*, eqs. (4) and (10)]. Where that takes more power than the
     limit the clock of the SMs falls, and with it what their work costs. The formulas stand in
     docs/model-internals.md.
+
+    Time and energy rise with each term, the clock included: it falls until dynamic energy is what
+    the limit leaves in the time that it takes. So of a box of candidates, whose demand is
+    intervals, they are bounds: none of it takes less.
     """
     launch = _Launch(demand, card)
-    resident, on_chip, edges = launch.resident, launch.on_chip(), launch.edges()
-    memory = demand.scatter * demand.dram_bytes / card.dram_bytes_s
-    spent, moved = _energies(demand, card)
-    core_j = sum(spent.values())
+    on_chip = {name: least_of(term) for name, term in launch.on_chip().items()}
+    edges = least_of(launch.edges())
+    memory = least_of(demand.scatter * demand.dram_bytes / card.dram_bytes_s)
+    every, moved = _energies(demand, card)
+    spent, moved = {name: least_of(part) for name, part in every.items()}, least_of(moved)
+    core_j, launches = sum(spent.values()), least_of(demand.launches)
     least_w, power, floor = card.prices.constant_w, constants.sharpness, card.prices.voltage_floor
 
     def run_s(clock: Number) -> Number:
         slowed = sum((term / clock) ** power for term in on_chip.values())
         taken = (slowed + memory**power) ** (1 / power) + edges / clock
-        return demand.launches * (taken + constants.launch_wait * card.launch_s)
+        return launches * (taken + constants.launch_wait * card.launch_s)
 
     def power_w(clock: Number) -> Number:
         return least_w + (core_j * voltage_share(clock, floor) + moved) / run_s(clock)
@@ -85,8 +91,9 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
     # where memory alone draws too much it slows down, too
     time_s = np.maximum(run_s(clock), dynamic / max(1.0, card.power_limit_w - least_w))
     energies["constant power"] = least_w * time_s
-    terms = {name: demand.launches * term / clock for name, term in on_chip.items()}
-    terms["memory"] = demand.launches * memory
+    terms = {name: launches * term / clock for name, term in on_chip.items()}
+    terms["memory"] = launches * memory
+    resident = launch.resident.high if isinstance(launch.resident, Interval) else launch.resident
     return Predicted(
         time_s=np.where(resident > 0, time_s, np.inf),
         energy_j=np.where(resident > 0, dynamic + least_w * time_s, np.inf),
@@ -134,7 +141,7 @@ class _Launch:
         }
         wavefronts = demand.l1_wavefronts + demand.shared_wavefronts
         return {
-            "issue": demand.instructions * turns / SCHEDULERS / cycles,
+            "issue": demand.issued * turns / SCHEDULERS / cycles,
             "fp64": units(demand.fp64, card.fp64_per_cycle),
             "fp32": units(demand.fp32, card.fp32_per_cycle),
             **tensor,
@@ -152,7 +159,7 @@ class _Launch:
         """
         demand = self.demand
         lost = (self.resident > 1) & (demand.apart_code > _INSTRUCTIONS_KEPT)
-        each = demand.instructions / (demand.blocks * self.warps) * self.most * demand.apart_again
+        each = demand.issued / (demand.blocks * self.warps) * self.most * demand.apart_again
         return lost * _APART * _FETCH_CYCLES * each
 
     def _turns(self, wanted: float) -> Number:
@@ -171,6 +178,8 @@ class _Launch:
             return np.maximum(max(1.0, wanted), np.ceil(blocks * warps)) / warps
 
         rounds = whole * taken(together) + (left > 0) * taken(left)
+        rounds = at_least(rounds, self.tiles)
+        rounds = at_least(rounds, np.ceil(self.tiles / together) * max(1.0, wanted) / warps)
         streamed = demand.stream_tiles / together * taken(together)
         return np.where(self.streams, streamed, rounds) / demand.blocks
 
@@ -192,9 +201,8 @@ class _Launch:
 def _energies(demand: Demand, card: Card) -> tuple[dict[str, Number], Number]:
     """Return the joules of a run at the highest clock that the SMs' work costs, and memory's."""
     prices, lanes = card.prices, card.warp * demand.lanes / 32
-    others = np.maximum(0.0, demand.instructions - demand.fp64 - demand.fp32)
     spent = {
-        "instructions": others * lanes * prices.instruction_j,
+        "instructions": demand.instructions * lanes * prices.instruction_j,
         "arithmetic": lanes * (demand.fp64 * prices.fp64_j + demand.fp32 * prices.fp32_j)
         + sum(
             getattr(demand, column) * getattr(prices, f"{column}_j")
@@ -214,9 +222,6 @@ def _clock(power_w: Callable[[Number], Number], limit_w: float, count: int) -> N
     low, high = np.full(count, LEAST_CLOCK), np.ones(count)
     with np.errstate(invalid="ignore", divide="ignore"):
         most_w = power_w(high)
-        if isinstance(most_w, Interval):
-            ends = (_clock(partial(_end, power_w, end), limit_w, count) for end in ("high", "low"))
-            return Interval(*ends)
         kept = ~(most_w > limit_w)
         if kept.all():
             return high
@@ -225,10 +230,6 @@ def _clock(power_w: Callable[[Number], Number], limit_w: float, count: int) -> N
             over = power_w(middle) > limit_w
             low, high = np.where(over, low, middle), np.where(over, middle, high)
     return np.where(kept, 1.0, low)
-
-
-def _end(power_w: Callable[[Number], Number], end: str, clock: Number) -> Number:
-    return getattr(power_w(clock), end)
 
 
 def prediction_at(demand: Demand, expected: Predicted, row: int) -> Prediction | None:

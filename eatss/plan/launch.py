@@ -42,7 +42,8 @@ from eatss.plan.contract import (
     unrolled,
     words_of_two,
 )
-from eatss.plan.numbers import Flag, Interval, Number, all_of, any_of, chosen, largest, no, nowhere
+from eatss.plan.intervals import Interval
+from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, largest, no, nowhere
 from eatss.plan.shares import (
     Stream,
     UniformSet,

@@ -29,6 +29,7 @@ import numpy.typing as npt
 from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Layout
 from eatss.base.frozen import frozen
+from eatss.plan.intervals import named
 from eatss.plan.launch import Tiled
 from eatss.plan.numbers import Flag, Number, all_of, chosen, nowhere
 
@@ -283,11 +284,13 @@ class PpcgCandidates(Layout):
     """Layouts of one kernel in PPCG's code: each number is a column of them.
 
     ``shared_limit_bytes`` is what ``--max-shared-memory`` says; ``unroll`` is 1 with
-    ``--unroll-gpu-tile``, else 0. Sizes beyond a loop's trips count as its trips.
+    ``--unroll-gpu-tile``, else 0. No tile is larger than the trips, no block than the tile.
+    ``staged_groups`` says of each group whether it is in shared memory, where that is decided.
     """
 
     shared_limit_bytes: Number
     unroll: Number
+    staged_groups: tuple[bool, ...] | None = None
 
     def __len__(self) -> int:
         """Return the number of candidates."""
@@ -297,9 +300,9 @@ class PpcgCandidates(Layout):
 def ppcg_plan(kernel: PpcgKernel, candidates: PpcgCandidates) -> PpcgPlan:
     """Return what a launch of each candidate's code does."""
     trips = kernel.trips
-    tile = {name: np.minimum(size, trips[name]) for name, size in candidates.tile_sizes}
+    tile = dict(candidates.tile_sizes)
     steps = {name: np.ceil(trips[name] / tile[name]) for name in kernel.band}
-    threads = {name: np.minimum(count, tile[name]) for name, count in candidates.block}
+    threads = dict(candidates.block)
     blocks: Number = 1.0
     turns: Number = 1.0
     for name, most in zip(kernel.grid, GRID_LIMITS.get(len(kernel.grid), ()), strict=True):
@@ -312,8 +315,9 @@ def ppcg_plan(kernel: PpcgKernel, candidates: PpcgCandidates) -> PpcgPlan:
         tile=tile,
         threads=threads,
         steps=steps,
-        active=blocks,
+        active=named("blocks", blocks),
         turns=turns,
+        tiles=prod((steps[name] for name in kernel.grid), start=1.0),
     )
 
 
@@ -321,13 +325,14 @@ def ppcg_plan(kernel: PpcgKernel, candidates: PpcgCandidates) -> PpcgPlan:
 class PpcgPlan(Tiled):
     """A launch of candidates for a kernel.
 
-    There are ``active`` blocks of it, which take so many tiles in ``turns`` one after the other.
+    There are ``active`` blocks of it, which take ``tiles`` in ``turns``, one after the other.
     """
 
     kernel: PpcgKernel
     candidates: PpcgCandidates
     active: Number
     turns: Number
+    tiles: Number
 
     def __len__(self) -> int:
         """Return the number of candidates."""
@@ -351,12 +356,17 @@ class PpcgPlan(Tiled):
 
     @cached_property
     def _staged(self) -> tuple[list[Number], Number]:
-        left, used, staged = self.candidates.shared_limit_bytes, np.zeros(len(self)), []
+        left, used = self.candidates.shared_limit_bytes, np.zeros(len(self))
+        staged: list[Number] = []
+        decided = self.candidates.staged_groups
         for group in self.kernel.groups:
             fits: Number = np.zeros(len(self))
             if group.shareable and not group.private:
                 size = prod(self.box(group)) * group.element_bytes
-                fits = (size <= left) * self._wanted(group)
+                if decided is None:
+                    fits = (size <= left) * self._wanted(group)
+                else:
+                    fits = fits + decided[len(staged)]
                 left = left - fits * size
                 used = used + fits * size
             staged.append(fits)

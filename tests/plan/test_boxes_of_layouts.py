@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from operator import itemgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -20,8 +20,8 @@ from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.cost.terms import predict
+from eatss.plan.intervals import Box, Interval, named
 from eatss.plan.launch import plan
-from eatss.plan.numbers import Interval
 from tests.choose.cuda_kernels import analysed, variants
 
 CARD = load_profile("h200")
@@ -102,3 +102,41 @@ def test_an_interval_has_every_result() -> None:
             for a in range(ends[0][0], ends[0][1] + 1):
                 for b in range(ends[1][0], ends[1][1] + 1):
                     assert found.low <= function(a, b) <= found.high, (function, ends, a, b)
+
+
+def test_monomials_are_on_their_sides_of_a_number() -> None:
+    """Random formulas of two sizes, over boxes and at all of their points."""
+    dice = np.random.default_rng(6)
+    for first in range(300):
+        lows = dice.integers(1, 40, 2)
+        highs = lows + dice.integers(0, 30, 2)
+        ranges = [np.arange(low, high + 1) for low, high in zip(lows, highs, strict=True)]
+        points = [one.ravel().astype(np.float64) for one in np.meshgrid(*ranges)]
+        box = Box({n: ([1.0 * a], [1.0 * b]) for n, a, b in zip("xy", lows, highs, strict=True)})
+        every: list[tuple[Any, Any]] = [*zip(box.intervals.values(), points, strict=True)]
+        for step in range(12):
+            (one, own), (other, others) = (every[at] for at in dice.integers(0, len(every), 2))
+            made = FORMULAS[(first + step * (1 + first % 7)) % len(FORMULAS)]
+            constant = float(dice.integers(1, 50))
+            found, exact = made(one, other, constant), made(own, others, constant)
+            if step % 5 == 0:
+                found = named(f"n{step}", np.maximum(found, 1.0))
+                exact = np.maximum(exact, 1.0)
+            assert (found.low[0] <= exact * (1 + 1e-9)).all()
+            assert (found.high[0] >= exact * (1 - 1e-9)).all()
+            every.append((found, exact))
+
+
+FORMULAS: list[Callable[[Any, Any, float], Any]] = [
+    lambda a, b, _: a * b,
+    lambda a, b, _: a / np.maximum(b, 0.5),
+    lambda a, b, _: a + b,
+    lambda _, b, constant: constant / np.maximum(b, 1.0),
+    lambda a, b, _: np.ceil(a / 3),
+    lambda a, b, _: np.floor(a / 2),
+    lambda a, b, constant: np.minimum(a, constant),
+    lambda a, b, _: np.minimum(a, b),
+    lambda a, b, constant: np.where(a > constant, a, b),
+    lambda a, b, _: np.maximum(a - 3, 0.0),
+    lambda a, b, _: np.maximum(a, b),
+]
