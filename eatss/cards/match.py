@@ -35,6 +35,23 @@ FP32_PER_CYCLE = 64.0
 FP64_SHARE = 1 / 32
 """64-bit multiply-adds for each of 32 bits where a profile tells no peak."""
 
+PROCESS_POWER = {"12 nm": 0.75, "8 nm": 0.46, "7 nm": 0.4, "4 nm": 0.28}
+"""Power of a circuit at one speed by the process of its chip, over that of TSMC's 16 nm.
+
+TSMC's 12 nm takes 25 % less than its 16 nm, its 7 nm 60 % less; its 5 nm, which 4N is of, 30 % less
+than 7 nm. Samsung's 10LPE takes 40 % less than its 14 nm, 10LPP 15 % less than that, 8LPP 10 % less
+again [the makers' announcements, in AnandTech, *Samsung and TSMC roadmaps*, 2017, and Tom's
+Hardware, *TSMC upgrades 7nm, 5nm processes*, 2019].
+"""
+
+MEMORY_PJ_BIT = {"HBM": 6.0, "GDDR6": 7.5, "GDDR7": 5.0, "LPDDR": 6.0}
+"""Energy of a bit from or to memory by its kind.
+
+HBM2E and GDDR6 (GDDR6X takes 3 % less) [Micron, Ultra-Bandwidth Solutions]; GDDR7, 50 % more
+efficient than GDDR6 [Micron]. Other HBM is taken to be HBM2E, and so is LPDDR, of which no such
+figure was found.
+"""
+
 _MEMORY_RATES = ("dram_read_gb_s", "dram_write_gb_s", "dram_copy_gb_s")
 _ON_CHIP_RATES = ("l2_gb_s", "l2_torn_gb_s", "l1_gb_s")
 _MEMORY_PRICES = ("dram_read_byte_pj", "dram_write_byte_pj")
@@ -52,9 +69,14 @@ def scaled(profile: GpuProfile) -> dict[str, float]:
     """Return the coefficients of :data:`REFERENCE`, scaled to a card by specifications.
 
     Rates of memory follow its bandwidth, those of caches SMs × clock, arithmetic its own peaks:
-    the same share of them is reached.
-    Latencies stay as many cycles. A price of memory follows the power limit over bandwidth, one of
-    the chip the limit over SMs × clock, also where a unit is slower. Powers follow the limit.
+    the same share of them is reached. Latencies stay as many cycles.
+
+    Prices follow the silicon, never the power limit. One of the chip goes with
+    :data:`PROCESS_POWER`, at the voltage that the highest clock needs: along the reference's line,
+    and no higher than its end, since a chip made for a higher clock reaches it there. One of memory
+    goes with :data:`MEMORY_PJ_BIT`. Of the power that is drawn whatever runs, half is taken to be
+    of the SMs and half of memory, by its bandwidth: 81 W of an H100 PCIe and 50 W of a V100, where
+    80 W and 53 W were seen at rest.
     """
     return dict(_scaled(profile, named_profile(REFERENCE)))
 
@@ -62,22 +84,31 @@ def scaled(profile: GpuProfile) -> dict[str, float]:
 @lru_cache(maxsize=64)
 def _scaled(profile: GpuProfile, reference: GpuProfile) -> Mapping[str, float]:
     found = _values(reference)
-    power = (profile.tdp_w or FALLBACK_LIMIT_W) / (reference.tdp_w or FALLBACK_LIMIT_W)
     bandwidth = profile.bandwidth_gb_s / reference.bandwidth_gb_s
-    chip = _cycles(profile) / _cycles(reference)
+    (process, memory), (usual_process, usual_memory) = _silicon(profile), _silicon(reference)
+    floor = found["voltage_floor"]
+    voltage = voltage_share(min(1.0, _clock_mhz(profile) / _clock_mhz(reference)), floor)
+    price = PROCESS_POWER[process] / PROCESS_POWER[usual_process] * voltage
     factors = (
-        dict.fromkeys(_POWERS, power)
+        dict.fromkeys(_POWERS, (profile.sm_count / reference.sm_count + bandwidth) / 2)
         | dict.fromkeys(_MEMORY_RATES, bandwidth)
-        | dict.fromkeys(_ON_CHIP_RATES, chip)
-        | dict.fromkeys(_MEMORY_PRICES, power / bandwidth)
+        | dict.fromkeys(_ON_CHIP_RATES, _cycles(profile) / _cycles(reference))
+        | dict.fromkeys(_MEMORY_PRICES, MEMORY_PJ_BIT[memory] / MEMORY_PJ_BIT[usual_memory])
+        | {"voltage_floor": voltage**-0.5}  # of the voltage at its own clock
     )
     for name in found:
-        price = power / chip if COEFFICIENTS[name][0] in ("pJ", "pJ/B") else 1.0
-        found[name] *= factors.get(name, price)
+        chip = price if COEFFICIENTS[name][0] in ("pJ", "pJ/B") else 1.0
+        found[name] *= factors.get(name, chip)
     found["clock_mhz"] = _clock_mhz(profile)
     for name, own, others in zip(_PEAKS, _peaks(profile), _peaks(reference), strict=True):
         found[name] *= own / others
     return found
+
+
+def _silicon(profile: GpuProfile) -> tuple[str, str]:
+    """Return process and kind of memory, of the last generation up to the card's."""
+    known = [one for one in GENERATIONS if one <= profile.compute_capability]
+    return GENERATIONS[max(known, default=min(GENERATIONS))][2:]
 
 
 def _values(profile: GpuProfile) -> dict[str, float]:
@@ -129,23 +160,26 @@ VARIANT_WORDS = frozenset(
 """Words of a card's name that make it another card than the one without them."""
 
 GENERATIONS = {
-    (7, 0): ("Volta", 128),
-    (7, 2): ("Volta", 128),
-    (7, 5): ("Turing", 96),
-    (8, 0): ("Ampere", 192),
-    (8, 6): ("Ampere", 128),
-    (8, 7): ("Ampere", 192),
-    (8, 9): ("Ada", 128),
-    (9, 0): ("Hopper", 256),
-    (10, 0): ("Blackwell", 256),
-    (10, 3): ("Blackwell", 256),
-    (11, 0): ("Blackwell", 256),
-    (12, 0): ("Blackwell", 128),
-    (12, 1): ("Blackwell", 128),
+    (7, 0): ("Volta", 128, "12 nm", "HBM"),
+    (7, 2): ("Volta", 128, "12 nm", "LPDDR"),
+    (7, 5): ("Turing", 96, "12 nm", "GDDR6"),
+    (8, 0): ("Ampere", 192, "7 nm", "HBM"),
+    (8, 6): ("Ampere", 128, "8 nm", "GDDR6"),
+    (8, 7): ("Ampere", 192, "8 nm", "LPDDR"),
+    (8, 9): ("Ada", 128, "4 nm", "GDDR6"),
+    (9, 0): ("Hopper", 256, "4 nm", "HBM"),
+    (10, 0): ("Blackwell", 256, "4 nm", "HBM"),
+    (10, 3): ("Blackwell", 256, "4 nm", "HBM"),
+    (11, 0): ("Blackwell", 256, "4 nm", "LPDDR"),
+    (12, 0): ("Blackwell", 128, "4 nm", "GDDR7"),
+    (12, 1): ("Blackwell", 128, "4 nm", "LPDDR"),
 }
-"""Architectures, and KiB of L1 and shared memory of an SM together, which no driver reports.
+"""Architectures, and what no driver reports: KiB of L1 and shared memory of an SM together, the
+process of the chip and the kind of its memory.
 
-From the CUDA guide, compute capabilities, table *Shared Memory Capacity per Compute Capability*.
+KiB: CUDA guide, compute capabilities, table *Shared Memory Capacity per Compute Capability*. The
+others: NVIDIA's architecture whitepapers, which call the processes TSMC 12FFN, 7N and 4N (4NP), and
+Samsung 8N.
 """
 
 REGISTERS_PER_THREAD = 255
@@ -237,7 +271,7 @@ def _document(detected: DetectedGpu, capability: tuple[int, int]) -> dict[str, A
     }
     figures["registers_per_thread"] = {"value": REGISTERS_PER_THREAD, "source": "cuda-guide"}
     if is_tabulated(capability):
-        architecture, l1_shared_kib = GENERATIONS[capability]
+        architecture, l1_shared_kib, _, _ = GENERATIONS[capability]
         figures["l1_shared_bytes"] = {"value": l1_shared_kib * 1024, "source": "cuda-guide"}
     else:
         architecture = "newer than known"

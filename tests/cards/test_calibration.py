@@ -25,7 +25,14 @@ from eatss.cards import (
     profile_from_document,
     profile_to_document,
 )
-from eatss.cards.match import FP32_PER_CYCLE, REFERENCE, calibration_of, scaled
+from eatss.cards.match import (
+    FP32_PER_CYCLE,
+    GENERATIONS,
+    REFERENCE,
+    calibration_of,
+    scaled,
+    voltage_share,
+)
 from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient
 from eatss.cards.write import DIGITS, profile_text, profile_toml, rounded
 
@@ -224,44 +231,88 @@ def test_the_reference_scaled_to_itself_is_itself() -> None:
         assert found[name] == pytest.approx(own[name], rel=1e-3 if name == "clock_mhz" else 1e-6)
 
 
-def test_half_of_the_power_limit_at_the_same_rates_is_half_of_each_price_and_power() -> None:
-    whole, half = scaled(uncalibrated(tdp_w=700.0)), scaled(uncalibrated(tdp_w=350.0))
-    for name in COEFFICIENTS:
-        by = 0.5 if name in (*PRICES, *POWERS) else 1.0
-        assert half[name] == pytest.approx(by * whole[name]), name
+@given(st.floats(10, 2000))
+def test_no_figure_follows_the_power_limit(limit: float) -> None:
+    assert scaled(uncalibrated(tdp_w=limit)) == scaled(uncalibrated(tdp_w=None))
 
 
-@given(st.floats(10, 2000), st.floats(50, 20000))
-def test_prices_of_memory_follow_the_limit_over_the_bandwidth(limit: float, rate: float) -> None:
-    reference = load_profile(REFERENCE)
-    assert reference.tdp_w is not None
-    own, found = calibration_of(reference), scaled(uncalibrated(tdp_w=limit, bandwidth_gb_s=rate))
-    power, bandwidth = limit / reference.tdp_w, rate / reference.bandwidth_gb_s
-    for name in MEMORY_PRICES:
-        assert found[name] == pytest.approx(own[name] * power / bandwidth)
-    for name in ("dram_read_gb_s", "dram_write_gb_s", "dram_copy_gb_s"):
-        assert found[name] == pytest.approx(own[name] * bandwidth)
-    assert found["l2_byte_pj"] == pytest.approx(own["l2_byte_pj"] * power)
-    assert found["l2_gb_s"] == pytest.approx(own["l2_gb_s"])
+def test_cards_with_one_chip_have_one_price() -> None:
+    paper, sxm, larger = (
+        scaled(load_profile(name)) for name in ("ga100", "a100-40gb", "a100-80gb")
+    )
+    for name in PRICES:
+        assert paper[name] == sxm[name] == larger[name], name
+    assert paper == sxm  # memory of the same bandwidth, another power limit
 
 
-@given(st.integers(1, 500), st.integers(300, 4000))
-def test_prices_of_the_chip_fall_and_rates_of_caches_rise_with_sms_and_clock(
-    sms: int, clock: int
+@given(st.sampled_from(sorted(GENERATIONS)), st.integers(300, 1980), st.floats(0.2, 1.0))
+def test_prices_at_one_clock_are_those_of_the_process_whatever_the_highest_is(
+    capability: tuple[int, int], clock: int, part: float
 ) -> None:
+    """A card held to a part of its clock has the prices of one that has no higher clock."""
+    whole = scaled(uncalibrated(compute_capability=capability, boost_clock_mhz=1980))
+    card = scaled(uncalibrated(compute_capability=capability, boost_clock_mhz=clock))
+    for name in PRICES:
+        at = clock * part
+        if name in MEMORY_PRICES:
+            assert card[name] == whole[name]
+            continue
+        own = card[name] * voltage_share(part, card["voltage_floor"])
+        assert own == pytest.approx(
+            whole[name] * voltage_share(at / 1980, whole["voltage_floor"])
+        ), name
+
+
+@given(
+    st.sampled_from(sorted(GENERATIONS)),
+    st.integers(1, 500),
+    st.floats(50, 20000),
+    st.integers(300, 4000),
+    st.floats(1, 2),
+)
+def test_more_of_a_card_takes_no_less(
+    capability: tuple[int, int], sms: int, rate: float, clock: int, more: float
+) -> None:
+    """Power with SMs and bandwidth, prices with the clock, up to that of the reference."""
+    figures: dict[str, Any] = {
+        "compute_capability": capability,
+        "sm_count": sms,
+        "bandwidth_gb_s": rate,
+    }
+    less = scaled(uncalibrated(**figures, boost_clock_mhz=clock))
+    for name, value in figures.items() - {"compute_capability": capability}.items():
+        grown = scaled(uncalibrated(**{**figures, name: value * more}, boost_clock_mhz=clock))
+        assert all(grown[power] >= less[power] for power in POWERS)
+        assert all(grown[price] == less[price] for price in PRICES)
+    faster = scaled(uncalibrated(**figures, boost_clock_mhz=clock * more))
+    assert all(faster[price] >= less[price] for price in PRICES)
+    assert clock < 1980 or all(faster[price] == less[price] for price in PRICES)
+
+
+def test_a_smaller_process_takes_less_at_one_clock() -> None:
+    of_process = {
+        process: scaled(uncalibrated(compute_capability=capability))["fp32_pj"]
+        for capability, (_, _, process, _) in GENERATIONS.items()
+    }
+    in_order = [of_process[name] for name in ("12 nm", "8 nm", "7 nm", "4 nm")]
+    assert in_order == sorted(in_order, reverse=True)
+    assert len(set(in_order)) == len(in_order)
+
+
+@given(st.integers(1, 500), st.integers(300, 4000), st.floats(50, 20000))
+def test_rates_follow_bandwidth_or_sms_and_clock(sms: int, clock: int, rate: float) -> None:
     reference = load_profile(REFERENCE)
     assert reference.boost_clock_mhz is not None
     own = calibration_of(reference)
-    found = scaled(uncalibrated(sm_count=sms, boost_clock_mhz=clock))
+    found = scaled(uncalibrated(sm_count=sms, boost_clock_mhz=clock, bandwidth_gb_s=rate))
     chip = sms * clock / reference.sm_count / reference.boost_clock_mhz
-    for name in PRICES:
-        by = 1 if name in MEMORY_PRICES else 1 / chip
-        assert found[name] == pytest.approx(own[name] * by), name
+    for name in ("dram_read_gb_s", "dram_write_gb_s", "dram_copy_gb_s"):
+        assert found[name] == pytest.approx(own[name] * rate / reference.bandwidth_gb_s)
     for name in ("l2_gb_s", "l1_gb_s"):
         assert found[name] == pytest.approx(own[name] * chip)
     assert found["clock_mhz"] == clock
     for name, (unit, _) in COEFFICIENTS.items():
-        if unit in ("cycles", "s", "1"):
+        if unit in ("cycles", "s") or name == "overlap":
             assert found[name] == own[name]
 
 

@@ -11,6 +11,8 @@ import pytest
 
 import eatss
 from eatss.base.shipped import data_directory
+from eatss.cards import GpuProfile, list_profiles
+from eatss.cards.match import calibration_of
 from eatss.lower.recipe import CodeRequest
 from eatss.session.session import Session
 from tests.end_to_end.in_process import eatss as eatss_command
@@ -152,3 +154,17 @@ def test_an_option_of_the_other_target_is_refused(arguments: tuple[str, ...], na
     target = "cuda" if "cuda" in arguments else "ppcg"
     assert f"error: {name} has no meaning for the target {target} [EATSS-C012]" in done.stderr
     assert "hint: " in done.stderr
+
+
+@pytest.mark.parametrize("dtype", ["double", "float"])
+@pytest.mark.parametrize("profile", list_profiles(), ids=lambda one: one.name)
+def test_the_power_of_a_product_is_between_that_of_rest_and_the_limit(
+    profile: GpuProfile, dtype: str
+) -> None:
+    found = eatss.predict(GEMM, gpu=profile, defines={"DATA_TYPE": dtype})
+    assert found.energy_j is not None
+    assert found.time_s is not None
+    power_w = found.energy_j / found.time_s
+    idle_w = calibration_of(profile)["idle_w"]
+    assert profile.tdp_w is not None
+    assert 1.2 * idle_w < power_w < 1.001 * profile.tdp_w
