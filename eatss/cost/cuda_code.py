@@ -20,7 +20,7 @@ from eatss.cost.card import REGISTER_STEP, Card, CodeConstants, CudaConstants
 from eatss.cost.demand import DemandBuilder
 from eatss.plan.contract import ROOM_BESIDE_SUMS, STEPS_LOADED
 from eatss.plan.launch import Compute, LaunchPlan
-from eatss.plan.numbers import Number, any_of, largest, no, nowhere
+from eatss.plan.numbers import Number, any_of, common_divisor, largest, no, nowhere
 from eatss.plan.shares import UniformSet
 from eatss.plan.stage import element_words, vector
 
@@ -176,10 +176,55 @@ class CudaCode(DemandBuilder):
         strides = [strides[0] * apart, *strides[1:]] if strides else strides
         least = np.maximum(1.0, self.different_bytes(access) / LINE_BYTES)
         touched = lines(lanes, strides, access.element_bytes)
+        found = sectors(lanes, strides, access.element_bytes)
+        if strides and abs(strides[0]) == access.element_bytes:
+            touched = np.maximum(touched, self._in_pieces(access, LINE_BYTES)[0])
+            found = np.maximum(found, self._in_pieces(access, SECTOR_BYTES)[0])
         if unaligned and lanes:
             touched = touched + unaligned * self.card.warp / lanes[0]
         cycles = line_wavefronts(least, touched, self.constants.line_cycles)
-        return cycles, sectors(lanes, strides, access.element_bytes)
+        return cycles, found
+
+    def torn(self, access: AccessFacts) -> Number:
+        """Return the sectors that one store of a warp writes in part only."""
+        strides, torn = self.strides(access), super().torn(access)
+        if not strides or abs(strides[0]) != access.element_bytes:
+            return torn
+        touched, ends = self._in_pieces(access, SECTOR_BYTES)
+        return np.maximum(torn, np.minimum(touched, 2.0 * ends))
+
+    def _in_pieces(self, access: AccessFacts, size: int) -> tuple[Number, Number]:
+        """Return the lines or sectors of a request whose lanes are neighbours along x.
+
+        Rows of lanes begin inside one where a tile is no multiple of it, and a warp has the end of
+        a row and the beginning of another where rows are no multiple of a warp: each such piece
+        touches one more, for the share of it that is returned, too, summed over pieces.
+        """
+        loop, threads = self.plan.axes[0]
+        lanes, warp, strides = self.plan.lanes, self.card.warp, self.strides(access)
+        rows = prod(
+            (own for own, step in zip(lanes[1:], strides[1:], strict=True) if step), start=1.0
+        )
+        cuts = (threads - common_divisor(threads, float(warp))) / np.maximum(threads, warp)
+        together = common_divisor(threads, self.plan.tile[loop]) * access.element_bytes
+        ends = rows * (1.0 + cuts) * (1.0 - common_divisor(together, float(size)) / size)
+        return rows * lanes[0] * access.element_bytes / size + ends, ends
+
+    def row_sectors(self, access: AccessFacts, elements: Number) -> Number:
+        """Return the sectors of so many elements of a row of a tile.
+
+        Rows begin inside a sector where tiles are no multiple of it.
+        """
+        plan, row = self.plan, elements * access.element_bytes / SECTOR_BYTES
+        inside: Number = 0.0
+        for name, factor in access.terms[-1]:
+            if name in plan.tile:
+                bytes_ = plan.tile[name] * abs(factor) * access.element_bytes
+                share = 1.0 - common_divisor(bytes_, float(SECTOR_BYTES)) / SECTOR_BYTES
+                inside = np.maximum(
+                    inside, np.where(plan.trips[name] > plan.tile[name], share, 0.0)
+                )
+        return np.maximum(np.ceil(row), row + inside)
 
     def row_request(self, access: AccessFacts) -> tuple[Number, Number]:
         """Return what :meth:`request` does where threads may have neighbouring points along x.
@@ -241,12 +286,12 @@ class CudaCode(DemandBuilder):
         sizes = plan.box(uniform, whole=whole)
         if not sizes:
             return 1.0
-        width, loop = access.element_bytes, plan.cut.sum_loop
-        last = np.ceil(sizes[-1] * width / SECTOR_BYTES)
+        loop = plan.cut.sum_loop
+        last = self.row_sectors(access, sizes[-1])
         if whole and loop is not None and loop in dict(access.terms[-1]):  # chunks go to blocks
             run: Number = np.minimum(plan.tile[loop], sizes[-1])
             run = np.where(plan.chunks > 1, run, sizes[-1])
-            last = np.ceil(run * width / SECTOR_BYTES) * sizes[-1] / run
+            last = self.row_sectors(access, run) * sizes[-1] / run
         if uniform.spans[-1]:  # a halo begins in a sector of its own
             last = last + 1.0
         return prod(sizes[:-1], start=1.0) * last

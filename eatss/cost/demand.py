@@ -178,7 +178,7 @@ class DemandBuilder:
     def bank_request(self, access: AccessFacts, sizes: Sequence[Number], width: int) -> Number:
         """Return the cycles of one request to a tile of such sizes in shared memory."""
         axes = [name for name, _ in self._plan.axes]
-        return box_wavefronts(self._plan.lanes, axes, access, sizes, width)
+        return box_wavefronts([*map(np.ceil, self._plan.lanes)], axes, access, sizes, width)
 
     # -- sums -------------------------------------------------------------------------------------
 

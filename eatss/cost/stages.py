@@ -34,7 +34,7 @@ def add_stages(of: CudaCode) -> None:
         times = prod((plan.steps[name] for name in plan.serial_band[: stage.depth]), start=filled)
         loads = np.ceil(prod(stage.touched) / plan.block_threads)
         columns, width = stage.touched[-1], stage.element_bytes
-        row_sectors = np.ceil(columns * width / SECTOR_BYTES)
+        row_sectors = of.row_sectors(plan.readers(at)[0].access, columns)
         tile_bytes = prod(stage.touched[:-1], start=1.0) * row_sectors * SECTOR_BYTES
         fetched = plan.active * tile_bytes * times * on
         # copies of products that warps compute are counted by element, but for halves

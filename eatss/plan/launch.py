@@ -147,7 +147,8 @@ def launch_plan(
 def lanes_of(threads: Iterable[Number]) -> list[Number]:
     """Return how many lanes of a warp differ along each axis of the block, ``x`` first.
 
-    CUDA numbers the threads of a block along ``x`` first, and 32 in a row are a warp.
+    CUDA numbers the threads of a block along ``x`` first, and 32 in a row are a warp. Of 20 along
+    ``x`` a warp has one row and 0.6 of another: so many on average.
 
     Args:
         threads: threads along each axis, ``x`` first.
@@ -156,7 +157,7 @@ def lanes_of(threads: Iterable[Number]) -> list[Number]:
     left = float(CUDA.lanes)
     for count in threads:
         lanes.append(np.maximum(1.0, np.minimum(count, left)))
-        left = np.maximum(1.0, np.floor(left / lanes[-1]))
+        left = np.maximum(1.0, left / lanes[-1])
     return lanes
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,8 @@ from eatss.cost.access import (
     torn_sectors,
     unrolled_instructions,
 )
-from eatss.cost.card import CodeConstants, card_of
+from eatss.cost.card import CodeConstants, CudaConstants, card_of
+from eatss.cost.cuda_code import CudaCode
 from eatss.cost.demand import DemandBuilder
 from eatss.plan.launch import lanes_of
 from tests.examples import examples
@@ -252,3 +254,35 @@ def test_stores_count_once_as_bytes_of_l2_and_once_as_torn_ones() -> None:
     each = sectors(lanes_of([ONES * WARP]), [64.0], 8)
     demand.add_stores(ONES * 5, ONES, each, torn_sectors(lanes_of([ONES * WARP]), [64.0], 8))
     assert demand.l2_bytes[0] == demand.torn_bytes[0] == 3 * 5 * WARP * SECTOR_BYTES
+
+
+@given(st.integers(1, 80), st.integers(4, 12), st.integers(1, 4), widths, st.booleans())
+@settings(max_examples=examples(200))
+def test_rows_begin_anywhere_and_warps_cut_them(
+    along_x: int, along_y: int, points: int, width: int, moves: bool
+) -> None:
+    pitch, threads = 1 << 16, along_x * along_y
+    if threads < WARP or (along_x < WARP and not moves):
+        return  # lanes of a warp that want the same
+    touched = torn = 0
+    rows = 16  # one for each point: they begin at as many places of a sector
+    for row, first in product(range(rows * points), range(0, threads, WARP)):
+        lanes = [(at % along_x, at // along_x) for at in range(first, min(first + WARP, threads))]
+        starts = {(along_x * row + x) * width + y * pitch * moves for x, y in lanes}
+        counts = Counter(start // SECTOR_BYTES for start in starts).values()
+        touched += len(counts)
+        torn += sum(count * width < SECTOR_BYTES for count in counts)
+    axes = [("x", ONES * along_x), ("y", ONES * along_y)]
+    plan: Any = SimpleNamespace(
+        active=ONES,
+        axes=axes,
+        block_threads=ONES * threads,
+        lanes=lanes_of(count for _, count in axes),
+        tile={"x": ONES * along_x * points},
+    )
+    access: Any = SimpleNamespace(element_bytes=width, moving={"x": 1, "y": moves * pitch // width})
+    of = CudaCode(plan, card_of(load_profile("h200")), CodeConstants(), CudaConstants())
+    warps = rows * points * threads / WARP
+    found, parts = float(of.request(access)[1][0]) * warps, float(of.torn(access)[0]) * warps
+    assert found == pytest.approx(touched, rel=0.15)
+    assert 0.75 * torn <= parts <= found
