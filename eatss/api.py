@@ -42,6 +42,7 @@ class _Predict(Keywords, SizeKeywords, PpcgReadingKeywords):
     target: TargetName = "ppcg"
     max_shared_memory: int | None = None
     unroll_gpu_tile: bool = False
+    over_clock: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +113,7 @@ def predict(asked: _Predict) -> ProgramExpectation:
         target: Whose code: ``"ppcg"``, or ``"cuda"`` for that of :func:`codegen`.
         max_shared_memory: Bytes of shared memory that PPCG may use for a block, 8192 by default.
         unroll_gpu_tile: Whether PPCG unrolls the points of a thread.
+        over_clock: Whether to predict these sizes at lower clocks of the SMs, too (``clocks``).
         **options: Those of :class:`CodeRequest` and :class:`Reading`.
 
     Warns:
@@ -138,7 +140,14 @@ def predict(asked: _Predict) -> ProgramExpectation:
         )
     profile, unroll = load_profile(asked.gpu), asked.unroll_gpu_tile
     found, warnings = find_expectation(
-        Source.of(asked.source), reading, profile, asked.target, wanted, most, unroll
+        Source.of(asked.source),
+        reading,
+        profile,
+        asked.target,
+        wanted,
+        most,
+        unroll,
+        asked.over_clock,
     )
     warn_caller(warnings)
     return found

@@ -60,9 +60,31 @@ _POWERS = ("constant_w", "idle_w", "active_idle_w")
 
 
 def calibration_of(profile: GpuProfile) -> Mapping[str, float]:
-    """Return every coefficient of a card: its own where it has it, else a scaled one."""
+    """Return every coefficient of a card: its own where it has it, else a scaled one.
+
+    Where its clock is held (``clock_share``) rates of the chip fall with it, and prices with the
+    voltage. Memory keeps its own, and power at rest, of which no part is known to fall.
+    """
     own = _values(profile)
-    return own if len(own) == len(COEFFICIENTS) else {**scaled(profile), **own}
+    found = own if len(own) == len(COEFFICIENTS) else {**scaled(profile), **own}
+    return found if profile.clock_share == 1.0 else _held(found, profile.clock_share)
+
+
+def _held(found: Mapping[str, float], share: float) -> dict[str, float]:
+    voltage = voltage_share(share, found["voltage_floor"])
+    factors = (
+        dict.fromkeys(("clock_mhz", *_ON_CHIP_RATES), share)
+        | dict.fromkeys(_MEMORY_PRICES, 1.0)
+        | {"voltage_floor": voltage**-0.5}  # of the voltage at its own clock
+    )
+    return {
+        name: value * factors.get(name, _of_chip(name, voltage)) for name, value in found.items()
+    }
+
+
+def _of_chip(name: str, price: float) -> float:
+    """Return the factor of a coefficient that is like others of its unit."""
+    return price if COEFFICIENTS[name][0] in ("pJ", "pJ/B") else 1.0
 
 
 def scaled(profile: GpuProfile) -> dict[str, float]:
@@ -97,8 +119,7 @@ def _scaled(profile: GpuProfile, reference: GpuProfile) -> Mapping[str, float]:
         | {"voltage_floor": voltage**-0.5}  # of the voltage at its own clock
     )
     for name in found:
-        chip = price if COEFFICIENTS[name][0] in ("pJ", "pJ/B") else 1.0
-        found[name] *= factors.get(name, chip)
+        found[name] *= factors.get(name, _of_chip(name, price))
     found["clock_mhz"] = _clock_mhz(profile)
     for name, own, others in zip(_PEAKS, _peaks(profile), _peaks(reference), strict=True):
         found[name] *= own / others
@@ -136,6 +157,10 @@ def _per_cycle(profile: GpuProfile, peak_gflops: float | None) -> float | None:
     """Return the multiply-adds of an SM in a cycle that make a peak."""
     return None if peak_gflops is None else peak_gflops * 1e3 / 2 / _cycles(profile)
 
+
+CLOCK_SHARES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
+"""Shares of the highest clock that tables of energy over clock have. Of lower ones no voltage was
+fitted: a power limit brought an H200 to 0.68 of its clock."""
 
 _Clock = TypeVar("_Clock", float, "npt.NDArray[np.float64]")
 

@@ -226,6 +226,7 @@ class GpuProfile(Shown):
         bibliography: Where figures come from.
         notes: What a figure means, by its name, where that is not obvious.
         calibration: What was measured of such a card, ``None`` if nobody did.
+        clock_share: Share of the highest clock that the SMs are held to, as an owner may hold them.
     """
 
     shown_by = "eatss.report.cards:profile_parts"
@@ -264,6 +265,7 @@ class GpuProfile(Shown):
     bibliography: tuple[Source, ...]
     notes: tuple[tuple[str, str], ...] = ()
     calibration: Calibration | None = None
+    clock_share: float = 1.0
 
     def __repr__(self) -> str:
         major, minor = self.compute_capability

@@ -77,6 +77,15 @@ class KernelExpectation(Layout):
 
 
 @frozen
+class AtClock:
+    """What a run takes, in s and J, with the SMs held to a clock; ``None`` if not predicted."""
+
+    clock_mhz: float
+    time_s: float | None
+    energy_j: float | None
+
+
+@frozen
 class ProgramExpectation(OfRun, Tabular):
     """What is expected of a program on a card.
 
@@ -96,6 +105,7 @@ class ProgramExpectation(OfRun, Tabular):
         host_time_s: Seconds that these take on the host at least, ``None`` where they cannot be
             counted.
         least_time_s: Time of the work of a run at the roofline of the card, in s.
+        clocks: What is expected at lower clocks, with these sizes, if that was asked for.
         schema_version: Of the JSON form.
     """
 
@@ -116,6 +126,7 @@ class ProgramExpectation(OfRun, Tabular):
     host_statements: tuple[str, ...] = ()
     host_time_s: float | None = 0.0
     least_time_s: float = 0.0
+    clocks: tuple[AtClock, ...] = ()
     schema_version: int = 1
 
     def __repr__(self) -> str:

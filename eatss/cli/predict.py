@@ -61,6 +61,9 @@ def predict(
     unroll_gpu_tile: Annotated[
         bool, _of_ppcg("--unroll-gpu-tile", help="As PPCG's option of that name.")
     ] = False,
+    over_clock: Annotated[
+        bool, option("--over-clock", help="Predict these sizes at lower clocks of the SMs, too.")
+    ] = False,
     output: Annotated[TableOrJson, option("--format -f", help="What to print.")] = "table",
     reading: Asked[PpcgReadingKeywords],
 ) -> None:
@@ -83,7 +86,7 @@ def predict(
     profile, source = given_card(gpu), Source.of(file)
     with working(f"predicting for {profile.title}"):
         found, warnings = find_expectation(
-            source, how, profile, target, wanted, max_shared_memory, unroll_gpu_tile
+            source, how, profile, target, wanted, max_shared_memory, unroll_gpu_tile, over_clock
         )
     report_warnings(warnings)
     show(found, output)

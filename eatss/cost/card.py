@@ -186,7 +186,8 @@ def card_of(profile: GpuProfile) -> Card:
 
     def per_cycle(peak_gflops: float | None) -> float:
         """Return the multiply-adds of an SM in a cycle that make a peak."""
-        return 1e9 * (peak_gflops or 0.0) / 2 / profile.sm_count / clock_hz
+        highest_hz = clock_hz / profile.clock_share
+        return 1e9 * (peak_gflops or 0.0) / 2 / profile.sm_count / highest_hz
 
     of_profile = (
         "threads_per_block", "registers_per_sm", "registers_per_block", "registers_per_thread",

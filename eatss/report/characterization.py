@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import nan
 from typing import Any
 
@@ -18,6 +18,7 @@ from rich.text import Text
 
 from eatss.base.frozen import frozen
 from eatss.cards.document import calibration_to_document
+from eatss.cards.match import CLOCK_SHARES, calibration_of
 from eatss.cards.profile import COEFFICIENTS, Calibration, GpuProfile
 from eatss.measurement.characterize.arithmetic import peak_per_cycle
 from eatss.measurement.characterize.benchmark import Record, Result, Width
@@ -206,6 +207,10 @@ def _head(record: Record) -> Text:
     return headed(subject.name, about, of_kernel=True)
 
 
+_OWN_CLOCK = 0.98
+"""Share of the highest clock below which a record is one of a clock that the owner set."""
+
+
 @frozen
 class CardRoofline:
     """Everything that ``eatss roofline`` shows of a card."""
@@ -216,17 +221,21 @@ class CardRoofline:
     record: Record | None = None
 
     def roofs(self) -> tuple[Roofs, ...]:
-        """Return what is to be drawn, a width a row.
+        """Return what is to be drawn, a width a row; ``lowered`` is at the record's clock.
 
         Raises:
             InputError: ``EATSS-B030``, the coefficients make none.
         """
         points = () if self.record is None else self.record.of("intensity")
+        own = calibration_of(self.profile)["clock_mhz"]
+        clock_mhz = max((one.sm_clock_mhz or 0.0 for one in points), default=0.0) or own
+        share = clock_mhz / own if clock_mhz < _OWN_CLOCK * own else 1.0
+        held = replace(self.profile, clock_share=share)
         return tuple(
             Roofs(
                 title=width,
                 machine=roofline_of(self.profile, width),
-                lowered=power_limited_roofline_of(self.profile, width),
+                lowered=power_limited_roofline_of(held, width),
                 results=tuple(one for one in points if one.name.startswith(width)),
                 programs=tuple(one for one in self.programs if one.width == width),
             )
@@ -240,6 +249,29 @@ class CardRoofline:
         return self.profile.title + known
 
 
+_FLOPS_ALONE, _BYTES_ALONE = 1e6, 1e-6
+"""Intensities in flop/byte at which flops, or bytes, are nearly all that there is."""
+
+
+def over_clock(card: CardRoofline) -> list[dict[str, float]]:
+    """Return what a flop and a byte take alone at lower clocks, constant power included.
+
+    Clocks are in MHz, rates in 10^9 a second, energies in pJ.
+    """
+    rows = []
+    for share in CLOCK_SHARES:
+        held = replace(card.profile, clock_share=share)
+        row = {"MHz": calibration_of(held)["clock_mhz"]}
+        for width in card.widths:
+            lowered = power_limited_roofline_of(held, width)
+            row[f"{width} GFLOP/s"] = 1e-9 / float(lowered.time_s(1.0, _FLOPS_ALONE))
+            row[f"{width} pJ/flop"] = 1e12 * float(lowered.energy_j(1.0, _FLOPS_ALONE))
+            row["GB/s"] = 1e-9 / float(lowered.time_s(_BYTES_ALONE, _BYTES_ALONE))
+            row["pJ/byte"] = 1e12 * float(lowered.energy_j(_BYTES_ALONE, _BYTES_ALONE))
+        rows.append(row)
+    return rows
+
+
 def _measured(roofs: Sequence[Roofs]) -> list[dict[str, Any]]:
     """Return the points that do a flop with what the model says of each, the limit heeded.
 
@@ -251,6 +283,7 @@ def _measured(roofs: Sequence[Roofs]) -> list[dict[str, Any]]:
             "intensity": (intensity := one.flops / one.useful_bytes),
             "time_s": one.time_s,
             "predicted_s": float(row.lowered.time_s(one.flops, intensity)),
+            "sm_clock_mhz": one.sm_clock_mhz,
             "energy_j": one.energy_j,
             "predicted_j": float(row.lowered.energy_j(one.flops, intensity)),
             "power_w": one.power_w,
@@ -273,6 +306,7 @@ def render_roofline(card: CardRoofline, output: str) -> str:
             "title": card.profile.title,
             "calibrated": calibrated,
             "rooflines": {row.title: _document(row.machine) for row in roofs},
+            "clocks": over_clock(card),
             "programs": [
                 asdict(one)
                 | {name: getattr(one, name) for name in ("intensity", *_SHARES.values())}
@@ -281,6 +315,7 @@ def render_roofline(card: CardRoofline, output: str) -> str:
             "measured": points,
         }
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    clocks = over_clock(card)
     summary = listing(("", *(f">{row.title}" for row in roofs), ""), _summary(machines))
     measured: list[RenderableType] = []
     if card.record is not None:
@@ -299,6 +334,10 @@ def render_roofline(card: CardRoofline, output: str) -> str:
     parts = apart(
         [headed(card.profile.title)],
         [summary],
+        [
+            "over the clock of the SMs, constant power included:",
+            listing_of(clocks, {name: name for name in clocks[0]}),
+        ],
         programs,
         measured,
         [] if calibrated else [uncalibrated(card.profile.name)],
@@ -393,6 +432,7 @@ def _over(measured: str, predicted: str) -> Getter:
 _POINT: dict[str, Getter] = {
     "type": "width",
     "flop/byte": "intensity",
+    "MHz": "sm_clock_mhz",
     "ms": "time_s",
     "time": _over("time_s", "predicted_s"),
     "mJ": lambda one: one["energy_j"] and 1e3 * one["energy_j"],

@@ -322,8 +322,17 @@ def expectation_parts(expectation: ProgramExpectation) -> list[RenderableType]:
         *(_expected(kernel, expectation.target) for kernel in expectation.kernels),
         _host(expectation.host_statements, expectation.host_time_s),
         [f"the program: {why_unknown(kernels) if run is None else run.amounts}"],
+        [listing_of(expectation.clocks, _AT_CLOCK)] if expectation.clocks else [],
         [] if expectation.calibrated else [uncalibrated(expectation.gpu)],
     )
+
+
+_AT_CLOCK: dict[str, Getter] = {
+    "MHz": "clock_mhz",
+    "ms": "time_s",
+    "J": "energy_j",
+    "W": lambda one: one.energy_j and one.energy_j / one.time_s,
+}
 
 
 def _expected(kernel: KernelExpectation, target: str) -> list[RenderableType]:

@@ -124,13 +124,18 @@ def find_expectation(
     wanted: CodeRequest,
     max_shared_memory: int | None,
     unroll_gpu_tile: bool,
+    over_clock: bool = False,
 ) -> tuple[ProgramExpectation, tuple[Diagnostic, ...]]:
     """Predict, as :func:`eatss.predict` does; return the warnings with it."""
     from eatss.session.session import Session  # noqa: PLC0415
 
     session = Session(source, reading, cut=TARGETS[target].cut)
     found = session.predict(
-        profile, wanted, max_shared_memory=max_shared_memory, unroll_gpu_tile=unroll_gpu_tile
+        profile,
+        wanted,
+        max_shared_memory=max_shared_memory,
+        unroll_gpu_tile=unroll_gpu_tile,
+        over_clock=over_clock,
     )
     return found, _and_more(session.warnings, found.warnings)
 

@@ -59,6 +59,7 @@ from eatss.session.analysis import (
 from eatss.session.source import Source
 from eatss.session.steps import (
     Arrays,
+    at_clocks,
     expect_code,
     expect_ppcg,
     generate_for,
@@ -357,6 +358,7 @@ class Session:
         *,
         max_shared_memory: int | None = None,
         unroll_gpu_tile: bool = False,
+        over_clock: bool = False,
     ) -> ProgramExpectation:
         """Predict time and energy at sizes of the user's: of PPCG's code, or of that of eatss.
 
@@ -365,6 +367,7 @@ class Session:
             wanted: tile sizes, blocks and, for code of eatss, placements.
             max_shared_memory: bytes of shared memory that PPCG may use for a block.
             unroll_gpu_tile: whether PPCG unrolls the points of a thread.
+            over_clock: whether to predict these sizes at lower clocks, too.
 
         Raises:
             InputError: the profile, sizes or placements are wrong.
@@ -378,12 +381,16 @@ class Session:
             selection = self.select(profile, chosen, fuse_rows=not wanted.keeps_apart)
             program = self.of(selection).analysed
             own = checked_options(program.facts, [scop.scop for scop in program.scops], wanted)
-            return expect_code(program, profile, own, selection)
+            return at_clocks(
+                lambda card: expect_code(program, card, own, selection), profile, over_clock
+            )
         limit = PPCG_SHARED_BYTES if max_shared_memory is None else max_shared_memory
         if limit < 0:
             raise wrong("max_shared_memory", limit, "a number of bytes, or 0")
         options = PpcgOptions(max_shared_memory=limit, unroll_gpu_tile=unroll_gpu_tile)
-        return expect_ppcg(self.analysed, profile, wanted, options)
+        return at_clocks(
+            lambda card: expect_ppcg(self.analysed, card, wanted, options), profile, over_clock
+        )
 
     def recipe(
         self,

@@ -16,6 +16,7 @@ from eatss.base.shown import sizes_text
 from eatss.base.targets import TARGETS, TargetName
 from eatss.base.text import bytes_text
 from eatss.cards import GpuProfile
+from eatss.cards.match import CLOCK_SHARES, calibration_of
 from eatss.choose import PUBLISHED, ModelOptions, PpcgOptions, Selection, select_program
 from eatss.choose.expectation import least_time_s
 from eatss.choose.objectives import NEVER, OBJECTIVES, costs
@@ -249,6 +250,25 @@ def expect_code(
     own = with_own_sizes(selection, program.facts, variants, profile, options)
     found = expect_cuda(program.facts, variants, profile, selection, own)
     return _expectation(program, profile, found, "cuda", tf32=tf32 != "off")
+
+
+def at_clocks(
+    expect: Callable[[GpuProfile], ProgramExpectation], profile: GpuProfile, over_clock: bool
+) -> ProgramExpectation:
+    """Return what is expected, and at each of :data:`CLOCK_SHARES` of the clock if so asked.
+
+    Of kernels that become one it is not known.
+    """
+    from eatss.choose.expectation import AtClock  # noqa: PLC0415 - select needs none
+
+    found, clocks = expect(profile), list[AtClock]()
+    known = all(kernel.row_block is None for kernel in found.kernels)
+    for share in CLOCK_SHARES if over_clock and known else ():
+        held = replace(profile, clock_share=share)
+        run = expect(held)
+        clock_mhz = calibration_of(held)["clock_mhz"]
+        clocks.append(AtClock(clock_mhz=clock_mhz, time_s=run.time_s, energy_j=run.energy_j))
+    return replace(found, clocks=tuple(clocks))
 
 
 def _expectation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 
 import eatss
 from eatss.base.shipped import data_directory
-from eatss.cards import GpuProfile, list_profiles
-from eatss.cards.match import calibration_of
+from eatss.base.targets import TargetName
+from eatss.cards import GpuProfile, list_profiles, load_profile
+from eatss.cards.match import CLOCK_SHARES, calibration_of, voltage_share
 from eatss.lower.recipe import CodeRequest
 from eatss.session.session import Session
 from tests.end_to_end.in_process import eatss as eatss_command
@@ -154,6 +156,41 @@ def test_an_option_of_the_other_target_is_refused(arguments: tuple[str, ...], na
     target = "cuda" if "cuda" in arguments else "ppcg"
     assert f"error: {name} has no meaning for the target {target} [EATSS-C012]" in done.stderr
     assert "hint: " in done.stderr
+
+
+@pytest.mark.parametrize("target", ["ppcg", "cuda"])
+def test_lower_clocks_take_longer_and_less_of_what_the_chip_does(target: TargetName) -> None:
+    free = replace(load_profile("h200"), tdp_w=1e9)  # no limit lowers the clock
+    found = eatss.predict(GEMM, gpu=free, target=target, over_clock=True)
+    (kernel,) = found.kernels
+    assert kernel.predicted is not None
+    assert [one.clock_mhz for one in found.clocks] == pytest.approx(
+        [calibration_of(free)["clock_mhz"] * share for share in CLOCK_SHARES]
+    )
+    assert found.clocks[0].time_s == found.time_s
+    assert found.clocks[0].energy_j == found.energy_j
+    constant_w, floor = (calibration_of(free)[name] for name in ("constant_w", "voltage_floor"))
+    moved_j = dict(kernel.predicted.energies_j)["memory"]
+    assert found.time_s is not None
+    assert found.energy_j is not None
+    chip_j = found.energy_j - moved_j - constant_w * found.time_s
+    for share, one in zip(CLOCK_SHARES, found.clocks, strict=True):
+        assert one.time_s is not None
+        assert found.time_s <= one.time_s <= found.time_s / share * (1 + 1e-9)
+        wanted_j = chip_j * voltage_share(share, floor) + moved_j + constant_w * one.time_s
+        assert one.energy_j == pytest.approx(wanted_j)
+
+
+def test_the_table_has_a_row_a_clock() -> None:
+    done = predict(GEMM, "--gpu", "h200", "--over-clock")
+    assert done.returncode == 0, done.stderr
+    rows = done.stdout.split("the program:")[1].splitlines()[2:]
+    assert rows[0].split() == ["MHz", "ms", "J", "W"]
+    assert [row.split()[0] for row in rows[1:]] == [
+        "1980", "1881", "1782", "1683", "1584", "1485", "1386",
+    ]  # fmt: skip
+    time_ms, energy_j, power_w = map(float, rows[-1].split()[1:])
+    assert power_w == pytest.approx(1e3 * energy_j / time_ms, rel=1e-3)
 
 
 @pytest.mark.parametrize("dtype", ["double", "float"])

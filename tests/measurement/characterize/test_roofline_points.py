@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
+from eatss.cards.match import CLOCK_SHARES
 from eatss.measurement.characterize.arithmetic import peak_per_cycle
 from eatss.measurement.characterize.benchmark import read_record
 from eatss.measurement.characterize.roofline import (
@@ -89,6 +90,23 @@ def test_lower_clocks_keep_to_the_limit_in_less_time_and_energy_than_a_full_cloc
     full_j = machine.dynamic_energy_j(1.0, INTENSITIES) + machine.constant_w * full_s
     assert (lowered.time_s(1.0, INTENSITIES) <= full_s * (1 + 1e-9)).all()
     assert (lowered.energy_j(1.0, INTENSITIES) <= full_j * (1 + 1e-9)).all()
+
+
+@given(st.sampled_from(("h200", "v100")), st.sampled_from(CLOCK_SHARES), st.floats(0.01, 1000.0))
+def test_a_card_that_is_held_to_a_clock_takes_what_a_power_limit_that_lowers_it_so_far_does(
+    name: str, share: float, intensity: float
+) -> None:
+    """Of coefficients at a clock, and of the formula for lower clocks, comes the same."""
+    card = replace(load_profile(name), tdp_w=None)
+    free = power_limited_roofline_of(card, "fp64")
+    at = np.array([intensity]), np.array([share])
+    wanted_s, wanted_j = float(free._flop_s(*at)[0]), float(free._flop_j(*at)[0])
+    held = power_limited_roofline_of(replace(card, clock_share=share), "fp64")
+    assert float(held.time_s(1.0, intensity)) == pytest.approx(wanted_s)
+    assert float(held.energy_j(1.0, intensity)) == pytest.approx(wanted_j)
+    limit_w = wanted_j / wanted_s
+    limited = replace(free, machine=replace(free.machine, power_limit_w=limit_w))
+    assert float(limited.energy_j(1.0, intensity)) == pytest.approx(wanted_j, rel=1e-5)
 
 
 @given(st.floats(0.01, 1000.0), st.floats(1.0, 16.0), st.floats(1.0, 16.0))
