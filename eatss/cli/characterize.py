@@ -27,6 +27,8 @@ Examples:
 
     eatss characterize -o h200.toml
 
+    eatss characterize --record v100.jsonl.xz
+
     eatss characterize --only "bank conflicts" --only stride
 
     eatss characterize --replay h200.jsonl --replay other.jsonl -o h200.toml
@@ -55,7 +57,8 @@ def characterize(
         Path | None,
         option(
             metavar="FILE",
-            help="Keep every result here as soon as it is there; by default beside -o.",
+            help="Keep every result here as soon as it is there; by default beside -o. A name "
+            "with .xz at its end: one compressed file, to be sent.",
         ),
     ] = None,
     replay: Annotated[
@@ -109,6 +112,7 @@ def _measured(
 ) -> Record:
     from eatss.cards.this_machine import is_auto  # noqa: PLC0415
     from eatss.measurement.card import LaunchError  # noqa: PLC0415
+    from eatss.measurement.characterize.benchmark import written_first  # noqa: PLC0415
     from eatss.measurement.characterize.run import characterise_card  # noqa: PLC0415
 
     path = record or (
@@ -125,11 +129,11 @@ def _measured(
                 progress=step.at,
             )
     except KeyboardInterrupt:
-        say(f"interrupted; what was finished is in {path}")
+        say(f"interrupted; what was finished is in {written_first(path)}")
         raise
     except LaunchError as error:
         echo(f"error: the card is lost: {error} [EATSS-B013]", err=True)
-        echo(f"hint: what was finished is in {path}", err=True)
+        echo(f"hint: what was finished is in {written_first(path)}", err=True)
         sys.stdout.flush()
         os._exit(_LOST)  # modules of a lost card cannot be unloaded, each would say so
     report_warnings(done.warnings)

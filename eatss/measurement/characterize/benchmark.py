@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import lzma
 import re
 import shutil
 import subprocess
@@ -23,7 +24,7 @@ from typing import Any, Literal, TypeAlias
 
 from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import input_error
-from eatss.base.files import read_regular
+from eatss.base.files import read_regular, write_whole
 from eatss.base.frozen import frozen
 
 Group: TypeAlias = Literal[
@@ -277,15 +278,40 @@ def _line(plain: dict[str, Any]) -> str:
     return json.dumps(plain, separators=(",", ":"), allow_nan=False) + "\n"
 
 
+COMPRESSED = ".xz"
+
+_DAMAGED = (
+    AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError, lzma.LZMAError,
+)  # fmt: skip
+
+
+def written_first(path: Path) -> Path:
+    """Return where results are kept until all are there, and the record is compressed."""
+    return path.with_suffix("") if path.suffix == COMPRESSED else path
+
+
+def compress_record(path: Path) -> None:
+    """Make a compressed record of what was :func:`written_first`, which goes."""
+    first = written_first(path)
+    if first != path:
+        write_whole(path, lzma.compress(first.read_bytes()))
+        first.unlink()
+
+
 def read_record(path: Path) -> Record:
     """Read what a characterisation wrote; a last line that was cut off is left out.
+
+    A name that ends with :data:`COMPRESSED` is of a compressed record.
 
     Raises:
         InputError: ``EATSS-B001``, it cannot be read, is none or damaged.
     """
     number, results = 1, list[Result]()
     try:
-        text = read_regular(path, MOST_BYTES).decode("utf-8")
+        data = read_regular(path, MOST_BYTES)
+        if path.suffix == COMPRESSED:
+            data = lzma.LZMADecompressor().decompress(data, max_length=MOST_BYTES)
+        text = data.decode("utf-8")
         lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
         plain = json.loads(lines[0])
         version = plain.pop("schema_version")
@@ -297,7 +323,7 @@ def read_record(path: Path) -> Record:
     except OSError as error:
         why = f"cannot read the record {path}: {error.strerror}"
         raise input_error("EATSS-B001", why) from None
-    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
+    except _DAMAGED as error:
         raise input_error(
             "EATSS-B001",
             f"{path}:{number} is no record of a characterisation: {error}",

@@ -24,10 +24,12 @@ from eatss.measurement.characterize.benchmark import (
     Record,
     Result,
     Subject,
+    compress_record,
     hashed,
     missing,
     result_line,
     subject_line,
+    written_first,
 )
 from eatss.measurement.characterize.latency import (
     awake_benchmark,
@@ -245,7 +247,7 @@ def characterise_card(
     """Run the benchmarks on a card of this machine and keep every result as soon as it is there.
 
     Args:
-        path: of the record.
+        path: of the record; with ``.xz`` at its end it is compressed when all is there.
         device: the card's number as CUDA counts those it sees, or its UUID.
         profile: name of the profile that the card is known by, for the record.
         groups: run only benchmarks of these groups; all if empty.
@@ -302,7 +304,7 @@ def run_bench(
     )
     results, warnings = list[Result](), list[Diagnostic]()
     try:
-        file = path.open("w", encoding="utf-8")
+        file = written_first(path).open("w", encoding="utf-8")
     except OSError as error:
         why = f"cannot write the record {path}: {error.strerror}"
         raise input_error("EATSS-C008", why) from None
@@ -315,6 +317,7 @@ def run_bench(
                 results.append(one)
                 file.write(result_line(one))
                 file.flush()
+    compress_record(path)
     record = Record(subject=subject, results=tuple(results))
     return Characterised(record=record, warnings=tuple(warnings))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -143,7 +144,31 @@ def test_a_benchmark_without_energy_is_warned_of(path: Path) -> None:
     assert read_record(path) == slow.record
 
 
+def test_a_record_is_one_compressed_file_where_its_name_says_so(path: Path) -> None:
+    plain = run(path).record
+    small = path.with_name("sent.jsonl.xz")
+    assert read_record(path) == plain
+    run(small)
+    assert {one.name for one in path.parent.iterdir()} == {path.name, small.name}
+    # what a scripted card takes is the same each time; when it was is not
+    again = read_record(small)
+    assert again.results == plain.results
+    assert small.read_bytes().startswith(b"\xfd7zXZ")
+
+
 # what goes wrong
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 1.0])
+def test_a_compressed_record_that_is_damaged_is_refused(path: Path, kept: float) -> None:
+    whole = lzma.compress(b"no record\n" * 1000)
+    small = path.with_name("sent.jsonl.xz")
+    small.write_bytes(whole[: int(len(whole) * kept)])
+    with pytest.raises(InputError, match="EATSS-B001"):
+        read_record(small)
+    small.write_bytes(b"no xz")
+    with pytest.raises(InputError, match="EATSS-B001"):
+        read_record(small)
 
 
 def test_a_busy_card_is_refused_with_what_computes_on_it_unless_forced(path: Path) -> None:
