@@ -1,16 +1,20 @@
 """Every kernel through PPCG: its default, our sizes, the paper's, and the best of random ones.
 
-    python benchmarks/ppcg.py prepare DIR --ppcg BINARY       # where eatss is installed
+    python benchmarks/ppcg.py draw DIR                        # where eatss is installed
+    python benchmarks/ppcg.py generate DIR --ppcg BINARY      # where PPCG is
     python benchmarks/ppcg.py measure DIR --results R         # where the card is
     python benchmarks/ppcg.py report --results R              # prints what was measured
-    python benchmarks/ppcg.py all DIR --ppcg BINARY           # all three, on one machine
+    python benchmarks/ppcg.py all DIR --ppcg BINARY           # all four, on one machine
 
-The paper's Fig. 7 on the reader's own card. ``prepare`` generates variants: PPCG without sizes
+The paper's Fig. 7 on the reader's own card. ``draw`` lists variants: PPCG without sizes
 (``default``), with the sizes of ``eatss select`` (``selected``), with those of the published model
-(``paper``), and with random ones. ``measure`` compiles them so that only the device part runs,
-again and again, in a process for each variant; it compares results with the default's, and takes
-time and energy in one window. Results are JSON, one row a line; measuring again adds what is
-missing. ``measure`` needs NumPy, SciPy, NVML and nvcc; it never touches clocks or power limits.
+(``paper``), with one size one more or less than selected (``near``), and with any sizes at random.
+``generate`` has PPCG write them, or ``measure --ppcg`` does on the way. ``measure`` compiles them
+so that only the device part runs, again and again, in a process for each variant; it compares
+results with the default's, and takes time and energy in one window. Results are JSON, one row a
+line; measuring again adds what is missing. ``measure`` needs NumPy, SciPy, NVML and nvcc; it never
+touches clocks or power limits. A process a card (``--card``, ``--share``) measures on several at
+once, each its own programs.
 """
 
 from __future__ import annotations
@@ -24,6 +28,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.ppcg_records import DEFAULT, Row, load_rows
+from benchmarks.ppcg_variants import (
+    SETTINGS,
+    Generation,
+    Request,
+    draw,
+    generate,
+    given_variants,
+)
 from benchmarks.recorded import geometric_mean
 from eatss.base.shipped import data_directory
 
@@ -33,30 +45,41 @@ FAR = 10
 """Defaults that take more times as much are so bad that they would make up a mean."""
 
 
-def prepare_all(options: argparse.Namespace) -> None:
-    """Generate the variants."""
-    # not on the machine with the card
-    from benchmarks.ppcg_variants import SETTINGS, Request, prepare  # noqa: PLC0415
-
+def draw_all(options: argparse.Namespace) -> None:
+    """List the variants."""
     chosen = None if options.kernels is None else set(options.kernels.split(","))
-    sources = sorted((options.sources or data_directory("kernels")).glob("*.c"))
+    sources = sorted(options.sources.glob("*.c"))
     settings = dict(SETTINGS)
     for one in options.settings:
         name, _, arguments = one.partition(":")
         settings[name] = arguments
-    prepare(
+    draw(
         options.directory,
         Request(
-            ppcg=options.ppcg,
             gpu=options.gpu,
             kernels=tuple(s for s in sources if chosen is None or s.stem in chosen),
             dtypes=tuple(options.dtype.split(",")),
             settings=settings,
+            given=() if options.given is None else given_variants(options.given),
             random=options.random,
+            near=options.near,
             seed=options.seed,
-            include=tuple(options.include),
-            ppcg_timeout_s=options.ppcg_timeout,
         ),
+    )
+
+
+def generate_all(options: argparse.Namespace) -> None:
+    """Generate them."""
+    generate(options.directory, generation_of(options))
+
+
+def generation_of(options: argparse.Namespace) -> Generation:
+    """Return how PPCG is to be run."""
+    return Generation(
+        ppcg=options.ppcg,
+        sources=options.sources,
+        include=tuple(options.include),
+        timeout_s=options.ppcg_timeout,
     )
 
 
@@ -64,6 +87,7 @@ def measure_all(options: argparse.Namespace) -> None:
     """Measure them."""
     from benchmarks.ppcg_measure import MeasureRequest, measure  # noqa: PLC0415
 
+    share, _, shares = options.share.partition("/")
     measure(
         options.directory,
         MeasureRequest(
@@ -72,7 +96,12 @@ def measure_all(options: argparse.Namespace) -> None:
             budget_s=options.budget,
             longest_run_s=options.longest_run,
             warm_up_s=options.warm_up,
+            far=options.far,
             nvcc=options.nvcc,
+            card=options.card,
+            share=int(share),
+            shares=int(shares),
+            generation=None if options.ppcg is None else generation_of(options),
         ),
     )
 
@@ -174,19 +203,21 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     steps = parser.add_subparsers(dest="step", required=True)
-    first = steps.add_parser("prepare", help="generate the variants; needs no card")
-    second = steps.add_parser("measure", help="measure them, on the machine with the card")
-    third = steps.add_parser("report", help="print what was measured")
-    every = steps.add_parser("all", help="all three steps")
-    for step in (first, second, every):
+    first = steps.add_parser("draw", help="list the variants; needs no card and no PPCG")
+    second = steps.add_parser("generate", help="have PPCG write them; needs no card")
+    third = steps.add_parser("measure", help="measure them, on the machine with the card")
+    fourth = steps.add_parser("report", help="print what was measured")
+    every = steps.add_parser("all", help="all four steps")
+    for step in (first, second, third, every):
         step.add_argument("directory", type=Path)
+    for step in (first, second, third, every):
+        step.add_argument("--sources", type=Path, default=data_directory("kernels"))
     for step in (first, every):
-        step.add_argument("--ppcg", type=Path, required=True, help="the binary")
         step.add_argument("--gpu", default="h200")
-        step.add_argument("--sources", type=Path, help="folder of C files; kernels/ by default")
         step.add_argument("--kernels", help="names with commas between; all by default")
         step.add_argument("--dtype", default="double,float")
         step.add_argument("--random", type=int, default=30, help="random variants of each program")
+        step.add_argument("--near", type=int, default=0, help="variants beside what is selected")
         step.add_argument("--seed", type=int, default=1)
         step.add_argument(
             "--settings",
@@ -195,22 +226,30 @@ def main() -> None:
             metavar="NAME:OPTIONS",
             help="another variant, with what eatss select prints with these options",
         )
+        step.add_argument(
+            "--given", type=Path, help="CSV of more variants: kernel,dtype,name,arguments"
+        )
+    for step in (second, third, every):
+        step.add_argument("--ppcg", type=Path, required=step is not third, help="the binary")
         step.add_argument("--ppcg-timeout", type=float, default=60.0, help="seconds of one run")
         step.add_argument("-I", dest="include", action="append", default=[], metavar="DIR")
-    for step in (second, every):
+    for step in (third, every):
         step.add_argument("--window", type=float, default=0.5, help="seconds of load")
         step.add_argument("--budget", type=float, default=math.inf, help="seconds in all")
         step.add_argument("--longest-run", type=float, default=30.0, help="seconds of one run")
         step.add_argument("--warm-up", type=float, default=10.0)
+        step.add_argument(
+            "--far", type=float, default=10.0, help="times the default's time, no energy above"
+        )
         step.add_argument("--nvcc", default="nvcc")
-    for step in (second, every):
+        step.add_argument("--card", type=int, default=0, help="its number as nvidia-smi has it")
+        step.add_argument("--share", default="0/1", metavar="I/N", help="every N-th program from I")
         step.add_argument("--results", type=Path, default=RESULTS)
-    third.add_argument("--results", type=Path, nargs="+", default=[RESULTS])
+    fourth.add_argument("--results", type=Path, nargs="+", default=[RESULTS])
     options = parser.parse_args()
-    if options.step in ("prepare", "all"):
-        prepare_all(options)
-    if options.step in ("measure", "all"):
-        measure_all(options)
+    for name, work in (("draw", draw_all), ("generate", generate_all), ("measure", measure_all)):
+        if options.step in (name, "all"):
+            work(options)
     if options.step == "all":
         report([options.results])
     if options.step == "report":

@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.ppcg_records import KernelResources, PpcgProgram, PpcgVariant
 
 HERE = Path(__file__).resolve().parent
-COMPILE_TIMEOUT_S = 120.0
+COMPILE_TIMEOUT_S = 45.0
 _running: set[subprocess.Popen[str]] = set()
 _FUNCTION = re.compile(r"Function properties for (\w+)")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -25,10 +25,11 @@ _KERNEL = re.compile(r"(?:_Z\d+)?(kernel\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A library, or why there is none."""
+    """A library, or why there is none; ``host_statements`` tells whether the host computes."""
 
     library: Path | None
     reason: str = ""
+    host_statements: bool = False
     resources: tuple[KernelResources, ...] = ()
 
 
@@ -87,7 +88,11 @@ def build(
     if process.returncode:
         wrong = [line for line in errors.splitlines() if "error" in line.lower()]
         return Built(library=None, reason=f"nvcc: {(wrong or [errors])[0].strip()[:300]}")
-    return Built(library=library, resources=resources_in(errors))
+    return Built(
+        library=library,
+        host_statements=variant.host_statements,
+        resources=resources_in(errors),
+    )
 
 
 def stop_builds() -> None:

@@ -33,6 +33,7 @@ from benchmarks.ppcg_records import (
     load_manifest,
     load_rows,
 )
+from benchmarks.ppcg_variants import Generation, written
 from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.measurement import LoadState, Missing, Reading
 from eatss.measurement.metering import Metering, load_state
@@ -45,37 +46,47 @@ CHILD = Path(__file__).resolve().parent / "ppcg_child.py"
 WARM_UP_S = 10.0
 SETTLE_S = 0.25
 SHORT_S = 0.1
-SHORT_WINDOW_S = 0.3
-LONG_AND_SLOW_S = 1.0
 LONG_RUN_S = 2.5
 """A run that takes longer is not repeated."""
 
-MUCH_SLOWER = 10.0
-"""So many times the default's time, and a variant gets a short window."""
+MUCH_SLOWER = 30.0
+"""So many times the default's time, and a random variant is stopped."""
 
 RESTORING_SHARE = 0.01
 """Restoring what a run overwrites is part of every run where it takes no more of it than this."""
 
 RESTORING_BYTES_PER_S = 2.5e12
 OPEN_TIMEOUT_S = 60.0
+FIRST_S = 3.0
+"""What the arguments and loading may take before the first run."""
 TOLERANCE: Mapping[str, float] = {"double": 1e-6, "float": 1e-2}
 LOOK_AHEAD = 100
 """Jobs among which the next is chosen."""
 
-REPEAT_DEFAULT = 10
+REPEAT_DEFAULT = 20
 """Variants between two measurements of the default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureRequest:
-    """How to measure."""
+    """How to measure.
+
+    Above ``far`` times its default's time a variant gets no window, so no energy. The programs are
+    shared by turns between ``shares`` processes, of which this is one; ``card`` is NVML's number.
+    Variants that are yet to be generated are left out without ``generation``.
+    """
 
     results: Path
     window_s: float
     budget_s: float
     longest_run_s: float
     warm_up_s: float = WARM_UP_S
+    far: float = 10.0
     nvcc: str = "nvcc"
+    card: int = 0
+    share: int = 0
+    shares: int = 1
+    generation: Generation | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -243,7 +254,7 @@ class Bench:
         self._request = request
         self._directory = directory
         self._end_s = time.monotonic() + request.budget_s
-        self._nvml = NvmlDevice(0)
+        self._nvml = NvmlDevice(request.card)
         self._uuid = self._nvml.known("uuid")
         self._capability = self._nvml.known("compute_capability")
         self._metering = Metering(cast("CupyCard", _MeterCard(self._nvml)), "auto")
@@ -256,14 +267,17 @@ class Bench:
         self._nvcc = shutil.which(request.nvcc) or "/usr/local/cuda/bin/nvcc"
         known = {(row.kernel, row.dtype, row.variant) for row in rows}
         for one in manifest.variants:
-            if one.status != "generated" and (one.kernel, one.dtype, one.name) not in known:
+            if (
+                one.status not in ("wanted", "generated")
+                and (one.kernel, one.dtype, one.name) not in known
+            ):
                 reason = one.same_as or one.reason
                 self._write(self._row(one, status=one.status, reason=reason))
 
     def run(self) -> None:
         """Measure until everything or the time is used up."""
         common = build_runtime(self._folder, self._capability, self._nvcc)
-        workers = max(1, (os.cpu_count() or 1) - 4)
+        workers = max(1, (os.cpu_count() or 1) // self._request.shares - 4)
         built: dict[str, Future[Built]] = {}
         pool = ThreadPoolExecutor(workers)
         try:
@@ -305,6 +319,11 @@ class Bench:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _build(self, variant: PpcgVariant, common: Path) -> Built:
+        if variant.status == "wanted":
+            assert self._request.generation is not None
+            variant, _ = written(self._directory, self._request.generation, variant)
+            if variant.reason:
+                return Built(library=None, reason=variant.reason)
         group = self._groups[variant.kernel, variant.dtype]
         return build(
             self._folder,
@@ -332,6 +351,7 @@ class Bench:
         row = self._row(variant, status="ok")
         row = replace(
             row,
+            host_statements=built.host_statements,
             resources=built.resources,
             registers=max((one.registers for one in built.resources), default=None),
             spill_bytes=max((one.spill_bytes for one in built.resources), default=None),
@@ -361,16 +381,16 @@ class Bench:
         assert child is not None
         limit_s = self._request.longest_run_s
         if group.time_s is not None and job.variant.name.startswith("random"):
-            limit_s = min(limit_s, max(3.0, 3 * MUCH_SLOWER * group.time_s))
-        first = self._metered(child, "first", limit_s + 10)
+            limit_s = min(limit_s, max(3.0, MUCH_SLOWER * group.time_s))
+        first = self._metered(child, "first", limit_s + FIRST_S)
         first_s = first.answer["ms"] * 1e-3
         row = self._compared(job, child, row)
         if group.restoring is None:
             share = first.answer["restored_bytes"] / RESTORING_BYTES_PER_S / first_s
-            group.restoring = not job.variant.host_statements and share < RESTORING_SHARE
+            group.restoring = not row.host_statements and share < RESTORING_SHARE
         row = replace(row, restored=group.restoring)
         self._quiet(following)
-        if first_s > LONG_RUN_S or (self._far(group, first_s) and first_s > LONG_AND_SLOW_S):
+        if first_s > LONG_RUN_S:
             if group.time_s is None:
                 group.time_s = first_s
             return self._filled(row, first, runs=1, settle_s=SETTLE_S)
@@ -383,8 +403,9 @@ class Bench:
         if group.time_s is None:
             group.time_s = time_s
         row = replace(row, short_time_ms=time_s * 1e3)
-        window_s = SHORT_WINDOW_S if self._far(group, time_s) else self._request.window_s
-        runs = max(1, math.ceil(window_s * 1.04 / time_s))
+        if time_s > self._request.far * group.time_s:
+            return replace(row, time_ms=time_s * 1e3, reason=row.reason or "far slower")
+        runs = max(1, math.ceil(self._request.window_s * 1.04 / time_s))
         settling = 0 if time_s > 1.0 else max(1, math.ceil(SETTLE_S / time_s))
         taken = self._metered(
             child, "window", 60, settling=settling, runs=runs, restoring=group.restoring
@@ -394,10 +415,6 @@ class Bench:
         row = self._filled(row, taken, runs=runs, settle_s=settle_s)
         _, finite = self._digest(child)
         return replace(row, finite=finite)
-
-    @staticmethod
-    def _far(group: _Group, time_s: float) -> bool:
-        return group.time_s is not None and time_s > MUCH_SLOWER * group.time_s
 
     def _metered(self, child: _Child, what: str, timeout_s: float, **arguments: object) -> _Energy:
         with (
@@ -457,10 +474,14 @@ class Bench:
 
     def _start(self, job: _Job) -> None:
         if job.child is None:
-            library = job.built.result().library
-            if library is not None:
-                host = job.variant.host_statements
-                job.child = _Child(library, job.group.program, host=host, uuid=self._uuid)
+            built = job.built.result()
+            if built.library is not None:
+                job.child = _Child(
+                    built.library,
+                    job.group.program,
+                    host=built.host_statements,
+                    uuid=self._uuid,
+                )
                 job.child.open_ahead()
 
     def _quiet(self, following: _Job | None) -> None:
@@ -490,7 +511,6 @@ class Bench:
             session=self._session,
             status=status,
             reason=reason,
-            host_statements=variant.host_statements,
             card=self._uuid,
             at_s=round(time.time(), 2),
         )
@@ -517,7 +537,7 @@ def plan(manifest: Manifest, rows: Sequence[Row]) -> list[PpcgVariant]:
             one
             for one in manifest.variants
             if (one.kernel, one.dtype) == (program.kernel, program.dtype)
-            and one.status == "generated"
+            and one.status in ("wanted", "generated")
         ]
         default = [one for one in own if one.name == DEFAULT]
         others = [
@@ -554,4 +574,14 @@ def relative_error(found: npt.NDArray[np.float64], reference: npt.NDArray[np.flo
 
 def measure(directory: Path, request: MeasureRequest) -> None:
     """Measure what was prepared in a folder and is not yet among the results."""
-    Bench(load_manifest(directory), directory, request).run()
+    manifest = load_manifest(directory)
+    programs = manifest.programs[request.share :: request.shares]
+    own = {(one.kernel, one.dtype) for one in programs}
+    variants = tuple(
+        one
+        for one in manifest.variants
+        if (one.kernel, one.dtype) in own
+        and (one.status != "wanted" or request.generation is not None)
+    )
+    manifest = replace(manifest, programs=programs, variants=variants)
+    Bench(manifest, directory, request).run()

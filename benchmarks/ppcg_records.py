@@ -36,7 +36,8 @@ class PpcgProgram:
 class PpcgVariant:
     """A program through PPCG with some arguments.
 
-    ``status`` is ``generated``, ``alias`` (the same text as ``same_as``) or ``not generated``.
+    ``status`` is ``wanted``, ``generated``, ``alias`` (the same text as ``same_as``) or
+    ``not generated``.
     ``seed`` is that of random arguments.
     """
 
@@ -44,7 +45,7 @@ class PpcgVariant:
     dtype: str
     name: str
     arguments: tuple[str, ...]
-    status: Literal["generated", "alias", "not generated"]
+    status: Literal["wanted", "generated", "alias", "not generated"]
     reason: str = ""
     same_as: str = ""
     seed: str = ""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import math
 import os
 import random
 import re
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.ppcg_records import (
     DEFAULT,
@@ -22,12 +24,24 @@ from benchmarks.ppcg_records import (
     Parameter,
     PpcgProgram,
     PpcgVariant,
+    load_manifest,
     save_manifest,
 )
+
+if TYPE_CHECKING:
+    from eatss.analysis.facts import KernelFacts
 
 SELECT_TIMEOUT_S = 600.0
 LONGEST_TEXT = 400_000
 """Bytes of kernels; a fully unrolled tile may take more, and minutes to compile."""
+
+MOST_TILE = 512
+MOST_MAPPED = 3
+"""Loops that PPCG maps to threads."""
+
+LEAST_THREADS, MOST_THREADS = 32, 1024
+STATIC_SHARED_BYTES = 49152
+WITHOUT_SHARED = 0.2
 
 SETTINGS: Mapping[str, str] = {
     "selected": "",
@@ -59,41 +73,40 @@ _DEVICE_LINE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is wanted of :func:`prepare`."""
+    """What is wanted of :func:`draw`."""
 
-    ppcg: Path
     gpu: str
     kernels: tuple[Path, ...]
     dtypes: tuple[str, ...]
     settings: Mapping[str, str]
+    given: tuple[PpcgVariant, ...]
     random: int
+    near: int
     seed: int
-    include: tuple[str, ...]
-    ppcg_timeout_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shape:
-    """How many tile and block sizes PPCG takes for one GPU kernel."""
+class Generation:
+    """What :func:`generate` runs."""
 
-    number: int
-    tiles: int
-    blocks: int
+    ppcg: Path
+    sources: Path
+    include: tuple[str, ...]
+    timeout_s: float = 60.0
 
 
-def prepare(directory: Path, request: Request) -> Manifest:
-    """Generate every variant of every program."""
+def draw(directory: Path, request: Request) -> Manifest:
+    """Choose the arguments of every variant of every program."""
     directory.mkdir(parents=True, exist_ok=True)
     jobs = [(source, dtype) for source in request.kernels for dtype in request.dtypes]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        found = list(pool.map(lambda job: _prepared(directory, request, *job), jobs))
+        found = list(pool.map(lambda job: _drawn(request, *job), jobs))
     manifest = Manifest(
         programs=tuple(program for program, _ in found),
         variants=tuple(variant for _, variants in found for variant in variants),
         about={
             "gpu": request.gpu,
             "seed": str(request.seed),
-            "ppcg": _version(request.ppcg),
             **{f"eatss select, {name}": options for name, options in request.settings.items()},
         },
     )
@@ -101,30 +114,50 @@ def prepare(directory: Path, request: Request) -> Manifest:
     return manifest
 
 
-def _prepared(
-    directory: Path, request: Request, source: Path, dtype: str
-) -> tuple[PpcgProgram, list[PpcgVariant]]:
-    program = read_program(source, dtype)
-    bare = PpcgVariant(
-        kernel=source.stem, dtype=dtype, name=DEFAULT, arguments=(), status="not generated"
-    )
+def _drawn(request: Request, source: Path, dtype: str) -> tuple[PpcgProgram, list[PpcgVariant]]:
+    import eatss  # noqa: PLC0415
+
+    bare = PpcgVariant(kernel=source.stem, dtype=dtype, name=DEFAULT, arguments=(), status="wanted")
     wanted = [bare]
     for name, options in request.settings.items():
         arguments = _selected(source, dtype, request.gpu, options)
         if isinstance(arguments, str):
-            wanted.append(replace(bare, name=name, reason=arguments))
+            wanted.append(replace(bare, name=name, status="not generated", reason=arguments))
         else:
             wanted.append(replace(bare, name=name, arguments=arguments))
-    shapes = _shapes(request, source, dtype)
+    wanted += [one for one in request.given if (one.kernel, one.dtype) == (source.stem, dtype)]
+    kernels = eatss.inspect(source, dtype="float" if dtype == "float" else "double").facts
+    seed = f"{request.seed} {source.stem} {dtype}"
+    for number, near in enumerate(
+        neighbours(random.Random(f"{seed} near"), wanted[1].arguments, request.near)  # noqa: S311
+    ):
+        wanted.append(replace(bare, name=f"near-{number}", arguments=near))
     for number in range(request.random):
-        seed = f"{request.seed} {source.stem} {dtype} {number}"
-        chosen = random_arguments(random.Random(seed), shapes)  # noqa: S311
-        wanted.append(replace(bare, name=f"random-{number:03}", arguments=chosen, seed=seed))
-    texts: dict[str, str] = {}
-    done = [_generated(directory, request, source, one, texts) for one in wanted]
-    count = sum(one.status == "generated" for one in done)
-    print(f"{source.stem} {dtype}: {count} of {len(done)} variants", flush=True)
-    return program, done
+        one = f"{seed} {number}"
+        chosen = random_arguments(random.Random(one), kernels)  # noqa: S311
+        wanted.append(replace(bare, name=f"random-{number:03}", arguments=chosen, seed=one))
+    return read_program(source, dtype), wanted
+
+
+def generate(directory: Path, generation: Generation) -> Manifest:
+    """Run PPCG for every variant that is wanted."""
+    manifest = load_manifest(directory)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        done = list(pool.map(lambda one: written(directory, generation, one), manifest.variants))
+    known: dict[str, str] = {}
+    for place, (one, digest) in enumerate(done):
+        if one.status == "generated":
+            first = known.setdefault(f"{one.kernel} {one.dtype} {digest}", one.name)
+            if first != one.name:
+                _remove(directory / one.folder)
+                done[place] = replace(one, status="alias", same_as=first), digest
+    manifest = replace(
+        manifest,
+        variants=tuple(one for one, _ in done),
+        about={**manifest.about, "ppcg": _version(generation.ppcg)},
+    )
+    save_manifest(manifest, directory)
+    return manifest
 
 
 def read_program(source: Path, dtype: str) -> PpcgProgram:
@@ -164,67 +197,70 @@ def read_program(source: Path, dtype: str) -> PpcgProgram:
     )
 
 
-def random_arguments(source: random.Random, shapes: Sequence[_Shape]) -> tuple[str, ...]:
-    """Return arguments of PPCG, with sizes for every kernel that has any."""
+def random_arguments(source: random.Random, kernels: Sequence[KernelFacts]) -> tuple[str, ...]:
+    """Return arguments of PPCG with any sizes that fit a block, drawn evenly in their logarithms.
+
+    Every kernel has its own tiles, each at most :data:`MOST_TILE` and its loop's trips, and threads
+    of which no loop has more than points of its tile. Shared memory is off one time in five.
+    """
     sizes: list[str] = []
-    for shape in shapes:
-        tile, block = _random_sizes(source, shape)
-        if tile:
-            sizes.append(f"kernel[{shape.number}] -> tile[{', '.join(map(str, tile))}]")
-        if block:
-            sizes.append(f"kernel[{shape.number}] -> block[{', '.join(map(str, block))}]")
-    (shared,) = source.choices((0, 8192, 16384, 49152), (0.3, 0.25, 0.15, 0.3))
-    arguments = [f"--max-shared-memory={shared}"]
-    if source.random() < 0.08:
-        arguments.append("--unroll-gpu-tile")
-    if source.random() < 0.05:
-        arguments.append("--no-private-memory")
-    if sizes:
-        arguments.append(f"--sizes={{ {'; '.join(sizes)} }}")
-    return tuple(arguments)
+    for kernel in kernels:
+        reaches = [max(1, min(loop.trip_count or MOST_TILE, MOST_TILE)) for loop in kernel.loops]
+        mapped = min(len(kernel.parallel_loops), MOST_MAPPED)
+        if not reaches:
+            continue
+        least = min(LEAST_THREADS, prod(reaches[:mapped]))
+        while True:
+            tile = [_log_uniform(source, reach) for reach in reaches]
+            block = [_log_uniform(source, size) for size in tile[:mapped]]
+            if least <= prod(block) <= MOST_THREADS:
+                break
+        sizes.append(f"kernel[{kernel.index}] -> tile[{', '.join(map(str, tile))}]")
+        sizes.append(f"kernel[{kernel.index}] -> block[{', '.join(map(str, block))}]")
+    shared = 0 if source.random() < WITHOUT_SHARED else STATIC_SHARED_BYTES
+    return (f"--max-shared-memory={shared}", *_sizes_argument(sizes))
 
 
-def _random_sizes(source: random.Random, shape: _Shape) -> tuple[list[int], list[int]]:
-    """Return sizes, outermost first; the first tile sizes are those that threads share."""
-    block: list[int] = []
-    if shape.blocks:
-        # a kernel with threads in one dimension has few of them
-        often = (4, 4, 3, 2, 1, 0.3) if shape.blocks == 1 else (1, 2, 4, 5, 3, 1)
-        (threads,) = source.choices((32, 64, 128, 256, 512, 1024), often)
-        left = threads
-        for place in range(shape.blocks):  # the last, which is x, first
-            if place == shape.blocks - 1:
-                size = left
-            elif place == 0:
-                wide = [x for x in (4, 8, 16, 32, 64, 128, 256, 512) if x <= left]
-                weights = [{4: 0.3, 8: 0.7, 512: 1}.get(x, 3.0) for x in wide]
-                (size,) = source.choices(wide, weights)
-            else:
-                size = source.choice([x for x in (1, 2, 4, 8, 16) if x <= left])
-            block.insert(0, size)
-            left //= size
-    tile: list[int] = []
-    points, most = 1, 512 if source.random() < 0.1 else 64
-    for place in range(shape.tiles):
-        if place < len(block):
-            if source.random() < 0.08:
-                factor = 1
-                size = block[place] + source.choice((0, 4, 8, 16))
-            else:
-                fitting = [x for x in (1, 2, 3, 4, 6, 8, 16, 32) if points * x <= most]
-                fitting = [x for x in fitting if x * block[place] <= 1024]
-                once = 9.0 if len(block) == 1 else 4.0
-                weights = [{1: once, 2: 4.0, 4: 3.0, 8: 2.0}.get(x, 1.0) for x in fitting]
-                (factor,) = source.choices(fitting, weights) if fitting else (1,)
-                size = factor * block[place]
-            points *= factor
-        else:
-            (size,) = source.choices(
-                (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256, 512),
-                (0.5, 0.5, 2, 4, 5, 1, 5, 1, 4, 1, 3, 1, 0.5),
+def given_variants(path: Path) -> tuple[PpcgVariant, ...]:
+    """Read variants that somebody names: a CSV of kernel, dtype, name and arguments."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return tuple(
+            PpcgVariant(
+                kernel=row["kernel"],
+                dtype=row["dtype"],
+                name=row["name"],
+                arguments=tuple(shlex.split(row["arguments"])),
+                status="wanted",
             )
-        tile.append(size)
-    return tile, block
+            for row in csv.DictReader(file)
+        )
+
+
+def neighbours(
+    source: random.Random, arguments: Sequence[str], count: int
+) -> list[tuple[str, ...]]:
+    """Return arguments with one size one larger or smaller, each other than the others."""
+    text = next((one for one in arguments if one.startswith("--sizes=")), "")
+    places = [
+        (place, number + step)
+        for place in re.finditer(r"(?<!kernel\[)(?<=[\[ ])\d+(?=[,\]])", text)
+        for number in (int(place[0]),)
+        for step in (-1, 1)
+        if number + step > 0
+    ]
+    rest = tuple(one for one in arguments if one is not text)
+    return [
+        (*rest, f"{text[: place.start()]}{number}{text[place.end() :]}")
+        for place, number in source.sample(places, min(count, len(places)))
+    ]
+
+
+def _log_uniform(source: random.Random, most: int) -> int:
+    return int(math.exp(source.random() * math.log(most + 1)))
+
+
+def _sizes_argument(sizes: Sequence[str]) -> tuple[str, ...]:
+    return (f"--sizes={{ {'; '.join(sizes)} }}",) if sizes else ()
 
 
 def _selected(source: Path, dtype: str, gpu: str, options: str) -> tuple[str, ...] | str:
@@ -241,49 +277,29 @@ def _selected(source: Path, dtype: str, gpu: str, options: str) -> tuple[str, ..
     return tuple(done.stdout.split("\n")[:-1])
 
 
-def _shapes(request: Request, source: Path, dtype: str) -> tuple[_Shape, ...]:
-    """Learn from PPCG how many sizes every kernel has."""
-    with tempfile.TemporaryDirectory() as folder:
-        done = _run_ppcg(request, source, dtype, ("--dump-sizes",), Path(folder))
-    if isinstance(done, str):
-        raise RuntimeError(f"{source.stem}: {done}, so what it can be told is not known")
-    counts: dict[str, dict[int, int]] = {"tile": {}, "block": {}, "grid": {}}
-    text = done.stdout + done.stderr
-    for what, sizes, where in re.findall(r"-> (\w+)\[([^\]]*)\]([^;}]*)", text):
-        for number in re.findall(r"i0 = (\d+)", where):
-            counts[what][int(number)] = len(sizes.split(",")) if sizes.strip() else 0
-    return tuple(
-        _Shape(number=number, tiles=tiles, blocks=counts["block"].get(number, 0))
-        for number, tiles in sorted(counts["tile"].items())
-    )
-
-
-def _generated(
-    directory: Path, request: Request, source: Path, wanted: PpcgVariant, texts: dict[str, str]
-) -> PpcgVariant:
-    if wanted.reason:
-        return wanted
+def written(
+    directory: Path, generation: Generation, wanted: PpcgVariant
+) -> tuple[PpcgVariant, str]:
+    """Have PPCG write a variant; return it with its state, and what stands for its text."""
+    if wanted.status == "not generated":
+        return wanted, ""
     folder = directory / wanted.folder
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
-    done = _run_ppcg(request, source, wanted.dtype, wanted.arguments, folder)
-    reason = done if isinstance(done, str) else ""
-    names = [f"{source.stem}_host.cu", f"{source.stem}_kernel.cu", f"{source.stem}_kernel.hu"]
+    reason = _run_ppcg(generation, wanted, folder)
+    names = [f"{wanted.kernel}_{part}" for part in ("host.cu", "kernel.cu", "kernel.hu")]
     if not reason and not all((folder / name).is_file() for name in names):
         reason = "PPCG wrote no CUDA"
     if not reason and (folder / names[1]).stat().st_size > LONGEST_TEXT:
         reason = f"PPCG wrote over {LONGEST_TEXT} bytes of kernels"
     if reason:
         _remove(folder)
-        return replace(wanted, reason=reason)
+        return replace(wanted, status="not generated", reason=reason), ""
     host = (folder / names[0]).read_text(encoding="utf-8")
     digest = hashlib.sha256(host.encode() + (folder / names[1]).read_bytes()).hexdigest()
-    if digest in texts:
-        _remove(folder)
-        return replace(wanted, status="alias", same_as=texts[digest])
-    texts[digest] = wanted.name
-    return replace(wanted, status="generated", host_statements=has_host_statements(host))
+    host_statements = has_host_statements(host)
+    return replace(wanted, status="generated", host_statements=host_statements), digest
 
 
 def has_host_statements(host: str) -> bool:
@@ -293,25 +309,23 @@ def has_host_statements(host: str) -> bool:
     return any(not _DEVICE_LINE.match(line) for line in body.splitlines())
 
 
-def _run_ppcg(
-    request: Request, source: Path, dtype: str, arguments: Sequence[str], folder: Path
-) -> subprocess.CompletedProcess[str] | str:
-    command = [str(request.ppcg.absolute()), "--target=cuda", f"-DDATA_TYPE={dtype}"]
-    command += [f"-I{one}" for one in request.include]
+def _run_ppcg(generation: Generation, wanted: PpcgVariant, folder: Path) -> str:
+    """Write a variant's files; return what went wrong."""
+    command = [str(generation.ppcg.absolute()), "--target=cuda", f"-DDATA_TYPE={wanted.dtype}"]
+    command += [f"-I{one}" for one in generation.include]
+    source = generation.sources.absolute() / f"{wanted.kernel}.c"
     try:
         done = subprocess.run(
-            [*command, *arguments, str(source.absolute())],
+            [*command, *wanted.arguments, str(source)],
             cwd=folder,
             capture_output=True,
             text=True,
-            timeout=request.ppcg_timeout_s,
+            timeout=generation.timeout_s,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"PPCG took over {request.ppcg_timeout_s:.0f} s"
-    if done.returncode:
-        return f"PPCG ended with {done.returncode}: {_last(done.stderr)}"
-    return done
+        return f"PPCG took over {generation.timeout_s:.0f} s"
+    return f"PPCG ended with {done.returncode}: {_last(done.stderr)}" if done.returncode else ""
 
 
 def _version(ppcg: Path) -> str:
