@@ -42,7 +42,7 @@ from eatss.choose.selection import (
     Selection,
     Usage,
 )
-from eatss.choose.solver import solve
+from eatss.choose.solver import new_context, solve
 from eatss.plan.phases import RowRun
 
 ALTERNATIVES = 3
@@ -213,7 +213,7 @@ class _Published:
         """Solve every cell and rank those with a solution.
 
         The time limit is one for all cells. When it is over, the cells left take the best vector
-        of a grid, unproven.
+        that was found for others, unproven.
 
         Raises:
             NoSolutionError: ``EATSS-M020``, there is none; it names the least demanding conflict.
@@ -223,12 +223,13 @@ class _Published:
         deadline = began + (DEFAULT_TIMEOUT_S if limit_s is None else limit_s)
         solved: list[_Solved] = []
         dropped: list[tuple[float, DroppedCell]] = []
-        calls = 0
+        calls, context = 0, new_context()
         for cell in options.cells:
             problem, waf = build_problem(kernels, profile, cell, options), cell.alignment(profile)
             left_s = max(0.0, deadline - time.perf_counter())
             try:
-                answer = solve(problem, timeout_s=left_s)
+                known = [dict(one.solution.values) for one in solved]
+                answer = solve(problem, timeout_s=left_s, context=context, found=known)
             except NoSolutionError as error:  # time ran out with nothing found
                 dropped.append((inf, _dropped(cell, (), error.diagnostics[0].message)))
                 continue

@@ -29,7 +29,7 @@ from eatss.choose import (
     solve,
     solver,
 )
-from eatss.choose.solver import best_of_grid, better_than, proven_least
+from eatss.choose.solver import better_than, proven_least
 from tests.examples import examples
 
 MakeFacts = Callable[..., KernelFacts]
@@ -57,11 +57,9 @@ def brute_force(problem: Problem) -> tuple[tuple[str, int], ...] | None:
 
 def agrees(problem: Problem) -> None:
     expected = brute_force(problem)
-    seen = best_of_grid(problem)
     answer = solve(problem)
     if expected is None:
         assert isinstance(answer, Conflict)
-        assert seen is None
         assert set(answer.constraints) <= {c.name for c in problem.constraints}
         only = replace(
             problem,
@@ -73,7 +71,6 @@ def agrees(problem: Problem) -> None:
     assert answer.proven
     assert answer.values == expected
     assert answer.objective == problem.objective.evaluate(dict(expected))
-    assert seen == dict(expected)  # so few sizes are all in the grid
 
 
 @st.composite
@@ -123,6 +120,20 @@ def problems(draw: st.DrawFn) -> Problem:
 @given(problem=problems())
 def test_the_optimum_of_any_small_problem_equals_brute_force(problem: Problem) -> None:
     agrees(problem)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(problem=problems(), data=st.data())
+def test_what_was_found_before_changes_no_answer(problem: Problem, data: st.DataObject) -> None:
+    vectors = st.fixed_dictionaries(
+        {v.name: st.integers(v.lower - 1, v.upper + 1) for v in problem.variables}
+    )
+    alone, after = solve(problem), solve(problem, found=data.draw(st.lists(vectors, max_size=3)))
+    if isinstance(alone, Solution):
+        assert isinstance(after, Solution)
+        assert (after.values, after.proven) == (alone.values, True)
+    else:
+        assert isinstance(after, Conflict)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)

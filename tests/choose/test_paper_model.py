@@ -304,7 +304,10 @@ def test_when_time_is_over_the_best_found_is_never_called_proven(
     ga100: GpuProfile, matmul: KernelFacts
 ) -> None:
     problem = build_problem([matmul], ga100, HALF, AS_PUBLISHED)
-    solution = solved(problem, timeout_s=1e-9)
+    with pytest.raises(NoSolutionError, match="time ran out"):
+        solve(problem, timeout_s=1e-9)
+    solution = solved(problem, timeout_s=1e-9, found=[{"i": 16, "j": 32, "k": 16}])
+    assert solution.values == (("i", 16), ("j", 32), ("k", 16))
     assert not solution.proven
     assert solution.objective == problem.objective.evaluate(dict(solution.values))
 
