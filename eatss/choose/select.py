@@ -42,6 +42,7 @@ from eatss.choose.selection import (
     Selection,
     Usage,
 )
+from eatss.choose.smt import SmtScript, refutation
 from eatss.choose.solver import new_context, solve
 from eatss.plan.phases import RowRun
 
@@ -129,6 +130,31 @@ def select_kernel(
         NoSolutionError: no tile sizes stay within the limits in any cell.
     """
     return _Published(profile, options).alone(facts)
+
+
+def proofs(
+    kernels: Sequence[KernelFacts], profile: GpuProfile, selection: Selection
+) -> tuple[SmtScript, ...]:
+    """Return, for each vector that a published model selected, the question for a better one.
+
+    Args:
+        kernels: the kernels that the selection is of.
+        profile: the card it is for.
+        selection: what was selected.
+    """
+    pairs = [pair for pair in zip(kernels, selection.kernels, strict=True) if pair[0].loops]
+    vectors = [([facts], chosen) for facts, chosen in pairs]
+    if selection.uniform_sizes is not None:
+        vectors = [([facts for facts, _ in pairs], pairs[0][1])]
+    scripts = []
+    for together, chosen in vectors:
+        cell = Cell(split=chosen.split_factor, warp_fraction=chosen.warp_fraction)
+        problem = build_problem(together, profile, cell, selection.options)
+        sizes = selection.uniform_sizes or [size for _, size in chosen.tile_sizes]
+        found = dict(zip((v.name for v in problem.variables), sizes, strict=True))
+        about = f"{problem.kernel} of {selection.file}, {profile.name}, {cell}"
+        scripts.append(refutation(problem, found, about))
+    return tuple(scripts)
 
 
 def _select_each(

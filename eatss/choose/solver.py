@@ -30,6 +30,7 @@ from eatss.choose.problem import (
     smallest,
     too_small,
 )
+from eatss.choose.smt import limits_script
 
 z3: Any = z3_module  # carries no types
 
@@ -160,10 +161,10 @@ class Answer(Enum):
 class Search:
     """A problem in Z3, ``T = step × t`` with small bounded integers ``t``.
 
-    Limits are asserted once; what Z3 learns from them serves all questions. A question is put for
-    the box of all sizes. Where Z3 gives up on a box, the box is cut in two along its longest side
-    and each half is asked, so that unsatisfiable halves make the whole unsatisfiable. The cutting
-    ends: in a box of one vector nothing is left to reason about.
+    Limits are asserted once, from the text that is printed; what Z3 learns from them serves all
+    questions. A question is put for the box of all sizes. Where Z3 gives up on a box, the box is
+    cut in two along its longest side and each half is asked, so that unsatisfiable halves make the
+    whole unsatisfiable. The cutting ends: in a box of one vector nothing is left to reason about.
     """
 
     def __init__(self, problem: Problem, deadline: float, context: Any) -> None:
@@ -171,14 +172,13 @@ class Search:
         self.problem, self.deadline, self.context, self.calls = problem, deadline, context, 0
         free = [v for v in problem.variables if v.lower != v.upper]
         self._box: Box = {v.name: (v.lower // v.step, v.upper // v.step) for v in free}
-        self._counts = {v.name: z3.Int(v.name, context) for v in free}
-        self._sizes = smallest(problem) | {v.name: v.step * self._counts[v.name] for v in free}
-        self._objective: Any = problem.objective.evaluate(self._sizes)
+        self._counts = {v.name: z3.Int(f"t_{v.name}", context) for v in free}
+        script = limits_script(problem)
+        asked = replace(script, assertions=(*script.assertions, ("demanded", "(= objective 0)")))
+        *limits, objective = z3.parse_smt2_string(asked.text(), ctx=context)
+        self._objective: Any = objective.arg(0)
         self._solver = z3.SimpleSolver(ctx=context)
-        self._solver.add(*self._within(self._box))
-        self._solver.add(
-            *(c.expression.evaluate(self._sizes) <= c.limit for c in problem.constraints)
-        )
+        self._solver.add(*limits)
 
     def value(self, sizes: Mapping[str, int]) -> int:
         """Return the objective of ``sizes``."""
@@ -191,11 +191,12 @@ class Search:
     def preferred(self, best: Mapping[str, int]) -> list[Any]:
         """Demand the same objective and a vector earlier in the order of preference."""
         earlier = z3.BoolVal(False, self.context)
+        steps = {v.name: v.step for v in self.problem.variables}
         for name, direction in reversed(self.problem.preference):
             if name in self._counts:
-                size, value = self._sizes[name], best[name]
-                better = size > value if direction is Direction.LARGER else size < value
-                earlier = z3.Or(better, z3.And(size == value, earlier))
+                count, own = self._counts[name], best[name] // steps[name]
+                better = count > own if direction is Direction.LARGER else count < own
+                earlier = z3.Or(better, z3.And(count == own, earlier))
         return [self._objective == self.value(best), earlier]
 
     def ask(self, demands: Sequence[Any] = ()) -> tuple[Answer, dict[str, int] | None]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from eatss.base.cache import Caching
+from eatss.base.diagnostics import input_error
 from eatss.base.options import Asked
 from eatss.base.streams import echo
 from eatss.base.targets import TargetName
-from eatss.choose.options import SelectKeywords, SelectOptions, check_target
+from eatss.choose.options import PUBLISHED, SelectKeywords, SelectOptions, check_target
 from eatss.cli.options import Card, SourceFile, of_model, of_output
 from eatss.cli.talk import given_card, report_warnings, working
 from eatss.frontend.options import PpcgReadingKeywords, Reading
@@ -36,8 +37,12 @@ def select(
     file: SourceFile,
     gpu: Card,
     output: Annotated[
-        Literal["table", "json", "ppcg", "ppcg-args"],
-        of_output("--format -f", help="What to print; ppcg, ppcg-args: what PPCG takes."),
+        Literal["table", "json", "ppcg", "ppcg-args", "smt2"],
+        of_output(
+            "--format -f",
+            help="What to print; ppcg, ppcg-args: what PPCG takes; smt2: the question for better "
+            "sizes by --objective paper, which z3 and cvc5 call unsat.",
+        ),
     ] = "table",
     explain: Annotated[
         bool,
@@ -61,18 +66,31 @@ def select(
     for_ppcg = output in ("ppcg", "ppcg-args")
     check_target(target, ppcg={f"--format {output}": for_ppcg}, cuda={})
     profile, options = given_card(gpu), SelectOptions(target=target, **choosing.fields)
+    if output == "smt2" and options.resolved()[0] not in PUBLISHED:
+        raise input_error(
+            "EATSS-C012",
+            "--format smt2 has the question of the paper's objective alone",
+            hint="take --objective paper",
+        )
     given = Source.of(file), Reading(**reading.fields), profile, options
     kept = kept_selection(caching.made().chosen(), *given)
 
     def rendered() -> Printed:
         from eatss.choose.selection import sizes_alone  # noqa: PLC0415 - what is printed needs none
-        from eatss.session.found import FoundSelection, find_selection  # noqa: PLC0415
+        from eatss.session.found import (  # noqa: PLC0415
+            FoundSelection,
+            find_proof,
+            find_selection,
+        )
 
         def found() -> FoundSelection:
             with working(f"selecting for {profile.title}") as step:
                 return find_selection(*given, progress=step.at)
 
         selected = kept.found_or(found)
+        if output == "smt2":
+            text = find_proof(*given, selected.selection)
+            return Printed(text=text, warnings=selected.warnings)
         alone = sizes_alone(selected.selection) if output == "ppcg" else ()
         text = _text(selected.selection, output, explain)
         return Printed(text=text, warnings=selected.warnings + alone)

@@ -116,6 +116,24 @@ def find_selection(
 
 
 @in_bounds
+def find_proof(
+    source: Source,
+    reading: Reading,
+    profile: GpuProfile,
+    options: SelectOptions,
+    selection: Selection,
+) -> str:
+    """Return SMT-LIB text that asks for better sizes than those of a published model."""
+    from eatss.choose.select import proofs  # noqa: PLC0415 - what is kept needs none
+    from eatss.choose.smt import scripts_text  # noqa: PLC0415
+    from eatss.session.session import Session  # noqa: PLC0415
+
+    cut, volume = TARGETS[options.target].cut, options.volume_name()
+    session = Session(source, reading, cut=cut, volume=volume).of(selection)
+    return scripts_text(proofs(session.analysed.facts, profile, selection))
+
+
+@in_bounds
 def find_expectation(
     source: Source,
     reading: Reading,

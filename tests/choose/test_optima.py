@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -29,12 +30,16 @@ from eatss.choose import (
     solve,
     solver,
 )
+from eatss.choose.smt import refutation, scripts_text
 from eatss.choose.solver import better_than, proven_least
 from tests.examples import examples
+
+z3: Any = z3_module  # carries no types
 
 MakeFacts = Callable[..., KernelFacts]
 
 EXAMPLES = examples(20)
+HALF = Cell(split=0.5, warp_fraction=0.5)
 
 
 def brute_force(problem: Problem) -> tuple[tuple[str, int], ...] | None:
@@ -71,6 +76,28 @@ def agrees(problem: Problem) -> None:
     assert answer.proven
     assert answer.values == expected
     assert answer.objective == problem.objective.evaluate(dict(expected))
+    assert not satisfiable(refutation(problem, dict(expected)).text())
+
+
+def satisfiable(text: str) -> bool:
+    """Whether Z3 finds numbers that keep all that a script asserts."""
+    asked = z3.Solver(ctx=z3.Context())
+    asked.from_string(text)
+    answer = asked.check()
+    assert answer != z3.unknown
+    return bool(answer == z3.sat)
+
+
+def cvc5_answers(text: str) -> list[str]:
+    """What cvc5 prints for a script."""
+    cvc5: Any = import_module("cvc5")  # no other test needs it; carries no types
+    solver = cvc5.Solver()
+    parser = cvc5.InputParser(solver)
+    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "script")
+    answers = []
+    while not (command := parser.nextCommand()).isNull():
+        answers += command.invoke(solver, parser.getSymbolManager()).split()
+    return answers
 
 
 @st.composite
@@ -114,6 +141,31 @@ def problems(draw: st.DrawFn) -> Problem:
         objective=objective,
         preference=tuple(zip(order, directions, strict=True)),
     )
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(problem=problems(), data=st.data())
+def test_the_text_holds_where_sizes_are_better(problem: Problem, data: st.DataObject) -> None:
+    sizes = {v.name: data.draw(st.sampled_from(v.values)) for v in problem.variables}
+    best = brute_force(problem)
+    better = best is not None and problem.objective.evaluate(
+        dict(best)
+    ) > problem.objective.evaluate(sizes)
+    assert satisfiable(refutation(problem, sizes).text()) is better
+
+
+@pytest.mark.parametrize("name", ["matmul", "mvt", "heat", "mttkrp"])
+@pytest.mark.parametrize("trips", [64, None])
+def test_a_second_solver_agrees(
+    name: str, trips: int | None, ga100: GpuProfile, nests: dict[str, MakeFacts]
+) -> None:
+    problem = build_problem([nests[name](trips)], ga100, HALF, ModelOptions(model="eatss"))
+    answer = solve(problem)
+    assert isinstance(answer, Solution)
+    proof = refutation(problem, dict(answer.values))
+    *limits, (_, better) = proof.assertions
+    reached = replace(proof, assertions=(*limits, ("reached", better.replace("(>", "(>="))))
+    assert cvc5_answers(scripts_text([proof, reached, proof])) == ["unsat", "sat", "unsat"]
 
 
 @settings(max_examples=EXAMPLES * 3, deadline=None)
@@ -238,8 +290,6 @@ def test_one_vector_for_two_kernels_equals_brute_force(
     kernels = [facts_of(**first), facts_of(**second)]
     agrees(build_problem(kernels, profile_with(**changes), cell, ModelOptions(model="eatss")))
 
-
-z3: Any = z3_module  # carries no types
 
 TIMEOUT_S = 20.0
 

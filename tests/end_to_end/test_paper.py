@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+import z3 as z3_module
 
 import eatss
 from eatss.base.shipped import data_directory
 from tests.end_to_end.in_process import eatss as in_process
+
+z3: Any = z3_module  # carries no types
 
 KERNELS = data_directory("kernels")
 
@@ -62,3 +66,22 @@ def test_the_command_line_gives_the_same_as_the_paper() -> None:
     assert kernel["objective"] == 18432
     assert kernel["optimal"] == "proven"
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("uniform", [(), ("--uniform",)])
+def test_the_printed_question_for_better_sizes_is_refuted(uniform: tuple[str, ...]) -> None:
+    options = ("--gpu", "ga100", "--model", "paper", *uniform)
+    done = in_process("select", KERNELS / "gemver.c", *options, "--format", "smt2")
+    questions = done.stdout.split("(reset)\n")
+    assert len(questions) == (1 if uniform else 3)
+    for question in questions:
+        solver = z3.Solver(ctx=z3.Context())
+        solver.from_string(question)
+        assert solver.check() == z3.unsat
+        assert "found: T_" in question
+
+
+def test_no_question_is_printed_for_a_prediction() -> None:
+    done = in_process("select", KERNELS / "gemm.c", "--gpu", "ga100", "--format", "smt2")
+    assert done.returncode == 2
+    assert "EATSS-C012" in done.stderr

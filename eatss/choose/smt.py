@@ -1,0 +1,124 @@
+"""Questions to a solver as SMT-LIB 2.6 text: Z3, cvc5 and others answer them alike.
+
+A script declares whole numbers, names the terms that it uses and the limits that it asserts, and
+asks whether numbers keep all of them. *Unsatisfiable* is a proof that there are none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from eatss.base.frozen import frozen
+from eatss.base.polynomial import Polynomial
+from eatss.choose.problem import Problem
+
+_SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+
+
+@frozen
+class SmtScript:
+    """One question: are there whole numbers for which all assertions hold?
+
+    ``integers`` are declared, ``definitions`` pair names with terms, ``assertions`` names with
+    what must hold. ``comments`` are lines above.
+    """
+
+    integers: tuple[str, ...]
+    assertions: tuple[tuple[str, str], ...]
+    definitions: tuple[tuple[str, str], ...] = ()
+    comments: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Return the script."""
+        lines = [f"; {comment}" for comment in self.comments]
+        lines.append("(set-logic QF_NIA)")
+        lines += [f"(declare-const {symbol(name)} Int)" for name in self.integers]
+        lines += [f"(define-fun {symbol(name)} () Int {term})" for name, term in self.definitions]
+        lines += [f"(assert (! {term} :named {symbol(name)}))" for name, term in self.assertions]
+        return "\n".join([*lines, "(check-sat)", ""])
+
+
+def scripts_text(scripts: Iterable[SmtScript]) -> str:
+    """Return one text that asks several questions, one after the other."""
+    return "(reset)\n".join(script.text() for script in scripts)
+
+
+def symbol(name: str) -> str:
+    """Return a name as SMT-LIB has it."""
+    return name if _SIMPLE.fullmatch(name) else f"|{name}|"
+
+
+def number(value: int) -> str:
+    """Return a whole number as a term."""
+    return str(value) if value >= 0 else f"(- {-value})"
+
+
+def applied(operator: str, terms: Iterable[str], neutral: str) -> str:
+    """Return an operator over terms; of one it is the term, of none ``neutral``."""
+    several = list(terms)
+    return f"({operator} {' '.join(several)})" if len(several) > 1 else (several or [neutral])[0]
+
+
+def polynomial_term(polynomial: Polynomial, names: Mapping[str, str]) -> str:
+    """Return a polynomial as a term; ``names`` has the symbol of each unknown."""
+    products = (
+        applied("*", [*[number(c)] * (c != 1), *(names[one] for one in monomial)], "1")
+        for monomial, c in sorted(polynomial.terms.items())
+    )
+    return applied("+", products, "0")
+
+
+def box_term(sides: Mapping[str, tuple[int, int]]) -> str:
+    """Return that numbers are within a box, by name the least and the greatest."""
+    within = (
+        f"(<= {number(low)} {symbol(name)} {number(high)})" for name, (low, high) in sides.items()
+    )
+    return applied("and", within, "true")
+
+
+def limits_script(problem: Problem) -> SmtScript:
+    """Return the question for sizes that keep the limits; ``objective`` is defined.
+
+    A size ``T_i`` is its step times a whole number ``t_i``, or fixed.
+    """
+    names = {v.name: symbol(f"T_{v.name}") for v in problem.variables}
+    counts = {
+        v.name: (f"t_{v.name}", (v.lower // v.step, v.upper // v.step))
+        for v in problem.variables
+        if v.lower != v.upper
+    }
+    return SmtScript(
+        integers=tuple(name for name, _ in counts.values()),
+        definitions=(
+            *(
+                (
+                    f"T_{v.name}",
+                    f"(* {v.step} {symbol(counts[v.name][0])})"
+                    if v.name in counts
+                    else number(v.lower),
+                )
+                for v in problem.variables
+            ),
+            ("objective", polynomial_term(problem.objective, names)),
+        ),
+        assertions=(
+            *((f"size_{name}", box_term({own: side})) for name, (own, side) in counts.items()),
+            *(
+                (one.name, f"(<= {polynomial_term(one.expression, names)} {number(one.limit)})")
+                for one in problem.constraints
+            ),
+        ),
+    )
+
+
+def refutation(problem: Problem, found: Mapping[str, int], *comments: str) -> SmtScript:
+    """Return the question for sizes that keep the limits and are better than those found."""
+    script, best = limits_script(problem), problem.objective.evaluate(found)
+    sizes = ", ".join(f"T_{name} = {size}" for name, size in found.items())
+    return replace(
+        script,
+        assertions=(*script.assertions, ("better", f"(> objective {number(best)})")),
+        comments=(*comments, f"found: {sizes}; objective {best}"),
+    )
