@@ -15,11 +15,11 @@ from eatss.analysis.facts import AccessFacts, StatementFacts
 from eatss.cost.access import (
     LINE_BYTES,
     SECTOR_BYTES,
-    instructions_of,
     line_wavefronts,
     lines,
     result_cycles,
     sectors,
+    unrolled_instructions,
 )
 from eatss.cost.card import BLOCK_SHARED_BYTES, Card, CodeConstants
 from eatss.cost.demand import DemandBuilder
@@ -337,15 +337,15 @@ class _Counting:
         trips = float(prod(plan.kernel.trips[name] for name in self.serial))
         self.instances = self.points * steps * trips * plan.fill(self.statement)
         self.unrolled = (plan.unrolled if self.mapped else 0.0) > 0
-        self.guards = plan.guarded
-        if any(name in coupled for name in self.serial):
-            bound = plan.points_along({*loops} & {*coupled})
-            self.guards = np.where(bound > 1, 1.0, plan.guarded)
+        changing = any(name in coupled for name in self.serial)
+        self.bound = (plan.points_along({*loops} & {*coupled}) if changing else 1.0) > 1
+        self.guards = np.where(self.bound, 1.0, plan.guarded(plan.threads))
 
     def add(self) -> None:
         """Add arithmetic, accesses, loops and tests, and what a thread waits for."""
         of, plan, constants, unrolled = self.of, self.plan, self.of.constants, self.unrolled
-        arithmetic = instructions_of(self.statement, constants)
+        steps = {name: np.where(unrolled, plan.points[name], 1.0) for name in self.mapped}
+        arithmetic = unrolled_instructions(self.statement, constants, steps)
         of.add_arithmetic(self.statement, self.instances * arithmetic)
         for position, group in enumerate(plan.kernel.groups):
             for use in group.uses:
@@ -354,20 +354,17 @@ class _Counting:
                 if group.private:
                     self._private_use(use.access)
                     continue
-                # points that read the same element share the load where they stand side by side
-                repeated = {*self.mapped} - use.access.moving.keys()
-                together = (1.0 - self.guards) / plan.points_along(repeated) + self.guards
-                often = np.where(unrolled, together, 1.0)
+                often = np.where(unrolled, self._loaded(use.access), 1.0)
                 self._shared_use(position, use.access, often)
                 self._global_use(position, use.access, often * self._stored(use.access))
+        beside = np.where(unrolled, np.maximum(1.0, self.points), 1.0)
         addressing = np.where(unrolled, constants.unrolled_address, constants.loop_address)
-        side_by_side = np.where(unrolled, np.maximum(1.0, self.points), 1.0)
         of.add_instructions(
             self.instances
             * (
                 self.loads
                 + self.addresses * addressing
-                + constants.loop_instructions / side_by_side
+                + constants.loop_instructions / beside
                 + plan.cut_off * constants.guard_instructions
             )
         )
@@ -378,6 +375,19 @@ class _Counting:
             + result_cycles(self.statement, of.card, constants) / side
         )
         of.chain_cycles += plan.turns * self.instances * (waits + self.spread)
+
+    def _loaded(self, access: AccessFacts) -> Number:
+        """Return how often an access is made for each point of those side by side.
+
+        Points that read the same element share the load. A test in a loop inside those that do not
+        move the access stands in front of it anew for each of their points.
+        """
+        still = [name not in access.moving for name in self.mapped]
+        inside = self.mapped[still.index(True) :] if any(still) else ()
+        guards = self.plan.guarded({*inside} & access.moving.keys())
+        guards = np.where(self.bound, 1.0, guards)
+        repeated = {*self.mapped} - access.moving.keys()
+        return (1.0 - guards) / self.plan.points_along(repeated) + guards
 
     def _waits(self, side: Number) -> Number:
         """Return how often a thread waits for loads, for each instance.

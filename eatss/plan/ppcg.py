@@ -16,7 +16,7 @@ loops; else the points are loops around them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations, takewhile
@@ -441,15 +441,15 @@ class PpcgPlan(Tiled):
                         local = np.maximum(local, 1.0 * (self.points[name] > 1))
         return local
 
-    @cached_property
-    def guarded(self) -> Number:
-        """The share of a thread's points that stand behind tests of their own.
+    def guarded(self, loops: Collection[str]) -> Number:
+        """Return the share of a thread's points that stand behind tests along some loops.
 
-        Where the end of a loop cuts tiles off, the points that may lie outside do. Nothing is
-        shared between them: each loads what it needs, and waits for it.
+        Where the end of a loop cuts tiles off, the points that may lie outside do.
         """
         free: Number = 1.0
         for name, points in self.points.items():
+            if name not in loops:
+                continue
             tile, count = self.tile[name], self.threads[name]
             left = np.mod(self.kernel.trips[name], tile)
             inside = np.where(left > 0, np.floor(left / count), points)

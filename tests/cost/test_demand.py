@@ -330,3 +330,26 @@ def test_a_card_that_draws_more_than_it_may_whatever_runs_is_refused() -> None:
 @pytest.mark.parametrize("amounts", [{"shared_bytes": 49153}, {"threads": 1056}])
 def test_what_cannot_launch_takes_for_ever(amounts: dict[str, float]) -> None:
     assert time_of(amounts) == energy_of(amounts) == float("inf")
+
+
+def asked(vector: Vector, limit: int = 49152) -> Demand:
+    (model,) = models("gemm", "h200")
+    return model.columns(candidates(model.kernel, (vector,), options(limit)))[0]
+
+
+def test_a_product_that_stays_the_same_along_points_runs_once_for_them() -> None:
+    """Of ``alpha * A[i][k] * B[k][j]`` the first, for ten points along j: 4000³ × 1.1 + beta."""
+    points = 4000**3 / 32
+    assert asked((32, 160, 32, 4, 16)).fp64[0] == pytest.approx(1.1 * points, rel=1e-3)
+    assert asked((32, 160, 32, 4, 160)).fp64[0] == pytest.approx(2.0 * points, rel=1e-3)
+
+
+def test_points_behind_tests_share_what_tests_outside_theirs_decide() -> None:
+    """Of 8 × 4 points half may lie outside along each loop (4000 = 62 × 64 + 32).
+
+    A[i][k] is loaded once for each row, B[k][j] for two of its points once, for two for each row.
+    """
+    warps, steps = 63 * 63 * 4, 4000
+    loads = warps * steps * (8 + 2 + 2 * 8)
+    stored = asked((64, 64, 31, 8, 16)).shared_wavefronts[0] - loads
+    assert 0 <= stored < 0.1 * loads
