@@ -2,10 +2,14 @@
 
     python benchmarks/prediction_cuda.py                  # what was recorded on an H200
     python benchmarks/prediction_cuda.py ROWS.jsonl …     # rows of benchmarks/unseen.py
+    python benchmarks/prediction_cuda.py ROWS.jsonl --gpu h100 --figures  # by whose figures
 
 Every layout that was measured is predicted from the kernels that its plan names: blocks, tiles,
 staged arrays and spread sums. Constants were fitted to half of the kernels; the others and the
 programs of ``benchmarks/programs`` judge them. It needs no card.
+
+``--figures`` compares what a card may be predicted by: an H200's figures scaled by the power limit,
+as they once were, or by the silicon, as they are for cards that nobody characterised, and its own.
 """
 
 from __future__ import annotations
@@ -39,7 +43,8 @@ from eatss.analysis.variant import KernelVariant, LaunchFacts
 from eatss.base.shipped import data_directory
 from eatss.base.targets import AXES
 from eatss.cards import load_profile
-from eatss.cards.profile import GpuProfile
+from eatss.cards.match import REFERENCE, scaled
+from eatss.cards.profile import COEFFICIENTS, Coefficient, GpuProfile
 from eatss.cost.card import card_of
 from eatss.cost.cuda_model import CudaModel
 from eatss.lower.variants import kernel_variants_for
@@ -292,6 +297,55 @@ def compared(figures: Sequence[tuple[float, float]]) -> Compared | None:
     )
 
 
+def figures_of(profile: GpuProfile) -> dict[str, GpuProfile]:
+    """Return a card with each kind of figures that it may be predicted by."""
+    unknown, reference = replace(profile, calibration=None), load_profile(REFERENCE)
+    assert reference.calibration is not None
+    assert profile.tdp_w is not None
+    assert reference.tdp_w is not None
+    limit = profile.tdp_w / reference.tdp_w
+    chip = profile.sm_count * float(profile.boost_clock_mhz or 0)
+    chip /= reference.sm_count * (reference.boost_clock_mhz or 0)
+    by_limit = {
+        "W": limit, "pJ": limit / chip, "pJ/B": limit / chip,
+        "dram": limit * reference.bandwidth_gb_s / profile.bandwidth_gb_s,
+    }  # fmt: skip
+    silicon, coefficients = scaled(unknown), []
+    for name, one in reference.calibration.coefficients:
+        kind = "dram" if name.startswith("dram") and name.endswith("pj") else COEFFICIENTS[name][0]
+        value = one.value * by_limit[kind] if kind in by_limit else silicon[name]
+        coefficients.append((name, Coefficient(value=value, low=value, high=value)))
+    old = replace(reference.calibration, coefficients=tuple(coefficients))
+    found = {
+        "H200, scaled by power limit": replace(profile, calibration=old),
+        "H200, scaled by silicon": unknown,
+    }
+    return found | ({"its own": profile} if profile.calibration is not None else {})
+
+
+def print_figures(programs: Mapping[str, Sequence[Mapping[str, Any]]], profile: GpuProfile) -> None:
+    """Print the errors of all layouts by each kind of figures."""
+    print(
+        f"{'figures of ' + profile.name:30} {'programs':>8} {'layouts':>8} {'error s':>8} "
+        f"{'bias s':>7} {'error J':>8} {'bias J':>7} {'time known, J':>14} {'bias':>6}"
+    )
+    for name, card in figures_of(profile).items():
+        found = {program: pairs_of(program, rows, card)[0] for program, rows in programs.items()}
+        pairs = [pair for own in found.values() for pair in own]
+        cells = []
+        for figures in (
+            [(p.predicted_s, p.time_s) for p in pairs],
+            [(p.predicted_j, p.energy_j) for p in pairs],
+            [(p.known_time_j, p.energy_j) for p in pairs],
+        ):
+            one = compared(figures)
+            cells += [_cell(one, "error", ".1%"), _cell(one, "bias", ".2f")]
+        print(
+            f"{name:30} {sum(map(bool, found.values())):8} {len(pairs):8} {cells[0]:>8} "
+            f"{cells[1]:>7} {cells[2]:>8} {cells[3]:>7} {cells[4]:>14} {cells[5]:>6}"
+        )
+
+
 def main() -> None:
     """Print the comparison."""
     parser = argparse.ArgumentParser(
@@ -299,8 +353,13 @@ def main() -> None:
     )
     parser.add_argument("rows", type=Path, nargs="*")
     parser.add_argument("--gpu", default="h200")
+    parser.add_argument("--figures", action="store_true", help="compare kinds of figures")
     options = parser.parse_args()
     profile = load_profile(options.gpu)
+    paths = options.rows or [RESULTS / name for name in ROWS]
+    if options.figures:
+        print_figures(rows_of(paths), profile)
+        return
     print(
         f"{'program':22} {'half':9} {'n':>3} {'rank J':>7} {'rank s':>7} {'error J':>8} "
         f"{'error s':>8} {'bias J':>7} {'bias s':>7} {'chosen/best':>12}"
@@ -309,7 +368,6 @@ def main() -> None:
         defaultdict(list)
     )
     skipped = []
-    paths = options.rows or [RESULTS / name for name in ROWS]
     for program, rows in sorted(rows_of(paths).items()):
         pairs, unpredicted = pairs_of(program, rows, profile)
         if unpredicted:
