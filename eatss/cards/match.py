@@ -11,7 +11,7 @@ capability that is unknown or older than those in the table below.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -173,6 +173,34 @@ def voltage_share(clock: _Clock, floor: float) -> _Clock:
     """
     voltage = floor + (1 - floor) * clock
     return voltage * voltage
+
+
+LEAST_CLOCK = 0.2
+"""Share of the highest clock below which a power limit is not taken to go."""
+
+_HALVINGS = 24
+
+
+def clock_within(power_w: Callable[[Any], Any], limit_w: float, high: Any) -> Any:
+    """Return the shares of the highest clock, ``high`` at most, that keep power to a limit.
+
+    Args:
+        power_w: mean powers in W at such shares.
+        limit_w: what the card may draw.
+        high: shares of one, an entry a candidate.
+    """
+    import numpy as np  # noqa: PLC0415 - what is read of a profile needs none
+
+    low = np.full_like(high, LEAST_CLOCK)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        kept = ~(power_w(high) > limit_w)
+        if kept.all():
+            return high
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            over = power_w(middle) > limit_w
+            low, high = np.where(over, low, middle), np.where(over, middle, high)
+    return np.where(kept, 1.0, low)
 
 
 MEMORY_TOLERANCE = 0.1

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from eatss.base.frozen import frozen
-from eatss.cards.match import voltage_share
+from eatss.cards.match import clock_within, voltage_share
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.cost.expected import Parts, Prediction
 from eatss.plan.intervals import Interval, at_least, least_of
 from eatss.plan.numbers import Number
-
-LEAST_CLOCK = 0.2
-"""Share of the highest clock below which a power limit is not taken to go."""
-
-_HALVINGS = 24
 
 _UNITS_OF_A_WARP = 16
 """Units that run a warp's floating-point instruction in two cycles. A scheduler with 32 needs two
@@ -84,7 +77,7 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
     def power_w(clock: Number) -> Number:
         return least_w + (core_j * voltage_share(clock, floor) + moved) / run_s(clock)
 
-    clock = _clock(power_w, card.power_limit_w, len(demand))
+    clock = clock_within(power_w, card.power_limit_w, np.ones(len(demand)))
     share = voltage_share(clock, floor)
     energies = {name: part * share for name, part in spent.items()} | {"memory": moved}
     dynamic = sum(energies.values())
@@ -215,21 +208,6 @@ def _energies(demand: Demand, card: Card) -> tuple[dict[str, Number], Number]:
     }
     every = {name: demand.launches * part for name, part in spent.items()}
     return every, demand.launches * demand.dram_bytes * prices.dram_byte_j
-
-
-def _clock(power_w: Callable[[Number], Number], limit_w: float, count: int) -> Number:
-    """Return the share of the highest clock at which each candidate keeps to the power limit."""
-    low, high = np.full(count, LEAST_CLOCK), np.ones(count)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        most_w = power_w(high)
-        kept = ~(most_w > limit_w)
-        if kept.all():
-            return high
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            over = power_w(middle) > limit_w
-            low, high = np.where(over, low, middle), np.where(over, middle, high)
-    return np.where(kept, 1.0, low)
 
 
 def prediction_at(demand: Demand, expected: Predicted, row: int) -> Prediction | None:

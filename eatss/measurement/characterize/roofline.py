@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from eatss.base.diagnostics import input_error
 from eatss.base.files import read_regular
 from eatss.base.frozen import frozen
-from eatss.cards.match import calibration_of, voltage_share
+from eatss.cards.match import calibration_of, clock_within, voltage_share
 from eatss.cards.profile import GpuProfile
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import CountedWork, count_work
@@ -310,8 +310,6 @@ def _require_positive(**values: float) -> None:
 WIDTHS: tuple[Width, ...] = ("fp64", "fp32")
 
 FLOPS_OF_FMA = 2
-_LEAST_CLOCK = 0.02
-_HALVINGS = 40
 
 
 def roofline_from_coefficients(
@@ -374,17 +372,11 @@ class PowerLimitedRoofline:
     def clock(self, intensity: ArrayLike) -> _Floats:
         """Return the clock as a share of the highest: 1, or what the power limit leaves."""
         values = _array(intensity)
-        high = np.ones_like(values)
         limit_w = self.machine.power_limit_w
+        free = np.ones_like(values)
         if limit_w is None:
-            return high
-        low = np.full_like(values, _LEAST_CLOCK)
-        kept = self._power_w(values, high) <= limit_w
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            allowed = self._power_w(values, middle) <= limit_w
-            low, high = np.where(allowed, middle, low), np.where(allowed, high, middle)
-        return _array(np.where(kept, 1.0, low))
+            return free
+        return _array(clock_within(lambda clock: self._power_w(values, clock), limit_w, free))
 
     def time_s(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
         """Return the time in s of so many flops."""
