@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _option = partial(option, panel="Model")
 
-ModelName = Literal["prediction", "eatss", "paper"]
-"""How an objective is computed: the published one by the paper's rules or with exact footprints
-(``eatss``), others by the prediction of time and energy."""
+ModelName = Literal["prediction", "eatss", "paper", "artifact"]
+"""How an objective is computed: the published one by the paper's rules, by those of its scripts
+(``artifact``) or with exact footprints (``eatss``), others by the prediction of time and energy."""
 
 ObjectiveName = str
 """What is best, a name of ``OBJECTIVES``: least energy, time, … or most of the paper's ``OBJ``."""
@@ -32,10 +32,13 @@ Auto = Literal["auto"]
 SharedLimit = Literal["default", "opt-in"]
 """Shared memory of a block: the static limit of CUDA, or the most the card has on request."""
 
-PUBLISHED: tuple[ModelName, ...] = ("eatss", "paper")
+PUBLISHED: tuple[ModelName, ...] = ("eatss", "paper", "artifact")
 
 SPLITS: tuple[float, ...] = (0.0, 0.25, 0.5, 0.67, 0.75, 1.0)
 """The split factors that ``auto`` tries."""
+
+_SPLITS_OF_SCRIPTS = (0.0, 0.125, 0.25, 0.333, 0.375, 0.5)
+"""Those of the scripts, for one card or another; what a block may not have is left out there."""
 
 WARP_FRACTIONS: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125)
 """The warp fractions that ``auto`` tries [EATSS, Sec. V-D]."""
@@ -120,7 +123,8 @@ class ModelOptions:
     @property
     def cells(self) -> tuple[Cell, ...]:
         """The cells to solve: one where both are fixed, else the grid."""
-        splits = SPLITS if self.split is None else (self.split,)
+        grid = _SPLITS_OF_SCRIPTS if self.model == "artifact" else SPLITS
+        splits = grid if self.split is None else (self.split,)
         fractions = WARP_FRACTIONS if self.warp_fraction is None else (self.warp_fraction,)
         return tuple(Cell(split=s, warp_fraction=w) for s in splits for w in fractions)
 
@@ -148,8 +152,8 @@ class SelectKeywords:
     Attributes:
         objective: ``"energy"`` (the default), ``"time"`` or ``"edp"`` of a run as predicted,
             ``"paper"``, the objective of EATSS, or another name of ``eatss.choose.OBJECTIVES``.
-        model: For the paper's objective: ``"paper"`` keeps to EATSS as published, ``"eatss"``
-            counts exact footprints.
+        model: For the paper's objective: ``"paper"`` keeps to the text of EATSS, ``"artifact"``
+            to the scripts published with it, ``"eatss"`` counts exact footprints.
         split: Share of L1 + shared memory that is shared, 0 to 1; ``"auto"`` tries the
             grid of Sec. V.
         warp_fraction: Tile sizes are multiples of this fraction of a warp; ``"auto"``
@@ -176,8 +180,9 @@ class SelectKeywords:
     model: Annotated[
         ModelName | None,
         _option(
-            kind=Literal["eatss", "paper"] | None,
-            help="For --objective paper: as published, or with exact footprints (eatss).",
+            kind=Literal["eatss", "paper", "artifact"] | None,
+            help="For --objective paper: by its text, by the scripts published with it "
+            "(artifact), or with exact footprints (eatss).",
         ),
     ] = None
     split: Annotated[
@@ -288,7 +293,7 @@ class SelectOptions(SelectKeywords):
 
     def volume_name(self) -> VolumeName:
         """Return how the model counts volumes."""
-        return "product" if self.resolved()[0] == "paper" else "footprint"
+        return "product" if self.resolved()[0] in ("paper", "artifact") else "footprint"
 
     def shared_limit_bytes(self, profile: GpuProfile) -> int | None:
         """Return the shared memory one block may have, in bytes; ``None`` where nobody says."""

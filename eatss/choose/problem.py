@@ -83,6 +83,8 @@ class Problem:
 
     Equal objectives are decided by ``preference``,
     first entry first; it names every variable, so the optimum is unique.
+    Where ``steps`` is not empty, the search ends short of that: an objective that is so many
+    times the last one is demanded until it is refuted, by one step after the other.
     """
 
     kernel: str
@@ -90,6 +92,7 @@ class Problem:
     constraints: tuple[Constraint, ...]
     objective: Polynomial
     preference: tuple[tuple[str, Direction], ...]
+    steps: tuple[Fraction, ...] = ()
 
 
 @frozen
@@ -171,6 +174,57 @@ MAX_BLOCK_LOOPS = 3
 _SINGLE_BYTES = 4
 
 
+_STEPS_OF_SCRIPTS = (Fraction(2), Fraction(3, 2), Fraction(4, 3))
+
+
+def by_scripts(options: ModelOptions) -> bool:
+    """Whether the published scripts are followed, not the text of the paper."""
+    return options.model == "artifact"
+
+
+def as_modelled(
+    kernels: Sequence[KernelFacts], profile: GpuProfile, options: ModelOptions
+) -> tuple[tuple[KernelFacts, ...], GpuProfile]:
+    """Return kernels and card as the model sees them: unchanged, but for the scripts.
+
+    The scripts [github.com/mkongiv/eatss, ``gpu-tss-energy.py``] divide what a card has of warps,
+    threads and registers by the registers of an element. No trip count bounds a size. The CMA loop
+    is the first of those, serial ones included, that are fastest in the most references of two
+    and more dimensions; these references use L1, all others shared memory.
+    """
+    if not by_scripts(options):
+        return tuple(kernels), profile
+    factor = max((precision_factor(element_bytes(one, options)) for one in kernels), default=1)
+    card = replace(
+        profile,
+        threads_per_warp=profile.threads_per_warp // factor,
+        threads_per_block=profile.threads_per_block // factor,
+        registers_per_sm=profile.registers_per_sm // factor,
+    )
+    return tuple(map(_as_in_scripts, kernels)), card
+
+
+def _as_in_scripts(facts: KernelFacts) -> KernelFacts:
+    fastest = [one.spatial if one.access.count("[") > 1 else () for one in facts.references]
+    scores = {loop.name: sum(loop.name in one for one in fastest) for loop in facts.loops}
+    cma = max(scores, key=lambda name: scores[name], default=None)
+    if cma is not None and not scores[cma]:
+        cma = None
+    memory = [Memory.L1 if cma in one else Memory.SHARED for one in fastest]
+    return replace(
+        facts,
+        loops=tuple(replace(loop, trip_count=None) for loop in facts.loops),
+        cma_loop=cma,
+        references=tuple(
+            replace(one, memory=where, cma=where is Memory.L1)
+            for one, where in zip(facts.references, memory, strict=True)
+        ),
+        volumes=tuple(replace(v, memory=memory[v.references[0]]) for v in facts.volumes),
+        stride_one=tuple(scores.items()),
+        distinct_references=len(facts.references),
+    )
+
+
 def build_problem(
     kernels: Sequence[KernelFacts], profile: GpuProfile, cell: Cell, options: ModelOptions
 ) -> Problem:
@@ -181,15 +235,16 @@ def build_problem(
     constraints hold, and the objective is the sum of theirs. An entry is at most the trip count of
     every loop it sizes, but for loops shorter than the alignment: those stay untiled, their kernel
     counts them with their trip count, and they do not bound the entry. Sizes are in iterations,
-    memory in elements of a kernel's widest type.
+    memory in elements of a kernel's widest type. Kernels and card are those of
+    :func:`as_modelled`.
 
     Raises:
         InputError: the options do not fit the profile or the facts.
     """
-    if options.model == "paper" and any(k.volume_kind is not VolumeKind.PRODUCT for k in kernels):
+    if options.model != "eatss" and any(k.volume_kind is not VolumeKind.PRODUCT for k in kernels):
         raise input_error(
             "EATSS-M001",
-            "the paper's model counts a tile's elements as products of tile sizes",
+            f"the model {options.model} counts a tile's elements as products of tile sizes",
             hint="inspect with volume='product' for this model",
         )
     waf, alone = cell.alignment(profile), len(kernels) == 1
@@ -202,7 +257,7 @@ def build_problem(
         label = facts.name if unique else f"{facts.name}#{facts.index}"
         fixed = _fixed(facts, waf)
         terms = {loop.name: name for loop, name in zip(facts.loops, names, strict=False)}
-        goal = goal + _renamed(objective(facts, waf), terms, fixed)
+        goal = goal + _renamed(objective(facts, waf, options), terms, fixed)
         constraints += [
             replace(
                 one,
@@ -220,6 +275,7 @@ def build_problem(
         constraints=tuple(constraints),
         objective=goal,
         preference=_preference(kernels, names),
+        steps=_STEPS_OF_SCRIPTS if by_scripts(options) else (),
     )
 
 
@@ -257,9 +313,9 @@ def inner_extent(loop: Loop, waf: int) -> int:
     return trips if trips is not None and 1 <= trips <= waf else 1
 
 
-def block_loops(facts: KernelFacts) -> tuple[Loop, ...]:
-    """Return the parallel loops that make up a thread block [EATSS, Sec. IV-F]."""
-    return facts.parallel_loops[:MAX_BLOCK_LOOPS]
+def block_loops(facts: KernelFacts, options: ModelOptions) -> tuple[Loop, ...]:
+    """Return the parallel loops that make up a thread block [EATSS, Sec. IV-F]; in scripts all."""
+    return facts.parallel_loops[: None if by_scripts(options) else MAX_BLOCK_LOOPS]
 
 
 def element_bytes(facts: KernelFacts, options: ModelOptions) -> int:
@@ -272,13 +328,14 @@ def precision_factor(size_bytes: int) -> int:
     return -(-size_bytes // _SINGLE_BYTES)
 
 
-def memory_of(memory: Memory, cell: Cell) -> Memory:
+def memory_of(memory: Memory, cell: Cell, options: ModelOptions) -> Memory:
     """Return where a reference is kept in ``cell``.
 
     At split 0 there is no shared memory at all and every reference goes through L1,
-    which is what PPCG does under ``--max-shared-memory=0`` [EATSS, Fig. 8, 0 %].
+    which is what PPCG does under ``--max-shared-memory=0`` [EATSS, Fig. 8, 0 %]. In the scripts
+    nothing limits the others then.
     """
-    return Memory.L1 if cell.split == 0 else memory
+    return Memory.L1 if cell.split == 0 and not by_scripts(options) else memory
 
 
 def shared_budget_bytes(profile: GpuProfile, cell: Cell) -> int:
@@ -292,34 +349,53 @@ def limits(
 ) -> tuple[Constraint, ...]:
     """Return the resource limits of a tile [EATSS, Sec. IV-G to IV-J].
 
-    Where no L1 is left an SM's share of L2 stands for it. ``B × references × FP_factor <= R_P_S``
-    counts the points of a tile, not threads: a thread computes several of them, so the threads of a
-    block do not bound it (the paper's own example has 6144).
+    Where no L1 is left an SM's share of L2 stands for it; in the scripts nothing does, they have
+    L2 hold what goes through L1 alone, and refuse a split of more than a block may have.
+    ``B × references × FP_factor <= R_P_S`` counts the points of a tile, not threads: a thread
+    computes several of them, so the threads of a block do not bound it (the paper's own example
+    has 6144).
     """
     size, at_split = element_bytes(facts, options), f"an SM at split {cell.split:g}"
-    cached = [v for v in facts.volumes if memory_of(v.memory, cell) is Memory.L1]
-    shared = [v for v in facts.volumes if memory_of(v.memory, cell) is Memory.SHARED]
+    block = options.shared_per_block(profile)
+    cached = [v for v in facts.volumes if memory_of(v.memory, cell, options) is Memory.L1]
+    shared = [v for v in facts.volumes if memory_of(v.memory, cell, options) is Memory.SHARED]
     limited: list[tuple[str, str, Sequence[Volume], int, str]] = []
 
     def limit(name: str, title: str, volumes: Sequence[Volume], most: int, where: str) -> None:
         text = f"the card has {bytes_text(most)}{where and f' {where}'}"
         limited.append((name, title, volumes, most, text))
 
-    if cell.split == 1:
+    scripts = by_scripts(options)
+    if cell.split == 1 and not scripts:
         share = profile.l2_bytes // profile.sm_count
         detail = f"an SM's share of L2 is {bytes_text(share)}, and split 1 leaves no L1"
         limited.append(("l2_share", "L2 cache of an SM", cached, share, detail))
-    else:
+    elif cell.split < 1:
         budget = int((1 - exact(cell.split)) * Fraction(profile.l1_shared_bytes))
         limit("l1", "L1 cache", cached, budget, at_split)
     if cell.split > 0:
-        budget, block = shared_budget_bytes(profile, cell), options.shared_per_block(profile)
-        limit("shared_per_sm", "shared memory", shared, budget, at_split)
+        limit(
+            "shared_per_sm", "shared memory", shared, shared_budget_bytes(profile, cell), at_split
+        )
         limit("shared_per_block", "shared memory", shared, block, "a block")
-    limit("l2", "L2 cache", facts.volumes, profile.l2_bytes, "")
-    points = Polynomial.product(loop.name for loop in block_loops(facts))
+    limit("l2", "L2 cache", cached if scripts else facts.volumes, profile.l2_bytes, "")
+    points = Polynomial.product(loop.name for loop in block_loops(facts, options))
     factor, distinct = precision_factor(size), facts.distinct_references
+    asked = int(exact(cell.split) * profile.l1_shared_bytes)
     return (
+        *(
+            Constraint(
+                name="split",
+                title="shared memory",
+                expression=Polynomial.constant(asked),
+                limit=block,
+                unit="bytes",
+                detail=f"the card has {bytes_text(block)} a block",
+                subject="the split",
+                element_bytes=1,
+            )
+            for _ in range(scripts and asked > block)
+        ),
         *(
             Constraint(
                 name=name,
@@ -349,26 +425,33 @@ def _count(references: int) -> str:
     return f"{references} reference{'' if references == 1 else 's'}"
 
 
-def weights(facts: KernelFacts, waf: int) -> tuple[tuple[str, int], ...]:
-    """Return ``H_i`` of every tile loop [EATSS, Sec. IV-K]."""
+def weights(facts: KernelFacts, waf: int, options: ModelOptions) -> tuple[tuple[str, int], ...]:
+    """Return ``H_i`` of every tile loop [EATSS, Sec. IV-K].
+
+    In the scripts a count is multiplied by itself, less one where the loop is parallel, and no
+    loop is left out.
+    """
     depth = len(facts.loops)
     counts = dict(facts.stride_one)
     result = []
     for loop in facts.loops:
         weight = counts.get(loop.name, 0)
+        if by_scripts(options):
+            weight *= weight - loop.parallel
         if loop.name == facts.cma_loop:
             weight *= waf
-        if (depth >= 3 and not loop.parallel) or (depth == 2 and loop.parallel):
+        left_out = not loop.parallel if depth >= 3 else loop.parallel and depth == 2
+        if left_out and not by_scripts(options):
             weight = 0
         result.append((loop.name, weight))
     return tuple(result)
 
 
-def objective(facts: KernelFacts, waf: int) -> Polynomial:
+def objective(facts: KernelFacts, waf: int, options: ModelOptions) -> Polynomial:
     """Return ``OBJ`` [EATSS, Eq. 2]; 0 for a kernel with no parallel loop and no weight."""
-    loops = block_loops(facts)
+    loops = block_loops(facts, options)
     parallelism = Polynomial.product(loop.name for loop in loops) if loops else Polynomial.of([])
-    return parallelism + Polynomial.of((w, (name,)) for name, w in weights(facts, waf))
+    return parallelism + Polynomial.of((w, (name,)) for name, w in weights(facts, waf, options))
 
 
 _REGISTER_UNIT = 8  # registers are allotted to threads in multiples of eight

@@ -23,6 +23,7 @@ from eatss.choose.problem import (
     Constraint,
     Problem,
     Solution,
+    as_modelled,
     block_loops,
     build_problem,
     choose_block,
@@ -86,9 +87,10 @@ def select_program(
         NoSolutionError: kernels without tile sizes within the limits, one finding each.
     """
     vector: tuple[int, ...] | None = None
-    ppcg_options, published = None, _Published(profile, options)
+    modelled, card = as_modelled(kernels, profile, options)
+    ppcg_options, published = None, _Published(card, options, profile)
     if options.uniform and any(facts.loops for facts in kernels):
-        selections, vector = published.select(kernels)
+        selections, vector = published.select(modelled)
     elif options.model == "prediction" and TARGETS[options.target].own:
         offered = variants or {}
         most = layouts_of_each(len(kernels))
@@ -103,7 +105,7 @@ def select_program(
     elif options.model == "prediction":
         selections, ppcg_options = select_ppcg(kernels, profile, options, progress)
     else:
-        selections = _select_each(kernels, published.alone, progress)
+        selections = _select_each(modelled, published.alone, progress)
     widest = max((element_bytes(facts, options) for facts in kernels), default=8)
     return Selection(
         file=file,
@@ -129,7 +131,8 @@ def select_kernel(
         InputError: options that do not fit profile or kernel.
         NoSolutionError: no tile sizes stay within the limits in any cell.
     """
-    return _Published(profile, options).alone(facts)
+    (modelled,), card = as_modelled([facts], profile, options)
+    return _Published(card, options, profile).alone(modelled)
 
 
 def proofs(
@@ -142,6 +145,7 @@ def proofs(
         profile: the card it is for.
         selection: what was selected.
     """
+    kernels, profile = as_modelled(kernels, profile, selection.options)
     pairs = [pair for pair in zip(kernels, selection.kernels, strict=True) if pair[0].loops]
     vectors = [([facts], chosen) for facts, chosen in pairs]
     if selection.uniform_sizes is not None:
@@ -213,10 +217,14 @@ class _Grid:
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """The published models on a card: every cell of the grid is solved, and they are ranked."""
+    """The published models on a card: every cell of the grid is solved, and they are ranked.
+
+    ``profile`` is the card as modelled, ``device`` as it is.
+    """
 
     profile: GpuProfile
     options: ModelOptions
+    device: GpuProfile
 
     def alone(self, facts: KernelFacts) -> KernelSelection:
         """Select the tile sizes of one kernel, whatever the others have."""
@@ -254,8 +262,10 @@ class _Published:
             problem, waf = build_problem(kernels, profile, cell, options), cell.alignment(profile)
             left_s = max(0.0, deadline - time.perf_counter())
             try:
-                known = [dict(one.solution.values) for one in solved]
-                answer = solve(problem, timeout_s=left_s, context=context, found=known)
+                # where steps end the search, the way decides, and every cell goes its own
+                known = [] if problem.steps else [dict(one.solution.values) for one in solved]
+                own = None if problem.steps else context
+                answer = solve(problem, timeout_s=left_s, context=own, found=known)
             except NoSolutionError as error:  # time ran out with nothing found
                 dropped.append((inf, _dropped(cell, (), error.diagnostics[0].message)))
                 continue
@@ -311,23 +321,24 @@ class _Published:
         result, problem = self._result(facts, best)
         inner = {loop.name: inner_extent(loop, waf) for loop in facts.inner_loops}
         sizes = dict(result.tile_sizes) | inner
-        block = choose_block(facts, sizes, profile)
-        parts = ["*".join(f"T_{loop.name}" for loop in block_loops(facts))]
-        parts += [f"{weight}*T_{name}" for name, weight in weights(facts, waf) if weight]
+        block = choose_block(facts, sizes, self.device)
+        weighted = weights(facts, waf, options)
+        parts = ["*".join(f"T_{loop.name}" for loop in block_loops(facts, options))]
+        parts += [f"{weight}*T_{name}" for name, weight in weighted if weight]
         found = {one.name: getattr(result, one.name) for one in fields(CellResult)}
         del found["tile_sizes"]
         return KernelSelection.of(
             facts,
             Layout(tile_sizes=result.tile_sizes, block=block),
             objective_formula=" + ".join(filter(None, parts)) or "0",
-            weights=weights(facts, waf),
+            weights=weighted,
             alignment=waf,
             shared_limit_bytes=min(
                 shared_budget_bytes(profile, cell), options.shared_per_block(profile)
             ),
             solver_calls=grid.solver_calls,
             solve_time_s=grid.solve_time_s,
-            references=_references(facts, cell),
+            references=_references(facts, cell, options),
             usage=tuple(_usage(problem, one, sizes) for one in problem.constraints),
             alternatives=tuple(
                 self._result(facts, one)[0] for one in grid.solved[1 : 1 + ALTERNATIVES]
@@ -349,7 +360,7 @@ class _Published:
             split_factor=cell.split,
             warp_fraction=cell.warp_fraction,
             alignment=cell.alignment(self.profile),
-            references=_references(facts, cell),
+            references=_references(facts, cell, self.options),
         )
 
 
@@ -371,10 +382,12 @@ _ADVICE = {
 """What to do where nothing fits, by whether warp fraction and split are fixed."""
 
 
-def _references(facts: KernelFacts, cell: Cell) -> tuple[ReferenceSelection, ...]:
+def _references(
+    facts: KernelFacts, cell: Cell, options: ModelOptions
+) -> tuple[ReferenceSelection, ...]:
     """Return the references with their class and where they are in ``cell``."""
     return tuple(
-        ReferenceSelection.at(reference, memory_of(reference.memory, cell).value)
+        ReferenceSelection.at(reference, memory_of(reference.memory, cell, options).value)
         for reference in facts.references
     )
 

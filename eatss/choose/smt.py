@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from fractions import Fraction
+from math import floor
 
 from eatss.base.frozen import frozen
 from eatss.base.polynomial import Polynomial
@@ -114,11 +116,15 @@ def limits_script(problem: Problem) -> SmtScript:
 
 
 def refutation(problem: Problem, found: Mapping[str, int], *comments: str) -> SmtScript:
-    """Return the question for sizes that keep the limits and are better than those found."""
+    """Return the question for sizes that keep the limits and are better than those found.
+
+    Where the search ends short of the optimum they are to be better by its last step.
+    """
     script, best = limits_script(problem), problem.objective.evaluate(found)
+    step = problem.steps[-1] if problem.steps else Fraction(1)
     sizes = ", ".join(f"T_{name} = {size}" for name, size in found.items())
     return replace(
         script,
-        assertions=(*script.assertions, ("better", f"(> objective {number(best)})")),
+        assertions=(*script.assertions, ("better", f"(> objective {number(floor(step * best))})")),
         comments=(*comments, f"found: {sizes}; objective {best}"),
     )

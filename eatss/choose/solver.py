@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
-from math import inf, isqrt
+from math import floor, inf, isqrt
 from typing import Any
 
 import z3 as z3_module
@@ -70,7 +70,7 @@ def solve(
         message = f"time ran out before any tile sizes of {problem.kernel} were found"
         hint = "give the solver more time"
         raise NoSolutionError(Diagnostic(code="EATSS-M020", message=message, hint=hint))
-    best, greatest = _climb(search, best)
+    best, greatest = (_stepped if problem.steps else _climb)(search, best)
     best, proven = _preferred(search, best) if greatest else (best, False)
     return Solution(
         values=tuple((v.name, best[v.name]) for v in problem.variables),
@@ -105,6 +105,16 @@ def _climb(search: Search, best: dict[str, int]) -> tuple[dict[str, int], bool]:
         middle = max(2 * more, value // 2) if refuted == inf else (int(refuted) - value) // 2
         more = max(1, middle)
     return best, True
+
+
+def _stepped(search: Search, best: dict[str, int]) -> tuple[dict[str, int], bool]:
+    """Demand more than so many times the last objective, by each step until Z3 refutes it."""
+    for step in search.problem.steps:
+        answer = Answer.FOUND
+        while answer is Answer.FOUND:
+            answer, found = search.ask(search.at_least(floor(step * search.value(best)) + 1))
+            best = best if found is None else found
+    return best, False
 
 
 def _preferred(search: Search, best: dict[str, int]) -> tuple[dict[str, int], bool]:
