@@ -72,7 +72,8 @@ class MeasureRequest:
     """How to measure.
 
     Above ``far`` times its default's time a variant gets no window, so no energy. The programs are
-    shared by turns between ``shares`` processes, of which this is one; ``card`` is NVML's number.
+    shared by turns between ``shares`` processes, of which this is one, and their variants where
+    there are fewer programs than that; ``card`` is NVML's number.
     Variants that are yet to be generated are left out without ``generation``.
     """
 
@@ -277,7 +278,7 @@ class Bench:
     def run(self) -> None:
         """Measure until everything or the time is used up."""
         common = build_runtime(self._folder, self._capability, self._nvcc)
-        workers = max(1, (os.cpu_count() or 1) // self._request.shares - 4)
+        workers = max(1, ((os.cpu_count() or 1) - 4) // self._request.shares)
         built: dict[str, Future[Built]] = {}
         pool = ThreadPoolExecutor(workers)
         try:
@@ -319,16 +320,17 @@ class Bench:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _build(self, variant: PpcgVariant, common: Path) -> Built:
+        directory = self._directory
         if variant.status == "wanted":
             assert self._request.generation is not None
-            variant, _ = written(self._directory, self._request.generation, variant)
+            directory = self._folder / "generated"  # other processes have their own
+            variant, _ = written(directory, self._request.generation, variant)
             if variant.reason:
                 return Built(library=None, reason=variant.reason)
-        group = self._groups[variant.kernel, variant.dtype]
         return build(
             self._folder,
-            self._directory / variant.folder,
-            group.program,
+            directory / variant.folder,
+            self._groups[variant.kernel, variant.dtype].program,
             variant,
             common,
             self._capability,
@@ -575,13 +577,15 @@ def relative_error(found: npt.NDArray[np.float64], reference: npt.NDArray[np.flo
 def measure(directory: Path, request: MeasureRequest) -> None:
     """Measure what was prepared in a folder and is not yet among the results."""
     manifest = load_manifest(directory)
-    programs = manifest.programs[request.share :: request.shares]
+    few = len(manifest.programs) < request.shares
+    programs = manifest.programs if few else manifest.programs[request.share :: request.shares]
     own = {(one.kernel, one.dtype) for one in programs}
     variants = tuple(
         one
-        for one in manifest.variants
+        for place, one in enumerate(manifest.variants)
         if (one.kernel, one.dtype) in own
         and (one.status != "wanted" or request.generation is not None)
+        and (not few or one.name == DEFAULT or place % request.shares == request.share)
     )
     manifest = replace(manifest, programs=programs, variants=variants)
     Bench(manifest, directory, request).run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -143,14 +144,16 @@ def append_row(row: Row, path: Path) -> None:
 
 
 def load_rows(paths: Iterable[Path]) -> tuple[Row, ...]:
-    """Read results; a last line that was cut off is left out."""
+    """Read results, compressed or not; a last line that was cut off is left out."""
     rows: list[Row] = []
     for path in paths:
-        for line in path.read_text(encoding="utf-8").splitlines():
+        data = path.read_bytes()
+        text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode()
+        for line in text.splitlines():
             if line.endswith("}"):
-                data = json.loads(line)
-                data["resources"] = tuple(KernelResources(**one) for one in data["resources"])
-                rows.append(Row(**data))
+                row = json.loads(line)
+                row["resources"] = tuple(KernelResources(**one) for one in row["resources"])
+                rows.append(Row(**row))
     return tuple(rows)
 
 

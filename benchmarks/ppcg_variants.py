@@ -128,9 +128,9 @@ def _drawn(request: Request, source: Path, dtype: str) -> tuple[PpcgProgram, lis
     wanted += [one for one in request.given if (one.kernel, one.dtype) == (source.stem, dtype)]
     kernels = eatss.inspect(source, dtype="float" if dtype == "float" else "double").facts
     seed = f"{request.seed} {source.stem} {dtype}"
-    for number, near in enumerate(
-        neighbours(random.Random(f"{seed} near"), wanted[1].arguments, request.near)  # noqa: S311
-    ):
+    selected = next((one.arguments for one in wanted if one.name == "selected"), ())
+    around = neighbours(random.Random(f"{seed} near"), selected, request.near)  # noqa: S311
+    for number, near in enumerate(around):
         wanted.append(replace(bare, name=f"near-{number}", arguments=near))
     for number in range(request.random):
         one = f"{seed} {number}"

@@ -281,13 +281,13 @@ TABLES: Mapping[str, Callable[[], str]] = {
 }
 
 
-def renewed(text: str) -> str:
+def renewed(text: str, tables: Mapping[str, Callable[[], str]] = TABLES) -> str:
     """Return a page with the tables as the records have them."""
 
     def one(found: re.Match[str]) -> str:
-        return f"{found[1]}\n{TABLES[found[2]]()}\n"
+        return f"{found[1]}\n{tables[found[2]]()}\n"
 
-    return re.sub(r"(<!-- table: ([a-z ]+) -->\n)\n?(?:\|.*\n)*\n?", one, text)
+    return re.sub(r"(<!-- table: ([a-z0-9 ]+) -->\n)\n?(?:\|.*\n)*\n?", one, text)
 
 
 def main() -> None:

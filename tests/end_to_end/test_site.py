@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 import eatss
+from benchmarks.recorded import geometric_mean
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS = REPOSITORY / "docs"
@@ -55,6 +56,24 @@ def test_tables_of_results_are_those_of_the_records() -> None:
     assert sum("<!-- table: " in text for text in texts) >= 4
     for page, text in zip(pages, texts, strict=True):
         assert renewed(text) == text, f"{page.name}: run python benchmarks/tables.py"
+
+
+def test_the_page_beside_the_paper_is_current() -> None:
+    compare = import_module("benchmarks.paper.compare")
+    text = compare.PAGE.read_text()
+    assert text.count("<!-- table: ") == len(compare.TABLES)
+    assert compare.renewed(text, compare.TABLES) == text, "run python benchmarks/paper/compare.py"
+
+
+def test_printed_means_of_figure_7_are_those_of_its_rows() -> None:
+    """Its rows have as few as one digit, so means of rows are some percent off."""
+    selections = import_module("benchmarks.paper.selections")
+    for card, printed in selections.published()["figure7"]["ppw_means"].items():
+        rows = [row for row in selections.figure7() if row["card"] == card]
+        assert len(rows) == 21
+        for who, mean in zip(("median", "default", "best", "ours"), printed, strict=True):
+            found = geometric_mean([float(row[f"{who}_ppw"]) for row in rows])
+            assert found == pytest.approx(mean, rel=0.04), (card, who)
 
 
 def test_files_and_functions_that_pages_name_are_there() -> None:

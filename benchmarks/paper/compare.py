@@ -1,0 +1,324 @@
+"""The tables of the page beside the EATSS paper: printed, selected, predicted, measured.
+
+    python benchmarks/paper/compare.py    # prints them and writes them into docs/paper.md
+
+Published numbers are in ``published.toml`` and ``figure7.csv``, selections and predictions in
+``selections.csv`` (written by ``selections.py``), measurements in ``benchmarks/results``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.library import LIBRARY, read_rows
+from benchmarks.paper.selections import (
+    BY_SIZE,
+    DATASETS,
+    H200,
+    HALF,
+    SELECTED,
+    THREE,
+    Selected,
+    figure7,
+    published,
+    read_selections,
+)
+from benchmarks.ppcg_records import DEFAULT, load_rows
+from benchmarks.recorded import RESULTS, geometric_mean
+from benchmarks.tables import renewed, table
+from eatss.cards import load_profile
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "paper.md"
+TITLES = {"ga100": "GA100", "xavier": "Xavier"}
+MODELS = {"paper": "text's model", "artifact": "scripts' model"}
+PRODUCTS = {"gemm": 1, "2mm": 2, "3mm": 3}
+"""Products of 4000³ in each."""
+
+Pair = tuple[float, float]
+"""Energy and time."""
+
+
+@cache
+def selections() -> tuple[Selected, ...]:
+    """Return what is selected here."""
+    return tuple(read_selections())
+
+
+def choices(card: str, kernel: str, chosen_by: str, dataset: str | None = None) -> list[Selected]:
+    """Return the choices for a kernel, at the dataset of Fig. 7 if none is named."""
+    if dataset is None:
+        dataset = published()["figure7"]["dataset"][card]
+    wanted = (card, kernel, chosen_by, dataset)
+    return [
+        one for one in selections() if (one.card, one.kernel, one.chosen_by, one.dataset) == wanted
+    ]
+
+
+def over(default: Sequence[Selected], chosen: Sequence[Selected]) -> Pair | None:
+    """Return PPCG's default over the choice of least energy, as predicted."""
+    (first,) = default
+    known = [one for one in chosen if one.energy_j is not None]
+    if not known or first.energy_j is None or first.time_s is None:
+        return None
+    best = min(known, key=lambda one: one.energy_j or 0.0)
+    assert best.energy_j is not None
+    assert best.time_s is not None
+    return first.energy_j / best.energy_j, first.time_s / best.time_s
+
+
+def predicted_ratio(card: str, kernel: str, chosen_by: str) -> Pair | None:
+    """Return PPCG's default over a choice as predicted, a model's at a warp fraction of a half."""
+    chosen = choices(card, kernel, chosen_by)
+    chosen = [one for one in chosen if one.warp_fraction in (None, HALF)]
+    return over(choices(card, kernel, DEFAULT), chosen)
+
+
+@cache
+def measured() -> dict[tuple[str, str], Pair]:
+    """Return PPCG's default over variants on the H200, by kernel and arguments, in doubles.
+
+    Arguments are ``least`` for the least energy tried of a kernel. Of several runs the last that
+    has a variant counts.
+    """
+    found: dict[tuple[str, str], Pair] = {}
+    for path in sorted({*RESULTS.glob("ppcg*.jsonl"), *RESULTS.glob("variants*.jsonl.xz")}):
+        pairs: dict[tuple[str, str], list[Pair]] = {}
+        for row in load_rows([path]):
+            if row.status == "ok" and row.dtype == "double" and row.energy_j and row.time_ms:
+                pairs.setdefault((row.kernel, row.arguments), []).append(
+                    (row.energy_j, row.time_ms)
+                )
+        mean = {
+            key: (geometric_mean([a for a, _ in own]), geometric_mean([b for _, b in own]))
+            for key, own in pairs.items()
+        }
+        for (kernel, arguments), own in mean.items():
+            if default := mean.get((kernel, "")):
+                ratio = default[0] / own[0], default[1] / own[1]
+                found[kernel, arguments] = ratio
+                found[kernel, "least"] = max(found.get((kernel, "least"), ratio), ratio)
+    return found
+
+
+def measured_selection(kernel: str) -> Pair | None:
+    """Return PPCG's default over what is selected for the H200 now, where that was measured."""
+    (chosen,) = choices(H200, kernel, SELECTED, "")
+    return measured().get((kernel, chosen.arguments))
+
+
+def pair(ratio: Pair | None) -> str:
+    """Print a ratio of energy and one of time."""
+    return "–" if ratio is None else f"{_short(ratio[0])}, {_short(ratio[1])}"
+
+
+def _short(number: float) -> str:
+    return (
+        f"{number:.0f}" if number >= 100 else f"{number:.1f}" if number >= 10 else f"{number:.2f}"
+    )
+
+
+def _means(columns: Iterable[Sequence[Pair | None]]) -> list[str]:
+    cells = []
+    for column in columns:
+        known = [one for one in column if one is not None]
+        means = [geometric_mean([one[place] for one in known]) for place in (0, 1)] if known else []
+        cells.append(f"{_short(means[0])}, {_short(means[1])} ({len(known)})" if means else "–")
+    return cells
+
+
+def tables_1_and_3() -> str:
+    """Compare the printed figures of the cards with the profiles."""
+    numbers = published()
+    lines = []
+    for card, title in TITLES.items():
+        profile = load_profile(card)
+        printed = {**numbers["table3"][card], **(numbers["table1"] if card == "ga100" else {})}
+        own: dict[str, Any] = {
+            "threads_per_block": profile.threads_per_block,
+            "threads_per_warp": profile.threads_per_warp,
+            "registers_per_sm": profile.registers_per_sm,
+            "registers_per_thread": profile.registers_per_thread,
+            "registers_per_block": profile.registers_per_block,
+            "sm_count": profile.sm_count,
+            "l1_shared_kib": profile.l1_shared_bytes // 1024,
+            "l2_kib": profile.l2_bytes // 1024,
+            "shared_per_block_kib": profile.shared_per_block_bytes // 1024,
+            "shared_per_sm_kib": profile.shared_per_sm_bytes // 1024,
+            "peak_fp64_gflops": profile.peak_fp64_gflops,
+            "tdp_w": profile.tdp_w,
+            "architecture": profile.architecture,
+        }
+        differ = [
+            f"{name.replace('_', ' ')}: printed {printed[name]}, here {value:g}"
+            if isinstance(value, (int, float))
+            else f"{name}: printed {printed[name]}, here {value}"
+            for name, value in own.items()
+            if name in printed and printed[name] != value
+        ]
+        equal = sum(name in printed and printed[name] == value for name, value in own.items())
+        lines.append([title, str(equal), "; ".join(differ) or "none"])
+    return table(["card", "figures that agree", "figures that differ"], lines)
+
+
+def figure_7(card: str) -> str:
+    """Return the table of Fig. 7 beside ours."""
+    models = [m for m in MODELS if any(one.chosen_by == m for one in selections())]
+    heads = ["printed: EATSS", "printed: best"]
+    heads += [MODELS[model] for model in models]
+    heads += ["selected"]
+    heads += ["H200: selected", "H200: least"] if card == "ga100" else []
+    columns: list[list[Pair | None]] = [[] for _ in heads]
+    lines = []
+    for row in figure7():
+        if row["card"] != card:
+            continue
+        kernel = row["kernel"]
+        energy, gflops = float(row["default_energy"]), float(row["default_gflops"])
+        cells: list[Pair | None] = [
+            (energy / float(row[f"{who}_energy"]), float(row[f"{who}_gflops"]) / gflops)
+            for who in ("ours", "best")
+        ]
+        cells += [predicted_ratio(card, kernel, model) for model in (*models, SELECTED)]
+        if card == "ga100":
+            cells += [measured_selection(kernel), measured().get((kernel, "least"))]
+        for column, cell in zip(columns, cells, strict=True):
+            column.append(cell)
+        lines.append([kernel, *map(pair, cells)])
+    lines.append(["geometric mean (kernels)", *_means(columns)])
+    return table(["kernel", *heads], lines)
+
+
+def products_of_figure_7() -> str:
+    """Return what the printed numbers of plain products say of each other."""
+    lines = []
+    for row in figure7():
+        if row["card"] == "ga100" and row["kernel"] in PRODUCTS:
+            operations = 2 * PRODUCTS[row["kernel"]] * 4000**3 / 1e9
+            energy_j = float(row["default_energy"])
+            time_s = operations / float(row["default_gflops"])
+            product = float(row["default_ppw"]) * energy_j
+            (default,) = choices("ga100", row["kernel"], DEFAULT)
+            assert default.energy_j is not None
+            assert default.time_s is not None
+            cells = (
+                f"{operations:.0f}",
+                f"{product:.0f}",
+                f"{product / operations:.2f}",
+                f"{time_s * 1e3:.0f} ms, {energy_j / time_s:.0f} W",
+                f"{default.time_s * 1e3:.0f} ms, {default.energy_j / default.time_s:.0f}&nbsp;W",
+            )
+            lines.append([row["kernel"], *cells])
+    heads = ["PPCG's default", "2 N³ of each product, GFLOP", "PPW × J", "ratio"]
+    return table([*heads, "printed: time, power by 2 N³", "predicted here"], lines)
+
+
+def figure_8() -> str:
+    """Return the predicted energy of the paper's model at each share and warp fraction."""
+    numbers = published()
+    shares = numbers["figure8"]["shared_shares"]["ga100"]
+
+    def cells(kernel: str) -> Iterator[str]:
+        yield kernel
+        default = choices("ga100", kernel, DEFAULT)
+        own = choices("ga100", kernel, "paper")
+        for share in shares:
+            ratios = [
+                over(default, [o for o in own if (o.split, o.warp_fraction) == (share, fraction)])
+                for fraction in numbers["section5d"]["warp_fractions"]
+            ]
+            yield " / ".join("–" if one is None else _short(1 / one[0]) for one in ratios)
+
+    kernels = [row["kernel"] for row in figure7() if row["card"] == "ga100"]
+    heads = ["kernel", *(f"{share:.0%} shared".replace("%", " %") for share in shares)]
+    return table(heads, [list(cells(kernel)) for kernel in kernels])
+
+
+def figure_10() -> str:
+    """Return the three kernels of Fig. 10, and Sec. V-D's counts."""
+    numbers = published()
+    lines = []
+    for kernel in THREE:
+        fits = [
+            f"{sum(bool(one.arguments) for one in own)}, {MODELS[model]}"
+            for model in MODELS
+            if (own := choices("ga100", kernel, model))
+        ]
+        cells = [
+            pair((numbers["figure10"]["energy"][kernel], numbers["figure10"]["speedup"][kernel])),
+            *(pair(predicted_ratio("ga100", kernel, by)) for by in ("paper", SELECTED)),
+            pair(measured_selection(kernel)),
+            pair(measured().get((kernel, "least"))),
+            str(numbers["section5d"]["configurations"][kernel]),
+            "; ".join(fits),
+        ]
+        lines.append([kernel, *cells])
+    heads = ["kernel", "printed", MODELS["paper"], "selected"]
+    heads += ["H200: selected", "H200: least", "of 12 fit, printed", "of 12 fit here"]
+    return table(heads, lines)
+
+
+def problem_sizes() -> str:
+    """Return predicted power and energy over the datasets, for Figs. 12 and 13."""
+
+    def cells(kernel: str) -> Iterator[str]:
+        yield kernel
+        for dataset in DATASETS:
+            both = [choices("ga100", kernel, by, dataset) for by in (DEFAULT, SELECTED)]
+            watts = [
+                f"{one.energy_j / one.time_s:.0f}" if one.energy_j and one.time_s else "–"
+                for (one,) in both
+            ]
+            ratio = over(both[0], both[1])
+            yield f"{' → '.join(watts)} W, {'–' if ratio is None else _short(ratio[0])}"
+
+    heads = ["kernel", *(dataset.lower() for dataset in DATASETS)]
+    return table(heads, [list(cells(kernel)) for kernel in BY_SIZE])
+
+
+def table_4() -> str:
+    """Return Table IV beside a product that was measured here."""
+    lines = []
+    for one in published()["table4"]:
+        energy = one["energy_j"]["library"] / one["energy_j"]["ours"]
+        time = one["gflops"]["ours"] / one["gflops"]["library"]
+        title = TITLES[one["card"]]
+        lines.append([f"{one['library']}, {one['kernel']}", title, pair((energy, time)), "PPCG"])
+    rows = {
+        row.program: row
+        for row in read_rows(RESULTS.parent / "h100" / "library.json")
+        if (row.workload, row.dtype) == ("gemm", "double")
+    }
+    own, other = rows[SELECTED], rows[LIBRARY]
+    ratio = other.energy_j / own.energy_j, other.time_s / own.time_s
+    lines.append(["cuBLAS, gemm, measured here", "H100", pair(ratio), "`eatss codegen`"])
+    return table(["library", "card", "library ÷ ours: energy, time", "whose code"], lines)
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "cards": tables_1_and_3,
+    "figure 7 on ga100": lambda: figure_7("ga100"),
+    "figure 7 on xavier": lambda: figure_7("xavier"),
+    "products of figure 7": products_of_figure_7,
+    "figure 8": figure_8,
+    "figure 10": figure_10,
+    "problem sizes": problem_sizes,
+    "libraries": table_4,
+}
+
+
+def main() -> None:
+    """Print the tables and write them into the page."""
+    text = renewed(PAGE.read_text(encoding="utf-8"), TABLES)
+    PAGE.write_text(text, encoding="utf-8")
+    for name, make in TABLES.items():
+        print(f"{name}\n\n{make()}")
+
+
+if __name__ == "__main__":
+    main()
