@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from enum import Enum
 from math import floor, inf, isqrt
 from typing import Any
 
@@ -62,16 +62,18 @@ def solve(
     search = Search(problem, began + timeout_s, new_context() if context is None else context)
     fitting = [dict(sizes) for sizes in found if fits(problem, sizes)]
     best = max(fitting, key=lambda sizes: rank(problem, sizes), default=None)
-    if best is None:
-        answer, best = search.ask()
-        if answer is Answer.REFUTED:
+    proven = False
+    with suppress(_TimeOverError):
+        best = search.ask() if best is None else best
+        if best is None:
             return _conflict(search, began)
+        for better in _improved(search, best):
+            best = better
+        proven = not problem.steps
     if best is None:
         message = f"time ran out before any tile sizes of {problem.kernel} were found"
         hint = "give the solver more time"
         raise NoSolutionError(Diagnostic(code="EATSS-M020", message=message, hint=hint))
-    best, greatest = (_stepped if problem.steps else _climb)(search, best)
-    best, proven = _preferred(search, best) if greatest else (best, False)
     return Solution(
         values=tuple((v.name, best[v.name]) for v in problem.variables),
         objective=problem.objective.evaluate(best),
@@ -86,47 +88,38 @@ def new_context() -> Any:
     return z3.Context()
 
 
-def _climb(search: Search, best: dict[str, int]) -> tuple[dict[str, int], bool]:
-    """Demand a greater objective until Z3 refutes that it is greater by one, or time is up.
+def _improved(search: Search, best: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Yield better and better vectors until Z3 refutes that any is better than the last.
 
-    It grows by half and more each time; once a demand was refuted, the next is in the middle
-    between that and what was found.
+    The objective that is demanded grows by half and more each time; once one was refuted, the next
+    is in the middle between that and what was found. Where the problem has steps, it is so many
+    times the last one.
     """
+    problem = search.problem
+    for step in problem.steps:
+        while (
+            found := search.ask(search.at_least(floor(step * search.value(best)) + 1))
+        ) is not None:
+            best = found
+            yield found
+    if problem.steps:
+        return
     value, more, refuted = search.value(best), 1, inf
     while value + 1 < refuted:
-        demanded = value + more
-        answer, found = search.ask(search.at_least(demanded))
-        if answer is Answer.REFUTED:
-            refuted = demanded
-        elif found is None:
-            return best, False
+        found = search.ask(search.at_least(value + more))
+        if found is None:
+            refuted = value + more
         else:
             best, value = found, search.value(found)
+            yield found
         middle = max(2 * more, value // 2) if refuted == inf else (int(refuted) - value) // 2
         more = max(1, middle)
-    return best, True
-
-
-def _stepped(search: Search, best: dict[str, int]) -> tuple[dict[str, int], bool]:
-    """Demand more than so many times the last objective, by each step until Z3 refutes it."""
-    for step in search.problem.steps:
-        answer = Answer.FOUND
-        while answer is Answer.FOUND:
-            answer, found = search.ask(search.at_least(floor(step * search.value(best)) + 1))
-            best = best if found is None else found
-    return best, False
-
-
-def _preferred(search: Search, best: dict[str, int]) -> tuple[dict[str, int], bool]:
-    """Demand a preferred vector of the same objective until Z3 refutes it, or time is up."""
-    while True:
-        answer, found = search.ask(search.preferred(best))
-        if found is None:
-            return best, answer is Answer.REFUTED
-        if rank(search.problem, found) <= rank(search.problem, best):
-            message = f"the solver called sizes of {search.problem.kernel} better that are not"
+    while (found := search.ask(search.preferred(best))) is not None:
+        if rank(problem, found) <= rank(problem, best):
+            message = f"the solver called sizes of {problem.kernel} better that are not"
             raise InternalError(Diagnostic(code="EATSS-M900", message=message))
         best = found
+        yield found
 
 
 def _conflict(search: Search, began: float) -> Conflict:
@@ -135,7 +128,7 @@ def _conflict(search: Search, began: float) -> Conflict:
     excess, constraints, message = inf, problem.constraints, "its limits exclude each other"
     for times, one in too_small(problem):
         alone = Search(replace(problem, constraints=(one,)), search.deadline, search.context)
-        if alone.ask()[0] is Answer.REFUTED:
+        if alone.ask() is None:
             excess, constraints, message = times, (one,), one.sentence(smallest(problem))
             break
     return Conflict(
@@ -160,12 +153,8 @@ Box = Mapping[str, tuple[int, int]]
 """The least and the greatest count of steps of each size that is not fixed."""
 
 
-class Answer(Enum):
-    """What the solver says to a question."""
-
-    FOUND = "found"
-    REFUTED = "refuted"
-    TIME_OVER = "time over"
+class _TimeOverError(Exception):
+    """Z3 may not go on."""
 
 
 class Search:
@@ -209,43 +198,35 @@ class Search:
                 earlier = z3.Or(better, z3.And(count == own, earlier))
         return [self._objective == self.value(best), earlier]
 
-    def ask(self, demands: Sequence[Any] = ()) -> tuple[Answer, dict[str, int] | None]:
-        """Ask for sizes that keep the constraints and meet ``demands``.
+    def ask(self, demands: Sequence[Any] = ()) -> dict[str, int] | None:
+        """Return sizes that keep the constraints and meet ``demands``, if there are any.
 
         Raises:
+            _TimeOverError: time is up.
             InternalError: the answer breaks the problem.
         """
-        self._solver.push()
-        self._solver.add(*demands)
-        answer, found = self._of_boxes()
-        self._solver.pop()
-        if found is not None:
-            require_fit(self.problem, found)
-        return answer, found
-
-    def _of_boxes(self) -> tuple[Answer, dict[str, int] | None]:
         boxes = [self._box]
         while boxes:
             box = boxes.pop()
             halves = _halves(box)
             left_s = min(self.deadline - time.perf_counter(), _LONGEST_S)
             if left_s < _SHORTEST_S:
-                return Answer.TIME_OVER, None
+                raise _TimeOverError
             self._solver.set(rlimit=_EFFORT if halves else 0, timeout=int(left_s * 1000))
             self._solver.push()
-            if box is not self._box:
-                self._solver.add(*self._within(box))
+            self._solver.add(*demands, *(self._within(box) if box is not self._box else ()))
             self.calls += 1
             answer = self._solver.check()
             found = self._found(self._solver.model()) if answer == z3.sat else None
             self._solver.pop()
             if found is not None:
-                return Answer.FOUND, found
+                require_fit(self.problem, found)
+                return found
             if answer == z3.unknown:
                 if not halves:
-                    return Answer.TIME_OVER, None
+                    raise _TimeOverError
                 boxes += halves
-        return Answer.REFUTED, None
+        return None
 
     def _within(self, box: Box) -> list[Any]:
         sides = [(self._counts[name], *side) for name, side in box.items()]
