@@ -42,7 +42,6 @@ class Variable:
     step: int
     lower: int
     upper: int
-    reason: str
 
     @property
     def values(self) -> range:
@@ -270,7 +269,7 @@ def build_problem(
     return Problem(
         kernel=kernels[0].name if alone else "the program",
         variables=tuple(
-            replace(_entry(kernels, at, waf, profile), name=name) for at, name in enumerate(names)
+            _entry(name, _loops_at(kernels, at), waf, profile) for at, name in enumerate(names)
         ),
         constraints=tuple(constraints),
         objective=goal,
@@ -282,23 +281,6 @@ def build_problem(
 def is_untiled(loop: Loop, waf: int) -> bool:
     """Whether a tile loop is shorter than the alignment and so stays untiled."""
     return loop.trip_count is not None and loop.trip_count < waf
-
-
-def tile_variable(loop: Loop, waf: int, profile: GpuProfile) -> Variable:
-    """Return the tile size of ``loop`` with its bounds [EATSS, Sec. IV-B]."""
-    trips = loop.trip_count
-    if trips is not None and is_untiled(loop, waf):
-        size = max(1, trips)
-        reason = f"{trips} trips, fewer than the alignment {waf}: left untiled"
-        return Variable(name=loop.name, step=size, lower=size, upper=size, reason=reason)
-    threads = profile.threads_per_block
-    if trips is not None and trips < threads:
-        highest, why = trips, f"the loop's {trips} trips"
-    else:
-        highest, why = threads, f"{threads} threads a block"
-    upper = max(waf, highest - highest % waf)
-    reason = f"a multiple of {waf}, at most {why}"
-    return Variable(name=loop.name, step=waf, lower=waf, upper=upper, reason=reason)
 
 
 def inner_extent(loop: Loop, waf: int) -> int:
@@ -510,16 +492,15 @@ def _loops_at(kernels: Sequence[KernelFacts], position: int) -> list[Loop]:
     return [facts.loops[position] for facts in kernels if position < len(facts.loops)]
 
 
-def _entry(
-    kernels: Sequence[KernelFacts], position: int, waf: int, profile: GpuProfile
-) -> Variable:
-    """Return the entry at ``position`` with the bounds all its loops agree on."""
-    found: dict[bool, list[Variable]] = {True: [], False: []}
-    for loop in _loops_at(kernels, position):
-        found[is_untiled(loop, waf)].append(tile_variable(loop, waf, profile))
-    tiled, short = found[False], found[True]
+def _entry(name: str, loops: Sequence[Loop], waf: int, profile: GpuProfile) -> Variable:
+    """Return an entry with the bounds that all its loops agree on [EATSS, Sec. IV-B]."""
+    counts = [loop.trip_count for loop in loops if not is_untiled(loop, waf)]
+    if counts:
+        highest = min([profile.threads_per_block, *(one for one in counts if one is not None)])
+        return Variable(name=name, step=waf, lower=waf, upper=max(waf, highest - highest % waf))
     # where every loop is short, the longest decides: each of the others is one tile as well
-    return min(tiled, key=lambda v: v.upper) if tiled else max(short, key=lambda v: v.upper)
+    size = max(1, *(loop.trip_count or 1 for loop in loops))
+    return Variable(name=name, step=size, lower=size, upper=size)
 
 
 def _fixed(facts: KernelFacts, waf: int) -> dict[str, int]:

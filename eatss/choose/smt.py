@@ -86,27 +86,18 @@ def limits_script(problem: Problem) -> SmtScript:
     A size ``T_i`` is its step times a whole number ``t_i``, or fixed.
     """
     names = {v.name: symbol(f"T_{v.name}") for v in problem.variables}
-    counts = {
-        v.name: (f"t_{v.name}", (v.lower // v.step, v.upper // v.step))
-        for v in problem.variables
-        if v.lower != v.upper
-    }
+    free = [v for v in problem.variables if v.lower != v.upper]
+    fixed = [v for v in problem.variables if v.lower == v.upper]
+    sides = {f"t_{v.name}": (v.lower // v.step, v.upper // v.step) for v in free}
     return SmtScript(
-        integers=tuple(name for name, _ in counts.values()),
+        integers=tuple(sides),
         definitions=(
-            *(
-                (
-                    f"T_{v.name}",
-                    f"(* {v.step} {symbol(counts[v.name][0])})"
-                    if v.name in counts
-                    else number(v.lower),
-                )
-                for v in problem.variables
-            ),
+            *((f"T_{v.name}", f"(* {v.step} {symbol(f't_{v.name}')})") for v in free),
+            *((f"T_{v.name}", str(v.lower)) for v in fixed),
             ("objective", polynomial_term(problem.objective, names)),
         ),
         assertions=(
-            *((f"size_{name}", box_term({own: side})) for name, (own, side) in counts.items()),
+            *((f"size_{name}", box_term({name: side})) for name, side in sides.items()),
             *(
                 (one.name, f"(<= {polynomial_term(one.expression, names)} {number(one.limit)})")
                 for one in problem.constraints

@@ -110,12 +110,10 @@ def problems(draw: st.DrawFn) -> Problem:
         step = draw(st.sampled_from([1, 2, 3, 4, 8]))
         if draw(st.booleans()):
             upper = step * draw(st.integers(1, most))
-            variables.append(
-                Variable(name=name, step=step, lower=step, upper=upper, reason="drawn")
-            )
+            variables.append(Variable(name=name, step=step, lower=step, upper=upper))
         else:
             size = draw(st.integers(1, 9))
-            variables.append(Variable(name=name, step=size, lower=size, upper=size, reason="drawn"))
+            variables.append(Variable(name=name, step=size, lower=size, upper=size))
     term = st.tuples(st.integers(-2, 4), st.lists(st.sampled_from(names), max_size=3))
     positive = st.tuples(st.integers(1, 4), st.lists(st.sampled_from(names), max_size=3))
     constraints = []
