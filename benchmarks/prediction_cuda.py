@@ -2,7 +2,7 @@
 
     python benchmarks/prediction_cuda.py                  # what was recorded on an H200
     python benchmarks/prediction_cuda.py ROWS.jsonl …     # rows of benchmarks/unseen.py
-    python benchmarks/prediction_cuda.py ROWS… --gpu h100 --figures      # by whose figures
+    python benchmarks/prediction_cuda.py ROWS.jsonl --gpu h100 --figures  # by whose figures
 
 Every layout that was measured is predicted from the kernels that its plan names: blocks, tiles,
 staged arrays and spread sums. Constants were fitted to half of the kernels; the others and the
@@ -35,8 +35,6 @@ from scipy.stats import spearmanr
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import eatss
-from benchmarks.library import read_rows
-from benchmarks.library_unseen import every_workload
 from benchmarks.prediction import ALIKE, FEWEST, FITTED, LEAST_CORRELATION, UNLIMITED_W
 from benchmarks.recorded import RESULTS, geometric_mean
 from eatss.analysis.facts import KernelFacts
@@ -47,15 +45,9 @@ from eatss.base.targets import AXES
 from eatss.cards import load_profile
 from eatss.cards.match import REFERENCE, scaled
 from eatss.cards.profile import COEFFICIENTS, Coefficient, GpuProfile
-from eatss.choose.options import SelectOptions
 from eatss.cost.card import card_of
 from eatss.cost.cuda_model import CudaModel
-from eatss.frontend.options import Reading
-from eatss.lower.recipe import CodegenOptions
 from eatss.lower.variants import kernel_variants_for
-from eatss.measurement.characterize.roofline import WIDTH_OF_DTYPE
-from eatss.session.session import Session
-from eatss.session.steps import expect_code
 
 ROWS = ("cuda-tuning.jsonl", "unseen-cuda.jsonl")
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -88,16 +80,14 @@ def rows_of(paths: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:
     return programs
 
 
-def _source(program: str) -> Path:
-    source = data_directory("kernels") / f"{program}.c"
-    return source if source.exists() else PROGRAMS / f"{program}.c"
-
-
 @cache
 def _inspected(
     program: str, profile: GpuProfile
 ) -> list[tuple[KernelFacts, tuple[KernelVariant, ...]]]:
-    found = eatss.inspect(_source(program), cut="eatss")
+    source = data_directory("kernels") / f"{program}.c"
+    if not source.exists():
+        source = PROGRAMS / f"{program}.c"
+    found = eatss.inspect(source, cut="eatss")
     variants = kernel_variants_for(found, profile)
     return [(facts, variants.get(facts.name, ())) for facts in found.facts]
 
@@ -333,73 +323,27 @@ def figures_of(profile: GpuProfile) -> dict[str, GpuProfile]:
     return found | ({"its own": profile} if profile.calibration is not None else {})
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A program at the sizes that are selected for an H200, and what it took; in s and J."""
-
-    name: str
-    source: Path
-    defines: Mapping[str, str | int]
-    time_s: float
-    energy_j: float
-
-
-def recorded_of(paths: Sequence[Path]) -> list[Recorded]:
-    """Return selected programs of rows of ``unseen.py`` (.jsonl) or ``library.py`` (.json)."""
-    found, known = [], every_workload()
-    for path in paths:
-        if path.suffix == ".jsonl":
-            for program, rows in rows_of([path]).items():
-                for one in rows:
-                    if one["layout"] == "selected" and one["energy_j"]:
-                        source = _source(program)
-                        found.append(Recorded(program, source, {}, one["time_s"], one["energy_j"]))
-            continue
-        for row in read_rows(path):
-            if row.program == "selected" and row.status == "ok" and row.dtype in WIDTH_OF_DTYPE:
-                work = known[row.workload]
-                defines: dict[str, str | int] = {"DATA_TYPE": row.dtype, **work.sizes}
-                name = f"{row.workload} {row.dtype}"
-                found.append(Recorded(name, work.source, defines, row.time_s, row.energy_j))
-    return found
-
-
-def print_figures(programs: Sequence[Recorded], profile: GpuProfile) -> None:
-    """Print what the sizes selected for an H200 are predicted to take, by each kind of figures.
-
-    Sizes are those that are selected now; where a record is older, they may not be those it had.
-    """
-    cards = {"an H200's own": load_profile(REFERENCE)} | figures_of(profile)
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in cards}
-    print(f"{'program':34} {'ms':>8} {'J':>8}  " + "  ".join(f"{name:>27}" for name in cards))
-    for one in programs:
-        session = Session(one.source, Reading(defines=dict(one.defines)), cut="eatss")
-        selection = session.select(load_profile(REFERENCE), SelectOptions(target="cuda"))
-        analysed = session.of(selection).analysed
+def print_figures(programs: Mapping[str, Sequence[Mapping[str, Any]]], profile: GpuProfile) -> None:
+    """Print the errors of all layouts by each kind of figures."""
+    print(
+        f"{'figures of ' + profile.name:30} {'programs':>8} {'layouts':>8} {'error s':>8} "
+        f"{'bias s':>7} {'error J':>8} {'bias J':>7} {'time known, J':>14} {'bias':>6}"
+    )
+    for name, card in figures_of(profile).items():
+        found = {program: pairs_of(program, rows, card)[0] for program, rows in programs.items()}
+        pairs = [pair for own in found.values() for pair in own]
         cells = []
-        for name, card in cards.items():
-            expected = expect_code(analysed, card, CodegenOptions(), selection)
-            assert expected.time_s is not None
-            assert expected.energy_j is not None
-            ratios = expected.time_s / one.time_s, expected.energy_j / one.energy_j
-            found[name].append(ratios)
-            cells.append(f"{ratios[0]:21.2f} {ratios[1]:5.2f}")
-        print(
-            f"{one.name:34} {1e3 * one.time_s:8.3f} {one.energy_j:8.4f}  " + "  ".join(cells),
-            flush=True,
-        )
-    print(f"\n{len(programs)} programs; by the figures of {'':24} time         energy        power")
-    for name, every in found.items():
-        cells = []
-        for values in (
-            [time for time, _ in every],
-            [energy for _, energy in every],
-            [energy / time for time, energy in every],
+        for figures in (
+            [(p.predicted_s, p.time_s) for p in pairs],
+            [(p.predicted_j, p.energy_j) for p in pairs],
+            [(p.known_time_j, p.energy_j) for p in pairs],
         ):
-            error = math.exp(statistics.median(abs(math.log(one)) for one in values)) - 1
-            cells.append(f"{error:6.1%} ({geometric_mean(values):.2f})")
-        print(f"{name:46} {'  '.join(cells)}")
-    print("median errors: the factor within which half of the programs are, less 1 (bias)")
+            one = compared(figures)
+            cells += [_cell(one, "error", ".1%"), _cell(one, "bias", ".2f")]
+        print(
+            f"{name:30} {sum(map(bool, found.values())):8} {len(pairs):8} {cells[0]:>8} "
+            f"{cells[1]:>7} {cells[2]:>8} {cells[3]:>7} {cells[4]:>14} {cells[5]:>6}"
+        )
 
 
 def main() -> None:
@@ -414,7 +358,7 @@ def main() -> None:
     profile = load_profile(options.gpu)
     paths = options.rows or [RESULTS / name for name in ROWS]
     if options.figures:
-        print_figures(recorded_of(paths), profile)
+        print_figures(rows_of(paths), profile)
         return
     print(
         f"{'program':22} {'half':9} {'n':>3} {'rank J':>7} {'rank s':>7} {'error J':>8} "

@@ -323,6 +323,20 @@ def parse_fraction(option: str, text: str) -> float | Literal["auto"]:
     return value
 
 
+def parse_amount(option: str, unit: str, scale: float, text: str | None) -> float | None:
+    """Turn a number with its unit, which may be left out, into what the API takes.
+
+    Raises:
+        InputError: ``EATSS-C004``.
+    """
+    if text is None:
+        return None
+    try:
+        return scale * float(text.removesuffix(unit))
+    except ValueError:
+        raise _misspelt(option, text, f"write a number, like {option} 2{unit}") from None
+
+
 def parse_shared_limit(text: str | None) -> int | Literal["default", "opt-in"] | None:
     """Turn the value of ``--shared-per-block`` into what the API takes.
 

@@ -44,21 +44,13 @@ again [the makers' announcements, in AnandTech, *Samsung and TSMC roadmaps*, 201
 Hardware, *TSMC upgrades 7nm, 5nm processes*, 2019].
 """
 
-MEMORY_PJ_BIT = {"HBM": 6.0, "HBM3E": 5.1, "GDDR6": 7.5, "GDDR7": 5.0, "LPDDR": 6.0}
+MEMORY_PJ_BIT = {"HBM": 6.0, "GDDR6": 7.5, "GDDR7": 5.0, "LPDDR": 6.0}
 """Energy of a bit from or to memory by its kind.
 
 HBM2E and GDDR6 (GDDR6X takes 3 % less) [Micron, Ultra-Bandwidth Solutions]; GDDR7, 50 % more
-efficient than GDDR6 [Micron]; HBM3E, 0.85 of the HBM3 of an H100 [``benchmarks/results``]. Other
-HBM is taken to be HBM2E, and so is LPDDR, of which no such figure was found.
+efficient than GDDR6 [Micron]. Other HBM is taken to be HBM2E, and so is LPDDR, of which no such
+figure was found.
 """
-
-_HBM3E_GB_S = 4000.0
-"""Bandwidth from which HBM is HBM3E: more than any card with older stacks has."""
-
-SHARE_OF_SMS = 0.6
-"""Share of the SMs in the power that an H200 draws whatever runs; memory has the rest. An H100 SXM
-gets 111 W by it, its PCIe card 86 W and a V100 55 W; 115 W were measured of the first, and 80 W and
-53 W seen of the others at rest."""
 
 _MEMORY_RATES = ("dram_read_gb_s", "dram_write_gb_s", "dram_copy_gb_s")
 _ON_CHIP_RATES = ("l2_gb_s", "l2_torn_gb_s", "l1_gb_s")
@@ -104,8 +96,9 @@ def scaled(profile: GpuProfile) -> dict[str, float]:
     Prices follow the silicon, never the power limit. One of the chip goes with
     :data:`PROCESS_POWER`, at the voltage that the highest clock needs: along the reference's line,
     and no higher than its end, since a chip made for a higher clock reaches it there. One of memory
-    goes with :data:`MEMORY_PJ_BIT`. Power that is drawn whatever runs goes with the SMs and with
-    the bandwidth of memory (:data:`SHARE_OF_SMS`).
+    goes with :data:`MEMORY_PJ_BIT`. Of the power that is drawn whatever runs, half is taken to be
+    of the SMs and half of memory, by its bandwidth: 81 W of an H100 PCIe and 50 W of a V100, where
+    80 W and 53 W were seen at rest.
     """
     return dict(_scaled(profile, named_profile(REFERENCE)))
 
@@ -118,9 +111,8 @@ def _scaled(profile: GpuProfile, reference: GpuProfile) -> Mapping[str, float]:
     floor = found["voltage_floor"]
     voltage = voltage_share(min(1.0, _clock_mhz(profile) / _clock_mhz(reference)), floor)
     price = PROCESS_POWER[process] / PROCESS_POWER[usual_process] * voltage
-    sms = SHARE_OF_SMS * profile.sm_count / reference.sm_count
     factors = (
-        dict.fromkeys(_POWERS, sms + (1 - SHARE_OF_SMS) * bandwidth)
+        dict.fromkeys(_POWERS, (profile.sm_count / reference.sm_count + bandwidth) / 2)
         | dict.fromkeys(_MEMORY_RATES, bandwidth)
         | dict.fromkeys(_ON_CHIP_RATES, _cycles(profile) / _cycles(reference))
         | dict.fromkeys(_MEMORY_PRICES, MEMORY_PJ_BIT[memory] / MEMORY_PJ_BIT[usual_memory])
@@ -137,9 +129,7 @@ def _scaled(profile: GpuProfile, reference: GpuProfile) -> Mapping[str, float]:
 def _silicon(profile: GpuProfile) -> tuple[str, str]:
     """Return process and kind of memory, of the last generation up to the card's."""
     known = [one for one in GENERATIONS if one <= profile.compute_capability]
-    _, _, process, memory = GENERATIONS[max(known, default=min(GENERATIONS))]
-    fast = memory == "HBM" and profile.bandwidth_gb_s >= _HBM3E_GB_S
-    return process, "HBM3E" if fast else memory
+    return GENERATIONS[max(known, default=min(GENERATIONS))][2:]
 
 
 def _values(profile: GpuProfile) -> dict[str, float]:

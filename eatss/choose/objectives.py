@@ -39,8 +39,9 @@ class Objective:
 
     ``cost`` takes what is predicted of all candidates of a kernel, an entry a candidate. It
     returns a number of ``unit`` for each: at least 0, and infinite where a candidate is not
-    allowed. The numbers are rounded, so the unit is a small one. ``title`` says what they are,
-    "energy of a run". ``cost`` is ``None`` for the paper's objective, which predicts nothing.
+    allowed. It must not fall where time or energy rises: a bound of these is one of the cost. The
+    numbers are rounded, so the unit is a small one. ``title`` says what they are, "energy of a
+    run". ``cost`` is ``None`` for the paper's objective, which predicts nothing.
     """
 
     cost: Callable[[Predicted], Column] | None
@@ -80,7 +81,7 @@ def costs(expected: Predicted, objective: str) -> npt.NDArray[np.int64]:
     Raises:
         InputError: ``EATSS-X005`` there is no such objective, ``EATSS-M022`` its function fails.
     """
-    value = _evaluated(expected, objective)
+    value = values(expected, objective)
     allowed = np.isfinite(value)
     whole = np.round(np.minimum(np.where(allowed, value, 0.0), _MOST)).astype(np.int64)
     return np.where(allowed, whole, NEVER)
@@ -95,7 +96,12 @@ def nothing_allowed(kernel: str, objective: str) -> Diagnostic:
     )
 
 
-def _evaluated(expected: Predicted, name: str) -> Column:
+def values(expected: Predicted, name: str) -> Column:
+    """Return the cost of each candidate, infinite where it cannot launch or is not allowed.
+
+    Raises:
+        InputError: ``EATSS-X005`` there is no such objective, ``EATSS-M022`` its function fails.
+    """
     cost = OBJECTIVES.get(name).cost
     assert cost is not None, "the paper's objective is no prediction"
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
-from eatss.base.options import option, parse_fraction, parse_shared_limit, shows_types
+from eatss.base.options import option, parse_amount, parse_fraction, parse_shared_limit, shows_types
 from eatss.base.targets import TARGETS, TargetName, told
 from eatss.cards.profile import GpuProfile, Tf32
 
@@ -47,6 +47,10 @@ DEFAULT_TIMEOUT_S = 20.0
 """Seconds the solver may take for one kernel where the user sets no limit."""
 
 
+LONGEST_S = 60.0
+"""Seconds of a search that is to reach a gap."""
+
+
 def exact(value: float) -> Fraction:
     """Return the number a user wrote: 0.67 is 67/100, not the nearest binary fraction."""
     from fractions import Fraction  # noqa: PLC0415 - who chooses needs none
@@ -57,7 +61,8 @@ def exact(value: float) -> Fraction:
 _RANGES: Mapping[str, tuple[tuple[type, ...], Callable[[Any], bool], str]] = {
     "split": ((int, float), lambda x: 0 <= x <= 1, "auto or a number from 0 to 1"),
     "warp_fraction": ((int, float), lambda x: 0 < x <= 1, "auto or a number above 0, at most 1"),
-    "timeout_s": ((int, float), lambda x: x > 0, "a number of seconds"),
+    "timeout_s": ((int, float), lambda x: x > 0, "a number of seconds, like 2s"),
+    "gap": ((int, float), lambda x: 0 <= x < 1, "a share, like 1%"),
     "shared_per_block_bytes": ((int,), lambda x: x >= 0, "default, opt-in or a number of bytes"),
     "element_bytes": ((int,), lambda x: x >= 1, "a whole number of bytes, at least 1"),
 }
@@ -71,8 +76,10 @@ class ModelOptions:
     ``split`` is the share of the combined L1 and shared memory that becomes shared
     memory, ``warp_fraction`` the alignment of tile sizes in warps; ``None`` tries
     the grid of :data:`SPLITS` × :data:`WARP_FRACTIONS`. ``uniform`` asks for one vector of
-    sizes for the whole program. ``timeout_s`` bounds the solving of one kernel, all cells
-    of the grid together (``None``: :data:`DEFAULT_TIMEOUT_S`). ``shared_per_block_bytes``
+    sizes for the whole program. ``timeout_s`` bounds the solving of a published model for one
+    kernel, all cells of the grid together (``None``: :data:`DEFAULT_TIMEOUT_S`), or the search for
+    what is predicted best, for all kernels together (``None``: by a count of steps). That ends when
+    nothing is a share of ``gap`` under the best. ``shared_per_block_bytes``
     replaces the profile's default limit of a block, up to its opt-in maximum.
     ``element_bytes`` replaces the width of the kernels' elements. ``tf32`` says whether tensor
     cores may multiply floats.
@@ -88,6 +95,7 @@ class ModelOptions:
     warp_fraction: float | None = None
     uniform: bool = False
     timeout_s: float | None = None
+    gap: float | None = None
     shared_per_block_bytes: int | None = None
     element_bytes: int | None = None
     tf32: Tf32 = "off"
@@ -165,8 +173,11 @@ class SelectKeywords:
         tf32: Whether tensor cores may multiply floats in generated code: ``"off"``; ``"on"``,
             factors are rounded to TF32, 11 significant bits; ``"split"``, each factor is two
             numbers in TF32, nearly as exact as floats.
-        timeout_s: Bound on the solving of each kernel, all cells of the grid together (20 s
-            by default); when it ends one, ``optimal`` says ``best found``.
+        timeout_s: Seconds that may be looked for better sizes, of all kernels, or of each kernel
+            with the paper's objective (20 s by default); when it ends one, ``optimal`` says
+            ``best found``.
+        gap: The search ends when nothing is predicted this share under the best, 0.01 for 1 %
+            (0.02 by default).
     """
 
     objective: Annotated[
@@ -226,7 +237,21 @@ class SelectKeywords:
     timeout_s: Annotated[
         float | None,
         _option(
-            "--timeout", metavar="SECONDS", min=0.0, help="Bound on the solving of each kernel."
+            "--within",
+            kind=str | None,
+            made=partial(parse_amount, "--within", "s", 1.0),
+            metavar="SECONDS",
+            help="How long may be looked for better sizes; default: as long as it pays.",
+        ),
+    ] = None
+    gap: Annotated[
+        float | None,
+        _option(
+            kind=str | None,
+            made=partial(parse_amount, "--gap", "%", 0.01),
+            metavar="PERCENT",
+            help="Look until nothing is predicted so much better; default: 2%, or as long as it "
+            "pays.",
         ),
     ] = None
 
@@ -310,7 +335,7 @@ class SelectOptions(SelectKeywords):
             "default": profile.shared_per_block_bytes,
             "opt-in": profile.shared_per_block_optin_bytes,
         }
-        timeout_s = self.timeout_s  # 20 and 20.0 are one
+        timeout_s, gap = self.timeout_s, self.gap
         return ModelOptions(
             model=model,
             target=self.target,
@@ -318,10 +343,18 @@ class SelectOptions(SelectKeywords):
             split=None if self.split == "auto" else self.split,
             warp_fraction=None if self.warp_fraction == "auto" else self.warp_fraction,
             uniform=self.uniform,
-            timeout_s=float(timeout_s) if type(timeout_s) is int else timeout_s,
+            timeout_s=float(timeout_s)
+            if type(timeout_s) is int
+            else timeout_s,  # 20 and 20.0 are one
+            gap=float(gap) if type(gap) is int else gap,
             shared_per_block_bytes=limits.get(self.shared_per_block, self.shared_per_block),
             tf32=self.tf32,
         )
+
+
+def longest_s(options: ModelOptions) -> float:
+    """Return the seconds that a search may take, at most."""
+    return options.timeout_s or LONGEST_S
 
 
 def check_target(target: str, *, ppcg: Mapping[str, bool], cuda: Mapping[str, bool]) -> None:

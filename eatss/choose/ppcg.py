@@ -1,45 +1,43 @@
 """The sizes and options that PPCG's code is predicted to run best with.
 
-PPCG has one ``--max-shared-memory`` for a program, so the kernels are
-chosen together: for every setting of the options the best sizes of each kernel, then the setting
-with the least sum. PPCG's own default is always a candidate. What is not expected to be better than
-it by more than the model errs, or is expected to be slower, is not taken.
+A search looks through all whole sizes of each kernel (:mod:`eatss.choose.search`), whatever
+``--max-shared-memory`` is. PPCG has one for a program, so the kernels are chosen together then: for
+every setting that one of them likes the best sizes of each, and the setting with the least sum.
+PPCG's own default is always a candidate. What is not expected to be better than it by more than the
+model errs is not taken.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import product
-from math import prod
-from operator import itemgetter
-from typing import Literal, TypeAlias
+from math import inf
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Layout, mapped
+from eatss.analysis.layout import Layout
 from eatss.base.diagnostics import NoSolutionError, Progress, no_progress
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import predicted_kernel
-from eatss.choose.cuda_candidates import reach
-from eatss.choose.objectives import NEVER, costs, nothing_allowed
-from eatss.choose.options import DEFAULT_TIMEOUT_S, ModelOptions, ObjectiveName
+from eatss.choose.objectives import NEVER, costs, nothing_allowed, values
+from eatss.choose.options import ModelOptions, ObjectiveName
+from eatss.choose.search import Costs, Effort, Sizes, effort_of, search
 from eatss.choose.selection import (
     PPCG_DEFAULT,
     PPCG_SHARED_BYTES,
     KernelSelection,
     PpcgOptions,
 )
-from eatss.choose.solver import proven_least
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.cost.terms import Predicted, prediction_at, too_large
-from eatss.plan.numbers import Number
-from eatss.plan.ppcg import PpcgCandidates, PpcgKernel
+from eatss.plan.intervals import Box, Interval, Monomial, most_of
+from eatss.plan.numbers import Flag, Number, all_of
+from eatss.plan.ppcg import PpcgCandidates, PpcgKernel, PpcgPlan
 
 DEFAULT_TILE = 32
 """PPCG's tile along every loop."""
@@ -47,26 +45,6 @@ DEFAULT_TILE = 32
 DEFAULT_BLOCKS: dict[int, tuple[int, ...]] = {0: (), 1: (512,), 2: (32, 16), 3: (32, 4, 4)}
 """PPCG's threads of a block, the last number along ``x``, by the number of mapped loops."""
 
-
-SHARED_LIMITS = (PPCG_SHARED_BYTES, 0, 16384, 32768, 49152)
-"""What ``--max-shared-memory`` may be; one number for the program."""
-
-POINTS = (1, 2, 4, 5, 8, 10, 16)
-"""Points of a thread along one loop; fives for trips such as 4000, which no larger power of two
-divides."""
-
-MOST_POINTS = {1: 16, 2: 40, 3: 16}
-"""Points of a thread in all, by the number of mapped loops."""
-
-MOST_GUARDED = 0.25
-"""Share of a thread's points along a loop that may stand behind tests of their own, because the
-loop's end cuts tiles off. PPCG tests them at every step of the loops inside."""
-
-LEAST_THREADS = 32
-MOST_THREADS = 1024
-
-SERIAL_TILES = {1: (8, 16, 32, 64, 128), 2: (4, 8, 16, 32, 64)}
-"""Tiles of the loops that are not mapped, by how many they are."""
 
 Vector = tuple[int, ...]
 """Tiles of all loops of the band, then threads of the mapped ones."""
@@ -78,62 +56,8 @@ def default_vector(kernel: PpcgKernel) -> Vector:
     return tiles + DEFAULT_BLOCKS[len(kernel.threads)]
 
 
-def offered(kernel: PpcgKernel) -> tuple[Vector, ...]:
-    """Return the vectors to choose from, PPCG's default first."""
-    mapped = len(kernel.threads)  # the leading loops of the band
-    trips = tuple(kernel.trips[name] for name in kernel.band)
-    return (default_vector(kernel), *_vectors(trips[:mapped], trips[mapped:]))
-
-
-@lru_cache(maxsize=256)
-def _vectors(mapped: Vector, serial: Vector) -> tuple[Vector, ...]:
-    """Return the vectors for loops of so many trips, those mapped to threads first."""
-    sizes = SERIAL_TILES[min(2, max(1, len(serial)))]
-    tiles_of_serial = list(
-        product(*(sorted({min(size, trips) for size in sizes}) for trips in serial))
-    )
-    return tuple(
-        tuple(t * p for t, p in zip(threads, points, strict=True)) + chosen + threads
-        for threads, points in _mapped(mapped)
-        for chosen in tiles_of_serial
-    )
-
-
-def _mapped(loops: Vector) -> list[tuple[Vector, Vector]]:
-    """Return threads and points of a thread along the mapped loops."""
-    count = len(loops)
-    if not count:
-        return [((), ())]
-    reaches = [reach(trips) for trips in loops]
-    least = min(LEAST_THREADS, prod(reaches))
-    threads = [
-        choice
-        for choice in product(*([1 << n for n in range(11) if 1 << n <= r] for r in reaches))
-        if least <= prod(choice) <= MOST_THREADS and choice[-1] >= min(4, reaches[-1])
-    ]
-    points = [p for p in product(POINTS, repeat=count) if prod(p) <= MOST_POINTS[count]]
-    return [
-        (t, p)
-        for t in threads
-        for p in points
-        if all(
-            a * b <= most and guarded(trips, a, b) <= MOST_GUARDED * b
-            for trips, a, b, most in zip(loops, t, p, reaches, strict=True)
-        )
-    ]
-
-
-def guarded(trips: int, threads: int, points: int) -> int:
-    """Return how many points of a thread along a loop may lie beyond its end.
-
-    One point a thread needs one test for the whole thread, which costs nothing inside.
-    """
-    left = trips % (threads * points)
-    return 0 if points == 1 or not left else points - left // threads
-
-
 def candidates(
-    kernel: PpcgKernel, vectors: Sequence[Vector], options: PpcgOptions
+    kernel: PpcgKernel, vectors: Sequence[Vector] | Sizes, options: PpcgOptions
 ) -> PpcgCandidates:
     """Return vectors as columns, under options that hold for the whole program.
 
@@ -153,7 +77,7 @@ def candidates(
     )
 
 
-MARGIN = 1.25
+MARGIN = 1.15
 """Sizes of ours are taken where the default is expected to cost so many times as much: below that
 the model may be wrong about which is better. It was set on the variants of
 ``benchmarks/results/h200/ppcg-tuning-*.jsonl``."""
@@ -178,140 +102,299 @@ SAFE_THREADS = 256
 SAFE_REGISTERS = 1.1
 """So many times the registers that are expected must fit larger blocks."""
 
-FASTER = 1.15
-"""So many times as fast they have to be, for the same reason."""
-
 LEAST_WARPS = 12
 """Warps of an SM that keep the prediction true: with fewer, what a warp waits for decides, which is
 known least. The default may have fewer."""
 
+_WEIGHTS = {"tile": 0.5, "serial": 0.5, "threads": 1.0, "staged": 100.0, "points": 3.0}
+"""How soon a box is cut along a size: what is staged and points of a thread decide most."""
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """A kernel under one setting of the options, every vector costed."""
+_MOST_MULTIPLES = 12
 
-    setting: PpcgOptions
-    demand: Demand
-    expected: Predicted
-    costs: npt.NDArray[np.int64]
+_SEEDS = 4096
+MOST_SEED_THREADS = 1024
+
+LEAST_EFFORT = 0.05
+"""Share of a program's effort that goes to a kernel, at least."""
 
 
-class _Kernel:
-    """A kernel with its vectors, under each setting of the options.
+class PpcgSpace:
+    """All sizes of a kernel that fit a card, in PPCG's code.
 
-    The first vector is PPCG's default, and the first setting PPCG's own.
+    A vector has the tiles of the band and the threads of the mapped loops; then for each group of
+    references that may be staged 2 where it is in shared memory, else 1; and last, of boxes, the
+    points of a thread along the mapped loops.
     """
 
     def __init__(
         self,
         facts: KernelFacts,
+        model: PpcgModel,
         profile: GpuProfile,
-        settings: Sequence[PpcgOptions],
+        most_bytes: int,
         objective: ObjectiveName,
     ) -> None:
+        """Take a kernel and the shared memory that a block may have."""
         self.facts, self.profile, self.objective = facts, profile, objective
-        self.model = PpcgModel.of(facts, profile)
-        kernel = self.model.kernel
-        self.vectors: tuple[Vector, ...] = offered(kernel) if kernel.threads else ((),)
-        found = zip(settings, under_settings(self.model, self.vectors, settings), strict=True)
-        self.cells = [_Cell(one, *costed, costs(costed[1], objective)) for one, costed in found]
+        self.model, self.kernel, self.most_bytes = model, model.kernel, most_bytes
+        self.depth, self.mapped = len(self.kernel.band), len(self.kernel.threads)
+        self.groups = sum(group.may_be_staged for group in self.kernel.groups)
+        self.width = self.depth + self.mapped
+        kinds = ("tile", "serial", "threads", "staged", "points")
+        counts = (self.mapped, self.depth - self.mapped, self.mapped, self.groups, self.mapped)
+        self.weights = np.repeat([_WEIGHTS[kind] for kind in kinds], counts)
+        trips = [self.kernel.trips[name] for name in self.kernel.band]
+        most = [min(one, profile.threads_per_block) for one in trips[: self.mapped]]
+        self._highs = np.array([*trips, *most, *[2] * self.groups, *trips[: self.mapped]])
+        default = np.array([*default_vector(self.kernel), *[1] * self.groups])
+        default = np.minimum(default, self._highs[: -self.mapped])
+        self.default = self.as_staged(default[None], PPCG_DEFAULT)[0]
         mapped = {loop.name for loop in facts.parallel_loops}
         # the bounds of a loop that goes to threads depend on another loop
         self.triangular = any(mapped & set(one.coupled) for one in facts.work.statements)
+        demand, expected = model.columns(self.layouts(self.default[None], PPCG_DEFAULT))
+        self.of_default = demand, expected
+        self.default_cost = float(values(expected, objective)[0])
+        self.fewest_warps = min(LEAST_WARPS, float(self._warps(demand, expected)[0]) or LEAST_WARPS)
+
+    def layouts(self, points: Sizes, options: PpcgOptions) -> PpcgCandidates:
+        """Return points as columns, staged by PPCG's rule under options of the program."""
+        return candidates(self.kernel, points[:, : self.width], options)
+
+    def as_staged(self, points: Sizes, options: PpcgOptions) -> Sizes:
+        """Return points with what PPCG stages under options of the program."""
+        staged = self.model.plan(self.layouts(points, options)).staged
+        pairs = zip(self.kernel.groups, staged, strict=True)
+        flags = [own + 1 for group, own in pairs if group.may_be_staged]
+        found = points.copy()
+        found[:, self.width :] = np.array(flags).reshape(self.groups, len(points)).T
+        return found
+
+    def needed_bytes(self, points: Sizes) -> npt.NDArray[np.float64]:
+        """Return the least ``--max-shared-memory`` that has room for what is staged."""
+        found: npt.NDArray[np.float64] = self._decided(points)[1].shared_bytes * np.ones(
+            len(points)
+        )
+        return found
+
+    def _decided(self, points: Sizes) -> tuple[PpcgCandidates, PpcgPlan]:
+        """Return points as columns, staged as they say."""
+        flags = self._flags(points)
+        some = replace(self.layouts(points, PPCG_DEFAULT), staged_groups=flags)
+        return some, self.model.plan(some)
+
+    def _flags(self, points: Sizes) -> tuple[Any, ...]:
+        """Return for each group of the kernel whether it is staged, an entry each."""
+        columns = iter(points[:, self.width : self.width + self.groups].T - 1.0)
+        return tuple(next(columns) if g.may_be_staged else 0.0 for g in self.kernel.groups)
+
+    # -- boxes ------------------------------------------------------------------------------------
+
+    def root(self) -> tuple[Sizes, Sizes]:
+        """Return everything."""
+        return np.ones_like(self._highs)[None], self._highs[None]
+
+    def shrunk(self, lows: Sizes, highs: Sizes) -> tuple[Sizes, Sizes]:
+        """Return boxes without sizes that no layout has: tiles are threads times points, about."""
+        least, most = lows.T.copy(), highs.T.copy()
+        first = self.depth, self.width + self.groups
+        for _ in range(2):
+            others = np.prod(least[self.depth : self.width], axis=0)
+            for at in range(self.mapped):
+                places = [at, *(begin + at for begin in first)]
+                tile, threads, points = least[places]
+                tiles, count, all_points = most[places]
+                count = np.minimum(count, tiles)
+                count = np.minimum(count, self.profile.threads_per_block * threads // others)
+                fewer = np.minimum(count, (tiles - 1) // np.maximum(1, points - 1))
+                count = np.where(points > 1, fewer, count)
+                tile = np.maximum(tile, threads)
+                points = np.maximum(points, -(-tile // np.maximum(1, count)))
+                all_points = np.minimum(all_points, -(-tiles // threads))
+                tiles = np.minimum(tiles, all_points * count)
+                tile = np.maximum(tile, (points - 1) * threads + 1)
+                threads = np.maximum(threads, -(-tile // np.maximum(1, all_points)))
+                least[places] = tile, threads, points
+                most[places] = tiles, count, all_points
+        return least.T, most.T
+
+    def _box(self, lows: Sizes, highs: Sizes) -> PpcgCandidates:
+        """Return boxes as layouts of intervals.
+
+        A tile is threads times a factor, which points round up: so they cancel in products.
+        """
+        kernel, ones = self.kernel, np.ones(len(lows))
+        ends = [*zip(1.0 * lows.T, 1.0 * highs.T, strict=True)]
+        sizes = {f"tile {name}": own for name, own in zip(kernel.band, ends, strict=False)}
+        points = dict(zip(kernel.threads, ends[self.width + self.groups :], strict=True))
+        for name, (threads, count) in zip(kernel.threads, ends[self.depth :], strict=False):
+            tile, tiles = sizes.pop(f"tile {name}")
+            fewest, most = points[name]
+            least = np.maximum(fewest - 1.0 + 1.0 / count, tile / count)
+            sizes[f"threads {name}"] = threads, count
+            sizes[f"factor {name}"] = np.maximum(1.0, least), np.minimum(tiles / threads, most)
+        box = Box(sizes)
+        known = box.intervals
+        for name, own in zip(kernel.threads, ends, strict=False):
+            size = Monomial(((f"factor {name}", 1.0), (f"threads {name}", 1.0)), 1.0)
+            known[f"tile {name}"] = box.named(f"tile {name}", Interval(*own, box, size, size))
+        pairs = zip(self._flags(lows), self._flags(highs), strict=True)
+        return PpcgCandidates(
+            tile_sizes=tuple((name, known[f"tile {name}"]) for name in kernel.band),
+            block=tuple((name, known[f"threads {name}"]) for name in kernel.threads),
+            points=tuple((name, Interval(*own)) for name, own in points.items()),
+            stages=ones,
+            resident=ones,
+            shared_limit_bytes=self.most_bytes * ones,
+            unroll=0.0 * ones,
+            staged_groups=tuple(low if low is high else Interval(low, high) for low, high in pairs),
+        )
+
+    def bounds(self, lows: Sizes, highs: Sizes) -> Costs:
+        """Return costs that no point of a box goes under."""
+        with np.errstate(all="ignore"):
+            demand, expected = self.model.columns(self._box(lows, highs))
+            possible = most_of(self.allowed(demand, expected))
+        return np.where(possible, values(expected, self.objective), inf)
+
+    # -- points -----------------------------------------------------------------------------------
+
+    def seeds(self) -> Sizes:
+        """Return points to begin with: the default, and some all over the space."""
+        dice = np.random.default_rng(0)
+        unit = dice.random((_SEEDS, len(self._highs)))
+        found = np.rint(np.exp(unit * np.log(self._highs))).astype(np.int64)
+        threads = found[:, self.depth : self.width]
+        for at in range(self.mapped):  # the first threads are those along x
+            place = self.mapped - 1 - at
+            others = threads[:, place + 1 :].prod(axis=1)
+            threads[:, place] = np.minimum(threads[:, place], MOST_SEED_THREADS // others)
+            points = np.rint(np.exp(unit[:, place] * np.log(_MOST_MULTIPLES))).astype(np.int64)
+            found[:, place] = np.minimum(threads[:, place] * points, self._highs[place])
+        every = np.concatenate([self.default[None], found[:, : self.width + self.groups]])
+        return np.unique(every, axis=0)
+
+    def costs(self, points: Sizes) -> Costs:
+        """Return the costs of points, infinite where one does not fit or is not what it says."""
+        tiles, threads = points[:, : self.mapped], points[:, self.depth : self.width]
+        fits = (threads <= tiles).all(axis=1)
+        fits &= threads.prod(axis=1) <= self.profile.threads_per_block
+        found = np.full(len(points), inf)
+        if fits.any():
+            decided, plan = self._decided(points[fits])
+            # the least --max-shared-memory that gives these groups theirs gives others nothing
+            needed = plan.shared_bytes
+            ruled = self.model.plan(replace(decided, staged_groups=None, shared_limit_bytes=needed))
+            pairs = zip(ruled.staged, plan.staged, strict=True)
+            true = (needed <= self.most_bytes) & all_of((one == other) for one, other in pairs)
+            demand, expected = self.model.columns(decided)
+            own = values(expected, self.objective)
+            found[fits] = np.where(true & self.allowed(demand, expected), own, inf)
+        return found
+
+    def _warps(self, demand: Demand, expected: Predicted) -> Number:
+        """Return the warps of an SM that run at a time."""
+        blocks = demand.blocks / self.profile.sm_count
+        each = self.model.card.warps_of(demand.threads)
+        return np.minimum(expected.resident_blocks, blocks) * each
+
+    def allowed(self, demand: Demand, expected: Predicted) -> Flag:
+        """Tell which launches are sure to fit, and are of a kind that is predicted well."""
+        threads = demand.threads
+        kept = self._warps(demand, expected) >= self.fewest_warps
+        kept = kept & (expected.time_s <= self.of_default[1].time_s[0])
+        most = SAFE_REGISTERS * demand.registers * threads
+        kept = kept & ((threads <= SAFE_THREADS) | (most <= self.profile.registers_per_block))
+        return kept & (threads >= TRIANGLE_THREADS) if self.triangular else kept
+
+    def samples(self, lows: Sizes, highs: Sizes) -> Sizes:
+        """Return points of boxes: the middle, with tiles of whole points, and both corners."""
+        middle = np.sqrt(lows * highs).astype(np.int64)
+        for at in range(self.mapped):
+            threads = middle[:, self.depth + at]
+            whole = np.maximum(1, np.rint(middle[:, at] / threads).astype(np.int64)) * threads
+            middle[:, at] = np.clip(whole, lows[:, at], highs[:, at])
+        every = np.concatenate([middle, highs, lows])
+        return np.unique(every[:, : self.width + self.groups], axis=0)
+
+    def neighbours(self, point: Sizes) -> Sizes:
+        """Return points that differ along one size, and those of other threads or points."""
+        highs = self._highs[: len(point)]
+        found = []
+        for at, most in enumerate(highs):
+            own = point[at]
+            near = [own + np.arange(-16, 17), own * np.arange(2, 9), own // np.arange(2, 9)]
+            found.append(_moved(point, {at: np.concatenate([*near, _spread(most)])}))
+            if at < self.mapped:  # so many whole points of so many threads
+                counts = np.meshgrid(_spread(highs[self.depth + at]), np.arange(1, _MOST_MULTIPLES))
+                threads, points = (own.ravel() for own in counts)
+                found.append(_moved(point, {self.depth + at: threads, at: threads * points}))
+        every = np.concatenate(found)
+        return np.unique(every[((every >= 1) & (every <= highs)).all(axis=1)], axis=0)
+
+
+def _spread(most: int) -> Sizes:
+    """Return sizes up to the greatest, apart in ratio."""
+    return np.unique(np.geomspace(1, most, 48).astype(np.int64))
+
+
+def _moved(point: Sizes, sizes: Mapping[int, Sizes]) -> Sizes:
+    """Return copies of a point with other sizes in some places."""
+    found = np.tile(point, (len(next(iter(sizes.values()))), 1))
+    for at, own in sizes.items():
+        found[:, at] = own
+    return found
+
+
+class _Kernel:
+    """A kernel, what the search found of it, and what that is under options of the program."""
+
+    def __init__(self, space: PpcgSpace, effort: Effort) -> None:
+        self.space = space
+        began = time.perf_counter()
+        self.found = search(space, space.seeds(), effort)
+        self.search_s = time.perf_counter() - began
+        good = [tuple(space.default), *self.found.good[-_KEPT:]]
+        self.points = np.unique(np.array(good), axis=0)
+        self.usual = int((self.points == space.default).all(axis=1).argmax())
 
     @property
-    def default(self) -> _Cell:
-        """The kernel under PPCG's own options; its own sizes are the first entry."""
-        return self.cells[0]
+    def needed_bytes(self) -> int:
+        """The least ``--max-shared-memory`` that the best sizes are for."""
+        found = self.found
+        return int(self.space.needed_bytes(np.array([found.sizes]))[0]) if found.sizes else 0
 
     @property
     def margin(self) -> float:
         """How many times the cost of a kernel of ours its default has to be."""
-        trips = self.model.kernel.trips
-        streams = any(trips[loop.name] > STREAMING for loop in self.facts.inner_loops)
-        uncertain = (streams or self.triangular) and self.facts.loops
-        return STREAMING_MARGIN if uncertain else MARGIN
+        space = self.space
+        trips = space.kernel.trips
+        streams = any(trips[loop.name] > STREAMING for loop in space.facts.inner_loops)
+        return STREAMING_MARGIN if streams or space.triangular else MARGIN
 
-    def warps(self, cell: _Cell) -> Number:
-        """Return the warps of an SM that run at a time."""
-        blocks = cell.demand.blocks / self.profile.sm_count
-        each = np.ceil(cell.demand.threads / self.profile.threads_per_warp)
-        return np.minimum(cell.expected.resident_blocks, blocks) * each
+    def under(self, setting: PpcgOptions) -> _Cell:
+        """Return the points under a setting, the default's sizes the first."""
+        space = self.space
+        layouts = space.layouts(self.points, setting)
+        demand, expected = space.model.columns(layouts)
+        allowed = space.allowed(demand, expected)
+        allowed[self.usual] = True
+        every = np.where(allowed, costs(expected, space.objective), NEVER)
+        return _Cell(setting, demand, expected, every)
 
-    def allowed(self, cell: _Cell) -> npt.NDArray[np.int64]:
-        """Return the costs, the greatest number for what is not allowed.
 
-        The first candidate, the default's sizes, always is.
-        """
-        threads = cell.demand.threads
-        fewest = min(LEAST_WARPS, float(self.warps(self.default)[0]) or LEAST_WARPS)
-        kept = cell.expected.time_s <= float(self.default.expected.time_s[0]) / FASTER
-        kept &= self.warps(cell) >= fewest
-        most = SAFE_REGISTERS * cell.demand.registers * threads
-        kept &= (threads <= SAFE_THREADS) | (most <= self.profile.registers_per_block)
-        if self.triangular:
-            kept &= threads >= TRIANGLE_THREADS
-        kept[0] = True
-        found = np.where(kept, cell.costs, NEVER)
-        # where nothing launches within the limits, any that does
-        return found if found.min() < NEVER else cell.costs
+_KEPT = 256
+"""Good points of a search that are looked at under the options of the program."""
 
-    def table(self, cell: _Cell, *, kept: bool) -> list[int]:
-        """Return the costs of what is allowed.
 
-        Where the default is ``kept``, everything else costs its margin more, as it is not surely
-        better.
-        """
-        table = self.allowed(cell)
-        launches = table < NEVER
-        if kept:
-            dearer = np.ceil(np.where(launches, table, 0) * self.margin).astype(np.int64)
-            table = np.where(launches, dearer, NEVER)
-            table[0] = cell.costs[0]
-        found: list[int] = table[table != NEVER].tolist()
-        return found
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """Points of a kernel under one setting of the options."""
 
-    def described(self, cell: _Cell, row: int, timeout_s: float, share_s: float) -> KernelSelection:
-        """Return the selection of a vector under a setting; it took so long to find it."""
-        kernel, vector, default = self.model.kernel, self.vectors[row], self.default
-        kept = cell.setting == PPCG_DEFAULT and (row == 0 or not vector)
-        prediction = prediction_at(cell.demand, cell.expected, row)
-        calls, proven = 0, not vector
-        if vector and prediction is not None:
-            began, table = time.perf_counter(), self.table(cell, kept=kept)
-            calls, proven = 1, proven_least(self.facts.name, table, timeout_s=timeout_s)
-            share_s += time.perf_counter() - began
-        sizes, threads = vector[: len(kernel.band)], vector[len(kernel.band) :]
-        usual = prediction_at(default.demand, default.expected, 0)
-        why = too_large(default.demand, self.model.card, 0)
-        return predicted_kernel(
-            self.facts,
-            self.profile,
-            self.objective,
-            layout=Layout(
-                tile_sizes=tuple(zip(kernel.band, sizes, strict=False)),
-                block=tuple(zip(kernel.threads, threads, strict=False)),
-            ),
-            private={u.access.reference for g in kernel.groups if g.private for u in g.uses},
-            shared=self._shared(vector, cell.setting) if vector else (),
-            shared_limit_bytes=cell.setting.max_shared_memory,
-            prediction=prediction,
-            objective=int(cell.costs[row]) if prediction is not None else 0,
-            optimal="proven" if proven else "best found",
-            solver_calls=calls,
-            solve_time_s=share_s,
-            compared=len(self.vectors),
-            default=usual,
-            keeps_default=kept,
-            **({} if usual is not None else {"note": f"PPCG's default does not launch: {why}"}),
-        )
-
-    def _shared(self, vector: Vector, setting: PpcgOptions) -> set[int]:
-        """Return the references that PPCG has in shared memory."""
-        kernel = self.model.kernel
-        plan = self.model.plan(candidates(kernel, (vector,), setting))
-        pairs = zip(kernel.groups, plan.staged, strict=True)
-        return {use.access.reference for group, on in pairs if on[0] for use in group.uses}
+    setting: PpcgOptions
+    demand: Demand
+    expected: Predicted
+    costs: npt.NDArray[np.int64]
 
 
 def select_ppcg(
@@ -331,32 +414,46 @@ def select_ppcg(
     Raises:
         NoSolutionError: ``EATSS-M020``, the objective allows no candidate that launches.
     """
-    began = time.perf_counter()
     most_bytes = options.shared_per_block(profile)
-    bytes_limits = sorted({min(m, most_bytes) for m in SHARED_LIMITS[1:]} - {PPCG_SHARED_BYTES})
-    settings = [PPCG_DEFAULT, *(replace(PPCG_DEFAULT, max_shared_memory=m) for m in bytes_limits)]
-    costed = []
-    for number, facts in enumerate(kernels):
-        progress(f"enumerating sizes of {facts.name}", number, len(kernels))
-        costed.append(_Kernel(facts, profile, settings, options.objective))
-    progress("solving")
+    models = {facts.name: PpcgModel.of(facts, profile) for facts in kernels}
+    spaces = [
+        PpcgSpace(facts, models[facts.name], profile, most_bytes, options.objective)
+        for facts in kernels
+        if models[facts.name].kernel.threads
+    ]
+    whole = sum(space.default_cost for space in spaces)
+    searched = {}
+    for number, space in enumerate(spaces):
+        progress(f"searching sizes of {space.facts.name}", number, len(spaces))
+        share = space.default_cost / whole if 0 < whole < inf else 1.0 / len(spaces)
+        found = _Kernel(space, effort_of(options, max(LEAST_EFFORT, share)))
+        searched[space.facts.name] = found
+    limits = {PPCG_SHARED_BYTES, most_bytes, 0, *(own.needed_bytes for own in searched.values())}
+    others = sorted(limit for limit in limits - {PPCG_SHARED_BYTES} if limit <= most_bytes)
+    settings = [PPCG_DEFAULT, *(replace(PPCG_DEFAULT, max_shared_memory=own) for own in others)]
     usual: _Usual = "any sizes"
     if most_bytes < PPCG_SHARED_BYTES:
-        fits = all(one.default.demand.shared_bytes[0] <= most_bytes for one in costed)
-        usual = "default alone" if fits else "nothing"
-    chosen, rows = _best_setting(costed, len(settings), usual)
-    picked = [(one, one.cells[chosen], row) for one, row in zip(costed, rows, strict=True)]
+        used = (own.space.of_default[0].shared_bytes[0] for own in searched.values())
+        usual = "default alone" if all(own <= most_bytes for own in used) else "nothing"
+    tried = [[own.under(one) for one in settings] for own in searched.values()]
+    chosen, rows = _best_setting([*searched.values()], tried, usual)
     findings = [
-        nothing_allowed(one.facts.name, options.objective)
-        for one, cell, row in picked
-        if cell.costs[row] == NEVER and np.isfinite(cell.expected.time_s[row])
+        nothing_allowed(own.space.facts.name, options.objective)
+        for own, cells, row in zip(searched.values(), tried, rows, strict=True)
+        if cells[chosen].costs[row] == NEVER and np.isfinite(cells[chosen].expected.time_s[row])
     ]
     if findings:
         raise NoSolutionError(*findings)
-    share_s = (time.perf_counter() - began) / max(1, len(costed))
-    timeout_s = options.timeout_s or DEFAULT_TIMEOUT_S
-    found = (one.described(cell, row, timeout_s, share_s) for one, cell, row in picked)
-    return tuple(found), settings[chosen]
+    picked = {
+        name: (own, cells[chosen], row)
+        for (name, own), cells, row in zip(searched.items(), tried, rows, strict=True)
+    }
+    return tuple(
+        _described(*picked[facts.name])
+        if facts.name in picked
+        else _untiled(facts, model, profile, options)
+        for facts, model in zip(kernels, models.values(), strict=True)
+    ), settings[chosen]
 
 
 _Usual: TypeAlias = Literal["any sizes", "default alone", "nothing"]
@@ -364,57 +461,86 @@ _Usual: TypeAlias = Literal["any sizes", "default alone", "nothing"]
 
 
 def _best_setting(
-    kernels: Sequence[_Kernel], settings: int, usual: _Usual
+    kernels: Sequence[_Kernel], tried: Sequence[Sequence[_Cell]], usual: _Usual
 ) -> tuple[int, list[int]]:
     """Return the setting with the least sum of costs, the first of equal ones, and rows under it.
 
     Under PPCG's own setting, the first, each kernel has sizes of ours where those beat the
-    default's, row 0, by the margin. Another setting counts where it is worth it for the program,
-    or where PPCG's own does not.
+    default's by the margin. Another setting counts where it is worth it for the program, or where
+    PPCG's own does not.
     """
-    default_cost = sum(int(one.default.costs[0]) for one in kernels)
+    default_cost = sum(
+        int(cells[0].costs[own.usual]) for own, cells in zip(kernels, tried, strict=True)
+    )
     found: list[tuple[int, int, list[int]]] = []
-    for number in range(usual == "nothing", settings):
+    for number in range(usual == "nothing", len(tried[0]) if tried else 1):
         rows, total, surely = [], 0, 0.0
-        for one in kernels:
-            cell = one.cells[number]
-            row = int(np.argmin(one.allowed(cell)))
-            worth = cell.costs[0] >= one.margin * int(cell.costs[row])
+        for own, cells in zip(kernels, tried, strict=True):
+            every, row = cells[number].costs, int(np.argmin(cells[number].costs))
+            worth = every[own.usual] >= own.margin * int(every[row])
             if number == 0 and not (usual == "any sizes" and worth):
-                row = 0
+                row = own.usual
             rows.append(row)
-            total += int(cell.costs[row])
-            surely += int(cell.costs[row]) * one.margin
+            total += int(every[row])
+            surely += int(every[row]) * own.margin
         if number == 0 or usual == "nothing" or default_cost >= surely:
             found.append((total, number, rows))
     _, number, rows = min(found)
     return number, rows
 
 
-def under_settings(
-    model: PpcgModel, vectors: tuple[Vector, ...], settings: Sequence[PpcgOptions]
-) -> list[tuple[Demand, Predicted]]:
-    """Return demand and prediction of every vector, for each setting.
+def _described(own: _Kernel, cell: _Cell, row: int) -> KernelSelection:
+    """Return the selection of a point under the program's setting."""
+    space, kernel = own.space, own.space.kernel
+    usual = prediction_at(*space.of_default, 0)
+    prediction = prediction_at(cell.demand, cell.expected, row)
+    objective = int(cell.costs[row]) if prediction is not None else 0
+    bound = min(objective, int(own.found.bound)) if objective else 0
+    why = too_large(space.of_default[0], space.model.card, 0)
+    plan = space.model.plan(space.layouts(own.points[row : row + 1], cell.setting))
+    sizes = [int(size) for size in own.points[row]]
+    pairs = zip(kernel.groups, plan.staged, strict=True)
+    return predicted_kernel(
+        space.facts,
+        space.profile,
+        space.objective,
+        layout=Layout(
+            tile_sizes=tuple(zip(kernel.band, sizes, strict=False)),
+            block=tuple(zip(kernel.threads, sizes[space.depth :], strict=False)),
+        ),
+        private={u.access.reference for g in kernel.groups if g.private for u in g.uses},
+        shared={use.access.reference for group, on in pairs if on[0] for use in group.uses},
+        shared_limit_bytes=cell.setting.max_shared_memory,
+        prediction=prediction,
+        objective=objective,
+        bound=bound,
+        optimal="proven" if own.found.ended else "best found",
+        solve_time_s=own.search_s,
+        boxes=own.found.boxes,
+        compared=own.found.points,
+        default=usual,
+        keeps_default=cell.setting == PPCG_DEFAULT and row == own.usual,
+        **({} if usual is not None else {"note": f"PPCG's default does not launch: {why}"}),
+    )
 
-    ``max_shared_memory`` decides which groups are staged and nothing else. Where a vector has the
-    same ones as under an earlier setting, its code is the same.
-    """
-    every = [candidates(model.kernel, vectors, setting) for setting in settings]
-    rows = np.full((len(settings), len(vectors)), -1)
-    codes: list[npt.NDArray[np.float64]] = []
-    new: list[npt.NDArray[np.intp]] = []
-    for sizes, own in zip(every, rows, strict=True):
-        code = np.array([*model.plan(sizes).staged, sizes.unroll])
-        for before, earlier in zip(codes, rows, strict=False):
-            same = (own < 0) & (code == before).all(axis=0)
-            own[same] = earlier[same]
-        fresh = np.flatnonzero(own < 0)
-        own[fresh] = sum(map(len, new)) + np.arange(len(fresh))
-        codes.append(code)
-        new.append(fresh)
 
-    def joined(*columns: Number) -> Number:
-        return np.concatenate([one[at] for one, at in zip(columns, new, strict=True)])
-
-    found = model.columns(mapped(joined, *every))
-    return [mapped(itemgetter(own), found) for own in rows]
+def _untiled(
+    facts: KernelFacts, model: PpcgModel, profile: GpuProfile, options: ModelOptions
+) -> KernelSelection:
+    """Return the selection of a kernel that runs in one thread."""
+    nothing = np.zeros((1, 0), dtype=np.int64)
+    demand, expected = model.columns(candidates(model.kernel, nothing, PPCG_DEFAULT))
+    prediction = prediction_at(demand, expected, 0)
+    cost = int(costs(expected, options.objective)[0]) if prediction is not None else 0
+    return predicted_kernel(
+        facts,
+        profile,
+        options.objective,
+        layout=Layout(tile_sizes=(), block=()),
+        shared_limit_bytes=PPCG_SHARED_BYTES,
+        prediction=prediction,
+        objective=cost,
+        bound=cost,
+        default=prediction,
+        keeps_default=True,
+    )

@@ -24,7 +24,7 @@ from eatss.base.shown import (
     sizes_text,
 )
 from eatss.base.targets import TARGETS, TargetName
-from eatss.choose.options import ModelOptions
+from eatss.choose.options import PUBLISHED, ModelOptions
 from eatss.cost.expected import Prediction
 
 if TYPE_CHECKING:
@@ -149,7 +149,11 @@ class KernelSelection(Layout, Shown):
             the objective counts.
         objective_formula: The objective as text.
         weights: Pairs of a loop and its weight ``H_i`` in the objective.
-        optimal: ``"proven"``, or ``"best found"`` where time ran out.
+        optimal: ``"proven"``, within the gap that was asked for where a prediction is least; or
+            ``"best found"`` where time or steps ran out.
+        bound: What no sizes that fit the card cost less than, in the unit of ``objective``; 0
+            where nothing is known.
+        boxes: Boxes of sizes that were bounded for it.
         split_factor: Share of L1 that is shared memory, from 0 to 1.
         warp_fraction: Share of a warp that sizes are multiples of.
         alignment: Points that sizes are multiples of.
@@ -157,7 +161,7 @@ class KernelSelection(Layout, Shown):
         block: Pairs of a loop that maps to threads and its threads; the last is ``threadIdx.x``.
         shared_limit_bytes: Bytes of shared memory that the model let a block have.
         solver_calls: How often the solver was asked.
-        solve_time_s: Seconds that it took; takes no part in comparison.
+        solve_time_s: Seconds that choosing took; takes no part in comparison.
         references: Each reference with its memory class, placement and reuse.
         distinct_references: References that touch different cache lines.
         usage: How much of each limit a tile uses.
@@ -165,7 +169,7 @@ class KernelSelection(Layout, Shown):
         dropped: Cells of the grid without a solution, and why.
         cells: How many cells the grid has.
         note: What is to be said of it, ``None`` for nothing.
-        compared: Layouts that were looked at where that is the proof.
+        compared: Layouts that were priced.
         predicted: What the model expects of these sizes, in s and J; ``None`` where the objective
             is no prediction, or they do not launch.
         default: The same of the sizes that the target takes by itself.
@@ -220,6 +224,8 @@ class KernelSelection(Layout, Shown):
     cells: int = 1
     note: str | None = None
     compared: int = 0
+    bound: int = 0
+    boxes: int = 0
     predicted: Prediction | None = None
     default: Prediction | None = None
     keeps_default: bool = False
@@ -265,6 +271,11 @@ class KernelSelection(Layout, Shown):
         one = self.predicted
         found = f"objective {self.objective}" if one is None else f"{one.amounts} expected"
         return f"<KernelSelection {self.name}: {layout_text(self)}; {found}; {self.optimal}>"
+
+    @property
+    def gap(self) -> float | None:
+        """How far under these sizes others might be, as a share; ``None`` where it is not known."""
+        return 1.0 - self.bound / self.objective if self.bound else None
 
     @property
     def shared(self) -> frozenset[int]:
@@ -412,6 +423,13 @@ class Selection(OfRun, Tabular):
         """``proven`` where every kernel's sizes are."""
         proven = all(kernel.optimal == "proven" for kernel in self.kernels)
         return "proven" if proven else "best found"
+
+    @property
+    def lasts(self) -> bool:
+        """Whether choosing again would give the same: a clock took no part in it."""
+        asked = self.options.timeout_s, self.options.gap
+        steps_alone = self.model not in PUBLISHED and asked == (None, None)
+        return steps_alone or self.optimal == "proven"
 
     @property
     def ppcg_sizes(self) -> str:

@@ -24,6 +24,7 @@ from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.cards.match import FALLBACK_LIMIT_W, calibration_of
 from eatss.cards.profile import TIMES_TF32, GpuProfile
+from eatss.plan.intervals import named
 from eatss.plan.numbers import Number
 
 SCHEDULERS = 4
@@ -140,6 +141,10 @@ class Card:
             return max(1.0, self.fp64_tensor_per_cycle)
         return max(1.0, TIMES_TF32[form] * self.tf32_tensor_per_cycle)
 
+    def warps_of(self, threads: Number) -> Number:
+        """Return the warps of so many threads of a block."""
+        return named("warps", np.ceil(threads / self.warp))
+
     def resident_blocks(
         self, threads: Number, registers: Number, shared_bytes: Number, shared_limit_bytes: Number
     ) -> Number:
@@ -150,7 +155,7 @@ class Card:
         keeps) and the limit of blocks allow [CUDA C++ Programming Guide, technical specifications
         per compute capability]. A block may have ``shared_limit_bytes``.
         """
-        warps = np.ceil(threads / self.warp)
+        warps = self.warps_of(threads)
         registers = np.ceil(registers / REGISTER_STEP) * REGISTER_STEP
         each = self.registers_per_sm / SCHEDULERS
         by_registers = np.floor(np.floor(each / (registers * self.warp)) * SCHEDULERS / warps)

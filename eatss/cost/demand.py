@@ -17,7 +17,6 @@ from eatss.analysis.variant import TensorFormat
 from eatss.base.frozen import frozen
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES, box_wavefronts, is_wide, torn_sectors
 from eatss.cost.card import Card, CodeConstants
-from eatss.plan.intervals import named
 from eatss.plan.numbers import Number
 
 Column = npt.NDArray[np.float64]
@@ -156,7 +155,7 @@ class DemandBuilder:
     def __init__(self, plan: Planned, card: Card, constants: CodeConstants) -> None:
         """Begin at nothing; of a launch those warps count that have work."""
         self._plan, self.card, self.constants = plan, card, constants
-        self.warps = named("warps", np.ceil(plan.block_threads / card.warp))
+        self.warps = card.warps_of(plan.block_threads)
         self.launched_warps = plan.active * self.warps
 
     # -- requests of a warp -----------------------------------------------------------------------

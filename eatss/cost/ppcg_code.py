@@ -23,7 +23,8 @@ from eatss.cost.access import (
 )
 from eatss.cost.card import BLOCK_SHARED_BYTES, Card, CodeConstants
 from eatss.cost.demand import DemandBuilder
-from eatss.plan.numbers import Number
+from eatss.plan.intervals import mixed
+from eatss.plan.numbers import Number, nowhere
 from eatss.plan.ppcg import Group, PpcgPlan
 from eatss.plan.stage import element_words
 
@@ -69,6 +70,8 @@ class PpcgCode(DemandBuilder):
         self.plan = plan
         self.launched_warps = plan.tiles * self.warps  # once for each tile
         self._kept: dict[frozenset[str], Number] = {}
+        self._requests: dict[object, tuple[Number, Number]] = {}
+        self._missing: dict[object, Number] = {}
 
     # -- what a thread and an SM have -------------------------------------------------------------
 
@@ -144,10 +147,13 @@ class PpcgCode(DemandBuilder):
     def request(self, access: AccessFacts) -> tuple[Number, Number]:
         """Return wavefronts and sectors of one request of a warp to global memory."""
         lanes, strides, width = self.plan.lanes, self.strides(access), access.element_bytes
-        offset, least = self.begins(access), self.card.warp * width / LINE_BYTES
-        touched = lines(lanes, strides, width, offset)
-        cycles = line_wavefronts(least, touched, self.constants.line_cycles)
-        return cycles, sectors(lanes, strides, width, offset)
+        offset, least = self.begins(access) % LINE_BYTES, self.card.warp * width / LINE_BYTES
+        key = (*strides, width, offset)
+        if key not in self._requests:
+            touched = lines(lanes, strides, width, offset)
+            cycles = line_wavefronts(least, touched, self.constants.line_cycles)
+            self._requests[key] = cycles, sectors(lanes, strides, width, offset)
+        return self._requests[key]
 
     # -- L1 ---------------------------------------------------------------------------------------
 
@@ -160,6 +166,14 @@ class PpcgCode(DemandBuilder):
         find them where what the resident blocks touch meanwhile fits L1: in one step for the line
         that is walked along, in a step of the loop that comes back for all that a tile touches.
         """
+        key = statement.name, form(access), self.begins(access) % LINE_BYTES
+        if key not in self._missing:
+            self._missing[key] = self._absent(statement, access, sector, wave)
+        return self._missing[key]
+
+    def _absent(
+        self, statement: StatementFacts, access: AccessFacts, sector: Number, wave: Number
+    ) -> Number:
         plan, moving = self.plan, access.moving
         distinct: Number = 1.0
         for name, count in plan.threads.items():
@@ -177,7 +191,7 @@ class PpcgCode(DemandBuilder):
                 reuse = SECTOR_BYTES / step
         walked = 1.0 / np.minimum(sharing, step_sectors) / reuse
         near = self._lines_stay(access, wave)
-        short = walked * near + (1.0 - near)
+        short = mixed(near, walked, 1.0)
         instances = plan.points_along(statement.loops)
         for name in serial:
             instances = instances * plan.extent(name)
@@ -185,7 +199,7 @@ class PpcgCode(DemandBuilder):
         tile = np.minimum(1.0, touched / np.maximum(1.0, instances * step_sectors))
         comes_back = [at for at, name in enumerate(serial) if name not in moving]
         fits = self._stays(serial[: comes_back[-1] + 1] if comes_back else [])
-        return np.minimum(short, tile * fits + short * (1.0 - fits))
+        return np.minimum(short, mixed(fits, tile, short))
 
     def waiting(self, statement: StatementFacts, access: AccessFacts, wave: Number) -> Number:
         """Return the share of a thread's requests that wait for more than L1.
@@ -200,10 +214,10 @@ class PpcgCode(DemandBuilder):
             innermost = position == len(serial)
             if step == 0:
                 stays = 1.0 if innermost else self._stays(serial[:position])
-                waits = waits * (1.0 - stays + stays / self.plan.extent(name))
+                waits = waits * mixed(stays, 1.0 / self.plan.extent(name), 1.0)
             elif innermost and step < SECTOR_BYTES:
                 stays = self._lines_stay(access, wave)
-                waits = waits * (1.0 - stays + stays * step / SECTOR_BYTES)
+                waits = waits * mixed(stays, step / SECTOR_BYTES, 1.0)
         return waits
 
     def _lines_stay(self, access: AccessFacts, wave: Number) -> Number:
@@ -387,7 +401,7 @@ class _Counting:
         guards = self.plan.guarded({*inside} & access.moving.keys())
         guards = np.where(self.bound, 1.0, guards)
         repeated = {*self.mapped} - access.moving.keys()
-        return (1.0 - guards) / self.plan.points_along(repeated) + guards
+        return mixed(guards, 1.0, 1.0 / self.plan.points_along(repeated))
 
     def _waits(self, side: Number) -> Number:
         """Return how often a thread waits for loads, for each instance.
@@ -427,7 +441,7 @@ class _Counting:
     def _shared_use(self, position: int, access: AccessFacts, often: Number) -> None:
         """Count an access to shared memory, where the group is staged."""
         of, on, group = self.of, self.plan.staged[position], self.plan.kernel.groups[position]
-        if not group.shareable:
+        if nowhere(on):
             return
         waves = of.bank_request(access, self.plan.box(group), group.element_bytes)
         of.add_shared(on * self.instances * often * (access.reads + access.writes), waves)
@@ -440,6 +454,8 @@ class _Counting:
         """Count an access through L1, where the group is not staged."""
         of, group = self.of, self.plan.kernel.groups[position]
         away = 1.0 - self.plan.staged[position]
+        if nowhere(away):
+            return
         wave, sector = of.request(access)
         absent = of.missing(self.statement, access, sector, wave)
         # neighbours fetch the same lines, each its share

@@ -9,7 +9,7 @@ from eatss.cards.match import clock_within, voltage_share
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.cost.expected import Parts, Prediction
-from eatss.plan.intervals import Interval, at_least, least_of
+from eatss.plan.intervals import at_least, least_of, most_of
 from eatss.plan.numbers import Number
 
 _UNITS_OF_A_WARP = 16
@@ -86,13 +86,13 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
     energies["constant power"] = least_w * time_s
     terms = {name: launches * term / clock for name, term in on_chip.items()}
     terms["memory"] = launches * memory
-    resident = launch.resident.high if isinstance(launch.resident, Interval) else launch.resident
+    launches_at_all = most_of(launch.resident) > 0
     return Predicted(
-        time_s=np.where(resident > 0, time_s, np.inf),
-        energy_j=np.where(resident > 0, dynamic + least_w * time_s, np.inf),
+        time_s=np.where(launches_at_all, time_s, np.inf),
+        energy_j=np.where(launches_at_all, dynamic + least_w * time_s, np.inf),
         terms_s=terms,
         terms_j=energies,
-        resident_blocks=resident,
+        resident_blocks=launch.resident,
     )
 
 
@@ -108,7 +108,7 @@ class _Launch:
         self.resident = np.where(self.streams, at_once, resident)
         self.tiles = np.ceil(demand.blocks / card.sms)
         self.most = np.where(self.streams, demand.stream_tiles, self.tiles)
-        self.warps = np.ceil(demand.threads / card.warp)
+        self.warps = card.warps_of(demand.threads)
         self.together = np.maximum(1.0, self.resident)
 
     def on_chip(self) -> dict[str, Number]:

@@ -100,7 +100,7 @@ def choices(
     """
     sizes = () if selection is None else ("selection",)
     anew = ("recompute",) if reading.recompute != "auto" else ()
-    return (*changed(wanted), *sizes, *changed(choosing, but=("target", "timeout_s")), *anew)
+    return (*changed(wanted), *sizes, *changed(choosing, but=("target", "timeout_s", "gap")), *anew)
 
 
 def check_alone(recipe: Recipe | None, given: Sequence[str]) -> None:

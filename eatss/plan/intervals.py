@@ -13,7 +13,7 @@ tile is at least the trips, whatever the tile.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -35,7 +35,7 @@ class Box:
     def __init__(self, sizes: Mapping[str, Ends]) -> None:
         """Take the ends of each size, all above 0."""
         self._logs = {name: (np.log(low), np.log(high)) for name, (low, high) in sizes.items()}
-        self._known: dict[Exponents, tuple[Any, Any, float]] = {(): (1.0, 1.0, 0.0)}
+        self._known: dict[Exponents, tuple[Any, Any, Any]] = {(): (1.0, 1.0, 0.0)}
         self._named: dict[str, Interval] = {}
         self.intervals = {
             name: Interval(*ends, self, *(Monomial(((name, 1.0),), 1.0),) * 2)
@@ -45,18 +45,18 @@ class Box:
     def named(self, name: str, number: Interval) -> Interval:
         """Return a number with itself as its monomials, so that it is left out where it cancels."""
         self._named[name] = number
+        self._named[name] = number
         self._logs[name] = np.log(number.low), np.log(number.high)
         return Interval(number.low, number.high, self, *(Monomial(((name, 1.0),), 1.0),) * 2)
 
-    def ends(self, exponents: Exponents) -> tuple[Any, Any, float]:
-        """Return a monomial's least and greatest value, and the mean logarithm of its middle."""
+    def ends(self, exponents: Exponents) -> tuple[Any, Any, Any]:
+        """Return a monomial's least and greatest value, and the logarithm of its middle."""
         if exponents not in self._known:
             least, most = self._of(exponents)
             if any(name in self._named for name, _ in exponents):
                 inside = self._of(exponents, under=True)[0], self._of(exponents, under=False)[1]
                 least, most = np.fmax(least, inside[0]), np.fmin(most, inside[1])
-            middle = float(np.mean(least + most)) / 2
-            self._known[exponents] = np.exp(least), np.exp(most), middle
+            self._known[exponents] = np.exp(least), np.exp(most), (least + most) / 2
         return self._known[exponents]
 
     def _of(self, exponents: Exponents, under: bool | None = None) -> tuple[Any, Any]:
@@ -65,7 +65,8 @@ class Box:
         factor: Any = 0.0
         for name, power in exponents:
             found = self._named.get(name) if under is not None else None
-            side = None if found is None else (found.under if (power > 0) == under else found.over)
+            sides = () if found is None else found.side(int((power > 0) != under))
+            side = sides[0] if sides else None
             if side is None:
                 written[name] = written.get(name, 0.0) + power
                 continue
@@ -87,10 +88,17 @@ class Monomial(NamedTuple):
     coefficient: Any
 
 
+Monomials: TypeAlias = tuple[Monomial, ...]
+
+Side: TypeAlias = int
+"""0 of what is below, 1 of what is above."""
+
+
 class Interval(NDArrayOperatorsMixin):
     """All numbers from ``low`` to ``high``, an entry each; a flag may be from false to true.
 
-    They are not below the monomial ``under`` of the sizes of a ``box``, nor above ``over``.
+    They are not below the monomial ``under`` of the sizes of a ``box``, nor above ``over``. Ends
+    are computed when they are asked for: of most numbers one is enough.
     """
 
     def __init__(
@@ -102,8 +110,65 @@ class Interval(NDArrayOperatorsMixin):
         over: Monomial | None = None,
     ) -> None:
         """Take both ends."""
-        self.low, self.high = np.asarray(low), np.asarray(high)
-        self.box, self.under, self.over = box, under, over
+        self.box, self._made = box, None
+        self._ends: list[Any] = [np.asarray(low), np.asarray(high)]
+        self._sides: list[Monomials | None] = [(under,) if under else (), (over,) if over else ()]
+
+    @classmethod
+    def of(cls, function: Any, inputs: Sequence[Any], box: Box | None) -> Interval:
+        """Return what a function makes of numbers."""
+        found = cls.__new__(cls)
+        found.box, found._made = box, (function, inputs)
+        found._ends, found._sides = [None, None], [None, None]
+        if box is None or function not in _MONOMIALS or any(map(_negative, inputs)):
+            found._made_plain = True
+        return found
+
+    _made: tuple[Any, Sequence[Any]] | None
+    _made_plain = False
+
+    def end(self, side: Side) -> Any:
+        """Return the least or the greatest number; ends may be infinite, or of nothing."""
+        if self._ends[side] is None:
+            assert self._made is not None
+            function, inputs = self._made
+            found = _RULES[function](side, *inputs)
+            for monomial in self.side(side):
+                assert self.box is not None
+                own = monomial.coefficient * self.box.ends(monomial.exponents)[side]
+                near = own * (1 + _ROUNDED if side else 1 - _ROUNDED)
+                found = (np.fmin if side else np.fmax)(found, near)
+            self._ends[side] = np.asarray(found)
+        return self._ends[side]
+
+    def side(self, side: Side) -> Monomials:
+        """Return monomials below or above."""
+        known = self._sides[side]
+        if known is None:
+            known = ()
+            if self._made is not None and self.box is not None and not self._made_plain:
+                function, inputs = self._made
+                operands = [_Operand(self.box, x) for x in inputs]
+                known = _kept(side, self.box, _MONOMIALS[function](side, *operands))
+            self._sides[side] = known
+        return known
+
+    @property
+    def low(self) -> Any:
+        """The least number."""
+        return self.end(0)
+
+    @property
+    def high(self) -> Any:
+        """The greatest number."""
+        return self.end(1)
+
+    @cached_property
+    def negative(self) -> bool:
+        """Whether an entry may be below 0."""
+        if self._made is not None and self._made[0] in _KEEP_SIGN:
+            return any(map(_negative, self._made[1]))
+        return bool((self.low < 0).any())
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -118,20 +183,20 @@ class Interval(NDArrayOperatorsMixin):
 
     def chosen(self, there: Any, elsewhere: Any) -> Interval:
         """Return one number where this flag holds, the other elsewhere, and both where it may."""
-        return _result(np.where, _where, (self, there, elsewhere))
+        return _result(np.where, (self, there, elsewhere))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_: Any) -> Any:
         """Return the interval of a function of NumPy."""
         if method != "__call__" or ufunc not in _RULES:
             return NotImplemented
-        return _result(ufunc, _RULES[ufunc], inputs)
+        return _result(ufunc, inputs)
 
     def __array_function__(
         self, function: Any, types: Any, arguments: Sequence[Any], named: Mapping[str, Any]
     ) -> Any:
         """Return what ``where``, ``clip`` and ``any`` do; the last tells what is possible."""
         if function is np.where:
-            return _result(np.where, _where, arguments)
+            return _result(np.where, arguments)
         if function is np.clip:
             number, least, most = arguments
             return np.minimum(np.maximum(number, least), most)
@@ -142,6 +207,20 @@ def at_least(number: Any, least: Any) -> Any:
     """Return a number that is known not to be below another, which its interval may not see."""
     raised: Any = np.maximum
     return raised(number, least) if isinstance(number, Interval) else number
+
+
+def mixed(share: Any, there: Any, elsewhere: Any) -> Any:
+    """Return a number of which a share, 0 to 1, is one and the rest another."""
+    if isinstance(share, Interval):
+        return _result(mixed, (share, there, elsewhere))
+    return elsewhere + (there - elsewhere) * share
+
+
+def both(one: Any, other: Any) -> Any:
+    """Return a number that is known to be two others: an interval in both of theirs."""
+    if one is other or not isinstance(one, Interval):
+        return one
+    return _result(both, (one, other))
 
 
 def named(name: str, number: Any) -> Any:
@@ -156,147 +235,215 @@ def least_of(number: Any) -> Any:
     return np.maximum(0.0, number.low) if isinstance(number, Interval) else number
 
 
-def _result(function: Any, rule: Callable[..., Ends], inputs: Sequence[Any]) -> Interval:
-    with np.errstate(all="ignore"):
-        low, high = rule(*map(_ends, inputs))
-        box = next((x.box for x in inputs if isinstance(x, Interval) and x.box), None)
-        if box is None or function not in _MONOMIALS:
-            return Interval(low, high)
-        operands = [_Operand(box, x) for x in inputs[-2:]]
-        if any(np.any(x.low < 0) for x in operands):
-            return Interval(low, high)
-        flag = _ends(inputs[0]) if function is np.where else None
-        under, over = _MONOMIALS[function](*operands, *([flag] if flag else []))
-        if under is not None:
-            least = under.coefficient * box.ends(under.exponents)[0]
-            low = np.fmax(low, least * (1 - _ROUNDED))
-        if over is not None:
-            most = over.coefficient * box.ends(over.exponents)[1]
-            high = np.fmin(high, most * (1 + _ROUNDED))
-        return Interval(low, high, box, under, over)
+def most_of(number: Any) -> Any:
+    """Return what a number is at most: of an interval its high end."""
+    return number.high if isinstance(number, Interval) else number
 
 
-def _ends(number: Any) -> Ends:
-    return (number.low, number.high) if isinstance(number, Interval) else (number, number)
+def _result(function: Any, inputs: Sequence[Any]) -> Interval:
+    box = next((x.box for x in inputs if isinstance(x, Interval) and x.box), None)
+    return Interval.of(function, inputs, box)
 
 
-def _where(flag: Ends, there: Ends, elsewhere: Ends) -> Ends:
-    (surely, maybe), (low, high) = flag, (np.minimum, np.maximum)
-    return (
-        np.where(surely, there[0], np.where(maybe, low(there[0], elsewhere[0]), elsewhere[0])),
-        np.where(surely, there[1], np.where(maybe, high(there[1], elsewhere[1]), elsewhere[1])),
-    )
+def _negative(number: Any) -> bool:
+    if isinstance(number, Interval):
+        return number.negative
+    return bool(number < 0 if isinstance(number, int | float) else (number < 0).any())
 
 
-def _rising(function: Any, *ends: Ends) -> Ends:
-    lows, highs = zip(*ends, strict=True)
-    return function(*lows), function(*highs)
+def _end(number: Any, side: Side) -> Any:
+    return number.end(side) if isinstance(number, Interval) else number
 
 
-def _falling(function: Any, one: Ends, other: Ends) -> Ends:
-    """Return the ends of a function that falls with its second number."""
-    return function(one[0], other[1]), function(one[1], other[0])
+# -- ends -----------------------------------------------------------------------------------------
+
+Rule: TypeAlias = Callable[..., Any]
+"""Takes a side and numbers; returns an end of what the function makes of them."""
 
 
-def _corners(function: Any, one: Ends, other: Ends) -> Ends:
-    """Return the ends of a product or a quotient, which are at ends of both numbers."""
+def _where(side: Side, flag: Any, there: Any, elsewhere: Any) -> Any:
+    one, other = _end(there, side), _end(elsewhere, side)
+    either = (np.maximum if side else np.minimum)(one, other)
+    return np.where(_end(flag, 0), one, np.where(_end(flag, 1), either, other))
+
+
+def _rising(function: Any) -> Rule:
+    return lambda side, *numbers: function(*(_end(number, side) for number in numbers))
+
+
+def _falling(function: Any) -> Rule:
+    """Return the rule of a function that falls with its second number."""
+    return lambda side, one, other: function(_end(one, side), _end(other, 1 - side))
+
+
+def _product(side: Side, one: Any, other: Any) -> Any:
+    if not (_negative(one) or _negative(other)):
+        return np.fmax(_end(one, side) * _end(other, side), 0.0)  # 0 however large the other
+    return _corner(side, np.multiply, one, other)
+
+
+def _quotient(side: Side, one: Any, other: Any) -> Any:
+    most = 1.0 * _end(other, 1 - side)
+    if not (_negative(one) or _negative(other)):
+        if side:
+            return np.where(most > 0, _end(one, 1) / most, np.inf)
+        return np.fmax(_end(one, 0) / most, 0.0)
+    found = _corner(side, np.divide, one, other)
+    zero = (_end(other, 0) <= 0) & (_end(other, 1) >= 0)
+    if side:
+        return np.where(zero, np.inf, found)
+    least = np.where(_end(one, 0) >= 0, np.minimum(found, 0.0), -np.inf)
+    return np.where(zero, least, found)
+
+
+def _corner(side: Side, function: Any, one: Any, other: Any) -> Any:
+    """Return the end of a product or a quotient, which is at ends of both numbers."""
     found = [
-        np.nan_to_num(function(a, 1.0 * b), nan=0.0, posinf=np.inf) for a in one for b in other
+        np.nan_to_num(function(_end(one, a), 1.0 * _end(other, b)), nan=0.0, posinf=np.inf)
+        for a in (0, 1)
+        for b in (0, 1)
     ]
-    low, high = np.minimum.reduce(found), np.maximum.reduce(found)
-    if function is np.multiply:
-        return low, high
-    zero = (other[0] <= 0) & (other[1] >= 0)
-    least = np.where(one[0] >= 0, np.minimum(low, 0.0), -np.inf)
-    return np.where(zero, least, low), np.where(zero, np.inf, high)
+    return (np.maximum if side else np.minimum).reduce(found)
 
 
-def _known(function: Any, one: Ends, other: Ends, least: float) -> Ends:
-    """Return the ends of a remainder or a divisor: a number only where both numbers are known."""
-    known = (one[0] == one[1]) & (other[0] == other[1])
-    own = function(*(np.asarray(ends[0]).astype(np.int64) for ends in (one, other)))
-    return np.where(known, own, least), np.where(known, own, np.minimum(one[1], other[1]))
+def _known(function: Any, least: float) -> Rule:
+    """Return the rule of a remainder or a divisor: a number only where both numbers are known."""
+
+    def rule(side: Side, one: Any, other: Any) -> Any:
+        ends = [(_end(number, 0), _end(number, 1)) for number in (one, other)]
+        known = (ends[0][0] == ends[0][1]) & (ends[1][0] == ends[1][1])
+        own = function(*(np.asarray(pair[0]).astype(np.int64) for pair in ends))
+        return np.where(known, own, np.minimum(ends[0][1], ends[1][1]) if side else least)
+
+    return rule
 
 
-def _equal(one: Ends, other: Ends) -> Ends:
-    surely = (one[0] == one[1]) & (other[0] == other[1]) & (one[0] == other[0])
-    return surely, (one[0] <= other[1]) & (other[0] <= one[1])
+def _equal(side: Side, one: Any, other: Any) -> Any:
+    if side:
+        return (_end(one, 0) <= _end(other, 1)) & (_end(other, 0) <= _end(one, 1))
+    low, high = (np.equal(_end(one, 0), _end(other, end)) for end in (0, 1))
+    return low & high & (_end(one, 0) == _end(one, 1))
 
 
-def _not(flag: Ends) -> Ends:
-    return np.logical_not(flag[1]), np.logical_not(flag[0])
+def _not_equal(side: Side, one: Any, other: Any) -> Any:
+    return np.logical_not(_equal(1 - side, one, other))
 
 
-_RULES: Mapping[Any, Callable[..., Ends]] = {
+def _mixture(side: Side, share: Any, there: Any, elsewhere: Any) -> Any:
+    one, other = _end(there, side), _end(elsewhere, side)
+    found = [one * own + other * (1.0 - own) for own in (share.low, share.high)]
+    return (np.maximum if side else np.minimum)(*found)
+
+
+_RULES: Mapping[Any, Rule] = {
     **{
-        one: partial(_rising, one)
+        one: _rising(one)
         for one in (np.add, np.minimum, np.maximum, np.ceil, np.floor, np.rint, np.log2)
     },
-    **{one: partial(_rising, one) for one in (np.bitwise_and, np.bitwise_or)},
-    **{one: partial(_falling, one) for one in (np.subtract, np.greater, np.greater_equal)},
-    **{one: partial(_corners, one) for one in (np.multiply, np.divide, np.floor_divide)},
-    np.less: lambda one, other: _falling(np.greater, other, one),
-    np.less_equal: lambda one, other: _falling(np.greater_equal, other, one),
-    np.remainder: partial(_known, np.remainder, least=0.0),
-    np.gcd: partial(_known, np.gcd, least=1.0),
+    **{one: _rising(one) for one in (np.bitwise_and, np.bitwise_or)},
+    **{one: _falling(one) for one in (np.subtract, np.greater, np.greater_equal)},
+    np.multiply: _product,
+    np.divide: _quotient,
+    np.floor_divide: lambda side, one, other: np.floor(_quotient(side, one, other)),
+    np.less: lambda side, one, other: _falling(np.greater)(side, other, one),
+    np.less_equal: lambda side, one, other: _falling(np.greater_equal)(side, other, one),
+    np.remainder: _known(np.remainder, least=0.0),
+    np.gcd: _known(np.gcd, least=1.0),
     np.equal: _equal,
-    np.not_equal: lambda one, other: _not(_equal(one, other)),
-    np.invert: _not,
-    np.negative: lambda one: _falling(np.subtract, (0, 0), one),
-    np.power: lambda one, power: _rising(lambda number: number ** power[0], one),
+    np.not_equal: _not_equal,
+    np.invert: lambda side, one: np.logical_not(_end(one, 1 - side)),
+    np.negative: lambda side, one: -_end(one, 1 - side),
+    np.power: lambda side, one, power: _end(one, side) ** power,
+    np.where: _where,
+    mixed: _mixture,
+    both: lambda side, one, other: (np.minimum if side else np.maximum)(
+        _end(one, side), _end(other, side)
+    ),
 }
-"""What becomes of intervals, by function of NumPy."""
+"""What becomes of intervals, by function of NumPy, or of this file."""
+
+_KEEP_SIGN = frozenset(
+    (
+        np.add,
+        np.minimum,
+        np.maximum,
+        np.ceil,
+        np.floor,
+        np.multiply,
+        np.divide,
+        np.where,
+        mixed,
+        both,
+    )
+)
+"""Functions of numbers none of which is negative that give no negative one."""
 
 
 # -- monomials ------------------------------------------------------------------------------------
 
-Sides: TypeAlias = tuple[Monomial | None, Monomial | None]
-"""A monomial below a number, and one above it."""
+_SOME = 16
+"""Entries by which monomials are compared."""
 
 
 class _Operand:
     """A number that is not negative, with its monomials: else those of its ends."""
 
     def __init__(self, box: Box, number: Any) -> None:
-        self.box = box
-        self.low, self.high = _ends(number)
-        known = isinstance(number, Interval)
-        self.under = (number.under if known else None) or Monomial((), self.low)
-        self.over = (number.over if known else None) or Monomial((), self.high)
+        self.box, self.number = box, number
 
-    def above(self, exponents: Exponents) -> Any:
-        """Return a coefficient with which a monomial is not above the number."""
-        found = self.low / self.box.ends(exponents)[1]
-        return np.fmax(found, self.under[1]) if exponents == self.under[0] else found
+    def end(self, side: Side) -> Any:
+        """Return the least or the greatest number."""
+        return _end(self.number, side)
 
-    def below(self, exponents: Exponents) -> Any:
-        """Return a coefficient with which a monomial is not below the number."""
-        found = self.high / self.box.ends(exponents)[0]
-        return np.fmin(found, self.over[1]) if exponents == self.over[0] else found
+    def side(self, side: Side) -> Monomials:
+        """Return monomials on one side."""
+        known = self.number.side(side) if isinstance(self.number, Interval) else ()
+        return known or (Monomial((), self.end(side)),)
+
+    def coefficient(self, side: Side, exponents: Exponents) -> Any:
+        """Return a coefficient with which a monomial is on a side of the number."""
+        found = self.end(side) / self.box.ends(exponents)[1 - side]
+        for own in self.side(side):
+            if own.exponents == exponents:
+                found = (np.fmin if side else np.fmax)(found, own.coefficient)
+        return found
 
 
-def _best(
-    one: _Operand,
-    other: _Operand,
-    under: Callable[[Any, Any], Any],
-    over: Callable[[Any, Any], Any],
-) -> Sides:
-    """Return the monomials of both numbers joined, in the exponents that say most in the middle."""
-    box = one.box
+_MOST = 2
+"""Monomials that are kept on a side: entries differ in which says most."""
 
-    def size(found: Monomial) -> float:
-        middle = np.mean(np.log(np.maximum(found.coefficient, 1e-300)))
-        return float(middle) + box.ends(found.exponents)[2]
 
-    lower = [
-        Monomial(own, under(one.above(own), other.above(own)))
-        for own in dict.fromkeys((one.under[0], other.under[0]))
-    ]
-    upper = [
-        Monomial(own, over(one.below(own), other.below(own)))
-        for own in dict.fromkeys((one.over[0], other.over[0]))
-    ]
-    return max(lower, key=size), min(upper, key=size)
+def _size(one: Monomial, box: Box) -> float:
+    """Return how much a monomial says in the middle of boxes, as a logarithm."""
+    said = np.ravel(np.log(np.maximum(one.coefficient, 1e-300)) + box.ends(one.exponents)[2])
+    return float(np.median(said[:: max(1, len(said) // _SOME)]))
+
+
+def _kept(side: Side, box: Box, found: Sequence[Monomial]) -> Monomials:
+    """Return the first monomial and of the others the one that says most."""
+    if len(found) <= _MOST:
+        return tuple(found)
+    others = sorted(found[1:], key=lambda one: _size(one, box), reverse=not side)
+    return (found[0], *others[: _MOST - 1])
+
+
+def _each(joined: Callable[[Side], Callable[[Any, Any], Any]]) -> Callable[..., list[Monomial]]:
+    """Return the rule that joins coefficients, in the exponents of either number."""
+
+    def rule(side: Side, one: _Operand, other: _Operand) -> list[Monomial]:
+        join = joined(side)
+        kinds = dict.fromkeys(own.exponents for x in (one, other) for own in x.side(side))
+        found = {
+            own: Monomial(own, join(one.coefficient(side, own), other.coefficient(side, own)))
+            for own in kinds
+        }
+        firsts = {x.side(side)[0].exponents for x in (one, other)}
+        if len(firsts) > 1:
+            best = (min if side else max)(firsts, key=lambda own: _size(found[own], one.box))
+            found = {best: found[best], **found}
+        return list(found.values())
+
+    return rule
 
 
 def _joined(one: Exponents, other: Exponents, sign: int) -> Exponents:
@@ -306,60 +453,69 @@ def _joined(one: Exponents, other: Exponents, sign: int) -> Exponents:
     return tuple(sorted((name, power) for name, power in powers.items() if power))
 
 
-def _product(one: _Operand, other: _Operand) -> Sides:
-    return (
-        Monomial(_joined(one.under[0], other.under[0], 1), one.under[1] * other.under[1]),
-        Monomial(_joined(one.over[0], other.over[0], 1), one.over[1] * other.over[1]),
-    )
+def _of_product(side: Side, one: _Operand, other: _Operand) -> list[Monomial]:
+    return [
+        Monomial(_joined(a.exponents, b.exponents, 1), a.coefficient * b.coefficient)
+        for a in one.side(side)
+        for b in other.side(side)
+    ]
 
 
-def _quotient(one: _Operand, other: _Operand) -> Sides:
-    least, most = other.under, other.over
-    low = np.nan_to_num(one.under[1] / most[1], nan=0.0, posinf=0.0)
-    high = np.nan_to_num(one.over[1] / least[1], nan=np.inf, posinf=np.inf)
-    return (
-        Monomial(_joined(one.under[0], most[0], -1), low),
-        Monomial(_joined(one.over[0], least[0], -1), high),
-    )
+def _of_quotient(side: Side, one: _Operand, other: _Operand) -> list[Monomial]:
+    none = np.inf if side else 0.0
+    return [
+        Monomial(
+            _joined(a.exponents, b.exponents, -1),
+            np.where(b.coefficient > 0, a.coefficient / b.coefficient, none),
+        )
+        for a in one.side(side)
+        for b in other.side(1 - side)
+    ]
 
 
-def _difference(one: _Operand, other: _Operand) -> Sides:
-    less = np.nan_to_num(np.clip(1.0 - other.high / one.low, 0.0, 1.0))
-    over = np.where(one.high > 0, np.clip(1.0 - other.low / one.high, 0.0, 1.0), 1.0)
-    return (
-        Monomial(one.under[0], one.under[1] * less),
-        Monomial(one.over[0], one.over[1] * over),
-    )
+def _times(number: _Operand, side: Side, factor: Any) -> list[Monomial]:
+    return [Monomial(own.exponents, own.coefficient * factor) for own in number.side(side)]
 
 
-def _ceiling(number: _Operand) -> Sides:
-    more = np.where(number.low > 0, 1.0 + 1.0 / number.low, np.inf)
-    return number.under, Monomial(number.over[0], number.over[1] * more)
+def _of_difference(side: Side, one: _Operand, other: _Operand) -> list[Monomial]:
+    end = one.end(side)
+    left = np.maximum(0.0, 1.0 - other.end(1 - side) / end)
+    return _times(one, side, np.where(end > 0, left, float(side)))
 
 
-def _floor(number: _Operand) -> Sides:
-    whole = np.floor(number.low)
-    return Monomial(number.under[0], number.under[1] * (whole / (whole + 1.0))), number.over
+def _of_ceiling(side: Side, number: _Operand) -> list[Monomial]:
+    least = number.end(0)
+    return _times(number, side, np.where(least > 0, 1.0 + 1.0 / least, np.inf) if side else 1.0)
 
 
-def _either(there: _Operand, elsewhere: _Operand, flag: Ends) -> Sides:
-    surely, maybe = flag
-
-    def chosen(both: Any, one: Any, other: Any) -> Any:
-        return np.where(surely, one, np.where(maybe, both(one, other), other))
-
-    return _best(there, elsewhere, partial(chosen, np.minimum), partial(chosen, np.maximum))
+def _of_floor(side: Side, number: _Operand) -> list[Monomial]:
+    whole = np.floor(number.end(0))
+    return _times(number, side, 1.0 if side else whole / (whole + 1.0))
 
 
-_MONOMIALS: Mapping[Any, Callable[..., Sides]] = {
-    np.add: partial(_best, under=np.add, over=np.add),
-    np.minimum: partial(_best, under=np.minimum, over=np.minimum),
-    np.maximum: partial(_best, under=np.maximum, over=np.maximum),
-    np.multiply: _product,
-    np.divide: _quotient,
-    np.subtract: _difference,
-    np.ceil: _ceiling,
-    np.floor: _floor,
-    np.where: _either,
+def _of_where(side: Side, flag: _Operand, there: _Operand, elsewhere: _Operand) -> list[Monomial]:
+    surely, maybe = flag.end(0), flag.end(1)
+
+    def chosen(one: Any, other: Any) -> Any:
+        either = (np.maximum if side else np.minimum)(one, other)
+        return np.where(surely, one, np.where(maybe, either, other))
+
+    return _each(lambda _: chosen)(side, there, elsewhere)
+
+
+_EITHER = _each(lambda side: np.maximum if side else np.minimum)
+
+_MONOMIALS: Mapping[Any, Callable[..., Sequence[Monomial]]] = {
+    np.add: _each(lambda _: np.add),
+    np.minimum: _each(lambda _: np.minimum),
+    np.maximum: _each(lambda _: np.maximum),
+    np.multiply: _of_product,
+    np.divide: _of_quotient,
+    np.subtract: _of_difference,
+    np.ceil: _of_ceiling,
+    np.floor: _of_floor,
+    np.where: _of_where,
+    mixed: lambda side, _, there, elsewhere: _EITHER(side, there, elsewhere),
+    both: lambda side, one, _: one.side(side),
 }
-"""What becomes of monomials."""
+"""What becomes of monomials: of a side, and numbers none of which is negative."""

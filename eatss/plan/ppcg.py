@@ -29,7 +29,7 @@ import numpy.typing as npt
 from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Layout
 from eatss.base.frozen import frozen
-from eatss.plan.intervals import named
+from eatss.plan.intervals import both, named
 from eatss.plan.launch import Tiled
 from eatss.plan.numbers import Flag, Number, all_of, chosen, nowhere
 
@@ -66,6 +66,11 @@ class Group:
     private: bool
     shareable: bool
     box: Box | None
+
+    @property
+    def may_be_staged(self) -> bool:
+        """Whether it is copied to shared memory where there is room."""
+        return self.shareable and not self.private
 
     @property
     def reads(self) -> bool:
@@ -232,9 +237,9 @@ def _merged(uses: Sequence[Use], overlaps: frozenset[frozenset[int]]) -> list[li
 
 def _alike(groups: Sequence[Group], own: Group) -> tuple[int, Box | None]:
     """Return the first group that shares a box with another one, and the box, if there is one."""
-    if own.shareable and not own.private:
+    if own.may_be_staged:
         for at, other in enumerate(groups):
-            if other.array == own.array and other.shareable and not other.private:
+            if other.array == own.array and other.may_be_staged:
                 box = _box([*other.uses, *own.uses])
                 if box is not None and all(spread < _MOST_SPREAD for _, spread in box):
                     return at, box
@@ -290,7 +295,8 @@ class PpcgCandidates(Layout):
 
     shared_limit_bytes: Number
     unroll: Number
-    staged_groups: tuple[bool, ...] | None = None
+    staged_groups: tuple[Number, ...] | None = None
+    points: tuple[tuple[str, Number], ...] = ()
 
     def __len__(self) -> int:
         """Return the number of candidates."""
@@ -361,7 +367,7 @@ class PpcgPlan(Tiled):
         decided = self.candidates.staged_groups
         for group in self.kernel.groups:
             fits: Number = np.zeros(len(self))
-            if group.shareable and not group.private:
+            if group.may_be_staged:
                 size = prod(self.box(group)) * group.element_bytes
                 if decided is None:
                     fits = (size <= left) * self._wanted(group)
@@ -418,6 +424,13 @@ class PpcgPlan(Tiled):
         return sizes
 
     # -- the points of a thread -------------------------------------------------------------------
+
+    @cached_property
+    def points(self) -> dict[str, Number]:
+        """Points of a thread by mapped loop."""
+        counted = super().points
+        known = dict(self.candidates.points)
+        return {n: named(f"points {n}", both(own, known.get(n, own))) for n, own in counted.items()}
 
     @cached_property
     def unrolled(self) -> Number:

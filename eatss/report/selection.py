@@ -37,6 +37,7 @@ from eatss.report.render import (
     counted,
     facts,
     figure,
+    grouped,
     headed,
     listing,
     listing_of,
@@ -169,6 +170,16 @@ def _launches(one: Prediction) -> str:
     return f", {one.launches} launches" if one.launches > 1 else ""
 
 
+def _bound(kernel: KernelSelection) -> str:
+    """Return what is known of all other sizes."""
+    unit = kernel.objective_formula.rpartition(" ")[2]
+    texts = {"nJ": energy_text, "ns": time_text}
+    least = texts[unit](kernel.bound * 1e-9) if unit in texts else f"{kernel.bound} {unit}"
+    below = f"{kernel.gap:.1%} below this; " if kernel.gap else ""
+    took = f"{grouped(kernel.boxes)} boxes, {1000 * kernel.solve_time_s:.0f} ms"
+    return f"nothing that fits the card is predicted under {least} ({below}{took})"
+
+
 def _proof(kernel: KernelSelection, compared: str = "") -> str:
     calls = counted(kernel.solver_calls, "solver call")
     return f"optimal: {kernel.optimal} ({compared}{calls}, {1000 * kernel.solve_time_s:.0f} ms)"
@@ -197,10 +208,10 @@ def _ppcg_verdict(kernel: KernelSelection) -> str:
         )
     about = f"{_with_power(one)} expected, bound by {one.bound}"
     if kernel.keeps_default:
-        return f"PPCG's default sizes: {about}"
+        return f"PPCG's default sizes: {about}\n  {_bound(kernel)}"
     other = "does not launch" if default is None else default.amounts
     sizes = "same as PPCG's default" if one == default else "selected"
-    proof = _proof(kernel, f"{kernel.compared} candidates, ")
+    proof = _bound(kernel)
     return f"{sizes}: {about}; PPCG's default {other}\n  {proof}"
 
 

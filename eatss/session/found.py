@@ -37,7 +37,7 @@ class FoundSelection:
     @property
     def lasting(self) -> bool:
         """Whether more time would not find better."""
-        return self.selection.optimal == "proven"
+        return self.selection.lasts
 
 
 @frozen
@@ -233,5 +233,5 @@ def find_program(
     return FoundProgram(
         program=program,
         warnings=_and_more(session.of(recipe).warnings, told.warnings),
-        lasting=decided is not None or selection.optimal == "proven",
+        lasting=decided is not None or selection.lasts,
     )

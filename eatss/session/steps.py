@@ -20,7 +20,7 @@ from eatss.cards.match import CLOCK_SHARES, calibration_of
 from eatss.choose import PUBLISHED, ModelOptions, PpcgOptions, Selection, select_program
 from eatss.choose.expectation import least_time_s
 from eatss.choose.objectives import NEVER, OBJECTIVES, costs
-from eatss.choose.options import DEFAULT_TIMEOUT_S
+from eatss.choose.options import DEFAULT_TIMEOUT_S, longest_s
 from eatss.cost.demand import Column
 from eatss.cost.expected import Parts, host_time_s
 from eatss.cost.terms import Predicted
@@ -134,8 +134,10 @@ def select_for(
     """
     if options.tf32 != "off":
         _check_tf32(profile, strict_fp=strict_fp)
-    if options.timeout_s is not None or options.model in PUBLISHED:
+    if options.model in PUBLISHED:
         allow_more((options.timeout_s or DEFAULT_TIMEOUT_S) * len(program.facts))
+    else:
+        allow_more(longest_s(options))
     variants = None
     row_runs: tuple[RowRun, ...] = ()
     if TARGETS[options.target].own and options.model == "prediction":

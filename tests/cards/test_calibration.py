@@ -283,10 +283,7 @@ def test_more_of_a_card_takes_no_less(
     for name, value in figures.items() - {"compute_capability": capability}.items():
         grown = scaled(uncalibrated(**{**figures, name: value * more}, boost_clock_mhz=clock))
         assert all(grown[power] >= less[power] for power in POWERS)
-        # HBM that is so fast is of a kind that takes less
-        chip = [price for price in PRICES if price not in MEMORY_PRICES]
-        assert all(grown[price] == less[price] for price in chip)
-        assert all(grown[price] <= less[price] for price in MEMORY_PRICES)
+        assert all(grown[price] == less[price] for price in PRICES)
     faster = scaled(uncalibrated(**figures, boost_clock_mhz=clock * more))
     assert all(faster[price] >= less[price] for price in PRICES)
     assert clock < 1980 or all(faster[price] == less[price] for price in PRICES)

@@ -1,0 +1,228 @@
+"""The least cost over all whole sizes that fit a card, and a bound that none of them goes under.
+
+Branch and bound [Land and Doig, 1960]: a box of sizes has a bound of its cost
+(:mod:`eatss.plan.intervals`). The boxes with the least bounds are cut in two until nothing left is
+under the best point found, less a gap. The boxes that begin hold every whole number, so what they
+leave is proven of all of them.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from eatss.base.frozen import frozen
+from eatss.choose.options import ModelOptions, longest_s
+
+Sizes = npt.NDArray[np.int64]
+"""A row a point, a column a size."""
+
+Costs = npt.NDArray[np.float64]
+
+_STARTS = 8
+"""Points to begin with from which better ones are looked for step by step."""
+
+BATCH = 4096
+"""Boxes that are cut at a time: each step of a bound takes as long for one as for hundreds."""
+
+
+class Space(Protocol):
+    """What is searched: vectors of whole sizes."""
+
+    weights: Costs
+    """Of the logarithm of each side of a box, where it is cut along the longest."""
+
+    def root(self) -> tuple[Sizes, Sizes]:
+        """Return the least and greatest sizes of boxes that hold everything."""
+
+    def shrunk(self, lows: Sizes, highs: Sizes) -> tuple[Sizes, Sizes]:
+        """Return boxes without sizes that surely do not fit, a low above its high if none does."""
+
+    def bounds(self, lows: Sizes, highs: Sizes) -> Costs:
+        """Return costs that no point of a box goes under, infinite where none fits."""
+
+    def costs(self, points: Sizes) -> Costs:
+        """Return the costs of points, infinite where one does not fit."""
+
+    def samples(self, lows: Sizes, highs: Sizes) -> Sizes:
+        """Return points of boxes that may be good, that of a box of one point among them."""
+
+    def neighbours(self, point: Sizes) -> Sizes:
+        """Return points to go on to from a good one."""
+
+
+@frozen
+class Effort:
+    """How long to search: until nothing is a ``gap`` under the best, and no longer than this.
+
+    ``most_boxes`` are counted, so that every machine gives one answer; ``within_s`` seconds are
+    not.
+    """
+
+    gap: float
+    most_boxes: int
+    within_s: float = inf
+
+
+GAP = 0.02
+"""Gap at which a search ends unless told otherwise."""
+
+MOST_BOXES = 8_000
+"""Boxes of a program unless told otherwise: about a second."""
+
+
+def effort_of(options: ModelOptions, share: float) -> Effort:
+    """Return the effort for a share of a program."""
+    asked = options.gap is not None or options.timeout_s is not None
+    return Effort(
+        gap=GAP if options.gap is None else options.gap,
+        most_boxes=1 << 62 if asked else int(share * MOST_BOXES),
+        within_s=share * longest_s(options) if asked else inf,
+    )
+
+
+@dataclass
+class Found:
+    """The best point; nothing in the space costs less than ``bound``.
+
+    ``good`` are the best of points that were priced together. ``ended``: nothing is the gap under
+    the best.
+    """
+
+    sizes: tuple[int, ...] = ()
+    cost: float = inf
+    bound: float = inf
+    boxes: int = 0
+    points: int = 0
+    ended: bool = False
+    good: list[tuple[int, ...]] = field(default_factory=list)
+
+    @property
+    def gap(self) -> float:
+        """How far below the best, as a share of it, something might be."""
+        return 1.0 - self.bound / self.cost if 0 < self.cost < inf else 0.0
+
+
+def search(space: Space, seeds: Sizes, effort: Effort, *, below: float = inf) -> Found:
+    """Return the best point of a space, with a bound.
+
+    Args:
+        space: what is searched.
+        seeds: points to begin with.
+        effort: when to end.
+        below: only what costs less is looked for.
+    """
+    return _Search(space, effort, below).run(seeds)
+
+
+class _Search:
+    """``lows``, ``highs``, ``bounds``: boxes to cut; what was left is at least ``left``."""
+
+    def __init__(self, space: Space, effort: Effort, below: float) -> None:
+        self.space, self.effort, self.found, self.below = space, effort, Found(), below
+        self.deadline = time.perf_counter() + effort.within_s
+        self.lows, self.highs = (ends[:0] for ends in space.root())
+        self.bounds: Costs = np.empty(0)
+        self.left = inf
+
+    @property
+    def limit(self) -> float:
+        """The cost from which on nothing is looked for."""
+        return (1.0 - self.effort.gap) * min(self.below, self.found.cost)
+
+    def run(self, seeds: Sizes) -> Found:
+        """Search, and return what was found."""
+        found = self.found
+        costs = self.space.costs(seeds)
+        found.points += len(seeds)
+        for at in np.argsort(costs, kind="stable")[:_STARTS]:
+            self._descend(seeds[at], float(costs[at]))
+        lows, highs = self.space.root()
+        while 0 < len(lows) < BATCH and (lows < highs).any():  # wide boxes are not worth a bound
+            lows, highs = self._fitting(*_halves(lows, highs, self.space.weights))
+        self._add(lows, highs)
+        while self._least() < self.limit and found.boxes < self.effort.most_boxes:
+            if time.perf_counter() >= self.deadline:
+                break
+            before = found.cost
+            self._add(*self._fitting(*_halves(*self._taken(), self.space.weights)))
+            if found.cost < before:
+                self._descend(np.array(found.sizes), found.cost)
+        found.ended = bool(self._least() >= self.limit)
+        found.bound = min(found.cost, self.left, self._least())
+        return found
+
+    def _least(self) -> float:
+        """Return the least bound of what is open."""
+        return float(self.bounds.min(initial=inf))
+
+    def _taken(self) -> tuple[Sizes, Sizes]:
+        """Take the boxes with the least bounds."""
+        last = min(BATCH, len(self.bounds)) - 1
+        now = self.bounds <= np.partition(self.bounds, last)[last]
+        taken = self.lows[now], self.highs[now]
+        self.lows, self.highs, self.bounds = self.lows[~now], self.highs[~now], self.bounds[~now]
+        return taken
+
+    def _fitting(self, lows: Sizes, highs: Sizes) -> tuple[Sizes, Sizes]:
+        """Return boxes without what surely does not fit."""
+        lows, highs = self.space.shrunk(lows, highs)
+        some = (lows <= highs).all(axis=1)
+        return lows[some], highs[some]
+
+    def _add(self, lows: Sizes, highs: Sizes) -> None:
+        """Bound boxes, price points of them, and keep those that may hold better."""
+        if not len(lows):
+            return
+        self.found.boxes += len(lows)
+        bounds = self.space.bounds(lows, highs)
+        some: Any = bounds < min(self.below, self.found.cost)
+        lows, highs, bounds = lows[some], highs[some], bounds[some]
+        if len(lows):
+            self._priced(self.space.samples(lows, highs))
+        some = (lows < highs).any(axis=1)  # one point is among the samples, so its cost is known
+        kept = some & (bounds < self.limit)
+        self.left = min(self.left, float(bounds[some & ~kept].min(initial=inf)))
+        self.lows = np.concatenate([self.lows, lows[kept]])
+        self.highs = np.concatenate([self.highs, highs[kept]])
+        self.bounds = np.concatenate([self.bounds, bounds[kept]])
+
+    def _priced(self, points: Sizes) -> tuple[Sizes, float]:
+        """Return the best of some points, with its cost; it may be the best of all so far."""
+        found, costs = self.found, self.space.costs(points)
+        found.points += len(points)
+        at = int(np.argmin(costs))
+        cost, sizes = float(costs[at]), tuple(int(size) for size in points[at])
+        if cost < inf:
+            found.good.append(sizes)
+        if cost < found.cost:
+            found.sizes, found.cost = sizes, cost
+        return points[at], cost
+
+    def _descend(self, point: Sizes, cost: float) -> None:
+        """Go on from a point as long as a neighbour is better."""
+        better = cost < inf
+        while better:
+            point, least = self._priced(self.space.neighbours(point))
+            better, cost = least < cost, least
+
+
+def _halves(lows: Sizes, highs: Sizes, weights: Costs) -> tuple[Sizes, Sizes]:
+    """Cut each box of more than a point along its longest side, in ratio."""
+    longer = highs > lows
+    single = ~longer.any(axis=1)
+    axis = np.argmax(weights * (np.log(highs) - np.log(lows)) + 1e-9 * longer, axis=1)
+    rows = np.arange(len(lows))
+    low, high = lows[rows, axis], highs[rows, axis]
+    middle = np.clip(np.sqrt(low * high).astype(np.int64), low, np.maximum(low, high - 1))
+    ends, begins = highs.copy(), lows.copy()
+    ends[rows, axis], begins[rows, axis] = middle, middle + 1
+    return (
+        np.concatenate([lows, begins[~single]]),
+        np.concatenate([ends, highs[~single]]),
+    )
