@@ -151,8 +151,8 @@ MODULE_NOTE = "NVML's power is of the module: GPU, CPU and their memory, not of 
 def uncalibrated(gpu: str) -> str:
     """Return what a prediction for a card that was not characterised is based on."""
     return (
-        f"uncalibrated: nothing was measured on a card like {gpu}; rates and energies are those of "
-        f"an {REFERENCE.upper()}, scaled by specifications"
+        f"uncalibrated: not all that it takes was measured on a card like {gpu}; the rest is that "
+        f"of an {REFERENCE.upper()}, scaled by specifications"
     )
 
 

@@ -20,13 +20,20 @@ def values_in(path: Path) -> dict[str, float]:
     return {name: one["value"] for name, one in coefficients.items()}
 
 
-def test_the_shipped_profile_is_what_the_records_give(tmp_path: Path) -> None:
-    shipped = data_directory("gpu_profiles") / "h200.toml"
-    made = tmp_path / "h200.toml"
+@pytest.mark.parametrize(
+    ("name", "records"),
+    [
+        ("h200", [RECORDED / f"characterize-{n}.jsonl" for n in (1, 2, 3)]),
+        ("h100-sxm", sorted((RECORDED.parent / "h100").glob("characterize*.jsonl.xz"))),
+    ],
+)
+def test_the_shipped_profile_is_what_the_records_give(
+    name: str, records: list[Path], tmp_path: Path
+) -> None:
+    shipped = data_directory("gpu_profiles") / f"{name}.toml"
+    made = tmp_path / f"{name}.toml"
     made.write_bytes(shipped.read_bytes())
-    replays = [
-        w for n in (1, 2, 3) for w in ("--replay", str(RECORDED / f"characterize-{n}.jsonl"))
-    ]
+    replays = [word for one in records for word in ("--replay", str(one))]
     done = eatss_command("characterize", *replays, "-o", made)
     assert done.returncode == 0, done.stderr
     values, expected = (values_in(path) for path in (made, shipped))
