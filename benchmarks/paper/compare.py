@@ -168,7 +168,8 @@ def tables_1_and_3() -> str:
 
 def figure_7(card: str) -> str:
     """Return the table of Fig. 7 beside ours."""
-    models = [m for m in MODELS if any(one.chosen_by == m for one in selections())]
+    asked = {one.chosen_by for one in selections() if one.card == card}
+    models = [model for model in MODELS if model in asked]
     heads = ["printed: EATSS", "printed: best"]
     heads += [MODELS[model] for model in models]
     heads += ["selected"]
