@@ -23,7 +23,7 @@ from eatss.analysis.layout import Layout
 from eatss.base.diagnostics import NoSolutionError, Progress, no_progress
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import predicted_kernel
-from eatss.choose.objectives import NEVER, costs, nothing_allowed, values
+from eatss.choose.objectives import NEVER, OBJECTIVES, costs, nothing_allowed, values
 from eatss.choose.options import ModelOptions, ObjectiveName
 from eatss.choose.search import Costs, Effort, Sizes, effort_of, search
 from eatss.choose.selection import (
@@ -32,6 +32,7 @@ from eatss.choose.selection import (
     KernelSelection,
     PpcgOptions,
 )
+from eatss.choose.smt import SmtScript, applied, box_term, searched_script, symbol
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.cost.terms import Predicted, prediction_at, too_large
@@ -156,6 +157,11 @@ class PpcgSpace:
         self.of_default = demand, expected
         self.default_cost = float(values(expected, objective)[0])
         self.fewest_warps = min(LEAST_WARPS, float(self._warps(demand, expected)[0]) or LEAST_WARPS)
+
+    @property
+    def unit(self) -> str:
+        """The unit of costs."""
+        return OBJECTIVES.get(self.objective).unit
 
     def layouts(self, points: Sizes, options: PpcgOptions) -> PpcgCandidates:
         """Return points as columns, staged by PPCG's rule under options of the program."""
@@ -415,19 +421,10 @@ def select_ppcg(
         NoSolutionError: ``EATSS-M020``, the objective allows no candidate that launches.
     """
     most_bytes = options.shared_per_block(profile)
-    models = {facts.name: PpcgModel.of(facts, profile) for facts in kernels}
-    spaces = [
-        PpcgSpace(facts, models[facts.name], profile, most_bytes, options.objective)
-        for facts in kernels
-        if models[facts.name].kernel.threads
-    ]
-    whole = sum(space.default_cost for space in spaces)
-    searched = {}
-    for number, space in enumerate(spaces):
+    spaces, searched = _spaces(kernels, profile, options), {}
+    for number, (space, effort) in enumerate(spaces):
         progress(f"searching sizes of {space.facts.name}", number, len(spaces))
-        share = space.default_cost / whole if 0 < whole < inf else 1.0 / len(spaces)
-        found = _Kernel(space, effort_of(options, max(LEAST_EFFORT, share)))
-        searched[space.facts.name] = found
+        searched[space.facts.name] = _Kernel(space, effort)
     limits = {PPCG_SHARED_BYTES, most_bytes, 0, *(own.needed_bytes for own in searched.values())}
     others = sorted(limit for limit in limits - {PPCG_SHARED_BYTES} if limit <= most_bytes)
     settings = [PPCG_DEFAULT, *(replace(PPCG_DEFAULT, max_shared_memory=own) for own in others)]
@@ -451,13 +448,74 @@ def select_ppcg(
     return tuple(
         _described(*picked[facts.name])
         if facts.name in picked
-        else _untiled(facts, model, profile, options)
-        for facts, model in zip(kernels, models.values(), strict=True)
+        else _untiled(facts, profile, options)
+        for facts in kernels
     ), settings[chosen]
 
 
 _Usual: TypeAlias = Literal["any sizes", "default alone", "nothing"]
 """What may be chosen under PPCG's own options."""
+
+
+def proof_script(space: PpcgSpace, effort: Effort, *comments: str) -> SmtScript:
+    """Return the question for sizes that fit and cost less than what a search proves."""
+    left: list[tuple[Sizes, Sizes, Costs]] = []
+    found = search(space, space.seeds(), effort, told=lambda *boxes: left.append(boxes))
+    kernel, (low, high) = space.kernel, (ends[0] for ends in space.root())
+    staged = [f"staged_{at}" for at, group in enumerate(kernel.groups) if group.may_be_staged]
+    names = [
+        *(f"tile_{name}" for name in kernel.band),
+        *(f"threads_{name}" for name in kernel.threads),
+        *staged,
+        *(f"points_{name}" for name in kernel.threads),
+    ]
+    sides = zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True)
+    block = applied("*", (symbol(f"threads_{name}") for name in kernel.threads), "1")
+    limits = [(f"size_{name}", box_term({name: side})) for name, side in sides]
+    limits.append(("threads_of_a_block", f"(<= {block} {space.profile.threads_per_block})"))
+    for loop in kernel.threads:
+        tile, threads, points = (symbol(f"{of}_{loop}") for of in ("tile", "threads", "points"))
+        limits.append((f"block_{loop}", f"(<= {threads} {tile})"))
+        whole = f"(< (* (- {points} 1) {threads}) {tile}) (<= {tile} (* {points} {threads}))"
+        limits.append((f"points_of_{loop}", f"(and {whole})"))
+    boxes = (
+        (least, most, cost)
+        for lows, highs, bounds in left
+        for least, most, cost in zip(lows.tolist(), highs.tolist(), bounds.tolist(), strict=True)
+    )
+    sizes = ", ".join(f"{name} = {size}" for name, size in zip(names, found.sizes, strict=False))
+    about = f"found: {sizes}; cost {found.cost:.0f}, in {space.unit}"
+    return searched_script(names, limits, boxes, int(found.bound), *comments, about)
+
+
+def proofs_of_ppcg(
+    kernels: Sequence[KernelFacts], profile: GpuProfile, options: ModelOptions, file: str
+) -> tuple[SmtScript, ...]:
+    """Return for each kernel the question for sizes that cost less than is proven."""
+    spaces = _spaces(kernels, profile, options)
+    return tuple(
+        proof_script(space, effort, f"{space.facts.name} of {file}, {profile.name}")
+        for space, effort in spaces
+    )
+
+
+def _spaces(
+    kernels: Sequence[KernelFacts], profile: GpuProfile, options: ModelOptions
+) -> list[tuple[PpcgSpace, Effort]]:
+    """Return the kernels that have sizes, each with its share of the effort."""
+    most_bytes = options.shared_per_block(profile)
+    models = ((facts, PpcgModel.of(facts, profile)) for facts in kernels)
+    spaces = [
+        PpcgSpace(facts, model, profile, most_bytes, options.objective)
+        for facts, model in models
+        if model.kernel.threads
+    ]
+    whole = sum(space.default_cost for space in spaces)
+    shares = (s.default_cost / whole if 0 < whole < inf else 1.0 / len(spaces) for s in spaces)
+    return [
+        (space, effort_of(options, max(LEAST_EFFORT, share)))
+        for space, share in zip(spaces, shares, strict=True)
+    ]
 
 
 def _best_setting(
@@ -524,10 +582,9 @@ def _described(own: _Kernel, cell: _Cell, row: int) -> KernelSelection:
     )
 
 
-def _untiled(
-    facts: KernelFacts, model: PpcgModel, profile: GpuProfile, options: ModelOptions
-) -> KernelSelection:
+def _untiled(facts: KernelFacts, profile: GpuProfile, options: ModelOptions) -> KernelSelection:
     """Return the selection of a kernel that runs in one thread."""
+    model = PpcgModel.of(facts, profile)
     nothing = np.zeros((1, 0), dtype=np.int64)
     demand, expected = model.columns(candidates(model.kernel, nothing, PPCG_DEFAULT))
     prediction = prediction_at(demand, expected, 0)

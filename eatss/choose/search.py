@@ -9,6 +9,7 @@ leave is proven of all of them.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol
@@ -26,6 +27,9 @@ Costs = npt.NDArray[np.float64]
 
 _STARTS = 8
 """Points to begin with from which better ones are looked for step by step."""
+
+_FIRST_CUTS = 11
+"""Times that all boxes are cut in two before any is bounded."""
 
 BATCH = 4096
 """Boxes that are cut at a time: each step of a bound takes as long for one as for hundreds."""
@@ -108,7 +112,14 @@ class Found:
         return 1.0 - self.bound / self.cost if 0 < self.cost < inf else 0.0
 
 
-def search(space: Space, seeds: Sizes, effort: Effort, *, below: float = inf) -> Found:
+def search(
+    space: Space,
+    seeds: Sizes,
+    effort: Effort,
+    *,
+    below: float = inf,
+    told: Callable[[Sizes, Sizes, Costs], None] | None = None,
+) -> Found:
     """Return the best point of a space, with a bound.
 
     Args:
@@ -116,15 +127,23 @@ def search(space: Space, seeds: Sizes, effort: Effort, *, below: float = inf) ->
         seeds: points to begin with.
         effort: when to end.
         below: only what costs less is looked for.
+        told: hears boxes that are not cut, with bounds; together they are the root.
     """
-    return _Search(space, effort, below).run(seeds)
+    return _Search(space, effort, below, told).run(seeds)
 
 
 class _Search:
     """``lows``, ``highs``, ``bounds``: boxes to cut; what was left is at least ``left``."""
 
-    def __init__(self, space: Space, effort: Effort, below: float) -> None:
+    def __init__(
+        self,
+        space: Space,
+        effort: Effort,
+        below: float,
+        told: Callable[[Sizes, Sizes, Costs], None] | None,
+    ) -> None:
         self.space, self.effort, self.found, self.below = space, effort, Found(), below
+        self.told = told
         self.deadline = time.perf_counter() + effort.within_s
         self.lows, self.highs = (ends[:0] for ends in space.root())
         self.bounds: Costs = np.empty(0)
@@ -143,18 +162,19 @@ class _Search:
         for at in np.argsort(costs, kind="stable")[:_STARTS]:
             self._descend(seeds[at], float(costs[at]))
         lows, highs = self.space.root()
-        while 0 < len(lows) < BATCH and (lows < highs).any():  # wide boxes are not worth a bound
-            lows, highs = self._fitting(*_halves(lows, highs, self.space.weights))
+        for _ in range(_FIRST_CUTS):  # wide boxes are not worth a bound
+            lows, highs = self._halves(lows, highs)
         self._add(lows, highs)
         while self._least() < self.limit and found.boxes < self.effort.most_boxes:
             if time.perf_counter() >= self.deadline:
                 break
             before = found.cost
-            self._add(*self._fitting(*_halves(*self._taken(), self.space.weights)))
+            self._add(*self._halves(*self._taken()))
             if found.cost < before:
                 self._descend(np.array(found.sizes), found.cost)
         found.ended = bool(self._least() >= self.limit)
         found.bound = min(found.cost, self.left, self._least())
+        self._leave(self.lows, self.highs, self.bounds)
         return found
 
     def _least(self) -> float:
@@ -169,25 +189,44 @@ class _Search:
         self.lows, self.highs, self.bounds = self.lows[~now], self.highs[~now], self.bounds[~now]
         return taken
 
-    def _fitting(self, lows: Sizes, highs: Sizes) -> tuple[Sizes, Sizes]:
-        """Return boxes without what surely does not fit."""
-        lows, highs = self.space.shrunk(lows, highs)
-        some = (lows <= highs).all(axis=1)
-        return lows[some], highs[some]
+    def _halves(self, lows: Sizes, highs: Sizes) -> tuple[Sizes, Sizes]:
+        """Cut each box of several points along the longest side, in ratio, of what may fit."""
+        least, most = self.space.shrunk(lows, highs)
+        some: Any = (least <= most).all(axis=1)
+        self._leave(lows[~some], highs[~some], np.full(len(lows) - int(some.sum()), inf))
+        single: Any = (least == most).all(axis=1)
+        points = lows[single], highs[single]
+        some = some & ~single
+        lows, highs, least, most = lows[some], highs[some], least[some], most[some]
+        sides = self.space.weights * (np.log(most) - np.log(least)) + 1e-9 * (most > least)
+        rows, axis = np.arange(len(lows)), np.argmax(sides, axis=1)
+        low, high = least[rows, axis], most[rows, axis]
+        middle = np.clip(np.sqrt(low * high).astype(np.int64), low, high - 1)
+        ends, begins = highs.copy(), lows.copy()
+        ends[rows, axis], begins[rows, axis] = middle, middle + 1
+        return np.concatenate([lows, begins, points[0]]), np.concatenate([ends, highs, points[1]])
+
+    def _leave(self, lows: Sizes, highs: Sizes, bounds: Costs) -> None:
+        """Tell of boxes that are not cut."""
+        if self.told is not None:
+            self.told(lows, highs, bounds)
 
     def _add(self, lows: Sizes, highs: Sizes) -> None:
         """Bound boxes, price points of them, and keep those that may hold better."""
-        if not len(lows):
-            return
+        least, most = self.space.shrunk(lows, highs)
+        some: Any = (least <= most).all(axis=1)
+        bounds = np.full(len(lows), inf)
+        if some.any():
+            bounds[some] = self.space.bounds(least[some], most[some])
         self.found.boxes += len(lows)
-        bounds = self.space.bounds(lows, highs)
-        some: Any = bounds < min(self.below, self.found.cost)
-        lows, highs, bounds = lows[some], highs[some], bounds[some]
-        if len(lows):
-            self._priced(self.space.samples(lows, highs))
-        some = (lows < highs).any(axis=1)  # one point is among the samples, so its cost is known
-        kept = some & (bounds < self.limit)
-        self.left = min(self.left, float(bounds[some & ~kept].min(initial=inf)))
+        some = bounds < min(self.below, self.found.cost)
+        if some.any():
+            self._priced(self.space.samples(least[some], most[some]))
+        # of one point the cost is known: it is among the samples
+        single = (least == most).all(axis=1)
+        kept: Any = (bounds < self.limit) & ~single
+        self.left = min(self.left, float(bounds[~kept & ~single].min(initial=inf)))
+        self._leave(lows[~kept], highs[~kept], bounds[~kept])
         self.lows = np.concatenate([self.lows, lows[kept]])
         self.highs = np.concatenate([self.highs, highs[kept]])
         self.bounds = np.concatenate([self.bounds, bounds[kept]])
@@ -210,19 +249,3 @@ class _Search:
         while better:
             point, least = self._priced(self.space.neighbours(point))
             better, cost = least < cost, least
-
-
-def _halves(lows: Sizes, highs: Sizes, weights: Costs) -> tuple[Sizes, Sizes]:
-    """Cut each box of more than a point along its longest side, in ratio."""
-    longer = highs > lows
-    single = ~longer.any(axis=1)
-    axis = np.argmax(weights * (np.log(highs) - np.log(lows)) + 1e-9 * longer, axis=1)
-    rows = np.arange(len(lows))
-    low, high = lows[rows, axis], highs[rows, axis]
-    middle = np.clip(np.sqrt(low * high).astype(np.int64), low, np.maximum(low, high - 1))
-    ends, begins = highs.copy(), lows.copy()
-    ends[rows, axis], begins[rows, axis] = middle, middle + 1
-    return (
-        np.concatenate([lows, begins[~single]]),
-        np.concatenate([ends, highs[~single]]),
-    )

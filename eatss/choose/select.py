@@ -16,8 +16,8 @@ from eatss.base.targets import TARGETS
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import KernelVariants, select_cuda
 from eatss.choose.cuda_candidates import layouts_of_each
-from eatss.choose.options import DEFAULT_TIMEOUT_S, Cell, ModelOptions
-from eatss.choose.ppcg import select_ppcg
+from eatss.choose.options import DEFAULT_TIMEOUT_S, PUBLISHED, Cell, ModelOptions
+from eatss.choose.ppcg import proofs_of_ppcg, select_ppcg
 from eatss.choose.problem import (
     Conflict,
     Constraint,
@@ -138,13 +138,15 @@ def select_kernel(
 def proofs(
     kernels: Sequence[KernelFacts], profile: GpuProfile, selection: Selection
 ) -> tuple[SmtScript, ...]:
-    """Return, for each vector that a published model selected, the question for a better one.
+    """Return, for each vector that was selected, the question for a better one.
 
     Args:
         kernels: the kernels that the selection is of.
         profile: the card it is for.
         selection: what was selected.
     """
+    if selection.options.model not in PUBLISHED:
+        return proofs_of_ppcg(kernels, profile, selection.options, selection.file)
     kernels, profile = as_modelled(kernels, profile, selection.options)
     pairs = [pair for pair in zip(kernels, selection.kernels, strict=True) if pair[0].loops]
     vectors = [([facts], chosen) for facts, chosen in pairs]

@@ -7,10 +7,10 @@ asks whether numbers keep all of them. *Unsatisfiable* is a proof that there are
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import floor
+from math import floor, isinf
 
 from eatss.base.frozen import frozen
 from eatss.base.polynomial import Polynomial
@@ -103,6 +103,35 @@ def limits_script(problem: Problem) -> SmtScript:
                 for one in problem.constraints
             ),
         ),
+    )
+
+
+def searched_script(
+    names: Sequence[str],
+    limits: Sequence[tuple[str, str]],
+    boxes: Iterable[tuple[Sequence[int], Sequence[int], float]],
+    least: int,
+    *comments: str,
+) -> SmtScript:
+    """Return the question for sizes that fit and cost less than what a search has proven.
+
+    Args:
+        names: the sizes.
+        limits: what sizes keep, by name.
+        boxes: least and greatest sizes of what was bounded, and the cost that nothing in it goes
+            under, infinite where nothing fits.
+        least: the cost that is proven.
+        comments: lines above.
+    """
+    learnt = []
+    for number_of, (low, high, cost) in enumerate(boxes):
+        inside = box_term(dict(zip(names, zip(low, high, strict=True), strict=True)))
+        then = "false" if isinf(cost) else f"(>= cost {number(floor(cost))})"
+        learnt.append((f"box_{number_of}", f"(=> {inside} {then})"))
+    return SmtScript(
+        integers=(*names, "cost"),
+        assertions=(*limits, *learnt, ("better", f"(< cost {number(least)})")),
+        comments=comments,
     )
 
 

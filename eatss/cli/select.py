@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from eatss.base.cache import Caching
-from eatss.base.diagnostics import input_error
 from eatss.base.options import Asked
 from eatss.base.streams import echo
 from eatss.base.targets import TargetName
@@ -67,11 +66,7 @@ def select(
     check_target(target, ppcg={f"--format {output}": for_ppcg}, cuda={})
     profile, options = given_card(gpu), SelectOptions(target=target, **choosing.fields)
     if output == "smt2" and options.resolved()[0] not in PUBLISHED:
-        raise input_error(
-            "EATSS-C012",
-            "--format smt2 has the question of the paper's objective alone",
-            hint="take --objective paper",
-        )
+        check_target(target, ppcg={"--format smt2": True}, cuda={})
     given = Source.of(file), Reading(**reading.fields), profile, options
     kept = kept_selection(caching.made().chosen(), *given)
 

@@ -271,6 +271,9 @@ class CodeConstants:
     """Cycles of a block before its first load; fitted, rounded."""
     copy_instructions: float = 2.55
     """Instructions of a warp for each element a thread copies to or from shared memory; fitted."""
+    rolled_copy: float = 9.4
+    """The same where such a loop stays one: tests and addresses; fitted. Machine code of copies
+    that the end of an array cuts off has 15 to 25."""
     barrier_instructions: float = 5.43
     """Instructions of a warp at a barrier; fitted."""
     window: float = 11.0
@@ -315,8 +318,6 @@ class CodeConstants:
     """Instructions of a 64-bit division, root or function; assumed."""
     division32: float = 10.0
     """Instructions of a 32-bit division, root or function; assumed."""
-    spill_missing: float = 0.3
-    """Share of the lines of spilled registers that L1 does not have, 0 to 1; assumed."""
     launch_wait: float = 4.32
     """Time of a launch beyond its terms over that of the card's empty launch in a graph;
     assumed."""

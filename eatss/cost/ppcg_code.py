@@ -61,6 +61,14 @@ def l1_left(shared_bytes: Number, card: Card) -> Number:
     return np.maximum(LEAST_L1_BYTES, card.l1_shared_bytes - np.maximum(taken, shared_bytes))
 
 
+def _kept(touched: Number, l1_bytes: Number) -> Number:
+    """Return the share of bytes that L1 still has when they are touched again.
+
+    Lines go in the order they came: of twice what L1 has room for nothing is left.
+    """
+    return np.clip(2 * l1_bytes / np.maximum(1.0, touched) - 1.0, 0.0, 1.0)
+
+
 class PpcgCode(DemandBuilder):
     """What a launch has of a card, and the sums of what its entries ask for."""
 
@@ -99,6 +107,13 @@ class PpcgCode(DemandBuilder):
     def spilled_words(self) -> Number:
         """Registers that a thread lacks."""
         return self._wanted_registers - self.registers
+
+    @property
+    def spills_missing(self) -> Number:
+        """The share of the lines of spilled registers that L1 loses before they come again."""
+        words = self.spilled_words * self.plan.block_threads * self.present
+        bytes_each = LINE_BYTES / self.card.warp
+        return 1.0 - _kept(words * bytes_each, self.l1_bytes)
 
     @cached_property
     def resident(self) -> Number:
@@ -182,13 +197,15 @@ class PpcgCode(DemandBuilder):
         sharing = plan.block_threads / np.maximum(1.0, distinct)
         step_sectors = np.maximum(1.0, self.warps * sector)
         serial = plan.serial_loops(statement)
-        reuse = 1.0
+        reuse: Number = 1.0
         if serial:
             step = abs(moving.get(serial[-1], 0)) * access.element_bytes
             if step == 0:
                 reuse = float(min(_MOST_REUSED, plan.kernel.trips[serial[-1]]))
             elif step < SECTOR_BYTES:
                 reuse = SECTOR_BYTES / step
+        else:
+            reuse = self._points_together(statement, access)
         walked = 1.0 / np.minimum(sharing, step_sectors) / reuse
         near = self._lines_stay(access, wave)
         short = mixed(near, walked, 1.0)
@@ -209,6 +226,9 @@ class PpcgCode(DemandBuilder):
         """
         serial = self.plan.serial_loops(statement)
         waits: Number = 1.0
+        if not serial:
+            stays = self._lines_stay(access, wave)
+            waits = 1.0 - stays + stays / self._points_together(statement, access)
         for position, name in enumerate(serial, start=1):
             step = abs(access.moving.get(name, 0)) * access.element_bytes
             innermost = position == len(serial)
@@ -219,6 +239,14 @@ class PpcgCode(DemandBuilder):
                 stays = self._lines_stay(access, wave)
                 waits = waits * mixed(stays, step / SECTOR_BYTES, 1.0)
         return waits
+
+    def _points_together(self, statement: StatementFacts, access: AccessFacts) -> Number:
+        """Return how many points of a thread along ``x`` touch one sector, one after the other."""
+        along = self.plan.kernel.along_x
+        if along is None or along not in statement.loops:
+            return 1.0
+        step = abs(access.moving.get(along, 0)) * access.element_bytes * self.plan.threads[along]
+        return np.clip(SECTOR_BYTES / np.maximum(1.0, step), 1.0, self.plan.points[along])
 
     def _lines_stay(self, access: AccessFacts, wave: Number) -> Number:
         """Return the share of the lines of one step that L1 keeps until the next step.
@@ -232,10 +260,7 @@ class PpcgCode(DemandBuilder):
         return np.clip(self.l1_bytes / np.maximum(1.0, uses), 0.0, 1.0)
 
     def _stays(self, serial: list[str]) -> Number:
-        """Return the share of what a step of some serial loops touches that L1 keeps for the next.
-
-        Lines go in the order they came: of twice what L1 has room for nothing is left.
-        """
+        """Return the share of what steps of some serial loops touch that L1 keeps for the next."""
         still = frozenset(serial)
         if still not in self._kept:
             touched: Number = 0.0
@@ -244,8 +269,7 @@ class PpcgCode(DemandBuilder):
                     for access in {form(use.access): use.access for use in group.uses}.values():
                         own = self._tile_sectors(access, still)
                         touched = touched + (1.0 - on) * own * SECTOR_BYTES
-            room = 2 * self.l1_bytes / np.maximum(1.0, touched * self.present) - 1.0
-            self._kept[still] = np.clip(room, 0.0, 1.0)
+            self._kept[still] = _kept(touched * self.present, self.l1_bytes)
         return self._kept[still]
 
     def _tile_sectors(self, access: AccessFacts, still: frozenset[str]) -> Number:

@@ -23,6 +23,9 @@ from eatss.plan.ppcg import Group, PpcgCandidates, PpcgKernel, PpcgPlan, ppcg_pl
 
 PAGE_PIECE_BYTES = 256
 
+PAGE_BYTES = 2048
+"""Of a page of memory, assumed: a block that walks further comes no oftener to one page."""
+
 
 @frozen
 class PpcgModel:
@@ -57,7 +60,7 @@ def _demand(of: PpcgCode) -> Demand:
         main = max(statements, key=lambda s: s.instances or 0)
         trips = plan.kernel.trips
         serial = prod(float(trips[name]) for name in main.loops if name not in plan.threads)
-        of.add_spills(of.spilled_words * serial, plan.fill(main), constants.spill_missing)
+        of.add_spills(of.spilled_words * serial, plan.fill(main), of.spills_missing)
     of.add_instructions(constants.start_instructions / plan.turns + constants.turn_instructions)
     of.chain_cycles += constants.start_cycles
     of.operand_bytes = LINE_BYTES * of.shared_wavefronts  # as if every cycle moved all it can
@@ -96,7 +99,7 @@ def _add_copies(of: PpcgCode) -> None:
                 plan.turns * steps * ways * latency * np.ceil(count / constants.window)
             )
         elif group.shareable:
-            loads, waits, waves, sector, parts = _copy_loop(of, group)
+            loads, each, waits, waves, sector, parts = _copy_loop(of, group)
             shared = of.sharing(group.loops)
             if group.reads:
                 of.add_global(loads * steps * on, waves, sector, 1.0 / shared)
@@ -104,7 +107,7 @@ def _add_copies(of: PpcgCode) -> None:
                 of.add_stores(loads * steps * on, waves, sector, parts)
             requests = loads * steps * ways * on
             of.add_shared(requests, waves)
-            of.add_instructions(requests * constants.copy_instructions)
+            of.add_instructions(requests * each)
             moved = of.launched_warps * requests * sector * SECTOR_BYTES / shared
             of.chain_cycles += (
                 plan.turns * on * steps * ways * of.beyond_l1_cycles(group, moved) * waits
@@ -121,8 +124,10 @@ def _serial_steps(plan: PpcgPlan, group: Group) -> Number:
     return prod((plan.steps[n] for n in band[:depth] if n not in grid), start=1.0)
 
 
-def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, Number, Number, Number, Number]:
-    """Return loads a thread, how often it waits, and of one wavefronts, sectors and torn ones.
+def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, ...]:
+    """Return what a thread copies of a group, and how.
+
+    Loads, instructions of one, how often it waits, and of one wavefronts, sectors and torn ones.
 
     The last dimensions of the box are dealt out to the threads along the last axes. The compiler
     unrolls a loop of known length, so that a window of loads is under way; of one that begins at
@@ -140,12 +145,14 @@ def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, Number, Number, Numb
         if name in plan.tile:
             even = even & (np.mod(plan.kernel.trips[name], plan.tile[name]) == 0)
     waits = np.ceil(loads / np.where(even, constants.window, constants.rolled))
+    each = np.where(even, constants.copy_instructions, constants.rolled_copy)
     across = np.maximum(1.0, card.warp / threads[-1])
     rows = np.minimum(across, sizes[-2] if len(sizes) > 1 else 1.0)
     along = np.minimum(np.minimum(threads[-1], sizes[-1]), card.warp)
     row_sectors = along * group.element_bytes / SECTOR_BYTES
     waves = np.maximum(rows, card.warp * group.element_bytes / LINE_BYTES)
-    return loads, waits, waves, rows * np.ceil(row_sectors), rows * (np.mod(row_sectors, 1.0) > 0)
+    torn = rows * (np.mod(row_sectors, 1.0) > 0)
+    return loads, each, waits, waves, rows * np.ceil(row_sectors), torn
 
 
 # -- beyond L2 ------------------------------------------------------------------------------------
@@ -190,7 +197,9 @@ def _scatter(of: PpcgCode) -> Number:
         return 1.0
     points = plan.points[along]
     piece = plan.threads[along] * plan.kernel.facts.element_bytes
-    steps = (points - 1.0) * PAGE_PIECE_BYTES / piece
+    whole = np.maximum(piece, float(SECTOR_BYTES))
+    steps = np.maximum(0.0, np.minimum(points * piece, PAGE_BYTES) / whole - 1.0)
+    steps = steps * PAGE_PIECE_BYTES / whole
     parts = (1.0 - 1.0 / points) * np.minimum(1.0, SECTOR_BYTES / piece)
     tears = constants.torn_updates * any(
         group.reads and not group.private and any(_tears(use.access, along) for use in group.uses)

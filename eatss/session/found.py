@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError, Progress, no_progress
-from eatss.base.forked import in_bounds
+from eatss.base.forked import allow_more, in_bounds
 from eatss.base.frozen import frozen
 from eatss.base.targets import TARGETS, TargetName
 from eatss.cards import GpuProfile
-from eatss.choose.options import SelectOptions
+from eatss.choose.options import SelectOptions, longest_s
 from eatss.choose.selection import Selection
 from eatss.frontend.options import Reading
 from eatss.program import Interface, Program
@@ -130,6 +130,7 @@ def find_proof(
 
     cut, volume = TARGETS[options.target].cut, options.volume_name()
     session = Session(source, reading, cut=cut, volume=volume).of(selection)
+    allow_more(longest_s(selection.options))
     return scripts_text(proofs(session.analysed.facts, profile, selection))
 
 

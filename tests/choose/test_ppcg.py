@@ -20,10 +20,11 @@ from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
 from eatss.choose import ModelOptions, Selection, select_program
 from eatss.choose.options import ObjectiveName
-from eatss.choose.ppcg import PpcgSpace
+from eatss.choose.ppcg import PpcgSpace, proof_script
 from eatss.choose.search import Effort, Sizes, search
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.session.steps import select_for
+from tests.choose.test_optima import cvc5_answers, satisfiable
 
 MakeFacts = Callable[..., KernelFacts]
 
@@ -143,6 +144,18 @@ def test_a_search_finds_the_least_of_all_points_and_proves_it(seed: int, tmp_pat
     assert found.cost <= least / (1 - gap) * (1 + 1e-9)
     if len(some) == len(points):
         assert found.cost >= least * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_solvers_agree_that_nothing_costs_less_than_is_proven(seed: int, tmp_path: Path) -> None:
+    space = small_space(np.random.default_rng(seed), tmp_path)
+    effort = Effort(gap=0.1, most_boxes=100_000)
+    script, found = proof_script(space, effort), search(space, space.seeds(), effort)
+    weaker = replace(script, assertions=(*script.assertions[:-1], ("better", "(< cost {})")))
+    more = weaker.text().format(int(found.cost) + 2)
+    assert not satisfiable(script.text())
+    assert satisfiable(more)
+    assert cvc5_answers(script.text()) == ["unsat"]
 
 
 @pytest.mark.parametrize("name", ["gemm", "jacobi-2d", "syr2k", "heat-3d"])
