@@ -19,12 +19,14 @@ from eatss.cost.access import (
 from eatss.cost.card import REGISTER_STEP, Card, CodeConstants, CudaConstants
 from eatss.cost.demand import DemandBuilder
 from eatss.plan.contract import ROOM_BESIDE_SUMS, STEPS_LOADED
+from eatss.plan.intervals import at_least
 from eatss.plan.launch import Compute, LaunchPlan
 from eatss.plan.numbers import Number, any_of, common_divisor, largest, no, nowhere
 from eatss.plan.shares import UniformSet
 from eatss.plan.stage import element_words, vector
 
 _LEAST_L1_BYTES = 16 * 1024.0
+_ROUNDED = 1e-9
 
 
 class CudaCode(DemandBuilder):
@@ -328,7 +330,12 @@ class CudaCode(DemandBuilder):
         near = self._kept(self.working_bytes)
         far = self._kept(self._box_sectors(uniform, whole=False) * SECTOR_BYTES)
         short = swept * near + most * (1.0 - near)
-        return (once * far * near + short * (1.0 - far * near)) * SECTOR_BYTES
+        found = (once * far * near + short * (1.0 - far * near)) * SECTOR_BYTES
+        names = [name for terms in access.terms for name, _ in terms]
+        if len(names) > len({*names}) or any(len(terms) > 1 for terms in access.terms):
+            return found
+        touched = prod(plan.trips[name] for name in names if name in plan.trips) * one.fill
+        return at_least(found, touched * access.element_bytes * (1.0 - _ROUNDED))
 
     def _kept(self, touched: Number) -> Number:
         """Return the share of bytes that every block touches that L1 has room for."""

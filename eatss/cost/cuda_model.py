@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from math import prod
 
 import numpy as np
@@ -36,6 +36,7 @@ from eatss.cost.expected import Prediction
 from eatss.cost.stages import add_held, add_parts, add_spread, add_stages, loads_held
 from eatss.cost.terms import Predicted, predict, prediction_at
 from eatss.plan.contract import registers_of_a_thread
+from eatss.plan.intervals import Interval
 from eatss.plan.launch import Compute, LaunchPlan, plan
 from eatss.plan.numbers import Flag, Number
 from eatss.plan.phases import KeptRow, RowRun, kept_rows, phase_plans, slots_of
@@ -241,7 +242,7 @@ class CudaPrediction:
     @property
     def shared_bytes(self) -> Column:
         """Shared memory of the largest block, in bytes."""
-        return np.asarray(np.maximum.reduce([demand.shared_bytes for demand, _ in self.launches]))
+        return reduce(np.maximum, (demand.shared_bytes for demand, _ in self.launches))
 
     def at(self, row: int) -> Prediction | None:
         """Return the prediction of one layout, ``None`` where it cannot launch.
@@ -273,8 +274,13 @@ class CudaModel:
         return demand_of(launch, self.card, self.constants, self.code)
 
     def columns(self, layout: Candidates) -> CudaPrediction:
-        """Return what is expected of layouts under one variant, an entry each."""
-        own = layout.map(lambda column: column.astype(np.float64))
+        """Return what is expected of layouts under one variant, an entry each.
+
+        Of boxes of layouts it is what none of a box goes under.
+        """
+        own = layout.map(
+            lambda one: one if isinstance(one, Interval) else np.asarray(one, dtype=np.float64)
+        )
         plans = plan(self.facts, own, self.card)
         demands = map(self.demand, plans)
         launches = tuple((one, predict(one, self.card, self.constants)) for one in demands)
@@ -288,7 +294,7 @@ class CudaModel:
 
 def _sum(parts: Sequence[Predicted]) -> Predicted:
     """Return what launches take one after the other."""
-    resident = np.minimum.reduce([part.resident_blocks for part in parts])
+    resident = reduce(np.minimum, (part.resident_blocks for part in parts))
     total = mapped(lambda *columns: np.asarray(sum(columns)), *parts)
     return replace(total, resident_blocks=resident)
 

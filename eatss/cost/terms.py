@@ -173,7 +173,7 @@ class _Launch:
         rounds = whole * taken(together) + (left > 0) * taken(left)
         rounds = at_least(rounds, self.tiles)
         rounds = at_least(rounds, np.ceil(self.tiles / together) * max(1.0, wanted) / warps)
-        streamed = demand.stream_tiles / together * taken(together)
+        streamed = at_least(demand.stream_tiles / together * taken(together), demand.stream_tiles)
         return np.where(self.streams, streamed, rounds) / demand.blocks
 
     def edges(self) -> Number:

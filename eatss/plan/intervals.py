@@ -45,6 +45,10 @@ class Box:
     def named(self, name: str, number: Interval) -> Interval:
         """Return a number with itself as its monomials, so that it is left out where it cancels."""
         self._named[name] = number
+        if name in self._named:  # of another launch
+            self._known = {
+                own: known for own, known in self._known.items() if name not in dict(own)
+            }
         self._named[name] = number
         self._logs[name] = np.log(number.low), np.log(number.high)
         return Interval(number.low, number.high, self, *(Monomial(((name, 1.0),), 1.0),) * 2)
@@ -223,6 +227,13 @@ def both(one: Any, other: Any) -> Any:
     return _result(both, (one, other))
 
 
+def within(number: Any, most: Any) -> Any:
+    """Return the smaller of two numbers, which is the first in all of a box."""
+    if not isinstance(number, Interval):
+        return np.minimum(number, most)
+    return _result(within, (number, most))
+
+
 def named(name: str, number: Any) -> Any:
     """Return a number that keeps its name in the monomials of intervals."""
     if isinstance(number, Interval) and number.box is not None:
@@ -356,6 +367,9 @@ _RULES: Mapping[Any, Rule] = {
     np.power: lambda side, one, power: _end(one, side) ** power,
     np.where: _where,
     mixed: _mixture,
+    within: lambda side, one, other: (
+        np.minimum(_end(one, 1), _end(other, 1)) if side else _end(one, 0)
+    ),
     both: lambda side, one, other: (np.minimum if side else np.maximum)(
         _end(one, side), _end(other, side)
     ),
@@ -516,6 +530,7 @@ _MONOMIALS: Mapping[Any, Callable[..., Sequence[Monomial]]] = {
     np.floor: _of_floor,
     np.where: _of_where,
     mixed: lambda side, _, there, elsewhere: _EITHER(side, there, elsewhere),
+    within: lambda side, one, _: one.side(side),
     both: lambda side, one, _: one.side(side),
 }
 """What becomes of monomials: of a side, and numbers none of which is negative."""

@@ -42,7 +42,7 @@ from eatss.plan.contract import (
     unrolled,
     words_of_two,
 )
-from eatss.plan.intervals import Interval
+from eatss.plan.intervals import Interval, named, within
 from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, largest, no, nowhere
 from eatss.plan.shares import (
     Stream,
@@ -73,6 +73,7 @@ from eatss.plan.stage import (
 )
 
 _MOST_TILE = 2.0**20
+_ROUNDED = 1e-9
 
 
 class Limits(RegisterFile, Protocol):
@@ -109,7 +110,7 @@ def launch_plan(
     trips, host = trips_of(facts), layout.variant.host_loop
     launches = float(facts.work.launches or 1) * (1.0 if host is None else trips.pop(host))
     tile = {name: np.minimum(size, _MOST_TILE) for name, size in layout.tile_sizes if name in trips}
-    threads = {name: np.minimum(layout.threads[name], tile[name]) for name in cut.mapped}
+    threads = {name: within(layout.threads[name], tile[name]) for name in cut.mapped}
     lanes = chunks = 1.0
     if cut.sum_loop is not None:
         lanes, inwards = layout.lanes, cut.mapped[::-1]
@@ -120,6 +121,7 @@ def launch_plan(
         tile[cut.sum_loop] = layout.sum_tile
         if len(cut.mapped) != len(AXES):  # three loops leave no axis of the grid for chunks
             chunks = chunks_of(layout.chunks, trips[cut.sum_loop], layout.sum_tile)
+            chunks = named(f"chunks of {cut.statements[0]}", chunks)
     elif layout.variant.spreads and cut.mapped:
         along, own = cut.mapped[-1], prod(threads.values(), start=1.0)
         times = widening(own, layout.lanes, card.threads_per_block)
@@ -127,7 +129,7 @@ def launch_plan(
     steps = {name: np.ceil(trips[name] / tile[name]) for name in tile}
     if cut.shared_loop is not None:
         whole = steps[cut.shared_loop]
-        chunks = chunks_of(layout.chunks, whole, 1)
+        chunks = named(f"chunks of {cut.statements[0]}", chunks_of(layout.chunks, whole, 1))
         steps[cut.shared_loop] = np.ceil(whole / chunks)
     return LaunchPlan(
         facts=facts,
@@ -175,8 +177,11 @@ class Tiled:
 
     @cached_property
     def points(self) -> dict[str, Number]:
-        """Points of a thread by mapped loop."""
-        return {name: np.ceil(self.tile[name] / count) for name, count in self.threads.items()}
+        """Points of a thread by mapped loop; a monomial is not exact enough for them."""
+        return {
+            name: np.ceil(self.tile[name] / count - _ROUNDED)
+            for name, count in self.threads.items()
+        }
 
     @property
     def all_points(self) -> Number:

@@ -18,6 +18,7 @@ import numpy as np
 from eatss.analysis.facts import AccessFacts, StatementFacts, TouchedBox
 from eatss.analysis.variant import LaunchFacts
 from eatss.base.frozen import frozen
+from eatss.plan import intervals
 from eatss.plan.numbers import Number, chosen, least, most
 from eatss.program import Apply, Constant, Name, at_least
 
@@ -104,10 +105,11 @@ def stream_of(blocks: Number, tiles: Number, steps: Number) -> Stream:
     left = shared_steps(tiles, waves, count, steps)
     share = rounded_up(left, count)
     cut = (np.mod(share, steps) > 0) & (left > 0)
+    each = intervals.at_least(waves + share / steps, tiles / count)
     return Stream(
         blocks=blocks,
-        tiles=np.where(on, waves + share / steps, 0.0),
-        turns=np.where(on, waves + share / steps + cut, 0.0),
+        tiles=np.where(on, each, 0.0),
+        turns=np.where(on, each + cut, 0.0),
         cuts=np.where(on & cut, np.minimum(count, left / np.maximum(1.0, share)) - 1.0, 0.0),
         streamed=np.where(on, left / steps / tiles, 0.0),
     )
