@@ -17,6 +17,7 @@ from eatss.analysis.variant import TensorFormat
 from eatss.base.frozen import frozen
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES, box_wavefronts, is_wide, torn_sectors
 from eatss.cost.card import Card, CodeConstants
+from eatss.plan.intervals import from_nothing
 from eatss.plan.numbers import Number
 
 Column = npt.NDArray[np.float64]
@@ -241,4 +242,4 @@ class DemandBuilder:
             **own,
         }
         zero = np.zeros(count)  # of a box a sum may begin below it
-        return Demand(**{name: np.maximum(zero, column) for name, column in known.items()})
+        return Demand(**{name: from_nothing(zero, column) for name, column in known.items()})

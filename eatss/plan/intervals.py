@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from math import log
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -37,6 +38,7 @@ class Box:
         self._logs = {name: (np.log(low), np.log(high)) for name, (low, high) in sizes.items()}
         self._known: dict[Exponents, tuple[Any, Any, Any]] = {(): (1.0, 1.0, 0.0)}
         self._named: dict[str, Interval] = {}
+        self.known: dict[object, Interval] = {}
         self.intervals = {
             name: Interval(*ends, self, *(Monomial(((name, 1.0),), 1.0),) * 2)
             for name, ends in sizes.items()
@@ -44,14 +46,17 @@ class Box:
 
     def named(self, name: str, number: Interval) -> Interval:
         """Return a number with itself as its monomials, so that it is left out where it cancels."""
-        self._named[name] = number
-        if name in self._named:  # of another launch
-            self._known = {
-                own: known for own, known in self._known.items() if name not in dict(own)
-            }
-        self._named[name] = number
-        self._logs[name] = np.log(number.low), np.log(number.high)
-        return Interval(number.low, number.high, self, *(Monomial(((name, 1.0),), 1.0),) * 2)
+        known = self._named.get(name)
+        if known is not number:
+            if known is not None:  # of another launch
+                kept = self._known.items()
+                self._known = {own: ends for own, ends in kept if name not in dict(own)}
+                self.known.clear()
+            self._named[name] = number
+            self._logs[name] = np.log(number.low), np.log(number.high)
+            alone = Monomial(((name, 1.0),), 1.0)
+            self.intervals[name] = Interval(number.low, number.high, self, alone, alone)
+        return self.intervals[name]
 
     def ends(self, exponents: Exponents) -> tuple[Any, Any, Any]:
         """Return a monomial's least and greatest value, and the logarithm of its middle."""
@@ -241,6 +246,14 @@ def named(name: str, number: Any) -> Any:
     return number
 
 
+def from_nothing(zero: Any, number: Any) -> Any:
+    """Return a number that is at least 0, an entry each."""
+    if isinstance(number, Interval) and not number.negative:
+        return number
+    raised: Any = np.maximum
+    return raised(zero, number)
+
+
 def least_of(number: Any) -> Any:
     """Return what a number that is not negative is at least: of an interval its low end."""
     return np.maximum(0.0, number.low) if isinstance(number, Interval) else number
@@ -253,7 +266,13 @@ def most_of(number: Any) -> Any:
 
 def _result(function: Any, inputs: Sequence[Any]) -> Interval:
     box = next((x.box for x in inputs if isinstance(x, Interval) and x.box), None)
-    return Interval.of(function, inputs, box)
+    if box is None:
+        return Interval.of(function, inputs, None)
+    # what is kept holds its inputs, so that no other has their place in memory
+    key = function, *(x if isinstance(x, int | float) else id(x) for x in inputs)
+    if key not in box.known:
+        box.known[key] = Interval.of(function, inputs, box)
+    return box.known[key]
 
 
 def _negative(number: Any) -> bool:
@@ -395,7 +414,7 @@ _KEEP_SIGN = frozenset(
 
 # -- monomials ------------------------------------------------------------------------------------
 
-_SOME = 16
+_SOME = 9
 """Entries by which monomials are compared."""
 
 
@@ -429,8 +448,16 @@ _MOST = 2
 
 def _size(one: Monomial, box: Box) -> float:
     """Return how much a monomial says in the middle of boxes, as a logarithm."""
-    said = np.ravel(np.log(np.maximum(one.coefficient, 1e-300)) + box.ends(one.exponents)[2])
-    return float(np.median(said[:: max(1, len(said) // _SOME)]))
+    pairs = zip(_some(one.coefficient), _some(box.ends(one.exponents)[2]), strict=True)
+    said = sorted(log(max(own, 1e-300)) + middle for own, middle in pairs)
+    return said[len(said) // 2]
+
+
+def _some(column: Any) -> list[float]:
+    """Return some entries of a column, as many of all."""
+    every = np.ravel(column)
+    found: list[float] = every[np.linspace(0, len(every) - 1, _SOME).astype(int)].tolist()
+    return found
 
 
 def _kept(side: Side, box: Box, found: Sequence[Monomial]) -> Monomials:
