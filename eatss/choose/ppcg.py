@@ -265,10 +265,11 @@ class PpcgSpace:
 
     # -- points -----------------------------------------------------------------------------------
 
-    def seeds(self) -> Sizes:
+    def seeds(self, effort: Effort) -> Sizes:
         """Return points to begin with: the default, and some all over the space."""
         dice = np.random.default_rng(0)
-        unit = dice.random((_SEEDS, len(self._highs)))
+        count = _SEEDS if effort.most_boxes >= _SEEDS // 8 else _SEEDS // 8
+        unit = dice.random((count, len(self._highs)))
         found = np.rint(np.exp(unit * np.log(self._highs))).astype(np.int64)
         threads = found[:, self.depth : self.width]
         for at in range(self.mapped):  # the first threads are those along x
@@ -358,7 +359,7 @@ class _Kernel:
     def __init__(self, space: PpcgSpace, effort: Effort) -> None:
         self.space = space
         began = time.perf_counter()
-        self.found = search(space, space.seeds(), effort)
+        self.found = search(space, space.seeds(effort), effort)
         self.search_s = time.perf_counter() - began
         good = [tuple(space.default), *self.found.good[-_KEPT:]]
         self.points = np.unique(np.array(good), axis=0)
@@ -460,7 +461,7 @@ _Usual: TypeAlias = Literal["any sizes", "default alone", "nothing"]
 def proof_script(space: PpcgSpace, effort: Effort, *comments: str) -> SmtScript:
     """Return the question for sizes that fit and cost less than what a search proves."""
     left: list[tuple[Sizes, Sizes, Costs]] = []
-    found = search(space, space.seeds(), effort, told=lambda *boxes: left.append(boxes))
+    found = search(space, space.seeds(effort), effort, told=lambda *boxes: left.append(boxes))
     kernel, (low, high) = space.kernel, (ends[0] for ends in space.root())
     staged = [f"staged_{at}" for at, group in enumerate(kernel.groups) if group.may_be_staged]
     names = [
@@ -553,7 +554,7 @@ def _described(own: _Kernel, cell: _Cell, row: int) -> KernelSelection:
     usual = prediction_at(*space.of_default, 0)
     prediction = prediction_at(cell.demand, cell.expected, row)
     objective = int(cell.costs[row]) if prediction is not None else 0
-    bound = min(objective, int(own.found.bound)) if objective else 0
+    bound = int(min(objective, own.found.bound)) if objective else 0
     why = too_large(space.of_default[0], space.model.card, 0)
     plan = space.model.plan(space.layouts(own.points[row : row + 1], cell.setting))
     sizes = [int(size) for size in own.points[row]]

@@ -76,7 +76,7 @@ class Effort:
 GAP = 0.02
 """Gap at which a search ends unless told otherwise."""
 
-MOST_BOXES = 8_000
+MOST_BOXES = 4_000
 """Boxes of a program unless told otherwise: about a second."""
 
 
@@ -162,7 +162,8 @@ class _Search:
         for at in np.argsort(costs, kind="stable")[:_STARTS]:
             self._descend(seeds[at], float(costs[at]))
         lows, highs = self.space.root()
-        for _ in range(_FIRST_CUTS):  # wide boxes are not worth a bound
+        cuts = min(_FIRST_CUTS, self.effort.most_boxes.bit_length() - 1)
+        for _ in range(cuts):  # wide boxes are not worth a bound
             lows, highs = self._halves(lows, highs)
         self._add(lows, highs)
         while self._least() < self.limit and found.boxes < self.effort.most_boxes:

@@ -62,8 +62,8 @@ def test_a_package_adds_an_objective_to_the_command_line(
     document = json.loads(done.stdout)
     assert document["objective"] == document["options"]["objective"] == "ed2p"
     (kernel,) = document["kernels"]
-    assert kernel["optimal"] == "proven"
-    assert kernel["solver_calls"] == 1
+    assert 0 < kernel["bound"] <= kernel["objective"]
+    assert kernel["boxes"] > 0
     predicted = kernel["predicted"]
     expected = predicted["energy_j"] * predicted["time_s"] ** 2 * 1e18
     assert kernel["objective"] == pytest.approx(expected, rel=1e-6)

@@ -137,7 +137,8 @@ def test_a_search_finds_the_least_of_all_points_and_proves_it(seed: int, tmp_pat
     some = points if len(points) < 300_000 else points[dice.integers(0, len(points), 300_000)]
     least = float(space.costs(some).min())
     gap = float(dice.choice([0.0, 0.05]))
-    found = search(space, space.seeds(), Effort(gap=gap, most_boxes=1_000_000))
+    effort = Effort(gap=gap, most_boxes=1_000_000)
+    found = search(space, space.seeds(effort), effort)
     assert found.ended
     assert found.bound <= least * (1 + 1e-9)
     assert found.bound >= (1 - gap) * found.cost * (1 - 1e-9)
@@ -150,7 +151,7 @@ def test_a_search_finds_the_least_of_all_points_and_proves_it(seed: int, tmp_pat
 def test_solvers_agree_that_nothing_costs_less_than_is_proven(seed: int, tmp_path: Path) -> None:
     space = small_space(np.random.default_rng(seed), tmp_path)
     effort = Effort(gap=0.1, most_boxes=100_000)
-    script, found = proof_script(space, effort), search(space, space.seeds(), effort)
+    script, found = proof_script(space, effort), search(space, space.seeds(effort), effort)
     weaker = replace(script, assertions=(*script.assertions[:-1], ("better", "(< cost {})")))
     more = weaker.text().format(int(found.cost) + 2)
     assert not satisfiable(script.text())
@@ -166,7 +167,7 @@ def test_no_point_of_a_box_costs_less_than_its_bound(name: str) -> None:
     low, high = (ends[0] for ends in space.root())
     count = len(low) - space.mapped
     for _ in range(6):  # boxes of all widths around points that fit
-        points = space.seeds()
+        points = space.seeds(Effort(gap=0.0, most_boxes=4096))
         points = points[dice.integers(0, len(points), 64)]
         wide = np.exp(dice.random((64, 1)) * 2)
         lows = np.maximum(low, np.concatenate([points / wide, np.ones((64, space.mapped))], axis=1))
