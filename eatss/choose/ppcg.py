@@ -12,7 +12,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from functools import lru_cache
+from itertools import product
+from math import inf, prod
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -23,6 +25,7 @@ from eatss.analysis.layout import Layout
 from eatss.base.diagnostics import NoSolutionError, Progress, no_progress
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import predicted_kernel
+from eatss.choose.cuda_candidates import reach
 from eatss.choose.objectives import NEVER, OBJECTIVES, costs, nothing_allowed, values
 from eatss.choose.options import ModelOptions, ObjectiveName
 from eatss.choose.search import Costs, Effort, Sizes, effort_of, search
@@ -47,6 +50,23 @@ DEFAULT_BLOCKS: dict[int, tuple[int, ...]] = {0: (), 1: (512,), 2: (32, 16), 3: 
 """PPCG's threads of a block, the last number along ``x``, by the number of mapped loops."""
 
 
+POINTS = (1, 2, 4, 5, 8, 10, 16)
+"""Points of a thread along one loop; fives for trips such as 4000, which no larger power of two
+divides."""
+
+MOST_POINTS = {1: 16, 2: 40, 3: 16}
+"""Points of a thread in all, by the number of mapped loops."""
+
+MOST_GUARDED = 0.25
+"""Share of a thread's points along a loop that may stand behind tests of their own, because the
+loop's end cuts tiles off. PPCG tests them at every step of the loops inside."""
+
+LEAST_THREADS = 32
+MOST_THREADS = 1024
+
+SERIAL_TILES = {1: (8, 16, 32, 64, 128), 2: (4, 8, 16, 32, 64)}
+"""Tiles of the loops that are not mapped, by how many they are."""
+
 Vector = tuple[int, ...]
 """Tiles of all loops of the band, then threads of the mapped ones."""
 
@@ -55,6 +75,60 @@ def default_vector(kernel: PpcgKernel) -> Vector:
     """Return what PPCG takes where it is told nothing."""
     tiles = (DEFAULT_TILE,) * len(kernel.band)
     return tiles + DEFAULT_BLOCKS[len(kernel.threads)]
+
+
+def regular_vectors(kernel: PpcgKernel) -> tuple[Vector, ...]:
+    """Return vectors of a kind that the prediction was fitted on: powers of two, whole tiles."""
+    mapped = len(kernel.threads)  # the leading loops of the band
+    trips = tuple(kernel.trips[name] for name in kernel.band)
+    return _vectors(trips[:mapped], trips[mapped:])
+
+
+@lru_cache(maxsize=256)
+def _vectors(mapped: Vector, serial: Vector) -> tuple[Vector, ...]:
+    """Return regular vectors for loops of so many trips, those mapped to threads first."""
+    sizes = SERIAL_TILES[min(2, max(1, len(serial)))]
+    tiles_of_serial = list(
+        product(*(sorted({min(size, trips) for size in sizes}) for trips in serial))
+    )
+    return tuple(
+        tuple(t * p for t, p in zip(threads, points, strict=True)) + chosen + threads
+        for threads, points in _mapped(mapped)
+        for chosen in tiles_of_serial
+    )
+
+
+def _mapped(loops: Vector) -> list[tuple[Vector, Vector]]:
+    """Return threads and points of a thread along the mapped loops."""
+    count = len(loops)
+    if not count:
+        return [((), ())]
+    reaches = [reach(trips) for trips in loops]
+    least = min(LEAST_THREADS, prod(reaches))
+    threads = [
+        choice
+        for choice in product(*([1 << n for n in range(11) if 1 << n <= r] for r in reaches))
+        if least <= prod(choice) <= MOST_THREADS and choice[-1] >= min(4, reaches[-1])
+    ]
+    points = [p for p in product(POINTS, repeat=count) if prod(p) <= MOST_POINTS[count]]
+    return [
+        (t, p)
+        for t in threads
+        for p in points
+        if all(
+            a * b <= most and guarded(trips, a, b) <= MOST_GUARDED * b
+            for trips, a, b, most in zip(loops, t, p, reaches, strict=True)
+        )
+    ]
+
+
+def guarded(trips: int, threads: int, points: int) -> int:
+    """Return how many points of a thread along a loop may lie beyond its end.
+
+    One point a thread needs one test for the whole thread, which costs nothing inside.
+    """
+    left = trips % (threads * points)
+    return 0 if points == 1 or not left else points - left // threads
 
 
 def candidates(
@@ -79,19 +153,22 @@ def candidates(
 
 
 MARGIN = 1.15
-"""Sizes of ours are taken where the default is expected to cost so many times as much: below that
-the model may be wrong about which is better. It was set on the variants of
-``benchmarks/results/h200/ppcg-tuning-*.jsonl``."""
+"""Sizes of ours are taken where the default is expected to cost so many times as much: of 903
+variants on an H200 no program but those below lost where more was expected."""
 
 STREAMING = 32
 """Trips from which a loop inside the tiles is long."""
 
-STREAMING_MARGIN = 2.0
-"""The same for kernels that run a long loop inside each tile, which PPCG does not tile: there the
-prediction was up to twice off (mttkrp, which took 1.05 of the default's energy where 1.69 times as
-much was expected of the default), and kernels whose loops go to threads over a triangle: there it
-was up to five times off (correlation, in float 1.11 of the default's energy where half was
-expected)."""
+UNSURE_MARGIN = 2.0
+"""The same for kernels that run a long loop inside each tile, which PPCG does not tile, for kernels
+whose loops go to threads over a triangle, and for launches of few warps: there the prediction was
+up to twice off and more (mttkrp took 1.05 of the default's energy where 1.69 times as much was
+expected of the default, gesummv 1.32 where 1.6 times was)."""
+
+IRREGULAR_MARGIN = 1.4
+"""So many times better than regular sizes others have to be besides. Regular ones are those that
+the prediction was fitted on; what is predicted best of all others is predicted too well: by 20 % of
+its energy and 30 % of its time in the median of 62 programs on an H200."""
 
 TRIANGLE_THREADS = 128
 """Threads of a block over a triangle, at least: smaller ones were predicted worst. On an H200
@@ -105,7 +182,7 @@ SAFE_REGISTERS = 1.1
 
 LEAST_WARPS = 12
 """Warps of an SM that keep the prediction true: with fewer, what a warp waits for decides, which is
-known least. The default may have fewer."""
+known least. Where the default has fewer, others may."""
 
 _WEIGHTS = {"tile": 0.5, "serial": 0.5, "threads": 1.0, "staged": 100.0, "points": 3.0}
 """How soon a box is cut along a size: what is staged and points of a thread decide most."""
@@ -156,7 +233,7 @@ class PpcgSpace:
         demand, expected = model.columns(self.layouts(self.default[None], PPCG_DEFAULT))
         self.of_default = demand, expected
         self.default_cost = float(values(expected, objective)[0])
-        self.fewest_warps = min(LEAST_WARPS, float(self._warps(demand, expected)[0]) or LEAST_WARPS)
+        self.fewest_warps = min(LEAST_WARPS, float(self.warps(demand, expected)[0]) or LEAST_WARPS)
 
     @property
     def unit(self) -> str:
@@ -299,7 +376,7 @@ class PpcgSpace:
             found[fits] = np.where(true & self.allowed(demand, expected), own, inf)
         return found
 
-    def _warps(self, demand: Demand, expected: Predicted) -> Number:
+    def warps(self, demand: Demand, expected: Predicted) -> Number:
         """Return the warps of an SM that run at a time."""
         blocks = demand.blocks / self.profile.sm_count
         each = self.model.card.warps_of(demand.threads)
@@ -308,7 +385,7 @@ class PpcgSpace:
     def allowed(self, demand: Demand, expected: Predicted) -> Flag:
         """Tell which launches are sure to fit, and are of a kind that is predicted well."""
         threads = demand.threads
-        kept = self._warps(demand, expected) >= self.fewest_warps
+        kept = self.warps(demand, expected) >= self.fewest_warps
         kept = kept & (expected.time_s <= self.of_default[1].time_s[0])
         most = SAFE_REGISTERS * demand.registers * threads
         kept = kept & ((threads <= SAFE_THREADS) | (most <= self.profile.registers_per_block))
@@ -361,9 +438,13 @@ class _Kernel:
         began = time.perf_counter()
         self.found = search(space, space.seeds(effort), effort)
         self.search_s = time.perf_counter() - began
-        good = [tuple(space.default), *self.found.good[-_KEPT:]]
-        self.points = np.unique(np.array(good), axis=0)
-        self.usual = int((self.points == space.default).all(axis=1).argmax())
+        regular = np.array(regular_vectors(space.kernel), dtype=np.int64)
+        unstaged = np.ones((len(regular), space.groups), dtype=np.int64)
+        good = np.unique(np.array([tuple(space.default), *self.found.good[-_KEPT:]]), axis=0)
+        # the default is the first
+        whole = [space.default[None], np.concatenate([regular, unstaged], axis=1), good]
+        self.points = np.concatenate(whole)
+        self.regular = len(regular) + 1
 
     @property
     def needed_bytes(self) -> int:
@@ -371,23 +452,27 @@ class _Kernel:
         found = self.found
         return int(self.space.needed_bytes(np.array([found.sizes]))[0]) if found.sizes else 0
 
-    @property
-    def margin(self) -> float:
-        """How many times the cost of a kernel of ours its default has to be."""
-        space = self.space
-        trips = space.kernel.trips
+    def margins(self, demand: Demand, expected: Predicted) -> npt.NDArray[np.float64]:
+        """Return how many times the cost of a point of ours the default has to be."""
+        space, trips = self.space, self.space.kernel.trips
         streams = any(trips[loop.name] > STREAMING for loop in space.facts.inner_loops)
-        return STREAMING_MARGIN if streams or space.triangular else MARGIN
+        unsure = space.warps(demand, expected) < LEAST_WARPS
+        found = np.where(unsure | streams | space.triangular, UNSURE_MARGIN, MARGIN)
+        found[self.regular :] *= IRREGULAR_MARGIN
+        if expected.energy_j[0] == space.of_default[1].energy_j[0]:
+            found[0] = 1.0  # the default, or what is the same
+        return found
 
     def under(self, setting: PpcgOptions) -> _Cell:
-        """Return the points under a setting, the default's sizes the first."""
+        """Return the points under a setting."""
         space = self.space
         layouts = space.layouts(self.points, setting)
         demand, expected = space.model.columns(layouts)
         allowed = space.allowed(demand, expected)
-        allowed[self.usual] = True
+        allowed[0] = True
         every = np.where(allowed, costs(expected, space.objective), NEVER)
-        return _Cell(setting, demand, expected, every)
+        weighed = np.where(every < NEVER, every * self.margins(demand, expected), inf)
+        return _Cell(setting, demand, expected, every, weighed)
 
 
 _KEPT = 256
@@ -396,12 +481,16 @@ _KEPT = 256
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """Points of a kernel under one setting of the options."""
+    """Points of a kernel under one setting of the options, the default's sizes the first.
+
+    ``weighed`` are costs times margins: the least is taken.
+    """
 
     setting: PpcgOptions
     demand: Demand
     expected: Predicted
     costs: npt.NDArray[np.int64]
+    weighed: Costs
 
 
 def select_ppcg(
@@ -434,7 +523,7 @@ def select_ppcg(
         used = (own.space.of_default[0].shared_bytes[0] for own in searched.values())
         usual = "default alone" if all(own <= most_bytes for own in used) else "nothing"
     tried = [[own.under(one) for one in settings] for own in searched.values()]
-    chosen, rows = _best_setting([*searched.values()], tried, usual)
+    chosen, rows = _best_setting(tried, usual)
     findings = [
         nothing_allowed(own.space.facts.name, options.objective)
         for own, cells, row in zip(searched.values(), tried, rows, strict=True)
@@ -442,8 +531,13 @@ def select_ppcg(
     ]
     if findings:
         raise NoSolutionError(*findings)
+    setting = settings[chosen]
+    if chosen:  # no more than is used: what had no room has none then, either
+        pairs = zip(tried, rows, strict=True)
+        most_used = max(int(cells[chosen].demand.shared_bytes[row]) for cells, row in pairs)
+        setting = replace(setting, max_shared_memory=most_used)
     picked = {
-        name: (own, cells[chosen], row)
+        name: (own, replace(cells[chosen], setting=setting), row)
         for (name, own), cells, row in zip(searched.items(), tried, rows, strict=True)
     }
     return tuple(
@@ -451,7 +545,7 @@ def select_ppcg(
         if facts.name in picked
         else _untiled(facts, profile, options)
         for facts in kernels
-    ), settings[chosen]
+    ), setting
 
 
 _Usual: TypeAlias = Literal["any sizes", "default alone", "nothing"]
@@ -519,31 +613,19 @@ def _spaces(
     ]
 
 
-def _best_setting(
-    kernels: Sequence[_Kernel], tried: Sequence[Sequence[_Cell]], usual: _Usual
-) -> tuple[int, list[int]]:
-    """Return the setting with the least sum of costs, the first of equal ones, and rows under it.
+def _best_setting(tried: Sequence[Sequence[_Cell]], usual: _Usual) -> tuple[int, list[int]]:
+    """Return the setting with the least sum of weighed costs, the first of equal ones, and rows.
 
-    Under PPCG's own setting, the first, each kernel has sizes of ours where those beat the
-    default's by the margin. Another setting counts where it is worth it for the program, or where
-    PPCG's own does not.
+    PPCG's own setting is the first, where a kernel has its own sizes, or ours where those beat
+    them by their margin.
     """
-    default_cost = sum(
-        int(cells[0].costs[own.usual]) for own, cells in zip(kernels, tried, strict=True)
-    )
-    found: list[tuple[int, int, list[int]]] = []
+    found: list[tuple[float, int, list[int]]] = []
     for number in range(usual == "nothing", len(tried[0]) if tried else 1):
-        rows, total, surely = [], 0, 0.0
-        for own, cells in zip(kernels, tried, strict=True):
-            every, row = cells[number].costs, int(np.argmin(cells[number].costs))
-            worth = every[own.usual] >= own.margin * int(every[row])
-            if number == 0 and not (usual == "any sizes" and worth):
-                row = own.usual
-            rows.append(row)
-            total += int(every[row])
-            surely += int(every[row]) * own.margin
-        if number == 0 or usual == "nothing" or default_cost >= surely:
-            found.append((total, number, rows))
+        alone = number == 0 and usual == "default alone"
+        rows = [0 if alone else int(np.argmin(cells[number].weighed)) for cells in tried]
+        pairs = zip(tried, rows, strict=True)
+        total = sum(float(cells[number].weighed[row]) for cells, row in pairs)
+        found.append((total, number, rows))
     _, number, rows = min(found)
     return number, rows
 
@@ -578,7 +660,7 @@ def _described(own: _Kernel, cell: _Cell, row: int) -> KernelSelection:
         boxes=own.found.boxes,
         compared=own.found.points,
         default=usual,
-        keeps_default=cell.setting == PPCG_DEFAULT and row == own.usual,
+        keeps_default=cell.setting == PPCG_DEFAULT and row == 0,
         **({} if usual is not None else {"note": f"PPCG's default does not launch: {why}"}),
     )
 

@@ -478,7 +478,7 @@ def _each(joined: Callable[[Side], Callable[[Any, Any], Any]]) -> Callable[..., 
             own: Monomial(own, join(one.coefficient(side, own), other.coefficient(side, own)))
             for own in kinds
         }
-        firsts = {x.side(side)[0].exponents for x in (one, other)}
+        firsts = dict.fromkeys(x.side(side)[0].exponents for x in (one, other))
         if len(firsts) > 1:
             best = (min if side else max)(firsts, key=lambda own: _size(found[own], one.box))
             found = {best: found[best], **found}
