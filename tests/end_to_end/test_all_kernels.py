@@ -86,7 +86,7 @@ def _check_totals(selection: eatss.Selection) -> None:
 
 def _check_outline(program: AnalysedProgram, selection: eatss.Selection) -> None:
     assert [kernel.name for kernel in selection.kernels] == [f.name for f in program.facts]
-    assert selection.optimal == "proven"
+    assert all(0 < one.bound <= one.objective for one in selection.kernels if one.boxes)
     for kernel in selection.kernels:
         assert all(usage.used <= usage.available for usage in kernel.usage)
         assert {name for name, _ in kernel.tile_sizes} == set(kernel.loops)
