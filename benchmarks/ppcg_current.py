@@ -24,8 +24,8 @@ from benchmarks.recorded import RESULTS, geometric_mean
 from eatss.base.shipped import data_directory
 
 RUNS = (
-    "ppcg-5", "ppcg-4", "ppcg-3", "ppcg-2", "ppcg", "ppcg-tuning-3", "ppcg-tuning-2",
-    "ppcg-tuning-1",
+    "variants-2", "variants-1", "ppcg-5", "ppcg-4", "ppcg-3", "ppcg-2", "ppcg", "ppcg-tuning-3",
+    "ppcg-tuning-2", "ppcg-tuning-1",
 )  # fmt: skip
 """Runs with rows, those that are asked first in front."""
 
@@ -68,7 +68,7 @@ class Tried:
 @cache
 def current(results: Path) -> list[Current]:
     """Return every kernel of ``kernels/`` in both types."""
-    runs = {name: load_rows([results / f"{name}.jsonl"]) for name in RUNS}
+    runs = {name: load_rows([_file(results, name)]) for name in RUNS}
     found = []
     for dtype in TYPES:
         for source in sorted(data_directory("kernels").glob("*.c")):
@@ -103,10 +103,10 @@ def _looked_up(
 
 
 def beside_random(results: Path, found: Sequence[Current], least: int) -> list[Tried]:
-    """Return the kernels of which at least so many random variants were measured."""
-    runs = [load_rows([results / f"{name}.jsonl"]) for name in RUNS]
+    """Return the kernels of which the choice and so many random variants were measured."""
+    runs = [load_rows([_file(results, name)]) for name in RUNS]
     tried = []
-    for one in found:
+    for one in [one for one in found if one.state != "not measured"]:
         gains, random = [one.energy or 1.0], 0
         for rows in runs:
             own = [row for row in rows if (row.kernel, row.dtype) == (one.kernel, one.dtype)]
@@ -118,6 +118,11 @@ def beside_random(results: Path, found: Sequence[Current], least: int) -> list[T
         if random >= least:
             tried.append(Tried(kernel=one.kernel, random=random, ratio=max(gains) / gains[0]))
     return tried
+
+
+def _file(results: Path, run: str) -> Path:
+    plain = results / f"{run}.jsonl"
+    return plain if plain.exists() else plain.with_suffix(".jsonl.xz")
 
 
 def _ratio(before: Sequence[float | None], after: Sequence[float | None]) -> float | None:

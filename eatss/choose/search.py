@@ -51,10 +51,10 @@ class Space(Protocol):
         """Return costs that no point of a box goes under, infinite where none fits."""
 
     def costs(self, points: Sizes) -> Costs:
-        """Return the costs of points, infinite where one does not fit."""
+        """Return the costs of points, infinite where one does not fit, or of boxes of one point."""
 
     def samples(self, lows: Sizes, highs: Sizes) -> Sizes:
-        """Return points of boxes that may be good, that of a box of one point among them."""
+        """Return points of boxes that may be good."""
 
     def neighbours(self, point: Sizes) -> Sizes:
         """Return points to go on to from a good one."""
@@ -94,8 +94,7 @@ def effort_of(options: ModelOptions, share: float) -> Effort:
 class Found:
     """The best point; nothing in the space costs less than ``bound``.
 
-    ``good`` are the best of points that were priced together. ``ended``: nothing is the gap under
-    the best.
+    ``good`` are the best of points that were priced together.
     """
 
     sizes: tuple[int, ...] = ()
@@ -103,21 +102,13 @@ class Found:
     bound: float = inf
     boxes: int = 0
     points: int = 0
-    ended: bool = False
     good: list[tuple[int, ...]] = field(default_factory=list)
-
-    @property
-    def gap(self) -> float:
-        """How far below the best, as a share of it, something might be."""
-        return 1.0 - self.bound / self.cost if 0 < self.cost < inf else 0.0
 
 
 def search(
     space: Space,
     seeds: Sizes,
     effort: Effort,
-    *,
-    below: float = inf,
     told: Callable[[Sizes, Sizes, Costs], None] | None = None,
 ) -> Found:
     """Return the best point of a space, with a bound.
@@ -126,10 +117,9 @@ def search(
         space: what is searched.
         seeds: points to begin with.
         effort: when to end.
-        below: only what costs less is looked for.
         told: hears boxes that are not cut, with bounds; together they are the root.
     """
-    return _Search(space, effort, below, told).run(seeds)
+    return _Search(space, effort, told).run(seeds)
 
 
 class _Search:
@@ -139,11 +129,9 @@ class _Search:
         self,
         space: Space,
         effort: Effort,
-        below: float,
         told: Callable[[Sizes, Sizes, Costs], None] | None,
     ) -> None:
-        self.space, self.effort, self.found, self.below = space, effort, Found(), below
-        self.told = told
+        self.space, self.effort, self.told, self.found = space, effort, told, Found()
         self.deadline = time.perf_counter() + effort.within_s
         self.lows, self.highs = (ends[:0] for ends in space.root())
         self.bounds: Costs = np.empty(0)
@@ -152,7 +140,7 @@ class _Search:
     @property
     def limit(self) -> float:
         """The cost from which on nothing is looked for."""
-        return (1.0 - self.effort.gap) * min(self.below, self.found.cost)
+        return (1.0 - self.effort.gap) * self.found.cost
 
     def run(self, seeds: Sizes) -> Found:
         """Search, and return what was found."""
@@ -173,7 +161,6 @@ class _Search:
             self._add(*self._halves(*self._taken()))
             if found.cost < before:
                 self._descend(np.array(found.sizes), found.cost)
-        found.ended = bool(self._least() >= self.limit)
         found.bound = min(found.cost, self.left, self._least())
         self._leave(self.lows, self.highs, self.bounds)
         return found
@@ -220,13 +207,14 @@ class _Search:
         if some.any():
             bounds[some] = self.space.bounds(least[some], most[some])
         self.found.boxes += len(lows)
-        some = bounds < min(self.below, self.found.cost)
+        some = bounds < self.found.cost
         if some.any():
             self._priced(self.space.samples(least[some], most[some]))
-        # of one point the cost is known: it is among the samples
-        single = (least == most).all(axis=1)
+        single: Any = (least == most).all(axis=1)
+        if single.any():  # what one point costs is known
+            bounds[single] = self.space.costs(least[single])
         kept: Any = (bounds < self.limit) & ~single
-        self.left = min(self.left, float(bounds[~kept & ~single].min(initial=inf)))
+        self.left = min(self.left, float(bounds[~kept].min(initial=inf)))
         self._leave(lows[~kept], highs[~kept], bounds[~kept])
         self.lows = np.concatenate([self.lows, lows[kept]])
         self.highs = np.concatenate([self.highs, highs[kept]])

