@@ -189,11 +189,6 @@ class EnergyRoofline:
         penalty = np.maximum(1.0, self.time_balance / _array(intensity))
         return _array(_array(work_flops) * self.flop_s * penalty)
 
-    def dynamic_energy_j(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
-        """Return the energy of flops and bytes in J, constant power left out [2.2, eq. (4)]."""
-        penalty = 1 + self.energy_balance / _array(intensity)
-        return _array(_array(work_flops) * self.flop_j * penalty)
-
     def energy_j(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
         """Return the energy E in J of so many flops at an intensity [2.2, eq. (5)].
 
@@ -231,70 +226,6 @@ class EnergyRoofline:
         gap = self.balance_gap
         least_w = self.constant_w + self.flop_power_w * min(1.0, gap)
         return least_w, self.constant_w + self.flop_power_w * (1 + gap)
-
-
-def work_limit(
-    machine: EnergyRoofline, intensity: ArrayLike, traffic_factor: float = math.inf
-) -> _Floats:
-    """Return how many times the flops may grow before less traffic saves no more energy.
-
-    ``intensity`` is the baseline's; the new algorithm moves 1 / ``traffic_factor`` (m) of its
-    bytes. Energy is saved if and only if the factor of work is below this limit [6.2, eq. (17);
-    A.4, eq. (27)]. Eq. (27) has the factor on both sides; here it is solved for it: new energy
-    grows with work along the larger of two lines, one memory-bound and one compute-bound.
-
-    Without ``traffic_factor`` all traffic goes, and the limit is 1 + B̂_ε(I) / I [A.4, eqs. (28)
-    and (29)].
-    """
-    eta = machine.flop_efficiency
-    old = _energy_of_baseline(machine, intensity)
-    new_bytes = 1 / (traffic_factor * _array(intensity))
-    moving = eta * machine.energy_balance
-    waiting = (1 - eta) * machine.time_balance
-    compute_bound = old - moving * new_bytes
-    memory_bound = (old - (moving + waiting) * new_bytes) / eta
-    return _array(np.minimum(compute_bound, memory_bound))
-
-
-@frozen
-class TradeOff:
-    """A new algorithm that does more flops to move fewer bytes than a baseline [6.1].
-
-    ``work_factor`` (f): its flops over the baseline's. ``traffic_factor`` (m): the baseline's bytes
-    over its own, infinite where it moves none. Every ``intensity`` below is the baseline's, in
-    flop/byte; the new algorithm's is ``f m`` times that.
-    """
-
-    work_factor: float
-    traffic_factor: float
-
-    def speedup(self, machine: EnergyRoofline, intensity: ArrayLike) -> _Floats:
-        """Return the baseline's time over the new algorithm's, ΔT [6.1, eq. (15)]."""
-        penalty = machine.time_balance / _array(intensity)
-        new = np.maximum(self.work_factor, penalty / self.traffic_factor)
-        return _array(np.maximum(1.0, penalty) / new)
-
-    def greenup(self, machine: EnergyRoofline, intensity: ArrayLike) -> _Floats:
-        """Return the baseline's energy over the new algorithm's, ΔE.
-
-        For any constant power [A.3, eq. (26)]; without, it is that of 6.1 [eq. (16)].
-        """
-        values = _array(intensity)
-        balance = machine.effective_energy_balance(self.work_factor * self.traffic_factor * values)
-        new = self.work_factor + balance / (self.traffic_factor * values)
-        return _array(_energy_of_baseline(machine, values) / new)
-
-    def saves_energy(self, machine: EnergyRoofline, intensity: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether the new algorithm takes less energy: ``work_factor`` < ``work_limit``.
-
-        [6.2, eq. (17); A.4, eq. (27)]
-        """
-        return np.asarray(self.work_factor < work_limit(machine, intensity, self.traffic_factor))
-
-
-def _energy_of_baseline(machine: EnergyRoofline, intensity: ArrayLike) -> _Floats:
-    """Return energy over that of the flops alone, ``1 + B̂_ε(I) / I`` [eq. (5)]."""
-    return _array(1 + machine.effective_energy_balance(intensity) / _array(intensity))
 
 
 def _array(values: ArrayLike) -> _Floats:

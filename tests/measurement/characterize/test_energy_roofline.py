@@ -9,11 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eatss.measurement.characterize.roofline import (
-    EnergyRoofline,
-    TradeOff,
-    work_limit,
-)
+from eatss.measurement.characterize.roofline import EnergyRoofline
 
 KECKLER = EnergyRoofline.from_rates(flops_s=515e9, bytes_s=144e9, flop_pj=25, byte_pj=360)
 """Table 2: a Fermi GPU without constant power."""
@@ -32,7 +28,6 @@ WORK = st.floats(1.0, 1e18)
 OF_BALANCE = st.floats(0.01, 100.0)
 """An intensity over the time balance."""
 
-FACTORS = st.floats(1.0, 20.0)
 CLOSE = 1e-9
 """Relative: what rounding may change."""
 
@@ -96,43 +91,3 @@ def test_racing_to_halt_is_right_where_the_effective_gap_is_below_one(
     if machine.effective_balance_gap > 1 + CLOSE:
         assert not machine.race_to_halt
         assert at_balance < 0.5
-
-
-@given(machine=MACHINES, of_balance=OF_BALANCE, f=FACTORS, m=FACTORS)
-def test_speedup_and_greenup_compare_both_algorithms(
-    machine: EnergyRoofline, of_balance: float, f: float, m: float
-) -> None:
-    """Eqs. (15), (16) and (26) against eqs. (3) and (5) at ``fW`` flops and intensity ``fmI``."""
-    intensity = of_balance * machine.time_balance
-    trade_off = TradeOff(work_factor=f, traffic_factor=m)
-    speedup = machine.time_s(1e12, intensity) / machine.time_s(f * 1e12, f * m * intensity)
-    greenup = machine.energy_j(1e12, intensity) / machine.energy_j(f * 1e12, f * m * intensity)
-    assert trade_off.speedup(machine, intensity) == pytest.approx(speedup, rel=CLOSE)
-    assert trade_off.greenup(machine, intensity) == pytest.approx(greenup, rel=CLOSE)
-
-
-@given(machine=MACHINES, of_balance=st.floats(0.01, 10.0), m=st.floats(1.05, 20.0))
-def test_energy_is_saved_exactly_below_the_work_limit(
-    machine: EnergyRoofline, of_balance: float, m: float
-) -> None:
-    """Eq. (27): not only necessary but sufficient."""
-    intensity = of_balance * machine.time_balance
-    slack = float(work_limit(machine, intensity, m)) - 1
-    assert slack > 0
-    below = TradeOff(work_factor=1 + 0.99 * slack, traffic_factor=m)
-    above = TradeOff(work_factor=1 + 1.01 * slack, traffic_factor=m)
-    assert below.greenup(machine, intensity) > 1 > above.greenup(machine, intensity)
-    assert below.saves_energy(machine, intensity)
-    assert not above.saves_energy(machine, intensity)
-
-
-@given(machine=MACHINES, of_balance=OF_BALANCE)
-def test_without_traffic_the_work_limit_is_that_of_equations_28_and_29(
-    machine: EnergyRoofline, of_balance: float
-) -> None:
-    intensity = of_balance * machine.time_balance
-    eta, balance = machine.flop_efficiency, machine.energy_balance
-    expected = 1 + eta * balance / intensity
-    if of_balance < 1:
-        expected = eta + (eta * balance + (1 - eta) * machine.time_balance) / intensity
-    assert work_limit(machine, intensity) == pytest.approx(expected, rel=CLOSE)
