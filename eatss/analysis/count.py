@@ -18,6 +18,7 @@ from math import comb, gcd, lcm, prod
 
 import islpy as isl
 
+from eatss.base.frozen import frozen
 from eatss.base.polynomial import Monomial, Terms
 from eatss.polyhedral.isl_names import (
     Constraint,
@@ -313,7 +314,7 @@ class _Part:
         return replace(self, variables=tuple(v for v in self.variables if v != name))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Bound:
     """A variable is at least or at most ``dividend / divisor``, rounded into the set."""
 
@@ -463,7 +464,7 @@ def _bounds(constraints: Iterable[Constraint], name: str) -> Iterator[_Bound]:
             # sign (factor name + rest) >= 0
             towards = -1 if sign * factor > 0 else 1
             dividend = rest * (sign * towards)
-            yield _Bound(sign * factor > 0, dividend, abs(factor))
+            yield _Bound(is_lower=sign * factor > 0, dividend=dividend, divisor=abs(factor))
 
 
 def _first_of(forms: Sequence[Linear], sign: int) -> Iterator[tuple[Linear, list[Constraint]]]:

@@ -8,7 +8,7 @@ range of a launch; of several accesses the union is counted, so that halos count
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from math import gcd, prod
 
@@ -29,7 +29,7 @@ Values = tuple[int, int, int]
 """Values of a loop: the first one, the step, how many."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TouchedBox:
     """Sectors that one access touches in a launch.
 
@@ -79,7 +79,7 @@ def touched_box(
         form.append(own)
         intervals += found
     row = row_elements * element_bytes / SECTOR_BYTES
-    return TouchedBox(tuple(form), tuple(intervals), 1.0, row)
+    return TouchedBox(form=tuple(form), intervals=tuple(intervals), fill=1.0, row_sectors=row)
 
 
 def _along(

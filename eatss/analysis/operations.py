@@ -11,6 +11,7 @@ import islpy as isl
 
 from eatss.analysis.count import Count, UncountableError, count_points
 from eatss.base.diagnostics import InputError
+from eatss.base.frozen import frozen
 from eatss.polyhedral import Dependences
 from eatss.polyhedral.dependences import bounded_work, first_equal, flow_by_read
 from eatss.polyhedral.expression import (
@@ -52,7 +53,7 @@ UNEVEN_ARMS = "of the two values of '?:' the one with fewer operations is counte
 SHORT_CIRCUIT = "of '&&' and '||' only the left side, which always runs, is counted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operations:
     """How often each kind occurs, and in sentences what was left out.
 
@@ -91,7 +92,9 @@ def operations_of(
     counts = _by_kind(along)
     found = {kind: counts[kind] for kind in KINDS if counts[kind]}
     notes = tuple(dict.fromkeys(visitor.notes))
-    return Operations(found, +along, notes, visitor.integer_products)
+    return Operations(
+        counts=found, along=+along, notes=notes, integer_products=visitor.integer_products
+    )
 
 
 _Found = tuple[Counter[Along], bool, frozenset[str]]

@@ -12,7 +12,7 @@ import json
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from reprlib import repr as brief
@@ -151,7 +151,7 @@ def unknown(given: Any, known: Any, where: str = "") -> Iterator[str]:
 _PLAIN = JsonForm()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Entry:
     """A field: its name, its type without the mark, the mark, and whether it has to be there."""
 
@@ -172,7 +172,7 @@ def _entries(kind: type) -> tuple[_Entry, ...]:
             hint, *marks = get_args(hint)
             mark = next((one for one in marks if isinstance(one, ByName)), None)
         required = field.default is MISSING and field.default_factory is MISSING
-        found.append(_Entry(field.name, hint, mark, required))
+        found.append(_Entry(name=field.name, kind=hint, mark=mark, required=required))
     order = in_order(kind)
     return tuple(sorted(found, key=lambda entry: (entry.name != VERSION, order.index(entry.name))))
 

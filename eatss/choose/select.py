@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from math import inf, prod
 
@@ -88,7 +88,7 @@ def select_program(
     """
     vector: tuple[int, ...] | None = None
     modelled, card = as_modelled(kernels, profile, options)
-    ppcg_options, published = None, _Published(card, options, profile)
+    ppcg_options, published = None, _Published(profile=card, options=options, device=profile)
     if options.uniform and any(facts.loops for facts in kernels):
         selections, vector = published.select(modelled)
     elif options.model == "prediction" and TARGETS[options.target].own:
@@ -132,7 +132,7 @@ def select_kernel(
         NoSolutionError: no tile sizes stay within the limits in any cell.
     """
     (modelled,), card = as_modelled([facts], profile, options)
-    return _Published(card, options, profile).alone(modelled)
+    return _Published(profile=card, options=options, device=profile).alone(modelled)
 
 
 def proofs(
@@ -217,7 +217,7 @@ class _Grid:
     solve_time_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Published:
     """The published models on a card: every cell of the grid is solved, and they are ranked.
 

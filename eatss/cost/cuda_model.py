@@ -16,7 +16,7 @@ blocks that run at a time fit L2; what a thread keeps of a row comes from L2 onc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 from math import prod
 
@@ -227,7 +227,7 @@ def busy_cycles(part: CudaCode | Demand, card: Card) -> Column:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CudaPrediction:
     """What is expected of layouts of one variant.
 
@@ -303,7 +303,7 @@ _ROWS_IN_L2 = 0.5
 """Share of L2 up to which the rows of blocks that run at a time are there from phase to phase."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowsPrediction:
     """What is expected of candidates; ``fits`` says which have what they add up in registers."""
 
@@ -382,7 +382,7 @@ def _joined(
         apart_again=first.apart_again,
     )
     fits = np.logical_and.reduce(np.broadcast_arrays(*(plan.fits for plan in plans)))
-    return RowsPrediction(demand, predict(demand, card, model.constants), fits)
+    return RowsPrediction(demand=demand, expected=predict(demand, card, model.constants), fits=fits)
 
 
 def _kept_words(run: RowRun, kept: Sequence[KeptRow], block: FusedRows) -> Number:

@@ -10,13 +10,13 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from eatss.base.diagnostics import input_error
 from eatss.base.files import is_c_text, place_files, read_regular
+from eatss.base.frozen import frozen
 from eatss.frontend.source import read_bytes
 from eatss.program import Original, Program, program_to_dict
 
@@ -27,7 +27,7 @@ _HEADERS = "include"
 _PLAN = "plan.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OriginalFiles:
     """The original with every file it needs.
 

@@ -14,6 +14,7 @@ from eatss.analysis.analyse import SlowLoop
 from eatss.analysis.layout import FusedRows, GridSplitK, Layout
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
+from eatss.base.frozen import frozen
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
 from eatss.cuda.host import (
@@ -118,7 +119,7 @@ class WideIndicesError(Exception):
         self.what = what
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RegionInput:
     """A region to generate code for: its schedule, and the facts its sizes were selected from.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import islpy as isl
 
+from eatss.base.frozen import frozen
 from eatss.cuda.text import converted_literal, literal_text, type_text
 from eatss.polyhedral.expression import (
     AffineValue,
@@ -77,7 +78,7 @@ class _Text:
         return self.text if self.level >= level else f"({self.text})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ValuePrinter:
     """Prints the value of a statement, or parts of it.
 

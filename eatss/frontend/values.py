@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
+from eatss.base.frozen import frozen
 from eatss.base.polynomial import Monomial, Terms
 from eatss.frontend.clang import CType
 from eatss.frontend.declarations import Variable
@@ -188,7 +189,7 @@ _USUAL_SIZES = (61, 4099)
 """Sizes at which no condition on sizes may exclude a program: all alike, small and large."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RangeAssumption:
     """A value that was taken to fit its type without proof."""
 
@@ -246,7 +247,7 @@ class RangeProver:
             wrong = f"value may not fit type '{ctype.spelling}'"
             if not self.always_leaves(known, within):
                 if ctype.bits >= 32:
-                    self.assumptions.append(RangeAssumption(node, ctype))
+                    self.assumptions.append(RangeAssumption(node=node, type=ctype))
                     return
                 if self.proven_or_stated(known, within):
                     return

@@ -190,7 +190,7 @@ class RowPlanner(UnitPlanner):
             condition = condition_of(phase.launch, launch)
             if condition != TRUE:
                 nodes = (If(conditions=(index(strict(condition)),), body=nodes),)
-            lowered.append(LoweredPhase(unit, nodes))
+            lowered.append(LoweredPhase(unit=unit, nodes=nodes))
         orders = [self.in_order(unit) for unit in units]
         body, notes = self._in_registers(lowered, block, context)
         rows = f"{block.rows} {'row' if block.rows == 1 else 'rows'}"

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import islpy as isl
 
 from eatss.analysis import KernelFacts
+from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import union_of
 from eatss.lower.kernel.nodes import (
@@ -53,7 +54,7 @@ from eatss.program import Name, equals
 _FIRST_LANE = equals(Name(f"{CUDA.thread}x"), 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoweredPhase:
     """The nodes of a phase, and the unit that they come from."""
 

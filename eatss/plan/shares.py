@@ -11,7 +11,6 @@ Uniformly generated references: those that differ by constants only, ``A[i-1]`` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -115,7 +114,7 @@ def stream_of(blocks: Number, tiles: Number, steps: Number) -> Stream:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UniformSet:
     """The accesses of one statement that are uniformly generated [Wolf and Lam, PLDI 1991].
 

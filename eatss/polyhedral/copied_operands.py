@@ -13,6 +13,7 @@ from functools import partial, reduce
 
 import islpy as isl
 
+from eatss.base.frozen import frozen
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
     Place,
@@ -132,7 +133,7 @@ def frees_loops(before: ScheduledScop, after: ScheduledScop, *, one_thread: bool
     ) and any(now != was for was, now in pairs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Loops:
     """How many loops around a statement are parallel, and how many run on the host."""
 
@@ -142,10 +143,10 @@ class _Loops:
 
 def _loops(scheduled: ScheduledScop) -> Mapping[str, _Loops]:
     """Return the loops around each statement; none around one that is in no kernel."""
-    found = {one.name: _Loops(0, 0) for one in scheduled.scop.statements}
+    found = {one.name: _Loops(parallel=0, host=0) for one in scheduled.scop.statements}
     for kernel in scheduled.kernels:
         for name in kernel.statements:
-            found[name] = _Loops(len(kernel.parallel_loops), len(kernel.host_loops))
+            found[name] = _Loops(parallel=len(kernel.parallel_loops), host=len(kernel.host_loops))
     return found
 
 

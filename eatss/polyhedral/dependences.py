@@ -6,7 +6,7 @@ import linecache
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from math import prod
 from typing import TypeAlias
@@ -14,6 +14,7 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.base.diagnostics import Diagnostic, InputError, InternalError, SourceSpan, input_error
+from eatss.base.frozen import frozen
 from eatss.polyhedral.isl_names import IN, OUT, coalesced, divisors, maps_of, universes
 from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scop import Access, Scop, Statement
@@ -30,7 +31,7 @@ _MANY = 24
 """Reads of one array in a statement above which those that make few boxes are one for dataflow."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NumberedAccess:
     """An access with its number among all accesses of the scop, in source order, and its place.
 
@@ -83,7 +84,11 @@ def dependent_accesses(scop: Scop) -> tuple[NumberedAccess, ...]:
         for position, access in enumerate(statement.accesses):
             if access.array in written and firsts[position] == position:
                 place = (statement.name, position)
-                own.append(NumberedAccess(number, statement, access, place, number))
+                own.append(
+                    NumberedAccess(
+                        number=number, statement=statement, access=access, place=place, tag=number
+                    )
+                )
             number += 1
         found += _with_groups(statement, own)
     return tuple(found)
@@ -363,7 +368,7 @@ _STEP = 300_000
 """isl operations for one of the relations, at first exactly; fdtd-apml needs 220 000."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaggedAccesses:
     """All accesses of a scop with the reference they come from.
 

@@ -243,7 +243,7 @@ class Footprint:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Axis:
     """A direction of a box: its length, and the least that length can be."""
 
@@ -266,7 +266,7 @@ class _Part:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Shape:
     """What references that are translated copies of each other have in common."""
 
@@ -299,8 +299,8 @@ def footprint(references: Sequence[Reference], loops: Sequence[Loop]) -> Footpri
             bounded.add(reference.loops)
             continue
         shape = _Shape(
-            tuple(s.coefficients for s in reference.subscripts),
-            tuple(s.symbols for s in reference.subscripts),
+            coefficients=tuple(s.coefficients for s in reference.subscripts),
+            symbols=tuple(s.symbols for s in reference.subscripts),
         )
         shapes.setdefault(shape, set()).add(tuple(s.offset for s in reference.subscripts))
     exact = not bounded and len(shapes) <= 1
@@ -352,7 +352,7 @@ def _part(shape: _Shape, dims: tuple[int, ...], least: dict[str, int]) -> _Part:
             axis, step = interval
             return _Part(dims, (), (axis,), step, exact=True)
     if len(_reduce(_matrix(shape, dims, loops), len(loops))[1]) == len(loops):
-        axes = tuple(_Axis(Polynomial.product([name]), least[name]) for name in loops)
+        axes = tuple(_Axis(length=Polynomial.product([name]), least=least[name]) for name in loops)
         return _Part(dims, loops, axes, 1, exact=True)
     # the bounding box, one axis a dimension: translation stays exact
     axes = tuple(_line(shape.coefficients[d], least)[0] for d in dims)
@@ -380,7 +380,7 @@ def _line(coefficients: Sequence[tuple[str, int]], least: dict[str, int]) -> tup
         has_gaps |= stride > shortest
         length = length + Polynomial.of([(stride, [name]), (-stride, [])])
         shortest += stride * (least[name] - 1)
-    return _Axis(length, shortest), has_gaps
+    return _Axis(length=length, least=shortest), has_gaps
 
 
 def _locate(shape: _Shape, part: _Part, offset: tuple[int, ...]) -> tuple[object, tuple[int, ...]]:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
+from eatss.base.frozen import frozen
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import first_equal
 from eatss.polyhedral.expression import (
@@ -56,7 +57,7 @@ from eatss.polyhedral.tree import KernelTree, Member
 # Distinct references of a kernel: accesses as functions of the kernel's loops, merged.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """A statement in a kernel.
 
@@ -422,7 +423,7 @@ def _is_private(
 # Kernels from the pieces of the schedule tree: loops, trip counts, references, reductions.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Placement:
     """A statement of a kernel and, for each loop, the function of its counters it runs at.
 
@@ -510,7 +511,9 @@ def _place(scop: Scop, tree: KernelTree, loops: Sequence[Member]) -> tuple[_Plac
             )
             moving = tuple(map(_moves, functions))
             inside = tuple(m.key in around for m in loops)
-            placements.append(_Placement(statement, functions, inside, moving))
+            placements.append(
+                _Placement(statement=statement, functions=functions, inside=inside, moving=moving)
+            )
     return tuple(placements)
 
 

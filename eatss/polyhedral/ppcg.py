@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import groupby
 
@@ -449,7 +449,7 @@ def _private(scop: Scop) -> frozenset[str]:
 # -- grouping ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Leaf:
     """Statements that run one directly after the other."""
 
@@ -508,9 +508,9 @@ def _leaf(scop: Scop, node: isl.ScheduleNode) -> _Leaf:
     domain = node.get_domain()
     names = set_names(domain)
     return _Leaf(
-        tuple(s for s in scop.statements if s.name in names),
-        domain,
-        node.get_prefix_schedule_multi_union_pw_aff(),
+        statements=tuple(s for s in scop.statements if s.name in names),
+        domain=domain,
+        prefix=node.get_prefix_schedule_multi_union_pw_aff(),
     )
 
 
@@ -523,9 +523,9 @@ def _merged_nodes(run: Sequence[_Leaf], near: isl.UnionMap) -> list[_Leaf]:
             first, second = leaves[k], leaves[k + 1]
             leaves[k : k + 2] = [
                 _Leaf(
-                    first.statements + second.statements,
-                    first.domain.union(second.domain),
-                    first.prefix.union_add(second.prefix),
+                    statements=first.statements + second.statements,
+                    domain=first.domain.union(second.domain),
+                    prefix=first.prefix.union_add(second.prefix),
                 )
             ]
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -11,6 +11,7 @@ import islpy as isl
 from networkx.utils import UnionFind  # type: ignore[import-untyped]
 
 from eatss.base.diagnostics import InputError, InternalError, input_error
+from eatss.base.frozen import frozen
 from eatss.polyhedral.dependences import (
     bounded_work,
     compute_dependences,
@@ -67,7 +68,7 @@ _LARGE = 16  # smaller constants are offsets (A[i - 1]) unless they bound a loop
 _NEAR = 16  # constants this near to a size are that size and an offset (N - 2)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Symbolic:
     """A region with its numeric sizes as parameters, and the numbers they stand for."""
 

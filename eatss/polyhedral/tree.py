@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
 
 import islpy as isl
 
+from eatss.base.frozen import frozen
 from eatss.polyhedral.isl_names import constant_value, node_kind, output_affs, set_names
 from eatss.polyhedral.scop import Scop, Statement
 
@@ -114,7 +114,7 @@ def with_parts(
 # any such band.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Member:
     """A member of a band: a loop of the new schedule.
 
@@ -132,7 +132,7 @@ class Member:
         return self.band, self.position
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaf:
     """Statements at one leaf of a kernel, below the members ``inner``."""
 
@@ -140,7 +140,7 @@ class Leaf:
     inner: tuple[Member, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelTree:
     """The part of the schedule tree that becomes one kernel: the subtree at ``node``.
 
@@ -160,7 +160,7 @@ class KernelTree:
         return tuple({member.key: member for leaf in self.leaves for member in leaf.inner}.values())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CutTree:
     """The pieces of the schedule in their order: kernels, and what stays on the host."""
 

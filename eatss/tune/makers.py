@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
 
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
+from eatss.base.frozen import frozen
 from eatss.building import ppcg
 from eatss.cards import GpuProfile
 from eatss.cards.document import profile_from_document
@@ -37,7 +38,7 @@ DEFAULT_TILE = 32
 """Sizes of every loop where nobody chooses any, as PPCG's."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """A source at some sizes, analysed."""
 
@@ -124,7 +125,7 @@ class CudaMaker:
             base = sized.select(self._profile, self._choosing, fuse_rows=False)
             sized = sized.of(base)
             variants = kernel_variants_for(sized.analysed, self._profile)
-            self._programs[sizes] = Program(sized, base, variants)
+            self._programs[sizes] = Program(session=sized, base=base, variants=variants)
         return self._programs[sizes]
 
     def _base(self, wanted: Wanted) -> Selection:

@@ -28,10 +28,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import NamedTuple, TypeAlias
 
+from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.nodes import (
     AllFinite,
@@ -67,7 +68,7 @@ _Places: TypeAlias = tuple[tuple[IntExpr, ...], frozenset[_Definition]]
 """Subscripts, and what the names in them stand for."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stage:
     """``(iteration + later) % count`` for the number of an iteration, by the loop's counter.
 
@@ -127,12 +128,12 @@ def stage_of(element: Element, cycles: Mapping[str, Cycle]) -> Stage:
     if not isinstance(extent, Constant):
         return ANY
     if isinstance(first, Constant):
-        return Stage(extent.value, first.value)
+        return Stage(count=extent.value, later=first.value)
     for loop, cycle in cycles.items():
         places = (Name(cycle.name), turn_after(cycle), turn_before(cycle))
         if cycle.count == extent.value and first in places:
             later = (0, 1, cycle.count - 1)
-            return Stage(cycle.count, later[places.index(first)], loop)
+            return Stage(count=cycle.count, later=later[places.index(first)], loop=loop)
     return ANY
 
 

@@ -68,7 +68,7 @@ one node still, so that it can be told that no two threads write the same place.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eatss.analysis.variant import WORD_BYTES
 from eatss.base.frozen import frozen
@@ -186,7 +186,7 @@ _FEWEST = 2
 """Steps over which there is something to spread."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cut:
     """A loop of which a step does ``share`` of the ``count`` iterations, while some are left."""
 
@@ -230,7 +230,7 @@ class Shares:
         if steps < _FEWEST or len(counts) < len(copies) or not cuts:
             return None
         first = tuple(one for one, count in counts if (one, count) not in cuts)
-        shares = tuple(_Cut(one, count, -(-count // steps)) for one, count in cuts)
+        shares = tuple(_Cut(loop=one, count=count, share=-(-count // steps)) for one, count in cuts)
         return cls(first=first, cuts=shares)
 
     @property
