@@ -17,6 +17,7 @@ import numpy as np
 from eatss.base.frozen import frozen
 from eatss.base.polynomial import Polynomial
 from eatss.polyhedral.kernel import Loop, Reduction
+from eatss.program.linear import Coefficients
 
 # -- what accesses touch ------------------------------------------------------------------------
 
@@ -56,7 +57,7 @@ class TouchedBox:
 
 
 def touched_box(
-    subscripts: Sequence[tuple[tuple[tuple[str, int], ...], int]],
+    subscripts: Sequence[tuple[Coefficients, int]],
     values: Mapping[str, Values],
     row_elements: int,
     element_bytes: int,
@@ -168,8 +169,8 @@ class AccessFacts:
     element_bytes: int
     reads: int
     writes: bool
-    strides: tuple[tuple[str, int], ...]
-    subscripts: tuple[tuple[tuple[tuple[str, int], ...], int], ...]
+    strides: Coefficients
+    subscripts: tuple[tuple[Coefficients, int], ...]
     affine: bool
     origin: int = 0
     converts: bool = False
@@ -181,7 +182,7 @@ class AccessFacts:
         return dict(self.strides)
 
     @property
-    def terms(self) -> tuple[tuple[tuple[str, int], ...], ...]:
+    def terms(self) -> tuple[Coefficients, ...]:
         """The coefficients of the loops for each dimension."""
         return tuple(terms for terms, _ in self.subscripts)
 

@@ -57,6 +57,7 @@ from eatss.polyhedral.kernel import Kernel, Loop, Reference
 from eatss.polyhedral.kernels import trip_count
 from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.program import Constant
+from eatss.program.expression import SizePairs
 
 # -- sizes --------------------------------------------------------------------------------------
 # The sizes that a prediction is for: what the source and the user say, and what is assumed.
@@ -93,7 +94,7 @@ def bytes_of_arrays(scop: Scop, values: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def lengths_of(scop: Scop, array: Array, values: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
+def lengths_of(scop: Scop, array: Array, values: SizePairs) -> tuple[int, ...]:
     """Return how long each dimension of an array is at some sizes.
 
     Where the source does not say it (``double *x``), it is what the region touches.

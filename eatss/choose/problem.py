@@ -21,6 +21,7 @@ from eatss.base.text import bytes_text
 from eatss.cards.profile import GpuProfile
 from eatss.choose.options import Cell, ModelOptions, exact
 from eatss.polyhedral.kernel import Loop
+from eatss.program.expression import SizePairs
 
 
 class Direction(Enum):
@@ -102,7 +103,7 @@ class Solution:
     measurement and takes no part in comparison.
     """
 
-    values: tuple[tuple[str, int], ...]
+    values: SizePairs
     objective: int
     proven: bool
     solver_calls: int
@@ -407,7 +408,7 @@ def _count(references: int) -> str:
     return f"{references} reference{'' if references == 1 else 's'}"
 
 
-def weights(facts: KernelFacts, waf: int, options: ModelOptions) -> tuple[tuple[str, int], ...]:
+def weights(facts: KernelFacts, waf: int, options: ModelOptions) -> SizePairs:
     """Return ``H_i`` of every tile loop [EATSS, Sec. IV-K].
 
     In the scripts a count is multiplied by itself, less one where the loop is parallel, and no
@@ -451,9 +452,7 @@ def max_launchable_threads(profile: GpuProfile) -> int:
     return max(1, threads - threads % warp if threads >= warp else threads)
 
 
-def choose_block(
-    facts: KernelFacts, sizes: Mapping[str, int], profile: GpuProfile
-) -> tuple[tuple[str, int], ...]:
+def choose_block(facts: KernelFacts, sizes: Mapping[str, int], profile: GpuProfile) -> SizePairs:
     """Return the block size of each loop that maps to threads, the last one to ``x``.
 
     The leading parallel loops of the band map to threads, three at most, as PPCG has it.

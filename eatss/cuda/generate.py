@@ -103,6 +103,7 @@ from eatss.program import (
     minimum,
     multiplied,
 )
+from eatss.program.expression import SizePairs
 
 KERNEL_OPERATIONS = 6_000_000
 """What isl may do for one kernel before it becomes one of a single thread, twice as much for sizes
@@ -456,7 +457,7 @@ class RegionBuilder:
         kernel: BuiltKernel,
         piece: Piece,
         block: tuple[int, int, int],
-        tiles: tuple[tuple[str, int], ...],
+        tiles: SizePairs,
         notes: tuple[str, ...],
         in_order: bool,
     ) -> None:

@@ -46,6 +46,7 @@ from eatss.frontend.tree import Node, inlined
 from eatss.frontend.values import Poly, ValueAlgebra
 from eatss.polyhedral.isl_names import parameter_space, without_parameters
 from eatss.polyhedral.scop import AccessKind, Scop
+from eatss.program.expression import SizePairs
 
 _DEFAULT = FrontendOptions()
 _NO_SYMBOLS: Mapping[str, str] = MappingProxyType({})
@@ -369,7 +370,7 @@ class _RegionReader(RegionReader):
                     return True
         return False
 
-    def _size_macros(self) -> tuple[tuple[str, int], ...]:
+    def _size_macros(self) -> SizePairs:
         """Return the macros that spell a number in a loop's bounds, with the number."""
         loops = (loop for node in self._nodes for loop in node.parts("for"))
         leaves = (leaf for loop in loops for one in loop.children[:2] for leaf in one.preorder())

@@ -40,6 +40,7 @@ from eatss.polyhedral.expression import (
 )
 from eatss.polyhedral.isl_names import constant_value, parameters_set
 from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.program.expression import SizePairs
 from eatss.program.tokens import OWN_WORDS
 
 # -- agreement ---------------------------------------------------------------------------------
@@ -173,7 +174,7 @@ class SymbolicResult:
     """
 
     scops: tuple[Scop, ...]
-    values: tuple[tuple[str, int], ...]
+    values: SizePairs
     numeric: FrontendResult
     numbers: tuple[Diagnostic, ...] = ()
 

@@ -26,6 +26,7 @@ from eatss.lower.kernel.instruction import Coordinate, Distribution
 from eatss.lower.pieces import LoopMember, NameTable, Piece
 from eatss.lower.recipe import CodegenOptions, NamedThreads
 from eatss.plan.shares import widening
+from eatss.program.expression import SizePairs
 from eatss.program.linear import Linear
 
 
@@ -181,7 +182,7 @@ class Mapping:
         return prod(loop.points for loop in self.mapped)
 
     @property
-    def tiles(self) -> tuple[tuple[str, int], ...]:
+    def tiles(self) -> SizePairs:
         """Tile sizes by the loops' names in the source."""
         mapped = tuple((loop.source_name, loop.tile) for loop in self.spread)
         return mapped + tuple((loop.source_name, loop.tile) for loop in self.serial)
@@ -329,7 +330,7 @@ def sizes_of(
     profile: GpuProfile,
     options: CodegenOptions,
     span: SourceSpan | None = None,
-) -> tuple[dict[str, int], tuple[tuple[str, int], ...]]:
+) -> tuple[dict[str, int], SizePairs]:
     """Return tile sizes by loop, and the threads along each mapped loop, the one along x last.
 
     Raises:
@@ -370,7 +371,7 @@ class _Wanted:
                 tiles[name] = 1
         return tiles
 
-    def block(self, tiles: dict[str, int]) -> tuple[tuple[str, int], ...]:
+    def block(self, tiles: dict[str, int]) -> SizePairs:
         """Return the threads along each mapped loop, the one along x last."""
         facts, selection = self.facts, self.selection
         order = [loop.name for loop in mapped_loops(facts)]
@@ -393,7 +394,7 @@ class _Wanted:
 
     def _given_block(
         self, given: tuple[int, ...] | NamedThreads, order: Sequence[str]
-    ) -> tuple[tuple[str, int], ...]:
+    ) -> SizePairs:
         """Return the threads along each mapped loop that the user gives, by loop or in order."""
         if isinstance(given, NamedThreads):
             sizes = dict(given.threads)
@@ -424,7 +425,7 @@ class _Wanted:
         return block
 
 
-def _launchable(block: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+def _launchable(block: SizePairs) -> SizePairs:
     """Keep the threads along z within CUDA's limit; the points go to fewer threads."""
     sizes = [size for _, size in block]
     axes = thread_axes(sizes)

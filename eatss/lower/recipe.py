@@ -29,6 +29,7 @@ from eatss.base.options import (
     parse_tiles,
     shows_types,
 )
+from eatss.program.expression import SizePairs
 
 if TYPE_CHECKING:
     from eatss.choose import Selection
@@ -219,7 +220,7 @@ def compact(text: str) -> str:
 class NamedThreads:
     """Threads of a block by loop; what is not named has one."""
 
-    threads: tuple[tuple[str, int], ...]
+    threads: SizePairs
 
 
 @shows_types
@@ -243,7 +244,7 @@ class CodegenOptions(CodeOptions):
         )
     )
 
-    tile_sizes: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
+    tile_sizes: tuple[tuple[str, SizePairs], ...] = ()
     block: tuple[tuple[str, tuple[int, ...] | NamedThreads], ...] = ()
     placements: tuple[tuple[str, Literal["l1", "shared"]], ...] = ()
     shared_limit_bytes: int | None = None

@@ -33,6 +33,7 @@ from eatss.polyhedral.expression import Combiner, ElementType
 from eatss.polyhedral.isl_names import dim_names, output_affs
 from eatss.polyhedral.scop import Scop
 from eatss.program import Constant, IntExpr, Name
+from eatss.program.expression import SizePairs
 
 
 @frozen
@@ -101,7 +102,7 @@ class BuiltKernel:
     kernel: Kernel
     grid: tuple[IntExpr, IntExpr, IntExpr]
     launch: isl.Set
-    parameter_tiles: tuple[tuple[str, int], ...]
+    parameter_tiles: SizePairs
     most_blocks: IntExpr | None
     notes: tuple[str, ...]
     index: Indices

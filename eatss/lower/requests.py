@@ -26,6 +26,7 @@ from eatss.lower.recipe import (
     Tiles,
     compact,
 )
+from eatss.program.expression import SizePairs
 
 if TYPE_CHECKING:
     from eatss.analysis import KernelFacts
@@ -244,7 +245,7 @@ class Kernels:
             )
         return having
 
-    def tile_sizes(self, tiles: Tiles) -> Iterator[tuple[str, tuple[tuple[str, int], ...]]]:
+    def tile_sizes(self, tiles: Tiles) -> Iterator[tuple[str, SizePairs]]:
         """Yield the sizes of each kernel; those for the kernel win over those for all."""
         given: dict[str, dict[str, int]] = {name: {} for name in self._facts}
         for key, size in sorted(tiles.items(), key=lambda one: isinstance(one[1], Mapping)):

@@ -52,6 +52,7 @@ from eatss.plan.phases import RowPhase, RowRun, RowStorage, kept_rows, slots_of
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import at_most, bounded_work, ran_out, source_lines
 from eatss.polyhedral.isl_names import coalesced
+from eatss.program.expression import SizePairs
 from eatss.program.linear import strict
 
 
@@ -60,7 +61,7 @@ class RowsInOne:
     """One kernel of several pieces; ``in_order``: its sums are added up as in the source."""
 
     kernel: BuiltKernel
-    tiles: tuple[tuple[str, int], ...]
+    tiles: SizePairs
     in_order: bool
 
 
@@ -277,7 +278,7 @@ def _arguments(
     )
 
 
-def _largest(tiles: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+def _largest(tiles: Sequence[tuple[str, int]]) -> SizePairs:
     """Return the largest tile of each size."""
     return tuple(sorted({size: max(t for s, t in tiles if s == size) for size, _ in tiles}.items()))
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import product
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from eatss.analysis.variant import (
     MATRIX_ROWS,
@@ -27,9 +27,7 @@ from eatss.analysis.variant import (
 )
 from eatss.base.frozen import frozen
 from eatss.plan.numbers import Flag, Number, chosen, least, most
-
-Terms: TypeAlias = tuple[tuple[str, int], ...]
-"""How far a subscript goes with each loop."""
+from eatss.program.linear import Coefficients
 
 FRAGMENT_PLACES = 32
 """Registers for the places of copies and loads of products: with fewer, compilers spill sums."""
@@ -163,7 +161,7 @@ def interleaved_fragments(points: int, of_a_matrix: int, element_bytes: int) -> 
     return max(1, turns)
 
 
-def runs_along(subscripts: Sequence[Terms], loop: str) -> bool:
+def runs_along(subscripts: Sequence[Coefficients], loop: str) -> bool:
     """Tell whether rows of a tile run along a loop: the columns of products, or their sum."""
     *others, last = subscripts
     return loop in dict(last) and not any(loop in dict(terms) for terms in others)
@@ -173,7 +171,7 @@ def fragment_padding(
     instruction: WarpInstruction,
     loops: tuple[str, str, str],
     turns: int,
-    reads: Sequence[Sequence[Terms]],
+    reads: Sequence[Sequence[Coefficients]],
     extents: Sequence[int],
     element_bytes: int,
     threads: int = 1,
@@ -201,7 +199,7 @@ def fragment_padding(
     def column(row: int) -> int:
         return turns * row if turns else row // of_a_thread + threads * (row % of_a_thread)
 
-    def lanes(one: Sequence[Terms]) -> list[dict[str, int]]:
+    def lanes(one: Sequence[Coefficients]) -> list[dict[str, int]]:
         if narrow:
             down = (rows, columns) if runs_along(one, sum_loop) else (sum_loop,)
             return [dict.fromkeys(down, row) for row in range(MATRIX_ROWS)]
@@ -210,7 +208,7 @@ def fragment_padding(
             for row, step in product(*map(range, instruction.lanes))
         ]
 
-    def width(one: Sequence[Terms]) -> int:
+    def width(one: Sequence[Coefficients]) -> int:
         if narrow:
             return VECTOR_BYTES // element_bytes
         of_columns = turns if runs_along(one, columns) else 1
@@ -229,7 +227,7 @@ def fragment_padding(
 
 
 def _place(
-    subscripts: Sequence[Terms], lane: Mapping[str, int], extents: Sequence[int]
+    subscripts: Sequence[Coefficients], lane: Mapping[str, int], extents: Sequence[int]
 ) -> tuple[int, int]:
     """Return the row of a tile that a lane reads from, and the element of the row."""
     *outer, x = [sum(lane.get(name, 0) * factor for name, factor in one) for one in subscripts]

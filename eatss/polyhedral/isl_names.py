@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 import islpy as isl
 
 from eatss.program import c_text
-from eatss.program.linear import Linear
+from eatss.program.linear import Coefficients, Linear
 
 PARAM, DIV = isl.dim_type.param, isl.dim_type.div
 SET, IN, OUT = isl.dim_type.set, isl.dim_type.in_, isl.dim_type.out
@@ -87,9 +87,7 @@ def alone(piece: _Piece, kind: isl.dim_type, position: int) -> _Piece:
     return piece.project_out(kind, 0, position)
 
 
-def coefficients(
-    linear: isl.Aff | isl.Constraint, named: _ANY, kind: isl.dim_type
-) -> tuple[tuple[str, int], ...]:
+def coefficients(linear: isl.Aff | isl.Constraint, named: _ANY, kind: isl.dim_type) -> Coefficients:
     """Return the non-zero coefficients of one kind of dimension, in order of the dimensions.
 
     Args:
@@ -154,8 +152,8 @@ def only_dim(isl_set: isl.Set, name: str) -> isl.Set:
 class AffineForm(NamedTuple):
     """An affine function: ``Σ coefficients · dim + Σ parameters · parameter + constant``."""
 
-    coefficients: tuple[tuple[str, int], ...]
-    parameters: tuple[tuple[str, int], ...]
+    coefficients: Coefficients
+    parameters: Coefficients
     constant: int
 
 
@@ -459,7 +457,7 @@ def at_values(piece: _Fixable, values: Sequence[tuple[str, int]]) -> _Fixable:
 class Constraint(NamedTuple):
     """``Σ coefficient * name + constant >= 0``, or ``= 0``; no coefficient is 0."""
 
-    terms: tuple[tuple[str, int], ...]
+    terms: Coefficients
     constant: int
     equality: bool
 
@@ -495,9 +493,7 @@ def constraint_system(
     return variables, tuple(found)
 
 
-def rounded_down(
-    terms: tuple[tuple[str, int], ...], constant: int, divisor: int, name: str
-) -> list[Constraint]:
+def rounded_down(terms: Coefficients, constant: int, divisor: int, name: str) -> list[Constraint]:
     """Return what says that ``name`` is ``(Σ terms + constant) / divisor``, rounded down."""
     below = tuple((other, -factor) for other, factor in terms)
     return [
@@ -506,9 +502,7 @@ def rounded_down(
     ]
 
 
-def _terms(
-    linear: isl.Aff | isl.Constraint, columns: Sequence[_Column]
-) -> tuple[tuple[str, int], ...]:
+def _terms(linear: isl.Aff | isl.Constraint, columns: Sequence[_Column]) -> Coefficients:
     pairs = (
         (name, integer(linear.get_coefficient_val(kind, position)))
         for kind, position, name in columns
@@ -606,9 +600,7 @@ def big_value(context: isl.Context, value: int) -> isl.Val:
     return isl.Val(str(value), context)
 
 
-def linear_function(
-    context: isl.Context, constant: int, terms: tuple[tuple[str, int], ...]
-) -> isl.PwAff:
+def linear_function(context: isl.Context, constant: int, terms: Coefficients) -> isl.PwAff:
     """Return ``constant + Σ coefficient * name`` as a function of parameters of these names."""
     space = parameter_space(context, [name for name, _ in terms])
     aff = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(space))

@@ -14,6 +14,7 @@ import networkx as nx  # type: ignore[import-untyped]
 from eatss.base.frozen import called, frozen
 from eatss.base.polynomial import Polynomial
 from eatss.polyhedral.scop import Scop
+from eatss.program.linear import Coefficients
 
 # -- kernel ------------------------------------------------------------------------------------
 # A GPU kernel: one outermost tilable band of the schedule tree.
@@ -50,8 +51,8 @@ class Subscript:
     is involved, each with coefficient 0, and ``offset`` is 0.
     """
 
-    coefficients: tuple[tuple[str, int], ...]
-    symbols: tuple[tuple[str, int], ...]
+    coefficients: Coefficients
+    symbols: Coefficients
     offset: int
     affine: bool = True
 
@@ -270,8 +271,8 @@ class _Part:
 class _Shape:
     """What references that are translated copies of each other have in common."""
 
-    coefficients: tuple[tuple[tuple[str, int], ...], ...]
-    symbols: tuple[tuple[tuple[str, int], ...], ...]
+    coefficients: tuple[Coefficients, ...]
+    symbols: tuple[Coefficients, ...]
 
 
 def footprint(references: Sequence[Reference], loops: Sequence[Loop]) -> Footprint:

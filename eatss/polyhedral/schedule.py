@@ -50,6 +50,7 @@ from eatss.polyhedral.tree import (
     marked_like,
     with_parts,
 )
+from eatss.program.expression import SizePairs
 
 # -- symbolic ----------------------------------------------------------------------------------
 # Sizes that are numbers in the source become parameters while the region is scheduled.
@@ -73,7 +74,7 @@ class Symbolic:
     """A region with its numeric sizes as parameters, and the numbers they stand for."""
 
     scop: Scop
-    values: tuple[tuple[str, int], ...]
+    values: SizePairs
 
 
 def generalise(scop: Scop) -> Symbolic:
@@ -148,7 +149,7 @@ class _Sizes:
         )
 
 
-def _macros_that_help_fusion(scop: Scop) -> tuple[tuple[str, int], ...]:
+def _macros_that_help_fusion(scop: Scop) -> SizePairs:
     """Return the macros worth knowing: all, unless every statement is in equally many loops.
 
     That two dimensions of an array are one size lets isl fuse a loop over one with a

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import called, frozen
 from eatss.polyhedral.expression import Array, ElementType, Expression
+from eatss.program.expression import SizePairs
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -180,12 +181,12 @@ class Scop:
     arrays: tuple[Array, ...]
     statements: tuple[Statement, ...]
     span: SourceSpan
-    size_macros: tuple[tuple[str, int], ...] = ()
+    size_macros: SizePairs = ()
     function_parameters: tuple[FunctionParameter, ...] = ()
     whole_function: bool = False
     parameter_declarations: tuple[ParameterDeclaration, ...] = ()
     ppcg_counters: tuple[str, ...] = ()
-    ppcg_steps: tuple[tuple[str, int], ...] = ()
+    ppcg_steps: SizePairs = ()
     ppcg_wholes: tuple[str, ...] = ()
     products: tuple[SizeProduct, ...] = ()
     written: Scop | None = None

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
+
+Coefficients: TypeAlias = tuple[tuple[str, int], ...]
+"""Those of a linear form by name, in order."""
 
 
 @dataclass(frozen=True, slots=True)

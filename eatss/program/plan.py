@@ -15,7 +15,7 @@ from eatss.base.files import read_regular
 from eatss.base.frozen import called, frozen
 from eatss.base.shown import ExpectedRun, Shown, in_lines, pairs_text
 from eatss.base.trees import Parts
-from eatss.program.expression import Apply, Constant, IntExpr, Name
+from eatss.program.expression import Apply, Constant, IntExpr, Name, SizePairs
 
 _COMPILED = "eatss.session.jit.api:compiled"
 """What runs programs; found by its name when it is asked for, because it needs this noun."""
@@ -139,7 +139,7 @@ class KernelCode:
     dynamic_shared: bool
     registers: int
     arguments: tuple[str, ...]
-    tile_sizes: tuple[tuple[str, int], ...]
+    tile_sizes: SizePairs
     notes: tuple[str, ...]
     reassociates: bool = False
     inexact_instructions: tuple[str, ...] = ()

@@ -40,6 +40,7 @@ from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars
 from eatss.polyhedral.schedule import launching_all
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.tiled_sums import with_tiled_sums
+from eatss.program.expression import SizePairs
 
 _COPYING = 500_000
 """isl operations to find out which operands to copy; trmm needs 18 000, fdtd-apml 26 000."""
@@ -79,7 +80,7 @@ class SymbolicProgram:
     file: str
     regions: tuple[SymbolicRegion, ...]
     program: AnalysedProgram
-    values: tuple[tuple[str, int], ...]
+    values: SizePairs
     warnings: tuple[Diagnostic, ...]
 
 

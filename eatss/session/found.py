@@ -19,6 +19,7 @@ from eatss.choose.options import SelectOptions, longest_s
 from eatss.choose.selection import Selection
 from eatss.frontend.options import Reading
 from eatss.program import Interface, Program
+from eatss.program.expression import SizePairs
 
 if TYPE_CHECKING:
     from eatss.choose.expectation import ProgramExpectation
@@ -180,7 +181,7 @@ def find_program(
     choosing: SelectOptions,
     wanted: CodeRequest,
     decided: Selection | Recipe | None,
-    sizes: tuple[tuple[str, int], ...] | None = None,
+    sizes: SizePairs | None = None,
     progress: Progress = no_progress,
 ) -> FoundProgram:
     """Generate code, as :func:`eatss.codegen` does.

@@ -25,6 +25,7 @@ from eatss.base.streams import shown_on
 from eatss.cards import GpuProfile
 from eatss.choose.options import SelectOptions
 from eatss.frontend.options import Reading
+from eatss.program.expression import SizePairs
 from eatss.session.source import MAX_BYTES, Source, UnknownFilesError
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def kept_program(
     options: SelectOptions,
     wanted: CodeRequest,
     decided: Selection | Recipe | None,
-    sizes: tuple[tuple[str, int], ...] | None = None,
+    sizes: SizePairs | None = None,
 ) -> Kept[FoundProgram]:
     """Return the place of a program; arguments are those of ``eatss.codegen``.
 

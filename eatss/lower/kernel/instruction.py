@@ -31,6 +31,7 @@ from eatss.analysis.variant import TensorFormat
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.polyhedral.expression import ElementType
+from eatss.program.expression import SizePairs
 from eatss.program.linear import Linear
 
 Role: TypeAlias = Literal["in", "out", "inout"]
@@ -194,7 +195,7 @@ class Instruction:
     cuda: str
     adds: bool = False
     immediates: tuple[str, ...] = ()
-    instances: tuple[tuple[str, int], ...] = ()
+    instances: SizePairs = ()
     element_types: tuple[ElementType, ...] = FLOATING
     exact: bool = False
     rounding: Rounding = Rounding()

@@ -22,6 +22,7 @@ from eatss.program import (
     IntExpr,
     Name,
 )
+from eatss.program.expression import SizePairs
 
 Space: TypeAlias = Literal["global", "argument", "shared", "register"]
 """Where a buffer lives. An ``argument`` is a scalar that is passed by value."""
@@ -407,7 +408,7 @@ class Intrinsic:
 
     instruction: Instruction
     operands: tuple[tuple[str, tuple[Element, ...]], ...]
-    immediates: tuple[tuple[str, int], ...] = ()
+    immediates: SizePairs = ()
     computes: str = ""
 
     def named(self, names: Sequence[str]) -> tuple[Element, ...]:

@@ -23,6 +23,7 @@ from eatss.cards import GpuProfile
 from eatss.frontend.options import DtypeName
 from eatss.measurement.arguments import refusal
 from eatss.program import Program, evaluate
+from eatss.program.expression import SizePairs
 from eatss.session.jit.arrays import (
     ArrayView,
     Reader,
@@ -86,7 +87,7 @@ class _Call:
     device: int | None
 
     @property
-    def exact(self) -> tuple[tuple[str, int], ...]:
+    def exact(self) -> SizePairs:
         """The sizes by their names in C."""
         return tuple((name, self.sizes[one.size]) for name, one in self.signature.sizes.items())
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from eatss.frontend.options import DtypeName, Reading
 from eatss.lower.recipe import CodeRequest, Recipe
 from eatss.measurement import nvrtc
 from eatss.program import Entry, Interface, Program
+from eatss.program.expression import SizePairs
 from eatss.program.tokens import definitions, size_text
 from eatss.session.found import FoundProgram, find_interface, find_program
 from eatss.session.jit.signature import CallSignature, class_of
@@ -197,10 +198,6 @@ def _number(value: int) -> str:
     return str(value) if value >= 0 else f"({value})"
 
 
-Sizes: TypeAlias = tuple[tuple[str, int], ...]
-"""Sizes by the names that the C source has for them."""
-
-
 @frozen
 class Maker:
     """Makes the programs of a callable called ``name``: one for each class of sizes and type.
@@ -218,7 +215,7 @@ class Maker:
     exact_sizes: bool = False
     cache: Cache | None = None
     profile: GpuProfile | None = None
-    sizes: Sizes = ()
+    sizes: SizePairs = ()
     recipe: Recipe | None = None
 
     def files(self) -> str:
@@ -244,7 +241,7 @@ class Maker:
         kept = kept_interface(self.cache, *given)
         return kept.found_or(lambda: find_interface(*given)).interface
 
-    def class_of(self, sizes: Sizes) -> Sizes:
+    def class_of(self, sizes: SizePairs) -> SizePairs:
         """Return the sizes that stand for those of a call: the least of the class, or the same."""
         if self.program is not None:
             return ()
@@ -253,7 +250,7 @@ class Maker:
         )
 
     def at(
-        self, dtype: DtypeName | None, sizes: Sizes, profile: GpuProfile | None, *, wide: bool
+        self, dtype: DtypeName | None, sizes: SizePairs, profile: GpuProfile | None, *, wide: bool
     ) -> Maker:
         """Return what makes one program; ``wide`` asks for indices of 64 bits."""
         wanted = replace(self.wanted, index_bits=64) if wide else self.wanted
