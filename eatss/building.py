@@ -17,6 +17,7 @@ from pathlib import Path
 from eatss.base.cache import Caching
 from eatss.base.diagnostics import (
     Diagnostic,
+    Diagnostics,
     InputError,
     Progress,
     Severity,
@@ -85,7 +86,7 @@ class PpcgBuild(Shown):
     program: Path | None
     selection: Selection | None
     commands: tuple[tuple[str, ...], ...]
-    warnings: tuple[Diagnostic, ...]
+    warnings: Diagnostics
     said: str
 
     def __repr__(self) -> str:
@@ -156,7 +157,7 @@ class _Run:
         self._selection: Selection | None = None
         self._commands: list[tuple[str, ...]] = []
         self._warnings: list[Diagnostic] = []
-        self._source_warnings: tuple[Diagnostic, ...] = ()
+        self._source_warnings: Diagnostics = ()
         self._work = Path()
 
     # -- running PPCG -------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from eatss.analysis.work import (
     parameter_values,
     sizes_of,
 )
-from eatss.base.diagnostics import Diagnostic
+from eatss.base.diagnostics import Diagnostic, Diagnostics
 from eatss.base.frozen import frozen
 from eatss.base.polynomial import Polynomial
 from eatss.base.shown import ProgramSize
@@ -227,7 +227,7 @@ class AnalysedScop:
     scop: Scop
     scheduled: ScheduledScop
     facts: tuple[KernelFacts, ...]
-    warnings: tuple[Diagnostic, ...] = ()
+    warnings: Diagnostics = ()
 
 
 @frozen
@@ -240,7 +240,7 @@ class AnalysedProgram:
     file: str
     dtype: str
     scops: tuple[AnalysedScop, ...]
-    warnings: tuple[Diagnostic, ...]
+    warnings: Diagnostics
 
     @property
     def facts(self) -> tuple[KernelFacts, ...]:
@@ -253,7 +253,7 @@ class AnalysedProgram:
         return sizes_of(scop.scop for scop in self.scops)
 
     @property
-    def doubts(self) -> tuple[Diagnostic, ...]:
+    def doubts(self) -> Diagnostics:
         """Why the kernels may be others than PPCG's."""
         return tuple(warning for scop in self.scops for warning in scop.warnings)
 

@@ -9,10 +9,11 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from eatss.base.frozen import frozen
+from eatss.program.expression import Sizes
 
 Numbers = TypeVar("Numbers", bound=Any)
 """A whole number, or a column of them: the generator asks for one, the model for thousands."""
@@ -95,8 +96,8 @@ class WarpInstruction:
         self,
         loops: Sequence[str],
         sums: Collection[str],
-        tiles: Mapping[str, int],
-        threads: Mapping[str, int],
+        tiles: Sizes,
+        threads: Sizes,
     ) -> bool:
         """Tell whether warps can use it: their threads are boxes of lanes.
 

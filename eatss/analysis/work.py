@@ -6,7 +6,7 @@ from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from math import prod
@@ -57,7 +57,7 @@ from eatss.polyhedral.kernel import Kernel, Loop, Reference
 from eatss.polyhedral.kernels import trip_count
 from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.program import Constant
-from eatss.program.expression import SizePairs
+from eatss.program.expression import SizePairs, Sizes
 
 # -- sizes --------------------------------------------------------------------------------------
 # The sizes that a prediction is for: what the source and the user say, and what is assumed.
@@ -84,7 +84,7 @@ def sizes_of(scops: Iterable[Scop]) -> tuple[ProgramSize, ...]:
     return tuple(found)
 
 
-def bytes_of_arrays(scop: Scop, values: Mapping[str, int]) -> dict[str, int]:
+def bytes_of_arrays(scop: Scop, values: Sizes) -> dict[str, int]:
     """Return the bytes of each array of a region at some sizes."""
     known = tuple(values.items())
     return {
@@ -198,7 +198,7 @@ def _too_much(scop: Scop, sizes: Iterable[ProgramSize]) -> tuple[int, int]:
     return sum(max(0, one) for one in beyond), max(0, sum(taken.values()) - MOST_BYTES)
 
 
-def _at_most(scop: Scop, known: isl.Set, limits: Mapping[str, int]) -> tuple[ProgramSize, ...]:
+def _at_most(scop: Scop, known: isl.Set, limits: Sizes) -> tuple[ProgramSize, ...]:
     """Return the same, where what is assumed is no more than a limit if it can be."""
     ends = {name: extremes(_line(known, name)) for name in scop.sizes}
     given = {name: own[0] for name, own in ends.items() if own and own[0] == own[1]}

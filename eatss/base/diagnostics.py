@@ -100,6 +100,9 @@ class Diagnostic:
         return "".join(words for words, _ in pieces(self))
 
 
+Diagnostics: TypeAlias = tuple[Diagnostic, ...]
+"""Findings, in the order in which they are told."""
+
 Piece: TypeAlias = Literal[
     "place", "severity", "message", "code", "gutter", "source", "caret", "hint", "plain"
 ]

@@ -9,11 +9,15 @@ import shutil
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import TypeAlias
 
 from eatss.base.diagnostics import input_error
 
+StrPath: TypeAlias = str | os.PathLike[str]
+"""What names a file or a folder."""
 
-def read_regular(path: str | os.PathLike[str], most_bytes: int) -> bytes:
+
+def read_regular(path: StrPath, most_bytes: int) -> bytes:
     """Return the bytes of a regular file.
 
     Raises:
@@ -40,7 +44,7 @@ def is_c_text(source: object) -> bool:
     return isinstance(source, str) and ("\n" in source or _BODY.search(source) is not None)
 
 
-def folder_named(name: str | os.PathLike[str]) -> Path:
+def folder_named(name: StrPath) -> Path:
     """Return the folder of a name; of an empty one ``Path`` would make the current folder.
 
     Raises:

@@ -7,7 +7,6 @@ A file whose name begins with ``@`` is reached as ``./@name`` or as a ``Path``.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -22,6 +21,7 @@ from eatss.base.diagnostics import (
     did_you_mean,
     input_error,
 )
+from eatss.base.files import StrPath
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
 
@@ -163,7 +163,7 @@ def sweep_names() -> tuple[str, ...]:
     return tuple(name for name in kernel_names() if (folder / f"{name}.db").is_file())
 
 
-def located_sweep(store: str | os.PathLike[str]) -> str | os.PathLike[str]:
+def located_sweep(store: StrPath) -> StrPath:
     """Return the file of a recorded sweep that a text such as ``@gemm`` names; else what is given.
 
     Raises:
@@ -177,7 +177,7 @@ def located_sweep(store: str | os.PathLike[str]) -> str | os.PathLike[str]:
     raise _unknown("EATSS-D001", "sweep", name, names)
 
 
-def store_of_ones_own(store: str | os.PathLike[str]) -> Path:
+def store_of_ones_own(store: StrPath) -> Path:
     """Return the path of a store that is to be written or changed.
 
     Raises:
@@ -193,5 +193,5 @@ def store_of_ones_own(store: str | os.PathLike[str]) -> Path:
     )
 
 
-def _is_marked(store: str | os.PathLike[str]) -> bool:
+def _is_marked(store: StrPath) -> bool:
     return isinstance(store, str) and store.startswith(MARK)

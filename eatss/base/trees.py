@@ -24,7 +24,7 @@ _Node = TypeVar("_Node")
 class Parts(Generic[_Part]):
     """What of some ``kind`` nodes have in their fields, also in tuples, not in other parts.
 
-    ``names`` are what the annotations of such fields mention. Dataclasses ``through`` which they
+    ``names`` are what the annotations of such fields mention, or an alias in the plural. Dataclasses ``through`` which they
     are found are no nodes of their own.
     """
 
@@ -82,7 +82,7 @@ class Parts(Generic[_Part]):
 @cache
 def _fields(kind: type[Any], names: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
     """Return the fields whose annotations mention some names, and whether that is all they say."""
-    wanted = re.compile(rf"\b({'|'.join(names)})\b")
+    wanted = re.compile(rf"\b({'|'.join(names)})s?\b")  # a plural is an alias of several
     return tuple(
         (one.name, one.type in names) for one in fields(kind) if wanted.search(str(one.type))
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from eatss.base.diagnostics import Diagnostic, InternalError, input_error
-from eatss.base.files import read_regular
+from eatss.base.files import StrPath, read_regular
 from eatss.base.shipped import data_directory
 from eatss.cards.profile import GpuProfile
 
@@ -38,7 +38,7 @@ def shipped_names(folder: Path) -> Mapping[str, str]:
     return MappingProxyType(cards)
 
 
-def named_profile(name_or_path: str | os.PathLike[str]) -> GpuProfile:
+def named_profile(name_or_path: StrPath) -> GpuProfile:
     """Return a known card's profile by name or alias, or the profile in a TOML file.
 
     A text with a path separator or ending in ``.toml`` is a path; any other text is

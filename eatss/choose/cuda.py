@@ -34,6 +34,7 @@ from eatss.plan.contract import ROOM_BESIDE_SUMS
 from eatss.plan.launch import plan
 from eatss.plan.numbers import Flag, Number, largest
 from eatss.plan.stage import element_words
+from eatss.program.expression import Sizes
 
 
 def predicted_kernel(
@@ -113,7 +114,7 @@ def kernel_variant_of(variants: Sequence[KernelVariant], kernel: Layout) -> Kern
     return next((one for one in variants if one.cut == kernel.cut), None)
 
 
-def in_warps(variant: KernelVariant, tiles: Mapping[str, int], threads: Mapping[str, int]) -> bool:
+def in_warps(variant: KernelVariant, tiles: Sizes, threads: Sizes) -> bool:
     """Tell whether warps can use a variant's instruction for all of its products."""
     own = variant.instruction
     return own is not None and all(

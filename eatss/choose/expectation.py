@@ -10,7 +10,7 @@ from eatss.analysis.facts import KernelFacts, StatementFacts, touched_bytes
 from eatss.analysis.layout import Layout, Sizes
 from eatss.analysis.variant import KernelVariant, TensorFormat
 from eatss.base.codec import JsonForm, encode
-from eatss.base.diagnostics import Diagnostic, input_error
+from eatss.base.diagnostics import Diagnostics, input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import (
     ExpectedRun,
@@ -121,7 +121,7 @@ class ProgramExpectation(OfRun, Tabular):
     options: PpcgOptions | None
     kernels: tuple[KernelExpectation, ...]
     target: TargetName = "ppcg"
-    warnings: tuple[Diagnostic, ...] = ()
+    warnings: Diagnostics = ()
     sizes: tuple[ProgramSize, ...] = ()
     host_statements: tuple[str, ...] = ()
     host_time_s: float | None = 0.0

@@ -6,7 +6,7 @@ conflict, said in the user's terms. :func:`build_problem` is the paper's model [
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import field, replace
 from enum import Enum
 from fractions import Fraction
@@ -21,7 +21,7 @@ from eatss.base.text import bytes_text
 from eatss.cards.profile import GpuProfile
 from eatss.choose.options import Cell, ModelOptions, exact
 from eatss.polyhedral.kernel import Loop
-from eatss.program.expression import SizePairs
+from eatss.program.expression import SizePairs, Sizes
 
 
 class Direction(Enum):
@@ -68,7 +68,7 @@ class Constraint:
     subject: str = "the tile"
     element_bytes: int | None = None
 
-    def sentence(self, sizes: Mapping[str, int]) -> str:
+    def sentence(self, sizes: Sizes) -> str:
         """Return that so large a tile is the least, and needs too much."""
         amount = self.expression.evaluate(sizes)
         size = self.element_bytes
@@ -130,14 +130,14 @@ def smallest(problem: Problem) -> dict[str, int]:
     return {variable.name: variable.lower for variable in problem.variables}
 
 
-def fits(problem: Problem, sizes: Mapping[str, int]) -> bool:
+def fits(problem: Problem, sizes: Sizes) -> bool:
     """Whether ``sizes`` are within bounds and keep all constraints, in exact integers."""
     return all(sizes[v.name] in v.values for v in problem.variables) and all(
         c.expression.evaluate(sizes) <= c.limit for c in problem.constraints
     )
 
 
-def require_fit(problem: Problem, sizes: Mapping[str, int]) -> None:
+def require_fit(problem: Problem, sizes: Sizes) -> None:
     """Check an answer independently of what produced it.
 
     Raises:
@@ -149,7 +149,7 @@ def require_fit(problem: Problem, sizes: Mapping[str, int]) -> None:
         raise InternalError(Diagnostic(code="EATSS-M900", message=message))
 
 
-def rank(problem: Problem, sizes: Mapping[str, int]) -> tuple[int, ...]:
+def rank(problem: Problem, sizes: Sizes) -> tuple[int, ...]:
     """Return a key that orders vectors: a greater key is a better vector."""
     return (
         problem.objective.evaluate(sizes),
@@ -452,7 +452,7 @@ def max_launchable_threads(profile: GpuProfile) -> int:
     return max(1, threads - threads % warp if threads >= warp else threads)
 
 
-def choose_block(facts: KernelFacts, sizes: Mapping[str, int], profile: GpuProfile) -> SizePairs:
+def choose_block(facts: KernelFacts, sizes: Sizes, profile: GpuProfile) -> SizePairs:
     """Return the block size of each loop that maps to threads, the last one to ``x``.
 
     The leading parallel loops of the band map to threads, three at most, as PPCG has it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from fractions import Fraction
 from math import inf, prod
@@ -46,6 +46,7 @@ from eatss.choose.selection import (
 from eatss.choose.smt import SmtScript, refutation
 from eatss.choose.solver import new_context, solve
 from eatss.plan.phases import RowRun
+from eatss.program.expression import Sizes
 
 ALTERNATIVES = 3
 """Cells listed after the best one."""
@@ -182,7 +183,7 @@ def _select_each(
     return tuple(selections)
 
 
-def traffic(facts: KernelFacts, waf: int, sizes: Mapping[str, int]) -> Fraction:
+def traffic(facts: KernelFacts, waf: int, sizes: Sizes) -> Fraction:
     """Return the estimated traffic from L2, in elements per iteration point.
 
     ``Σ V_f`` over the points of a tile, those of inner loops that a tile holds included.
@@ -394,7 +395,7 @@ def _references(
     )
 
 
-def _usage(problem: Problem, constraint: Constraint, sizes: Mapping[str, int]) -> Usage:
+def _usage(problem: Problem, constraint: Constraint, sizes: Sizes) -> Usage:
     """Return what ``sizes`` use of one limit."""
     scale = 1 if constraint.element_bytes is None else constraint.element_bytes
     binding = any(

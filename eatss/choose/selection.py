@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from eatss.analysis.layout import Layout, Sizes
 from eatss.analysis.variant import RecomputedArray
 from eatss.base.codec import BY_NAME, Document, JsonForm
-from eatss.base.diagnostics import Diagnostic, input_error
+from eatss.base.diagnostics import Diagnostic, Diagnostics, input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import (
     ExpectedRun,
@@ -366,7 +366,7 @@ class Selection(OfRun, Tabular):
     uniform_sizes: tuple[int, ...] | None = None
     ppcg_options: PpcgOptions | None = None
     schema_version: int = SCHEMA_VERSION
-    warnings: tuple[Diagnostic, ...] = ()
+    warnings: Diagnostics = ()
     recomputed: tuple[RecomputedArray, ...] = ()
     sizes: tuple[ProgramSize, ...] = ()
     least_time_s: float = 0.0
@@ -536,7 +536,7 @@ PPCG_DEFAULT = PpcgOptions(max_shared_memory=PPCG_SHARED_BYTES, unroll_gpu_tile=
 """Options that PPCG takes by itself."""
 
 
-def sizes_alone(selection: Selection) -> tuple[Diagnostic, ...]:
+def sizes_alone(selection: Selection) -> Diagnostics:
     """Return a warning where ``--sizes`` is not all that a predicted selection asks of PPCG."""
     options = selection.ppcg_options
     if options is None or selection.keeps_default:

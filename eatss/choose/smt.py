@@ -15,6 +15,7 @@ from math import floor, isinf
 from eatss.base.frozen import frozen
 from eatss.base.polynomial import Polynomial
 from eatss.choose.problem import Problem
+from eatss.program.expression import Sizes
 
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
@@ -135,7 +136,7 @@ def searched_script(
     )
 
 
-def refutation(problem: Problem, found: Mapping[str, int], *comments: str) -> SmtScript:
+def refutation(problem: Problem, found: Sizes, *comments: str) -> SmtScript:
     """Return the question for sizes that keep the limits and are better than those found.
 
     Where the search ends short of the optimum they are to be better by its last step.

@@ -31,6 +31,7 @@ from eatss.choose.problem import (
     too_small,
 )
 from eatss.choose.smt import limits_script
+from eatss.program.expression import Sizes
 
 z3: Any = z3_module  # carries no types
 
@@ -40,7 +41,7 @@ def solve(
     *,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     context: Any = None,
-    found: Sequence[Mapping[str, int]] = (),
+    found: Sequence[Sizes] = (),
 ) -> Solution | Conflict:
     """Find the best vector of ``problem`` and prove that none is better.
 
@@ -88,7 +89,7 @@ def new_context() -> Any:
     return z3.Context()
 
 
-def _improved(search: Search, best: Mapping[str, int]) -> Iterator[dict[str, int]]:
+def _improved(search: Search, best: Sizes) -> Iterator[dict[str, int]]:
     """Yield better and better vectors until Z3 refutes that any is better than the last.
 
     The objective that is demanded grows by half and more each time; once one was refuted, the next
@@ -179,7 +180,7 @@ class Search:
         self._solver = z3.SimpleSolver(ctx=context)
         self._solver.add(*limits)
 
-    def value(self, sizes: Mapping[str, int]) -> int:
+    def value(self, sizes: Sizes) -> int:
         """Return the objective of ``sizes``."""
         return self.problem.objective.evaluate(sizes)
 
@@ -187,7 +188,7 @@ class Search:
         """Demand an objective."""
         return [self._objective >= demanded]
 
-    def preferred(self, best: Mapping[str, int]) -> list[Any]:
+    def preferred(self, best: Sizes) -> list[Any]:
         """Demand the same objective and a vector earlier in the order of preference."""
         earlier = z3.BoolVal(False, self.context)
         steps = {v.name: v.step for v in self.problem.variables}

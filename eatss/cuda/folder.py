@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from eatss.base.diagnostics import input_error
-from eatss.base.files import is_c_text, place_files, read_regular
+from eatss.base.files import StrPath, is_c_text, place_files, read_regular
 from eatss.base.frozen import frozen
 from eatss.frontend.source import read_bytes
 from eatss.program import Original, Program, program_to_dict
@@ -40,7 +40,7 @@ class OriginalFiles:
     folders: tuple[str, ...]
 
 
-def program_name(source: str | os.PathLike[str], function: str) -> str:
+def program_name(source: StrPath, function: str) -> str:
     """Return the name of the program made from a path, or from text that has ``function``."""
     if is_c_text(source):
         return function
@@ -48,7 +48,7 @@ def program_name(source: str | os.PathLike[str], function: str) -> str:
 
 
 def original_files(
-    source: str | os.PathLike[str],
+    source: StrPath,
     name: str,
     *,
     defines: Sequence[str],

@@ -47,6 +47,7 @@ from eatss.program import (
     names_in,
     substitute,
 )
+from eatss.program.expression import Sizes
 from eatss.program.linear import strict
 from eatss.program.plan import Place, Role
 from eatss.program.tokens import SHARED, converted, generated_text, size_macro, size_text
@@ -85,8 +86,8 @@ def interface_of(scops: Sequence[Scop], macros: Sequence[tuple[str, int]]) -> In
 
 def parameters_of(
     regions: Sequence[tuple[Scop, bool]],
-    macros: Mapping[str, int],
-    tiles: Mapping[str, int] = MappingProxyType({}),
+    macros: Sizes,
+    tiles: Sizes = MappingProxyType({}),
 ) -> tuple[Parameter, ...]:
     """Return the sizes a program is generic over.
 

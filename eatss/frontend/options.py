@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from eatss.base.diagnostics import Diagnostic, input_error
+from eatss.base.diagnostics import Diagnostics, input_error
 from eatss.base.frozen import frozen
 from eatss.base.options import Words, option, parse_numbers, shows_types
 
@@ -41,7 +41,7 @@ class FrontendResult:
     """The regions of a file in source order, and warnings about them."""
 
     scops: tuple[Scop, ...]
-    warnings: tuple[Diagnostic, ...]
+    warnings: Diagnostics
 
 
 DtypeName = Literal["float", "double", "_Float16"]

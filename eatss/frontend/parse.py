@@ -12,6 +12,7 @@ import islpy as isl
 from clang.cindex import TranslationUnitLoadError
 
 from eatss.base.diagnostics import input_error
+from eatss.base.files import StrPath
 from eatss.frontend.affine import AffineReader, RawAccess, RegionReader
 from eatss.frontend.arrays import Assembler, Delinearised, delinearise
 from eatss.frontend.clang import Unit, parse_unit
@@ -54,7 +55,7 @@ _MAX_LOOPS = 8
 """Around references that are checked for leaving their array."""
 
 
-def parse_file(path: str | os.PathLike[str], options: FrontendOptions = _DEFAULT) -> FrontendResult:
+def parse_file(path: StrPath, options: FrontendOptions = _DEFAULT) -> FrontendResult:
     """Read the regions of a C file.
 
     Args:

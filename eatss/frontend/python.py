@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import os
 import tokenize
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from types import FunctionType
 from typing import Any, ClassVar, NoReturn
 
 from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan, input_error
+from eatss.base.files import StrPath
 from eatss.base.frozen import frozen
 from eatss.frontend.options import FrontendOptions, FrontendResult
 from eatss.frontend.python_expressions import CONVERT, Argument, Local, one_type, types_of
@@ -240,7 +240,7 @@ def scop(function: Callable[..., Any]) -> PythonScop:
     )
 
 
-def read_python(path: str | os.PathLike[str], name: str | None = None) -> PythonScop:
+def read_python(path: StrPath, name: str | None = None) -> PythonScop:
     """Read a decorated function of a file; nothing of the file is imported or executed.
 
     Args:

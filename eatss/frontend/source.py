@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 from eatss.base.diagnostics import (
     Diagnostic,
+    Diagnostics,
     InputError,
     Severity,
     SourceSpan,
@@ -118,16 +119,16 @@ class Findings:
         self.add(code, message, span=span, hint=hint, severity=Severity.WARNING)
 
     @property
-    def errors(self) -> tuple[Diagnostic, ...]:
+    def errors(self) -> Diagnostics:
         """All errors in the order of the source."""
         return self._sorted(Severity.ERROR)
 
     @property
-    def warnings(self) -> tuple[Diagnostic, ...]:
+    def warnings(self) -> Diagnostics:
         """All warnings in the order of the source."""
         return self._sorted(Severity.WARNING)
 
-    def _sorted(self, severity: Severity) -> tuple[Diagnostic, ...]:
+    def _sorted(self, severity: Severity) -> Diagnostics:
         found = (d for d in self._found.values() if d.severity is severity)
         return tuple(
             sorted(found, key=lambda d: (d.span.line, d.span.column) if d.span else (inf, 0))

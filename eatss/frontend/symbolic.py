@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +12,8 @@ from typing import Any, get_args
 import islpy as isl
 from clang.cindex import TranslationUnitLoadError
 
-from eatss.base.diagnostics import Diagnostic, InputError, Severity
-from eatss.base.files import is_c_text
+from eatss.base.diagnostics import Diagnostic, Diagnostics, InputError, Severity
+from eatss.base.files import StrPath, is_c_text
 from eatss.base.frozen import frozen
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.declarations import ISL_WORDS
@@ -40,7 +40,7 @@ from eatss.polyhedral.expression import (
 )
 from eatss.polyhedral.isl_names import constant_value, parameters_set
 from eatss.polyhedral.scop import Access, Scop, Statement
-from eatss.program.expression import SizePairs
+from eatss.program.expression import SizePairs, Sizes
 from eatss.program.tokens import OWN_WORDS
 
 # -- agreement ---------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ _COMPARED: dict[type[object], tuple[str, ...]] = {
 """What of nouns is compared besides extents and values."""
 
 
-def agree(symbolic: Scop, numeric: Scop, values: Mapping[str, int]) -> bool:
+def agree(symbolic: Scop, numeric: Scop, values: Sizes) -> bool:
     """Tell whether ``symbolic`` at ``values`` is ``numeric``.
 
     Both must live in one isl context. Names, texts and spans are compared as they are, sets and
@@ -176,10 +176,10 @@ class SymbolicResult:
     scops: tuple[Scop, ...]
     values: SizePairs
     numeric: FrontendResult
-    numbers: tuple[Diagnostic, ...] = ()
+    numbers: Diagnostics = ()
 
     @property
-    def warnings(self) -> tuple[Diagnostic, ...]:
+    def warnings(self) -> Diagnostics:
         """Warnings about the file as it is, and sizes that stay numbers."""
         return self.numeric.warnings + self.numbers
 
@@ -192,7 +192,7 @@ class _Macro:
 
 
 def parse_symbolic(
-    source: str | os.PathLike[str],
+    source: StrPath,
     options: FrontendOptions = _DEFAULT,
     numeric: FrontendResult | None = None,
 ) -> SymbolicResult:
@@ -223,9 +223,7 @@ def parse_symbolic(
     )
 
 
-def type_macros(
-    source: str | os.PathLike[str], options: FrontendOptions = _DEFAULT
-) -> tuple[str, ...]:
+def type_macros(source: StrPath, options: FrontendOptions = _DEFAULT) -> tuple[str, ...]:
     """Return the macros that name the floating-point type and may be overridden.
 
     Those are guarded by ``#ifndef``, and stand for ``double``, ``float`` or ``_Float16``.
@@ -240,7 +238,7 @@ def type_macros(
 class _Program:
     """A file and how to read it."""
 
-    def __init__(self, source: str | os.PathLike[str], options: FrontendOptions) -> None:
+    def __init__(self, source: StrPath, options: FrontendOptions) -> None:
         if isinstance(source, str) and is_c_text(source):
             self.file, self.data = "<source>", source.encode("utf-8", "surrogateescape")
         else:

@@ -50,6 +50,7 @@ from eatss.program import (
     negated,
     substitute,
 )
+from eatss.program.expression import IntExprs
 from eatss.program.linear import linear
 
 _OPERATORS = {
@@ -97,7 +98,7 @@ def expression_of(expression: isl.AstExpr) -> IntExpr:
     return _flat(_OPERATORS[operator], operands)
 
 
-def _flat(operator: Operator, operands: tuple[IntExpr, ...]) -> IntExpr:
+def _flat(operator: Operator, operands: IntExprs) -> IntExpr:
     """Return ``a and b and c`` with one operator; likewise for ``or``, minimum and maximum."""
     if operator not in (Operator.AND, Operator.OR, Operator.MIN, Operator.MAX):
         return Apply(operator, operands)
@@ -210,8 +211,8 @@ class DeviceArray:
 
     array: Array
     name: str
-    shape: tuple[IntExpr, ...]
-    declared: tuple[IntExpr, ...]
+    shape: IntExprs
+    declared: IntExprs
     by_value: bool
 
     @property
@@ -255,7 +256,7 @@ def device_arrays(scop: Scop, names: NameTable) -> dict[str, DeviceArray]:
     }
 
 
-def shape_of(scop: Scop, array: Array) -> tuple[IntExpr, ...]:
+def shape_of(scop: Scop, array: Array) -> IntExprs:
     """Return the extents of an array; where the source leaves one open, what the region uses."""
     taken = set(scop.parameters)
     names = tuple(free_name(f"d{k}", taken) for k in range(array.n_dims))
@@ -273,7 +274,7 @@ def shape_of(scop: Scop, array: Array) -> tuple[IntExpr, ...]:
     return tuple(extents)
 
 
-def declared_shape(scop: Scop, array: Array) -> tuple[IntExpr, ...]:
+def declared_shape(scop: Scop, array: Array) -> IntExprs:
     """Return the extents of an array in the source."""
     if array.declared is None:
         return shape_of(scop, array)
@@ -290,7 +291,7 @@ def _touched(scop: Scop, array: Array, names: Sequence[str]) -> isl.Set:
     )
 
 
-def subscripts_of(access: Access, values: dict[str, IntExpr]) -> tuple[IntExpr, ...]:
+def subscripts_of(access: Access, values: dict[str, IntExpr]) -> IntExprs:
     """Return the subscripts of an access where the statement's counters have ``values``."""
     return tuple(affine_text(function, values) for function in output_affs(access.relation))
 

@@ -24,13 +24,14 @@ from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import NameTable
 from eatss.polyhedral.expression import Combiner
 from eatss.program import Constant, IntExpr, Name, equals, evaluate, substitute
+from eatss.program.expression import IntExprs
 
 _NUMBER = "eatss_number"
 
 _PRIMES = (2, 3, 5, 7)
 
 
-def digits(number: IntExpr, extents: Sequence[IntExpr], span: SourceSpan) -> tuple[IntExpr, ...]:
+def digits(number: IntExpr, extents: Sequence[IntExpr], span: SourceSpan) -> IntExprs:
     """Return one digit for each extent, the slowest first.
 
     A number from 0 to the product of the extents, that one excluded, has digits from 0 to each
@@ -142,9 +143,7 @@ def lane_and_warp(thread: IntExpr) -> tuple[IntExpr, IntExpr]:
     return thread % CUDA.lanes, thread // CUDA.lanes
 
 
-def interleaved_places(
-    lane: str, warp: str, threads: Sequence[int], span: SourceSpan
-) -> tuple[IntExpr, ...]:
+def interleaved_places(lane: str, warp: str, threads: Sequence[int], span: SourceSpan) -> IntExprs:
     """Return the place of a thread along each loop, the fastest first.
 
     Args:

@@ -25,6 +25,7 @@ from eatss.program import (
     Name,
     Operator,
 )
+from eatss.program.expression import IntExprs
 
 
 @frozen
@@ -36,7 +37,7 @@ class CopyLoop:
 
     counter: str
     count: int
-    places: tuple[IntExpr, ...]
+    places: IntExprs
     lower: IntExpr = Constant(0)
     step: int = 1
     unrolled: bool = True
@@ -164,7 +165,7 @@ def _plus(first: IntExpr, step: int, times: IntExpr) -> IntExpr:
     return Apply(Operator.ADD, (first, Apply(Operator.MUL, (Constant(step), times))))
 
 
-def unravelled(element: IntExpr, sizes: Sequence[int]) -> tuple[IntExpr, ...]:
+def unravelled(element: IntExpr, sizes: Sequence[int]) -> IntExprs:
     """Return the indices of the element with a number, in row-major order."""
     places: list[IntExpr] = []
     for position in range(len(sizes)):

@@ -33,7 +33,7 @@ from eatss.polyhedral.expression import Combiner, ElementType
 from eatss.polyhedral.isl_names import dim_names, output_affs
 from eatss.polyhedral.scop import Scop
 from eatss.program import Constant, IntExpr, Name
-from eatss.program.expression import SizePairs
+from eatss.program.expression import IntExprs, SizePairs
 
 
 @frozen
@@ -106,7 +106,7 @@ class BuiltKernel:
     most_blocks: IntExpr | None
     notes: tuple[str, ...]
     index: Indices
-    origins: tuple[IntExpr, ...] = ()
+    origins: IntExprs = ()
     grid_strides: tuple[Axis, ...] = ()
     tiles: tuple[IntExpr, IntExpr, IntExpr] = (Constant(1), Constant(1), Constant(1))
     staged: tuple[SharedTile, ...] = ()
@@ -123,7 +123,7 @@ class RegisterArray:
     item: Registers
     buffer: Buffer
     array: DeviceArray
-    point: tuple[IntExpr, ...]
+    point: IntExprs
     combiner: Combiner | None
 
     @property

@@ -40,6 +40,7 @@ from eatss.program import (
     c_text,
     substitute,
 )
+from eatss.program.expression import IntExprs
 
 
 @frozen
@@ -75,7 +76,7 @@ class Points:
     count: int
     name: str
     value: IntExpr
-    guards: tuple[IntExpr, ...]
+    guards: IntExprs
     body: Node
 
 
@@ -93,7 +94,7 @@ class Leaf:
     """An instance: the values of its counters."""
 
     instance: str
-    values: tuple[IntExpr, ...]
+    values: IntExprs
 
 
 @frozen

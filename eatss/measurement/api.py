@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
-from eatss.base.diagnostics import Diagnostic, input_error
+from eatss.base.diagnostics import Diagnostics, input_error
 from eatss.base.frozen import frozen
 from eatss.base.supervisor import Outcome, Refused, Worker, supervise
 from eatss.measurement.arguments import complete_sizes
@@ -144,7 +144,7 @@ def measured(
     return Measured(measurements=tuple(found), interrupted=interrupted)
 
 
-def stack_warnings_of(measurements: Sequence[Measurement]) -> tuple[Diagnostic, ...]:
+def stack_warnings_of(measurements: Sequence[Measurement]) -> Diagnostics:
     """Return a warning for each kernel whose threads have much stack, right or wrong."""
     return tuple(
         warning

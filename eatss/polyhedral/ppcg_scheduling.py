@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 
 import islpy as isl
 
-from eatss.base.diagnostics import Diagnostic, InputError, InternalError, Severity, input_error
+from eatss.base.diagnostics import (
+    Diagnostic,
+    Diagnostics,
+    InputError,
+    InternalError,
+    Severity,
+    input_error,
+)
+from eatss.base.files import StrPath
 from eatss.base.forked import anew
 from eatss.polyhedral.dependences import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.isl_names import maps_of, parameter_names, renaming
@@ -64,7 +72,7 @@ _COUNTER_HINT = (
 _WHOLE_HINT = "choose sizes for code of eatss (--target cuda), which takes such statements apart"
 
 
-def schedule_as_ppcg(scop: Scop) -> tuple[ScheduledScop, tuple[Diagnostic, ...]]:
+def schedule_as_ppcg(scop: Scop) -> tuple[ScheduledScop, Diagnostics]:
     """Schedule a region as PPCG 0.09 does, and cut it into PPCG's kernels.
 
     isl is given PPCG's own constraints under PPCG's statement names. Where that cannot be done, or
@@ -247,7 +255,7 @@ _MAX_CHARACTERS = 4 * 1024 * 1024
 _AGAIN = "save it again with ppcg --save-schedule from this file, with the same -D and -I"
 
 
-def read_ppcg_schedule(path: str | PathLike[str]) -> str:
+def read_ppcg_schedule(path: StrPath) -> str:
     """Return the text of a schedule file.
 
     Raises:

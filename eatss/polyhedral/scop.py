@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import Enum
 from math import prod
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import called, frozen
 from eatss.polyhedral.expression import Array, ElementType, Expression
-from eatss.program.expression import SizePairs
+from eatss.program.expression import SizePairs, Sizes
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -135,7 +134,7 @@ class SizeProduct:
     name: str
     factors: tuple[int | str, ...]
 
-    def value(self, sizes: Mapping[str, int]) -> int | None:
+    def value(self, sizes: Sizes) -> int | None:
         """Return its value, ``None`` where that of a factor is not known."""
         values = [sizes.get(one) if isinstance(one, str) else one for one in self.factors]
         known = [max(0, value) for value in values if value is not None]
@@ -216,7 +215,7 @@ class Scop:
         """The arrays of which statements read or write elements."""
         return {access.array for statement in self.statements for access in statement.accesses}
 
-    def with_products(self, sizes: Mapping[str, int]) -> dict[str, int]:
+    def with_products(self, sizes: Sizes) -> dict[str, int]:
         """Return the values of sizes, and those of the products of known ones."""
         products = {one.name: one.value(sizes) for one in self.products}
         return {**sizes, **{name: value for name, value in products.items() if value is not None}}

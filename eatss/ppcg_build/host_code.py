@@ -24,6 +24,7 @@ from eatss.program import (
     equals,
     select,
 )
+from eatss.program.expression import IntExprs
 from eatss.program.tokens import Token, tokens
 
 
@@ -174,7 +175,7 @@ class DeviceMemory:
 
     name: str
     element_type: str
-    extents: tuple[IntExpr, ...]
+    extents: IntExprs
 
 
 @frozen

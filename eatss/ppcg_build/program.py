@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.operations import work_of
-from eatss.base.diagnostics import Diagnostic, Severity
+from eatss.base.diagnostics import Diagnostic, Diagnostics, Severity
 from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
 from eatss.choose import KernelSelection, Selection
@@ -56,6 +56,7 @@ from eatss.program import (
     substitute,
 )
 from eatss.program import Name as NameOf
+from eatss.program.expression import IntExprs
 from eatss.program.tokens import Token, tokens
 
 SHARED_MACRO = """\
@@ -378,7 +379,7 @@ class _Region:
             ),
         )
 
-    def _open_extents(self) -> tuple[IntExpr, ...]:
+    def _open_extents(self) -> IntExprs:
         """Return the extents of grids that sizes decide, of launches that always happen."""
         extents = [
             self._renamed(extent)
@@ -442,7 +443,7 @@ def mismatches(
     launches: Sequence[Launched],
     kernels: Sequence[KernelText],
     tiles: Mapping[int, tuple[int, ...]],
-) -> tuple[Diagnostic, ...]:
+) -> Diagnostics:
     """Return what of PPCG's code is not as selected; a block with fewer threads is a warning.
 
     Args:

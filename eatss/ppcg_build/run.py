@@ -20,6 +20,7 @@ from eatss.base.diagnostics import (
     Severity,
     input_error,
 )
+from eatss.base.files import StrPath
 from eatss.base.frozen import frozen
 from eatss.base.shipped import source_path
 from eatss.base.supervisor import run_bounded
@@ -162,7 +163,7 @@ class Generated:
         return tuple((name, text.encode("utf-8", "surrogateescape")) for name, text in named)
 
 
-def find_ppcg(named: str | os.PathLike[str] | None = None) -> str:
+def find_ppcg(named: StrPath | None = None) -> str:
     """Return the path of PPCG: the one named, else the one on the path.
 
     Raises:

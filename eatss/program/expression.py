@@ -120,6 +120,7 @@ class Apply(_Operators):
 
 
 IntExpr: TypeAlias = Constant | Name | Apply
+IntExprs: TypeAlias = tuple[IntExpr, ...]
 
 
 def _expression(one: _Operators | int) -> IntExpr:

@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 from typing import Any, Literal, TypeAlias
 
 from eatss.base.codec import Document, JsonForm
-from eatss.base.diagnostics import Diagnostic, Severity, input_error
+from eatss.base.diagnostics import Diagnostic, Diagnostics, Severity, input_error
 from eatss.base.files import read_regular
 from eatss.base.frozen import called, frozen
 from eatss.base.shown import ExpectedRun, Shown, in_lines, pairs_text
@@ -397,7 +397,7 @@ registers: they are slow, and compilers were seen to make wrong code of 3664 byt
 """
 
 
-def stack_warnings(stacks: Iterable[tuple[str, int]], *, of: str = "") -> tuple[Diagnostic, ...]:
+def stack_warnings(stacks: Iterable[tuple[str, int]], *, of: str = "") -> Diagnostics:
     """Return a warning for each kernel whose threads have much stack.
 
     Args:

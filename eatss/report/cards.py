@@ -17,12 +17,12 @@ from eatss.base.text import BYTES_OF_UNIT
 from eatss.cards.document import profile_to_document
 from eatss.cards.environment import LIGHT, Check
 from eatss.cards.profile import FIGURES_IN_WORDS, GpuProfile
-from eatss.report.render import RIGHT, Getter, headed, listing, listing_of, render, uncut
+from eatss.report.render import RIGHT, Columns, headed, listing, listing_of, render, uncut
 
 _WIDE = 100
 """Characters of a page that has room for the second half of the columns."""
 
-_COLUMNS: dict[str, Getter] = {
+_COLUMNS: Columns = {
     "!name": "name",
     "also": lambda one: ", ".join(one.aliases),
     "!SMs": "sm_count",

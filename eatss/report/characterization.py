@@ -33,6 +33,7 @@ from eatss.measurement.characterize.roofline import (
 from eatss.report.card_plots import Roofs
 from eatss.report.render import (
     NONE,
+    Columns,
     Getter,
     apart,
     figure,
@@ -125,7 +126,7 @@ def rows_table(what: str, rows: Rows) -> Table:
 
 def latency_table(record: Record, clock_mhz: float) -> Table:
     """Return what one thread waits for, in cycles and at a clock in ns, and what a launch takes."""
-    columns: dict[str, Getter] = {
+    columns: Columns = {
         "latency": lambda one: one.name.removesuffix(" latency"),
         "cycles": "cycles",
         "ns": lambda one: (
@@ -157,7 +158,7 @@ def fit_table(fit: EnergyFit) -> list[RenderableType]:
         f"median residual {percent(fit.median_residual, '.2g')}, "
         f"worst {percent(abs(worst[0].share), '.2g')}"
     )
-    columns: dict[str, Getter] = {
+    columns: Columns = {
         "largest residuals": "name",
         "measured mJ": lambda one: 1e3 * one.energy_j,
         "fitted mJ": lambda one: 1e3 * one.fitted_j,
@@ -188,7 +189,7 @@ def render_characterisation(
 
 def render_results(record: Record, results: Sequence[Result]) -> str:
     """Return a line for each result, for records that are no whole characterisation."""
-    columns: dict[str, Getter] = {
+    columns: Columns = {
         "benchmark": "name",
         "µs": lambda one: 1e6 * one.time_s,
         "W": "power_w",
@@ -407,7 +408,7 @@ def _percent(name: str) -> Getter:
     return lambda one: percent(getattr(one, name))
 
 
-_PROGRAM: dict[str, Getter] = {
+_PROGRAM: Columns = {
     "program": "name",
     "type": "width",
     "flop/byte": "intensity",
@@ -416,7 +417,7 @@ _PROGRAM: dict[str, Getter] = {
 }
 """The columns of programs."""
 
-_REACHED: dict[str, Getter] = {
+_REACHED: Columns = {
     "GFLOP/s": lambda one: one.speed_flops_s and one.speed_flops_s / 1e9,
     "GFLOP/J": lambda one: one.efficiency_flops_j and one.efficiency_flops_j / 1e9,
     **{title: _percent(name) for title, name in _SHARES.items()},
@@ -429,7 +430,7 @@ def _over(measured: str, predicted: str) -> Getter:
     return lambda one: one[measured] and one[measured] / one[predicted]
 
 
-_POINT: dict[str, Getter] = {
+_POINT: Columns = {
     "type": "width",
     "flop/byte": "intensity",
     "MHz": "sm_clock_mhz",

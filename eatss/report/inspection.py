@@ -13,7 +13,7 @@ from eatss.analysis.facts import VolumeKind
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.kernel import Kernel, Loop
 from eatss.polyhedral.recomputed_producers import recomputed_arrays
-from eatss.report.render import Getter, headed, listing, listing_of, render
+from eatss.report.render import Columns, headed, listing, listing_of, render
 from eatss.report.selection import reference_rows
 
 
@@ -22,8 +22,8 @@ def _element(array: Array) -> str:
     return array.element_type.value + (local if array.is_local else "")
 
 
-_ARRAY: dict[str, Getter] = {"arrays": "name", "element": _element, "extent": "extent"}
-_STATEMENT: dict[str, Getter] = {
+_ARRAY: Columns = {"arrays": "name", "element": _element, "extent": "extent"}
+_STATEMENT: Columns = {
     "statements": "name",
     "line": "span.line",
     "text": "text",

@@ -12,7 +12,7 @@ from eatss.base.codec import encode
 from eatss.base.shipped import MARK, ShippedKernels
 from eatss.report.render import (
     NONE,
-    Getter,
+    Columns,
     apart,
     counted,
     equations,
@@ -92,7 +92,7 @@ def verification_parts(verification: Verification) -> list[RenderableType]:
     if verification.status == "refused":
         return [head]
     results = verification.results
-    columns: dict[str, Getter] = {
+    columns: Columns = {
         "entry": "launcher",
         "sizes": _size_text,
         ">elements": lambda one: grouped(one.compared) if one.compared else None,

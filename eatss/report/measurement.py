@@ -31,7 +31,7 @@ from eatss.measurement.measurement import (
 from eatss.report.render import (
     MODULE_NOTE,
     RIGHT,
-    Getter,
+    Columns,
     apart,
     counted,
     equations,
@@ -48,7 +48,7 @@ from eatss.report.render import (
     with_prefix,
 )
 
-FIGURES: dict[str, Getter] = {
+FIGURES: Columns = {
     "!ms": "time_s",
     "!±": lambda one: _off(one.time_estimate),
     "!J": "energy_j",
@@ -302,7 +302,7 @@ def comparison_parts(comparison: Comparison) -> list[RenderableType]:
 
 def _figures(measurements: Sequence[Measurement]) -> Table:
     """Return time, energy, power and rates, a row a variant."""
-    columns: dict[str, Getter] = {
+    columns: Columns = {
         "variant": "variant",
         "!": lambda one: Text(_SHORT.get(one.status, "failed"), style=_status(one).style),
         **FIGURES,
@@ -342,7 +342,7 @@ def _shared_notes(measurements: Sequence[Measurement]) -> Table:
 
 def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
     """Return a block of code: cards, and what is missing."""
-    columns: dict[str, Getter] = {
+    columns: Columns = {
         "": lambda one: listed(one.name, one.device.name if one.device else ""),
         "s": lambda _: found.time_s,
         "J": "energy_j",

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from io import BytesIO
 from itertools import cycle
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from eatss.base.diagnostics import input_error
-from eatss.base.files import write_whole
+from eatss.base.files import StrPath, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -149,7 +149,7 @@ def plain_numbers(axis: Axis, subs: Sequence[float] = ()) -> None:
     axis.set_minor_formatter("")
 
 
-def save_figure(figure: Figure, path: str | PathLike[str]) -> None:
+def save_figure(figure: Figure, path: StrPath) -> None:
     """Write a figure; the same figure gives the same file.
 
     Args:
@@ -192,7 +192,7 @@ _LOG_FROM = 4.0
 """Ratios beyond this factor, or below its inverse, get a logarithmic axis."""
 
 
-def plot_comparisons(comparisons: Sequence[Comparison], path: str | PathLike[str]) -> None:
+def plot_comparisons(comparisons: Sequence[Comparison], path: StrPath) -> None:
     """Draw comparisons, one group of bars a program, with intervals; ``x`` marks what failed.
 
     With two programs or more, geometric means over the programs that have a ratio stand last.
@@ -278,7 +278,7 @@ def _ends(ratio: Ratio | None) -> tuple[float, float, float]:
     return ratio.value, ratio.low or math.nan, ratio.high or math.nan
 
 
-def plot_program(found: ProgramEnergy, path: str | PathLike[str]) -> None:
+def plot_program(found: ProgramEnergy, path: StrPath) -> None:
     """Write a plot of the power of cards and CPUs while a program ran.
 
     Args:

@@ -245,6 +245,9 @@ def seconds(value: float) -> str:
 Getter: TypeAlias = str | Callable[[Any], Any]
 """What a row has in a column: ``"figures.time_s"``, or a function."""
 
+Columns: TypeAlias = dict[str, Getter]
+"""The same by the titles of columns; ``>`` before one sets it to the right."""
+
 
 @frozen
 class Table:

@@ -16,6 +16,7 @@ from eatss.base.targets import Order
 from eatss.report.measurement import measurement_parts
 from eatss.report.render import (
     NONE,
+    Columns,
     Getter,
     apart,
     counted,
@@ -80,7 +81,7 @@ def render_variant(sweep: Sweep, rows: Sequence[Row], output: str) -> str:
 def _table(rows: Sequence[Row]) -> RichTable:
     """Return a line a row; cards are named where there are several."""
     cards = len({row.card for row in rows if row.card}) > 1
-    columns: dict[str, Getter] = {
+    columns: Columns = {
         "!variant": lambda row: row.variant[:_KEY],
         **({"!card": "card"} if cards else {}),
         "!ms": "time_s",
@@ -206,14 +207,14 @@ def replay_parts(replay: Replay) -> list[RenderableType]:
     def regret(place: int) -> Getter:
         return lambda one: _regret(one.regrets[place])
 
-    strategies: dict[str, Getter] = {
+    strategies: Columns = {
         "strategy": "strategy",
         **{f">{100 * share:g} %": regret(place) for place, share in enumerate(SHARES)},
         "near": "evaluations_within",
         "runs near": lambda one: f"{one.reached} of {one.runs}",
     }
     working = replay.variants - replay.failed
-    marks: dict[str, Getter] = {
+    marks: Columns = {
         "variant": lambda mark: _ROLES.get(mark.role, mark.role),
         ">above": lambda mark: _regret(mark.regret),
         ">rank": lambda mark: _rank(mark, working),

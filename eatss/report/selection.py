@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.base.codec import JsonForm, json_text
-from eatss.base.diagnostics import Diagnostic
+from eatss.base.diagnostics import Diagnostics
 from eatss.base.frozen import frozen
 from eatss.base.shown import (
     ExpectedRun,
@@ -32,7 +32,7 @@ from eatss.program import KernelCode, Launch, Program, every_step
 from eatss.report.diagnostics import diagnostics_text
 from eatss.report.render import (
     NONE,
-    Getter,
+    Columns,
     apart,
     counted,
     facts,
@@ -276,7 +276,7 @@ def _limits(usages: Iterable[Usage]) -> Table:
     def amount(number: int, unit: str) -> str:
         return bytes_text(number) if unit == "bytes" else f"{number} {unit}"
 
-    columns: dict[str, Getter] = {
+    columns: Columns = {
         "limit": lambda one: _LIMITS.get(one.name, one.title),
         ">used": lambda one: amount(one.used, one.unit),
         ">available": lambda one: amount(one.available, one.unit),
@@ -288,8 +288,8 @@ def _limits(usages: Iterable[Usage]) -> Table:
 
 def _alternatives(kernel: KernelSelection) -> Table:
     cells: tuple[KernelSelection | CellResult, ...] = (kernel, *kernel.alternatives)
-    best: dict[str, Getter] = {"rank": lambda one: 1 + cells.index(one)}
-    columns: dict[str, Getter] = {
+    best: Columns = {"rank": lambda one: 1 + cells.index(one)}
+    columns: Columns = {
         "tile sizes": lambda one: (
             pairs_text(one.tile_sizes) + ("" if one.optimal == "proven" else " (best found)")
         ),
@@ -299,7 +299,7 @@ def _alternatives(kernel: KernelSelection) -> Table:
     return listing_of(cells, best | _CELL | columns)
 
 
-_CELL: dict[str, Getter] = {
+_CELL: Columns = {
     ">split": lambda one: f"{one.split_factor:g}",
     ">fraction": lambda one: f"{one.warp_fraction:g}",
 }
@@ -339,7 +339,7 @@ def expectation_parts(expectation: ProgramExpectation) -> list[RenderableType]:
     )
 
 
-_AT_CLOCK: dict[str, Getter] = {
+_AT_CLOCK: Columns = {
     "MHz": "clock_mhz",
     "ms": "time_s",
     "J": "energy_j",
@@ -480,13 +480,13 @@ class PrintedPlan(Program):
 
     json_layout = JsonForm(apart=("text",))
 
-    warnings: tuple[Diagnostic, ...] = ()
+    warnings: Diagnostics = ()
 
 
 def render_program(
     program: Program,
     output: str,
-    warnings: tuple[Diagnostic, ...] = (),
+    warnings: Diagnostics = (),
 ) -> str:
     """Return a program as ``table`` or ``json`` (a :class:`PrintedPlan`)."""
     if output == "json":

@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from eatss.report.render import (
+    Columns,
     Getter,
     Table,
     apart,
@@ -49,7 +50,7 @@ def all_tables(found: Evaluated) -> tuple[Table, ...]:
     return tuple(table for table in tables if table.rows)
 
 
-def _figures(of: SweepEvaluation | Population, prefix: str = "") -> dict[str, Getter]:
+def _figures(of: SweepEvaluation | Population, prefix: str = "") -> Columns:
     """Return the columns of what a variant takes and reaches."""
     return {
         "time in ms": f"{prefix}time_s",

@@ -16,6 +16,7 @@ from eatss.analysis.layout import reordering_loops
 from eatss.analysis.work import ASSUMED_SIZE
 from eatss.base.diagnostics import (
     Diagnostic,
+    Diagnostics,
     EatssError,
     InputError,
     Severity,
@@ -81,7 +82,7 @@ class SymbolicProgram:
     regions: tuple[SymbolicRegion, ...]
     program: AnalysedProgram
     values: SizePairs
-    warnings: tuple[Diagnostic, ...]
+    warnings: Diagnostics
 
 
 def analyse_regions(
@@ -180,7 +181,7 @@ def _analysed(
     scop: Scop, options: AnalysisOptions, first_index: int, scheduled: ScheduledScop | None
 ) -> AnalysedScop:
     """Schedule a region, if it is not scheduled yet, and analyse its kernels."""
-    warnings: tuple[Diagnostic, ...] = ()
+    warnings: Diagnostics = ()
     with source_lines(f"on region {scop.index} of '{scop.function}'", scop.span):
         if scheduled is None:
             scheduled, warnings = _scheduled(scop, options)
@@ -202,9 +203,7 @@ def _analysed(
     )
 
 
-def _scheduled(
-    scop: Scop, options: AnalysisOptions
-) -> tuple[ScheduledScop, tuple[Diagnostic, ...]]:
+def _scheduled(scop: Scop, options: AnalysisOptions) -> tuple[ScheduledScop, Diagnostics]:
     """Schedule a region as the options say."""
     if options.ppcg_schedule is not None:
         from eatss.polyhedral.ppcg_scheduling import load_ppcg_schedule  # noqa: PLC0415

@@ -10,7 +10,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from eatss.base.codec import decode, encode
-from eatss.base.diagnostics import Diagnostic, EatssError, InputError, Progress, no_progress
+from eatss.base.diagnostics import (
+    Diagnostics,
+    EatssError,
+    InputError,
+    Progress,
+    no_progress,
+)
 from eatss.base.forked import allow_more, in_bounds
 from eatss.base.frozen import frozen
 from eatss.base.targets import TARGETS, TargetName
@@ -33,7 +39,7 @@ class FoundSelection:
     """A selection, and what was said of its source."""
 
     selection: Selection
-    warnings: tuple[Diagnostic, ...]
+    warnings: Diagnostics
 
     @property
     def lasting(self) -> bool:
@@ -49,7 +55,7 @@ class FoundProgram:
     """
 
     program: Program
-    warnings: tuple[Diagnostic, ...]
+    warnings: Diagnostics
     lasting: bool = True
 
 
@@ -90,9 +96,7 @@ def found_of(kind: str, data: bytes) -> FoundSelection | FoundProgram | FoundInt
         return None
 
 
-def _and_more(
-    known: tuple[Diagnostic, ...], warnings: tuple[Diagnostic, ...]
-) -> tuple[Diagnostic, ...]:
+def _and_more(known: Diagnostics, warnings: Diagnostics) -> Diagnostics:
     return (*known, *(one for one in warnings if one not in known))
 
 
@@ -145,7 +149,7 @@ def find_expectation(
     max_shared_memory: int | None,
     unroll_gpu_tile: bool,
     over_clock: bool = False,
-) -> tuple[ProgramExpectation, tuple[Diagnostic, ...]]:
+) -> tuple[ProgramExpectation, Diagnostics]:
     """Predict, as :func:`eatss.predict` does; return the warnings with it."""
     from eatss.session.session import Session  # noqa: PLC0415
 

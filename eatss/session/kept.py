@@ -9,7 +9,6 @@ kept. Isl, the solver and libclang are not loaded for what is found.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,8 +16,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from eatss.base.cache import Cache, key_of, versions
 from eatss.base.codec import decode, encode
-from eatss.base.diagnostics import Diagnostic, InputError
-from eatss.base.files import folder_named, read_regular
+from eatss.base.diagnostics import Diagnostics, InputError
+from eatss.base.files import StrPath, folder_named, read_regular
 from eatss.base.frozen import frozen
 from eatss.base.options import changed
 from eatss.base.streams import shown_on
@@ -42,7 +41,7 @@ class Printed:
     """What is printed of a result: its text, and what is said of it."""
 
     text: str
-    warnings: tuple[Diagnostic, ...] = ()
+    warnings: Diagnostics = ()
 
 
 @frozen
@@ -138,7 +137,7 @@ def write_kept(
     program: Program,
     source: Source,
     reading: Reading,
-    folder: str | os.PathLike[str],
+    folder: StrPath,
     *,
     force: bool = False,
 ) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from eatss.analysis import VolumeKind
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
 from eatss.base.diagnostics import (
     Diagnostic,
+    Diagnostics,
     EatssError,
     InputError,
     Progress,
@@ -283,12 +284,12 @@ class Session:
         return found
 
     @cached_property
-    def warnings(self) -> tuple[Diagnostic, ...]:
+    def warnings(self) -> Diagnostics:
         """What is to be said of the source and its kernels."""
         return (self.symbolic if self.code else self.analysed).warnings + self.notes
 
     @cached_property
-    def notes(self) -> tuple[Diagnostic, ...]:
+    def notes(self) -> Diagnostics:
         """What is to be said of loops that code of eatss runs slowly."""
         loops = (one for region in self.slow_loops for one in region)
         return tuple(with_source_line(one.note) for one in loops)

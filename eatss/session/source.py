@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eatss.base.diagnostics import input_error
-from eatss.base.files import is_c_text, read_regular
+from eatss.base.files import StrPath, is_c_text, read_regular
 from eatss.base.frozen import frozen
 from eatss.base.shipped import located
 from eatss.frontend.options import Reading
@@ -41,9 +41,7 @@ class UnknownFilesError(Exception):
     """It cannot be told which files a text includes."""
 
 
-def read_files(
-    source: str | os.PathLike[str], include_dirs: Sequence[str]
-) -> tuple[tuple[str, bytes], ...]:
+def read_files(source: StrPath, include_dirs: Sequence[str]) -> tuple[tuple[str, bytes], ...]:
     """Return every file that a compiler may read of a C file or a C text, with its contents.
 
     A header is looked for in all folders where it may be, and what there is counts, so that it

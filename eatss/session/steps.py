@@ -10,7 +10,14 @@ import numpy as np
 
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
 from eatss.analysis.variant import RecomputedArray
-from eatss.base.diagnostics import Diagnostic, Progress, Severity, input_error, no_progress
+from eatss.base.diagnostics import (
+    Diagnostic,
+    Diagnostics,
+    Progress,
+    Severity,
+    input_error,
+    no_progress,
+)
 from eatss.base.forked import allow_more
 from eatss.base.shown import sizes_text
 from eatss.base.targets import TARGETS, TargetName
@@ -170,7 +177,7 @@ def select_for(
 
 def _amount_notes(
     program: AnalysedProgram, found: Selection | ProgramExpectation, profile: GpuProfile
-) -> tuple[Diagnostic, ...]:
+) -> Diagnostics:
     """Return what is said of arrays that a card has no room for."""
     span, taken = next((scop.scop.span for scop in program.scops), None), program.array_bytes
     if taken <= profile.memory_bytes:

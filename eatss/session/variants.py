@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
-from eatss.base.diagnostics import Diagnostic, InputError, NoSolutionError, Progress, no_progress
+from eatss.base.diagnostics import (
+    Diagnostics,
+    InputError,
+    NoSolutionError,
+    Progress,
+    no_progress,
+)
 from eatss.base.frozen import frozen
 from eatss.base.options import shows_types
 from eatss.cards import GpuProfile, load_profile
@@ -51,7 +57,7 @@ class GeneratedVariants:
     """Variants of one C file, and the warnings of reading it."""
 
     variants: tuple[Variant, ...]
-    warnings: tuple[Diagnostic, ...]
+    warnings: Diagnostics
 
 
 def generate_variants(
@@ -108,7 +114,7 @@ def generate_one(
     folder: Path,
     *,
     device: int | str = 0,
-) -> tuple[Variant, tuple[Diagnostic, ...]]:
+) -> tuple[Variant, Diagnostics]:
     """Select for a C file and generate its program into a folder; return it with the warnings.
 
     Raises:

@@ -17,6 +17,7 @@ from eatss.base.diagnostics import (
     input_error,
 )
 from eatss.cards.document import finding
+from eatss.program.expression import Sizes
 from eatss.tune.counting import ROOT, Test, Walk, drawn_ranks
 from eatss.tune.document import ParsedSpace, origin_of, parsed_space
 from eatss.tune.expressions import (
@@ -277,7 +278,7 @@ class BoundSpace:
         }
 
 
-def _tests(parsed: ParsedSpace, position: Mapping[str, int]) -> tuple[Test, ...]:
+def _tests(parsed: ParsedSpace, position: Sizes) -> tuple[Test, ...]:
     """Return the filters, each after the last iterator that it names, in that order."""
     found = []
     for name, condition in parsed.filters:

@@ -12,7 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from eatss.base.diagnostics import Diagnostic, InputError, did_you_mean, input_error
-from eatss.base.files import read_regular
+from eatss.base.files import StrPath, read_regular
 from eatss.base.frozen import frozen
 from eatss.cards.document import Origin, finding, parsed_toml
 from eatss.tune.counting import GENERATORS, Dimension
@@ -189,7 +189,7 @@ _KEYS = ("name", "constants", "iterators", "filters", "variant")
 _FORMS = "[8, 16, 32], { start = 8, stop = 64, step = 8 } or { powers = [2, 8, 64] }"
 
 
-def read_space(path: str | os.PathLike[str]) -> Space:
+def read_space(path: StrPath) -> Space:
     """Return the space of a TOML file.
 
     Args:

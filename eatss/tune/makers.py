@@ -9,10 +9,10 @@ import json
 import re
 from dataclasses import replace
 from importlib import import_module
-from os import PathLike
 from pathlib import Path
 
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
+from eatss.base.files import StrPath
 from eatss.base.frozen import frozen
 from eatss.building import ppcg
 from eatss.cards import GpuProfile
@@ -172,7 +172,7 @@ class CudaMaker:
 
 
 def selected_under(
-    source: str | PathLike[str],
+    source: StrPath,
     reading: Reading,
     profile: GpuProfile,
     options: SelectOptions,

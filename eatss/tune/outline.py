@@ -11,7 +11,7 @@ from math import inf
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import mapped_loops
-from eatss.base.diagnostics import Diagnostic, EatssError, did_you_mean, input_error
+from eatss.base.diagnostics import Diagnostics, EatssError, did_you_mean, input_error
 from eatss.base.forked import allow_more, in_bounds
 from eatss.base.frozen import frozen
 from eatss.base.targets import MEASURES, TARGETS
@@ -129,7 +129,7 @@ class Outline:
     ranked: tuple[Configuration, ...] | None
     roles: tuple[RolePoint, ...]
     sizes: tuple[Sizes, ...] = ()
-    warnings: tuple[Diagnostic, ...] = ()
+    warnings: Diagnostics = ()
 
 
 @in_bounds

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from eatss.base.codec import Document, MisfitError, decode, encode
 from eatss.base.diagnostics import Diagnostic, InputError, Severity, input_error
-from eatss.base.files import read_regular
+from eatss.base.files import StrPath, read_regular
 from eatss.base.shipped import located_sweep
 from eatss.tune.rows import CardSeen, Identity, Row, Rows, Sweep
 
@@ -170,7 +170,7 @@ def _faults(path: Path) -> Iterator[None]:
         ) from None
 
 
-def store_place(path: str | os.PathLike[str]) -> Path:
+def store_place(path: StrPath) -> Path:
     """Return where a store is, or can be made.
 
     Raises:
@@ -296,9 +296,7 @@ class Store:
     _connection: sqlite3.Connection
 
     @classmethod
-    def create_or_resume(
-        cls, path: str | os.PathLike[str], identity: Identity, space: str
-    ) -> Store:
+    def create_or_resume(cls, path: StrPath, identity: Identity, space: str) -> Store:
         """Open a store to add to it; make it if it is not there.
 
         ``space`` takes the place of the text that is kept, if its variables have the same names:
@@ -326,7 +324,7 @@ class Store:
         return cls(path=place, _connection=connection)
 
     @classmethod
-    def write_new(cls, path: str | os.PathLike[str], sweep: Sweep) -> None:
+    def write_new(cls, path: StrPath, sweep: Sweep) -> None:
         """Write a sweep to a store that is not there yet: all of it, or nothing.
 
         Raises:
@@ -355,7 +353,7 @@ class Store:
             beside.unlink(missing_ok=True)
 
     @staticmethod
-    def read(path: str | os.PathLike[str], *, measurements: bool = True) -> Sweep:
+    def read(path: StrPath, *, measurements: bool = True) -> Sweep:
         """Return all of a store as it is now; another process may be writing to it.
 
         Without ``measurements`` rows are read in a tenth of the time, and have none.
@@ -540,7 +538,7 @@ MOST_BYTES = 1 << 30
 """Of a file of JSON that is read."""
 
 
-def read_sweep(path: str | os.PathLike[str], *, measurements: bool = True) -> Sweep:
+def read_sweep(path: StrPath, *, measurements: bool = True) -> Sweep:
     """Return a sweep that ``eatss sweep`` keeps, or one that was exported as JSON (``.json``).
 
         sweep = eatss.read_sweep("2mm.db")
@@ -573,7 +571,7 @@ def read_sweep(path: str | os.PathLike[str], *, measurements: bool = True) -> Sw
         raise SWEEP.damage(f"'{os.fspath(path)}' is no JSON: {error}") from None
 
 
-def check_no_store(output: Path, inputs: Sequence[str | os.PathLike[str]]) -> None:
+def check_no_store(output: Path, inputs: Sequence[StrPath]) -> None:
     """Refuse to write to a file that is read, or that is a database of SQLite.
 
     Raises:

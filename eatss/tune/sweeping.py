@@ -11,7 +11,7 @@ from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 
-from eatss.base.diagnostics import Diagnostic, Warned, input_error, warn_caller
+from eatss.base.diagnostics import Diagnostics, Warned, input_error, warn_caller
 from eatss.base.frozen import frozen
 from eatss.base.shipped import store_of_ones_own
 from eatss.cards.document import profile_to_document
@@ -47,7 +47,7 @@ class Setting(Plan):
     """A plan, what makes its variants, and what is to be said of the source."""
 
     maker: MakerJob
-    warnings: tuple[Diagnostic, ...] = ()
+    warnings: Diagnostics = ()
 
 
 def of_source(

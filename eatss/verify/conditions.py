@@ -18,7 +18,7 @@ from types import CodeType
 from typing import Literal, TypeAlias
 
 from eatss.program import Program
-from eatss.program.expression import SizePairs
+from eatss.program.expression import SizePairs, Sizes
 from eatss.program.tokens import definitions
 from eatss.verify.instrumentation import Branch
 
@@ -85,8 +85,8 @@ class _Part:
     vague: bool
     decided: bool
     tiles: tuple[str, ...]
-    first: Sequence[Mapping[str, int]]
-    others: Sequence[Mapping[str, int]]
+    first: Sequence[Sizes]
+    others: Sequence[Sizes]
 
     def reached(self, known: Mapping[str, object]) -> Reached:
         """Tell whether it holds where names have values."""
@@ -102,7 +102,7 @@ class _Part:
             return "perhaps"
         return "never"
 
-    def _holds_at(self, known: Mapping[str, object], corner: Mapping[str, int]) -> bool:
+    def _holds_at(self, known: Mapping[str, object], corner: Sizes) -> bool:
         assert self.code is not None
         values = {**known, **corner} if corner else known
         return bool(eval(self.code, {"__builtins__": {}}, values)) is self.holds  # noqa: S307

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from os import PathLike
 from pathlib import Path
 from typing import Literal, get_args
 
 from eatss.base.diagnostics import Diagnostic, InternalError, input_error
+from eatss.base.files import StrPath
 from eatss.base.supervisor import Refused, Worker, supervise
 from eatss.program import Program, load_program, program_folder
 from eatss.program.expression import Sizes
@@ -61,7 +61,7 @@ _LIMITED = Run(entry=0, sizes=(), limit_s=_ORIGINAL_LIMIT_S)
 
 
 def verify(
-    directory: str | PathLike[str],
+    directory: StrPath,
     *,
     device: Literal["cpu", "gpu", "auto"] = "auto",
     sizes: Sequence[Sizes] | None = None,

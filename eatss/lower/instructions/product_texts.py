@@ -7,7 +7,7 @@ factors, in which slot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import count
 from math import prod
 from string import Template
@@ -15,6 +15,7 @@ from textwrap import wrap
 from typing import NamedTuple
 
 from eatss.base.frozen import frozen
+from eatss.program.expression import Sizes
 
 _INDENT = " " * len("    asm volatile(")
 _KEPT = "\0"
@@ -51,8 +52,8 @@ class Shape:
     m: int = 16
     k: int
     ptx: str
-    steps: Mapping[str, int]
-    slots: Mapping[str, int]
+    steps: Sizes
+    slots: Sizes
     c_types: tuple[str, str]
     share: int = 1
 

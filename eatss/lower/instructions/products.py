@@ -41,13 +41,14 @@ from eatss.lower.kernel.instruction import (
     Rounding,
 )
 from eatss.polyhedral.expression import ElementType
+from eatss.program.expression import Sizes
 from eatss.program.linear import Linear
 
 ROWS, QUADS = Coordinate("row", 8), Coordinate("quad", 4)
 LANES_OF_A_BOX = (ROWS, QUADS)
 
 
-def held_by_lanes(*points: Mapping[str, int], slots: Sequence[Coordinate]) -> Distribution:
+def held_by_lanes(*points: Sizes, slots: Sequence[Coordinate]) -> Distribution:
     """Return which lane has which element of a matrix, in which slot: an index a dimension."""
     return Distribution(
         coordinates=(*LANES_OF_A_BOX, *slots), points=tuple(Linear(terms, 0) for terms in points)
@@ -131,9 +132,7 @@ def _mma(
     )
 
 
-def _doubles(
-    k: int, steps: Mapping[str, int], slots: Mapping[str, int], m: int = 16
-) -> Instruction:
+def _doubles(k: int, steps: Sizes, slots: Sizes, m: int = 16) -> Instruction:
     shape = Shape(
         m=m, k=k, ptx="f64.f64.f64", steps=steps, slots=slots, c_types=("double", "double")
     )

@@ -61,6 +61,7 @@ from eatss.program import (
     names_in,
     select,
 )
+from eatss.program.expression import IntExprs
 
 _Definition: TypeAlias = tuple[str, tuple[IntExpr, ...]]
 
@@ -251,7 +252,7 @@ class Follower:
         self._groups = {name: at for at, group in enumerate(overlaid) for name in group}
         self._phase = ""
         self._through: dict[_Places, int] = {}
-        self._defined: dict[str, tuple[IntExpr, ...]] = {}
+        self._defined: dict[str, IntExprs] = {}
         self._cycles: dict[str, Cycle] = {}
         self._uses: dict[int, tuple[Use, ...]] = {}
         self._faults: list[str] = []
@@ -329,7 +330,7 @@ class Follower:
             self._defined[name] = values
             self._uses = {}
 
-    def _places(self, subscripts: tuple[IntExpr, ...]) -> int:
+    def _places(self, subscripts: IntExprs) -> int:
         """Return the number of subscripts with what the names in them stand for."""
         names = depends_on(names_in(*subscripts), self._defined)
         found = {name: self._defined[name] for name in names if name in self._defined}
@@ -403,7 +404,7 @@ def varying_names(body: Sequence[Node]) -> frozenset[str]:
         found |= more
 
 
-def _named(body: Sequence[Node]) -> Iterator[tuple[str, tuple[IntExpr, ...]]]:
+def _named(body: Sequence[Node]) -> Iterator[tuple[str, IntExprs]]:
     for node in every(body):
         if isinstance(node, Let):
             yield node.name, (node.value,)

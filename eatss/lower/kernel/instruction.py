@@ -22,7 +22,7 @@ what an instruction means and compare it with the text that a CPU gets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal, TypeAlias
@@ -31,7 +31,7 @@ from eatss.analysis.variant import TensorFormat
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.polyhedral.expression import ElementType
-from eatss.program.expression import SizePairs
+from eatss.program.expression import SizePairs, Sizes
 from eatss.program.linear import Linear
 
 Role: TypeAlias = Literal["in", "out", "inout"]
@@ -73,7 +73,7 @@ class Distribution:
         """Return by how much a point moves along a dimension where a coordinate grows by one."""
         return self.points[dimension].terms.get(name, 0)
 
-    def at(self, values: Mapping[str, int]) -> tuple[int, ...]:
+    def at(self, values: Sizes) -> tuple[int, ...]:
         """Return the point at coordinates; ``KeyError`` for a name without a value."""
         if self.flips is not None:
             name, other = self.flips

@@ -22,7 +22,7 @@ from eatss.program import (
     IntExpr,
     Name,
 )
-from eatss.program.expression import SizePairs
+from eatss.program.expression import IntExprs, SizePairs
 
 Space: TypeAlias = Literal["global", "argument", "shared", "register"]
 """Where a buffer lives. An ``argument`` is a scalar that is passed by value."""
@@ -38,18 +38,18 @@ class Extents:
     ``Extents((Constant(32), Constant(32)), padding=1)`` is a tile whose rows are 33 elements apart.
     """
 
-    extents: tuple[IntExpr, ...]
+    extents: IntExprs
     padding: int = 0
 
     @property
-    def allocated(self) -> tuple[IntExpr, ...]:
+    def allocated(self) -> IntExprs:
         """Extents with the padding."""
         if not self.padding:
             return self.extents
         return (*self.extents[:-1], self.extents[-1] + self.padding)
 
     @property
-    def strides(self) -> tuple[IntExpr, ...]:
+    def strides(self) -> IntExprs:
         """How far apart neighbours along each dimension are, in elements."""
         found: list[IntExpr] = []
         stride: IntExpr = Constant(1)
@@ -113,7 +113,7 @@ class Element:
     """An element of a buffer."""
 
     buffer: Buffer
-    subscripts: tuple[IntExpr, ...] = ()
+    subscripts: IntExprs = ()
 
 
 @frozen
@@ -195,7 +195,7 @@ def over_places(buffer: Buffer, counters: Sequence[str], node: Node) -> Node:
 class If:
     """``body`` where all conditions hold, else ``orelse``."""
 
-    conditions: tuple[IntExpr, ...]
+    conditions: IntExprs
     body: Nodes
     orelse: Nodes = ()
 
@@ -221,8 +221,8 @@ class Way:
     """
 
     elements: Nodes
-    conditions: tuple[IntExpr, ...] = ()
-    wide: tuple[IntExpr, ...] = ()
+    conditions: IntExprs = ()
+    wide: IntExprs = ()
     vectors: Nodes = ()
     steps: bool = False
 
@@ -312,7 +312,7 @@ class Aligned:
     width: int
 
     @property
-    def strides(self) -> tuple[IntExpr, ...]:
+    def strides(self) -> IntExprs:
         """How far apart rows are, in elements."""
         return self.buffer.layout.strides[:-1]
 
@@ -428,7 +428,7 @@ class Compute:
     statement: Statement
     target: Element
     reads: tuple[Element, ...]
-    integers: tuple[IntExpr, ...]
+    integers: IntExprs
     types: Mapping[str, ElementType]
 
 
@@ -524,7 +524,7 @@ class Streamed:
     blocks: int
     parts: Buffer
     arrived: Buffer
-    counts: tuple[IntExpr, ...]
+    counts: IntExprs
 
 
 @frozen

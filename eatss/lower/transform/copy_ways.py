@@ -108,6 +108,7 @@ from eatss.program import (
     names_in,
     substitute,
 )
+from eatss.program.expression import IntExprs
 from eatss.program.linear import Linear, linear
 
 
@@ -152,7 +153,7 @@ class Copying:
     def _vectors(self, way: Way) -> bool:
         return bool(way.vectors) and (self.lines or way.line is None)
 
-    def plain(self, stages: Sequence[Staging]) -> tuple[tuple[IntExpr, ...], Nodes]:
+    def plain(self, stages: Sequence[Staging]) -> tuple[IntExprs, Nodes]:
         """Return when the first way of all stages is taken, in vectors, and what it does."""
         ways = [self.ways(stage)[0] for stage in stages]
         tests = [
@@ -164,7 +165,7 @@ class Copying:
         return tuple(tests), tuple(node for own in nodes for node in own)
 
 
-def all_of(conditions: Sequence[IntExpr]) -> tuple[IntExpr, ...]:
+def all_of(conditions: Sequence[IntExpr]) -> IntExprs:
     """Return the conditions that have to hold for all of these to hold, each once."""
     found: dict[IntExpr, None] = {}
     for one in conditions:
@@ -310,7 +311,7 @@ class _Row:
     loop: For
     vectors: For
     copy: Copy
-    tests: tuple[IntExpr, ...]
+    tests: IntExprs
 
 
 def _in_vectors(loop: For) -> _Row | None:
@@ -319,7 +320,7 @@ def _in_vectors(loop: For) -> _Row | None:
     if not points or loop.unroll != "whole" or len(loop.body) != len(("value", "copy")):
         return None
     value, copy = loop.body
-    conditions: tuple[IntExpr, ...] = ()
+    conditions: IntExprs = ()
     if isinstance(copy, If) and not copy.orelse and len(copy.body) == 1:
         conditions, (copy,) = copy.conditions, copy.body
     if not isinstance(value, Let) or not isinstance(copy, Copy) or copy.condition is not None:

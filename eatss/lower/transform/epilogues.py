@@ -99,7 +99,8 @@ from eatss.polyhedral.expression import (
     regrouped,
 )
 from eatss.polyhedral.isl_names import involved_dims
-from eatss.program import IntExpr, Name, names_in
+from eatss.program import Name, names_in
+from eatss.program.expression import IntExprs
 
 
 def with_epilogue_scaling(kernel: Kernel, taken: set[str], *, apart: bool = False) -> Kernel:
@@ -338,7 +339,7 @@ def _scalar(node: Compute, factor: Expression) -> str | None:
     return None
 
 
-def _integers(node: Compute, value: Expression) -> tuple[IntExpr, ...]:
+def _integers(node: Compute, value: Expression) -> IntExprs:
     """Return what the affine functions in a value are, which is made of parts of a statement's."""
     own = affine_values(node.statement.value)
     known = {id(one): integer for one, integer in zip(own, node.integers, strict=True)}

@@ -106,6 +106,7 @@ from eatss.plan.contract import (
     words_of_two,
 )
 from eatss.program import Constant, IntExpr, Name, substitute
+from eatss.program.expression import IntExprs
 
 
 def operands_of(steps: Steps) -> tuple[Buffer, ...]:
@@ -406,7 +407,7 @@ class PrefetchedSteps:
     """
 
     votes: tuple[AllFinite, ...]
-    tests: tuple[IntExpr, ...]
+    tests: IntExprs
     steps: tuple[Prefetch, ...]
     orelse: Nodes
 
@@ -429,7 +430,7 @@ class PrefetchedSteps:
             ``None`` where there is more than steps of products, an odd number of them, or where
             their sums, the fragments of two steps and parts of them are more than the registers.
         """
-        tests: tuple[IntExpr, ...] = ()
+        tests: IntExprs = ()
         orelse: Nodes = ()
         votes = tuple(one for one in rest if isinstance(one, AllFinite))
         nodes = tuple(rest[len(votes) :])
@@ -460,12 +461,12 @@ class PrefetchedSteps:
         return replace(self, steps=tuple(one.in_parts(threads, taken) for one in self.steps))
 
     @property
-    def known_tests(self) -> tuple[IntExpr, ...]:
+    def known_tests(self) -> IntExprs:
         """The tests that can be made before the iteration."""
         return () if self.votes else self.tests
 
     @property
-    def whole(self) -> tuple[IntExpr, ...]:
+    def whole(self) -> IntExprs:
         """What holds where the tests do and no vote is to be taken."""
         unless = {one.name: one.unless for one in self.votes}
         return tuple(

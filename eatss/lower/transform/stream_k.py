@@ -90,6 +90,7 @@ from eatss.program import (
     select,
     substitute,
 )
+from eatss.program.expression import IntExprs
 
 _BLOCK, _BLOCKS = Name(f"{CUDA.block}x"), Name(f"{CUDA.blocks}x")
 _PLACES = (CUDA.block, CUDA.blocks)
@@ -316,7 +317,7 @@ def _is_alone(before: Sequence[Node], loop: For, sums: Sequence[Buffer]) -> bool
     return len(kinds) == 1 and {*sums} <= written(before) and all(begun) and added
 
 
-def _loops(node: Node, counter: str) -> Iterator[tuple[tuple[IntExpr, ...], For]]:
+def _loops(node: Node, counter: str) -> Iterator[tuple[IntExprs, For]]:
     """Yield the loop that a node is, with the tests around it."""
     match node:
         case For() if node.counter == counter:

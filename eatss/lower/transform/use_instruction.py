@@ -65,6 +65,7 @@ from eatss.program import (
     names_in,
     substitute,
 )
+from eatss.program.expression import Sizes
 from eatss.program.linear import Linear, linear
 from eatss.program.tokens import is_reserved
 
@@ -217,20 +218,20 @@ class _Side:
         before = self.count * turns * (number // turns) + turns * slot
         return before + number % turns
 
-    def slot(self, values: Mapping[str, int]) -> int:
+    def slot(self, values: Sizes) -> int:
         """Return which of a thread's points has slots of these values."""
         number = 0
         for one in self.slots:
             number = number * one.extent + values[one.name]
         return number
 
-    def place(self, form: Linear, slots: Mapping[str, int]) -> IntExpr:
+    def place(self, form: Linear, slots: Sizes) -> IntExpr:
         """Return an index of the factor at slots, lanes by their names in the kernel."""
         known = form.constant + sum(c * slots[n] for n, c in form.terms.items() if n in slots)
         terms = {self.lanes[name]: c for name, c in form.terms.items() if name not in slots}
         return Linear(terms, known).expression()
 
-    def owner(self, index: IntExpr, extents: Mapping[str, int]) -> tuple[IntExpr, IntExpr]:
+    def owner(self, index: IntExpr, extents: Sizes) -> tuple[IntExpr, IntExpr]:
         """Return the lane that has a row (or column) of the target, and its slot.
 
         Lanes have ``extents`` by their names in the kernel.
@@ -418,7 +419,7 @@ class _User:
         )
 
     def _reads(
-        self, nest: _Nest, side: _Side, matrix: str, step: str, values: Mapping[str, int]
+        self, nest: _Nest, side: _Side, matrix: str, step: str, values: Sizes
     ) -> tuple[Element, ...]:
         """Return what a lane reads for one slot of a factor."""
         along, over = side.factor.held.points[:: 1 if side.number == 0 else -1]

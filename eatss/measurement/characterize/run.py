@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias, get_args
 
-from eatss.base.diagnostics import Diagnostic, Severity, input_error
+from eatss.base.diagnostics import Diagnostic, Diagnostics, Severity, input_error
 from eatss.base.frozen import frozen
 from eatss.measurement.card import CompileError, LaunchError
 from eatss.measurement.characterize.arithmetic import arithmetic_benchmarks, intensity_benchmarks
@@ -232,7 +232,7 @@ class Characterised:
     """A record, and warnings about benchmarks that gave no result."""
 
     record: Record
-    warnings: tuple[Diagnostic, ...]
+    warnings: Diagnostics
 
 
 def characterise_card(

@@ -23,7 +23,7 @@ from eatss.cards import GpuProfile
 from eatss.frontend.options import DtypeName
 from eatss.measurement.arguments import refusal
 from eatss.program import Program, evaluate
-from eatss.program.expression import SizePairs
+from eatss.program.expression import SizePairs, Sizes
 from eatss.session.jit.arrays import (
     ArrayView,
     Reader,
@@ -83,7 +83,7 @@ class _Call:
     signature: CallSignature
     dtype: DtypeName | None
     views: Mapping[str, ArrayView]
-    sizes: Mapping[str, int]
+    sizes: Sizes
     device: int | None
 
     @property

@@ -21,6 +21,7 @@ import numpy as np
 from eatss.base.diagnostics import input_error, warn_caller
 from eatss.measurement.arguments import MOST_LAUNCHES, ResolvedLaunch, launches, temporaries_of
 from eatss.program import KernelCode, Program
+from eatss.program.expression import Sizes
 from eatss.program.plan import stack_warnings
 from eatss.session.jit.arrays import cupy_for
 from eatss.session.jit.signature import CallSignature
@@ -217,7 +218,7 @@ class CardPlan:
         cupy: Any,
         program: Program,
         signature: CallSignature,
-        sizes: Mapping[str, int],
+        sizes: Sizes,
         cubin: bytes,
         device: int,
     ) -> None:

@@ -24,7 +24,7 @@ from eatss.frontend.options import DtypeName, Reading
 from eatss.lower.recipe import CodeRequest, Recipe
 from eatss.measurement import nvrtc
 from eatss.program import Entry, Interface, Program
-from eatss.program.expression import SizePairs
+from eatss.program.expression import SizePairs, Sizes
 from eatss.program.tokens import definitions, size_text
 from eatss.session.found import FoundProgram, find_interface, find_program
 from eatss.session.jit.signature import CallSignature, class_of
@@ -55,7 +55,7 @@ class HostProgram:
         self._builder = Builder(program, folder, folder, "cpu")
         self._lock = threading.Lock()
 
-    def run(self, values: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
+    def run(self, values: Mapping[str, Any], sizes: Sizes) -> None:
         """Run one call; arrays that are written hold the results.
 
         Args:
@@ -86,7 +86,7 @@ class HostProgram:
         entry: Entry,
         names: Mapping[str, str],
         values: Mapping[str, Any],
-        sizes: Mapping[str, int],
+        sizes: Sizes,
     ) -> None:
         buffers = tuple(
             blank_buffer(argument, number, sizes) for number, argument in enumerate(entry.arguments)
@@ -133,7 +133,7 @@ _STANDARD = "--std=c++17"
 
 def cubin_of(
     program: Program,
-    sizes: Mapping[str, int],
+    sizes: Sizes,
     capability: int,
     cupy: Any,
     cache: Cache | None,
@@ -179,7 +179,7 @@ def cubin_of(
     return made
 
 
-def _with_known(program: Program, sizes: Mapping[str, int]) -> str:
+def _with_known(program: Program, sizes: Sizes) -> str:
     """Return a text whose kernels say what sizes they are passed: as fast as if compiled in."""
     text = program.text
     arguments = {kernel.name: kernel.arguments for kernel in program.kernels}

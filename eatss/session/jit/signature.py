@@ -12,6 +12,7 @@ import numpy as np
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.program import Argument, Interface, IntExpr, c_text, evaluate, names_in
+from eatss.program.expression import Sizes
 from eatss.verify.data import dtype_of
 
 Role: TypeAlias = Literal["array", "cell", "scalar", "size"]
@@ -192,7 +193,7 @@ def class_of(value: int) -> int:
 
 
 def infer_sizes(
-    signature: CallSignature, shapes: Mapping[str, tuple[int, ...]], given: Mapping[str, int]
+    signature: CallSignature, shapes: Mapping[str, tuple[int, ...]], given: Sizes
 ) -> dict[str, int]:
     """Return all sizes: those given, those that shapes determine, and those of the source.
 
@@ -253,7 +254,7 @@ def _shape_text(shape: Shape) -> str:
 
 
 def _determined(
-    extents: Sequence[tuple[str, int, IntExpr, int]], sizes: Mapping[str, int]
+    extents: Sequence[tuple[str, int, IntExpr, int]], sizes: Sizes
 ) -> tuple[str, str, int] | None:
     """Return an array, a size that an extent of it determines, and its value; if there is one."""
     for name, _, expression, extent in extents:
@@ -266,7 +267,7 @@ def _determined(
     return None
 
 
-def _solved(expression: IntExpr, name: str, sizes: Mapping[str, int], extent: int) -> int | None:
+def _solved(expression: IntExpr, name: str, sizes: Sizes, extent: int) -> int | None:
     """Return the value of a size at which a line in it is an extent, if it is a line."""
     at: list[int] = [evaluate(expression, {**sizes, name: value}) for value in (1000, 1001, 1002)]
     slope = at[1] - at[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from eatss.measurement.api import Interrupted, compared, measured
 from eatss.measurement.job import Progress
 from eatss.measurement.measurement import Comparison
 from eatss.measurement.options import MeasureOptions, Variant
+from eatss.program.expression import Sizes
 from eatss.session.jit.programs import Maker
 
 _KIND = "tuned"
@@ -49,7 +50,7 @@ class _TimeIsUpError(KeyboardInterrupt):
 
 def tuned(
     maker: Maker,
-    sizes: Mapping[str, int],
+    sizes: Sizes,
     device: int,
     card_name: str,
     seconds: float,
@@ -99,9 +100,7 @@ def tuned(
     return recipes[winner]
 
 
-def _options(
-    objective: str, sizes: Mapping[str, int], device: int, budget_s: float
-) -> MeasureOptions:
+def _options(objective: str, sizes: Sizes, device: int, budget_s: float) -> MeasureOptions:
     """Return how candidates are measured; a time alone needs no update of an energy counter."""
     timing, budget_s = objective == "time", max(1.0, budget_s)
     return MeasureOptions(
