@@ -15,7 +15,7 @@ from eatss.analysis.work import (
     sizes_of,
 )
 from eatss.base.diagnostics import Diagnostic, Diagnostics
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.polynomial import Polynomial
 from eatss.base.shown import ProgramSize
 from eatss.polyhedral.expression import ElementType
@@ -108,7 +108,7 @@ def _stride_one(reference: Reference) -> list[str]:
     return [name for name, c in last.coefficients if abs(c) == 1] if last.affine else []
 
 
-def _contiguous(reference: Reference) -> tuple[str, ...]:
+def _contiguous(reference: Reference) -> Names:
     """Return the loops along which the reference walks contiguous memory.
 
     Such a loop occurs in no other subscript: the diagonal ``A[i][i]`` is not contiguous in ``i``.
@@ -258,12 +258,12 @@ class AnalysedProgram:
         return tuple(warning for scop in self.scops for warning in scop.warnings)
 
     @property
-    def functions(self) -> tuple[str, ...]:
+    def functions(self) -> Names:
         """The functions the regions stand in, each once, in source order."""
         return tuple(dict.fromkeys(scop.scheduled.scop.function for scop in self.scops))
 
     @property
-    def host_statements(self) -> tuple[str, ...]:
+    def host_statements(self) -> Names:
         """The statements that no kernel has, as ``function: S0``."""
         return tuple(
             f"{scop.scheduled.scop.function}: {name}"
@@ -304,7 +304,7 @@ class AnalysedProgram:
 class SlowLoop:
     """Statements of which a loop runs in few threads, and the note that tells of it."""
 
-    statements: tuple[str, ...]
+    statements: Names
     note: Diagnostic
 
     @property

@@ -18,7 +18,7 @@ from math import comb, gcd, lcm, prod
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.polynomial import Monomial, Terms
 from eatss.polyhedral.isl_names import (
     Constraint,
@@ -293,7 +293,7 @@ def count_points(points: isl.Set) -> Count:
 class _Part:
     """``Σ polynomial`` over the ``variables`` that keep ``constraints``."""
 
-    variables: tuple[str, ...]
+    variables: Names
     constraints: tuple[Constraint, ...]
     polynomial: RationalPolynomial
 
@@ -414,7 +414,7 @@ class _Total:
         return Piece(frozenset(constraints_on(simple, names)), part.polynomial)
 
 
-def _names(constraints: Iterable[Constraint], first: Iterable[str]) -> tuple[str, ...]:
+def _names(constraints: Iterable[Constraint], first: Iterable[str]) -> Names:
     found = dict.fromkeys(first)
     for constraint in constraints:
         found.update(dict.fromkeys(name for name, _ in constraint.terms))

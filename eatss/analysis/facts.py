@@ -14,7 +14,7 @@ from math import gcd, prod
 
 import numpy as np
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.polynomial import Polynomial
 from eatss.polyhedral.kernel import Loop, Reduction
 from eatss.program.linear import Coefficients
@@ -192,7 +192,7 @@ class Arithmetic:
     """Operations of an instance, as in :class:`StatementFacts`."""
 
     operations: tuple[tuple[str, int], ...]
-    repeated: tuple[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], ...]
+    repeated: tuple[tuple[Names, tuple[tuple[str, int], ...]], ...]
     integer_products: int
 
 
@@ -214,14 +214,14 @@ class StatementFacts:
     """
 
     name: str
-    loops: tuple[str, ...]
+    loops: Names
     instances: int | None
     operations: tuple[tuple[str, int], ...]
     element_bytes: int
     accesses: tuple[AccessFacts, ...]
-    coupled: tuple[str, ...] = ()
+    coupled: Names = ()
     tied: bool = False
-    repeated: tuple[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], ...] = ()
+    repeated: tuple[tuple[Names, tuple[tuple[str, int], ...]], ...] = ()
     in_sum: Arithmetic | None = None
     integer_products: int = 0
 
@@ -325,14 +325,14 @@ class ReferenceFacts:
 
     array: str
     access: str
-    statements: tuple[str, ...]
+    statements: Names
     reads: bool
     writes: bool
     memory: Memory
     cma: bool
-    temporal: tuple[str, ...]
-    invariant: tuple[str, ...]
-    spatial: tuple[str, ...]
+    temporal: Names
+    invariant: Names
+    spatial: Names
 
 
 @frozen
@@ -350,8 +350,8 @@ class KernelFacts:
 
     name: str
     index: int
-    statements: tuple[str, ...]
-    host_loops: tuple[str, ...]
+    statements: Names
+    host_loops: Names
     loops: tuple[Loop, ...]
     inner_loops: tuple[Loop, ...]
     element_bytes: int
@@ -364,7 +364,7 @@ class KernelFacts:
     distinct_references: int
     work: KernelWork = field(default_factory=KernelWork)
     overlaps: frozenset[frozenset[int]] = frozenset()
-    open_loops: tuple[str, ...] = ()
+    open_loops: Names = ()
 
     @property
     def parallel_loops(self) -> tuple[Loop, ...]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from eatss.analysis.variant import KernelVariant
 from eatss.base.codec import BY_NAME
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.targets import AXES, Axis
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class FusedRows:
     of which so many outer ``loops`` are over rows.
     """
 
-    kernels: tuple[str, ...]
+    kernels: Names
     loops: int
     rows: Number
     lanes: Number
@@ -247,7 +247,7 @@ def mapped_loops(facts: KernelFacts) -> tuple[Loop, ...]:
     return tuple(sorted(facts.parallel_loops, key=lambda loop: loop.name == facts.cma_loop))
 
 
-def reordering_loops(facts: KernelFacts) -> tuple[str, ...]:
+def reordering_loops(facts: KernelFacts) -> Names:
     """Return the serial loops whose tiles of several iterations take a sum in another order.
 
     Of a sum over several loops of the band those are all but the last.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.program.expression import Sizes
 
 Numbers = TypeVar("Numbers", bound=Any)
@@ -176,8 +176,8 @@ class RegisterTileFacts:
 class PartFacts:
     """Statements of a launch that share serial loops of the band, which are cut into tiles."""
 
-    statements: tuple[str, ...]
-    serial: tuple[str, ...]
+    statements: Names
+    serial: Names
 
 
 @frozen
@@ -195,7 +195,7 @@ class LaunchFacts:
     of the ``stream_loop``.
     """
 
-    mapped: tuple[str, ...]
+    mapped: Names
     parts: tuple[PartFacts, ...]
     held: tuple[RegisterTileFacts, ...]
     stageable: tuple[tuple[int, ...], ...]
@@ -203,7 +203,7 @@ class LaunchFacts:
     sum_loop: str | None = None
     shared_loop: str | None = None
     products: tuple[ProductFacts, ...] = ()
-    whole_if_finite: tuple[str, ...] = ()
+    whole_if_finite: Names = ()
     stream_loop: str | None = None
 
     @property
@@ -217,7 +217,7 @@ class LaunchFacts:
         return any(own.exchanges for own in self.held)
 
     @property
-    def statements(self) -> tuple[str, ...]:
+    def statements(self) -> Names:
         """The statements of all parts."""
         return tuple(name for part in self.parts for name in part.statements)
 

@@ -25,6 +25,7 @@ from eatss.analysis.facts import (
     touched_box,
 )
 from eatss.analysis.operations import operations_of
+from eatss.base.frozen import Names
 from eatss.base.shown import ProgramSize
 from eatss.polyhedral.expression import (
     Array,
@@ -466,7 +467,7 @@ class _StatementCounter:
         """Return the operations, and those whose value stays the same along some loops."""
         types = {array.name: array.element_type for array in self.of.scop.arrays}
         operations = operations_of(statement, types, self.along)
-        repeated: dict[tuple[str, ...], list[tuple[str, int]]] = {}
+        repeated: dict[Names, list[tuple[str, int]]] = {}
         for (kind, loops), often in operations.along.items():
             own = tuple(name for name in self.moving if name in loops)
             if own != self.moving:

@@ -21,6 +21,7 @@ from typing import (
     Any,
     Generic,
     Literal,
+    TypeAlias,
     TypeVar,
     Union,
     get_args,
@@ -32,6 +33,9 @@ from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
 
 T = TypeVar("T")
+
+JsonObject: TypeAlias = dict[str, Any]
+"""An object of JSON, of plain types."""
 
 VERSION = "schema_version"
 """The field that stands first in its object."""
@@ -69,7 +73,7 @@ class JsonForm:
 class ByName:
     """The mark :data:`BY_NAME`."""
 
-    def encode(self, value: tuple[Any, ...]) -> dict[str, Any]:
+    def encode(self, value: tuple[Any, ...]) -> JsonObject:
         """Return pairs, or nouns, as an object."""
         return dict(map(_named, encode(value)))
 
@@ -82,7 +86,7 @@ class ByName:
         first = fields(item)[0].name
         return tuple(_part(f".{name}", item, {first: name, **_object(one)}) for name, one in named)
 
-    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> JsonObject:
         """Return the JSON Schema of the object."""
         item = handler.resolve_ref_schema(handler(core)["items"])
         if "prefixItems" in item:
@@ -355,13 +359,13 @@ class Document(Generic[T]):
     @property
     def version(self) -> int:
         """The version that is written and read: what ``schema_version`` is by default."""
-        defaults: dict[str, Any] = {one.name: one.default for one in fields(self.kind)}  # type: ignore[arg-type]
+        defaults: JsonObject = {one.name: one.default for one in fields(self.kind)}  # type: ignore[arg-type]
         version: int = defaults[VERSION]
         return version
 
-    def to_dict(self, noun: T) -> dict[str, Any]:
+    def to_dict(self, noun: T) -> JsonObject:
         """Return a noun as plain JSON types."""
-        plain: dict[str, Any] = encode(noun)
+        plain: JsonObject = encode(noun)
         return plain
 
     def to_text(self, noun: T) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, dataclass_transform
+from typing import Protocol, TypeAlias, TypeVar, dataclass_transform
 
 _Noun = TypeVar("_Noun")
 
@@ -13,6 +13,10 @@ _Noun = TypeVar("_Noun")
 def frozen(noun: type[_Noun]) -> type[_Noun]:
     """Return a class as a frozen dataclass with slots whose fields are keywords."""
     return dataclass(frozen=True, slots=True, kw_only=True)(noun)
+
+
+Names: TypeAlias = tuple[str, ...]
+"""What several nouns are called, in order."""
 
 
 class _Named(Protocol):

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from eatss.base.codec import VERSION, getters, in_order, layout_of
+from eatss.base.codec import VERSION, JsonObject, getters, in_order, layout_of
 from eatss.base.diagnostics import did_you_mean, input_error
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -42,7 +42,7 @@ _ROLE = re.compile(r":\w+:`~?([^`]*)`")
 _SECTION = re.compile(r"\n\s*(?:Attributes|Raises|Args|Returns):")
 
 
-def schema(name: str) -> dict[str, Any]:
+def schema(name: str) -> JsonObject:
     """Return the JSON Schema of a document: as ``eatss schema`` lists them.
 
     Args:
@@ -124,7 +124,7 @@ class _Generator(GenerateJsonSchema):
         }
 
 
-def _with_unit(name: str, part: Mapping[str, Any]) -> dict[str, Any]:
+def _with_unit(name: str, part: Mapping[str, Any]) -> JsonObject:
     """Return the schema of a field with its unit."""
     unit = _UNITS.get(name.rpartition("_")[2]) if "_" in name else None
     if unit is None:

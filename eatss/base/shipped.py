@@ -22,7 +22,7 @@ from eatss.base.diagnostics import (
     input_error,
 )
 from eatss.base.files import StrPath
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.shown import Shown
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
@@ -97,7 +97,7 @@ def shipped_kernel(name: str) -> ShippedKernel:
     return _read(_file(name.removeprefix(MARK)))
 
 
-def kernel_names() -> tuple[str, ...]:
+def kernel_names() -> Names:
     """Return the names of all kernels, without reading them."""
     return tuple(_files())
 
@@ -154,7 +154,7 @@ def _read(path: Path) -> ShippedKernel:
     )
 
 
-def sweep_names() -> tuple[str, ...]:
+def sweep_names() -> Names:
     """Return the names of all recorded sweeps, without reading them.
 
     A checkout has more stores in their folder. Those that come with eatss are named for a kernel.

@@ -12,6 +12,7 @@ from itertools import groupby
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Protocol
 
+from eatss.base.codec import JsonObject
 from eatss.base.frozen import frozen
 
 _NOTEBOOK = "eatss.report.render:html_of"
@@ -46,13 +47,13 @@ class Tabular(Shown):
     rows_by: ClassVar[str]
     """``module:function`` that makes the rows."""
 
-    def to_rows(self) -> list[dict[str, Any]]:
+    def to_rows(self) -> list[JsonObject]:
         """Return it as rows: dictionaries of texts and numbers, with units in the names.
 
         What was not measured is ``None``. ``DataFrame(result.to_rows())``, of pandas or polars,
         takes them.
         """
-        rows: list[dict[str, Any]] = resolve_name(self.rows_by)(self)
+        rows: list[JsonObject] = resolve_name(self.rows_by)(self)
         return rows
 
 

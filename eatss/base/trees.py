@@ -16,6 +16,8 @@ from functools import cache
 from types import UnionType
 from typing import Any, Generic, TypeVar
 
+from eatss.base.frozen import Names
+
 _Part = TypeVar("_Part")
 _Node = TypeVar("_Node")
 
@@ -28,7 +30,7 @@ class Parts(Generic[_Part]):
     are found are no nodes of their own.
     """
 
-    names: tuple[str, ...]
+    names: Names
     kind: type[_Part] | UnionType
     through: tuple[type, ...] = ()
 
@@ -80,7 +82,7 @@ class Parts(Generic[_Part]):
 
 
 @cache
-def _fields(kind: type[Any], names: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
+def _fields(kind: type[Any], names: Names) -> tuple[tuple[str, bool], ...]:
     """Return the fields whose annotations mention some names, and whether that is all they say."""
     wanted = re.compile(rf"\b({'|'.join(names)})s?\b")  # a plural is an alias of several
     return tuple(

@@ -22,6 +22,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from eatss.base.frozen import frozen
+from eatss.base.targets import Capability
 from eatss.base.text import as_text, one_line
 
 
@@ -37,7 +38,7 @@ class DetectedGpu:
     name: str
     uuid: str
     driver_version: str | None = None
-    compute_capability: tuple[int, int] | None = None
+    compute_capability: Capability | None = None
     sm_count: int | None = None
     memory_bytes: int | None = None
     l2_bytes: int | None = None

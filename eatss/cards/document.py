@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from eatss.base.codec import MisfitError, decode, encode, unknown
+from eatss.base.codec import JsonObject, MisfitError, decode, encode, unknown
 from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan, did_you_mean
 from eatss.base.frozen import frozen
 from eatss.base.text import BYTES_OF_UNIT
@@ -63,7 +63,7 @@ def finding(
     )
 
 
-def parsed_toml(text: str, label: str, code: str) -> dict[str, Any]:
+def parsed_toml(text: str, label: str, code: str) -> JsonObject:
     """Return what a TOML text holds.
 
     Raises:
@@ -221,10 +221,10 @@ def _read(document: Any) -> GpuProfile:
     )
 
 
-def _figures(shape: _Document) -> dict[str, Any]:
+def _figures(shape: _Document) -> JsonObject:
     """Return the figures in order of display, each within what a card can have."""
     _known("figures", shape.figures, FIGURES)
-    values: dict[str, Any] = {}
+    values: JsonObject = {}
     for name in FIGURES:
         place, figure = f"figures.{name}", shape.figures.get(name)
         if figure is not None:
@@ -269,7 +269,7 @@ def _value(place: str, unit: str, given: Any) -> Any:
     return value
 
 
-def profile_to_document(profile: GpuProfile) -> dict[str, Any]:
+def profile_to_document(profile: GpuProfile) -> JsonObject:
     """Return the document of a profile; ``profile_from_document`` is its inverse."""
     sources = dict(profile.sources)
     major, minor = profile.compute_capability
@@ -297,9 +297,9 @@ def profile_to_document(profile: GpuProfile) -> dict[str, Any]:
     } | measured
 
 
-def calibration_to_document(calibration: Calibration) -> dict[str, Any]:
+def calibration_to_document(calibration: Calibration) -> JsonObject:
     """Return the table ``[calibration]`` of a profile; what is ``None`` is left out."""
-    document: dict[str, Any] = encode(calibration)
+    document: JsonObject = encode(calibration)
     for one in document["coefficients"].values():
         if one["spread"] is None:
             del one["spread"]

@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from eatss.base.codec import JsonObject
 from eatss.base.diagnostics import input_error
+from eatss.base.targets import Capability
 from eatss.cards.detect import DetectedGpu
 from eatss.cards.document import Origin, profile_from_document
 from eatss.cards.load import list_profiles, named_profile
@@ -314,7 +316,7 @@ def profile_from_device(detected: DetectedGpu) -> GpuProfile:
     return profile_from_document(_document(detected, capability), Origin(label=detected.name))
 
 
-def _document(detected: DetectedGpu, capability: tuple[int, int]) -> dict[str, Any]:
+def _document(detected: DetectedGpu, capability: Capability) -> JsonObject:
     reported = dict(zip(_REPORTED, _REPORTED, strict=True)) | _REPORTED_OPTIONAL
     told = {field: getattr(detected, name) for field, name in reported.items()}
     figures = {
@@ -348,7 +350,7 @@ def _document(detected: DetectedGpu, capability: tuple[int, int]) -> dict[str, A
     }
 
 
-def is_tabulated(capability: tuple[int, int] | None) -> bool:
+def is_tabulated(capability: Capability | None) -> bool:
     """Return whether limits of a compute capability are known that no driver reports."""
     return capability in GENERATIONS
 

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from eatss.base.codec import BY_NAME
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown, figure
+from eatss.base.targets import Capability
 
 COEFFICIENTS: Mapping[str, tuple[str, str]] = {
     # power
@@ -235,7 +236,7 @@ class GpuProfile(Shown):
     title: str
     aliases: tuple[str, ...]
     architecture: str
-    compute_capability: tuple[int, int]
+    compute_capability: Capability
 
     threads_per_block: int
     threads_per_warp: int

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import floor, log10
 from pathlib import Path
-from typing import Any
 
 import tomlkit
 from tomlkit.items import InlineTable, Table
 
+from eatss.base.codec import JsonObject
 from eatss.base.diagnostics import input_error
 from eatss.base.files import write_whole
 from eatss.base.text import BYTES_OF_UNIT
@@ -76,7 +76,7 @@ def _document(profile: GpuProfile) -> tomlkit.TOMLDocument:
     return document
 
 
-def _figures(figures: dict[str, dict[str, Any]]) -> Table:
+def _figures(figures: dict[str, JsonObject]) -> Table:
     table = tomlkit.table()
     for name, entry in figures.items():
         title, unit = FIGURES_IN_WORDS[name]
@@ -110,7 +110,7 @@ def _calibration(calibration: Calibration, said: Callable[[float], float] | None
     return table
 
 
-def _inline(entry: dict[str, Any]) -> InlineTable:
+def _inline(entry: JsonObject) -> InlineTable:
     table = tomlkit.inline_table()
     table.update(entry)
     return table

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from eatss.analysis.facts import KernelFacts, StatementFacts, touched_bytes
 from eatss.analysis.layout import Layout, Sizes
 from eatss.analysis.variant import KernelVariant, TensorFormat
-from eatss.base.codec import JsonForm, encode
+from eatss.base.codec import JsonForm, JsonObject, encode
 from eatss.base.diagnostics import Diagnostics, input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.shown import (
     ExpectedRun,
     OfRun,
@@ -62,13 +62,13 @@ class KernelExpectation(Layout):
     )
 
     name: str
-    statements: tuple[str, ...]
+    statements: Names
     predicted: Prediction | None
     default: Prediction | None
     note: str | None = None
-    shared: tuple[str, ...] = ()
-    sum_loops: tuple[str, ...] = ()
-    sum_kinds: tuple[str, ...] = ()
+    shared: Names = ()
+    sum_loops: Names = ()
+    sum_kinds: Names = ()
 
     def __repr__(self) -> str:
         one = self.predicted
@@ -114,7 +114,7 @@ class ProgramExpectation(OfRun, Tabular):
     rows_by = "eatss.choose.expectation:program_rows"
 
     file: str
-    functions: tuple[str, ...]
+    functions: Names
     gpu: str
     dtype: str
     calibrated: bool
@@ -123,7 +123,7 @@ class ProgramExpectation(OfRun, Tabular):
     target: TargetName = "ppcg"
     warnings: Diagnostics = ()
     sizes: tuple[ProgramSize, ...] = ()
-    host_statements: tuple[str, ...] = ()
+    host_statements: Names = ()
     host_time_s: float | None = 0.0
     least_time_s: float = 0.0
     clocks: tuple[AtClock, ...] = ()
@@ -147,9 +147,9 @@ class ProgramExpectation(OfRun, Tabular):
             sizes=self.sizes,
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the expectation as plain JSON types."""
-        plain: dict[str, Any] = encode(self)
+        plain: JsonObject = encode(self)
         return plain
 
 
@@ -357,9 +357,9 @@ def _operations(statement: StatementFacts) -> tuple[int, bool]:
     return own + 2 * statement.integer_products, products or statement.integer_products > 0
 
 
-def program_rows(found: Selection | ProgramExpectation) -> list[dict[str, Any]]:
+def program_rows(found: Selection | ProgramExpectation) -> list[JsonObject]:
     """Return a row a kernel; sizes of tiles and threads are columns by the names of loops."""
-    about: dict[str, Any] = {name: getattr(found, name) for name in ("file", "gpu", "dtype")}
+    about: JsonObject = {name: getattr(found, name) for name in ("file", "gpu", "dtype")}
     about |= {"target": found.target, "sizes": sizes_text(found.sizes)}
     if isinstance(found, Selection):
         about["objective"] = found.objective

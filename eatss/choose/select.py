@@ -11,7 +11,7 @@ from math import inf, prod
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout
 from eatss.base.diagnostics import Diagnostic, NoSolutionError, Progress, no_progress
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.targets import TARGETS
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import KernelVariants, select_cuda
@@ -60,8 +60,8 @@ def select_program(
     options: ModelOptions,
     *,
     file: str = "<source>",
-    functions: tuple[str, ...] = (),
-    host_statements: tuple[str, ...] = (),
+    functions: Names = (),
+    host_statements: Names = (),
     dtype: str | None = None,
     variants: KernelVariants | None = None,
     row_runs: Sequence[RowRun] = (),
@@ -367,7 +367,7 @@ class _Published:
         )
 
 
-def _dropped(cell: Cell, constraints: tuple[str, ...], reason: str) -> DroppedCell:
+def _dropped(cell: Cell, constraints: Names, reason: str) -> DroppedCell:
     return DroppedCell(
         split_factor=cell.split,
         warp_fraction=cell.warp_fraction,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from eatss.analysis.layout import Layout, Sizes
 from eatss.analysis.variant import RecomputedArray
-from eatss.base.codec import BY_NAME, Document, JsonForm
+from eatss.base.codec import BY_NAME, Document, JsonForm, JsonObject
 from eatss.base.diagnostics import Diagnostic, Diagnostics, input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.shown import (
     ExpectedRun,
     OfRun,
@@ -66,12 +66,12 @@ class ReferenceSelection:
 
     array: str
     access: str
-    statements: tuple[str, ...]
+    statements: Names
     memory: Literal["l1", "shared"]
     placement: Placement
     cma: bool
-    temporal: tuple[str, ...]
-    spatial: tuple[str, ...]
+    temporal: Names
+    spatial: Names
 
     @classmethod
     def at(cls, reference: ReferenceFacts, placement: Placement) -> ReferenceSelection:
@@ -117,7 +117,7 @@ class DroppedCell:
 
     split_factor: float
     warp_fraction: float
-    constraints: tuple[str, ...]
+    constraints: Names
     reason: str
 
 
@@ -199,11 +199,11 @@ class KernelSelection(Layout, Shown):
 
     name: str
     index: int
-    statements: tuple[str, ...]
-    host_loops: tuple[str, ...]
-    loops: tuple[str, ...]
-    parallel: tuple[str, ...]
-    inner_loops: tuple[str, ...]
+    statements: Names
+    host_loops: Names
+    loops: Names
+    parallel: Names
+    inner_loops: Names
     cma_loop: str | None
     objective: int
     objective_formula: str
@@ -229,14 +229,14 @@ class KernelSelection(Layout, Shown):
     predicted: Prediction | None = None
     default: Prediction | None = None
     keeps_default: bool = False
-    sum_loops: tuple[str, ...] = ()
-    sum_kinds: tuple[str, ...] = ()
+    sum_loops: Names = ()
+    sum_kinds: Names = ()
 
     @classmethod
     def of(cls, facts: KernelFacts, layout: Layout, **found: Any) -> KernelSelection:
         """Return the selection of a layout of a kernel; what is not ``found`` is neutral."""
         tiled = bool(layout.tile_sizes)
-        neutral: dict[str, Any] = {
+        neutral: JsonObject = {
             "objective": 0,
             "objective_formula": "0",
             "weights": (),
@@ -354,8 +354,8 @@ class Selection(OfRun, Tabular):
     rows_by = "eatss.choose.expectation:program_rows"
 
     file: str
-    functions: tuple[str, ...]
-    host_statements: tuple[str, ...] = ()
+    functions: Names
+    host_statements: Names = ()
     host_time_s: float | None = 0.0
     gpu: str
     dtype: str
@@ -491,7 +491,7 @@ class Selection(OfRun, Tabular):
                 return kernel
         raise KeyError(name)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the selection as plain JSON types."""
         return SELECTION.to_dict(self)
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import islpy as isl
 
+from eatss.base.frozen import Names
 from eatss.cuda.text import Lines, argument_text, type_text
 from eatss.lower.arrays import TRUE, DeviceArray, condition_of, device_arrays, union_of, value_of
 from eatss.lower.index_range import multiplies_sizes, widened
@@ -112,7 +113,7 @@ def parameters_of(
     return tuple(found.values())
 
 
-def taken_names(scop: Scop) -> tuple[str, ...]:
+def taken_names(scop: Scop) -> Names:
     """Return the names of the C source that generated names must not be."""
     names = {scop.function, *scop.parameters, *(p.name for p in scop.function_parameters)}
     names |= {declaration.source_name for declaration in scop.parameter_declarations}
@@ -220,7 +221,7 @@ def temporaries_of(scop: Scop, arrays: Mapping[str, DeviceArray]) -> tuple[Tempo
     )
 
 
-def outside_arrays(scop: Scop, arrays: Mapping[str, DeviceArray]) -> tuple[str, ...]:
+def outside_arrays(scop: Scop, arrays: Mapping[str, DeviceArray]) -> Names:
     """Return the names of the arrays in device memory whose values others see."""
     return tuple(
         name

@@ -15,7 +15,7 @@ from functools import reduce
 from typing import Literal
 
 from eatss.analysis.variant import MAX_STAGES
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import Piece
 from eatss.polyhedral.isl_names import extremes, parameter_extremes, parameters_set
@@ -141,7 +141,7 @@ class Sizes:
     """
 
     largest: int
-    bounded_below: tuple[str, ...]
+    bounded_below: Names
 
 
 class Indices:
@@ -241,9 +241,7 @@ def _largest(
     return None
 
 
-def _running_below(
-    pieces: Sequence[Piece], parameters: Sequence[str], least: int
-) -> tuple[str, ...]:
+def _running_below(pieces: Sequence[Piece], parameters: Sequence[str], least: int) -> Names:
     """Return the parameters for which there are instances though they are below ``least``."""
     found = []
     for name in parameters:

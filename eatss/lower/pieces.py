@@ -16,7 +16,7 @@ import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.analysis.facts import KernelFacts
-from eatss.base.frozen import called, frozen
+from eatss.base.frozen import Names, called, frozen
 from eatss.polyhedral import Dependences, Kernel, ScheduledScop
 from eatss.polyhedral.isl_names import (
     bound_domain,
@@ -146,12 +146,12 @@ class Piece:
         return {one.name: without_parameters(placed, others) for one, placed in pairs}
 
     @property
-    def bound(self) -> tuple[str, ...]:
+    def bound(self) -> Names:
         """C names of the loops of the band, outermost first."""
         return tuple(loop.name for loop in self.band)
 
     @property
-    def host_names(self) -> tuple[str, ...]:
+    def host_names(self) -> Names:
         """C names of the host loops, outermost first."""
         return tuple(loop.name for loop in self.host)
 
@@ -211,8 +211,8 @@ def _placed(statement: Statement, loops: Sequence[LoopMember], assumes: isl.Set 
 class Part:
     """Statements in source order and the serial band loops that run around them."""
 
-    statements: tuple[str, ...]
-    serial: tuple[str, ...]
+    statements: Names
+    serial: Names
 
 
 def parts_of(
@@ -257,7 +257,7 @@ def _users_of_one_place(
     moving: Mapping[str, frozenset[str]],
     tied: Mapping[str, isl.UnionSet],
     backwards: isl.UnionMap,
-) -> Iterator[tuple[str, ...]]:
+) -> Iterator[Names]:
     """Yield the statements that share a place which serial iterations set anew.
 
     They stay together. Of scalars, dependences lead from a read to the next write of the original

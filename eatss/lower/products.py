@@ -28,7 +28,7 @@ import islpy as isl
 
 from eatss.analysis.facts import KernelFacts, StatementFacts
 from eatss.analysis.variant import LaunchFacts, ProductFacts, WarpInstruction
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.cards.profile import GpuProfile, Tf32
 from eatss.lower.instructions.products import PRODUCTS
 from eatss.lower.kernel.instruction import Instruction
@@ -63,7 +63,7 @@ def warp_instructions(profile: GpuProfile, tf32: Tf32 = "off") -> Iterator[WarpI
     the same the one with the largest matrix of sums is left, and of those the one with the fewest
     steps: what a step loads takes registers.
     """
-    found: dict[tuple[str, ...], list[WarpInstruction]] = {}
+    found: dict[Names, list[WarpInstruction]] = {}
     for one in PRODUCTS:
         own, kind = described(one), max(one.element_types, key=lambda own: own.size_bytes)
         wide = kind is ElementType.DOUBLE
@@ -312,7 +312,7 @@ class _Continuing:
 
     scop: Scop
     piece: Piece
-    others: tuple[str, ...]
+    others: Names
     at: Types[str, int]
     scalars: frozenset[str]
 
@@ -338,7 +338,7 @@ class _Continuing:
             and all(self._points(one).is_subset(points) for one in updates)
         )
 
-    def _factors_of_sum(self, statement: Statement) -> tuple[str, ...]:
+    def _factors_of_sum(self, statement: Statement) -> Names:
         """Return the scalars by which a statement multiplies what it adds; none if it adds none."""
         value = added_to(
             statement.value,
@@ -349,7 +349,7 @@ class _Continuing:
         scalars = self._scalars_of(statement, parts)
         return scalars if len(scalars) < len(parts) else ()
 
-    def _adds(self, finish: Statement, other: Registers, wanted: tuple[str, ...]) -> bool:
+    def _adds(self, finish: Statement, other: Registers, wanted: Names) -> bool:
         """Tell whether a statement adds another sum once, multiplied by the same scalars."""
         reads = [n for name, n in other.places if name == finish.name]
         if finish.write.array == other.array or len(reads) != 1:
@@ -364,7 +364,7 @@ class _Continuing:
     def _points(self, statement: Statement) -> isl.Set:
         return without_parameters(self.piece.domain_of(statement.name).params(), self.others)
 
-    def _scalars_of(self, statement: Statement, parts: Sequence[Expression]) -> tuple[str, ...]:
+    def _scalars_of(self, statement: Statement, parts: Sequence[Expression]) -> Names:
         """Return the factors that are scalars which nothing writes, in the order of their names."""
         reads = (one.access for one in parts if isinstance(one, Read))
         names = (statement.accesses[at].array for at in reads)

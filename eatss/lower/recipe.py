@@ -19,7 +19,7 @@ from eatss.analysis.variant import MAX_STAGES, RecomputedArray
 from eatss.base.codec import Document, JsonForm
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import read_regular
-from eatss.base.frozen import called, frozen
+from eatss.base.frozen import Names, called, frozen
 from eatss.base.options import (
     Words,
     option,
@@ -249,7 +249,7 @@ class CodegenOptions(CodeOptions):
     placements: tuple[tuple[str, Literal["l1", "shared"]], ...] = ()
     shared_limit_bytes: int | None = None
     transformations: tuple[()] = ()  # recipes of before have it
-    instructions: tuple[str, ...] = ()
+    instructions: Names = ()
     shared_sums: tuple[tuple[str, GridSplitK], ...] = ()
 
     @property
@@ -318,7 +318,7 @@ class PlacedReference:
 
     array: str
     access: str
-    statements: tuple[str, ...]
+    statements: Names
     memory: Literal["l1", "shared", "private"]
 
 
@@ -329,7 +329,7 @@ class KernelRecipe(Layout):
     json_layout = JsonForm(after=(("tile_sizes", "statements"), ("spread", "references")))
 
     name: str
-    statements: tuple[str, ...]
+    statements: Names
     references: tuple[PlacedReference, ...]
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.targets import Axis
 from eatss.lower.arrays import DeviceArray, affine_text, subscripts_of, value_of
 from eatss.lower.index_range import Indices
@@ -49,7 +49,7 @@ class KernelContext:
     names: NameTable
     index_bits: Literal[32, 64]
     line_info: bool
-    parameters: tuple[str, ...]
+    parameters: Names
     shared_limit_bytes: int
     static_shared_bytes: int
     copies_ahead: bool = False
@@ -80,7 +80,7 @@ class KernelInput:
         return self.unit.names
 
     @property
-    def bound(self) -> tuple[str, ...]:
+    def bound(self) -> Names:
         """The loops of the band."""
         return self.piece.bound
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import union_of
 from eatss.lower.mapping import MappedLoop, Mapping
@@ -85,7 +85,7 @@ class StoragePlans:
 
     def __init__(self, scop: Scop, dependences: Dependences) -> None:
         self._scop, self._dependences = scop, dependences
-        self._known: dict[tuple[int, tuple[str, ...], bool], tuple[Piece, StoragePlan]] = {}
+        self._known: dict[tuple[int, Names, bool], tuple[Piece, StoragePlan]] = {}
 
     def of(self, piece: Piece, mapped: Sequence[MappedLoop], *, sums: bool = False) -> StoragePlan:
         """Return where the references of a piece live.
@@ -143,9 +143,7 @@ def _distinct(sets: Iterable[isl.Set]) -> list[isl.Set]:
 
 
 class _Planner:
-    def __init__(
-        self, scop: Scop, piece: Piece, mapped: tuple[str, ...], dependences: Dependences
-    ) -> None:
+    def __init__(self, scop: Scop, piece: Piece, mapped: Names, dependences: Dependences) -> None:
         self._scop = scop
         self._piece = piece
         self._mapped = mapped

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
 
-from eatss.base.codec import JsonForm, encode
+from eatss.base.codec import JsonForm, JsonObject, encode
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
@@ -118,9 +118,9 @@ class EnergyMeasurement(Shown):
     waited_for: tuple[str, ...] = ()
     schema_version: int = ENERGY_SCHEMA
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return it as plain JSON types, without the traces of power."""
-        plain: dict[str, Any] = encode(self)
+        plain: JsonObject = encode(self)
         return plain
 
     def __repr__(self) -> str:

@@ -24,6 +24,7 @@ from eatss.analysis import variant as banks
 from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Candidates
 from eatss.analysis.variant import KernelVariant, LaunchFacts, RegisterTileFacts
+from eatss.base.frozen import Names
 from eatss.base.targets import AXES, CUDA
 from eatss.plan.contract import (
     MOST_POINTS,
@@ -281,7 +282,7 @@ class LaunchPlan(Tiled):
     # -- loops ------------------------------------------------------------------------------------
 
     @property
-    def serial_band(self) -> tuple[str, ...]:
+    def serial_band(self) -> Names:
         """The loops of the band that each thread runs itself."""
         others = {*self.cut.mapped, self.variant.host_loop}
         return tuple(loop.name for loop in self.facts.loops if loop.name not in others)

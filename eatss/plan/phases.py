@@ -19,7 +19,7 @@ import numpy as np
 from eatss.analysis.facts import AccessFacts, KernelFacts
 from eatss.analysis.layout import Candidates, FusedRows, SplitK
 from eatss.analysis.variant import KernelVariant, LaunchFacts
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.plan.contract import are_held, held_words
 from eatss.plan.launch import LaunchPlan, Limits, launch_plan, trips_of
 from eatss.plan.numbers import Flag, Number
@@ -39,7 +39,7 @@ class RowPhase:
 
     kernel: str
     launch: LaunchFacts
-    rows: tuple[str, ...]
+    rows: Names
     lane_loop: str | None
     length: int | None
 
@@ -89,9 +89,9 @@ class RowRun:
     ``storage`` is what registers may have, by the kernels that become one.
     """
 
-    kernels: tuple[str, ...]
+    kernels: Names
     phases: tuple[RowPhase, ...]
-    storage: tuple[tuple[tuple[str, ...], RowStorage], ...] = ()
+    storage: tuple[tuple[Names, RowStorage], ...] = ()
 
     def part(self, start: int, end: int) -> RowRun:
         """Return some of the kernels, in the same order."""

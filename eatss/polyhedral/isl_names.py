@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import islpy as isl
 
+from eatss.base.frozen import Names
 from eatss.program import c_text
 from eatss.program.linear import Coefficients, Linear
 
@@ -51,7 +52,7 @@ def name_at(piece: _ANY, kind: isl.dim_type, position: int) -> str:
     return piece.get_dim_name(kind, position) or f"{_UNNAMED.get(kind, 'd')}{position}"
 
 
-def _names(piece: _ANY, kind: isl.dim_type, *, involved: bool = False) -> tuple[str, ...]:
+def _names(piece: _ANY, kind: isl.dim_type, *, involved: bool = False) -> Names:
     """Return the names of dimensions of one kind, in order; those that a function depends on."""
     return tuple(
         name_at(piece, kind, position)
@@ -60,22 +61,22 @@ def _names(piece: _ANY, kind: isl.dim_type, *, involved: bool = False) -> tuple[
     )
 
 
-def dim_names(isl_set: isl.Set) -> tuple[str, ...]:
+def dim_names(isl_set: isl.Set) -> Names:
     """Return the names of the set dimensions, in order; unnamed ones are ``d0``, ``d1``, …."""
     return _names(isl_set, SET)
 
 
-def parameter_names(isl_set: isl.Set) -> tuple[str, ...]:
+def parameter_names(isl_set: isl.Set) -> Names:
     """Return the names of the parameters, in order."""
     return _names(isl_set, PARAM)
 
 
-def involved_dims(function: isl.PwAff) -> tuple[str, ...]:
+def involved_dims(function: isl.PwAff) -> Names:
     """Return the names of the input dimensions a function depends on, in order."""
     return _names(function, IN, involved=True)
 
 
-def involved_parameters(function: isl.PwAff) -> tuple[str, ...]:
+def involved_parameters(function: isl.PwAff) -> Names:
     """Return the names of the parameters a function depends on, in order."""
     return _names(function, PARAM, involved=True)
 
@@ -196,7 +197,7 @@ def sets_of(union: isl.UnionSet) -> list[isl.Set]:
     return found
 
 
-def set_names(union: isl.UnionSet) -> tuple[str, ...]:
+def set_names(union: isl.UnionSet) -> Names:
     """Return the tuple names of a union, sorted."""
     return tuple(sorted(item.get_tuple_name() or "" for item in sets_of(union)))
 
@@ -228,7 +229,7 @@ def stride_of(isl_set: isl.Set, name: str) -> int:
     return integer(isl_set.get_stride(dim_names(isl_set).index(name)))
 
 
-def moving_dims(steps: isl.Map, names: Sequence[str]) -> tuple[str, ...]:
+def moving_dims(steps: isl.Map, names: Sequence[str]) -> Names:
     """Return those of ``names`` in which output and input of a map of one space ever differ."""
     return tuple(
         name
@@ -467,7 +468,7 @@ _Column = tuple[isl.dim_type, int, str]
 
 def constraint_system(
     part: isl.BasicSet,
-) -> tuple[tuple[str, ...], tuple[Constraint, ...]] | None:
+) -> tuple[Names, tuple[Constraint, ...]] | None:
     """Return a basic set as variables, called ``#0``, ``#1``, …, and constraints in them.
 
     Variables are the dimensions of the set, then its integer divisions, which the others
@@ -627,20 +628,18 @@ def _named_tuple(context: isl.Context, names: Sequence[str], tuple_name: str) ->
     return _tuple(space, names)
 
 
-def parameters_as_dims(params: isl.Set, names: tuple[str, ...], tuple_name: str) -> isl.Set:
+def parameters_as_dims(params: isl.Set, names: Names, tuple_name: str) -> isl.Set:
     """Turn a set of parameter values into ``tuple_name[names]``, other parameters kept."""
     return params.unbind_params(_named_tuple(params.get_ctx(), names, tuple_name))
 
 
-def parameters_as_inputs(elements: isl.Set, names: tuple[str, ...], tuple_name: str) -> isl.Map:
+def parameters_as_inputs(elements: isl.Set, names: Names, tuple_name: str) -> isl.Map:
     """Turn a parametric set into a map from ``tuple_name[names]`` to the set."""
     named = _named_tuple(elements.get_ctx(), names, tuple_name)
     return elements.unbind_params_insert_domain(named)
 
 
-def parameters_as_function_inputs(
-    function: isl.PwAff, names: tuple[str, ...], tuple_name: str
-) -> isl.PwAff:
+def parameters_as_function_inputs(function: isl.PwAff, names: Names, tuple_name: str) -> isl.PwAff:
     """Turn a function of parameters into a function of ``tuple_name[names]``."""
     named = _named_tuple(function.get_ctx(), names, tuple_name)
     return isl.MultiPwAff.from_pw_aff(function).unbind_params_insert_domain(named).get_at(0)

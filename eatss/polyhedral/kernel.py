@@ -11,7 +11,7 @@ from math import gcd, prod
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.base.frozen import called, frozen
+from eatss.base.frozen import Names, called, frozen
 from eatss.base.polynomial import Polynomial
 from eatss.polyhedral.scop import Scop
 from eatss.program.linear import Coefficients
@@ -57,7 +57,7 @@ class Subscript:
     affine: bool = True
 
     @property
-    def loops(self) -> tuple[str, ...]:
+    def loops(self) -> Names:
         """Names of the loops the subscript involves."""
         return tuple(name for name, _ in self.coefficients)
 
@@ -85,7 +85,7 @@ class Reference:
 
     array: str
     text: str
-    statements: tuple[str, ...]
+    statements: Names
     reads: bool
     writes: bool
     subscripts: tuple[Subscript, ...]
@@ -110,7 +110,7 @@ class Reduction:
     statement: str
     array: str
     operator: str
-    loops: tuple[str, ...]
+    loops: Names
 
 
 @frozen
@@ -127,8 +127,8 @@ class Kernel:
 
     name: str
     index: int
-    statements: tuple[str, ...]
-    host_loops: tuple[str, ...]
+    statements: Names
+    host_loops: Names
     loops: tuple[Loop, ...]
     inner_loops: tuple[Loop, ...]
     permutable: bool
@@ -215,7 +215,7 @@ class ScheduledScop:
     general: General
     schedule: isl.Schedule
     kernels: tuple[Kernel, ...]
-    host_statements: tuple[str, ...] = ()
+    host_statements: Names = ()
     assumes: isl.Set | None = None
     source_order: bool = False
 
@@ -261,7 +261,7 @@ class _Part:
     """
 
     dims: tuple[int, ...]
-    loops: tuple[str, ...]
+    loops: Names
     axes: tuple[_Axis, ...]
     step: int
     exact: bool

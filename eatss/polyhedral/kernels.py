@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import first_equal
 from eatss.polyhedral.expression import (
@@ -67,7 +67,7 @@ class Placed:
 
     statement: Statement
     schedule: isl.Map
-    moving: tuple[str, ...]
+    moving: Names
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class _Group:
         return [statement.accesses[number] for statement, number in self.uses]
 
     @property
-    def statements(self) -> tuple[str, ...]:
+    def statements(self) -> Names:
         """Which statements do, in order."""
         return tuple(dict.fromkeys(statement.name for statement, _ in self.uses))
 
@@ -369,7 +369,7 @@ def _self_flow(dependences: Dependences, item: Placed) -> isl.Map:
     return dependences.flow.extract_map(space)
 
 
-def _carrying_loops(dependences: Dependences, item: Placed) -> tuple[str, ...]:
+def _carrying_loops(dependences: Dependences, item: Placed) -> Names:
     """Return the kernel's loops along which the statement's value flows to itself."""
     flow = _self_flow(dependences, item)
     if flow.is_empty():
@@ -392,7 +392,7 @@ def _invariant_loops(item: Placed, references: Sequence[Reference]) -> frozenset
 
 
 def _is_private(
-    dependences: Dependences, item: Placed, reads: frozenset[int], loops: tuple[str, ...]
+    dependences: Dependences, item: Placed, reads: frozenset[int], loops: Names
 ) -> bool:
     """Tell whether nothing but the update itself sees or sets the values in between.
 
@@ -524,7 +524,7 @@ def _moves(function: isl.PwAff) -> bool:
 
 def _loop_names(
     loops: Sequence[Member], placements: Sequence[_Placement], taken: Sequence[str]
-) -> tuple[str, ...]:
+) -> Names:
     """Name each loop by the counter it is, up to a shift, for the deepest statement in it."""
     used = set(taken)
     names: list[str] = []

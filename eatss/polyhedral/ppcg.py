@@ -10,7 +10,7 @@ from itertools import groupby
 import islpy as isl
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.polyhedral.dependences import dependent_accesses, flow_of, tagged
 from eatss.polyhedral.expression import Array, Call
 from eatss.polyhedral.expression import preorder as preorder_of_expression
@@ -132,7 +132,7 @@ class Carrier:
 
     domain: isl.UnionSet
     names: isl.UnionPwMultiAff
-    members: Sequence[tuple[str, ...]] = ()
+    members: Sequence[Names] = ()
     in_sequence: bool = False
 
 
@@ -283,7 +283,7 @@ class Grouping:
     """
 
     contraction: isl.UnionPwMultiAff
-    members: tuple[tuple[str, tuple[str, ...]], ...]
+    members: tuple[tuple[str, Names], ...]
 
 
 def ppcg_dependences(region: PpcgRegion) -> PpcgDependences:

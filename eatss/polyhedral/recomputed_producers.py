@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.polyhedral.dependences import (
     Place,
     at_most,
@@ -81,7 +81,7 @@ class _Source:
         return self.relation.apply_range(operand.relation)
 
 
-def recomputable_arrays(scop: Scop) -> tuple[str, ...]:
+def recomputable_arrays(scop: Scop) -> Names:
     """Return the arrays whose readers may compute the elements anew, in the order of their writers.
 
     Those before one in the result are computed anew where it is tried.
@@ -121,7 +121,7 @@ def with_values_anew(scop: Scop, places: Collection[Place]) -> Scop | None:
     return None if found is None else _without_dead(found.scop, names)
 
 
-def recomputed_arrays(scop: Scop) -> tuple[str, ...]:
+def recomputed_arrays(scop: Scop) -> Names:
     """Return the arrays whose readers compute the elements anew."""
     return tuple(
         dict.fromkeys(one.array for statement in scop.statements for one in statement.recomputed)
@@ -145,7 +145,7 @@ def keeps_loops(before: ScheduledScop, after: ScheduledScop) -> bool:
     )
 
 
-def _written_arrays(scop: Scop) -> tuple[str, ...]:
+def _written_arrays(scop: Scop) -> Names:
     """Return the arrays that are written, in the order of their first writers."""
     named = dict.fromkeys(statement.write.array for statement in scop.statements)
     return tuple(name for name in named if scop.array(name).n_dims)

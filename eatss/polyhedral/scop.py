@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.base.frozen import called, frozen
+from eatss.base.frozen import Names, called, frozen
 from eatss.polyhedral.expression import Array, ElementType, Expression
 from eatss.program.expression import SizePairs, Sizes
 
@@ -94,7 +94,7 @@ class Statement:
     """
 
     name: str
-    loops: tuple[str, ...]
+    loops: Names
     domain: isl.Set
     schedule: isl.Map
     accesses: tuple[Access, ...]
@@ -175,7 +175,7 @@ class Scop:
     file: str
     function: str
     index: int
-    parameters: tuple[str, ...]
+    parameters: Names
     context: isl.Set
     arrays: tuple[Array, ...]
     statements: tuple[Statement, ...]
@@ -184,9 +184,9 @@ class Scop:
     function_parameters: tuple[FunctionParameter, ...] = ()
     whole_function: bool = False
     parameter_declarations: tuple[ParameterDeclaration, ...] = ()
-    ppcg_counters: tuple[str, ...] = ()
+    ppcg_counters: Names = ()
     ppcg_steps: SizePairs = ()
-    ppcg_wholes: tuple[str, ...] = ()
+    ppcg_wholes: Names = ()
     products: tuple[SizeProduct, ...] = ()
     written: Scop | None = None
     conditions: tuple[SizeCondition, ...] = ()
@@ -197,7 +197,7 @@ class Scop:
         return self.context.get_ctx()
 
     @property
-    def sizes(self) -> tuple[str, ...]:
+    def sizes(self) -> Names:
         """The parameters that callers give a value, directly or as a macro."""
         products = {one.name for one in self.products}
         return tuple(name for name in self.parameters if name not in products)

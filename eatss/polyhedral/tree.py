@@ -8,7 +8,7 @@ from itertools import groupby
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.polyhedral.isl_names import constant_value, node_kind, output_affs, set_names
 from eatss.polyhedral.scop import Scop, Statement
 
@@ -136,7 +136,7 @@ class Member:
 class Leaf:
     """Statements at one leaf of a kernel, below the members ``inner``."""
 
-    statements: tuple[str, ...]
+    statements: Names
     inner: tuple[Member, ...]
 
 
@@ -172,7 +172,7 @@ class CutTree:
         return tuple(piece for piece in self.pieces if not piece.on_host)
 
     @property
-    def host_statements(self) -> tuple[str, ...]:
+    def host_statements(self) -> Names:
         """The statements that stay on the host, by name."""
         return tuple(
             sorted(

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import Diagnostic, Diagnostics, Severity
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.cards import GpuProfile
 from eatss.choose import KernelSelection, Selection
 from eatss.choose.selection import PPCG_SHARED_BYTES
@@ -96,7 +96,7 @@ class KernelText:
     """A kernel of a file: names of its parameters in order, and its shared arrays."""
 
     name: str
-    parameters: tuple[str, ...]
+    parameters: Names
     shared: tuple[SharedArray, ...]
 
     @property
@@ -126,7 +126,7 @@ def own_type(words: str, names: Mapping[str, str] = MappingProxyType({})) -> str
     return words if words in _BYTES else None
 
 
-def kernel_names(text: str) -> tuple[str, ...]:
+def kernel_names(text: str) -> Names:
     """Return the names of the kernels of a file in their order, whatever else is in it."""
     words = [token.text for token in tokens(text)]
     return tuple(

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from pkgutil import resolve_name
 from typing import Any, Literal, TypeAlias
 
-from eatss.base.codec import Document, JsonForm
+from eatss.base.codec import Document, JsonForm, JsonObject
 from eatss.base.diagnostics import Diagnostic, Diagnostics, Severity, input_error
 from eatss.base.files import read_regular
 from eatss.base.frozen import called, frozen
@@ -326,7 +326,7 @@ class Program(Shown):
     kernels: tuple[KernelCode, ...]
     entries: tuple[Entry, ...]
     schema_version: int = SCHEMA_VERSION
-    recipe: dict[str, Any] | None = field(default=None, hash=False)
+    recipe: JsonObject | None = field(default=None, hash=False)
     expected: ExpectedRun | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:

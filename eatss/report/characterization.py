@@ -16,6 +16,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eatss.base.codec import JsonObject
 from eatss.base.frozen import frozen
 from eatss.cards.document import calibration_to_document
 from eatss.cards.match import CLOCK_SHARES, calibration_of
@@ -273,7 +274,7 @@ def over_clock(card: CardRoofline) -> list[dict[str, float]]:
     return rows
 
 
-def _measured(roofs: Sequence[Roofs]) -> list[dict[str, Any]]:
+def _measured(roofs: Sequence[Roofs]) -> list[JsonObject]:
     """Return the points that do a flop with what the model says of each, the limit heeded.
 
     Times are of one repeat.
@@ -392,7 +393,7 @@ def _summary(machines: Sequence[EnergyRoofline]) -> Iterator[tuple[Any, ...]]:
     yield ("power limit is reached", *map(_range, machines), "flop/byte")
 
 
-def _document(machine: EnergyRoofline) -> dict[str, Any]:
+def _document(machine: EnergyRoofline) -> JsonObject:
     low, high = capped_range(machine) or (None, None)
     return {key: of(machine) for key, _, _, _, of in _MACHINE} | {
         "capped_from": low,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
+from eatss.base.codec import JsonObject
 from eatss.report.render import (
     Columns,
     Getter,
@@ -223,7 +223,7 @@ def weighted_table(found: Evaluated) -> Table:
 def variants_table(found: Evaluated) -> Table:
     """Return the thriftiest and the fastest variants, ``LISTED`` of each."""
 
-    def decided(row: dict[str, Any]) -> str:
+    def decided(row: JsonObject) -> str:
         return row["row"].decided if _is_selected(row["row"].values) else ""
 
     rows = sorted(_measured(found.found), key=lambda row: row["energy_j"] or float("inf"))
@@ -251,7 +251,7 @@ def variants_table(found: Evaluated) -> Table:
     )
 
 
-def _measured(found: Population) -> list[dict[str, Any]]:
+def _measured(found: Population) -> list[JsonObject]:
     """Return what was measured: a row, its figures, and its values by name."""
     names = ("time_s", "energy_j", "power_w", "performance", "efficiency")
     return [
@@ -263,7 +263,7 @@ def _measured(found: Population) -> list[dict[str, Any]]:
 
 def correlations_table(found: SweepEvaluation) -> Table:
     """Return Pearson's and Spearman's coefficients of each metric with each target."""
-    rows: dict[str, dict[str, Any]] = {}
+    rows: dict[str, JsonObject] = {}
     for one in found.correlations:
         row = rows.setdefault(one.metric, {"metric": one.metric, "samples": one.samples})
         interval = f"{one.low:.4g} to {one.high:.4g}"

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.base.diagnostics import InputError
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.tune.expressions import (
     Column,
     Expression,
@@ -410,7 +410,7 @@ class Dimension:
         return cls(name=name, listed=own, over=over, expressions=tuple(expressions), column=column)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Names:
         """The names that its values depend on."""
         return tuple(dict.fromkeys(name for one in self.expressions for name in one.names))
 

@@ -22,6 +22,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, Group, Layout, SplitK, mapped_loops
 from eatss.analysis.variant import WORD_BYTES, KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError, input_error
+from eatss.base.frozen import Names
 from eatss.base.targets import AXES, TARGETS, TargetName
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import (
@@ -206,12 +207,12 @@ class KernelSpace:
     prefix: str
 
     @cached_property
-    def mapped(self) -> tuple[str, ...]:
+    def mapped(self) -> Names:
         """The loops that have threads and points."""
         return tuple(loop.name for loop in mapped_loops(self.facts))
 
     @cached_property
-    def serial(self) -> tuple[str, ...]:
+    def serial(self) -> Names:
         """The other loops of the band, which have tiles."""
         return tuple(loop.name for loop in self.facts.loops if loop.name not in self.mapped)
 
@@ -300,7 +301,7 @@ class KernelSpace:
         return "lanes" in self.dimensions
 
     @cached_property
-    def _threads(self) -> tuple[str, ...]:
+    def _threads(self) -> Names:
         """The names whose product is the threads of a block."""
         lanes = ["lanes"] * ("lanes" in self.dimensions)
         return (*(f"threads_{loop}" for loop in self.mapped), *lanes)
@@ -348,7 +349,7 @@ class KernelSpace:
         if len(cases) > 1:
             either = " or ".join(f"({case})" for case in cases)
             yield "one kernel variant has the choices", either
-        quantities: dict[tuple[str, ...], str] = {}
+        quantities: dict[Names, str] = {}
         quantities |= {(name,): name for name in self.dimensions}
         for loop in self.mapped:
             quantities[f"threads_{loop}", f"points_{loop}"] = f"the tile of {loop}"

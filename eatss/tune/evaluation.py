@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 from scipy import stats
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.shown import Shown, in_lines
 from eatss.base.targets import ObjectiveName
 from eatss.tune.population import (
@@ -202,7 +202,7 @@ def of_target(found: tuple[Correlation, ...], target: Target) -> tuple[Correlati
     return tuple(one for one in found if one.target == target)
 
 
-def movers(found: tuple[Correlation, ...]) -> tuple[str, ...]:
+def movers(found: tuple[Correlation, ...]) -> Names:
     """Return metrics by how much their coefficient changes from performance to efficiency.
 
     Only those are movers that change by more than half the width of the wider of both intervals.
@@ -217,7 +217,7 @@ def movers(found: tuple[Correlation, ...]) -> tuple[str, ...]:
     return tuple(sorted(changes, key=lambda metric: (-changes[metric], metric)))
 
 
-def most_telling(found: tuple[Correlation, ...], count: int) -> tuple[str, ...]:
+def most_telling(found: tuple[Correlation, ...], count: int) -> Names:
     """Return the metrics that go most with performance or efficiency, either way."""
     strength: dict[str, float] = {}
     for one in found:
@@ -271,7 +271,7 @@ class SweepEvaluation(Shown):
     choices: tuple[Choice, ...]
     trade_off: TradeOff | None
     correlations: tuple[Correlation, ...]
-    movers: tuple[str, ...]
+    movers: Names
     split_study: tuple[SplitBar, ...]
     size_study: tuple[SizePoint, ...]
     predictions: tuple[PredictionCheck, ...]

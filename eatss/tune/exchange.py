@@ -6,8 +6,9 @@ import csv
 from collections.abc import Callable, Mapping
 from io import StringIO
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from eatss.base.codec import JsonObject
 from eatss.base.diagnostics import input_error
 from eatss.tune.rows import Sweep
 from eatss.tune.store import SWEEP
@@ -21,7 +22,7 @@ _AFTER = (
 _OF_ALL = ("program", "target", "dtype", "gpu")
 
 
-def sweep_rows(sweep: Sweep) -> list[dict[str, Any]]:
+def sweep_rows(sweep: Sweep) -> list[JsonObject]:
     """Return a row a measurement, all with the same columns: what a row does not have is ``None``.
 
     These are what the sweep is of, status, values, figures, sizes and metrics. A value with the
@@ -35,7 +36,7 @@ def sweep_rows(sweep: Sweep) -> list[dict[str, Any]]:
     variables = {name for row in sweep.rows for name, _ in row.values}
     rows = []
     for row in sweep.rows:
-        own: dict[str, Any] = of_all | {name: getattr(row, name) for name in _BEFORE}
+        own: JsonObject = of_all | {name: getattr(row, name) for name in _BEFORE}
         own |= {f"value.{n}" if n in fixed else n: value for n, value in row.values}
         own |= {name: getattr(row, name) for name in _AFTER}
         own |= {f"size.{n}": size for n, size in row.sizes if n not in variables}

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.measurement.counters import DURATION
 from eatss.measurement.measurement import Status
 from eatss.tune.points import Values
@@ -110,7 +110,7 @@ def is_choice(values: Values) -> bool:
     return "role" in dict(values)
 
 
-def explaining_names(rows: Population) -> tuple[str, ...]:
+def explaining_names(rows: Population) -> Names:
     """Return the metrics and numeric values that vary; no predictions, no outcomes."""
     names = dict.fromkeys(name for row in rows.rows for name in _numbers(row))
     return tuple(
@@ -347,7 +347,7 @@ class TradeOff:
     above_horizontal: int
     upper_right: int
     equal_speed: EqualSpeed | None
-    pareto: tuple[str, ...]
+    pareto: Names
     weighted: tuple[Weighted, ...]
 
 

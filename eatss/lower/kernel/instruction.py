@@ -28,7 +28,7 @@ from itertools import product
 from typing import Literal, TypeAlias
 
 from eatss.analysis.variant import TensorFormat
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.targets import CUDA
 from eatss.polyhedral.expression import ElementType
 from eatss.program.expression import SizePairs, Sizes
@@ -194,7 +194,7 @@ class Instruction:
     value: str
     cuda: str
     adds: bool = False
-    immediates: tuple[str, ...] = ()
+    immediates: Names = ()
     instances: SizePairs = ()
     element_types: tuple[ElementType, ...] = FLOATING
     exact: bool = False
@@ -203,7 +203,7 @@ class Instruction:
     atomic: bool = False
     together: bool = False
     lanes: tuple[Coordinate, ...] = ()
-    helpers: tuple[str, ...] = ()
+    helpers: Names = ()
     definitions: str = ""
     cpu_definitions: str = ""
     capabilities: tuple[Capability, ...] = ()
@@ -221,12 +221,12 @@ class Instruction:
         }
 
     @property
-    def written(self) -> tuple[str, ...]:
+    def written(self) -> Names:
         """The operands that it writes."""
         return tuple(one.name for one in self.operands if one.role != "in")
 
     @property
-    def read(self) -> tuple[str, ...]:
+    def read(self) -> Names:
         """The operands that it reads."""
         return tuple(one.name for one in self.operands if one.role != "out")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal, TypeAlias
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.lower.kernel.copies import BY_THREADS, CopyKind
 from eatss.lower.kernel.instruction import Instruction
 from eatss.plan.stage import in_shared
@@ -166,7 +166,7 @@ class For:
     cycle: Cycle | None = None
 
     @property
-    def counters(self) -> tuple[str, ...]:
+    def counters(self) -> Names:
         """All names that differ from iteration to iteration."""
         return (self.counter,) if self.cycle is None else (self.counter, self.cycle.name)
 
@@ -259,7 +259,7 @@ class Steps:
     products: Nodes
 
     @property
-    def counters(self) -> tuple[str, ...]:
+    def counters(self) -> Names:
         """All names that differ from step to step."""
         return (self.counter,)
 
@@ -341,7 +341,7 @@ class AllFinite:
     shares: tuple[Share, ...]
 
     @property
-    def counters(self) -> tuple[str, ...]:
+    def counters(self) -> Names:
         """All names that count something inside."""
         return (self.counter,)
 
@@ -353,7 +353,7 @@ class PartialSum:
     A block leaves its part at ``left``, and finds that of another block at ``found``.
     """
 
-    counters: tuple[str, ...]
+    counters: Names
     extents: tuple[int, ...]
     sum: Element
     left: Element
@@ -381,7 +381,7 @@ class Fixup:
     sums: tuple[PartialSum, ...]
 
     @property
-    def counters(self) -> tuple[str, ...]:
+    def counters(self) -> Names:
         """All names that count something inside."""
         return (self.part, *(name for one in self.sums for name in one.counters))
 
@@ -554,7 +554,7 @@ class Kernel:
     resident: int = 1
     regroups: bool = False
     continued: tuple[tuple[str, str], ...] = ()
-    overlaid: tuple[tuple[str, ...], ...] = ()
+    overlaid: tuple[Names, ...] = ()
     streamed: Streamed | None = None
 
     @property

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.targets import AXES, CUDA, Axis
 from eatss.base.trees import Parts
 from eatss.lower.kernel.instruction import Instruction, Rounding
@@ -260,7 +260,7 @@ def depends_on(names: Iterable[str], values: Mapping[str, Sequence[IntExpr]]) ->
     return found
 
 
-def own_names(node: Node) -> tuple[str, ...]:
+def own_names(node: Node) -> Names:
     """Return the names that a node gives: of what it counts, and what it is called behind it."""
     counters = node.counters if isinstance(node, For | Steps | AllFinite | Fixup) else ()
     return (*counters, node.name) if isinstance(node, NAMED) else counters
@@ -293,7 +293,7 @@ def without_unused(nodes: Sequence[Node]) -> Nodes:
     return mapped(nodes, kept)
 
 
-def inexact_instructions(kernel: Kernel) -> tuple[str, ...]:
+def inexact_instructions(kernel: Kernel) -> Names:
     """Return the instructions that may round floating-point values otherwise than C does."""
     used = instructions_in(kernel)
     return tuple(sorted({one.name for one, kind in used if kind.is_floating and not one.exact}))
@@ -316,7 +316,7 @@ def rounded_sums(kernel: Kernel) -> tuple[RoundedSums, ...]:
     )
 
 
-def computed_by(kernel: Kernel, name: str) -> tuple[str, ...]:
+def computed_by(kernel: Kernel, name: str) -> Names:
     """Return the statements that an instruction computes."""
     performed = every_of(kernel.body, Intrinsic)
     own = (one.computes for one in performed if one.computes and one.instruction.name == name)

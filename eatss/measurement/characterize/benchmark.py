@@ -20,9 +20,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from eatss.base.codec import decode, encode
+from eatss.base.codec import JsonObject, decode, encode
 from eatss.base.diagnostics import input_error
 from eatss.base.files import read_regular, write_whole
 from eatss.base.frozen import frozen
@@ -274,7 +274,7 @@ def result_line(result: Result) -> str:
     return _line(encode(result))
 
 
-def _line(plain: dict[str, Any]) -> str:
+def _line(plain: JsonObject) -> str:
     return json.dumps(plain, separators=(",", ":"), allow_nan=False) + "\n"
 
 
