@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, get_args
 
 from eatss.base.cache import Caching
 from eatss.base.diagnostics import input_error, warn_caller
+from eatss.base.files import StrPath
 from eatss.base.options import Keywords, spelled_out
 from eatss.base.targets import Cut, TargetName
-from eatss.cards import GpuProfile, load_profile
+from eatss.cards import load_profile
+from eatss.cards.this_machine import CardLike
 from eatss.choose.options import SelectKeywords, SelectOptions, VolumeName, check_target, one_of
 from eatss.choose.selection import Selection
 from eatss.frontend.options import PpcgReadingKeywords, Reading, ReadingKeywords
-from eatss.frontend.python import PythonScop
+from eatss.frontend.python import SourceLike
 from eatss.lower.recipe import CodeRequest, Recipe, SizeKeywords, read_recipe
 from eatss.lower.requests import check_alone, choices
 from eatss.program import Program
@@ -30,15 +32,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class _Select(Keywords, SelectKeywords, PpcgReadingKeywords, Caching):
-    source: str | PathLike[str] | PythonScop = field(kw_only=False)
-    gpu: str | PathLike[str] | GpuProfile
+    source: SourceLike = field(kw_only=False)
+    gpu: CardLike
     target: TargetName = "ppcg"
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Predict(Keywords, SizeKeywords, PpcgReadingKeywords):
-    source: str | PathLike[str] | PythonScop = field(kw_only=False)
-    gpu: str | PathLike[str] | GpuProfile
+    source: SourceLike = field(kw_only=False)
+    gpu: CardLike
     target: TargetName = "ppcg"
     max_shared_memory: int | None = None
     unroll_gpu_tile: bool = False
@@ -47,19 +49,19 @@ class _Predict(Keywords, SizeKeywords, PpcgReadingKeywords):
 
 @dataclass(frozen=True, kw_only=True)
 class _Inspect(Keywords, PpcgReadingKeywords):
-    source: str | PathLike[str] | PythonScop = field(kw_only=False)
+    source: SourceLike = field(kw_only=False)
     volume: VolumeName = "footprint"
     cut: Cut = "ppcg"
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Codegen(Keywords, CodeRequest, SelectKeywords, ReadingKeywords, Caching):
-    source: str | PathLike[str] | PythonScop = field(kw_only=False)
-    gpu: str | PathLike[str] | GpuProfile
-    output: str | PathLike[str] | None = None
+    source: SourceLike = field(kw_only=False)
+    gpu: CardLike
+    output: StrPath | None = None
     force: bool = False
     selection: Selection | None = None
-    recipe: str | PathLike[str] | Recipe | None = None
+    recipe: StrPath | Recipe | None = None
 
 
 @spelled_out(_Select, SelectKeywords, PpcgReadingKeywords, Caching)

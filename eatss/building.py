@@ -23,13 +23,14 @@ from eatss.base.diagnostics import (
     Severity,
     no_progress,
 )
-from eatss.base.files import folder_named, place_files
+from eatss.base.files import StrPath, folder_named, place_files
 from eatss.base.forked import in_bounds
 from eatss.base.frozen import frozen
 from eatss.base.options import Keywords, spelled_out
 from eatss.base.shipped import MARK
 from eatss.base.shown import Shown
 from eatss.cards import GpuProfile, load_profile
+from eatss.cards.this_machine import CardLike
 from eatss.choose import Selection
 from eatss.choose.options import SelectKeywords, SelectOptions
 from eatss.cuda.folder import OriginalFiles, program_files
@@ -98,10 +99,10 @@ class PpcgBuild(Shown):
 
 @dataclass(frozen=True, kw_only=True)
 class _Ppcg(Keywords, SelectKeywords, Caching):
-    source: str | PathLike[str] = field(kw_only=False)
-    gpu: str | PathLike[str] | GpuProfile
-    output: str | PathLike[str] = "."
-    ppcg: str | PathLike[str] | None = None
+    source: StrPath = field(kw_only=False)
+    gpu: CardLike
+    output: StrPath = "."
+    ppcg: StrPath | None = None
     arguments: Sequence[str] = ()
     selects: bool = True
     ppcg_timeout_s: float = TIMEOUT_S

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eatss.base.diagnostics import input_error, warn_caller
-from eatss.base.files import folder_named
+from eatss.base.files import StrPath, folder_named
 from eatss.measurement.api import check_comparable, compared, measured, stack_warnings_of
 from eatss.measurement.measurement import Comparison, Measurement
 from eatss.measurement.options import (
@@ -27,7 +27,7 @@ from eatss.measurement.options import (
 )
 
 if TYPE_CHECKING:
-    from eatss.frontend.python import PythonScop
+    from eatss.frontend.python import SourceLike
     from eatss.measurement.cupy_card import CupyCard
     from eatss.measurement.job import Progress
     from eatss.session.variants import SourceOptions
@@ -37,11 +37,11 @@ DEFAULT_TILES = (SELECTED, "32")
 
 
 def measure(
-    source: str | PathLike[str] | PythonScop,
+    source: SourceLike,
     *,
     options: MeasureOptions | None = None,
     reading: SourceOptions | None = None,
-    output: str | PathLike[str] | None = None,
+    output: StrPath | None = None,
     progress: Callable[[Progress], None] | None = None,
     card: str | CupyCard | None = None,
 ) -> Measurement:
@@ -87,13 +87,13 @@ def measure(
 
 
 def compare(
-    source: str | PathLike[str] | PythonScop | Sequence[str | PathLike[str]],
+    source: SourceLike | Sequence[StrPath],
     *,
     tiles: Sequence[str] = DEFAULT_TILES,
     baseline: str | None = None,
     options: MeasureOptions | None = None,
     reading: SourceOptions | None = None,
-    output: str | PathLike[str] | None = None,
+    output: StrPath | None = None,
     progress: Callable[[Progress], None] | None = None,
     card: str | CupyCard | None = None,
 ) -> Comparison:
@@ -164,7 +164,7 @@ def refuse_output(output: object) -> None:
 
 
 @contextmanager
-def keeping(output: str | PathLike[str] | None) -> Iterator[Path]:
+def keeping(output: StrPath | None) -> Iterator[Path]:
     """Yield the folder to generate into: the one given, or one that goes again."""
     if output is not None:
         yield folder_named(output)

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from eatss.base.codec import json_text
 from eatss.base.diagnostics import InputError, Progress, input_error, no_progress
-from eatss.base.files import write_whole
+from eatss.base.files import StrPath, write_whole
 from eatss.tune.evaluation import Evaluated, SweepReport, evaluate, summed_up
 from eatss.tune.rows import Sweep
 from eatss.tune.store import check_no_store, read_sweep
@@ -26,10 +26,10 @@ _SUFFIXES: dict[str, ReportFormat] = {
 
 
 def sweep_report(
-    sweeps: str | PathLike[str] | Sweep | Sequence[str | PathLike[str] | Sweep],
+    sweeps: StrPath | Sweep | Sequence[StrPath | Sweep],
     *,
-    output: str | PathLike[str] | None = None,
-    figures: str | PathLike[str] | None = None,
+    output: StrPath | None = None,
+    figures: StrPath | None = None,
 ) -> SweepReport:
     """Evaluate sweeps: optima, trade-offs, ranks of the choices, correlations, means over sweeps.
 
@@ -62,7 +62,7 @@ def sweep_report(
 
 
 def evaluated(
-    sweeps: Sequence[str | PathLike[str] | Sweep],
+    sweeps: Sequence[StrPath | Sweep],
     progress: Progress = no_progress,
 ) -> tuple[Evaluated, ...]:
     """Read and evaluate sweeps, one that is given twice once; ``progress`` is called for each.

@@ -26,8 +26,8 @@ _Node = TypeVar("_Node")
 class Parts(Generic[_Part]):
     """What of some ``kind`` nodes have in their fields, also in tuples, not in other parts.
 
-    ``names`` are what the annotations of such fields mention, or an alias in the plural. Dataclasses ``through`` which they
-    are found are no nodes of their own.
+    ``names`` are what the annotations of such fields mention, or their plurals, which are aliases
+    of several. Dataclasses ``through`` which they are found are no nodes of their own.
     """
 
     names: Names

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.base.diagnostics import Diagnostic, Severity, input_error
+from eatss.base.files import StrPath
 from eatss.base.forked import ForkEndedError, outside_bounds
 from eatss.base.frozen import frozen
 from eatss.cards.load import named_profile
@@ -13,6 +14,9 @@ from eatss.cards.profile import GpuProfile
 
 if TYPE_CHECKING:
     from eatss.cards.detect import DetectedGpu, Detection
+
+CardLike: TypeAlias = StrPath | GpuProfile
+"""A profile, or what names one: a shipped one, a file, ``"auto"``."""
 
 AUTO = "auto"
 """The word for the card in this machine."""
@@ -49,7 +53,7 @@ class CardHere:
         )
 
 
-def load_profile(gpu: str | PathLike[str] | GpuProfile, device: int | str = 0) -> GpuProfile:
+def load_profile(gpu: CardLike, device: int | str = 0) -> GpuProfile:
     """Return the profile that a user gives.
 
         load_profile("a100")

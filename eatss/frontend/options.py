@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from eatss.base.diagnostics import Diagnostics, input_error
+from eatss.base.files import StrPath
 from eatss.base.frozen import frozen
 from eatss.base.options import Words, option, parse_numbers, shows_types
 
@@ -82,7 +82,7 @@ class ReadingKeywords:
         _option("-D", kind=Words, metavar="NAME[=VALUE]", help="Define a macro, as for cc."),
     ] = ()
     include_dirs: Annotated[
-        Sequence[str | PathLike[str]],
+        Sequence[StrPath],
         _option("-I", kind=list[Path] | None, metavar="DIR", help="Search DIR for headers."),
     ] = ()
     parameters: Annotated[
@@ -119,7 +119,7 @@ class PpcgReadingKeywords(ReadingKeywords):
     """
 
     ppcg_schedule: Annotated[
-        str | PathLike[str] | None,
+        StrPath | None,
         _option(
             kind=Path | None,
             metavar="FILE",

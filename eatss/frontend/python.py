@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePath
 from types import FunctionType
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan, input_error
 from eatss.base.files import StrPath
@@ -182,6 +182,10 @@ class PythonScop:
             _InPython.of("<source>", data, written_in=name, python=self.text, marks=self.marks),
             options,
         )
+
+
+SourceLike: TypeAlias = StrPath | PythonScop
+"""A file, a kernel of eatss (``"@gemm"``), C, or loops in Python."""
 
 
 @frozen

@@ -23,7 +23,7 @@ from eatss.base.shipped import located
 from eatss.program import load_program, program_folder
 
 if TYPE_CHECKING:
-    from eatss.frontend.python import PythonScop
+    from eatss.frontend.python import SourceLike
 
 
 CompilerChoice: TypeAlias = Literal["auto", "nvrtc", "nvcc"]
@@ -268,7 +268,7 @@ SELECTED = "selected"
 _SUFFIXES = (".c", ".h", ".i", ".py")
 
 
-def is_program(source: str | PathLike[str] | PythonScop) -> bool:
+def is_program(source: SourceLike) -> bool:
     """Tell a folder with a generated program from C or Python: a file, text, or loops.
 
     Raises:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import islpy as isl
@@ -27,10 +26,11 @@ from eatss.base.diagnostics import (
     input_error,
     no_progress,
 )
-from eatss.base.files import folder_named
+from eatss.base.files import StrPath, folder_named
 from eatss.base.forked import anew, room_for, taken_s
 from eatss.base.targets import TARGETS, Cut
 from eatss.cards import GpuProfile, load_profile
+from eatss.cards.this_machine import CardLike
 from eatss.choose import PUBLISHED, ModelOptions, PpcgOptions, Selection
 from eatss.choose.objectives import NEVER
 from eatss.choose.options import SelectOptions, VolumeName, check_target, wrong
@@ -45,7 +45,7 @@ from eatss.frontend import (
     type_macros,
 )
 from eatss.frontend.options import Reading
-from eatss.frontend.python import PythonScop
+from eatss.frontend.python import SourceLike
 from eatss.polyhedral.dependences import with_source_line
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
 from eatss.polyhedral.scop import Scop
@@ -114,7 +114,7 @@ class Session:
 
     def __init__(
         self,
-        source: str | PathLike[str] | PythonScop | Source,
+        source: SourceLike | Source,
         reading: Reading = _DEFAULT,
         *,
         cut: Cut = "eatss",
@@ -305,7 +305,7 @@ class Session:
 
     def select(
         self,
-        gpu: str | PathLike[str] | GpuProfile,
+        gpu: CardLike,
         options: SelectOptions = _SELECTION,
         *,
         strict_fp: bool = False,
@@ -354,7 +354,7 @@ class Session:
 
     def predict(
         self,
-        gpu: str | PathLike[str] | GpuProfile,
+        gpu: CardLike,
         wanted: CodeRequest,
         *,
         max_shared_memory: int | None = None,
@@ -465,9 +465,7 @@ class Session:
         )
         return program if selection is None else _with_notes(program, selection)
 
-    def write(
-        self, program: Program, folder: str | PathLike[str], *, force: bool = False
-    ) -> tuple[str, ...]:
+    def write(self, program: Program, folder: StrPath, *, force: bool = False) -> tuple[str, ...]:
         """Write the folder of a program; return its files, as ``write_program``."""
         from eatss.cuda.folder import write_program  # noqa: PLC0415 - select needs none
 

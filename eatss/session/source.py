@@ -16,7 +16,7 @@ from eatss.base.shipped import located
 from eatss.frontend.options import Reading
 
 if TYPE_CHECKING:
-    from eatss.frontend.python import PythonScop
+    from eatss.frontend.python import PythonScop, SourceLike
 
 
 MAX_BYTES = 4 << 20
@@ -106,12 +106,12 @@ class Source:
         called: What the user calls it.
     """
 
-    c: str | PathLike[str]
+    c: StrPath
     python: PythonScop | None = None
     called: str = "<source>"
 
     @classmethod
-    def of(cls, given: str | PathLike[str] | PythonScop | Source) -> Source:
+    def of(cls, given: SourceLike | Source) -> Source:
         """Return what a user gives.
 
         Args:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from os import PathLike
 from pathlib import Path
 
 from eatss.base.diagnostics import (
@@ -19,11 +18,11 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.frozen import frozen
 from eatss.base.options import shows_types
-from eatss.cards import GpuProfile, load_profile
-from eatss.cards.this_machine import AUTO
+from eatss.cards import load_profile
+from eatss.cards.this_machine import AUTO, CardLike
 from eatss.choose.options import SelectOptions
 from eatss.frontend.options import Reading
-from eatss.frontend.python import PythonScop
+from eatss.frontend.python import SourceLike
 from eatss.lower.recipe import CodeRequest
 from eatss.measurement.options import SELECTED, TileChoice, Variant, rejected_variant
 from eatss.session.found import find_program
@@ -48,7 +47,7 @@ class SourceOptions(Reading):
         force: Replace files in the folder that eatss did not write.
     """
 
-    gpu: str | PathLike[str] | GpuProfile = AUTO
+    gpu: CardLike = AUTO
     force: bool = False
 
 
@@ -61,7 +60,7 @@ class GeneratedVariants:
 
 
 def generate_variants(
-    source: str | PathLike[str] | PythonScop,
+    source: SourceLike,
     choices: Sequence[TileChoice],
     options: SourceOptions | None,
     folder: Path,
@@ -109,7 +108,7 @@ def generate_variants(
 
 
 def generate_one(
-    source: str | PathLike[str] | PythonScop,
+    source: SourceLike,
     options: SourceOptions | None,
     folder: Path,
     *,

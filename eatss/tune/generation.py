@@ -17,15 +17,14 @@ import numpy as np
 
 from eatss.base.codec import encode
 from eatss.base.diagnostics import input_error
-from eatss.base.files import folder_named, is_c_text
+from eatss.base.files import StrPath, folder_named, is_c_text
 from eatss.base.frozen import frozen
 from eatss.base.shipped import located
 from eatss.base.targets import TARGETS, Goal, SweepTarget
-from eatss.cards import GpuProfile
-from eatss.cards.this_machine import AUTO
+from eatss.cards.this_machine import AUTO, CardLike
 from eatss.choose.selection import KernelSelection
 from eatss.frontend.options import Reading
-from eatss.frontend.python import PythonScop
+from eatss.frontend.python import SourceLike
 from eatss.measurement.measurement import KernelResources, Measurement, Window
 from eatss.ppcg_build.run import find_ppcg
 from eatss.session.source import Source
@@ -249,16 +248,16 @@ class Generation:
         keep: A folder that keeps the programs.
     """
 
-    gpu: str | PathLike[str] | GpuProfile = AUTO
+    gpu: CardLike = AUTO
     target: SweepTarget = "cuda"
-    space: str | PathLike[str] | Space | None = None
+    space: StrPath | Space | None = None
     reading: Reading = Reading()
-    ppcg: str | PathLike[str] | None = None
+    ppcg: StrPath | None = None
     ppcg_arguments: tuple[str, ...] = ()
-    keep: str | PathLike[str] | None = None
+    keep: StrPath | None = None
 
 
-def source_text(source: str | PathLike[str] | PythonScop, reading: Reading) -> SourceText:
+def source_text(source: SourceLike, reading: Reading) -> SourceText:
     """Return a source as other processes can read it; loops in Python that are no file's are C."""
     if isinstance(source, str | PathLike):
         text = fspath(located(source))
@@ -290,7 +289,7 @@ def generator_of(generation: Generation) -> str:
     return " ".join((version, *generation.ppcg_arguments))
 
 
-def made_folder(path: str | PathLike[str]) -> Path:
+def made_folder(path: StrPath) -> Path:
     """Make a folder for programs.
 
     Raises:

@@ -8,15 +8,16 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 
 from eatss.base.diagnostics import Diagnostics, Warned, input_error, warn_caller
+from eatss.base.files import StrPath
 from eatss.base.frozen import frozen
 from eatss.base.shipped import store_of_ones_own
 from eatss.cards.document import profile_to_document
 from eatss.cards.this_machine import load_profile
-from eatss.frontend.python import PythonScop
+from eatss.frontend.python import SourceLike
 from eatss.measurement.api import CUPY_CARD
 from eatss.measurement.counters import find_ncu
 from eatss.measurement.meters.choose import METERS
@@ -51,7 +52,7 @@ class Setting(Plan):
 
 
 def of_source(
-    source: str | PathLike[str] | PythonScop,
+    source: SourceLike,
     path: Path,
     options: SweepOptions,
     generation: Generation,
@@ -109,9 +110,9 @@ def of_source(
 
 
 def sweep(
-    source: str | PathLike[str] | PythonScop,
+    source: SourceLike,
     *,
-    output: str | PathLike[str],
+    output: StrPath,
     options: SweepOptions | None = None,
     generation: Generation | None = None,
     progress: Callable[[Progress], None] | None = None,

@@ -9,12 +9,12 @@ from typing import Any
 
 from eatss.base.cache import Cache, Caching
 from eatss.base.diagnostics import EatssError, input_error
-from eatss.base.files import is_c_text
+from eatss.base.files import StrPath, is_c_text
 from eatss.base.options import Keywords, spelled_out
 from eatss.base.shipped import located
 from eatss.base.text import duration_s
 from eatss.cards import GpuProfile, load_profile
-from eatss.cards.this_machine import AUTO, is_auto, profile_of_cuda_device
+from eatss.cards.this_machine import AUTO, CardLike, is_auto, profile_of_cuda_device
 from eatss.choose.options import SelectKeywords, SelectOptions
 from eatss.frontend.options import Reading, ReadingKeywords
 from eatss.lower.recipe import CodeRequest
@@ -32,8 +32,8 @@ CARD_WITHOUT_CARD = "h200"
 
 @dataclass(frozen=True, kw_only=True)
 class _Jit(Keywords, CodeRequest, SelectKeywords, ReadingKeywords, Caching):
-    source: str | PathLike[str] | Any = field(kw_only=False)
-    gpu: str | PathLike[str] | GpuProfile = AUTO
+    source: StrPath | Any = field(kw_only=False)
+    gpu: CardLike = AUTO
     exact_sizes: bool = False
     tune: str | float | None = None
 
@@ -126,13 +126,13 @@ def _placed(source: object) -> tuple[Any, str]:
     return loops, loops.name
 
 
-def _profiles(gpu: str | PathLike[str] | GpuProfile) -> ProfileOf:
+def _profiles(gpu: CardLike) -> ProfileOf:
     """Return how the profile of a card is found, each once."""
     known: Once[GpuProfile] = Once()
     return lambda device: known.get(device, lambda: _profile(gpu, device))
 
 
-def _profile(gpu: str | PathLike[str] | GpuProfile, device: int | None) -> GpuProfile:
+def _profile(gpu: CardLike, device: int | None) -> GpuProfile:
     if not is_auto(gpu):
         return load_profile(gpu)
     if device is not None:
