@@ -10,7 +10,7 @@ model errs is not taken.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -189,10 +189,16 @@ _WEIGHTS = {"tile": 0.5, "serial": 0.5, "threads": 1.0, "staged": 100.0, "points
 """How soon a box is cut along a size: what is staged and points of a thread decide most."""
 
 _MOST_MULTIPLES = 12
-"""Points of a thread along a loop that a search begins with, and tries together with threads."""
+"""Points of a thread along a loop that a search begins with."""
 
-_SEEDS = 4096
-"""Points that a search begins with, an eighth where a kernel has little of the program's effort."""
+_CHANGED = 1.5
+"""Sizes of a new point that are neither parent's, on average."""
+
+_SPREAD = 0.6
+"""Standard deviation of the logarithm by which such sizes differ."""
+
+_WHOLE = 0.7
+"""Share of new tiles that are whole points of the threads."""
 
 LEAST_EFFORT = 0.05
 """Share of a program's effort that goes to a kernel, at least."""
@@ -347,7 +353,7 @@ class PpcgSpace:
     def seeds(self, effort: Effort) -> Sizes:
         """Return points to begin with: the default, and some all over the space."""
         dice = np.random.default_rng(0)
-        count = _SEEDS if effort.most_boxes >= _SEEDS // 8 else _SEEDS // 8
+        count = 2 * effort.children
         unit = dice.random((count, len(self._highs)))
         found = np.rint(np.exp(unit * np.log(self._highs))).astype(np.int64)
         threads = found[:, self.depth : self.width]
@@ -400,36 +406,34 @@ class PpcgSpace:
             threads = middle[:, self.depth + at]
             whole = np.maximum(1, np.rint(middle[:, at] / threads).astype(np.int64)) * threads
             middle[:, at] = np.clip(whole, lows[:, at], highs[:, at])
-        every = np.concatenate([middle, highs, lows])
+        every = np.concatenate([middle, lows])
         return np.unique(every[:, : self.width + self.groups], axis=0)
 
-    def neighbours(self, point: Sizes) -> Sizes:
-        """Return points that differ along one size, and those of other threads or points."""
-        highs = self._highs[: len(point)]
-        found = []
-        for at, most in enumerate(highs):
-            own = point[at]
-            near = [own + np.arange(-16, 17), own * np.arange(2, 9), own // np.arange(2, 9)]
-            found.append(_moved(point, {at: np.concatenate([*near, _spread(most)])}))
-            if at < self.mapped:  # so many whole points of so many threads
-                counts = np.meshgrid(_spread(highs[self.depth + at]), np.arange(1, _MOST_MULTIPLES))
-                threads, points = (own.ravel() for own in counts)
-                found.append(_moved(point, {self.depth + at: threads, at: threads * points}))
-        every = np.concatenate(found)
-        return np.unique(every[((every >= 1) & (every <= highs)).all(axis=1)], axis=0)
+    def children(self, parents: Sizes, count: int, dice: np.random.Generator) -> Sizes:
+        """Return points that have each size of one of two parents; some sizes are others.
 
-
-def _spread(most: int) -> Sizes:
-    """Return sizes up to the greatest, apart in ratio."""
-    return np.unique(np.geomspace(1, most, 48).astype(np.int64))
-
-
-def _moved(point: Sizes, sizes: Mapping[int, Sizes]) -> Sizes:
-    """Return copies of a point with other sizes in some places."""
-    found = np.tile(point, (len(next(iter(sizes.values()))), 1))
-    for at, own in sizes.items():
-        found[:, at] = own
-    return found
+        A loop's tile and threads come together. Most tiles are whole points of the threads.
+        """
+        width = parents.shape[1]
+        tiles, threads = slice(self.mapped), slice(self.depth, self.width)
+        of_one = dice.random((count, width)) < 1 / 2
+        of_one[:, threads] = of_one[:, tiles]
+        # the better ones have more
+        ones, others = (len(parents) * dice.random((2, count)) ** 1.5).astype(np.int64)
+        found = np.where(of_one, parents[ones], parents[others])
+        points = found[:, tiles] / found[:, threads]
+        other = dice.random((count, width)) < _CHANGED / width
+        factors = np.exp(dice.normal(0.0, _SPREAD, (count, width)))
+        steps = dice.integers(-2, 3, (count, width))
+        found = np.where(other, np.rint(found * factors).astype(np.int64) + steps, found)
+        found = np.clip(found, 1, self._highs[:width])
+        # of other threads each has as many points
+        kept = other[:, threads] & ~other[:, tiles]
+        tile = np.where(kept, np.rint(points * found[:, threads]), found[:, tiles])
+        whole = np.maximum(1, np.rint(tile / found[:, threads])) * found[:, threads]
+        found[:, tiles] = np.where(dice.random(tile.shape) < _WHOLE, whole, tile)
+        children: Sizes = np.clip(found, 1, self._highs[:width])
+        return children
 
 
 class _Kernel:
@@ -442,9 +446,7 @@ class _Kernel:
         self.search_s = time.perf_counter() - began
         regular = np.array(regular_vectors(space.kernel), dtype=np.int64)
         unstaged = np.ones((len(regular), space.groups), dtype=np.int64)
-        good = np.unique(np.array([tuple(space.default), *self.found.good[-_KEPT:]]), axis=0)
-        # the default is the first
-        whole = [space.default[None], np.concatenate([regular, unstaged], axis=1), good]
+        whole = space.default[None], np.concatenate([regular, unstaged], axis=1), self.found.good
         self.points = np.concatenate(whole)
         self.regular = len(regular) + 1
 
@@ -475,10 +477,6 @@ class _Kernel:
         every = np.where(allowed, costs(expected, space.objective), NEVER)
         weighed = np.where(every < NEVER, every * self.margins(demand, expected), inf)
         return _Cell(setting, demand, expected, every, weighed)
-
-
-_KEPT = 256
-"""Good points of a search that are looked at under the options of the program."""
 
 
 @dataclass(frozen=True, slots=True)

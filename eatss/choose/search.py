@@ -3,7 +3,8 @@
 Branch and bound [Land and Doig, 1960]: a box of sizes has a bound of its cost
 (:mod:`eatss.plan.intervals`). The boxes with the least bounds are cut in two until nothing left is
 under the best point found, less a gap. The boxes that begin hold every whole number, so what they
-leave is proven of all of them.
+leave is proven of all of them. Good points come from a genetic algorithm: generations of points
+that mix the sizes of the best.
 """
 
 from __future__ import annotations
@@ -25,14 +26,21 @@ Sizes = npt.NDArray[np.int64]
 
 Costs = npt.NDArray[np.float64]
 
-_STARTS = 8
-"""Points to begin with from which better ones are looked for step by step."""
+_PARENTS = 64
+"""Points that the next are made of: the best of all."""
 
-_FIRST_CUTS = 11
-"""Times that all boxes are cut in two before any is bounded."""
+_PATIENCE = 4
+"""Generations without a better point after which there is no other."""
+
+_BETTER = 0.999
+"""Share of the least cost under which a point is better."""
+
+_MOST_GENERATIONS = 16
+
+_FEWEST_CHILDREN = 512
 
 BATCH = 4096
-"""Boxes that are cut at a time: each step of a bound takes as long for one as for hundreds."""
+"""Boxes that are bounded at a time, about: it takes as long for one as for hundreds."""
 
 
 class Space(Protocol):
@@ -56,8 +64,12 @@ class Space(Protocol):
     def samples(self, lows: Sizes, highs: Sizes) -> Sizes:
         """Return points of boxes that may be good."""
 
-    def neighbours(self, point: Sizes) -> Sizes:
-        """Return points to go on to from a good one."""
+    def children(self, parents: Sizes, count: int, dice: np.random.Generator) -> Sizes:
+        """Return so many points that are mixed of good ones, with other sizes here and there."""
+
+
+MOST_CHILDREN = 2048
+"""Points of a generation, the more the larger a kernel's share of the program."""
 
 
 @frozen
@@ -65,18 +77,19 @@ class Effort:
     """How long to search: until nothing is a ``gap`` under the best, and no longer than this.
 
     ``most_boxes`` are counted, so that every machine gives one answer; ``within_s`` seconds are
-    not.
+    not. A generation has ``children`` points.
     """
 
     gap: float
     most_boxes: int
     within_s: float = inf
+    children: int = MOST_CHILDREN
 
 
 GAP = 0.02
 """Gap at which a search ends unless told otherwise."""
 
-MOST_BOXES = 4_000
+MOST_BOXES = 3_000
 """Boxes of a program unless told otherwise: about a second."""
 
 
@@ -87,6 +100,7 @@ def effort_of(options: ModelOptions, share: float) -> Effort:
         gap=GAP if options.gap is None else options.gap,
         most_boxes=1 << 62 if asked else int(share * MOST_BOXES),
         within_s=share * longest_s(options) if asked else inf,
+        children=max(_FEWEST_CHILDREN, int(share * MOST_CHILDREN)),
     )
 
 
@@ -94,15 +108,24 @@ def effort_of(options: ModelOptions, share: float) -> Effort:
 class Found:
     """The best point; nothing in the space costs less than ``bound``.
 
-    ``good`` are the best of points that were priced together.
+    ``good`` are the best of all points that were priced, the best one first.
     """
 
-    sizes: tuple[int, ...] = ()
-    cost: float = inf
     bound: float = inf
     boxes: int = 0
     points: int = 0
-    good: list[tuple[int, ...]] = field(default_factory=list)
+    good: Sizes = field(default_factory=lambda: np.empty((0, 0), dtype=np.int64))
+    costs: Costs = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def cost(self) -> float:
+        """The least cost, infinite where no point is there."""
+        return float(self.costs.min(initial=inf))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The best sizes, none where no point is there."""
+        return tuple(int(size) for size in self.good[0]) if len(self.good) else ()
 
 
 def search(
@@ -132,6 +155,7 @@ class _Search:
         told: Callable[[Sizes, Sizes, Costs], None] | None,
     ) -> None:
         self.space, self.effort, self.told, self.found = space, effort, told, Found()
+        self.dice = np.random.default_rng(0)
         self.deadline = time.perf_counter() + effort.within_s
         self.lows, self.highs = (ends[:0] for ends in space.root())
         self.bounds: Costs = np.empty(0)
@@ -144,23 +168,18 @@ class _Search:
 
     def run(self, seeds: Sizes) -> Found:
         """Search, and return what was found."""
-        found = self.found
-        costs = self.space.costs(seeds)
-        found.points += len(seeds)
-        for at in np.argsort(costs, kind="stable")[:_STARTS]:
-            self._descend(seeds[at], float(costs[at]))
-        lows, highs = self.space.root()
-        cuts = min(_FIRST_CUTS, self.effort.most_boxes.bit_length() - 1)
-        for _ in range(cuts):  # wide boxes are not worth a bound
-            lows, highs = self._halves(lows, highs)
-        self._add(lows, highs)
+        found, self.found.good = self.found, seeds[:0]
+        self._price(seeds)
+        self._evolve()
+        # wide boxes are not worth a bound
+        self._add(*self._cut(*self.space.root(), min(BATCH // 4, self.effort.most_boxes)))
         while self._least() < self.limit and found.boxes < self.effort.most_boxes:
             if time.perf_counter() >= self.deadline:
                 break
-            before = found.cost
-            self._add(*self._halves(*self._taken()))
+            before, left = found.cost, self.effort.most_boxes - found.boxes
+            self._add(*self._cut(*self._taken(), min(BATCH // 2, left)))
             if found.cost < before:
-                self._descend(np.array(found.sizes), found.cost)
+                self._evolve()
         found.bound = min(found.cost, self.left, self._least())
         self._leave(self.lows, self.highs, self.bounds)
         return found
@@ -176,6 +195,14 @@ class _Search:
         taken = self.lows[now], self.highs[now]
         self.lows, self.highs, self.bounds = self.lows[~now], self.highs[~now], self.bounds[~now]
         return taken
+
+    def _cut(self, lows: Sizes, highs: Sizes, least: int) -> tuple[Sizes, Sizes]:
+        """Cut all boxes in two until there are so many, or all are points."""
+        cut, count = self._halves(lows, highs), len(lows)
+        while count < len(cut[0]) < least:
+            count = len(cut[0])
+            cut = self._halves(*cut)
+        return cut
 
     def _halves(self, lows: Sizes, highs: Sizes) -> tuple[Sizes, Sizes]:
         """Cut each box of several points along the longest side, in ratio, of what may fit."""
@@ -209,7 +236,7 @@ class _Search:
         self.found.boxes += len(lows)
         some = bounds < self.found.cost
         if some.any():
-            self._priced(self.space.samples(least[some], most[some]))
+            self._price(self.space.samples(least[some], most[some]))
         single: Any = (least == most).all(axis=1)
         if single.any():  # what one point costs is known
             bounds[single] = self.space.costs(least[single])
@@ -220,21 +247,24 @@ class _Search:
         self.highs = np.concatenate([self.highs, highs[kept]])
         self.bounds = np.concatenate([self.bounds, bounds[kept]])
 
-    def _priced(self, points: Sizes) -> tuple[Sizes, float]:
-        """Return the best of some points, with its cost; it may be the best of all so far."""
+    def _price(self, points: Sizes) -> None:
+        """Price points, and keep the best of all."""
         found, costs = self.found, self.space.costs(points)
         found.points += len(points)
-        at = int(np.argmin(costs))
-        cost, sizes = float(costs[at]), tuple(int(size) for size in points[at])
-        if cost < inf:
-            found.good.append(sizes)
-        if cost < found.cost:
-            found.sizes, found.cost = sizes, cost
-        return points[at], cost
+        some: Any = costs < inf
+        points = np.concatenate([found.good, points[some]])
+        costs = np.append(found.costs, costs[some])
+        best = np.argsort(costs, kind="stable")[: 4 * _PARENTS]
+        first = np.unique(points[best], axis=0, return_index=True)[1]
+        kept = best[np.sort(first)[:_PARENTS]]
+        found.good, found.costs = points[kept], costs[kept]
 
-    def _descend(self, point: Sizes, cost: float) -> None:
-        """Go on from a point as long as a neighbour is better."""
-        better = cost < inf
-        while better:
-            point, least = self._priced(self.space.neighbours(point))
-            better, cost = least < cost, least
+    def _evolve(self) -> None:
+        """Price generations of points until they are no better."""
+        found, patience = self.found, _PATIENCE
+        for _ in range(_MOST_GENERATIONS):
+            if not patience or found.cost == inf:
+                break
+            before = found.cost
+            self._price(self.space.children(found.good, self.effort.children, self.dice))
+            patience = _PATIENCE if found.cost < _BETTER * before else patience - 1

@@ -36,7 +36,7 @@ class Box:
     def __init__(self, sizes: Mapping[str, Ends]) -> None:
         """Take the ends of each size, all above 0."""
         self._logs = {name: (np.log(low), np.log(high)) for name, (low, high) in sizes.items()}
-        self._known: dict[Exponents, tuple[Any, Any, Any]] = {(): (1.0, 1.0, 0.0)}
+        self._known: dict[Exponents, tuple[Any, Any, list[float]]] = {(): (1.0, 1.0, _some(0.0))}
         self._named: dict[str, Interval] = {}
         self.known: dict[object, Interval] = {}
         self.intervals = {
@@ -58,14 +58,14 @@ class Box:
             self.intervals[name] = Interval(number.low, number.high, self, alone, alone)
         return self.intervals[name]
 
-    def ends(self, exponents: Exponents) -> tuple[Any, Any, Any]:
-        """Return a monomial's least and greatest value, and the logarithm of its middle."""
+    def ends(self, exponents: Exponents) -> tuple[Any, Any, list[float]]:
+        """Return a monomial's least and greatest value, and logarithms of its middle in some."""
         if exponents not in self._known:
             least, most = self._of(exponents)
             if any(name in self._named for name, _ in exponents):
                 inside = self._of(exponents, under=True)[0], self._of(exponents, under=False)[1]
                 least, most = np.fmax(least, inside[0]), np.fmin(most, inside[1])
-            self._known[exponents] = np.exp(least), np.exp(most), (least + most) / 2
+            self._known[exponents] = np.exp(least), np.exp(most), _some((least + most) / 2)
         return self._known[exponents]
 
     def _of(self, exponents: Exponents, under: bool | None = None) -> tuple[Any, Any]:
@@ -448,16 +448,20 @@ _MOST = 2
 
 def _size(one: Monomial, box: Box) -> float:
     """Return how much a monomial says in the middle of boxes, as a logarithm."""
-    pairs = zip(_some(one.coefficient), _some(box.ends(one.exponents)[2]), strict=True)
-    said = sorted(log(max(own, 1e-300)) + middle for own, middle in pairs)
-    return said[len(said) // 2]
+    said = [
+        log(max(own, 1e-300)) + middle
+        for own, middle in zip(_some(one.coefficient), box.ends(one.exponents)[2], strict=False)
+    ]
+    return sorted(said)[len(said) // 2]
 
 
 def _some(column: Any) -> list[float]:
     """Return some entries of a column, as many of all."""
-    every = np.ravel(column)
-    found: list[float] = every[np.linspace(0, len(every) - 1, _SOME).astype(int)].tolist()
-    return found
+    if not np.ndim(column):
+        return [float(column)] * _SOME
+    step, rest = divmod(len(column) - 1, _SOME - 1)
+    found: list[float] = column[rest // 2 :: max(1, step)].tolist()
+    return found[:_SOME]
 
 
 def _kept(side: Side, box: Box, found: Sequence[Monomial]) -> Monomials:

@@ -83,7 +83,7 @@ def test_a_misspelt_name_is_told_with_the_nearest(name: str, meant: str) -> None
 def test_a_kernel_is_selected_for_as_its_file_is() -> None:
     by_name = eatss.select("@mvt", gpu="a100", defines={"NI": 500})
     assert by_name == eatss.select(KERNELS / "mvt.c", gpu="a100", defines={"NI": 500})
-    done = command("select", "@mvt", "--gpu", "a100", "-D", "NI=500", "--format", "ppcg")
+    done = command("select", "@mvt", "--gpu", "a100", "--model", "paper", "--format", "ppcg")
     assert done.stdout == f"{by_name.ppcg_sizes}\n"
 
 
@@ -92,7 +92,7 @@ def test_a_file_whose_name_begins_with_the_mark_is_reached_by_its_path(
 ) -> None:
     shutil.copy(KERNELS / "mvt.c", tmp_path / "@mine.c")
     monkeypatch.chdir(tmp_path)
-    done = command("select", "./@mine.c", "--gpu", "a100", "-D", "NI=500", "--format", "ppcg")
+    done = command("select", "./@mine.c", "--gpu", "a100", "--model", "paper", "--format", "ppcg")
     assert done.stdout.startswith("{ kernel[0]")
     assert command("select", "@mine.c", "--gpu", "a100").returncode == 2
 
