@@ -83,7 +83,7 @@ def test_a_misspelt_name_is_told_with_the_nearest(name: str, meant: str) -> None
 def test_a_kernel_is_selected_for_as_its_file_is() -> None:
     by_name = eatss.select("@mvt", gpu="a100", defines={"NI": 500})
     assert by_name == eatss.select(KERNELS / "mvt.c", gpu="a100", defines={"NI": 500})
-    done = command("select", "@mvt", "--gpu", "a100", "--model", "paper", "--format", "ppcg")
+    done = command("select", "@mvt", "--gpu", "a100", "-D", "NI=500", "--format", "ppcg")
     assert done.stdout == f"{by_name.ppcg_sizes}\n"
 
 
