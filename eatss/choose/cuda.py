@@ -24,9 +24,8 @@ from eatss.base.diagnostics import Diagnostic, NoSolutionError
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import MOST_LAYOUTS, Integers, every_candidate
 from eatss.choose.objectives import NEVER, OBJECTIVES, costs, nothing_allowed
-from eatss.choose.options import DEFAULT_TIMEOUT_S, ModelOptions, ObjectiveName
+from eatss.choose.options import ModelOptions, ObjectiveName
 from eatss.choose.selection import KernelSelection, ReferenceSelection, Usage
-from eatss.choose.solver import proven_least
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
 from eatss.cost.expected import Prediction
 from eatss.cost.terms import too_large
@@ -168,9 +167,6 @@ def expected_of(
 
 KernelVariants = Mapping[str, tuple[KernelVariant, ...]]
 """The variants of each kernel, by its name."""
-
-MOST_ROWS = 8192
-"""Rows of the table that Z3 is given: the best ones, all others cost more than each of them."""
 
 ALIKE = 2
 """Candidates that differ in nothing but what is staged, or how sums are spread."""
@@ -339,17 +335,10 @@ def select_cuda(
     if least == NEVER:
         nothing = nothing_allowed(facts.name, options.objective)
         raise NoSolutionError(nothing) if choice.can_launch else _no_solution(facts)
-    if not facts.loops and len(choice.costs) == 1:  # one thread, nothing to choose
-        return choice.described(*choice.at(best), objective=least, compared=1)
-    rows = np.sort(choice.costs[choice.costs < NEVER])[:MOST_ROWS].tolist()
-    timeout_s = options.timeout_s or DEFAULT_TIMEOUT_S
-    proven = proven_least(facts.name, rows, timeout_s=timeout_s)
     extra: dict[str, Any] = {"note": FEWER} if any(own.fewer for own in choice.every) else {}
     return choice.described(
         *choice.at(best),
         objective=least,
-        optimal="proven" if proven else "best found",
-        solver_calls=1,
         solve_time_s=time.perf_counter() - began,
         compared=len(choice.costs),
         **extra,

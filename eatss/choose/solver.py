@@ -1,13 +1,10 @@
-"""Z3 finds and proves the optimum of a problem, or of a table [EATSS, Sec. IV-L].
+"""Z3 finds and proves the optimum of a problem [EATSS, Sec. IV-L].
 
-Inside Z3 sizes are small bounded integers, and products are kept tractable. A table of costs goes
-to it as text. Z3 compares every cost with the one that was found, in exact integers, and answers
-*unsatisfiable* where none is less.
+Inside Z3 sizes are small bounded integers, and products are kept tractable.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -249,38 +246,3 @@ def _halves(box: Box) -> list[Box]:
         return []
     middle = min(isqrt(low * high), high - 1)
     return [{**box, longest: (low, middle)}, {**box, longest: (middle + 1, high)}]
-
-
-_of_thread = threading.local()
-
-
-def proven_least(kernel: str, costs: Sequence[int], *, timeout_s: float) -> bool:
-    """Let Z3 refute that an entry costs less than the least; tell whether it did in time.
-
-    Raises:
-        InternalError: ``EATSS-M900``, Z3 knows a better entry.
-    """
-    solver = z3.SimpleSolver(ctx=_context())
-    solver.set("timeout", max(1, int(1000 * timeout_s)))
-    solver.from_string(better_than(costs, min(costs)))
-    answer = solver.check()
-    if answer == z3.sat:
-        message = f"the solver knows better sizes of {kernel} than the best of the table"
-        raise InternalError(Diagnostic(code="EATSS-M900", message=message))
-    return bool(answer == z3.unsat)
-
-
-def _context() -> Any:
-    """Return the context of this thread.
-
-    What is asserted belongs to a solver, so that nothing of one proof is left for the next.
-    """
-    if not hasattr(_of_thread, "context"):
-        _of_thread.context = new_context()
-    return _of_thread.context
-
-
-def better_than(costs: Sequence[int], least: int) -> str:
-    """Return SMT-LIB text that holds where an entry of a table costs less than ``least``."""
-    cheaper = (f"(< {cost} {least})" for cost in dict.fromkeys(costs))
-    return f"(assert (or {' '.join(cheaper)}))"

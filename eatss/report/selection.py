@@ -181,16 +181,16 @@ def _bound(kernel: KernelSelection) -> str:
     return f"nothing that may be taken is predicted under {least} ({below}{took})"
 
 
-def _proof(kernel: KernelSelection, compared: str = "") -> str:
-    calls = counted(kernel.solver_calls, "solver call")
-    return f"optimal: {kernel.optimal} ({compared}{calls}, {1000 * kernel.solve_time_s:.0f} ms)"
+def _proof(kernel: KernelSelection, number: int, what: str) -> str:
+    among = counted(number, what)
+    return f"optimal: {kernel.optimal} ({among}, {1000 * kernel.solve_time_s:.0f} ms)"
 
 
 def _generated_verdict(kernel: KernelSelection) -> str:
     """Return what is expected of generated code; it has no default to beat."""
     one = kernel.predicted
     assert one is not None  # a kernel that cannot launch is an error
-    proof = _proof(kernel, f"{kernel.compared} layouts, ")
+    proof = _proof(kernel, kernel.compared, "layout")
     return (
         f"expected {_with_power(one)}, bound by {one.bound}\n"
         f"  {_blocks(one, kernel)}{_launches(one)}; {proof}"
@@ -205,7 +205,7 @@ def _ppcg_verdict(kernel: KernelSelection) -> str:
     if one is None:
         return (
             f"split {kernel.split_factor:g}, warp fraction {kernel.warp_fraction:g}; objective "
-            f"{kernel.objective}, {_proof(kernel)}"
+            f"{kernel.objective}, {_proof(kernel, kernel.solver_calls, 'solver call')}"
         )
     about = f"{_with_power(one)} expected, bound by {one.bound}"
     if kernel.keeps_default:

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.analysis.facts import KernelFacts, Memory
-from eatss.base.diagnostics import InternalError
 from eatss.base.polynomial import Polynomial
 from eatss.cards.profile import GpuProfile
 from eatss.choose import (
@@ -28,10 +27,8 @@ from eatss.choose import (
     Variable,
     build_problem,
     solve,
-    solver,
 )
 from eatss.choose.smt import refutation, scripts_text
-from eatss.choose.solver import better_than, proven_least
 from tests.examples import examples
 
 z3: Any = z3_module  # carries no types
@@ -287,33 +284,3 @@ def test_one_vector_for_two_kernels_equals_brute_force(
 ) -> None:
     kernels = [facts_of(**first), facts_of(**second)]
     agrees(build_problem(kernels, profile_with(**changes), cell, ModelOptions(model="eatss")))
-
-
-TIMEOUT_S = 20.0
-
-
-tables = st.lists(st.integers(-(2**63) + 1, 2**63 - 1) | st.integers(0, 5), min_size=1, max_size=20)
-
-
-@settings(deadline=None)
-@given(table=tables)
-def test_the_least_of_a_table_is_proven(table: list[int]) -> None:
-    assert proven_least("kernel0", table, timeout_s=TIMEOUT_S)
-
-
-@settings(deadline=None)
-@given(data=st.data(), table=tables)
-def test_the_text_holds_where_a_row_costs_less(data: st.DataObject, table: list[int]) -> None:
-    limit = data.draw(st.sampled_from(table))
-    asked = z3.SimpleSolver(ctx=z3.Context())
-    asked.from_string(better_than(table, limit))
-    assert (asked.check() == z3.sat) is any(cost < limit for cost in table)
-
-
-def test_a_better_row_that_was_overlooked_is_our_own_fault(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(solver, "min", max, raising=False)
-    with pytest.raises(InternalError, match="better sizes of kernel0") as caught:
-        proven_least("kernel0", [7, 5, 6], timeout_s=TIMEOUT_S)
-    assert caught.value.diagnostics[0].code == "EATSS-M900"
