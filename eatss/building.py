@@ -234,7 +234,7 @@ class _Run:
         tiles = _used(found.said)
         kernels: KernelFile | None = None
         regions: tuple[HostRegion, ...] = ()
-        reasons: dict[str, str] = {}
+        reasons = {}
         try:
             kernels = read_kernels(found.kernels)
         except NotUnderstoodError as error:

@@ -193,7 +193,7 @@ def work_of(scop: Scop, dependences: Dependences, outside: Collection[str]) -> W
     Returns:
         The counts; what has no closed form is ``None``, with a note.
     """
-    notes: list[str] = []
+    notes = []
 
     def attempt(what: str, compute: Callable[[], _Result]) -> _Result | None:
         try:

@@ -383,7 +383,7 @@ def interleaves(
         loads: what is loaded in vectors: along which axes it moves, and where it is loaded so.
     """
     first, second = along
-    fits: Any = (threads[first] % ALONG_X == 0) & (threads[second] % ALONG_Y == 0)
+    fits = (threads[first] % ALONG_X == 0) & (threads[second] % ALONG_Y == 0)
     for at in range(second):
         if at != first:
             fits = fits & (threads[at] == 1)

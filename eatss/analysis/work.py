@@ -204,7 +204,7 @@ def _at_most(scop: Scop, known: isl.Set, limits: Sizes) -> tuple[ProgramSize, ..
     ends = {name: extremes(_line(known, name)) for name in scop.sizes}
     given = {name: own[0] for name, own in ends.items() if own and own[0] == own[1]}
     known = at_values(known, tuple(given.items()))
-    assumed: list[ProgramSize] = []
+    assumed = []
     for name in scop.sizes:
         if name not in given:
             value = _largest(known, name, limits[name])

@@ -150,7 +150,7 @@ def _type(annotation: Any) -> Any:
 
 def shows_types(noun: type[T]) -> type[T]:
     """Have ``help()`` and IDEs show the types of fields without how the command line has them."""
-    made: Any = vars(noun)["__init__"]
+    made = vars(noun)["__init__"]
     made.__signature__ = _Types.of(inspect.signature(made))
     return noun
 
@@ -293,7 +293,7 @@ def parse_placements(texts: Sequence[str]) -> dict[str, str]:
     Raises:
         InputError: ``EATSS-C004``.
     """
-    placements: dict[str, str] = {}
+    placements = {}
     for text in texts:
         name, _, memory = text.rpartition("=")
         if not name.strip() or memory.strip() not in ("l1", "shared"):

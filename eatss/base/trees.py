@@ -70,8 +70,7 @@ class Parts(Generic[_Part]):
         found = {
             name: self._changed(getattr(own, name), change) for name, _ in _fields(kind, self.names)
         }
-        changed: _Node = replace(own, **found) if found else node
-        return changed
+        return replace(own, **found) if found else node
 
     def _changed(self, value: Any, change: Callable[[_Part], _Part]) -> Any:
         if isinstance(value, tuple):

@@ -250,7 +250,7 @@ def build_problem(
     waf, alone = cell.alignment(profile), len(kernels) == 1
     depth = max(len(facts.loops) for facts in kernels)
     names = [kernels[0].loops[at].name if alone else f"d{at}" for at in range(depth)]
-    constraints: list[Constraint] = []
+    constraints = []
     goal = Polynomial.constant(0)
     for facts in kernels:
         unique = [other.name for other in kernels].count(facts.name) == 1

@@ -170,7 +170,7 @@ def _select_each(
     progress: Progress,
 ) -> tuple[KernelSelection, ...]:
     """Select kernel by kernel and report all that have no solution, not only the first."""
-    selections: list[KernelSelection] = []
+    selections = []
     findings: list[Diagnostic] = []
     for number, facts in enumerate(kernels):
         progress(f"solving {facts.name}", number, len(kernels))

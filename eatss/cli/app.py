@@ -146,7 +146,7 @@ def parameter_of(name: str, annotation: Any, default: Any) -> _Option | _Argumen
         kind = next(one for one in get_args(kind) if one is not NoneType)
     several = get_origin(kind) is list
     kind = get_args(kind)[0] if several else kind
-    how: dict[str, Any] = {"type": _type(declared, kind), "metavar": declared.metavar}
+    how = {"type": _type(declared, kind), "metavar": declared.metavar}
     if default is inspect.Parameter.empty:
         how["required"] = True
     else:
@@ -249,7 +249,7 @@ class Command(_WithExamples):
     def invoke(self, ctx: click.Context) -> None:
         """Run it; it talks as its options say."""
         current.set(Talk(**{name: ctx.params[name] for name, _, _ in _TALK}))
-        found: dict[str, Any] = {}
+        found = {}
         for name, (noun, own) in self._members.items():
             if noun is None:
                 found[name] = own[0].value(ctx)

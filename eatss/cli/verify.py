@@ -12,7 +12,6 @@ from eatss.cli.talk import report_error, working
 from eatss.measurement.options import named_nvcc
 
 if TYPE_CHECKING:
-    from eatss.verify import Verification
     from eatss.verify.result import Progress
 
 EXAMPLES = {
@@ -79,8 +78,8 @@ def verify(
         cxx=cxx,
         nvcc=named_nvcc(nvcc if device != "cpu" else None) or "nvcc",
     )
-    found: list[Verification] = []
-    errors: list[EatssError] = []
+    found = []
+    errors = []
     for directory in directories:
         with working(f"verifying {directory}") as step:
             try:

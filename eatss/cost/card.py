@@ -14,7 +14,6 @@ may stand for more than its name says and is no measurement of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -198,7 +197,7 @@ def card_of(profile: GpuProfile) -> Card:
         "threads_per_block", "registers_per_sm", "registers_per_block", "registers_per_thread",
         "shared_per_sm_bytes", "shared_per_block_bytes", "l1_shared_bytes", "l2_bytes",
     )  # fmt: skip
-    own: dict[str, Any] = {name: getattr(profile, name) for name in of_profile}
+    own = {name: getattr(profile, name) for name in of_profile}
     measured = (
         "fp64_per_cycle", "fp32_per_cycle", "l1_cycles", "shared_cycles", "fp32_cycles",
         "fp64_cycles", "fp32_div_cycles", "fp64_div_cycles", "barrier_cycles", "atomic_cycles",

@@ -291,7 +291,7 @@ class CudaCode(DemandBuilder):
         loop = plan.cut.sum_loop
         last = self.row_sectors(access, sizes[-1])
         if whole and loop is not None and loop in dict(access.terms[-1]):  # chunks go to blocks
-            run: Number = np.minimum(plan.tile[loop], sizes[-1])
+            run = np.minimum(plan.tile[loop], sizes[-1])
             run = np.where(plan.chunks > 1, run, sizes[-1])
             last = self.row_sectors(access, run) * sizes[-1] / run
         if uniform.spans[-1]:  # a halo begins in a sector of its own

@@ -74,12 +74,10 @@ from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.recipe import Recipe, recipe_to_dict
 from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.row_planning import RowPlanner
-from eatss.lower.storage import Candidate
 from eatss.lower.transform.chain import transformed
 from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.transform.stream_k import Stream
 from eatss.lower.variants import stream_loop
-from eatss.plan.stage import StagedReads
 from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import (
     at_most,
@@ -186,7 +184,7 @@ class RegionBuilder:
         self.outside = outside_arrays(scop, arrays)
         context = self._context(arrays, names, macros)
         pieces = pieces_of(self._scheduled, names)
-        placed: list[BuiltKernel] = []
+        placed = []
         at = 0
         while at < len(pieces):
             run = self._row_run(pieces[at:])
@@ -355,7 +353,7 @@ class RegionBuilder:
         staged = promoted_candidates(unit, decided, facts, self._options)
         warps, plan = layout.warps, None
         neighbours: tuple[InterleavedPoints, ...] = ()
-        reads: dict[Candidate, StagedReads] = {}
+        reads = {}
         wished = None if unit.mapping.split is not None or not layout.streams else layout.shared_sum
         stages = (
             layout.pipeline_stages if self._profile.compute_capability >= CUDA.copies_ahead else 1
@@ -584,7 +582,7 @@ def generate(
         InternalError: ``EATSS-K901``, a check of the generated code failed.
     """
     macros, options = dict(parameters), recipe.options
-    bits: Literal[32, 64] = options.index_bits or max(
+    bits = options.index_bits or max(
         index_bits_of(region.scheduled.scop, macros) for region in regions
     )
     try:

@@ -135,7 +135,7 @@ def entry_arguments(
     }
     argument = partial(_argument, scop, written)
     declarations = scop.parameter_declarations
-    found: list[Argument] = []
+    found = []
     for parameter in scop.function_parameters:
         array = by_source.get(parameter.name)
         if array is not None:

@@ -315,7 +315,7 @@ def _by_position(entry: Entry) -> list[Argument]:
 
 def _declarations(entries: Sequence[Entry]) -> list[str]:
     """Return C declarations of the original functions, each once."""
-    found: dict[str, str] = {}
+    found = {}
     for entry in entries:
         if _is_called(entry):
             types = [_original_type(argument) for argument in _by_position(entry)]

@@ -144,7 +144,7 @@ class _Delineariser(RegionReader):
         values = [one for use in uses if isinstance(one := use.access.subscripts[0], Poly)]
         if len(values) < len(uses):
             return None
-        factors: list[Poly] = []
+        factors = []
         for factor in (one for pair in zip(uses, values, strict=True) for one in _factors(*pair)):
             if factor not in factors:
                 factors.append(factor)
@@ -317,7 +317,7 @@ class Assembler:
 
         def with_dims(node: Expression) -> Expression:
             """Turn counters into dimensions in affine parts; left-deep chains do not recurse."""
-            spine: list[Binary] = []
+            spine = []
             while isinstance(node, Binary):
                 spine.append(node)
                 node = node.left

@@ -70,7 +70,7 @@ def operator(cursor: Any) -> str | None:
 
 def children(cursor: Any) -> list[Any]:
     """Return the children of a cursor; quicker than its own ``get_children``."""
-    found: list[Any] = []
+    found = []
     unit = cursor._tu
 
     def visit(child: Any, _parent: Any, _data: Any) -> int:

@@ -127,7 +127,7 @@ class ExpressionReader(RegionReader):
         affine = self._as_affine(node)
         if affine is not None:
             return affine
-        spine: list[Node] = []
+        spine = []
         while node.kind == "binary" and node.op != ",":
             node = self._with_guards(node)
             if node.kind != "binary":

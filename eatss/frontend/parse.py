@@ -175,7 +175,7 @@ def _select(
             "EATSS-F010",
             f"there is no region {options.scop}: the file has {len(regions)}, counted from 0",
         )
-    placed: list[PlacedRegion] = []
+    placed = []
     for region in wanted:
         with suppress(RefusedError):
             placed.append(place_region(region, unit, source, findings))

@@ -309,7 +309,7 @@ class ExpressionReader:
 
     def values(self, nodes: Sequence[ast.expr]) -> list[Value]:
         """Read all of some expressions, so that all findings are recorded."""
-        found: list[Value] = []
+        found = []
         for node in nodes:
             with suppress(RefusedError):
                 found.append(self.value(node))

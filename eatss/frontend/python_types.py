@@ -168,7 +168,7 @@ def unmarked(text: str) -> str:
 
 def marks_of(text: str, spans: Sequence[SourceSpan]) -> tuple[Mark, ...]:
     """Return what stretches of the text without marks stand for, inner ones first."""
-    found: list[Mark] = []
+    found = []
     begun: list[tuple[int, SourceSpan]] = []
     at = 0
     for part in _MARKS.split(text):

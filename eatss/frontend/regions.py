@@ -132,7 +132,7 @@ def place_region(
     if any(start < at < end for at in unit.includes):
         refuse("#include inside the region", "write the statements out between the pragmas")
     path = _path(function, start, end)
-    inside: list[Node] = []
+    inside = []
     for child in path[-1].children if path else ():
         first, last = child.offsets
         if start < first and last <= end and unit.holds(child.cursor):
@@ -156,7 +156,7 @@ def _covers(cursor: Any, offset: int) -> bool:
 
 def _path(function: Any, start: int, end: int) -> list[Node]:
     """Return the statements of a function that hold both pragmas, outermost first."""
-    path: list[Node] = []
+    path = []
     inner = [read_tree(clang.children(function)[-1])]
     while inner:
         path.append(inner[0])

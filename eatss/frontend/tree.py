@@ -152,7 +152,7 @@ def unconverted(node: Node, *, explicit: bool = False) -> Node:
 
 def chain(node: Node, operator: str) -> list[Node]:
     """Return the operands of a chain of one operator along its left spine, without recursion."""
-    found: list[Node] = []
+    found = []
     while node.is_binary(operator):
         found.append(node.children[1])
         node = node.children[0]
@@ -165,7 +165,7 @@ def read_tree(cursor: Any) -> Node:
     Parentheses, and conversions that do not change the scalar type, are left out.
     """
     root: list[Node] = []
-    steps: list[Node] = []
+    steps = []
     stack: list[tuple[Any, list[Node]]] = [(cursor, root)]
     while stack:
         current, siblings = stack.pop()

@@ -358,8 +358,8 @@ def tile_range(values: isl.Set, loop: MappedLoop | SerialTile, known: isl.Set) -
     if not lower or not upper:
         return _exact_range(values, loop, known)
     within = known
-    firsts: list[IntExpr] = []
-    lasts: list[IntExpr] = []
+    firsts = []
+    lasts = []
     for function, divisor in lower:
         first = _divided(value_of(function, known), divisor, up=True)
         firsts.append(first)

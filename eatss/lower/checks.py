@@ -308,7 +308,7 @@ def _time(
     piece: Piece, mapping: LoopMapping, parts: Sequence[Part], below: Subtree
 ) -> isl.MultiUnionPwAff:
     """Return when a thread runs each instance: part by part, tile after tile."""
-    times: list[isl.UnionMap] = []
+    times = []
     for part in parts:
         serial = tuple(tile for tile in mapping.serial if tile.name in part.serial)
         phase = Phase(

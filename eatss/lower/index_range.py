@@ -55,7 +55,7 @@ def factors_of(product: SizeProduct) -> list[IntExpr]:
 def shared_tile(product: SizeProduct, tile: int) -> dict[str, int]:
     """Return a tile along each size of a product, so that together they are a tile of its loop."""
     names = [one for one in product.factors if isinstance(one, str)]
-    found: dict[str, int] = {}
+    found = {}
     for left, name in zip(range(len(names), 0, -1), names, strict=True):
         part = max(k for k in range(1, tile + 1) if tile % k == 0 and k**left <= tile)
         found[name], tile = part, tile // part

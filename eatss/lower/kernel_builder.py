@@ -11,7 +11,7 @@ from math import prod
 import islpy as isl
 
 from eatss.analysis.variant import VECTOR_BYTES
-from eatss.base.targets import AXES, CUDA, Axis
+from eatss.base.targets import AXES, CUDA
 from eatss.lower.arrays import (
     FALSE,
     TRUE,
@@ -209,7 +209,7 @@ class KernelBuilder:
 
     def _block_ranges(self, launch: isl.Set) -> tuple[dict[str, TileRange], isl.Set]:
         known = launch
-        ranges: dict[str, TileRange] = {}
+        ranges = {}
         for loop in self._mapping.spread:
             tiles = tile_range(self._values(loop.name), loop, launch)
             ranges[loop.name] = _only_tile(tiles, loop)
@@ -242,7 +242,7 @@ class KernelBuilder:
         return x, y, z
 
     def _grid(self, ranges: Dictionary[str, TileRange]) -> tuple[IntExpr, IntExpr, IntExpr]:
-        grid: dict[Axis, IntExpr] = dict(zip(AXES, self._tile_counts(ranges), strict=True))
+        grid = dict(zip(AXES, self._tile_counts(ranges), strict=True))
         for axis in AXES:
             for loop in self._mapping.blocks_along(axis):
                 self._index.note(ranges[loop.name].count)
@@ -300,7 +300,7 @@ class KernelBuilder:
 
     def _inside_tile(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> Nodes:
         references = self._references
-        found: list[Node] = [
+        found = [
             *self._single_points(self._mapping.mapped),
             *references.declarations(),
         ]
@@ -457,7 +457,7 @@ class KernelBuilder:
             found.append(with_bodies(put, self._at_points))
             found += self._at_points(taken)
         references.combine_atomically = self._mapping.chunks > 1
-        stores: Nodes = tuple(
+        stores = tuple(
             node
             for name, points in references.transfers("store")
             for node in self._transfer(name, points, known)

@@ -117,7 +117,7 @@ def passed_to_all(
     points = [m for m in mapping.mapped if m.points > 1]
     own = [*(Name(m.thread) for m in several), *(Name(m.point) for m in points)]
     extents = [*(m.threads for m in several), *(m.points for m in points), warps]
-    tiles: list[Buffer] = []
+    tiles = []
     put: list[Node] = []
     taken: list[Node] = []
     for register, combiner in parts:

@@ -43,7 +43,7 @@ def promoted_candidates(
     unit: Unit, recipe: KernelRecipe | None, facts: KernelFacts | None, options: CodegenOptions
 ) -> frozenset[Candidate]:
     """Return the candidates that go to shared memory; of split sums only what the user says."""
-    found: set[Candidate] = set()
+    found = set()
     if recipe is None or facts is None:
         return frozenset()
     for candidate in unit.storage.candidates:

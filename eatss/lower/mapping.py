@@ -311,8 +311,8 @@ def layout(
     order = [name for name, _ in block]  # the last one along x
     axes = thread_axes([threads for _, threads in block])
     grid = grid_axes(len(block))
-    mapped: list[MappedLoop] = []
-    serial: list[SerialTile] = []
+    mapped = []
+    serial = []
     for loop in piece.band:
         source, tile = loop.source_name, tiles[loop.source_name]
         if source in order:

@@ -223,7 +223,7 @@ def parts_of(
     moving = {name: _moving(piece, name, mapped, serial) for name in names}
     if not any(moving.values()):
         return (Part(statements=tuple(names), serial=()),)
-    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph = nx.DiGraph()
     graph.add_nodes_from(names)
     tied = tied_instances(piece, mapped)
     graph.add_edges_from(edges(tied, dependences))
@@ -234,7 +234,7 @@ def parts_of(
         node: tuple(sorted(data["members"], key=names.index))
         for node, data in condensed.nodes(data=True)
     }
-    parts: list[Part] = []
+    parts = []
     done: set[int] = set()
     while len(done) < len(members):
         ready = [

@@ -232,8 +232,8 @@ class UnitPlanner:
         if chosen.spread is not None and chosen.shared_sum is None:
             lanes, most = chosen.spread.lanes, self._profile.threads_per_block
             beside = replace(whole, mapping=widened(whole.mapping, lanes, most))
-        units: list[Unit] = []
-        waiting: list[Part] = []
+        units = []
+        waiting = []
         try:
             for part in whole.parts:
                 unit = self._of_sum(whole, facts, part, chosen, names)

@@ -211,9 +211,9 @@ class WarpProducts:
         stageable = {at for group in self.cut.stageable for at in group}
         changing = {one.write.array for one in self.piece.statements}
         along: dict[str, set[str]] = {loop: set() for loop in self.loops}
-        references: list[int] = []
+        references = []
         wanted = tuple(self.instruction.factor_types.values())
-        narrowed: set[int] = set()
+        narrowed = set()
         for factor in factors(value):
             affine = [one for one in preorder(factor) if isinstance(one, AffineValue)]
             if any(one is not factor or involved_dims(one.value) for one in affine):
@@ -262,7 +262,7 @@ def references_at(
     Code for any size may distinguish references that are one at the sizes of the source: what
     is read of ``E[0][j]`` is read of ``E[k][j]``, too, where ``k`` has a first value.
     """
-    found: set[int] = set()
+    found = set()
     for name, number in places:
         access = piece.statement(name).accesses[number]
         own = [

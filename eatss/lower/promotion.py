@@ -173,7 +173,7 @@ def unravelled(element: IntExpr, sizes: Sequence[int]) -> IntExprs:
         if sizes[position] == 1:
             places.append(Constant(0))
             continue
-        place: IntExpr = element
+        place = element
         if inner > 1:
             place = element // inner
         if prod(sizes[position:]) != prod(sizes):

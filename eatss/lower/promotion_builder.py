@@ -437,7 +437,7 @@ class PromotionBuilder:
 
     def declaration(self) -> Let:
         """Return the number of a thread in its block, which copies use."""
-        terms: list[IntExpr] = []
+        terms = []
         stride = 1
         for axis, size in zip(AXES, self._mapping.block, strict=True):
             if size > 1:

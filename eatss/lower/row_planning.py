@@ -98,7 +98,7 @@ class RowPlanner(UnitPlanner):
             return None
         for piece in pieces:
             names = piece.inner_names(names)
-        phases: list[Unit] = []
+        phases = []
         for piece in pieces:
             try:
                 found = self._of_piece(piece, block, names)
@@ -115,7 +115,7 @@ class RowPlanner(UnitPlanner):
         mapping = row_mapping(piece, block.loops, block, own)
         if facts is None or len(mapping.mapped) > block.loops + 1:
             return None
-        units: list[Unit] = []
+        units = []
         for part in self._parts(piece, mapping):
             if not part.serial:
                 here = restricted(piece, part.statements)
@@ -181,7 +181,7 @@ class RowPlanner(UnitPlanner):
             return None
         launch = coalesced(union_of([phase.launch for phase in phases]))
         index, members = first.index, NameTable()
-        lowered: list[LoweredPhase] = []
+        lowered = []
         shared: list[Buffer] = []
         for unit, phase in zip(units, phases, strict=True):
             index = index.joined(phase.index)

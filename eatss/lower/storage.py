@@ -117,8 +117,8 @@ def within_registers(
     Sums of arrays that are ``continued`` are in the registers of others.
     """
     budget = held_words(registers_of_a_thread(profile, mapping.threads))
-    kept: list[Registers] = []
-    notes: list[str] = []
+    kept = []
+    notes = []
     for registers in storage.registers:
         words = element_words(scop.array(registers.array).element_type.size_bytes) * mapping.points
         words *= registers.array not in continued
@@ -156,8 +156,8 @@ class _Planner:
         }
 
     def plan(self, *, sums: bool) -> StoragePlan:
-        registers: list[Registers] = []
-        scalars: list[Registers] = []
+        registers = []
+        scalars = []
         candidates: list[Candidate] = []
         written = {statement.write.array for statement in self._piece.statements}
         everything = self._places()
@@ -201,7 +201,7 @@ class _Planner:
         Reads that no write meets form one group.
         """
         images = [coalesced(self._image(place, self._launch)) for place in places]
-        graph: nx.Graph[int] = nx.Graph()
+        graph = nx.Graph()
         graph.add_nodes_from(range(len(places)))
         writers = [k for k, place in enumerate(places) if self._access(place).is_write]
         for k in writers:
@@ -241,8 +241,8 @@ class _Planner:
         if not (relation.is_single_valued() and relation.is_injective() and self._is_reused(group)):
             return None
         declared = self._scop.array(array)
-        read: list[isl.Set] = []
-        written: list[isl.Set] = []
+        read = []
+        written = []
         for name, number in group:
             if not self._access((name, number)).is_write:
                 read.append(self._from_outside((name, number)))

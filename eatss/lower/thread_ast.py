@@ -173,8 +173,8 @@ def tile_set(context: isl.Context, loops: Sequence[MappedLoop | SerialTile]) -> 
 
 def thread_set(context: isl.Context, mapped: Sequence[MappedLoop]) -> isl.Set:
     """Return the points of one thread, by the parameters of the loops' names."""
-    names: list[str] = []
-    parts: list[str] = []
+    names = []
+    parts = []
     for loop in mapped:
         if loop.threads > 1:
             (point,) = loop.distribution.points

@@ -21,7 +21,7 @@ from eatss.analysis.layout import FusedRows, SplitK
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import union_of
-from eatss.lower.mapping import MappedLoop, Mapping, SerialTile, laid_out, serial_tile
+from eatss.lower.mapping import Mapping, laid_out, serial_tile
 from eatss.lower.pieces import LoopMember, NameTable, Piece, edges, tied_instances
 from eatss.lower.recipe import CodegenOptions
 from eatss.plan.shares import chunks_of, threads_beside_lanes
@@ -151,7 +151,7 @@ def every_dependence(dependences: Dependences) -> isl.UnionMap:
 
 def _launch_times(piece: Piece, launches: Sequence[Piece]) -> isl.UnionMap:
     """Return which launch runs each instance: further host loops, then the number of the piece."""
-    times: list[isl.UnionMap] = []
+    times = []
     for number, launch in enumerate(launches):
         further = launch.host[len(piece.host) :]
         for statement in launch.statements:
@@ -267,7 +267,7 @@ def split_mapping(
         profile.threads_per_block,
         CUDA.most_threads["z"],
     )
-    kept: dict[str, MappedLoop] = {}
+    kept = {}
     for position, (mapped, threads) in enumerate(zip(inwards, counts, strict=True)):
         axis = AXES[min(position + (lanes > 1), len(AXES) - 1)]
         grid = AXES[min(position, len(AXES) - 1)]
@@ -380,8 +380,8 @@ def row_mapping(piece: Piece, depth: int, block: FusedRows, names: NameTable) ->
     """
     row_loops = outer_parallel(piece)[:depth]
     others = [loop for loop in parallel(piece) if loop not in row_loops]
-    mapped: list[MappedLoop] = []
-    serial: list[SerialTile] = []
+    mapped = []
+    serial = []
     for loop in piece.band:
         if loop in row_loops:
             last = loop is row_loops[-1]

@@ -126,7 +126,7 @@ class WholeTiles:
         Each point that is too much has a factor that is zero there: its tile is zero beside what is
         read. ``None`` where some has none.
         """
-        instances: list[isl.Set] = []
+        instances = []
         finite: dict[Place, None] = {}
         live = self._live()
         for instance in self._phase.instances:
@@ -346,7 +346,7 @@ def _staged_products(statement: Statement, places: Places) -> Sequence[_Product]
 
     ``None`` where the statement does something else, or adds a product of which nothing is staged.
     """
-    found: list[_Product] = []
+    found = []
     for own in _products(statement, places):
         staged = {number for number in own.every if (statement.name, number) in places.staged}
         rest = [(statement.name, number) for number in own.every if number not in staged]
@@ -386,8 +386,8 @@ def _product(value: Expression, types: Sequence[ElementType]) -> _Product | None
     A factor may be converted to a type that has all values of its own. In the place of others,
     sums, differences and products of floating-point numbers are numbers where zeros are read.
     """
-    plain: list[int] = []
-    inside: list[int] = []
+    plain = []
+    inside = []
     for factor in _unsigned_factors(value):
         match factor:
             case Read(access=at):

@@ -208,7 +208,7 @@ def _records(variants: Sequence[Variant], options: MeasureOptions) -> list[Recor
     if not variants:
         raise input_error("EATSS-E045", "there is nothing to measure", hint="name a program")
     check_labels([variant.label for variant in variants])
-    found: list[Record] = []
+    found = []
     for task, variant in enumerate(variants):
         program = None if variant.directory is None else load_program(variant.directory)
         sizes = {} if program is None else complete_sizes(program, options.sizes)

@@ -364,7 +364,7 @@ def complete_sizes(program: Program, given: Sizes) -> dict[str, int]:
                 if names
                 else "all its sizes are fixed; generate it without -D for them",
             )
-    values: dict[str, int] = {}
+    values = {}
     for parameter in program.parameters:
         value = given.get(parameter.name, parameter.default)
         if value is None:

@@ -130,7 +130,7 @@ def named_cards(gpus: Gpus, *, module: Any = None) -> tuple[NamedCard, ...]:
         gpus: how the user names them.
         module: what stands in for ``pynvml``, and for CUDA's order.
     """
-    named: list[int | str] = [gpus] if isinstance(gpus, int | str) else list(gpus)
+    named = [gpus] if isinstance(gpus, int | str) else list(gpus)
     numbered = any(isinstance(one, int) or one == ALL for one in named)
     order = cuda_order() if numbered and module is None else None
     if ALL in named:

@@ -161,7 +161,7 @@ def compile_target(
 
 
 def _toolchain(choice: CompilerChoice, nvcc: str | None) -> Toolchain:
-    reasons: list[str] = []
+    reasons = []
     if choice != "nvcc":
         try:
             command = (sys.executable, "-m", "eatss.measurement.nvrtc")
@@ -379,7 +379,7 @@ class Runner:
     def _captured(self, runs: int) -> tuple[tuple[Any, ...] | None, int]:
         """Return graphs of some runs and how many launches they are; ``None`` for too many."""
         launches = chain.from_iterable(self.launch() for _ in range(runs))
-        graphs: list[Any] = []
+        graphs = []
         total = 0
         while True:
             self.stream.begin_capture()

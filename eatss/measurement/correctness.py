@@ -111,7 +111,7 @@ def rounding_growth(
 def _rounded_growth(program: Program, dtype: np.dtype[Any], length: float, epsilon: float) -> float:
     """Return what instructions that round more than C add to it, in units of ε."""
     of_type = {2: "_Float16", 4: "float", 8: "double"}.get(dtype.itemsize)
-    found: list[tuple[float, float]] = [
+    found = [
         (one.product_error, one.sum_roundings)
         for one in chain(*(kernel.rounded_sums for kernel in program.kernels))
         if one.element_type == of_type
@@ -374,7 +374,7 @@ class CupyMachine:
     def _launch(self, entry: Entry, buffers: Sequence[Buffer]) -> None:
         cupy, program, sizes = self.cupy, self.program, self.sizes
         kernels = Kernels(cupy, program, self.path)
-        bound: dict[str, Any] = {
+        bound = {
             temporary.name: (cupy.zeros if temporary.zeroed else cupy.empty)(key.shape, key.dtype)
             for key, temporary in zip(temporaries_of(entry, sizes), entry.temporaries, strict=True)
         }

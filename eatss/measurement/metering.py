@@ -87,7 +87,7 @@ class Metering:
     def recording(self) -> Iterator[list[Trace]]:
         """Record while the block runs; the traces are in the list after it."""
         traces: list[Trace] = []
-        started: list[Meter] = []
+        started = []
         for meter in tuple(self._live):
             with self._guarded(meter):
                 meter.start()

@@ -328,7 +328,7 @@ def source_labels(sources: Sequence[Path]) -> tuple[str, ...]:
 
     ``gemm`` and ``gemm-2`` for twice ``gemm``.
     """
-    found: list[str] = []
+    found = []
     for source in sources:
         name = folder_label(source) if source.is_dir() else source.stem
         ways = (f"{name}-{turn}" if turn > 1 else name for turn in count(1))

@@ -264,7 +264,7 @@ class CupyWorkload:
 
     def _choose(self) -> tuple[DataChoice, float]:
         """Return the first kind of data that stays finite, and how long a run took."""
-        tried: list[DataChoice] = []
+        tried = []
         run_s = 0.0
         for flavour in FLAVOURS:
             self._acquire(flavour)
@@ -329,7 +329,7 @@ class CupyWorkload:
 
     def _bound_of(self, entry: Entry) -> dict[str, Any]:
         """Return the memory and values of an entry's names."""
-        bound: dict[str, Any] = {}
+        bound = {}
         for key, temporary in zip(
             temporaries_of(entry, self._sizes), entry.temporaries, strict=True
         ):

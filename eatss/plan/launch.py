@@ -156,7 +156,7 @@ def lanes_of(threads: Iterable[Number]) -> list[Number]:
     Args:
         threads: threads along each axis, ``x`` first.
     """
-    lanes: list[Number] = []
+    lanes = []
     left = float(CUDA.lanes)
     for count in threads:
         lanes.append(np.maximum(1.0, np.minimum(count, left)))
@@ -340,7 +340,7 @@ class LaunchPlan(Tiled):
     @cached_property
     def contracts(self) -> dict[str, Contract]:
         """What the variant's instruction computes, by statement."""
-        found: dict[str, Contract] = {}
+        found = {}
         instruction, products = self.variant.instruction, self.cut.products
         for one in self.computes:
             own = [product for product in products if product.statement == one.facts.name]

@@ -120,7 +120,7 @@ def kept_rows(storage: RowStorage, tile: Number, lanes: Number, registers: Numbe
         registers: that a thread may have.
     """
     left, slots = held_words(registers), slots_of(tile, lanes)
-    found: list[Flag] = []
+    found = []
     for own in storage.kept:
         words = slots * element_words(own.element_bytes)
         whole = own.begin // tile == own.end // tile

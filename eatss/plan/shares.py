@@ -37,7 +37,7 @@ def threads_beside_lanes(
         most_along_z: of a block along z.
     """
     left, along_z = most(1, most_threads // lanes), 1
-    found: list[Number] = []
+    found = []
     for position, wanted in enumerate(threads):
         is_z = position + (lanes > 1) >= _AXES_BEFORE_Z
         here = least(wanted, left)

@@ -113,7 +113,7 @@ def _pairs(scop: Scop) -> tuple[_Lengths, nx.Graph[_Place]]:
         for first in range(count - 1)
         if (found := pair_length(points, first)) is not None
     }
-    links: nx.Graph[_Place] = nx.Graph()
+    links = nx.Graph()
     links.add_nodes_from(lengths)
     spoilt = {*_link_statements(scop, lengths, links)}
     for statement in scop.statements:
@@ -131,7 +131,7 @@ def _linked(
     """Link the pairs that an access has side by side; return those that it keeps apart."""
     loops = statement.loops
     subscripts = output_affs(name_inputs(access.relation, loops))
-    spoilt: set[_Place] = set()
+    spoilt = set()
     side_by_side: set[tuple[int, int]] = set()  # first loop, first dimension
     for at, (one, other) in enumerate(pairwise(map(counter_of, subscripts))):
         first = loops.index(one) if one is not None else len(loops)

@@ -68,7 +68,7 @@ def operands_to_copy(scheduled: ScheduledScop) -> frozenset[Place]:
         return frozenset()
     rest = _without(scop, dependences, reads)
     loops = _loops(scheduled)
-    found: set[Place] = set()
+    found = set()
     every = bands(scheduled.schedule.get_root())
     serial = ((band, at) for band in every for at, own in enumerate(coincident(band)) if not own)
     for node, member in serial:

@@ -80,7 +80,7 @@ def dependent_accesses(scop: Scop) -> tuple[NumberedAccess, ...]:
     number = 0
     for statement in scop.statements:
         firsts = first_equal(statement.accesses)
-        own: list[NumberedAccess] = []
+        own = []
         for position, access in enumerate(statement.accesses):
             if access.array in written and firsts[position] == position:
                 place = (statement.name, position)
@@ -427,7 +427,7 @@ def flow_by_read(scop: Scop, tagged_flow: isl.UnionMap) -> dict[Place, isl.Union
         by_tag[instance, tag] = by_tag.get((instance, tag), empty).union(plain)
     reads = [item for item in dependent_accesses(scop) if not item.access.is_write]
     sharing = Counter(item.tag for item in reads)
-    found: dict[Place, isl.UnionMap] = {}
+    found = {}
     for item in reads:
         flow = by_tag.get((item.statement.name, f"__ref{item.tag}"), empty)
         if sharing[item.tag] > 1:

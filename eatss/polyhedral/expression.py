@@ -280,7 +280,7 @@ def terms(value: Expression, type_of: Callable[[int], ElementType]) -> list[Expr
 
 def _negated(value: Expression, type_of: Callable[[int], ElementType]) -> Expression | None:
     """Return a floating-point value with its sign changed, ``None`` of any other."""
-    chain: list[Binary] = []
+    chain = []
     while isinstance(value, Binary) and value.operator in SUMS:
         right = _negated(value.right, type_of)
         if right is None:

@@ -259,7 +259,7 @@ def extremes(domain: isl.Set, functions: Sequence[isl.UnionPwAff] = ()) -> tuple
     ``None`` where one is not bounded. The set is not empty; functions that are not defined on it
     are left out.
     """
-    found: list[isl.Val] = []
+    found = []
     for position in range(domain.dim(SET)):
         found += [domain.dim_min_val(position), domain.dim_max_val(position)]
     for function in functions:

@@ -320,7 +320,7 @@ def _translates(
     parts = [_part(shape, dims, least) for dims in _independent_dims(shape)]
     classes: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
     for offset in offsets:
-        key: list[object] = []
+        key = []
         shift: list[int] = []
         for part in parts:
             coset, steps = _locate(shape, part, tuple(offset[d] for d in part.dims))

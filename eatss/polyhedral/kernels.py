@@ -105,7 +105,7 @@ def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Re
     groups: dict[tuple[object, ...], _Group] = {}
     for item in placed:
         back = item.schedule.reverse()
-        seen: dict[int, _Group] = {}
+        seen = {}
         accesses = item.statement.accesses
         for number, first in enumerate(first_equal(accesses)):
             access = accesses[number]
@@ -146,7 +146,7 @@ def _joined(groups: Sequence[_Group]) -> list[_Group]:
     of another shape: a stencil of thousands of points costs no isl at all, whatever the subscript
     of its time buffer is.
     """
-    merged: list[_Group] = []
+    merged = []
     by_shape: dict[tuple[object, ...], list[_Group]] = {}
     for group in groups:
         shape = _shape(group)
@@ -527,7 +527,7 @@ def _loop_names(
 ) -> Names:
     """Name each loop by the counter it is, up to a shift, for the deepest statement in it."""
     used = set(taken)
-    names: list[str] = []
+    names = []
     deepest_first = sorted(placements, key=lambda p: -len(p.statement.loops))
     for position in range(len(loops)):
         wanted = None
@@ -587,5 +587,5 @@ def _steps(values: isl.Set, stride: int) -> isl.Set:
     from_least, to_greatest = (
         isl.Map.read_from_str(values.get_ctx(), text) for text in (up, "{ [a] -> [x] : x <= a }")
     )
-    found: isl.Set = values.lexmin().apply(from_least)
+    found = values.lexmin().apply(from_least)
     return found.intersect(values.lexmax().apply(to_greatest))

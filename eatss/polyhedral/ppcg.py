@@ -242,7 +242,7 @@ def may_mix(node: isl.ScheduleNode) -> bool:
 
 def _parts(node: isl.ScheduleNode) -> list[isl.ScheduleNode]:
     """Return the filters of a sequence, with those of sequences and sets in it instead of them."""
-    parts: list[isl.ScheduleNode] = []
+    parts = []
     for child in children(node):
         below = child.get_child(0)
         parts += _parts(below) if node_kind(below) in PARTED else [child]

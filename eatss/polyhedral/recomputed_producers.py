@@ -86,7 +86,7 @@ def recomputable_arrays(scop: Scop) -> Names:
 
     Those before one in the result are computed anew where it is tried.
     """
-    found: list[str] = []
+    found = []
     region = _Region(scop)
     for name in _written_arrays(scop):
         changed = region.without(name)
@@ -180,7 +180,7 @@ class _Region:
         return None
 
     def _substituted(self, places: Sequence[Place]) -> _Region | None:
-        sources: dict[Place, _Source] = {}
+        sources = {}
         for place in places:
             source = _source(self.scop, place, self.flow)
             if source is None:

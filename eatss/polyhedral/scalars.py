@@ -131,7 +131,7 @@ def with_expanded_scalars(scop: Scop) -> Scop:
     used = {scop.statement(name).accesses[at].array for name, at in left}
     taken = scop.names
     arrays = {one.name: one for one in scop.arrays}
-    named: dict[str, LiveRange] = {}
+    named = {}
     for one in ranges:
         name = one.scalar.name
         named[free_name(name, taken) if name in used or name in named else name] = one

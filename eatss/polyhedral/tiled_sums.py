@@ -157,7 +157,7 @@ def _end(function: isl.UnionPwAff, *, last: bool) -> isl.Aff | None:
     relation = isl.UnionMap.from_union_pw_aff(function)
     (values,) = sets_of(relation.range())
     end = values.dim_max(0) if last else values.dim_min(0)
-    pieces: list[isl.Aff] = []
+    pieces = []
     end.foreach_piece(lambda _, aff: pieces.append(aff))
     return pieces[0] if len(pieces) == 1 else None
 
@@ -176,7 +176,7 @@ def _sums_below(node: isl.ScheduleNode, kernel: Kernel, taken: int) -> _Below | 
         return None
     members = tuple(functions(child))
     loops = [loop.name for loop in kernel.inner_loops[taken : taken + len(members)]]
-    summed: set[str] = {name for one in kernel.reductions for name in one.loops}
+    summed = {name for one in kernel.reductions for name in one.loops}
     if any(coincident(child)) or not summed.issuperset(loops):
         return None
     return _Below(branch, members)

@@ -328,7 +328,7 @@ class _Region(Reader):
         if name not in self._types:
             raise NotUnderstoodError(f"memory for '{name}' is of no known type")
         self.expect(",")
-        extents: list[IntExpr] = []
+        extents = []
         while not self.takes("sizeof"):
             self.expect("(")
             extents.append(self.integer())

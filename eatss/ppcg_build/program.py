@@ -168,7 +168,7 @@ class _File(Reader):
                 self._kernel()
             elif token.text == "__shared__" and self._kernels:
                 self._shared(token)
-        pieces: list[str] = []
+        pieces = []
         done = 0
         for start, end, instead in self._changes:
             pieces += [text[done:start], instead]
@@ -197,7 +197,7 @@ class _File(Reader):
         if not self.takes("void") or self.text(1) != "(":
             raise NotUnderstoodError(f"'{name}' is no kernel of a known form")
         self.place += 2
-        parameters: list[str] = []
+        parameters = []
         while self.kind() and not self.takes(")"):
             *_, parameter = self._upto(",)[(") or [""]
             if self.text() in ("[", "("):
@@ -271,8 +271,8 @@ def program_of(
     texts = {kernel.name: kernel for kernel in code.kernels.kernels}
     facts = {fact.index: fact for fact in analysed.facts}
     single = len(analysed.scops) == 1
-    entries: list[Entry] = []
-    kernels: list[KernelCode] = []
+    entries = []
+    kernels = []
     for region, scop in zip(code.regions, analysed.scops, strict=True):
         reader = _Region(region, scop)
         entries.append(reader.entry(single=single))
@@ -421,7 +421,7 @@ class _Region:
 
 def _by_source(scop: Scop, arrays: Mapping[str, DeviceArray]) -> dict[str, DeviceArray]:
     """Return arrays by the names that they have in C, which PPCG keeps."""
-    found: dict[str, DeviceArray] = {}
+    found = {}
     for array in arrays.values():
         name = array.array.source_name or array.array.name
         if name in found:
@@ -459,7 +459,7 @@ def mismatches(
         message = f"PPCG generated {what}, sizes were selected for {wanted}"
         return (Diagnostic(code="EATSS-R020", message=message, hint=_CUT),)
     blocks = {launch.kernel: launch.block for launch in launches}
-    found: list[Diagnostic] = []
+    found = []
     for kernel, name in zip(selection.kernels, names, strict=True):
         tile = tuple(size for _, size in kernel.tile_sizes)
         tiled = tiles.get(kernel.index, ())

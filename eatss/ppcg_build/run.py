@@ -80,9 +80,9 @@ def ppcg_arguments(words: Sequence[str], *, selecting: bool = True) -> PpcgArgum
         InputError: ``EATSS-R001`` there is no C file, or several; ``EATSS-R001`` an option goes
             with nothing that is done here; ``EATSS-C017`` there is no such kernel of eatss.
     """
-    files: list[str] = []
+    files = []
     taken: dict[str, list[str]] = {"-D": [], "-I": [], "-o": []}
-    others: list[str] = []
+    others = []
     rest = iter(words)
     for word in rest:
         name = word[:2] if word[:2] in _SEPARATE else word.partition("=")[0]
@@ -215,7 +215,7 @@ def generated_files(folder: Path, stem: str, said: str) -> Generated:
     Raises:
         PpcgError: ``EATSS-R010``, a file is missing.
     """
-    texts: dict[str, str] = {}
+    texts = {}
     for name in ("host.cu", "kernel.cu", "kernel.hu"):
         path = folder / f"{stem}_{name}"
         try:

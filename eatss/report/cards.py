@@ -73,7 +73,7 @@ def profile_parts(profile: GpuProfile) -> list[RenderableType]:
         rows.append((title, _amount(getattr(profile, field), unit), unit, note))
     rows.append(("coefficients measured", profile.calibrated, "", ""))
     table = listing(("figure", ">value", "unit", "source"), rows)
-    cited: list[Text] = [Text("sources", style="bold")]
+    cited = [Text("sources", style="bold")]
     for source in profile.bibliography:
         cited.append(Text(f" [{numbers[source.key]}] {source.title}"))
         if source.url:

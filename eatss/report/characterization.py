@@ -63,7 +63,7 @@ def arithmetic_rows(record: Record, fit: EnergyFit) -> Rows:
     ``net`` leaves out constant power; both hold the few other instructions of the loop. MIPS are
     10^6 instructions per second. NaN is what is not specified, too.
     """
-    rows: Rows = {}
+    rows = {}
     for one in (*record.of("arithmetic"), *record.of("tensor")):
         # an mma is counted once for a warp
         operations = one.operations * (32 if one.group == "tensor" else 1)
@@ -87,7 +87,7 @@ def memory_rows(record: Record, fit: EnergyFit) -> Rows:
     wavefront: 128 bytes of a line of L1, or a cycle of shared memory; for constant memory a load.
     ``net`` leaves out constant power.
     """
-    rows: Rows = {}
+    rows = {}
     for one in record.of("memory"):
         wavefronts = one.amount("l1_wavefronts") or one.amount("shared_wavefronts")
         energy_j = one.energy_j or nan

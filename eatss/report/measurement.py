@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
@@ -175,7 +175,7 @@ def _counters(measurements: Sequence[Measurement]) -> Table:
 
 def _amount(counter: Counter) -> str:
     value = counter.value
-    texts: dict[str, Callable[[], str]] = {
+    texts = {
         "byte": lambda: bytes_text(int(value)),
         "s": lambda: time_text(value),
         "%": lambda: f"{figure(value)} %",
@@ -393,7 +393,7 @@ def _powers(one: CardEnergy) -> tuple[float | None, ...]:
 def sources_of(found: ProgramEnergy) -> dict[str, CardEnergy]:
     """Return cards by name; of several with the start of UUIDs."""
     several = len(found.cards) > 1
-    sources: dict[str, CardEnergy] = {}
+    sources = {}
     for card in found.cards:
         uuid = card.device.uuid if card.device and several else None
         name = card.device.name if card.device else card.name

@@ -109,7 +109,7 @@ def analyse_regions(
             hint="put each region into a file of its own",
         )
     allow(REGION_S * len(parsed.scops))
-    scops: list[AnalysedScop] = []
+    scops = []
     first_index = 0
     for scop in parsed.scops:
         analysed = _analysed(scop, options, first_index, scheduled.get(scop.index))

@@ -55,7 +55,7 @@ def recomputable(numeric: Sequence[Scop], symbolic: Sequence[Scop]) -> Arrays:
         numeric: the regions for the sizes of the source.
         symbolic: the same for any size.
     """
-    found: list[RecomputedArray] = []
+    found = []
     for region, any_size in zip(numeric, symbolic, strict=True):
         names = recomputable_arrays(region)
         if names and with_recomputed_producers(any_size, names) is not None:

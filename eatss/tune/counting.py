@@ -173,7 +173,7 @@ class Walk:
         """Return iterators in parts that nothing ties together, with what each needs to know."""
         key = (steps, tuple(map(id, tests)))
         if key not in self._parts:
-            graph: nx.Graph = nx.Graph()
+            graph = nx.Graph()
             graph.add_nodes_from(steps)
             ties = [(step, *self._used(self.dimensions[step].names)) for step in steps]
             ties += [self._used(test.condition.names) for test in tests]

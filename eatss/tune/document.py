@@ -106,7 +106,7 @@ def parsed_space(space: Space) -> ParsedSpace:
                 hint="iterators use those before them, constants none: filters use all",
             ).diagnostics
     graph = {name: [n for n in one.names if n in constants] for name, one in constants.items()}
-    ordered: list[str] = []
+    ordered = []
     try:
         ordered = list(TopologicalSorter(graph).static_order())
     except CycleError as error:

@@ -188,7 +188,7 @@ def correlations(found: Population) -> tuple[Correlation, ...]:
         "product": found.performance * found.efficiency,
         "power": found.power_w,
     }
-    listed: list[Correlation] = []
+    listed = []
     for target, y in targets.items():
         each = (
             correlation(name, found.column(name), target, y) for name in explaining_names(found)

@@ -158,7 +158,7 @@ def _clock_metrics(windows: Sequence[Window]) -> Metrics:
 def _counter_metrics(found: Measurement) -> Metrics:
     """Return the counters of all kernels: shares and rates averaged, all others added up."""
     values: dict[str, list[float]] = {}
-    shares: set[str] = set()
+    shares = set()
     for kernel in found.counters or ():
         for counter in kernel.counters:
             values.setdefault(counter.name, []).append(counter.value)

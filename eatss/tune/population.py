@@ -353,7 +353,7 @@ class TradeOff:
 
 def figures_of(found: Population, place: int) -> Figures:
     """Return one variant of a population."""
-    row: Row = found.rows[place]
+    row = found.rows[place]
     return Figures(
         variant=row.variant,
         values=row.values,

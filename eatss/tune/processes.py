@@ -144,7 +144,7 @@ class CardProcess(HeldProcess):
         job = self._job
         if self._opened is not None:  # by a process that died
             job = replace(job, reads_idle=False)
-        told: list[Event] = []
+        told = []
 
         def take(event: Event) -> float | None:
             told.append(event)

@@ -318,7 +318,7 @@ def size_study(rows: Sequence[Row]) -> tuple[SizePoint, ...]:
     differing = _differing(groups)
     if not differing:
         return ()
-    listed: list[SizePoint] = []
+    listed = []
     for sizes, own in groups.items():
         found = population(own)
         if not len(found):

@@ -108,7 +108,7 @@ def make_buffers(
 def as_parameter(value: np.generic[Any]) -> ctypes._SimpleCData[Any]:
     """Return a number as C passes it by value; a half, a structure of its bits, as these."""
     bits: np.generic[Any] = value.view(np.uint16) if value.dtype == np.float16 else value
-    c_type: Any = np.ctypeslib.as_ctypes_type(np.dtype(bits.dtype.str))
+    c_type = np.ctypeslib.as_ctypes_type(np.dtype(bits.dtype.str))
     passed: ctypes._SimpleCData[Any] = c_type(bits.item())
     return passed
 

@@ -128,7 +128,7 @@ def instrumented_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
     """
     text = program.text
     branches: list[Branch] = []
-    edits: list[_Edit] = []
+    edits = []
     done = 0
     around: list[tuple[str, _Condition, int]] = []
     for function, condition in _conditions(program):
@@ -171,7 +171,7 @@ def instrumented_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
 
 def _edited(text: str, edits: Sequence[_Edit]) -> str:
     """Return a text with pieces in the place of others; what is inside such a place is left."""
-    pieces: list[str] = []
+    pieces = []
     done = 0
     for first, last, new in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
         if first >= done:

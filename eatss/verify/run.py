@@ -97,7 +97,7 @@ def verify(
     directory = program_folder(Path(directory))
     program = load_program(directory)
     _check_callable(program)
-    chosen: Device = _auto_device() if device == "auto" else device
+    chosen = _auto_device() if device == "auto" else device
     runs = _runs(program, sizes)
     with_shim = chosen == "cpu" and not machine and sizes is None
     start = time.perf_counter()
@@ -241,7 +241,7 @@ def _needed(program: Program, wanted: Sequence[Sizes]) -> Sequence[Sizes]:
         points = int(estimated_points(program, given, tiles_only=True))
         if points <= _MOST_POINTS:
             alike.setdefault(points.bit_length(), []).append(given)
-    found: list[Sizes] = []
+    found = []
     for bits, group in alike.items():
         found += [*group[:2], *group[2:][-2:]] if 2**bits <= _FEW_POINTS else group[:1]
     return found
@@ -274,11 +274,9 @@ def _completed(program: Program, given: Sizes) -> dict[str, int]:
             that of a macro is ``int``.
     """
     names = [parameter.name for parameter in program.parameters]
-    values: dict[str, int | None] = {one.name: one.default for one in program.parameters} | {
-        **given
-    }
+    values = {one.name: one.default for one in program.parameters} | {**given}
     ranges = limits(program)
-    found: dict[str, int] = {}
+    found = {}
     for name, value in values.items():
         least, most = ranges.get(name, (0, 0))
         if name not in names:

@@ -274,8 +274,8 @@ class Search:
             branch = self.branches[number]
             if branch.kind == "part":
                 continue
-            tried: list[Run] = []
-            found: set[Reached] = set()
+            tried = []
+            found = set()
             for run in self._runs_at(number, way, affordable=False):
                 tried.append(run)
                 found.add(self._reached(run, number, way))

@@ -106,7 +106,7 @@ def choose_sizes(program: Program) -> tuple[Sizes, ...]:
         for k, p in enumerate(program.parameters)
     }
     small = {name: ladder[-1] for name, ladder in ladders.items()}
-    wanted: list[OwnSizes] = [dict.fromkeys(small, value) for value in range(4)]
+    wanted = [dict.fromkeys(small, value) for value in range(4)]
     wanted += [{**small, name: value} for value in (0, 1) for name in small]
     if all(p.kind == "argument" and ranges[p.name][0] < 0 for p in program.parameters):
         negative = dict.fromkeys(small, -3)
@@ -183,7 +183,7 @@ def sizes_at_conditions(program: Program, branches: Sequence[Branch]) -> tuple[S
     """Choose the least sizes at which conditions of kernels may hold, and one less of each."""
     names = [p.name for p in _free(program)]
     few = _few(_free(program))
-    wanted: list[OwnSizes] = []
+    wanted = []
     for number in range(len(branches)):
         found = least_sizes(branches, number, True, names)[-1]
         large = {name: value for name, value in found.items() if value > few.get(name, value)}
@@ -223,7 +223,7 @@ def varied_sizes(
         {p.name: p.tile - _MOVED if p.tile > _UNTILED else max(p.tile, 2) for p in free},
         whole,
     )
-    wanted: list[OwnSizes] = []
+    wanted = []
     for start, times, rest, others in product(starts, _TIMES, _BEYOND, patterns):
         large = {
             name: times * value + rest if rest <= 3 else -(-times * value // rest) * rest + rest

@@ -229,7 +229,7 @@ def with_switches(expanded: str, program: Program, directory: Path, *, system_he
     """
     own = str((directory / program.original.file).absolute())
     parts = {entry.region: (k, entry) for k, entry in enumerate(program.entries) if _is_part(entry)}
-    lines: list[str] = []
+    lines = []
     here, left_out, region = False, False, -1
     for line in expanded.splitlines():
         if marker := _LINE_MARKER.match(line):
@@ -326,7 +326,7 @@ def _passed(entry: Entry, shape: CallShape) -> str:
         for k, argument in enumerate(entry.arguments)
         if argument.source == "parameter" and argument.position is not None
     }
-    texts: list[str] = []
+    texts = []
     structures = _structures(entry)
     for position in range(max((*at, *structures), default=-1) + 1 + shape.extra):
         if position in structures:
@@ -350,7 +350,7 @@ def with_open_arrays(text: str) -> str:
     the body begins, on the same line.
     """
     found = [token for token in tokens(text) if token.kind != "directive"]
-    pieces: list[str] = []
+    pieces = []
     done = place = 0
     while place < len(found):
         if found[place].text not in ("(", "{"):

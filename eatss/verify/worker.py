@@ -26,7 +26,6 @@ from eatss.program.tokens import tokens
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.compare import (
     Bounds,
-    Comparison,
     Pointers,
     bits_equal,
     bounds_by_perturbing,
@@ -320,7 +319,7 @@ class _Worker:
             if reference.bounds is None:
                 reference.bounds = self._bounds(run, before, expected)
             bounds = reference.bounds
-        found: Comparison = compare(expected, actual, bounds, alike=run.infinite)
+        found = compare(expected, actual, bounds, alike=run.infinite)
         result = replace(
             result,
             worst_error=max(result.worst_error, found.worst_error),

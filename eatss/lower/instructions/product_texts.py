@@ -67,7 +67,7 @@ class Shape:
         sums, *ones = self._names(1)
         _, *several = self._names(self.share)
         factors, registers = ([x for own in both for x in own] for both in (ones, several))
-        words: dict[str, object] = {
+        words = {
             "form": f"{self.m}x8x{self.k}",
             "types": "_".join(self.ptx.split(".")[1:]),
             "shape": f"{self.m} x {self.k} and {self.k} x 8 matrices",

@@ -204,7 +204,7 @@ def _faults(body: Sequence[Node], varying: frozenset[str], overlaid: Overlaid) -
 def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
     """Return the arrays that one phase writes and another one writes or reads."""
     phases = [node for node in every_of(body, Scope) if node.phase]
-    users: defaultdict[Buffer, set[str]] = defaultdict(set)
+    users = defaultdict(set)
     for node in phases:
         for buffer in written(node.body) | read(node.body):
             users[buffer].add(node.phase)

@@ -250,7 +250,7 @@ def names_of(nodes: Iterable[Node]) -> set[str]:
 
 def depends_on(names: Iterable[str], values: Mapping[str, Sequence[IntExpr]]) -> set[str]:
     """Return names and all that they stand for, directly or not, by the values of some."""
-    found: set[str] = set()
+    found = set()
     todo = list(names)
     while todo:
         name = todo.pop()

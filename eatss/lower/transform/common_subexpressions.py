@@ -49,7 +49,6 @@ from eatss.lower.kernel.nodes import (
     Compute,
     Copy,
     Declare,
-    Element,
     For,
     If,
     Init,
@@ -145,7 +144,7 @@ def _repeated(value: Expression) -> tuple[Expression, ...]:
     Those with values of counters are left out: their text depends on the place in the value.
     """
     users: dict[Expression, int] = {}
-    order: list[Expression] = []
+    order = []
 
     def visit(node: Expression) -> None:
         users[node] = users.get(node, 0) + 1
@@ -292,7 +291,7 @@ def _loaded(rows: Node, whole: frozenset[Buffer], taken: set[str]) -> Nodes:
     inner = [*every_of(points.body, Let)]
     values = {one.name: (one.value,) for one in inner}
     of_rows = {rows.counter, *(one.name for one in every_of(lets, Let))}
-    loads: dict[Element, Element] = {}
+    loads = {}
     for element in (one for node in every_of(points.body, Compute) for one in node.reads[1:]):
         names = depends_on(names_in(*element.subscripts), values)
         moves = points.counter in names and not names & of_rows  # along points, not from row to row

@@ -260,7 +260,7 @@ def with_vectorised_stores(kernel: Kernel, taken: set[str]) -> Kernel:
     known = {(node.buffer, node.width): node for node in kernel.body if isinstance(node, Aligned)}
     copies = every_of(kernel.body, Copy)
     loaded = {one.source.buffer for one in copies if one.target.buffer.space == "register"}
-    new: list[Aligned] = []
+    new = []
 
     def aligned(row: _Row) -> Name:
         buffer, width = row.copy.target.buffer, row.copy.width
@@ -352,7 +352,7 @@ def _in_vectors(loop: For) -> _Row | None:
     if not _are_vectors(places, width) or begins is None or len(ends) < len(worst):
         return None
     tests = [] if begins == Constant(0) else [equals(begins % width, 0)]
-    change: dict[str, IntExpr] = {loop.counter: width * counter}
+    change = {loop.counter: width * counter}
 
     def of_vector(one: Element) -> Element:
         return replace(one, subscripts=tuple(substitute(s, change) for s in one.subscripts))

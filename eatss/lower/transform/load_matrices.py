@@ -147,7 +147,7 @@ class _Rows:
         else:
             found = found + first * (quad % 2) + second * (quad // 2)
         for at, distance in enumerate(others):
-            bit: IntExpr = row if at == 0 else row // (1 << at)
+            bit = row if at == 0 else row // (1 << at)
             if at == 1 and load is TRANSPOSED_BYTES:
                 bit = bit + row
             if 2 << at < _ROWS:
@@ -252,7 +252,7 @@ class _Loader:
     ) -> _Place | None:
         """Return where a lane loads an element."""
         lanes = dict(zip(self._lanes, (Constant(row), Constant(quad)), strict=True))
-        found: list[Linear] = []
+        found = []
         for one in element.subscripts:
             inside = substitute(substitute(one, self._inside), {**change, **lanes})
             form = linear(in_order(inside))

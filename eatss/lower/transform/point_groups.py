@@ -60,7 +60,6 @@ from eatss.lower.kernel.uses import (
 from eatss.plan.contract import interleaved_fragments
 from eatss.program import (
     Constant,
-    IntExpr,
     Name,
     minimum,
     names_in,
@@ -200,7 +199,7 @@ def _in_groups(
 
 def _in_rows(nodes: Sequence[Node], values: set[str]) -> bool:
     """Tell whether products read shared memory along these values in rows, and nowhere else."""
-    last: list[bool] = []
+    last = []
     for node in every_of(nodes, Compute):
         for element in elements(node):
             if element.buffer.space == "shared":
@@ -262,7 +261,7 @@ def with_threadblock_swizzle(kernel: Kernel, taken: set[str]) -> Kernel:
         Let(name=number, value=_X + row * _COLUMNS),
         Let(name=rows, value=minimum(_ALL_ROWS - first, SWIZZLED_ROWS)),
     )
-    change: dict[str, IntExpr] = {
+    change = {
         _X.name: Name(number) // Name(rows),
         _Y.name: first + Name(number) % Name(rows),
     }

@@ -331,7 +331,7 @@ def _parted(nodes: Sequence[Node]) -> tuple[Nodes, Nodes]:
     """Return the first nodes that name things the same for all tiles, and the others."""
     head: list[Node] = []
     rest: list[Node] = []
-    of_tile: set[str] = set()
+    of_tile = set()
     for at, node in enumerate(nodes):
         if not isinstance(node, Let | Aligned):
             return tuple(head), (*rest, *nodes[at:])

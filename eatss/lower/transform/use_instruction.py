@@ -427,7 +427,7 @@ class _User:
         extent = dict(self._instruction.instances)["k"]
         extents = {one.axis.lane: one.axis.lanes for one in self._sides}
         lane, slot = side.owner(side.place(along, values), extents)
-        changes: dict[str, IntExpr] = {
+        changes = {
             nest.around.counter: nest.around.lower + inside + extent * Name(step),
             side.axis.point: side.point(matrix, slot),
         }

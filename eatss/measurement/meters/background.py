@@ -120,7 +120,7 @@ def sampled_states(
         What it returned, complete after the block. A look that ends after the block is left out,
         since it may be of a card at rest.
     """
-    seen: list[CardState] = []
+    seen = []
     over = threading.Event()
 
     def watch() -> None:

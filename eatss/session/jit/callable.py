@@ -112,8 +112,8 @@ class KnownCalls:
         signature = self._signature
         if signature is None:
             return False
-        pointers: list[int] = []
-        key: list[Hashable] = []
+        pointers = []
+        key = []
         try:
             for name in signature.arrays:
                 value = values[name]
@@ -141,7 +141,7 @@ class KnownCalls:
     def note(self, call: _Call, plan: CardPlan, values: Mapping[str, Any]) -> None:
         """Remember a call that was checked, if its arrays are of kinds that are quick to read."""
         signature = call.signature
-        key: list[Hashable] = []
+        key = []
         for name in signature.arrays:
             reader = reader_of(values[name])
             if reader is None:

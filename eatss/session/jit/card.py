@@ -81,7 +81,7 @@ class Slots:
         fixed = self._numbers.ctypes.data
         numbers = {value: fixed + _SLOT * place for place, value in enumerate(values)}
         lists: list[int] = []
-        starts: list[int] = []
+        starts = []
         for launch in launches:
             starts.append(len(lists))
             known = {name: numbers[value] for name, value in launch.integers}

@@ -269,7 +269,7 @@ def _determined(
 
 def _solved(expression: IntExpr, name: str, sizes: Sizes, extent: int) -> int | None:
     """Return the value of a size at which a line in it is an extent, if it is a line."""
-    at: list[int] = [evaluate(expression, {**sizes, name: value}) for value in (1000, 1001, 1002)]
+    at = [evaluate(expression, {**sizes, name: value}) for value in (1000, 1001, 1002)]
     slope = at[1] - at[0]
     if slope == 0 or at[2] - at[1] != slope:
         return None

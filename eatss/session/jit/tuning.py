@@ -75,7 +75,7 @@ def tuned(
     kept = None if cache is None else cache.get(_KIND, key)
     if kept is not None:
         try:
-            found: Recipe = decode(Recipe, json.loads(kept))
+            found = decode(Recipe, json.loads(kept))
         except (MisfitError, ValueError, RecursionError):
             pass
         else:
@@ -192,7 +192,7 @@ def _candidates(maker: Maker, folder: str, count: int) -> dict[str, Recipe]:
                 changed = replace(selection, kernels=kernels)
                 others.append((rank / max(weight, 1e-300), number, f"{other.name}-{rank}", changed))
     others.sort(key=lambda one: one[:2])
-    made: dict[str, Recipe] = {}
+    made = {}
     chosen = [(_MODEL, selection), *(one[2:] for one in others[: count - 1])]
     for label, one in chosen:
         try:
