@@ -28,8 +28,8 @@ import eatss
 from eatss.base.diagnostics import EatssError
 from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
-from eatss.choose import Selection
 from eatss.choose.options import SelectOptions
+from eatss.choose.selection import Selection
 from eatss.lower.recipe import CodeRequest
 from eatss.program import Program
 from eatss.session.session import Session

@@ -23,15 +23,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from eatss.analysis import KernelFacts
 from eatss.analysis.analyse import analyse
+from eatss.analysis.facts import KernelFacts
 from eatss.api import select
 from eatss.base.diagnostics import NoSolutionError
 from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
-from eatss.choose import ModelOptions, select_program
-from eatss.frontend import parse_file
-from eatss.polyhedral import schedule_scop
+from eatss.choose.options import ModelOptions
+from eatss.choose.select import select_program
+from eatss.frontend.parse import parse_file
+from eatss.polyhedral.schedule import schedule_scop
 
 T = TypeVar("T")
 

@@ -31,8 +31,8 @@ from eatss.base.shipped import MARK
 from eatss.base.shown import Shown
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import CardLike
-from eatss.choose import Selection
 from eatss.choose.options import SelectKeywords, SelectOptions
+from eatss.choose.selection import Selection
 from eatss.cuda.folder import OriginalFiles, program_files
 from eatss.frontend.options import Reading
 from eatss.ppcg_build.host_code import HostRegion, NotUnderstoodError, host_regions

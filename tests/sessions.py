@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from eatss.choose import Selection
+from eatss.choose.selection import Selection
 from eatss.frontend.options import Reading
 from eatss.session.session import Session
 from eatss.session.source import Source

@@ -12,7 +12,6 @@ import islpy as isl
 from eatss.analysis.count import Count, UncountableError, count_points
 from eatss.base.diagnostics import InputError
 from eatss.base.frozen import frozen
-from eatss.polyhedral import Dependences
 from eatss.polyhedral.dependences import bounded_work, first_equal, flow_by_read
 from eatss.polyhedral.expression import (
     AffineValue,
@@ -28,6 +27,7 @@ from eatss.polyhedral.expression import (
     operands,
 )
 from eatss.polyhedral.isl_names import coalesced
+from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.program import IntExpr, OperationCount, Work
 

@@ -16,7 +16,7 @@ from eatss.base.shipped import source_path
 from eatss.base.streams import echo
 
 if TYPE_CHECKING:
-    from eatss.choose import Selection
+    from eatss.choose.selection import Selection
 
 
 of_source = partial(option, panel="Source")
@@ -65,7 +65,7 @@ def read_selection(file: Path) -> Selection:
     Raises:
         InputError: ``EATSS-C008`` the file cannot be read, ``EATSS-M010`` it is no selection.
     """
-    from eatss.choose import Selection  # noqa: PLC0415 - keeps --help fast
+    from eatss.choose.selection import Selection  # noqa: PLC0415 - keeps --help fast
 
     try:
         document = json.loads(read_regular(file, _MAX_BYTES))

@@ -9,8 +9,8 @@ from typing import Literal
 
 import islpy as isl
 
-from eatss.analysis import KernelFacts
 from eatss.analysis.analyse import SlowLoop
+from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, GridSplitK, Layout
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
@@ -78,7 +78,6 @@ from eatss.lower.transform.chain import transformed
 from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.transform.stream_k import Stream
 from eatss.lower.variants import stream_loop
-from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import (
     at_most,
     bounded_work,
@@ -86,6 +85,7 @@ from eatss.polyhedral.dependences import (
     default_operations,
     ran_out,
 )
+from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Scop
 from eatss.program import (
     Assumption,

@@ -242,7 +242,7 @@ class _Printer:
             value = getattr(node, one.name)
             if isinstance(value, Element):
                 value = self._element(value)
-            elif isinstance(value, Constant | Name | Apply):
+            elif isinstance(value, IntExpr):
                 value = self._expression(value)
             found[one.name] = value
         return found | ({"type": "int"} if found.get("narrow") else {})

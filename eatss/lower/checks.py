@@ -36,7 +36,6 @@ from eatss.lower.thread_ast import (
     tile_set,
 )
 from eatss.lower.units import launches_respect, only_updates, tied_between
-from eatss.polyhedral import Dependences
 from eatss.polyhedral.isl_names import (
     maps_of,
     padding,
@@ -45,6 +44,7 @@ from eatss.polyhedral.isl_names import (
     time_depth,
     without_parameters,
 )
+from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scheduling import coincidence_dependences, live_ranges_overlap
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.tiled_sums import in_any_order

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from eatss.analysis import KernelFacts
+from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, Layout
 from eatss.analysis.variant import KernelVariant
 from eatss.cards.profile import GpuProfile

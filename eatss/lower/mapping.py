@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import NoReturn
 
-from eatss.analysis import KernelFacts
+from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import (
     Layout,
     grid_axes,

@@ -17,7 +17,6 @@ import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.analysis.facts import KernelFacts
 from eatss.base.frozen import Names, called, frozen
-from eatss.polyhedral import Dependences, Kernel, ScheduledScop
 from eatss.polyhedral.isl_names import (
     bound_domain,
     function_on,
@@ -25,6 +24,7 @@ from eatss.polyhedral.isl_names import (
     parameters_as_dims,
     without_parameters,
 )
+from eatss.polyhedral.kernel import Dependences, Kernel, ScheduledScop
 from eatss.polyhedral.kernels import build_kernels
 from eatss.polyhedral.scop import Statement
 from eatss.polyhedral.tree import KernelTree, Member, alone, cut_tree

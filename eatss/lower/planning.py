@@ -7,8 +7,8 @@ from collections.abc import Mapping as Dictionary
 from dataclasses import field, replace
 from math import prod
 
-from eatss.analysis import KernelFacts, VolumeKind
 from eatss.analysis.analyse import analyse_kernel
+from eatss.analysis.facts import KernelFacts, VolumeKind
 from eatss.analysis.layout import Layout, SplitK
 from eatss.base.frozen import frozen
 from eatss.cards import GpuProfile
@@ -41,7 +41,7 @@ from eatss.lower.units import (
     sums_of,
     trips,
 )
-from eatss.polyhedral import ScheduledScop
+from eatss.polyhedral.kernel import ScheduledScop
 
 
 @frozen

@@ -32,7 +32,7 @@ from eatss.base.options import (
 from eatss.program.expression import SizePairs
 
 if TYPE_CHECKING:
-    from eatss.choose import Selection
+    from eatss.choose.selection import Selection
 
 
 _option = partial(option, panel="Code")

@@ -29,8 +29,8 @@ from eatss.lower.recipe import (
 from eatss.program.expression import SizePairs
 
 if TYPE_CHECKING:
-    from eatss.analysis import KernelFacts
-    from eatss.choose import KernelSelection, Selection
+    from eatss.analysis.facts import KernelFacts
+    from eatss.choose.selection import KernelSelection, Selection
     from eatss.polyhedral.scop import Scop
 
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import islpy as isl
 
-from eatss.analysis import KernelFacts
 from eatss.analysis.analyse import AnalysedProgram
+from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, Layout
 from eatss.base.frozen import called, frozen
 from eatss.cards import GpuProfile
@@ -49,9 +49,9 @@ from eatss.lower.units import (
 from eatss.lower.variants import launch_of
 from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.phases import RowPhase, RowRun, RowStorage, kept_rows, slots_of
-from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import at_most, bounded_work, ran_out, source_lines
 from eatss.polyhedral.isl_names import coalesced
+from eatss.polyhedral.kernel import ScheduledScop
 from eatss.program.expression import SizePairs
 from eatss.program.linear import strict
 

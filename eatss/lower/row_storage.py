@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import islpy as isl
 
-from eatss.analysis import KernelFacts
+from eatss.analysis.facts import KernelFacts
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import union_of

@@ -16,7 +16,6 @@ from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import Piece
 from eatss.plan.contract import are_held, held_words, registers_of_a_thread
 from eatss.plan.stage import element_words
-from eatss.polyhedral import Dependences, Reference
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
     coalesced,
@@ -24,6 +23,7 @@ from eatss.polyhedral.isl_names import (
     parameters_as_inputs,
     without_parameters,
 )
+from eatss.polyhedral.kernel import Dependences, Reference
 from eatss.polyhedral.scop import Access, Scop, Statement
 
 Place = tuple[str, int]

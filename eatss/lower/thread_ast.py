@@ -33,8 +33,6 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.tree import children, members, with_parts
 from eatss.program import (
-    Apply,
-    Constant,
     IntExpr,
     Name,
     c_text,
@@ -108,7 +106,7 @@ Node: TypeAlias = Loop | Points | If | Leaf | Block
 
 
 TREE: Parts[Node] = Parts(("Node",), Node)
-_INTEGERS: Parts[IntExpr] = Parts(("IntExpr",), Constant | Name | Apply)
+_INTEGERS: Parts[IntExpr] = Parts(("IntExpr",), IntExpr)
 
 
 def leaves(node: Node) -> Iterator[Leaf]:

@@ -16,7 +16,7 @@ from itertools import takewhile
 
 import islpy as isl
 
-from eatss.analysis import KernelFacts
+from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, SplitK
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
@@ -25,7 +25,6 @@ from eatss.lower.mapping import Mapping, laid_out, serial_tile
 from eatss.lower.pieces import LoopMember, NameTable, Piece, edges, tied_instances
 from eatss.lower.recipe import CodegenOptions
 from eatss.plan.shares import chunks_of, threads_beside_lanes
-from eatss.polyhedral import Dependences
 from eatss.polyhedral.expression import Combiner, combiner_of
 from eatss.polyhedral.isl_names import (
     bound_domain,
@@ -35,6 +34,7 @@ from eatss.polyhedral.isl_names import (
     set_names,
     universes,
 )
+from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scheduling import live_ranges_overlap
 from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.tree import alone, members

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from eatss.analysis import KernelFacts
 from eatss.analysis.analyse import AnalysedProgram
+from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import GridSplitK, Layout, SplitK, mapped_loops
 from eatss.analysis.variant import (
     KernelVariant,
@@ -23,8 +23,8 @@ from eatss.analysis.variant import (
 )
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile, Tf32
-from eatss.choose import KernelSelection, Selection
 from eatss.choose.cuda import in_warps, kernel_variant_of
+from eatss.choose.selection import KernelSelection, Selection
 from eatss.lower.instructions import of_warps
 from eatss.lower.mapping import sizes_of
 from eatss.lower.pieces import NameTable, Piece, pieces_of
@@ -34,9 +34,9 @@ from eatss.lower.recipe import CodegenOptions
 from eatss.lower.storage import Place, Registers, StoragePlans
 from eatss.lower.units import LEAST_TRIPS, adds_only, combiner_in, hoistable, sums_of, trips
 from eatss.lower.whole_tiles import runs_whole_if_finite
-from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.expression import SUMS, ElementType
+from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Scop
 
 

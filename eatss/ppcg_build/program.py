@@ -21,8 +21,7 @@ from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import Diagnostic, Diagnostics, Severity
 from eatss.base.frozen import Names, frozen
 from eatss.cards import GpuProfile
-from eatss.choose import KernelSelection, Selection
-from eatss.choose.selection import PPCG_SHARED_BYTES
+from eatss.choose.selection import PPCG_SHARED_BYTES, KernelSelection, Selection
 from eatss.cuda.host import entry_arguments, outside_arrays, taken_names, temporaries_of
 from eatss.cuda.main_text import entry_texts
 from eatss.cuda.preamble import preamble

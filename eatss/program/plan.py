@@ -15,7 +15,7 @@ from eatss.base.files import read_regular
 from eatss.base.frozen import called, frozen
 from eatss.base.shown import ExpectedRun, Shown, in_lines, pairs_text
 from eatss.base.trees import Parts
-from eatss.program.expression import Apply, Constant, IntExpr, Name, SizePairs
+from eatss.program.expression import IntExpr, SizePairs
 
 _COMPILED = "eatss.session.jit.api:compiled"
 """What runs programs; found by its name when it is asked for, because it needs this noun."""
@@ -266,7 +266,7 @@ class Entry:
 
 INTEGERS: Parts[IntExpr] = Parts(
     ("IntExpr", "HostStep", "OperationCount"),
-    Constant | Name | Apply,
+    IntExpr,
     (Launch, HostLoop, HostIf, OperationCount),
 )
 """Integer expressions of a noun of the plan, and of the steps and counts in it."""

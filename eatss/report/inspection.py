@@ -7,9 +7,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eatss.analysis import KernelFacts
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
-from eatss.analysis.facts import VolumeKind
+from eatss.analysis.facts import KernelFacts, VolumeKind
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.kernel import Kernel, Loop
 from eatss.polyhedral.recomputed_producers import recomputed_arrays

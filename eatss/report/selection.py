@@ -25,8 +25,8 @@ from eatss.base.shown import (
 )
 from eatss.base.targets import TARGETS
 from eatss.base.text import bytes_text
-from eatss.choose import PUBLISHED, Selection
-from eatss.choose.selection import CellResult, KernelSelection, ReferenceSelection, Usage
+from eatss.choose.options import PUBLISHED
+from eatss.choose.selection import CellResult, KernelSelection, ReferenceSelection, Selection, Usage
 from eatss.cost.expected import HOST_INSTANCE_S, Prediction
 from eatss.program import KernelCode, Launch, Program, every_step
 from eatss.report.diagnostics import diagnostics_text

@@ -10,8 +10,8 @@ from math import prod
 
 import islpy as isl
 
-from eatss.analysis import VolumeKind
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop, analyse
+from eatss.analysis.facts import VolumeKind
 from eatss.analysis.layout import reordering_loops
 from eatss.analysis.work import ASSUMED_SIZE
 from eatss.base.diagnostics import (
@@ -25,8 +25,8 @@ from eatss.base.diagnostics import (
 from eatss.base.forked import REGION_S, allow
 from eatss.base.frozen import frozen
 from eatss.base.targets import Cut
-from eatss.frontend import FrontendResult, SymbolicResult
-from eatss.polyhedral import Kernel, ScheduledScop, schedule_scop
+from eatss.frontend.options import FrontendResult
+from eatss.frontend.symbolic import SymbolicResult
 from eatss.polyhedral.any_size import SymbolicRegion, region_for_any_size
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.copied_operands import (
@@ -37,8 +37,9 @@ from eatss.polyhedral.copied_operands import (
 )
 from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
 from eatss.polyhedral.expression import ElementType
+from eatss.polyhedral.kernel import Kernel, ScheduledScop
 from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars
-from eatss.polyhedral.schedule import launching_all
+from eatss.polyhedral.schedule import launching_all, schedule_scop
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.tiled_sums import with_tiled_sums
 from eatss.program.expression import SizePairs

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import islpy as isl
 
-from eatss.analysis import VolumeKind
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
+from eatss.analysis.facts import VolumeKind
 from eatss.base.diagnostics import (
     Diagnostic,
     Diagnostics,
@@ -31,21 +31,20 @@ from eatss.base.forked import anew, room_for, taken_s
 from eatss.base.targets import TARGETS, Cut
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import CardLike
-from eatss.choose import PUBLISHED, ModelOptions, PpcgOptions, Selection
 from eatss.choose.objectives import NEVER
-from eatss.choose.options import SelectOptions, VolumeName, check_target, wrong
-from eatss.choose.selection import PPCG_SHARED_BYTES
-from eatss.frontend import (
-    FrontendOptions,
-    FrontendResult,
-    SymbolicResult,
-    parse_file,
-    parse_source,
-    parse_symbolic,
-    type_macros,
+from eatss.choose.options import (
+    PUBLISHED,
+    ModelOptions,
+    SelectOptions,
+    VolumeName,
+    check_target,
+    wrong,
 )
-from eatss.frontend.options import Reading
+from eatss.choose.selection import PPCG_SHARED_BYTES, PpcgOptions, Selection
+from eatss.frontend.options import FrontendOptions, FrontendResult, Reading
+from eatss.frontend.parse import parse_file, parse_source
 from eatss.frontend.python import SourceLike
+from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
 from eatss.polyhedral.dependences import with_source_line
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
 from eatss.polyhedral.scop import Scop

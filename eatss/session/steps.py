@@ -24,16 +24,17 @@ from eatss.base.targets import TARGETS, TargetName
 from eatss.base.text import bytes_text
 from eatss.cards import GpuProfile
 from eatss.cards.match import CLOCK_SHARES, calibration_of
-from eatss.choose import PUBLISHED, ModelOptions, PpcgOptions, Selection, select_program
 from eatss.choose.expectation import least_time_s
 from eatss.choose.objectives import NEVER, OBJECTIVES, costs
-from eatss.choose.options import DEFAULT_TIMEOUT_S, longest_s
+from eatss.choose.options import DEFAULT_TIMEOUT_S, PUBLISHED, ModelOptions, longest_s
+from eatss.choose.select import select_program
+from eatss.choose.selection import PpcgOptions, Selection
 from eatss.cost.demand import Column
 from eatss.cost.expected import Parts, host_time_s
 from eatss.cost.terms import Predicted
 from eatss.lower.recipe import CodegenOptions, NamedThreads, Recipe
-from eatss.polyhedral import ScheduledScop
 from eatss.polyhedral.dependences import source_lines, with_source_line
+from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
 from eatss.polyhedral.scop import Scop
 from eatss.program import Original, Program

@@ -175,9 +175,7 @@ def _dimension(one: Iterator, findings: _Findings) -> Dimension | None:
 
 def _fault(value: object, before: Sequence[Value]) -> tuple[str, str] | None:
     """Return why something is no value of an iterator."""
-    if not isinstance(value, bool | int | float | str) or (
-        isinstance(value, str) and not value.isprintable()
-    ):
+    if not isinstance(value, Value) or (isinstance(value, str) and not value.isprintable()):
         return "EATSS-S004", f"{value!r} is neither a number, nor a text, nor true or false"
     if not isinstance(value, str) and not abs(value) <= LARGEST:
         return "EATSS-S011", f"the value {value} is over 2^53"
@@ -313,7 +311,7 @@ class _Document(_Findings):
     def texts(self, values: Iterable[object], path: Place) -> tuple[str, ...]:
         """Return the texts of expressions, or none where one is none."""
         found = tuple(one if isinstance(one, str) else repr(one) for one in values)
-        if all(isinstance(one, bool | int | float | str) for one in values):
+        if all(isinstance(one, Value) for one in values):
             return found
         hint = 'a name with a dot stands between quotes: "k0.threads_i" = …'
         message = f"{'.'.join(path)} is neither an expression nor a number"

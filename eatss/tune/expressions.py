@@ -265,9 +265,7 @@ def _check_call(node: ast.Call) -> None:
 
 def _check_literal(node: ast.Constant) -> None:
     value = node.value
-    if not isinstance(value, bool | int | float | str) or (
-        isinstance(value, str) and not value.isprintable()
-    ):
+    if not isinstance(value, Value) or (isinstance(value, str) and not value.isprintable()):
         raise _WrongError("EATSS-S007", "this is no value of a space", node)
     if not isinstance(value, str) and not (
         abs(value) <= LARGEST if isinstance(value, int) else math.isfinite(value)

@@ -10,12 +10,12 @@ import islpy as isl
 import pytest
 
 import eatss
-from eatss.analysis import KernelFacts, Memory
+from eatss.analysis.facts import KernelFacts, Memory
 from eatss.analysis.work import sizes_of
 from eatss.api import inspect
 from eatss.base.shipped import data_directory
 from eatss.base.targets import TargetName
-from eatss.frontend import parse_source
+from eatss.frontend.parse import parse_source
 from eatss.report.render import printed
 from eatss.session.session import Session
 

@@ -13,8 +13,9 @@ from eatss.analysis.layout import Candidates
 from eatss.analysis.variant import KernelVariant
 from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
-from eatss.choose import KernelSelection, ModelOptions, Selection
 from eatss.choose.cuda_candidates import every_candidate
+from eatss.choose.options import ModelOptions
+from eatss.choose.selection import KernelSelection, Selection
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
 from eatss.frontend.options import Reading
 from eatss.lower.recipe import CodegenOptions, recipe_of

@@ -12,17 +12,10 @@ import pytest
 
 from eatss.analysis.facts import KernelFacts, Memory
 from eatss.cards.profile import GpuProfile
-from eatss.choose import (
-    Cell,
-    Conflict,
-    ModelOptions,
-    Problem,
-    Solution,
-    build_problem,
-    select_kernel,
-    solve,
-)
-from eatss.choose.problem import as_modelled, fits
+from eatss.choose.options import Cell, ModelOptions
+from eatss.choose.problem import Conflict, Problem, Solution, as_modelled, build_problem, fits
+from eatss.choose.select import select_kernel
+from eatss.choose.solver import solve
 from tests.choose.conftest import make_facts, product
 
 SCRIPTS = ModelOptions(model="artifact")

@@ -19,11 +19,11 @@ from eatss.base.diagnostics import NoSolutionError
 from eatss.base.shipped import data_directory
 from eatss.base.targets import CUDA
 from eatss.cards import GpuProfile, load_profile
-from eatss.choose import KernelSelection, Selection
 from eatss.choose.cuda import FULL_SPEED, CudaChoice, expected_of
 from eatss.choose.cuda_candidates import LEAST_IDLE, every_candidate
 from eatss.choose.objectives import costs
 from eatss.choose.options import SelectOptions
+from eatss.choose.selection import KernelSelection, Selection
 from eatss.cost.cuda_model import CudaModel
 from eatss.frontend.options import Reading
 from eatss.lower.row_planning import row_runs_for

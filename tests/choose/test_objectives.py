@@ -13,7 +13,8 @@ import eatss
 from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
 from eatss.base.targets import TargetName
-from eatss.choose import OBJECTIVES, Objective, Selection
+from eatss.choose import OBJECTIVES, Objective
+from eatss.choose.selection import Selection
 from eatss.cost.demand import Column
 from eatss.cost.terms import Predicted
 from tests import offered

@@ -16,19 +16,18 @@ from hypothesis import strategies as st
 from eatss.analysis.facts import KernelFacts, Memory
 from eatss.base.polynomial import Polynomial
 from eatss.cards.profile import GpuProfile
-from eatss.choose import (
-    Cell,
+from eatss.choose.options import Cell, ModelOptions
+from eatss.choose.problem import (
     Conflict,
     Constraint,
     Direction,
-    ModelOptions,
     Problem,
     Solution,
     Variable,
     build_problem,
-    solve,
 )
 from eatss.choose.smt import refutation, scripts_text
+from eatss.choose.solver import solve
 from tests.examples import examples
 
 z3: Any = z3_module  # carries no types

@@ -14,24 +14,19 @@ from eatss.analysis.facts import KernelFacts, Memory, VolumeKind
 from eatss.base.diagnostics import ExitCode, InputError, InternalError, NoSolutionError
 from eatss.base.polynomial import Polynomial
 from eatss.cards.profile import GpuProfile
-from eatss.choose import (
-    Cell,
+from eatss.choose.options import Cell, ModelOptions
+from eatss.choose.problem import (
     Conflict,
     Direction,
-    KernelSelection,
-    ModelOptions,
     Problem,
     Solution,
     build_problem,
-    select_kernel,
-    select_program,
-    solve,
-)
-from eatss.choose.problem import (
     choose_block,
     require_fit,
 )
-from eatss.choose.selection import CellResult
+from eatss.choose.select import select_kernel, select_program
+from eatss.choose.selection import CellResult, KernelSelection
+from eatss.choose.solver import solve
 
 MakeFacts = Callable[..., KernelFacts]
 

@@ -18,12 +18,12 @@ from eatss.analysis.facts import KernelFacts, Memory
 from eatss.base.polynomial import Polynomial
 from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
-from eatss.choose import ModelOptions, Selection, select_program
 from eatss.choose.objectives import NEVER, costs
-from eatss.choose.options import ObjectiveName
+from eatss.choose.options import ModelOptions, ObjectiveName
 from eatss.choose.ppcg import PpcgSpace, candidates, proof_script, regular_vectors
 from eatss.choose.search import Effort, Sizes, search
-from eatss.choose.selection import PPCG_DEFAULT
+from eatss.choose.select import select_program
+from eatss.choose.selection import PPCG_DEFAULT, Selection
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.session.steps import select_for
 from tests.choose.test_optima import cvc5_answers, satisfiable

@@ -11,8 +11,9 @@ import pytest
 from eatss.analysis.facts import KernelFacts
 from eatss.base.diagnostics import InputError
 from eatss.cards.profile import GpuProfile
-from eatss.choose import ModelOptions, Selection, select_program
-from eatss.choose.selection import SCHEMA_VERSION
+from eatss.choose.options import ModelOptions
+from eatss.choose.select import select_program
+from eatss.choose.selection import SCHEMA_VERSION, Selection
 
 MakeFacts = Callable[..., KernelFacts]
 

@@ -19,9 +19,9 @@ from eatss.analysis.layout import Candidates
 from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.profile import Tf32
-from eatss.choose import ModelOptions
 from eatss.choose.cuda import candidate_of, kernel_variant_of
 from eatss.choose.cuda_candidates import MOST_PRODUCT_WORDS, candidates_of, sharing_candidates
+from eatss.choose.options import ModelOptions
 from eatss.cost.cuda_model import CudaModel, CudaPrediction
 from eatss.frontend.options import Reading
 from eatss.lower.variants import kernel_variants_for

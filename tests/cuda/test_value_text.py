@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import eatss
 from eatss.cuda.preamble import HALVES
 from eatss.cuda.value_text import ValuePrinter
-from eatss.frontend import parse_source
+from eatss.frontend.parse import parse_source
 from eatss.lower.arrays import expression_of
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.scop import Scop

@@ -11,7 +11,7 @@ import eatss
 from eatss.analysis.analyse import AnalysedProgram
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
-from eatss.choose import ModelOptions
+from eatss.choose.options import ModelOptions
 from eatss.session.steps import select_for
 
 FILES = sorted(data_directory("kernels").glob("*.c"))

@@ -8,7 +8,8 @@ import islpy as isl
 import pytest
 
 from eatss.base.diagnostics import Diagnostic, InputError
-from eatss.frontend import FrontendOptions, parse_source
+from eatss.frontend.options import FrontendOptions
+from eatss.frontend.parse import parse_source
 from eatss.polyhedral.scop import Scop
 
 HEAD = (

@@ -9,7 +9,7 @@ import islpy as isl
 import pytest
 
 from eatss.base.diagnostics import InputError
-from eatss.frontend import parse_source
+from eatss.frontend.parse import parse_source
 from eatss.polyhedral.expression import Binary, Expression, Literal, Read, Select, Unary
 from eatss.polyhedral.scop import Scop
 from tests.frontend import random_programs

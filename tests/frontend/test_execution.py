@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eatss.frontend import parse_source
+from eatss.frontend.parse import parse_source
 from tests.examples import examples
 from tests.frontend import random_programs
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from eatss.base.diagnostics import Diagnostic, InputError, Severity
-from eatss.frontend import FrontendOptions, parse_file, parse_source
+from eatss.frontend.options import FrontendOptions
+from eatss.frontend.parse import parse_file, parse_source
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.scop import Scop
 

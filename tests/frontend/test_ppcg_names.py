@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from eatss.frontend import FrontendOptions, parse_file, parse_source
+from eatss.frontend.options import FrontendOptions
+from eatss.frontend.parse import parse_file, parse_source
 from eatss.frontend.symbolic import parse_symbolic
 from eatss.polyhedral.scop import Scop
 from tests.frontend.reading import equal

@@ -9,7 +9,8 @@ import islpy as isl
 import pytest
 
 from eatss.base.diagnostics import InputError
-from eatss.frontend import FrontendOptions, parse_source
+from eatss.frontend.options import FrontendOptions
+from eatss.frontend.parse import parse_source
 from eatss.lower.assumptions import assumptions_of
 from eatss.polyhedral.expression import (
     AffineValue,

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
-from eatss.frontend import FrontendOptions, SymbolicResult, parse_symbolic, type_macros
+from eatss.frontend.options import FrontendOptions
 from eatss.frontend.parse import parse_bytes
-from eatss.frontend.symbolic import agree
+from eatss.frontend.symbolic import SymbolicResult, agree, parse_symbolic, type_macros
 from eatss.polyhedral.isl_names import at_values
 from tests.examples import examples
 

@@ -6,7 +6,7 @@ import islpy as isl
 import pytest
 
 from eatss.base.diagnostics import InputError
-from eatss.frontend import parse_source
+from eatss.frontend.parse import parse_source
 from eatss.polyhedral.expression import (
     Binary,
     Cast,

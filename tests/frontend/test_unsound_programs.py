@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eatss.base.diagnostics import Diagnostic, InputError
-from eatss.frontend import parse_file, parse_source
+from eatss.frontend.parse import parse_file, parse_source
 from tests.frontend.reading import equal, only
 
 

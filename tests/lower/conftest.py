@@ -13,7 +13,8 @@ import pytest
 
 from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
-from eatss.choose import ModelOptions, Selection
+from eatss.choose.options import ModelOptions
+from eatss.choose.selection import Selection
 from eatss.frontend.options import Reading
 from eatss.lower.recipe import CodegenOptions, recipe_of
 from eatss.program import Original, Program, save_program

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from eatss.analysis.layout import SplitK
 from eatss.cards import load_profile
-from eatss.choose import KernelSelection, ModelOptions, Selection
+from eatss.choose.options import ModelOptions
+from eatss.choose.selection import KernelSelection, Selection
 from eatss.lower.recipe import CodegenOptions, recipe_of
 from eatss.lower.variants import kernel_variants_for
 from eatss.program import Original, Program, save_program

@@ -17,7 +17,7 @@ import pytest
 from eatss.analysis.layout import SplitK, WarpUse
 from eatss.api import codegen, select
 from eatss.base.shipped import data_directory
-from eatss.choose import Selection
+from eatss.choose.selection import Selection
 
 GOLDEN = Path(__file__).parent / "golden"
 LAYOUTS = GOLDEN / "layouts.json"

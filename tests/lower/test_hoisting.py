@@ -28,7 +28,7 @@ from eatss.lower.units import (
     never_runs_back,
     restricted,
 )
-from eatss.polyhedral import Dependences
+from eatss.polyhedral.kernel import Dependences
 from eatss.program import HostIf, HostLoop, HostStep, KernelCode, Launch, Program
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session

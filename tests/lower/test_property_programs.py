@@ -11,7 +11,7 @@ from typing import Literal
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from eatss.analysis import KernelFacts
+from eatss.analysis.facts import KernelFacts
 from eatss.base.diagnostics import InputError
 from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program

@@ -18,8 +18,8 @@ import pytest
 import eatss
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
-from eatss.choose import ModelOptions
 from eatss.choose.cuda_candidates import candidates_of
+from eatss.choose.options import ModelOptions
 from eatss.cost.card import card_of
 from eatss.cost.cuda_model import CudaModel
 from eatss.cuda import generate

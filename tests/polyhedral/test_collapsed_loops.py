@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.frontend import parse_source
 from eatss.frontend.options import FrontendOptions
+from eatss.frontend.parse import parse_source
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.scop import Scop, SizeProduct
 from eatss.session.session import Session

@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.base.shipped import data_directory
-from eatss.frontend import parse_source
 from eatss.frontend.options import FrontendOptions
-from eatss.polyhedral import schedule_scop
+from eatss.frontend.parse import parse_source
 from eatss.polyhedral.copied_operands import (
     frees_loops,
     operands_to_copy,
     with_copied_operands,
 )
+from eatss.polyhedral.schedule import schedule_scop
 from eatss.polyhedral.scop import Scop
 from tests.examples import examples
 from tests.polyhedral.executing import Element, instances

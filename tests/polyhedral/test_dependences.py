@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.large_programs import stencil
-from eatss.frontend import parse_source
-from eatss.polyhedral import compute_dependences, dependences
-from eatss.polyhedral.dependences import dependent_accesses, flow_by_read
+from eatss.frontend.parse import parse_source
+from eatss.polyhedral import dependences
+from eatss.polyhedral.dependences import compute_dependences, dependent_accesses, flow_by_read
 from eatss.polyhedral.schedule import generalise, instantiate_dependences
 from eatss.polyhedral.scop import Scop
 from tests.examples import examples

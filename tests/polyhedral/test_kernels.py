@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eatss.polyhedral import Kernel, schedule_scop
-from eatss.polyhedral.kernel import Loop, Reference, Subscript, footprint
+from eatss.polyhedral.kernel import Kernel, Loop, Reference, Subscript, footprint
+from eatss.polyhedral.schedule import schedule_scop
 from eatss.session.session import Session
 from tests.examples import examples
 

@@ -13,9 +13,10 @@ import pytest
 import eatss
 from eatss.analysis.analyse import AnalysedProgram
 from eatss.base.diagnostics import InputError
-from eatss.frontend import FrontendOptions, parse_file
-from eatss.polyhedral import Kernel, schedule_scop
-from eatss.polyhedral.schedule import generalise
+from eatss.frontend.options import FrontendOptions
+from eatss.frontend.parse import parse_file
+from eatss.polyhedral.kernel import Kernel
+from eatss.polyhedral.schedule import generalise, schedule_scop
 
 # -- Sizes are the same whatever they are called.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eatss.api import codegen, inspect, select
-from eatss.frontend import parse_source
+from eatss.frontend.parse import parse_source
 from eatss.polyhedral.scalars import expanded_arrays, with_expanded_scalars, with_private_scalars
 from eatss.polyhedral.scop import Scop
 from eatss.verify import verify

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eatss.base.shipped import data_directory
-from eatss.frontend import parse_source
-from eatss.polyhedral import schedule_scop
+from eatss.frontend.parse import parse_source
 from eatss.polyhedral.expression import (
     AffineValue,
     Binary,
@@ -27,6 +26,7 @@ from eatss.polyhedral.recomputed_producers import (
     recomputed_arrays,
     with_recomputed_producers,
 )
+from eatss.polyhedral.schedule import schedule_scop
 from eatss.polyhedral.scop import Scop, Statement
 from tests.examples import examples
 from tests.polyhedral.executing import Element, instances

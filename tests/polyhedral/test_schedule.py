@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError, InternalError
 from eatss.base.forked import Cause, ForkEndedError
-from eatss.polyhedral import compute_dependences, dependences, schedule, schedule_scop, scheduling
-from eatss.polyhedral.dependences import at_most, bounded_work, ran_out
+from eatss.polyhedral import dependences, schedule, scheduling
+from eatss.polyhedral.dependences import at_most, bounded_work, compute_dependences, ran_out
+from eatss.polyhedral.schedule import schedule_scop
 from eatss.polyhedral.scheduling import check_legality
 from eatss.polyhedral.scop import Scop
 from tests.examples import examples

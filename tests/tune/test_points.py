@@ -14,8 +14,8 @@ import pytest
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
 from eatss.cards.document import profile_to_document
-from eatss.choose import KernelSelection
 from eatss.choose.options import SelectOptions
+from eatss.choose.selection import KernelSelection
 from eatss.frontend.options import Reading
 from eatss.lower.variants import kernel_variants_for
 from eatss.program import load_program

@@ -57,7 +57,7 @@ _MET = (Share, PartialSum)
 """What all threads of a block do together has these, which have elements."""
 
 _ELEMENTS: Parts[Element] = Parts(("Element", "Share", "PartialSum"), Element, _MET)
-_INTEGERS: Parts[IntExpr] = Parts(("IntExpr",), Constant | Name | Apply)
+_INTEGERS: Parts[IntExpr] = Parts(("IntExpr",), IntExpr)
 _BODIES = {
     For: ("body",),
     Scope: ("body",),

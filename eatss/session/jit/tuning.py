@@ -18,7 +18,7 @@ from eatss.base.codec import MisfitError, decode, encode
 from eatss.base.diagnostics import EatssError
 from eatss.base.forked import in_bounds
 from eatss.base.targets import MEASURES
-from eatss.choose import Selection
+from eatss.choose.selection import Selection
 from eatss.lower.recipe import Recipe
 from eatss.measurement.api import Interrupted, compared, measured
 from eatss.measurement.job import Progress

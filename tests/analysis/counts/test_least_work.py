@@ -14,9 +14,9 @@ import pytest
 import eatss
 from eatss.analysis.operations import work_of
 from eatss.base.shipped import data_directory
-from eatss.frontend import FrontendOptions
+from eatss.frontend.options import FrontendOptions
 from eatss.frontend.symbolic import parse_symbolic
-from eatss.polyhedral import compute_dependences
+from eatss.polyhedral.dependences import compute_dependences
 from eatss.polyhedral.scop import Scop
 from eatss.program import IntExpr, Work, c_text, evaluate
 

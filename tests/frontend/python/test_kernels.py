@@ -9,8 +9,8 @@ import pytest
 
 from eatss.base.diagnostics import SourceSpan
 from eatss.base.shipped import data_directory
-from eatss.frontend import parse_source
-from eatss.polyhedral import compute_dependences
+from eatss.frontend.parse import parse_source
+from eatss.polyhedral.dependences import compute_dependences
 from eatss.polyhedral.scop import Scop
 from eatss.session.session import Session
 from tests.frontend.python.kernels_in_python import IN_PYTHON
