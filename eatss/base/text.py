@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from fractions import Fraction
 
 
@@ -29,6 +30,16 @@ def bytes_text(size: int) -> str:
     if amount >= 1 << 20:
         return f"over a million {unit}"
     return f"{amount if amount.denominator == 1 else f'{float(amount):.4g}'} {unit}"
+
+
+def counted(count: int, noun: str, several: str = "") -> str:
+    """Return a number of things, ``1 block`` or ``2 blocks``."""
+    return f"{count} {noun if count == 1 else several or noun + 's'}"
+
+
+def equations(pairs: Iterable[tuple[str, object]], between: str = ", ") -> str:
+    """Return names and values, ``N=4000, M=20``."""
+    return between.join(f"{name}={value}" for name, value in pairs)
 
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h)?")

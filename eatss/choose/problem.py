@@ -17,7 +17,7 @@ from eatss.analysis.facts import KernelFacts, Memory, Volume, VolumeKind
 from eatss.base.diagnostics import Diagnostic, InternalError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.polynomial import Polynomial
-from eatss.base.text import bytes_text
+from eatss.base.text import bytes_text, counted, equations
 from eatss.cards.profile import GpuProfile
 from eatss.choose.options import Cell, ModelOptions, exact
 from eatss.polyhedral.kernel import Loop
@@ -144,7 +144,7 @@ def require_fit(problem: Problem, sizes: Sizes) -> None:
         InternalError: the answer breaks a bound or a constraint.
     """
     if not fits(problem, sizes):
-        text = ", ".join(f"{name}={size}" for name, size in sizes.items())
+        text = equations(sizes.items())
         message = f"the solver gave {text} for {problem.kernel}, which breaks the problem"
         raise InternalError(Diagnostic(code="EATSS-M900", message=message))
 
@@ -387,7 +387,7 @@ def limits(
                 limit=most // size,
                 unit="elements",
                 detail=detail,
-                subject=_count(len({index for v in volumes for index in v.references})),
+                subject=counted(len({i for v in volumes for i in v.references}), "reference"),
                 element_bytes=size,
             )
             for name, title, volumes, most, detail in limited
@@ -399,13 +399,9 @@ def limits(
             limit=profile.registers_per_sm,
             unit="registers",
             detail=f"the card has {profile.registers_per_sm} an SM",
-            subject=f"{_count(distinct)} at {factor} for each point",
+            subject=f"{counted(distinct, 'reference')} at {factor} for each point",
         ),
     )
-
-
-def _count(references: int) -> str:
-    return f"{references} reference{'' if references == 1 else 's'}"
 
 
 def weights(facts: KernelFacts, waf: int, options: ModelOptions) -> SizePairs:

@@ -10,6 +10,7 @@ from eatss.base.options import argument, option
 from eatss.base.shipped import store_of_ones_own
 from eatss.base.streams import echo
 from eatss.base.targets import Order, meant
+from eatss.base.text import counted
 from eatss.cli.options import STORE_HELP, Format, show, store_argument
 from eatss.cli.talk import Step, say, working
 
@@ -120,8 +121,8 @@ def results_merge(stores: StoreFiles, output: NewStore) -> None:
     given = sum(len(sweep.rows) for _, sweep in sweeps)
     twice = given - len(found.rows)
     again = f", {twice} were there twice" if twice else ""
-    cards = f"{len(found.cards)} {'card' if len(found.cards) == 1 else 'cards'}"
-    echo(f"wrote {_rows(len(found.rows))} of {cards} to {output}{again}")
+    cards = counted(len(found.cards), "card")
+    echo(f"wrote {counted(len(found.rows), 'row')} of {cards} to {output}{again}")
 
 
 def results_export(
@@ -152,8 +153,4 @@ def results_export(
         echo(text, nl=False)
         return
     write_file("-o", output, text)
-    say(f"wrote {_rows(len(sweep.rows))} to {output}")
-
-
-def _rows(count: int) -> str:
-    return f"{count} {'row' if count == 1 else 'rows'}"
+    say(f"wrote {counted(len(sweep.rows), 'row')} to {output}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from eatss.base.diagnostics import EatssError
 from eatss.base.options import argument, option
+from eatss.base.text import equations
 from eatss.cli.options import Format, Nvcc, show
 from eatss.cli.talk import report_error, working
 from eatss.measurement.options import named_nvcc
@@ -107,6 +108,6 @@ def verify(
 
 def doing(progress: Progress) -> str:
     """Return what runs now, ``gemm NI=37: compile``."""
-    at = ",".join(f"{name}={value}" for name, value in progress.sizes)
+    at = equations(progress.sizes, ",")
     where = f"{progress.launcher} {at}" if at else progress.launcher
     return f"{where}: {progress.stage}"

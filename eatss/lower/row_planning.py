@@ -16,6 +16,7 @@ from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, Layout
 from eatss.base.frozen import called, frozen
+from eatss.base.text import counted
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import TRUE, condition_of, union_of
 from eatss.lower.checks import check_launches
@@ -194,7 +195,7 @@ class RowPlanner(UnitPlanner):
             lowered.append(LoweredPhase(unit=unit, nodes=nodes))
         orders = [self.in_order(unit) for unit in units]
         body, notes = self._in_registers(lowered, block, context)
-        rows = f"{block.rows} {'row' if block.rows == 1 else 'rows'}"
+        rows = counted(block.rows, "row")
         of_phases = "; ".join(", ".join(s.name for s in unit.piece.statements) for unit in units)
         kernel = replace(
             first.kernel,

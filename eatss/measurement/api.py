@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from eatss.base.diagnostics import Diagnostics, input_error
 from eatss.base.frozen import frozen
 from eatss.base.supervisor import Outcome, Refused, Worker, supervise
+from eatss.base.text import equations
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import (
     assemble,
@@ -332,7 +333,7 @@ def check_measurable(
             "program": program.name,
             "type": program.dtype,
             "definitions (-D)": " ".join(sorted(given)),
-            "sizes": " ".join(f"{name}={value}" for name, value in sizes.items()),
+            "sizes": equations(sizes.items(), " "),
             "original source, whose hashes are": source_hash and source_hash[:12],
         }
         found.append((variant.label, traits))

@@ -57,6 +57,7 @@ import numpy as np
 
 from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import InputError, InternalError
+from eatss.base.text import equations
 from eatss.measurement.arguments import CHUNK, Array, chunks, entry_launches, temporaries_of
 from eatss.measurement.card import (
     CompileError,
@@ -328,7 +329,7 @@ def verdict(found: Verification) -> str:
 
 
 def _sizes_text(sizes: Sequence[tuple[str, int]]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sizes) or "its fixed sizes"
+    return equations(sizes) or "its fixed sizes"
 
 
 def make_machine(program: Program, sizes: Sizes, target: str) -> CupyMachine:

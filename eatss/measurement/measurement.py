@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import field
 from typing import Literal, TypeAlias
 
 from eatss.base.codec import Document
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown, Tabular, figure, in_lines
+from eatss.base.text import equations
 from eatss.program.expression import SizePairs
 
 
@@ -474,8 +474,10 @@ def _measurement(found: Measurement) -> dict[str, Cell]:
     device = found.device
     return {
         **_fields(found, "program", "variant", "status", "reason", "dtype"),
-        "sizes": _pairs(found.sizes),
-        "tile_sizes": " ".join(f"{kernel}:{_pairs(sizes)}" for kernel, sizes in found.tile_sizes),
+        "sizes": equations(found.sizes, ","),
+        "tile_sizes": " ".join(
+            f"{kernel}:{equations(sizes, ',')}" for kernel, sizes in found.tile_sizes
+        ),
         **_cells("time_s", found.time_estimate),
         "time_s": found.time_s,
         **_cells("energy_j", found.energy_estimate),
@@ -504,7 +506,3 @@ def _cells(name: str, found: Estimate | Ratio | None) -> dict[str, Cell]:
         return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
     value = found.mean if isinstance(found, Estimate) else found.value
     return {name: value, f"{name}_low": found.low, f"{name}_high": found.high}
-
-
-def _pairs(pairs: Sequence[tuple[str, int]]) -> str:
-    return ",".join(f"{name}={value}" for name, value in pairs)

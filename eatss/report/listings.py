@@ -10,12 +10,11 @@ from rich.text import Text
 
 from eatss.base.codec import encode
 from eatss.base.shipped import MARK, ShippedKernels
+from eatss.base.text import counted, equations
 from eatss.report.render import (
     NONE,
     Columns,
     apart,
-    counted,
-    equations,
     facts,
     figure,
     grouped,
@@ -39,7 +38,11 @@ _MOST_UNTAKEN = 12
 def kernels_parts(kernels: ShippedKernels) -> list[RenderableType]:
     """Return the kernels that come with eatss."""
     rows = (
-        (Text(f"{MARK}{one.name}", style="bold", no_wrap=True), one.title, equations(one.sizes))
+        (
+            Text(f"{MARK}{one.name}", style="bold", no_wrap=True),
+            one.title,
+            equations(one.sizes, " "),
+        )
         for one in kernels.kernels
     )
     return [listing(("name", "what it computes", "sizes (-D)"), rows)]
@@ -124,7 +127,7 @@ def verification_parts(verification: Verification) -> list[RenderableType]:
 
 def _size_text(result: SizeResult) -> str:
     """Return the sizes of a run, ``N=37 M=5``, and what is special of its data."""
-    sizes = " ".join(f"{name}={value}" for name, value in result.sizes) or "fixed"
+    sizes = equations(result.sizes, " ") or "fixed"
     return ", ".join(filter(None, (sizes, result.data)))
 
 

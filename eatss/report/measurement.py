@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eatss.base.shown import energy_text, pairs_text, time_text
-from eatss.base.text import bytes_text
+from eatss.base.text import bytes_text, counted, equations
 from eatss.measurement.energy_meter import CardEnergy, EnergyMeasurement
 from eatss.measurement.foreign import ProgramEnergy
 from eatss.measurement.measurement import (
@@ -33,8 +33,6 @@ from eatss.report.render import (
     RIGHT,
     Columns,
     apart,
-    counted,
-    equations,
     facts,
     figure,
     grouped_by,
@@ -156,7 +154,7 @@ def _subject(measurement: Measurement) -> str:
     if device is not None:
         driver = f"driver {device.driver}" if device.driver else ""
         parts = [device.name, driver, f"CUDA {device.toolkit}" if device.toolkit else ""]
-    return listed(*parts, measurement.dtype, equations(measurement.sizes))
+    return listed(*parts, measurement.dtype, equations(measurement.sizes, " "))
 
 
 def _counters(measurements: Sequence[Measurement]) -> Table:

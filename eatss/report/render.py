@@ -176,16 +176,6 @@ def percent(share: float | None, form: str = ".1f") -> str:
     return NONE if share is None else f"{100 * share:{form}} %"
 
 
-def counted(count: int, noun: str, several: str = "") -> str:
-    """Return a number of things, ``1 block`` or ``2 blocks``."""
-    return f"{count} {noun if count == 1 else several or noun + 's'}"
-
-
-def equations(pairs: Iterable[tuple[str, object]], between: str = " ") -> str:
-    """Return names and values, ``N=4000 M=20``."""
-    return between.join(f"{name}={value}" for name, value in pairs)
-
-
 def listed(*words: str | None) -> str:
     """Return words that are there with commas between."""
     return ", ".join(filter(None, words))

@@ -13,14 +13,13 @@ from rich.text import Text
 from eatss.base.codec import json_text
 from eatss.base.shown import energy_text, time_text
 from eatss.base.targets import Order
+from eatss.base.text import counted, equations
 from eatss.report.measurement import measurement_parts
 from eatss.report.render import (
     NONE,
     Columns,
     Getter,
     apart,
-    counted,
-    equations,
     facts,
     figure,
     headed,
@@ -31,7 +30,6 @@ from eatss.report.render import (
     seconds,
 )
 from eatss.tune.points import Values
-from eatss.tune.population import size_words
 from eatss.tune.replay import NEAR, SHARES, Mark, Replay
 from eatss.tune.rows import CardSeen, Identity, Row, Summaries, Summary, Sweep, cost, ranked
 
@@ -105,7 +103,7 @@ def _summary(summary: Summary) -> list[RenderableType]:
     last = "" if summary.last == summary.first else f" to {_moment(summary.last)}"
     told = (
         ("program", listed(*program)),
-        ("sizes", equations(identity.sizes)),
+        ("sizes", equations(identity.sizes, " ")),
         ("defines", " ".join(identity.defines)),
         ("code", f"{identity.target}: {listed(identity.generator, identity.compiler)}"),
         ("card", listed(identity.card, driver)),
@@ -155,7 +153,7 @@ def _everything(row: Row) -> RichTable:
         ("role", row.role),
         ("stage", row.stage),
         ("card", row.card or ""),
-        ("sizes", equations(row.sizes)),
+        ("sizes", equations(row.sizes, " ")),
         ("time", known(row.time_s, f"{time_text(row.time_s)} {off_by(row.time_error)}")),
         ("energy", known(row.energy_j, f"{energy_text(row.energy_j)} {off_by(row.energy_error)}")),
         ("power", known(row.power_w, f"{figure(row.power_w)} W")),
@@ -181,7 +179,7 @@ def _marks(row: Row) -> Text:
 
 def _values(values: Values) -> str:
     """Return a point; nothing of a choice that is known by its role alone."""
-    return equations(pair for pair in values if pair[0] != "role")
+    return equations((pair for pair in values if pair[0] != "role"), " ")
 
 
 def _moment(created: str) -> str:
@@ -194,7 +192,7 @@ _ROLES = {"default": "the default", "paper": "the paper's choice", "ours": "that
 def replay_parts(replay: Replay) -> list[RenderableType]:
     """Return what is told of a replay, part by part."""
     failed = f", {replay.failed} of them failed" if replay.failed else ""
-    at = f" at {size_words(replay.sizes)}" if replay.sizes else ""
+    at = f" at {equations(replay.sizes)}" if replay.sizes else ""
     head: list[RenderableType] = [
         headed(f"{replay.program} ({replay.target}) on {replay.card}"),
         f"{replay.variants} variants{at}{failed}; least {replay.objective}"

@@ -24,7 +24,7 @@ from eatss.base.shown import (
     why_unknown,
 )
 from eatss.base.targets import TARGETS
-from eatss.base.text import bytes_text
+from eatss.base.text import bytes_text, counted
 from eatss.choose.options import PUBLISHED
 from eatss.choose.selection import CellResult, KernelSelection, ReferenceSelection, Selection, Usage
 from eatss.cost.expected import HOST_INSTANCE_S, Prediction
@@ -34,7 +34,6 @@ from eatss.report.render import (
     NONE,
     Columns,
     apart,
-    counted,
     facts,
     figure,
     grouped,

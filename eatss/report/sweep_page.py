@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eatss.base.diagnostics import input_error
 from eatss.base.shown import energy_text
+from eatss.base.text import equations
 from eatss.report.render import cell_text, seconds
 from eatss.report.sweep_figures import sweep_figures
 from eatss.report.sweep_tables import (
@@ -21,7 +22,6 @@ from eatss.report.sweep_tables import (
     sentences,
 )
 from eatss.tune.evaluation import Evaluated, SweepReport
-from eatss.tune.population import size_words
 from eatss.version import __version__
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _facts(one: Evaluated) -> Iterator[tuple[str, str]]:
     yield "driver", identity.driver
     yield "compiler", identity.compiler
     yield "generator", f"{identity.target}, {identity.generator}"
-    yield "sizes", size_words(found.sizes)
+    yield "sizes", equations(found.sizes)
     yield "macros", " ".join(identity.defines)
     drawn = "" if found.card_j is None else f", {energy_text(found.card_j)}"
     spent = f"{seconds(found.card_s)} of cards, {seconds(found.processor_s)} of processors"

@@ -10,13 +10,12 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from eatss.base.codec import JsonObject
+from eatss.base.text import counted, equations
 from eatss.report.render import (
     Columns,
     Getter,
     Table,
     apart,
-    counted,
-    equations,
     figure,
     headed,
     render,
@@ -24,7 +23,7 @@ from eatss.report.render import (
 )
 from eatss.tune.evaluation import TARGETS, Evaluated, SweepEvaluation, SweepReport
 from eatss.tune.points import SELECTING, Value, Values
-from eatss.tune.population import Figures, Population, convex_hull, is_choice, known, size_words
+from eatss.tune.population import Figures, Population, convex_hull, is_choice, known
 from eatss.tune.rows import Row
 from eatss.tune.standing import TOPS, ChoiceName, MeanRatios
 
@@ -310,7 +309,7 @@ def sizes_table(found: SweepEvaluation) -> Table:
         "Problem sizes",
         found.size_study,
         {
-            "sizes": lambda one: size_words(one.sizes),
+            "sizes": lambda one: equations(one.sizes),
             "choice": "choice",
             **_figures(found, "figures."),
         },
@@ -335,7 +334,7 @@ def failures_table(found: SweepEvaluation, width: int = 1000) -> Table:
 
 def _point(one: Row | Figures) -> str:
     """Return a point on one line, ``tile_i=64 tile_j=32``; of a choice what it decided."""
-    return one.decided if one.decided and is_choice(one.values) else equations(one.values)
+    return one.decided if one.decided and is_choice(one.values) else equations(one.values, " ")
 
 
 def _is_selected(values: Values) -> bool:
@@ -357,7 +356,7 @@ def heading(found: SweepEvaluation) -> str:
 def sentences(found: SweepEvaluation) -> Iterator[str]:
     """Yield the summary, what matters most first."""
     failed = found.tried - found.variants
-    at = f" at {size_words(found.sizes)}" if found.sizes else ""
+    at = f" at {equations(found.sizes)}" if found.sizes else ""
     yield (
         f"{found.variants} of {found.tried} variants were measured{at}; "
         + (f"{failed} failed or were rejected" if failed else "none failed")

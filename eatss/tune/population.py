@@ -19,7 +19,7 @@ from eatss.base.frozen import Names, frozen
 from eatss.measurement.counters import DURATION
 from eatss.measurement.measurement import Status
 from eatss.tune.points import Values
-from eatss.tune.rows import Role, Row, Sizes, Sweep
+from eatss.tune.rows import Role, Row, Sweep
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -124,11 +124,6 @@ def varies(column: Floats) -> bool:
     """Tell whether a column has two values that differ by more than rounding."""
     known = column[np.isfinite(column)]
     return known.size > 1 and float(np.ptp(known)) > 1e-12 * float(np.abs(known).max())
-
-
-def size_words(sizes: Sizes) -> str:
-    """Return sizes as people write them, ``M=64, N=32``."""
-    return ", ".join(f"{name}={value}" for name, value in sizes)
 
 
 def _numbers(row: Row) -> dict[str, float]:

@@ -13,6 +13,7 @@ from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown, Tabular, figure
 from eatss.base.targets import MEASURES, ObjectiveName, Order, SweepTarget
+from eatss.base.text import equations
 from eatss.measurement.measurement import Measurement, Status
 from eatss.tune.points import Values
 
@@ -134,7 +135,7 @@ class Row:
     measurement: Measurement | None = None
 
     def __repr__(self) -> str:
-        values = " ".join(f"{name}={value}" for name, value in self.values)
+        values = equations(self.values, " ")
         told = f"{figure(self.time_s, 'ms', 1e3)}, {figure(self.energy_j, 'J')}"
         return f"<Row {self.variant[:8]}: {self.status}, {told}; {values}>"
 

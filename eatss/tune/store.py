@@ -23,6 +23,7 @@ from eatss.base.codec import Document, MisfitError, decode, encode
 from eatss.base.diagnostics import Diagnostic, InputError, Severity, input_error
 from eatss.base.files import StrPath, read_regular
 from eatss.base.shipped import located_sweep
+from eatss.base.text import equations
 from eatss.tune.rows import CardSeen, Identity, Row, Rows, Sweep
 
 T = TypeVar("T")
@@ -464,7 +465,7 @@ def _check_alike(
 
 def _text(value: object) -> str:
     if isinstance(value, dict):
-        value = ", ".join(f"{name}={one}" for name, one in value.items())
+        value = equations(value.items())
     elif isinstance(value, list):
         value = " ".join(map(str, value))
     text = str(value) or "none"

@@ -15,6 +15,7 @@ from typing import Literal, get_args
 from eatss.base.diagnostics import Diagnostic, InternalError, input_error
 from eatss.base.files import StrPath
 from eatss.base.supervisor import Refused, Worker, supervise
+from eatss.base.text import equations
 from eatss.program import Program, load_program, program_folder
 from eatss.program.expression import Sizes
 from eatss.verify.element_types import numpy_name
@@ -396,7 +397,7 @@ def _note(report: _Report, status: Status, what: str) -> None:
     run = report.entered.run
     entry = report.program.entries[run.entry]
     if report.entered.stage != "generated":
-        at = ", ".join(f"{name}={value}" for name, value in run.sizes)
+        at = equations(run.sizes)
         raise input_error(
             "EATSS-V005",
             f"the original function '{entry.function}' {what} at {at or 'its fixed sizes'}",

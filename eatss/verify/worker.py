@@ -21,6 +21,7 @@ import numpy as np
 
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.supervisor import Refused, connect
+from eatss.base.text import equations
 from eatss.program import Entry, Program, load_program
 from eatss.program.tokens import tokens
 from eatss.verify.build import Builder, CompileError
@@ -280,7 +281,7 @@ class _Worker:
             after = tuple(buffer.copy() for buffer in before)
             start = time.perf_counter()
             if not _call_forked(run, call, after):
-                at = ", ".join(f"{name}={value}" for name, value in run.sizes)
+                at = equations(run.sizes)
                 raise input_error(
                     "EATSS-V005",
                     f"function '{entry.function}' ends before its region at {at}, so that calling "

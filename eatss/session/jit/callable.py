@@ -19,6 +19,7 @@ import numpy as np
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import ExpectedRun, Shown
+from eatss.base.text import equations
 from eatss.cards import GpuProfile
 from eatss.frontend.options import DtypeName
 from eatss.measurement.arguments import refusal
@@ -413,7 +414,7 @@ class JitFunction(Shown):
                 said = refusal(program, call.sizes)
                 if not said:
                     return program
-        at = ", ".join(f"{name}={value}" for name, value in call.exact)
+        at = equations(call.exact)
         raise input_error(
             "EATSS-J012",
             f"'{self._maker.name}' does not run at {at}: {said}",

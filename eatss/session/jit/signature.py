@@ -11,6 +11,7 @@ import numpy as np
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
+from eatss.base.text import counted
 from eatss.program import Argument, Interface, IntExpr, c_text, evaluate, names_in
 from eatss.program.expression import Sizes
 from eatss.verify.data import dtype_of
@@ -162,7 +163,7 @@ def _joined(one: CallArgument, other: CallArgument) -> CallArgument:
 
 
 def _dimensions(shape: Sequence[object]) -> str:
-    return "1 dimension" if len(shape) == 1 else f"{len(shape)} dimensions"
+    return counted(len(shape), "dimension")
 
 
 def _described(one: CallArgument) -> str:
