@@ -58,7 +58,7 @@ from eatss.polyhedral.kernel import Kernel, Loop, Reference
 from eatss.polyhedral.kernels import trip_count
 from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.program import Constant
-from eatss.program.expression import SizePairs, Sizes
+from eatss.program.expression import OwnSizes, SizePairs, Sizes
 
 # -- sizes --------------------------------------------------------------------------------------
 # The sizes that a prediction is for: what the source and the user say, and what is assumed.
@@ -139,7 +139,7 @@ def extents_of(array: Array, elements: isl.Set) -> tuple[int | None, ...]:
     return tuple(extents)
 
 
-def parameter_values(scop: Scop) -> dict[str, int]:
+def parameter_values(scop: Scop) -> OwnSizes:
     """Return the values of all parameters of a region, products of others included."""
     return scop.with_products({one.name: one.value for one in _parameters(scop)})
 

@@ -21,7 +21,7 @@ from eatss.base.text import bytes_text, counted, equations
 from eatss.cards.profile import GpuProfile
 from eatss.choose.options import Cell, ModelOptions, exact
 from eatss.polyhedral.kernel import Loop
-from eatss.program.expression import SizePairs, Sizes
+from eatss.program.expression import OwnSizes, SizePairs, Sizes
 
 
 class Direction(Enum):
@@ -125,7 +125,7 @@ class Conflict:
     solve_time_s: float = field(compare=False)
 
 
-def smallest(problem: Problem) -> dict[str, int]:
+def smallest(problem: Problem) -> OwnSizes:
     """Return the smallest vector."""
     return {variable.name: variable.lower for variable in problem.variables}
 
@@ -474,7 +474,7 @@ def choose_block(facts: KernelFacts, sizes: Sizes, profile: GpuProfile) -> SizeP
     return tuple(zip(loops, best, strict=True))
 
 
-def kernel_sizes(facts: KernelFacts, waf: int, vector: Sequence[int]) -> dict[str, int]:
+def kernel_sizes(facts: KernelFacts, waf: int, vector: Sequence[int]) -> OwnSizes:
     """Return the sizes of a kernel's loops under a vector of them, of inner loops their extents.
 
     A loop shorter than the alignment is one tile, so its size is its trip count.
@@ -498,7 +498,7 @@ def _entry(name: str, loops: Sequence[Loop], waf: int, profile: GpuProfile) -> V
     return Variable(name=name, step=size, lower=size, upper=size)
 
 
-def _fixed(facts: KernelFacts, waf: int) -> dict[str, int]:
+def _fixed(facts: KernelFacts, waf: int) -> OwnSizes:
     """Return the extents of loops that are no variables."""
     short = (loop for loop in facts.loops if is_untiled(loop, waf))
     return {loop.name: max(1, loop.trip_count or 1) for loop in short} | {
@@ -506,9 +506,7 @@ def _fixed(facts: KernelFacts, waf: int) -> dict[str, int]:
     }
 
 
-def _renamed(
-    polynomial: Polynomial, names: dict[str, str], constants: dict[str, int]
-) -> Polynomial:
+def _renamed(polynomial: Polynomial, names: dict[str, str], constants: OwnSizes) -> Polynomial:
     return Polynomial.of(
         (
             factor * prod(constants.get(loop, 1) for loop in loops),

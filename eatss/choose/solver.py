@@ -28,7 +28,7 @@ from eatss.choose.problem import (
     too_small,
 )
 from eatss.choose.smt import limits_script
-from eatss.program.expression import Sizes
+from eatss.program.expression import OwnSizes, Sizes
 
 z3: Any = z3_module  # carries no types
 
@@ -86,7 +86,7 @@ def new_context() -> Any:
     return z3.Context()
 
 
-def _improved(search: Search, best: Sizes) -> Iterator[dict[str, int]]:
+def _improved(search: Search, best: Sizes) -> Iterator[OwnSizes]:
     """Yield better and better vectors until Z3 refutes that any is better than the last.
 
     The objective that is demanded grows by half and more each time; once one was refuted, the next
@@ -196,7 +196,7 @@ class Search:
                 earlier = z3.Or(better, z3.And(count == own, earlier))
         return [self._objective == self.value(best), earlier]
 
-    def ask(self, demands: Sequence[Any] = ()) -> dict[str, int] | None:
+    def ask(self, demands: Sequence[Any] = ()) -> OwnSizes | None:
         """Return sizes that keep the constraints and meet ``demands``, if there are any.
 
         Raises:
@@ -230,7 +230,7 @@ class Search:
         sides = [(self._counts[name], *side) for name, side in box.items()]
         return [z3.And(low <= count, count <= high) for count, low, high in sides]
 
-    def _found(self, model: Any) -> dict[str, int]:
+    def _found(self, model: Any) -> OwnSizes:
         counts = {
             name: model.eval(count, model_completion=True).as_long()
             for name, count in self._counts.items()

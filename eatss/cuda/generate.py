@@ -101,7 +101,7 @@ from eatss.program import (
     minimum,
     multiplied,
 )
-from eatss.program.expression import SizePairs
+from eatss.program.expression import OwnSizes, SizePairs
 
 KERNEL_OPERATIONS = 6_000_000
 """What isl may do for one kernel before it becomes one of a single thread, twice as much for sizes
@@ -140,7 +140,7 @@ class Made:
     kernels: list[KernelCode] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     code: list[Kernel] = field(default_factory=list)
-    tiles: dict[str, int] = field(default_factory=dict)
+    tiles: OwnSizes = field(default_factory=dict)
 
 
 class RegionBuilder:
@@ -174,7 +174,7 @@ class RegionBuilder:
         self._of_streams: list[Assumption] = []
         self.outside: tuple[str, ...] = ()
 
-    def build(self, *, single: bool, macros: dict[str, int]) -> Entry:
+    def build(self, *, single: bool, macros: OwnSizes) -> Entry:
         """Build all kernels, and return the entry that launches them."""
         scop = self._scop
         names = names_of(scop, macros)
@@ -265,7 +265,7 @@ class RegionBuilder:
             yield Assumption(condition=condition, message=message)
 
     def _context(
-        self, arrays: dict[str, DeviceArray], names: NameTable, macros: dict[str, int]
+        self, arrays: dict[str, DeviceArray], names: NameTable, macros: OwnSizes
     ) -> KernelContext:
         passed = tuple(
             declaration.name
@@ -624,7 +624,7 @@ def _regions(
     recipe: Recipe,
     profile: GpuProfile,
     bits: Literal[32, 64],
-    macros: dict[str, int],
+    macros: OwnSizes,
 ) -> Made:
     """Make the code of all regions with indices of some width.
 

@@ -50,7 +50,7 @@ from eatss.program import (
     negated,
     substitute,
 )
-from eatss.program.expression import IntExprs
+from eatss.program.expression import Environment, IntExprs
 from eatss.program.linear import linear
 
 _OPERATORS = {
@@ -291,12 +291,12 @@ def _touched(scop: Scop, array: Array, names: Sequence[str]) -> isl.Set:
     )
 
 
-def subscripts_of(access: Access, values: dict[str, IntExpr]) -> IntExprs:
+def subscripts_of(access: Access, values: Environment) -> IntExprs:
     """Return the subscripts of an access where the statement's counters have ``values``."""
     return tuple(affine_text(function, values) for function in output_affs(access.relation))
 
 
-def affine_text(function: isl.PwAff, values: dict[str, IntExpr]) -> IntExpr:
+def affine_text(function: isl.PwAff, values: Environment) -> IntExpr:
     """Return a function of a statement's counters as an expression of their ``values``."""
     form = affine_form(function)
     if form is None:
@@ -313,7 +313,7 @@ def affine_text(function: isl.PwAff, values: dict[str, IntExpr]) -> IntExpr:
     return result + form.constant
 
 
-def _general(function: isl.PwAff, values: dict[str, IntExpr]) -> IntExpr:
+def _general(function: isl.PwAff, values: Environment) -> IntExpr:
     names = dim_names(function.domain())
     free = function_of_parameters(function)
     build = isl.AstBuild.from_context(free.domain())

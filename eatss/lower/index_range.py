@@ -34,10 +34,11 @@ from eatss.program import (
     names_in,
     substitute,
 )
+from eatss.program.expression import Environment
 from eatss.program.tokens import converted
 
 
-def product_values(products: Sequence[SizeProduct]) -> dict[str, IntExpr]:
+def product_values(products: Sequence[SizeProduct]) -> Environment:
     """Return what each product is, by its name.
 
     Loops of a negative length do not run, so two such factors make none that does.
@@ -151,7 +152,7 @@ class Indices:
         """Begin with none."""
         self.bits = bits
         self._printed: list[IntExpr] = []
-        self._meaning: dict[str, IntExpr] = {}
+        self._meaning: Environment = {}
         self._small: dict[str, int] = {}
         self._room = _THREADS
 

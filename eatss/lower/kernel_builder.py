@@ -66,6 +66,7 @@ from eatss.program import (
     multiplied,
     names_in,
 )
+from eatss.program.expression import Environment, OwnSizes
 from eatss.program.linear import start_plus, strict
 
 _PROJECTION = 50_000
@@ -96,9 +97,9 @@ class KernelBuilder:
         own = KernelInput(unit=unit, context=context, index=self._index)
         self._bound = own.bound
         self._references = References(own)
-        self._parameter_tiles: dict[str, int] = {}
+        self._parameter_tiles: OwnSizes = {}
         self._ranges: dict[str, TileRange] = {}  # by the name of the origin
-        self._digits: dict[str, IntExpr] = {}  # of loops that share the blocks along x
+        self._digits: Environment = {}  # of loops that share the blocks along x
         self._boxes: list[Buffer] = []  # in which warps leave their parts of sums
         self._span = unit.piece.statements[0].span
         self._staging = PromotionBuilder(
@@ -351,7 +352,7 @@ class KernelBuilder:
             for name, value in ((one.lane, inside), (one.warp, place))
         ]
 
-    def _interleaved(self) -> tuple[list[Node], dict[str, IntExpr]]:
+    def _interleaved(self) -> tuple[list[Node], Environment]:
         """Return what :meth:`_threads` does where lanes are interleaved."""
         loops = self._mapping.with_threads
         lane, warp = self._names.fresh("lane"), self._names.fresh("warp")
@@ -364,7 +365,7 @@ class KernelBuilder:
         ]
         return declared, dict(zip((loop.name for loop in loops), places, strict=True))
 
-    def _threads(self) -> tuple[list[Node], dict[str, IntExpr]]:
+    def _threads(self) -> tuple[list[Node], Environment]:
         """Return each loop's coordinate of a thread, and what of lanes is declared for them.
 
         Loops that share an axis take it apart.
@@ -374,7 +375,7 @@ class KernelBuilder:
                 one.loop.name: Name(one.lane) + one.lanes * Name(one.warp)
                 for one in self._mapping.warps
             }
-        found: dict[str, IntExpr] = {}
+        found: Environment = {}
         for axis in AXES:
             loops = self._mapping.threads_along(axis)
             extents = [Constant(loop.threads) for loop in loops]

@@ -26,7 +26,7 @@ from eatss.lower.kernel.instruction import Coordinate, Distribution
 from eatss.lower.pieces import LoopMember, NameTable, Piece
 from eatss.lower.recipe import CodegenOptions, NamedThreads
 from eatss.plan.shares import widening
-from eatss.program.expression import SizePairs
+from eatss.program.expression import OwnSizes, SizePairs
 from eatss.program.linear import Linear
 
 
@@ -330,7 +330,7 @@ def sizes_of(
     profile: GpuProfile,
     options: CodegenOptions,
     span: SourceSpan | None = None,
-) -> tuple[dict[str, int], SizePairs]:
+) -> tuple[OwnSizes, SizePairs]:
     """Return tile sizes by loop, and the threads along each mapped loop, the one along x last.
 
     Raises:
@@ -354,7 +354,7 @@ class _Wanted:
     def _refuse(self, message: str, hint: str, code: str = "EATSS-K001") -> NoReturn:
         raise input_error(code, message, span=self.span, hint=hint)
 
-    def tiles(self) -> dict[str, int]:
+    def tiles(self) -> OwnSizes:
         """Return the tile sizes, by loop."""
         asked, tiles = self.options.tiles_of(self.facts.name), dict(self.selection.tile_sizes)
         tiles |= {name: size for name, size in asked.items() if name in tiles}
@@ -371,7 +371,7 @@ class _Wanted:
                 tiles[name] = 1
         return tiles
 
-    def block(self, tiles: dict[str, int]) -> SizePairs:
+    def block(self, tiles: OwnSizes) -> SizePairs:
         """Return the threads along each mapped loop, the one along x last."""
         facts, selection = self.facts, self.selection
         order = [loop.name for loop in mapped_loops(facts)]

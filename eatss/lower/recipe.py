@@ -29,7 +29,7 @@ from eatss.base.options import (
     parse_tiles,
     shows_types,
 )
-from eatss.program.expression import SizePairs
+from eatss.program.expression import OwnSizes, SizePairs
 
 if TYPE_CHECKING:
     from eatss.choose.selection import Selection
@@ -261,7 +261,7 @@ class CodegenOptions(CodeOptions):
     def _lays_out(self) -> bool:
         return bool(self.tile_sizes or self.block or self.placements or self.shared_sums)
 
-    def tiles_of(self, kernel: str) -> dict[str, int]:
+    def tiles_of(self, kernel: str) -> OwnSizes:
         """Return the tile sizes that the user wants for a kernel, by loop."""
         of = (sizes for name, sizes in self.tile_sizes if name in ("", kernel))
         return {loop: size for sizes in of for loop, size in sizes}

@@ -26,7 +26,7 @@ from eatss.lower.recipe import (
     Tiles,
     compact,
 )
-from eatss.program.expression import SizePairs
+from eatss.program.expression import OwnSizes, SizePairs
 
 if TYPE_CHECKING:
     from eatss.analysis.facts import KernelFacts
@@ -247,7 +247,7 @@ class Kernels:
 
     def tile_sizes(self, tiles: Tiles) -> Iterator[tuple[str, SizePairs]]:
         """Yield the sizes of each kernel; those for the kernel win over those for all."""
-        given: dict[str, dict[str, int]] = {name: {} for name in self._facts}
+        given: dict[str, OwnSizes] = {name: {} for name in self._facts}
         for key, size in sorted(tiles.items(), key=lambda one: isinstance(one[1], Mapping)):
             named = isinstance(size, Mapping)
             asked = [self._named(key)] if named else []

@@ -36,6 +36,7 @@ from eatss.program import (
     names_in,
     substitute,
 )
+from eatss.program.expression import Environment
 from eatss.program.linear import (
     Definition,
     Linear,
@@ -83,7 +84,7 @@ class ThreadBuilder:
         """Return a tree in its final form: named, its points guarded, folded."""
         return self._lowered(self._named(node), self._definitions)
 
-    def known(self) -> dict[str, IntExpr]:
+    def known(self) -> Environment:
         """Return what the names of loops of one point stand for."""
         return {one.name: one.form.expression() for one in self._definitions}
 
@@ -255,10 +256,10 @@ class ThreadBuilder:
 
     def _counters(
         self, statement: Statement, values: Sequence[IntExpr]
-    ) -> tuple[dict[str, IntExpr], list[tuple[str, IntExpr]]]:
+    ) -> tuple[Environment, list[tuple[str, IntExpr]]]:
         """Return what the statement's counters are called, and the variables to declare."""
         mentioned = set(names_in(*values))
-        env: dict[str, IntExpr] = {}
+        env: Environment = {}
         declared: list[tuple[str, IntExpr]] = []
         local = self._names.inner()
         for name, value in zip(statement.loops, values, strict=True):
@@ -276,7 +277,7 @@ class ThreadBuilder:
         statement: Statement,
         through: tuple[isl.Set, kernel.Element],
         value: kernel.Element,
-        env: dict[str, IntExpr],
+        env: Environment,
     ) -> kernel.Copy:
         """Return the assignment of a scalar's cell where others see the value."""
         escape, cell = through

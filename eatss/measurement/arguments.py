@@ -20,7 +20,7 @@ import numpy as np
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.program import Argument, Entry, HostIf, HostStep, KernelCode, Launch, Program, evaluate
-from eatss.program.expression import SizePairs, Sizes
+from eatss.program.expression import OwnSizes, SizePairs, Sizes
 from eatss.verify.data import Flavour, dtype_of
 from eatss.verify.element_types import limits_of
 
@@ -348,7 +348,7 @@ def entry_launches(
     return walked(entry.body, sizes)
 
 
-def complete_sizes(program: Program, given: Sizes) -> dict[str, int]:
+def complete_sizes(program: Program, given: Sizes) -> OwnSizes:
     """Return values of all parameters, the defaults where none is given.
 
     Raises:

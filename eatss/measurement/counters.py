@@ -26,6 +26,7 @@ from eatss.measurement.arguments import launches
 from eatss.measurement.measurement import Counter, KernelCounters, Measurement, Missing
 from eatss.measurement.options import MeasureOptions
 from eatss.program import load_program
+from eatss.program.expression import OwnSizes
 
 DURATION = "gpu__time_duration.sum"
 OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
@@ -170,7 +171,7 @@ def ncu_command(
     ncu: str,
     directory: Path,
     options: MeasureOptions,
-    sizes: dict[str, int],
+    sizes: OwnSizes,
     kernels: Sequence[str],
     limit: int,
 ) -> list[str]:

@@ -14,6 +14,7 @@ import networkx as nx  # type: ignore[import-untyped]
 from eatss.base.frozen import Names, called, frozen
 from eatss.base.polynomial import Polynomial
 from eatss.polyhedral.scop import Scop
+from eatss.program.expression import OwnSizes
 from eatss.program.linear import Coefficients
 
 # -- kernel ------------------------------------------------------------------------------------
@@ -313,9 +314,7 @@ def footprint(references: Sequence[Reference], loops: Sequence[Loop]) -> Footpri
     return Footprint(elements=total, exact=exact)
 
 
-def _translates(
-    shape: _Shape, offsets: Sequence[tuple[int, ...]], least: dict[str, int]
-) -> Footprint:
+def _translates(shape: _Shape, offsets: Sequence[tuple[int, ...]], least: OwnSizes) -> Footprint:
     """Count the union of copies of one image, translated by ``offsets``."""
     parts = [_part(shape, dims, least) for dims in _independent_dims(shape)]
     classes: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
@@ -345,7 +344,7 @@ def _independent_dims(shape: _Shape) -> list[tuple[int, ...]]:
     return sorted(tuple(sorted(one for one in group if isinstance(one, int))) for group in groups)
 
 
-def _part(shape: _Shape, dims: tuple[int, ...], least: dict[str, int]) -> _Part:
+def _part(shape: _Shape, dims: tuple[int, ...], least: OwnSizes) -> _Part:
     loops = tuple(dict.fromkeys(name for d in dims for name, _ in shape.coefficients[d]))
     if len(dims) == 1:
         interval = _interval(shape.coefficients[dims[0]], least)
@@ -364,16 +363,14 @@ def _matrix(shape: _Shape, dims: Sequence[int], loops: Sequence[str]) -> list[li
     return [[dict(shape.coefficients[d]).get(name, 0) for name in loops] for d in dims]
 
 
-def _interval(
-    coefficients: Sequence[tuple[str, int]], least: dict[str, int]
-) -> tuple[_Axis, int] | None:
+def _interval(coefficients: Sequence[tuple[str, int]], least: OwnSizes) -> tuple[_Axis, int] | None:
     """Return the length and step of the values of ``Σ c·l``, if they leave no gap."""
     step = gcd(*(c for _, c in coefficients)) or 1
     axis, has_gaps = _line([(name, c // step) for name, c in coefficients], least)
     return None if has_gaps else (axis, step)
 
 
-def _line(coefficients: Sequence[tuple[str, int]], least: dict[str, int]) -> tuple[_Axis, bool]:
+def _line(coefficients: Sequence[tuple[str, int]], least: OwnSizes) -> tuple[_Axis, bool]:
     """Return how far the values of ``Σ c·l`` reach, and whether some between are left out."""
     length, shortest, has_gaps = Polynomial.constant(1), 1, False
     for name, coefficient in sorted(coefficients, key=lambda pair: abs(pair[1])):

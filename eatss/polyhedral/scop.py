@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from eatss.base.diagnostics import SourceSpan
 from eatss.base.frozen import Names, called, frozen
 from eatss.polyhedral.expression import Array, ElementType, Expression
-from eatss.program.expression import SizePairs, Sizes
+from eatss.program.expression import OwnSizes, SizePairs, Sizes
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -215,7 +215,7 @@ class Scop:
         """The arrays of which statements read or write elements."""
         return {access.array for statement in self.statements for access in statement.accesses}
 
-    def with_products(self, sizes: Sizes) -> dict[str, int]:
+    def with_products(self, sizes: Sizes) -> OwnSizes:
         """Return the values of sizes, and those of the products of known ones."""
         products = {one.name: one.value(sizes) for one in self.products}
         return {**sizes, **{name: value for name, value in products.items() if value is not None}}

@@ -121,6 +121,8 @@ class Apply(_Operators):
 
 IntExpr: TypeAlias = Constant | Name | Apply
 IntExprs: TypeAlias = tuple[IntExpr, ...]
+Environment: TypeAlias = dict[str, IntExpr]
+"""What stands for names."""
 
 
 def _expression(one: _Operators | int) -> IntExpr:
@@ -132,6 +134,9 @@ def _expression(one: _Operators | int) -> IntExpr:
 
 Sizes: TypeAlias = Mapping[str, int]
 """What names stand for, such as the parameters of a program."""
+
+OwnSizes: TypeAlias = dict[str, int]
+"""The same, which may be changed."""
 
 SizePairs: TypeAlias = tuple[tuple[str, int], ...]
 """The same as data that can be hashed, in their order."""

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from eatss.base.frozen import frozen
 from eatss.program import Program
-from eatss.program.expression import c_text
+from eatss.program.expression import OwnSizes, c_text
 from eatss.program.tokens import Function, Token, closing, definitions, tokens
 
 _TYPES = frozenset(("int", "long", "double", "float", "unsigned", "eatss_half"))
@@ -57,7 +57,7 @@ class Branch:
 
 def least_sizes(
     branches: Sequence[Branch], number: int, way: bool, names: Collection[str]
-) -> list[dict[str, int]]:
+) -> list[OwnSizes]:
     """Return how large some sizes have to be at least, for a branch of kernels to go a way.
 
     What has to hold before it, and it itself, are read as sums of counters, which are 0 at first,
@@ -71,10 +71,10 @@ def least_sizes(
     return found if way else [_least(before, names), *found]
 
 
-def _least(conditions: Sequence[str], names: Collection[str]) -> dict[str, int]:
+def _least(conditions: Sequence[str], names: Collection[str]) -> OwnSizes:
     parts = " && ".join(conditions).split(" && ")
     beyond = {one[1] for part in parts if (one := _BEYOND.fullmatch(part))} - {*names}
-    found: dict[str, int] = {}
+    found: OwnSizes = {}
     for part in parts:
         turned, straight = _AT_LEAST.fullmatch(part), _AT_MOST.fullmatch(part)
         if turned is not None and turned[1] in names:

@@ -17,7 +17,7 @@ from eatss.base.files import StrPath
 from eatss.base.supervisor import Refused, Worker, supervise
 from eatss.base.text import equations
 from eatss.program import Program, load_program, program_folder
-from eatss.program.expression import Sizes
+from eatss.program.expression import OwnSizes, Sizes
 from eatss.verify.element_types import numpy_name
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.result import (
@@ -267,7 +267,7 @@ def _further(program: Program) -> tuple[Run, ...]:
     return (*found, *_probed(program, edge_sizes(program)))
 
 
-def _completed(program: Program, given: Sizes) -> dict[str, int]:
+def _completed(program: Program, given: Sizes) -> OwnSizes:
     """Return values of all parameters, defaults where none is given.
 
     Raises:

@@ -26,7 +26,7 @@ from eatss.program import (
     Program,
     evaluate,
 )
-from eatss.program.expression import Sizes
+from eatss.program.expression import OwnSizes, Sizes
 from eatss.verify.element_types import limits_of
 from eatss.verify.instrumentation import Branch, least_sizes
 
@@ -69,14 +69,12 @@ _TIMES, _BEYOND = (1, 2, 3, _MOST_TIMES), (0, 3, 16)
 _UNTILED = 16
 _MOVED = 8
 
-OwnSizes: TypeAlias = dict[str, int]
-"""Sizes that may be changed."""
 
 Probe: TypeAlias = tuple[Entry, int, Sizes]
 """An entry, the code its launcher has to return, and sizes."""
 
 
-def parse_sizes(texts: Sequence[str]) -> tuple[dict[str, int], ...] | None:
+def parse_sizes(texts: Sequence[str]) -> tuple[OwnSizes, ...] | None:
     """Turn ``N=37,M=5`` strings into one mapping each; ``None`` if there are none.
 
     Raises:

@@ -23,6 +23,7 @@ from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.supervisor import Refused, connect
 from eatss.base.text import equations
 from eatss.program import Entry, Program, load_program
+from eatss.program.expression import OwnSizes
 from eatss.program.tokens import tokens
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.compare import (
@@ -196,7 +197,7 @@ class _Worker:
         assert best is not None
         return best
 
-    def _machine(self, sizes: dict[str, int]) -> Machine:
+    def _machine(self, sizes: OwnSizes) -> Machine:
         """Return what runs the generated program at these sizes."""
         if not self._job.machine:
             path = self._builder.generated(sizes)

@@ -64,6 +64,7 @@ from eatss.lower.kernel.uses import (
 )
 from eatss.plan.contract import STEPS_LOADED, reuses, unrolled
 from eatss.program import Constant, IntExpr, Name, evaluate, names_in, substitute
+from eatss.program.expression import Environment
 from eatss.program.linear import linear
 
 _Path = tuple[For | Let, ...]
@@ -141,7 +142,7 @@ def _opened(nodes: Sequence[Node]) -> Nodes:
             if not all(isinstance(one, Let | Source | Compute) for one in inner):
                 found.append(node)  # a loop may have names of its own that values mention
                 continue
-            values: dict[str, IntExpr] = {}
+            values: Environment = {}
             for one in inner:
                 (inside,) = with_expressions((one,), lambda own: substitute(own, values))  # noqa: B023
                 if isinstance(inside, Let):

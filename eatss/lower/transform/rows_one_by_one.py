@@ -44,6 +44,7 @@ from eatss.lower.kernel.uses import (
     written,
 )
 from eatss.program import IntExpr, Name, names_in, substitute
+from eatss.program.expression import Environment
 from eatss.program.linear import linear
 
 _PLAIN = (Compute, Copy, Init, For, If, Let, Source)
@@ -92,7 +93,7 @@ def _one(first: For, second: For) -> For | None:
     taken = {one.name for one in every_of(first.body, Let)}
     if first.counter in names_of(second.body) - {second.counter} or second.counter in taken:
         return None
-    change: dict[str, IntExpr] = {second.counter: Name(first.counter)}
+    change: Environment = {second.counter: Name(first.counter)}
     other = replace(
         second,
         counter=first.counter,

@@ -47,6 +47,9 @@ class ArrayView:
         return prod(self.shape) * self.dtype.itemsize
 
 
+Values: TypeAlias = Mapping[str, Any]
+"""What a call passes, by the names of the parameters."""
+
 Print: TypeAlias = tuple[int, Hashable]
 """Pointer of an array, and all else that calls are told apart by."""
 
@@ -125,7 +128,7 @@ def _read_torch(tensor: Any) -> Print:
     return tensor.data_ptr(), (seen, tensor.is_neg())
 
 
-def note_written(values: Mapping[str, Any], names: Sequence[str]) -> None:
+def note_written(values: Values, names: Sequence[str]) -> None:
     """Tell PyTorch which tensors were written, so that no gradient is made of old values."""
     torch = sys.modules.get("torch")
     graph = getattr(getattr(torch, "autograd", None), "graph", None)
@@ -202,7 +205,7 @@ def cupy_for(name: str) -> Any:
     return cupy
 
 
-def check_names(name: str, signature: CallSignature, values: Mapping[str, Any]) -> None:
+def check_names(name: str, signature: CallSignature, values: Values) -> None:
     """Refuse a call without an argument, or with one that the program does not have.
 
     Raises:

@@ -28,6 +28,7 @@ from eatss.program.expression import SizePairs, Sizes
 from eatss.session.jit.arrays import (
     ArrayView,
     Reader,
+    Values,
     check_aliases,
     check_known,
     check_names,
@@ -101,7 +102,7 @@ class KnownCalls:
         self._readers: dict[type, Reader] = {}
         self._signature: CallSignature | None = None
 
-    def launch(self, values: Mapping[str, Any]) -> bool:
+    def launch(self, values: Values) -> bool:
         """Launch a call if there was one like it; tell whether there was.
 
         Args:
@@ -139,7 +140,7 @@ class KnownCalls:
         note_written(values, signature.written)
         return True
 
-    def note(self, call: _Call, plan: CardPlan, values: Mapping[str, Any]) -> None:
+    def note(self, call: _Call, plan: CardPlan, values: Values) -> None:
         """Remember a call that was checked, if its arrays are of kinds that are quick to read."""
         signature = call.signature
         key = []
@@ -318,7 +319,7 @@ class JitFunction(Shown):
 
     # -- the slow way -------------------------------------------------------------------------
 
-    def _slow(self, values: Mapping[str, Any]) -> None:
+    def _slow(self, values: Values) -> None:
         call = self._checked(values)
         signature = call.signature
         scalars = {name: values[name] for name in signature.scalars}
@@ -337,7 +338,7 @@ class JitFunction(Shown):
             plan.launch(pointers, [*scalars.values()], stream)
         note_written(values, signature.written)
 
-    def _checked(self, values: Mapping[str, Any]) -> _Call:
+    def _checked(self, values: Values) -> _Call:
         """Return a call with everything about it checked.
 
         Raises:
@@ -361,7 +362,7 @@ class JitFunction(Shown):
         check_aliases(signature, views)
         return _Call(signature=signature, dtype=dtype, views=views, sizes=sizes, device=device)
 
-    def _fitting(self, values: Mapping[str, Any]) -> tuple[CallSignature, DtypeName | None]:
+    def _fitting(self, values: Values) -> tuple[CallSignature, DtypeName | None]:
         """Return what the program takes in the type of the arrays, and that type."""
         usual = self._signature()
         floating = {
@@ -466,7 +467,7 @@ class JitFunction(Shown):
             (program.text, call.dtype), lambda: HostProgram(program, call.signature)
         )
 
-    def _named(self, arguments: Sequence[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    def _named(self, arguments: Sequence[Any], values: Values) -> dict[str, Any]:
         """Return all arguments by name.
 
         Raises:

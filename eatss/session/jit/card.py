@@ -11,7 +11,7 @@ import struct
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from math import prod
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from eatss.measurement.arguments import MOST_LAUNCHES, ResolvedLaunch, launches,
 from eatss.program import KernelCode, Program
 from eatss.program.expression import Sizes
 from eatss.program.plan import stack_warnings
-from eatss.session.jit.arrays import cupy_for
+from eatss.session.jit.arrays import Values, cupy_for
 from eatss.session.jit.signature import CallSignature
 
 _SLOT = 8
@@ -107,9 +107,7 @@ class Slots:
             raise
 
 
-def stream_of_call(
-    given: Any, values: Mapping[str, Any], arrays: Iterable[str], device: int
-) -> int:
+def stream_of_call(given: Any, values: Values, arrays: Iterable[str], device: int) -> int:
     """Return the address of the stream of a call.
 
     Args:

@@ -27,6 +27,7 @@ from eatss.program import Entry, Interface, Program
 from eatss.program.expression import SizePairs, Sizes
 from eatss.program.tokens import definitions, size_text
 from eatss.session.found import FoundProgram, find_interface, find_program
+from eatss.session.jit.arrays import Values
 from eatss.session.jit.signature import CallSignature, class_of
 from eatss.session.kept import Kept, kept_interface, kept_program
 from eatss.session.source import Source, UnknownFilesError, read_files
@@ -55,7 +56,7 @@ class HostProgram:
         self._builder = Builder(program, folder, folder, "cpu")
         self._lock = threading.Lock()
 
-    def run(self, values: Mapping[str, Any], sizes: Sizes) -> None:
+    def run(self, values: Values, sizes: Sizes) -> None:
         """Run one call; arrays that are written hold the results.
 
         Args:
@@ -85,7 +86,7 @@ class HostProgram:
         machine: CpuMachine,
         entry: Entry,
         names: Mapping[str, str],
-        values: Mapping[str, Any],
+        values: Values,
         sizes: Sizes,
     ) -> None:
         buffers = tuple(

@@ -13,7 +13,7 @@ from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.text import counted
 from eatss.program import Argument, Interface, IntExpr, c_text, evaluate, names_in
-from eatss.program.expression import Sizes
+from eatss.program.expression import OwnSizes, Sizes
 from eatss.verify.data import dtype_of
 
 Role: TypeAlias = Literal["array", "cell", "scalar", "size"]
@@ -195,7 +195,7 @@ def class_of(value: int) -> int:
 
 def infer_sizes(
     signature: CallSignature, shapes: Mapping[str, tuple[int, ...]], given: Sizes
-) -> dict[str, int]:
+) -> OwnSizes:
     """Return all sizes: those given, those that shapes determine, and those of the source.
 
     Args:
