@@ -23,6 +23,7 @@ from pkgutil import resolve_name
 from typing import Generic, TypeVar
 
 from eatss.base.diagnostics import did_you_mean, input_error
+from eatss.base.frozen import Names
 
 T = TypeVar("T")
 
@@ -64,7 +65,7 @@ class Registry(Generic[T]):
         """Forget a thing that :meth:`register` added; nothing happens where there is none."""
         self._things.pop(name, None)
 
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Names:
         """Return all names: those of eatss, those registered, those of packages."""
         return tuple(dict.fromkeys((*self._things, *sorted(self._offered()))))
 

@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
 from eatss.base.diagnostics import InputError, input_error
+from eatss.base.frozen import Names
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -96,7 +97,7 @@ def taken(noun: type[T], keywords: Mapping[str, Any], **others: Any) -> T:
     return noun(**{name: keywords[name] for name in keywords if name in names}, **others)
 
 
-def changed(noun: object, *, but: Sequence[str] = ()) -> tuple[str, ...]:
+def changed(noun: object, *, but: Sequence[str] = ()) -> Names:
     """Return the names of those fields of a noun that say more than by default.
 
     Args:

@@ -17,7 +17,7 @@ from typing import Any
 
 from eatss.base.codec import JsonObject, MisfitError, decode, encode, unknown
 from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan, did_you_mean
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.text import BYTES_OF_UNIT
 from eatss.cards.profile import (
     COEFFICIENTS,
@@ -138,7 +138,7 @@ class _Document:
     compute_capability: str
     figures: Mapping[str, _Figure]
     sources: Mapping[str, _Source]
-    aliases: tuple[str, ...] = ()
+    aliases: Names = ()
     notes: Mapping[str, str] | None = None
     calibration: Calibration | None = None
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from eatss.base.codec import BY_NAME
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.shown import Shown, figure
 from eatss.base.targets import Capability
 
@@ -120,7 +120,7 @@ class Calibration:
     """
 
     coefficients: Annotated[tuple[tuple[str, Coefficient], ...], BY_NAME]
-    cards: tuple[str, ...]
+    cards: Names
     driver: str
     toolkit: str
     date: str
@@ -132,7 +132,7 @@ class Calibration:
     benchmarks: int
 
     @property
-    def missing(self) -> tuple[str, ...]:
+    def missing(self) -> Names:
         """The coefficients that it lacks."""
         known = dict(self.coefficients)
         return tuple(name for name in COEFFICIENTS if name not in known)
@@ -178,7 +178,7 @@ FIGURES_IN_WORDS: Mapping[str, tuple[str, str]] = {
 }
 """What each figure of a profile is, and the unit that people read it in, in order of display."""
 
-FIGURES: tuple[str, ...] = tuple(FIGURES_IN_WORDS)
+FIGURES: Names = tuple(FIGURES_IN_WORDS)
 """The fields of a profile that are figures, each with a source, in order of display."""
 
 
@@ -234,7 +234,7 @@ class GpuProfile(Shown):
 
     name: str
     title: str
-    aliases: tuple[str, ...]
+    aliases: Names
     architecture: str
     compute_capability: Capability
 

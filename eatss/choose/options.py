@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from eatss.base.diagnostics import InputError, input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.options import option, parse_amount, parse_fraction, parse_shared_limit, shows_types
 from eatss.base.targets import TARGETS, TargetName, told
 from eatss.cards.profile import GpuProfile, Tf32
@@ -380,7 +380,7 @@ def check_target(target: str, *, ppcg: Mapping[str, bool], cuda: Mapping[str, bo
             )
 
 
-def one_of(option: str, value: str, known: tuple[str, ...]) -> None:
+def one_of(option: str, value: str, known: Names) -> None:
     """Refuse a word that is none of those known.
 
     Raises:

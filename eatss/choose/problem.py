@@ -15,7 +15,7 @@ from math import inf, prod
 
 from eatss.analysis.facts import KernelFacts, Memory, Volume, VolumeKind
 from eatss.base.diagnostics import Diagnostic, InternalError, input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.polynomial import Polynomial
 from eatss.base.text import bytes_text, counted, equations
 from eatss.cards.profile import GpuProfile
@@ -118,7 +118,7 @@ class Conflict:
     all where none does alone; ``message`` says it in the user's terms.
     """
 
-    constraints: tuple[str, ...]
+    constraints: Names
     message: str
     excess: float
     solver_calls: int

@@ -14,7 +14,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, GridSplitK, Layout
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
 from eatss.cuda.host import (
@@ -172,7 +172,7 @@ class RegionBuilder:
         self._made, self._first = made, len(made.kernels)
         self._workspaces: list[Temporary] = []
         self._of_streams: list[Assumption] = []
-        self.outside: tuple[str, ...] = ()
+        self.outside: Names = ()
 
     def build(self, *, single: bool, macros: OwnSizes) -> Entry:
         """Build all kernels, and return the entry that launches them."""

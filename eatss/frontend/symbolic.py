@@ -14,7 +14,7 @@ from clang.cindex import TranslationUnitLoadError
 
 from eatss.base.diagnostics import Diagnostic, Diagnostics, InputError, Severity
 from eatss.base.files import StrPath, is_c_text
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.declarations import ISL_WORDS
 from eatss.frontend.options import DtypeName, FrontendOptions, FrontendResult
@@ -223,7 +223,7 @@ def parse_symbolic(
     )
 
 
-def type_macros(source: StrPath, options: FrontendOptions = _DEFAULT) -> tuple[str, ...]:
+def type_macros(source: StrPath, options: FrontendOptions = _DEFAULT) -> Names:
     """Return the macros that name the floating-point type and may be overridden.
 
     Those are guarded by ``#ifndef``, and stand for ``double``, ``float`` or ``_Float16``.

@@ -17,7 +17,7 @@ from dataclasses import replace
 import islpy as isl
 
 from eatss.base.diagnostics import SourceSpan, internal_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.lower.arrays import TileRange, isl_notation, union_of
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.mapping import Mapping as LoopMapping
@@ -75,7 +75,7 @@ class _Around:
     """
 
     values: Mapping[str, IntExpr]
-    counters: tuple[str, ...] = ()
+    counters: Names = ()
     conditions: tuple[str, ...] = ()
 
     def meant(self, expression: IntExpr) -> IntExpr:

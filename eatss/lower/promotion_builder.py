@@ -14,6 +14,7 @@ from math import prod
 import islpy as isl
 import numpy as np
 
+from eatss.base.frozen import Names
 from eatss.base.targets import AXES, CUDA
 from eatss.lower.arrays import FALSE, TRUE, condition_of, union_of, value_of
 from eatss.lower.kernel.copies import planned_kind
@@ -110,7 +111,7 @@ class PromotionBuilder:
         self._bound = own.bound
         self._isl = own.context.scop.isl_context
         self.tiles: list[SharedTile] = []
-        self.groups: list[tuple[str, ...]] = []
+        self.groups: list[Names] = []
         self.notes: list[str] = []
 
     def stage(
@@ -258,7 +259,7 @@ class PromotionBuilder:
     def _whole_steps(
         self,
         tile: SharedTile,
-        at: tuple[str, ...],
+        at: Names,
         footprint: isl.Set,
         box: isl.Set,
         known: isl.Set,
@@ -336,7 +337,7 @@ class PromotionBuilder:
     def _way(
         self,
         tile: SharedTile,
-        at: tuple[str, ...],
+        at: Names,
         known: isl.Set,
         condition: IntExpr = TRUE,
         *,

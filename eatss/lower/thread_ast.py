@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.trees import Parts
 from eatss.lower.arrays import affine_text, expression_of, union_of
 from eatss.lower.mapping import MappedLoop, SerialTile
@@ -156,7 +156,7 @@ class Phase:
     """
 
     instances: tuple[isl.Set, ...]
-    bound: tuple[str, ...]
+    bound: Names
     mapped: tuple[MappedLoop, ...]
     serial: tuple[SerialTile, ...]
     below: Subtree | None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from eatss.base.compilers import nvcc_option
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.files import is_c_text
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.options import Words, option, parse_numbers, shows_types
 from eatss.base.shipped import located
 from eatss.program import load_program, program_folder
@@ -323,7 +323,7 @@ def rejected_variant(label: str, error: EatssError) -> Variant:
     return Variant(label=label, directory=None, rejection=reason)
 
 
-def source_labels(sources: Sequence[Path]) -> tuple[str, ...]:
+def source_labels(sources: Sequence[Path]) -> Names:
     """Return what several sources, and what is generated from them, are called, each once.
 
     ``gemm`` and ``gemm-2`` for twice ``gemm``.

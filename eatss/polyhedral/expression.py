@@ -10,7 +10,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.trees import Parts
 
 if TYPE_CHECKING:
@@ -392,7 +392,7 @@ class Combiner:
     """
 
     name: str
-    operators: tuple[str, ...]
+    operators: Names
     what: str
     value: str
     element_types: tuple[ElementType, ...] = (*FLOATING, *INTEGERS)

@@ -18,6 +18,7 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.files import StrPath
 from eatss.base.forked import anew
+from eatss.base.frozen import Names
 from eatss.polyhedral.dependences import bounded_work, ran_out, refuse_too_hard
 from eatss.polyhedral.isl_names import maps_of, parameter_names, renaming
 from eatss.polyhedral.kernel import ScheduledScop
@@ -213,7 +214,7 @@ def _computed(
     if theirs is None:
         return None
     above = region.names
-    members: tuple[tuple[str, ...], ...] = ()
+    members: tuple[Names, ...] = ()
     if grouping is not None:
         above = grouping.contraction.pullback_union_pw_multi_aff(above)
         ours = {

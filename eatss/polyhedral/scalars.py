@@ -29,7 +29,7 @@ from functools import reduce
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
     Place,
@@ -144,7 +144,7 @@ def with_expanded_scalars(scop: Scop) -> Scop:
     return replace(scop, arrays=tuple(arrays.values()), statements=statements, context=context)
 
 
-def expanded_arrays(before: Scop, after: Scop) -> tuple[str, ...]:
+def expanded_arrays(before: Scop, after: Scop) -> Names:
     """Return the arrays of one region that are scalars in the other, or part of one."""
     n_dims = {array.name: array.n_dims for array in before.arrays}
     return tuple(

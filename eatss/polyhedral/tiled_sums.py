@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias, get_args
 
 import islpy as isl
 
+from eatss.base.frozen import Names
 from eatss.polyhedral.isl_names import IN, maps_of, node_kind, same_except, set_names, sets_of
 from eatss.polyhedral.kernel import Dependences, Kernel, ScheduledScop
 from eatss.polyhedral.schedule import cut_again
@@ -59,7 +60,7 @@ class _Joining:
     """Joins bands of a tree; ``found`` says whether there were any."""
 
     dependences: Dependences
-    kernels: Mapping[tuple[str, ...], Kernel]
+    kernels: Mapping[Names, Kernel]
     found: bool = False
 
     def joined(self, node: isl.ScheduleNode) -> isl.ScheduleNode:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import takewhile
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.program import (
     Apply,
     Constant,
@@ -187,7 +187,7 @@ class Launched:
 
     kernel: str
     block: tuple[int, int, int]
-    arguments: tuple[str, ...]
+    arguments: Names
 
 
 @frozen

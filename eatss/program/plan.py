@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from eatss.base.codec import Document, JsonForm, JsonObject
 from eatss.base.diagnostics import Diagnostic, Diagnostics, Severity, input_error
 from eatss.base.files import read_regular
-from eatss.base.frozen import called, frozen
+from eatss.base.frozen import Names, called, frozen
 from eatss.base.shown import ExpectedRun, Shown, in_lines, pairs_text
 from eatss.base.trees import Parts
 from eatss.program.expression import IntExpr, SizePairs
@@ -100,7 +100,7 @@ class RoundedSums:
     """
 
     instruction: str
-    statements: tuple[str, ...]
+    statements: Names
     element_type: str
     product_error: float
     sum_roundings: float
@@ -133,16 +133,16 @@ class KernelCode:
     """
 
     name: str
-    statements: tuple[str, ...]
+    statements: Names
     block: tuple[int, int, int]
     shared_bytes: int
     dynamic_shared: bool
     registers: int
-    arguments: tuple[str, ...]
+    arguments: Names
     tile_sizes: SizePairs
     notes: tuple[str, ...]
     reassociates: bool = False
-    inexact_instructions: tuple[str, ...] = ()
+    inexact_instructions: Names = ()
     regroups: bool = False
     rounded_sums: tuple[RoundedSums, ...] = ()
     grid_strides: tuple[Literal["x", "y", "z"], ...] = ()

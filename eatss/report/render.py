@@ -17,7 +17,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from eatss.base.codec import json_text
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.shown import parts_of
 from eatss.base.streams import page_width as page_width  # noqa: PLC0414
 from eatss.base.text import printable as printable  # noqa: PLC0414 - others take it from here
@@ -246,7 +246,7 @@ class Table:
     name: str
     title: str
     note: str
-    columns: tuple[str, ...]
+    columns: Names
     rows: tuple[tuple[Any, ...], ...]
 
     def listing(self, most: int | None = None) -> RichTable:

@@ -18,7 +18,7 @@ from eatss.base.cache import Cache, key_of, versions
 from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import Diagnostics, InputError
 from eatss.base.files import StrPath, folder_named, read_regular
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.options import changed
 from eatss.base.streams import shown_on
 from eatss.cards import GpuProfile
@@ -140,7 +140,7 @@ def write_kept(
     folder: StrPath,
     *,
     force: bool = False,
-) -> tuple[str, ...]:
+) -> Names:
     """Write the folder of a program without reading its source anew; as ``Session.write``."""
     from eatss.cuda.folder import (  # noqa: PLC0415 - select needs none
         original_files,

@@ -28,6 +28,7 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.files import StrPath, folder_named
 from eatss.base.forked import anew, room_for, taken_s
+from eatss.base.frozen import Names
 from eatss.base.targets import TARGETS, Cut
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import CardLike
@@ -464,7 +465,7 @@ class Session:
         )
         return program if selection is None else _with_notes(program, selection)
 
-    def write(self, program: Program, folder: StrPath, *, force: bool = False) -> tuple[str, ...]:
+    def write(self, program: Program, folder: StrPath, *, force: bool = False) -> Names:
         """Write the folder of a program; return its files, as ``write_program``."""
         from eatss.cuda.folder import write_program  # noqa: PLC0415 - select needs none
 

@@ -16,6 +16,7 @@ from eatss.base.diagnostics import (
     NoSolutionError,
     input_error,
 )
+from eatss.base.frozen import Names
 from eatss.cards.document import finding
 from eatss.program.expression import Sizes
 from eatss.tune.counting import ROOT, Test, Walk, drawn_ranks
@@ -107,7 +108,7 @@ class BoundSpace:
     _count: SpaceCount | None = field(default=None, repr=False, compare=False)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Names:
         """The iterators, in order."""
         return tuple(dimension.name for dimension in self.walk.dimensions)
 

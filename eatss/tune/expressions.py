@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.base.diagnostics import Diagnostic, InputError, did_you_mean
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.cards.document import Origin, finding
 from eatss.tune.points import Value
 
@@ -114,7 +114,7 @@ class Expression:
     """
 
     text: str
-    names: tuple[str, ...] = ()
+    names: Names = ()
     path: Place = ()
     origin: Origin = field(default=Origin(label="expression"), compare=False)
     tree: ast.expr = field(compare=False, repr=False)

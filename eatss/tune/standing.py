@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy import stats
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.targets import MEASURES, ObjectiveName
 from eatss.tune.points import Value
 from eatss.tune.population import (
@@ -263,7 +263,7 @@ class SizePoint:
     efficiency_unit: str
 
 
-def value_names(rows: Iterable[Row]) -> tuple[str, ...]:
+def value_names(rows: Iterable[Row]) -> Names:
     """Return the names of the space that take two values or more, in the space's order."""
     seen: dict[str, set[Value]] = {}
     for row in rows:

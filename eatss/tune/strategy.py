@@ -20,7 +20,7 @@ from random import Random
 from typing import Final, Protocol, TypeAlias
 
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.tune.points import Configuration, Point, Value, variant_key
 
 
@@ -28,7 +28,7 @@ class SearchSpace(Protocol):
     """What strategies need of a space; :class:`eatss.tune.bound.BoundSpace` is one."""
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Names:
         """The names of a point's values, in order."""
         ...
 

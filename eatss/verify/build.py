@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from eatss.base.diagnostics import input_error
+from eatss.base.frozen import Names
 from eatss.program import Program
 from eatss.program.expression import Sizes
 from eatss.verify.compare import Pointers
@@ -102,7 +103,7 @@ class Builder:
         self._macros = tuple(one.name for one in program.macros)
         self._built: dict[tuple[str, tuple[str, ...]], Path | CompileError] = {}
         self._shapes: dict[int, CallShape] = {}
-        self._vanished: tuple[str, ...] | None = None
+        self._vanished: Names | None = None
         self.compile_time_s = 0.0
 
     def generated(self, sizes: Sizes) -> Path:
@@ -253,7 +254,7 @@ class Builder:
         command += ["-include", str(SHIM / "eatss_number.hpp"), "-x", "c++", str(source), "-lm"]
         return self._compile(command, target)
 
-    def _only_called(self) -> tuple[str, ...]:
+    def _only_called(self) -> Names:
         """Return options that keep what calls reach: ``main`` may use other files' functions."""
         exported = self._work / "exported.map"
         exported.write_text(_EXPORTED, encoding="utf-8")
@@ -285,7 +286,7 @@ class Builder:
             self._vanished = self._vanishing(given, include) if self._macros or given else ()
         return [*given, *self._vanished, *include]
 
-    def _vanishing(self, given: Sequence[str], include: Sequence[str]) -> tuple[str, ...]:
+    def _vanishing(self, given: Sequence[str], include: Sequence[str]) -> Names:
         """Return options that define what the original no longer does where its sizes are given.
 
         Headers define the sizes of a data set together, where none of them is (``#if !defined(N)

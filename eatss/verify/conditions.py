@@ -17,6 +17,7 @@ from itertools import islice, product
 from types import CodeType
 from typing import Literal, TypeAlias
 
+from eatss.base.frozen import Names
 from eatss.program import Program
 from eatss.program.expression import SizePairs, Sizes
 from eatss.program.tokens import definitions
@@ -84,7 +85,7 @@ class _Part:
     code: CodeType | None
     vague: bool
     decided: bool
-    tiles: tuple[str, ...]
+    tiles: Names
     first: Sequence[Sizes]
     others: Sequence[Sizes]
 

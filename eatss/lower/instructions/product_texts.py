@@ -14,7 +14,7 @@ from string import Template
 from textwrap import wrap
 from typing import NamedTuple
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.program.expression import Sizes
 
 _INDENT = " " * len("    asm volatile(")
@@ -35,7 +35,7 @@ class Texts(NamedTuple):
     function: str
     definitions: str
     for_cpu: str
-    helpers: tuple[str, ...] = ()
+    helpers: Names = ()
     given: str = "$"
     lines: str = "int line"
 

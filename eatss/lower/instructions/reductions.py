@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from eatss.base.frozen import Names
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.instruction import ONE_A_LANE, Capability, Instruction, Operand
 from eatss.polyhedral.expression import ADD, COMBINERS, Combiner, ElementType
@@ -44,7 +45,7 @@ _FUNCTIONS = {
 _SIGNS = {"add": "+", "multiply": "*", "and": "&", "or": "|", "xor": "^"}
 
 
-def _helpers_of(combiner: Combiner) -> tuple[str, ...]:
+def _helpers_of(combiner: Combiner) -> Names:
     """Return the definitions that the text of a combination uses."""
     return (_CHOICES[combiner.name],) if combiner.name in _CHOICES else ()
 

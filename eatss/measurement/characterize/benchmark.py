@@ -25,7 +25,7 @@ from typing import Literal, TypeAlias
 from eatss.base.codec import JsonObject, decode, encode
 from eatss.base.diagnostics import input_error
 from eatss.base.files import read_regular, write_whole
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 
 Group: TypeAlias = Literal[
     "idle",
@@ -410,7 +410,7 @@ def machine_code(text: str, kernel: str) -> MachineCode:
     )
 
 
-def missing(benchmark: Benchmark, code: MachineCode) -> tuple[str, ...]:
+def missing(benchmark: Benchmark, code: MachineCode) -> Names:
     """Return in words what of a benchmark's instructions its machine code does not hold."""
     return tuple(
         f"{code.count(opcode)} instead of {count} instructions {opcode}"

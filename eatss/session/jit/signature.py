@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.text import counted
 from eatss.program import Argument, Interface, IntExpr, c_text, evaluate, names_in
 from eatss.program.expression import OwnSizes, Sizes
@@ -91,7 +91,7 @@ class CallSignature:
         return self._of("size")
 
     @cached_property
-    def written(self) -> tuple[str, ...]:
+    def written(self) -> Names:
         """The names of the arrays and cells that are written."""
         return tuple(one.name for one in self.arrays.values() if one.writes)
 
