@@ -62,8 +62,3 @@ __all__ = [
 
 
 __getattr__ = loading_names(__name__, _HOME)
-
-
-def __dir__() -> list[str]:
-    """List the public names, loaded or not."""
-    return sorted(__all__)
