@@ -30,7 +30,7 @@ from benchmarks.recorded import (
     save,
 )
 from eatss.base.shipped import data_directory
-from eatss.measurement import measure_variants
+from eatss.measurement.api import measure_variants
 from eatss.measurement.measurement import Measurement
 
 if TYPE_CHECKING:

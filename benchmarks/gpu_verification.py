@@ -26,7 +26,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from eatss.program import Program, load_program
-from eatss.verify import Verification, choose_sizes, verify
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
+from eatss.verify.sizes import choose_sizes
 
 _TOOLS = ("memcheck", "racecheck")
 _TIMEOUT_S = 300

@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import eatss
-from eatss.verify import verify
+from eatss.verify.run import verify
 
 _REGION = "#pragma scop\n{}\n#pragma endscop\n"
 

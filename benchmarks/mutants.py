@@ -31,7 +31,7 @@ from typing import Any, TypeAlias
 
 import eatss
 from eatss.program import Program, load_program, save_program
-from eatss.verify import verify
+from eatss.verify.run import verify
 
 KERNELS = (
     "atax",

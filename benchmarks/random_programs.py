@@ -36,7 +36,7 @@ from benchmarks.program_families import FAMILIES, sample
 from eatss.api import codegen
 from eatss.base.diagnostics import InputError, NoSolutionError
 from eatss.base.shipped import data_directory
-from eatss.verify import verify
+from eatss.verify.run import verify
 
 RUNTIME = Path(__file__).resolve().with_name("random_runtime.hpp")
 SIZES = ((1, 1), (2, 3), (7, 5), (19, 8), (33, 16), (0, 4))

@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.recorded import command_line, load, prepare, prepared, print_measurement, save
-from eatss.measurement import measure_variants
+from eatss.measurement.api import measure_variants
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions
 

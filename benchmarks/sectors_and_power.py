@@ -34,7 +34,7 @@ from benchmarks.recorded import (
     print_measurement,
     save,
 )
-from eatss.measurement import measure_variants
+from eatss.measurement.api import measure_variants
 from eatss.measurement.counters import find_ncu
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions, Variant

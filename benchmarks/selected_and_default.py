@@ -31,7 +31,7 @@ from benchmarks.recorded import (
     save,
 )
 from eatss.base.shipped import data_directory
-from eatss.measurement import compare, measure_variants
+from eatss.measurement.api import compare, measure_variants
 from eatss.measurement.measurement import Comparison, Measurement, Ratio
 from eatss.report.plots import plot_comparisons
 

@@ -36,7 +36,7 @@ from benchmarks.recorded import (
     save,
 )
 from eatss.base.diagnostics import EatssError
-from eatss.measurement import measure_variants
+from eatss.measurement.api import measure_variants
 from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions
 

@@ -65,15 +65,16 @@ def verify(
     Exits with 0 if all agree, with 1 if one does not, with 2 if a folder is refused, and with 3
     if some code of the kernels never ran.
     """
-    from eatss import verify as package  # noqa: PLC0415 - keeps --help fast
+    from eatss.verify import run  # noqa: PLC0415 - keeps --help fast
     from eatss.verify.result import (  # noqa: PLC0415
         Compilers,
         Verifications,
         exit_code,
         refused,
     )
+    from eatss.verify.sizes import parse_sizes  # noqa: PLC0415
 
-    sizes = package.parse_sizes(size or ())
+    sizes = parse_sizes(size or ())
     compilers = Compilers(
         cc=cc,
         cxx=cxx,
@@ -84,7 +85,7 @@ def verify(
     for directory in directories:
         with working(f"verifying {directory}") as step:
             try:
-                one = package.verify(
+                one = run.verify(
                     directory,
                     device=device,
                     sizes=sizes,

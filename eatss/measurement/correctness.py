@@ -70,11 +70,12 @@ from eatss.measurement.card import (
 from eatss.measurement.compile import CompileTarget, Kernels
 from eatss.program import Entry, OperationCount, Program, evaluate
 from eatss.program.expression import Sizes
-from eatss.verify import Verification, choose_sizes, estimated_work, verify
 from eatss.verify.build import CompileError as VerifyCompileError
 from eatss.verify.data import Buffer
 from eatss.verify.device import Launched
-from eatss.verify.sizes import broken_assumption
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
+from eatss.verify.sizes import broken_assumption, choose_sizes, estimated_work
 
 _SLACK = 8.0
 """See above: 1.5 for the law, √3 · √3 for longer sums and chains of them, the rest is margin."""

@@ -13,9 +13,8 @@ from eatss.base.diagnostics import InputError
 from eatss.base.files import folder_named, is_c_text, place_files, read_regular, write_whole
 from eatss.base.supervisor import Outcome, Worker
 from eatss.frontend.source import path_for_clang
-from eatss.verify import verify
 from eatss.verify.result import Job
-from eatss.verify.run import _for_compilers
+from eatss.verify.run import _for_compilers, verify
 from tests.end_to_end.in_process import eatss as command
 
 PROGRAMS = Path(__file__).parents[1] / "measurement" / "programs"

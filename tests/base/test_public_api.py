@@ -67,7 +67,7 @@ NOUNS = [
     *(one for one in PUBLIC.values() if isinstance(one, type) and is_dataclass(one)),
     ProgramExpectation, Verification, CardEnergy, PowerSample,
 ]  # fmt: skip
-LAZY = ("cards", "choose", "measurement", "verify")
+LAZY = ("cards", "choose", "measurement")
 
 
 def described(noun: type) -> str:

@@ -19,7 +19,7 @@ from eatss.frontend.options import Reading
 from eatss.lower.recipe import CodeRequest
 from eatss.session import analysis
 from eatss.session.session import Session
-from eatss.verify import verify
+from eatss.verify.run import verify
 
 KERNELS = data_directory("kernels")
 

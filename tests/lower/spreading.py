@@ -15,7 +15,8 @@ from eatss.program import Original, Program, save_program
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
 from eatss.session.steps import generate_for, select_for
-from eatss.verify import Verification, verify
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
 from tests.lower.checking import right
 
 H200 = load_profile("h200")

@@ -31,7 +31,8 @@ from eatss.plan.stage import (
     padded_rows,
 )
 from eatss.program import Constant, Name, Program, evaluate, load_program
-from eatss.verify import Verification, verify
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
 from tests.lower.checking import right
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

@@ -32,7 +32,8 @@ from eatss.polyhedral.kernel import Dependences
 from eatss.program import HostIf, HostLoop, HostStep, KernelCode, Launch, Program
 from eatss.session.analysis import SymbolicProgram
 from eatss.session.session import Session
-from eatss.verify import Verification, verify
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
 from tests.examples import examples
 from tests.lower.checking import right
 from tests.lower.spreading import spread_and_verified

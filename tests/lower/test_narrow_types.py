@@ -14,7 +14,8 @@ import eatss
 from eatss.cards import load_profile
 from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
-from eatss.verify import Verification, verify
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
 from tests.lower.checking import right
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

@@ -18,7 +18,7 @@ from eatss.cards import load_profile
 from eatss.choose.cuda import kernel_variant_of
 from eatss.lower.variants import kernel_variants_for
 from eatss.program import Program
-from eatss.verify import verify
+from eatss.verify.run import verify
 from tests.lower.checking import checked
 from tests.lower.test_stream_k import MMA
 

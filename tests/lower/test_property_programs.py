@@ -16,7 +16,7 @@ from eatss.base.diagnostics import InputError
 from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
 from eatss.session.analysis import SymbolicProgram
-from eatss.verify import Verification
+from eatss.verify.result import Verification
 from tests.examples import examples
 
 SIZE = "[2 * N + 2 * M + 16]"

@@ -16,7 +16,8 @@ from eatss.base.diagnostics import InputError
 from eatss.base.shipped import data_directory
 from eatss.program import Program
 from eatss.session.session import Session
-from eatss.verify import Verification, verify
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
 from tests.examples import examples
 from tests.lower.checking import right
 from tests.lower.spreading import spread_and_verified

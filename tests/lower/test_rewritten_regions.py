@@ -18,7 +18,8 @@ from eatss.frontend.options import Reading
 from eatss.program import Program
 from eatss.report.inspection import render_inspection
 from eatss.session.session import Session
-from eatss.verify import Verification, verify
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
 from tests.examples import examples
 from tests.lower.checking import right
 

@@ -19,7 +19,8 @@ from eatss.lower.recipe import CodeRequest, recipe_from_dict
 from eatss.lower.row_planning import row_runs_for
 from eatss.program import Program
 from eatss.session.session import Session
-from eatss.verify import Verification, verify
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
 from tests.lower.checking import right
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

@@ -12,7 +12,8 @@ from eatss.api import codegen
 from eatss.base.diagnostics import InputError
 from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
-from eatss.verify import Verification, verify
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
 
 PROGRAMS = {
     "a subscript divided in a loop that starts at a quotient": """

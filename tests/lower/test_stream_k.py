@@ -15,10 +15,10 @@ from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.lower.variants import kernel_variants_for
 from eatss.program import Constant, KernelCode, Launch, Program, evaluate
-from eatss.verify import verify
 from eatss.verify.build import Builder
 from eatss.verify.data import make_buffers
 from eatss.verify.device import CpuMachine
+from eatss.verify.run import verify
 from tests.lower.checking import checked, right
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

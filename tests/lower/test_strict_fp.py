@@ -22,7 +22,8 @@ from eatss.lower.recipe import CodegenOptions
 from eatss.lower.whole_tiles import factors_beside_zeros
 from eatss.polyhedral.scop import Scop
 from eatss.program import Program, load_program, save_program
-from eatss.verify import Verification, verify
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
 
 STRICT = CodegenOptions(strict_fp=True)
 

@@ -31,7 +31,7 @@ from eatss.polyhedral.expression import (
     added_to,
 )
 from eatss.program import KernelCode, Program
-from eatss.verify import Verification
+from eatss.verify.result import Verification
 from tests.lower.checking import checked
 from tests.lower.test_products import computed
 from tests.lower.test_stream_k import MMA

@@ -11,7 +11,7 @@ from eatss.base.shipped import data_directory
 from eatss.lower.recipe import CodegenOptions
 from eatss.program import Program
 from eatss.session.analysis import SymbolicProgram
-from eatss.verify import Verification
+from eatss.verify.result import Verification
 from tests.lower.spreading import made, spread_as
 
 STAGED = CodegenOptions(

@@ -17,7 +17,8 @@ from eatss.lower.promotion import CopyLoop, copy_loop
 from eatss.lower.recipe import CodegenOptions
 from eatss.plan.stage import LEAST_IN_A_ROW, MOST_IN_PIECES, copied_in_rows
 from eatss.program import Constant, Program, evaluate
-from eatss.verify import Verification, verify
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
 from tests.lower.checking import right
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

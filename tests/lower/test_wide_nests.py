@@ -28,7 +28,8 @@ from eatss.program import (
     Program,
     evaluate,
 )
-from eatss.verify import Verification, verify
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
 from tests.examples import examples
 from tests.lower.checking import right
 

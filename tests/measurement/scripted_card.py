@@ -18,12 +18,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from eatss.measurement import Measurement, MeasureOptions, measure_variants
+from eatss.measurement.api import measure_variants
 from eatss.measurement.card import CompileError, Difference, LaunchError, WrongResultError
 from eatss.measurement.cupy_card import CupyCard
-from eatss.measurement.measurement import CardState, DeviceInfo, Missing
+from eatss.measurement.measurement import CardState, DeviceInfo, Measurement, Missing
 from eatss.measurement.meters.meter import Meter, MeterError
-from eatss.measurement.options import Variant
+from eatss.measurement.options import MeasureOptions, Variant
 from eatss.measurement.workload import CupyWorkload
 from eatss.program import (
     Apply,

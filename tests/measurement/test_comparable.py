@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from eatss.base.diagnostics import InputError
-from eatss.measurement import MeasureOptions, Variant
 from eatss.measurement.api import check_comparable, check_measurable
+from eatss.measurement.options import MeasureOptions, Variant
 from eatss.program import save_program
 from tests.measurement.scripted_card import matmul
 

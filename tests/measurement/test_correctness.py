@@ -18,9 +18,10 @@ from eatss.measurement.correctness import (
     reduced_sizes,
 )
 from eatss.program import Program, load_program
-from eatss.verify import SizeResult, Status, Verification, verify
 from eatss.verify.build import CompileError as VerifyCompileError
 from eatss.verify.data import make_buffers
+from eatss.verify.result import SizeResult, Status, Verification
+from eatss.verify.run import verify
 from tests.measurement.fake_cupy import FakeCupy
 
 PROGRAMS = Path(__file__).parent / "programs"

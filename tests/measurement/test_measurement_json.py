@@ -9,17 +9,14 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
 from eatss.measurement import (
-    Measurement,
-    MeasureOptions,
-    Variant,
-    compare,
     comparison_from_dict,
     comparison_to_dict,
-    measure_variants,
     measurement_from_dict,
     measurement_to_dict,
 )
-from eatss.measurement.measurement import SCHEMA_VERSION, Comparison
+from eatss.measurement.api import compare, measure_variants
+from eatss.measurement.measurement import SCHEMA_VERSION, Comparison, Measurement
+from eatss.measurement.options import MeasureOptions, Variant
 from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard
 
 

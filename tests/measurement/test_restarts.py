@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from eatss.measurement import Measurement, MeasureOptions, Progress, Variant, measure_variants
+from eatss.measurement.api import measure_variants
+from eatss.measurement.job import Progress
+from eatss.measurement.measurement import Measurement
+from eatss.measurement.options import MeasureOptions, Variant
 from tests.measurement.scripted_card import PATH, Folders
 
 pytestmark = pytest.mark.usefixtures("heeded_signals")

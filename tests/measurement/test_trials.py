@@ -5,7 +5,8 @@ import itertools
 import pytest
 
 from eatss.base.diagnostics import InputError
-from eatss.measurement import Progress, measure_variants
+from eatss.measurement.api import measure_variants
+from eatss.measurement.job import Progress
 from tests.measurement.scripted_card import (
     CardScript,
     Folders,

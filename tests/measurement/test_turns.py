@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from eatss.measurement import compare
+from eatss.measurement.api import compare
 from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard, measured
 
 NOISE = 0.003

@@ -10,7 +10,7 @@ from eatss.api import codegen, inspect, select
 from eatss.frontend.parse import parse_source
 from eatss.polyhedral.scalars import expanded_arrays, with_expanded_scalars, with_private_scalars
 from eatss.polyhedral.scop import Scop
-from eatss.verify import verify
+from eatss.verify.run import verify
 
 # -- Scalars of rows: programs that have them are cut as those that have arrays in their place.
 

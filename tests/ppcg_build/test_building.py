@@ -12,7 +12,7 @@ import pytest
 
 import eatss
 from eatss.ppcg_build.run import PpcgError
-from eatss.verify import verify
+from eatss.verify.run import verify
 from tests.ppcg_build import cases
 
 pytestmark = pytest.mark.usefixtures("kept")

@@ -14,7 +14,7 @@ import pytest
 import eatss
 from eatss.base.diagnostics import InputError
 from eatss.base.forked import REGION_S
-from eatss.verify import verify
+from eatss.verify.run import verify
 
 FOLDER = Path(__file__).parent
 TOO_HARD = "EATSS-P001"

@@ -16,8 +16,8 @@ from pathlib import Path
 from eatss.base.diagnostics import input_error
 from eatss.cli.verify import doing
 from eatss.program import Program
-from eatss.verify import verify
 from eatss.verify.result import Compilers, Progress, Verification, exit_code, refused
+from eatss.verify.run import verify
 from tests.forked_workers import python
 
 ORIGINAL = """

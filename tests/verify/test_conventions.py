@@ -16,7 +16,8 @@ from eatss.program import (
     Parameter,
     Program,
 )
-from eatss.verify import Verification, verify
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
 from eatss.verify.sources import with_open_arrays
 from tests.plans import kernel_code, one_launch, plan
 

@@ -23,13 +23,14 @@ from eatss.program import (
     Program,
 )
 from eatss.report.render import printed
-from eatss.verify import choose_sizes, verify
 from eatss.verify.compare import bounds_by_perturbing
 from eatss.verify.data import Buffer, make_buffers
 from eatss.verify.instrumentation import Branch, instrumented_text, least_sizes
+from eatss.verify.run import verify
 from eatss.verify.sizes import (
     AIMED_MEMORY_LIMIT_BYTES,
     MEMORY_LIMIT_BYTES,
+    choose_sizes,
     edge_sizes,
     refused_sizes,
     varied_sizes,

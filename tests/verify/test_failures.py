@@ -18,7 +18,8 @@ from eatss.program import (
     Operator,
     Program,
 )
-from eatss.verify import Verification, verify
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
 from tests.verify.conftest import MATMUL_C
 
 SIZES: tuple[Mapping[str, int], ...] = ({"M": 20, "N": 37, "K": 33},)

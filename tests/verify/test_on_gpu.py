@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eatss.program import Program
-from eatss.verify import verify
+from eatss.verify.run import verify
 
 
 @pytest.mark.gpu

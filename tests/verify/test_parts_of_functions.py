@@ -9,7 +9,8 @@ import pytest
 import eatss
 from eatss.base.diagnostics import InputError
 from eatss.program import load_program
-from eatss.verify import Verification, verify
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
 
 SIZES = ({"n": 37},)
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from eatss.base.diagnostics import InputError
 from eatss.program import Apply, Argument, Assumption, Constant, Name, Operator, Parameter, Program
-from eatss.verify import choose_sizes, estimated_work, parse_sizes, refused_sizes, verify
 from eatss.verify.conditions import Conditions
 from eatss.verify.instrumentation import instrumented_text
-from eatss.verify.sizes import WORK_LIMIT
+from eatss.verify.run import verify
+from eatss.verify.sizes import WORK_LIMIT, choose_sizes, estimated_work, parse_sizes, refused_sizes
 from tests.plans import kernel_code, one_launch, plan
 from tests.verify.conftest import HEAD, MATMUL_C
 

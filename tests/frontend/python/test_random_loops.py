@@ -15,7 +15,7 @@ from eatss.choose.options import SelectOptions
 from eatss.frontend.python import PythonScop
 from eatss.lower.recipe import CodeRequest
 from eatss.session.session import Session
-from eatss.verify import verify
+from eatss.verify.run import verify
 from tests.examples import examples
 from tests.frontend.python.random_loops import arguments, generate
 from tests.frontend.python.running import (

@@ -12,7 +12,7 @@ from eatss.base.cache import Cache
 from eatss.base.diagnostics import InputError
 from eatss.frontend.python import PythonScop, read_python
 from eatss.session.session import Session
-from eatss.verify import verify
+from eatss.verify.run import verify
 from tests.frontend.python.kernels_in_python import gemm, mvt
 
 # -- Loops in Python wherever a C file goes: the API, the command line, folders of programs.

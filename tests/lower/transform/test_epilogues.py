@@ -15,7 +15,7 @@ import pytest
 
 import eatss
 from eatss.program import Program, load_program
-from eatss.verify import verify
+from eatss.verify.run import verify
 from tests.lower.checking import right
 
 TILES = {"i": 32, "j": 32, "k": 16}

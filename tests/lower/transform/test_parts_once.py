@@ -44,7 +44,7 @@ from eatss.program import (
     multiplied,
     total,
 )
-from eatss.verify import verify
+from eatss.verify.run import verify
 from tests.lower.checking import right
 from tests.lower.small_kernels import (
     ZERO,
