@@ -234,7 +234,7 @@ class PpcgSpace:
         self._highs = np.array([*trips, *most, *[2] * self.groups, *trips[: self.mapped]])
         default = np.array([*default_vector(self.kernel), *[1] * self.groups])
         default = np.minimum(default, self._highs[: -self.mapped])
-        self.default = self.as_staged(default[None], PPCG_DEFAULT)[0]
+        self.default = self.as_staged(default[None], np.array([1.0 * PPCG_SHARED_BYTES]))[0]
         mapped = {loop.name for loop in facts.parallel_loops}
         # the bounds of a loop that goes to threads depend on another loop
         self.triangular = any(mapped & set(one.coupled) for one in facts.work.statements)
@@ -252,14 +252,18 @@ class PpcgSpace:
         """Return points as columns, staged by PPCG's rule under options of the program."""
         return candidates(self.kernel, points[:, : self.width], options)
 
-    def as_staged(self, points: Sizes, options: PpcgOptions) -> Sizes:
-        """Return points with what PPCG stages under options of the program."""
-        staged = self.model.plan(self.layouts(points, options)).staged
-        pairs = zip(self.kernel.groups, staged, strict=True)
+    def as_staged(self, points: Sizes, limit_bytes: Number) -> Sizes:
+        """Return points with what PPCG stages where a block may have so much shared memory."""
+        layouts = replace(self.layouts(points, PPCG_DEFAULT), shared_limit_bytes=limit_bytes)
+        pairs = zip(self.kernel.groups, self.model.plan(layouts).staged, strict=True)
         flags = [own + 1 for group, own in pairs if group.may_be_staged]
         found = points.copy()
         found[:, self.width :] = np.array(flags).reshape(self.groups, len(points)).T
         return found
+
+    def possible(self, points: Sizes) -> Sizes:
+        """Return points with what PPCG stages where there is room for what they say."""
+        return self.as_staged(points, np.minimum(self.needed_bytes(points), self.most_bytes))
 
     def needed_bytes(self, points: Sizes) -> npt.NDArray[np.float64]:
         """Return the least ``--max-shared-memory`` that has room for what is staged."""
@@ -364,7 +368,7 @@ class PpcgSpace:
             points = np.rint(np.exp(unit[:, place] * np.log(_MOST_MULTIPLES))).astype(np.int64)
             found[:, place] = np.minimum(threads[:, place] * points, self._highs[place])
         every = np.concatenate([self.default[None], found[:, : self.width + self.groups]])
-        return np.unique(every, axis=0)
+        return self.possible(every)
 
     def costs(self, points: Sizes) -> Costs:
         """Return the costs of points, infinite where one does not fit or is not what it says."""
@@ -432,8 +436,7 @@ class PpcgSpace:
         tile = np.where(kept, np.rint(points * found[:, threads]), found[:, tiles])
         whole = np.maximum(1, np.rint(tile / found[:, threads])) * found[:, threads]
         found[:, tiles] = np.where(dice.random(tile.shape) < _WHOLE, whole, tile)
-        children: Sizes = np.clip(found, 1, self._highs[:width])
-        return children
+        return self.possible(np.clip(found, 1, self._highs[:width]))
 
 
 class _Kernel:

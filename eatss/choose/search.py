@@ -26,16 +26,16 @@ Sizes = npt.NDArray[np.int64]
 
 Costs = npt.NDArray[np.float64]
 
-_PARENTS = 64
+_PARENTS = 128
 """Points that the next are made of: the best of all."""
 
-_PATIENCE = 4
+_PATIENCE = 6
 """Generations without a better point after which there is no other."""
 
 _BETTER = 0.999
 """Share of the least cost under which a point is better."""
 
-_MOST_GENERATIONS = 16
+_MOST_GENERATIONS = 24
 
 _FEWEST_CHILDREN = 512
 

@@ -68,10 +68,10 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
     spent, moved = {name: least_of(part) for name, part in every.items()}, least_of(moved)
     core_j, launches = sum(spent.values()), least_of(demand.launches)
     least_w, power, floor = card.prices.constant_w, constants.sharpness, card.prices.voltage_floor
+    chip_power, memory_power = sum(term**power for term in on_chip.values()), memory**power
 
     def run_s(clock: Number) -> Number:
-        slowed = sum((term / clock) ** power for term in on_chip.values())
-        taken = (slowed + memory**power) ** (1 / power) + edges / clock
+        taken = (chip_power / clock**power + memory_power) ** (1 / power) + edges / clock
         return launches * (taken + constants.launch_wait * card.launch_s)
 
     def power_w(clock: Number) -> Number:

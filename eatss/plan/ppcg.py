@@ -165,17 +165,25 @@ class PpcgKernel:
             box=box,
         )
 
+    @cached_property
+    def _despite(self) -> dict[tuple[int, frozenset[str]], bool]:
+        return {}
+
     def staged_despite(self, group: Group, unit: frozenset[str]) -> bool:
         """Tell whether PPCG would stage a group though tiles along some loops are one iteration.
 
         What is read again in other tiles only is not used again within one.
 
         Args:
-            group: one that may be staged.
+            group: one of the kernel's that may be staged.
             unit: loops whose tiles are one iteration.
         """
-        trips = {**self.trips, **dict.fromkeys(unit, 1)}
-        return self._reused(group.uses, trips) or not self._coalesced(group.uses)
+        key = id(group), unit  # groups stay as long as their kernel
+        if key not in self._despite:
+            trips = {**self.trips, **dict.fromkeys(unit, 1)}
+            reused = self._reused(group.uses, trips)
+            self._despite[key] = reused or not self._coalesced(group.uses)
+        return self._despite[key]
 
     def _reused(self, uses: Sequence[Use], trips: Mapping[str, int]) -> bool:
         """Tell whether instances of a launch touch an element of a group more than once."""
