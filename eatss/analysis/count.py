@@ -213,7 +213,9 @@ def polynomial_expression(polynomial: RationalPolynomial) -> IntExpr:
     denominator = polynomial.denominator
     added: list[IntExpr] = []
     subtracted: list[IntExpr] = []
-    for monomial in sorted(polynomial.terms, key=_degree_first):
+    for monomial in sorted(
+        polynomial.terms, key=lambda one: (-len(one), sorted(Counter(one).items()))
+    ):
         factor = polynomial.terms[monomial] * denominator
         product = _product(abs(factor.numerator), monomial)
         (added if factor > 0 else subtracted).append(product)
@@ -223,10 +225,6 @@ def polynomial_expression(polynomial: RationalPolynomial) -> IntExpr:
     if denominator == 1:
         return total
     return floored(total, denominator)
-
-
-def _degree_first(monomial: Monomial) -> tuple[int, list[tuple[str, int]]]:
-    return -len(monomial), sorted(Counter(monomial).items())
 
 
 def _product(factor: int, monomial: Monomial) -> IntExpr:

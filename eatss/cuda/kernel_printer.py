@@ -217,7 +217,7 @@ class _Printer:
         if len(conditions) == 1:
             return next(texts)
         return " && ".join(
-            f"({text})" if _is_or(one) else text
+            f"({text})" if isinstance(one, Apply) and one.operator is Operator.OR else text
             for one, text in zip(conditions, texts, strict=True)
         )
 
@@ -363,7 +363,3 @@ def _over_places(one: PartialSum, depth: int, *texts: str) -> str:
 
 def _no_affine_value(_: object) -> IntExpr:
     raise ValueError("a part of a value is evaluated that depends on counters")
-
-
-def _is_or(expression: IntExpr) -> bool:
-    return isinstance(expression, Apply) and expression.operator is Operator.OR

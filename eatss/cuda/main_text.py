@@ -318,7 +318,10 @@ def _declarations(entries: Sequence[Entry]) -> list[str]:
     found = {}
     for entry in entries:
         if _is_called(entry):
-            types = [_original_type(argument) for argument in _by_position(entry)]
+            types = [
+                type_text(argument.element_type) + (" *" if argument.role == "array" else "")
+                for argument in _by_position(entry)
+            ]
             name, declared = _original(entry), ", ".join(types)
             found[name] = f'extern "C" void {name}({declared}) __asm__("{entry.function}");'
     return list(found.values())
@@ -327,10 +330,6 @@ def _declarations(entries: Sequence[Entry]) -> list[str]:
 def _original(entry: Entry) -> str:
     """Return what the original function is called here, where its own name may mean another."""
     return f"eatss_original_{entry.function}"
-
-
-def _original_type(argument: Argument) -> str:
-    return type_text(argument.element_type) + (" *" if argument.role == "array" else "")
 
 
 # -- one entry ---------------------------------------------------------------------------

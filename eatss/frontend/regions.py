@@ -248,7 +248,7 @@ def macro_names(texts: Iterable[str]) -> MacroNames:
     tested: set[str] = set()
     for text in texts:
         absent: list[set[str]] = []  # what each open condition demands to be undefined
-        for word, rest in _directives(text):
+        for word, rest in _DIRECTIVE.findall(_COMMENT.sub(" ", _SPLICED.sub(" ", text))):
             if word in ("if", "elif"):
                 tested.update(_WORD.findall(_DEFINED.sub(" ", rest)))
             if word in ("if", "ifdef", "ifndef"):
@@ -266,10 +266,6 @@ def macro_names(texts: Iterable[str]) -> MacroNames:
     while more := {word for name in tested for word in bodies.get(name, ())} - tested:
         tested |= more
     return MacroNames(guarded=guarded, tested=tested)
-
-
-def _directives(text: str) -> list[tuple[str, str]]:
-    return _DIRECTIVE.findall(_COMMENT.sub(" ", _SPLICED.sub(" ", text)))
 
 
 def warn_of_unused(

@@ -149,7 +149,7 @@ def _joined(groups: Sequence[_Group]) -> list[_Group]:
     merged = []
     by_shape: dict[tuple[object, ...], list[_Group]] = {}
     for group in groups:
-        shape = _shape(group)
+        shape = group.array, *(one.direction for one in group.subscripts)
         others = (
             other
             for other_shape, alike in by_shape.items()
@@ -168,11 +168,6 @@ def _joined(groups: Sequence[_Group]) -> list[_Group]:
             merged.append(group)
             by_shape.setdefault(shape, []).append(group)
     return merged
-
-
-def _shape(group: _Group) -> tuple[object, ...]:
-    """Return array and subscripts without their constants; ``None`` for one that is not affine."""
-    return group.array, *(one.direction for one in group.subscripts)
 
 
 def _is_apart(one: _Group, other: _Group) -> bool:

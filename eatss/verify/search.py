@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.program import Program
-from eatss.program.expression import SizePairs, Sizes
+from eatss.program.expression import Sizes
 from eatss.verify.conditions import Conditions, Reached
 from eatss.verify.device import CpuMachine
 from eatss.verify.instrumentation import instrumented_text, least_sizes
@@ -71,8 +71,8 @@ class Search:
         self.too_long: list[Run] = []
         self._steps, self._spent, self._ran = 0, 0.0, 0.0
         self._known: tuple[int, list[Way]] = (-1, [])
-        self._points = cache(self._points_at)
-        self._launched = cache(self._kernels_at)
+        self._points = cache(lambda sizes: estimated_points(program, dict(sizes)))
+        self._launched = cache(lambda at, sizes: launched_kernels(program.entries[at], dict(sizes)))
         self._to = cache(self._runs_to)
         self._varied = cache(lambda: varied_sizes(program))
 
@@ -307,9 +307,3 @@ class Search:
         arguments = self._program.entries[run.entry].arguments
         shifted = frozenset(arguments[argument].name for argument in run.shifted)
         return self._conditions.reached(number, way, run.sizes, shifted, alone=alone)
-
-    def _points_at(self, sizes: SizePairs) -> float:
-        return estimated_points(self._program, dict(sizes))
-
-    def _kernels_at(self, entry: int, sizes: SizePairs) -> frozenset[str]:
-        return launched_kernels(self._program.entries[entry], dict(sizes))

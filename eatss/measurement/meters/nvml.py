@@ -7,7 +7,7 @@ A thin layer over ``pynvml`` that only reads. Every refusal of the driver become
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Literal, TypeVar
 
@@ -220,14 +220,14 @@ def throttle_words(mask: int) -> tuple[str, ...]:
     return tuple(THROTTLE_WORDS.get(bit, f"reason {bit:#x}") for bit in bits if bit != _IDLE_BIT)
 
 
-def _capability(pair: Sequence[int]) -> int:
-    return 10 * int(pair[0]) + int(pair[1])
-
-
 READINGS: Mapping[str, tuple[str, tuple[str, ...], Callable[[Any], Any]]] = {
     "name": ("Name", (), as_text),
     "uuid": ("UUID", (), as_text),
-    "compute_capability": ("CudaComputeCapability", (), _capability),
+    "compute_capability": (
+        "CudaComputeCapability",
+        (),
+        lambda pair: 10 * int(pair[0]) + int(pair[1]),
+    ),
     "power_limit_w": ("EnforcedPowerLimit", (), lambda mw: int(mw) / 1000),
     "sm_clock_mhz": ("ClockInfo", ("NVML_CLOCK_SM",), int),
     "memory_clock_mhz": ("ClockInfo", ("NVML_CLOCK_MEM",), int),
