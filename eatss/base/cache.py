@@ -26,6 +26,7 @@ from typing import Annotated, Any
 
 from eatss.base.diagnostics import input_error
 from eatss.base.options import option
+from eatss.base.text import NamedTexts
 from eatss.version import __version__
 
 
@@ -66,7 +67,7 @@ _BUILT_ON = ("islpy", "z3_solver", "libclang", "networkx", "numpy")
 
 
 @cache
-def versions() -> tuple[tuple[str, str], ...]:
+def versions() -> NamedTexts:
     """Return names and versions of what results are made by. Nothing is imported.
 
     The code of eatss counts by the sizes and times of its files too: in a working copy it changes

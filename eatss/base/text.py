@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import TypeAlias
+
+NamedTexts: TypeAlias = tuple[tuple[str, str], ...]
+"""Texts, each with what it is called."""
 
 
 def printable(text: str) -> str:

@@ -15,6 +15,7 @@ from eatss.base.codec import BY_NAME
 from eatss.base.frozen import Names, frozen
 from eatss.base.shown import Shown, figure
 from eatss.base.targets import Capability
+from eatss.base.text import NamedTexts
 
 COEFFICIENTS: Mapping[str, tuple[str, str]] = {
     # power
@@ -262,9 +263,9 @@ class GpuProfile(Shown):
     peak_tf32_tensor_gflops: float | None
     tdp_w: float | None
 
-    sources: tuple[tuple[str, str], ...]
+    sources: NamedTexts
     bibliography: tuple[Source, ...]
-    notes: tuple[tuple[str, str], ...] = ()
+    notes: NamedTexts = ()
     calibration: Calibration | None = None
     clock_share: float = 1.0
 

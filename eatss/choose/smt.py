@@ -14,6 +14,7 @@ from math import floor, isinf
 
 from eatss.base.frozen import frozen
 from eatss.base.polynomial import Polynomial
+from eatss.base.text import NamedTexts
 from eatss.choose.problem import Problem
 from eatss.program.expression import Sizes
 
@@ -29,8 +30,8 @@ class SmtScript:
     """
 
     integers: tuple[str, ...]
-    assertions: tuple[tuple[str, str], ...]
-    definitions: tuple[tuple[str, str], ...] = ()
+    assertions: NamedTexts
+    definitions: NamedTexts = ()
     comments: tuple[str, ...] = ()
 
     def text(self) -> str:

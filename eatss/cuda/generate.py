@@ -489,7 +489,7 @@ class RegionBuilder:
             )
         )
 
-    def _tiles_of_sizes(self, tiles: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    def _tiles_of_sizes(self, tiles: SizePairs) -> Iterator[tuple[str, int]]:
         """Yield tiles along sizes that callers pass; factors of a product share one."""
         products = {product.name: product for product in self._scop.products}
         for name, tile in tiles:
@@ -560,7 +560,7 @@ def generate(
     *,
     name: str,
     original: Original,
-    parameters: Sequence[tuple[str, int]],
+    parameters: SizePairs,
 ) -> Program:
     """Generate CUDA for every region of a file.
 

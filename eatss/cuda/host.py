@@ -48,7 +48,7 @@ from eatss.program import (
     names_in,
     substitute,
 )
-from eatss.program.expression import Sizes
+from eatss.program.expression import SizePairs, Sizes
 from eatss.program.linear import strict
 from eatss.program.plan import Place, Role
 from eatss.program.tokens import SHARED, converted, generated_text, size_macro, size_text
@@ -62,7 +62,7 @@ def names_of(scop: Scop, macros: Iterable[str]) -> NameTable:
     return NameTable((scop.function, *scop.parameters, *macros, SHARED))
 
 
-def interface_of(scops: Sequence[Scop], macros: Sequence[tuple[str, int]]) -> Interface:
+def interface_of(scops: Sequence[Scop], macros: SizePairs) -> Interface:
     """Return what callers of the program made of regions pass, before it is made.
 
     Args:

@@ -69,7 +69,7 @@ from eatss.measurement.card import (
 )
 from eatss.measurement.compile import CompileTarget, Kernels
 from eatss.program import Entry, OperationCount, Program, evaluate
-from eatss.program.expression import Sizes
+from eatss.program.expression import SizePairs, Sizes
 from eatss.verify.build import CompileError as VerifyCompileError
 from eatss.verify.data import Buffer
 from eatss.verify.device import Launched
@@ -329,7 +329,7 @@ def verdict(found: Verification) -> str:
     raise LaunchError(said, timed_out=failed.status == "timeout")
 
 
-def _sizes_text(sizes: Sequence[tuple[str, int]]) -> str:
+def _sizes_text(sizes: SizePairs) -> str:
     return equations(sizes) or "its fixed sizes"
 
 

@@ -17,7 +17,7 @@ from eatss.base.text import BYTES_OF_UNIT
 from eatss.cards.document import profile_to_document
 from eatss.cards.environment import LIGHT, Check
 from eatss.cards.profile import FIGURES_IN_WORDS, GpuProfile
-from eatss.report.render import RIGHT, Columns, headed, listing, listing_of, render, uncut
+from eatss.report.render import RIGHT, Columns, Parts, headed, listing, listing_of, render, uncut
 
 _WIDE = 100
 """Characters of a page that has room for the second half of the columns."""
@@ -61,7 +61,7 @@ def render_profile(profile: GpuProfile, output: str) -> str:
     return render(*profile_parts(profile))
 
 
-def profile_parts(profile: GpuProfile) -> list[RenderableType]:
+def profile_parts(profile: GpuProfile) -> Parts:
     """Return the figures of a card with their sources."""
     numbers = {source.key: n for n, source in enumerate(profile.bibliography, start=1)}
     sources, notes = dict(profile.sources), dict(profile.notes)

@@ -12,7 +12,6 @@ from dataclasses import asdict, replace
 from math import nan
 from typing import Any
 
-from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -36,6 +35,7 @@ from eatss.report.render import (
     NONE,
     Columns,
     Getter,
+    Parts,
     apart,
     figure,
     headed,
@@ -151,7 +151,7 @@ def coefficients_table(calibration: Calibration) -> Table:
     return listing(titles, rows)
 
 
-def fit_table(fit: EnergyFit) -> list[RenderableType]:
+def fit_table(fit: EnergyFit) -> Parts:
     """Return how well the fit explains the energies, and the largest residuals."""
     worst = sorted(fit.residuals, key=lambda one: -abs(one.share))[:LARGEST]
     lines = (
@@ -319,7 +319,7 @@ def render_roofline(card: CardRoofline, output: str) -> str:
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     clocks = over_clock(card)
     summary = listing(("", *(f">{row.title}" for row in roofs), ""), _summary(machines))
-    measured: list[RenderableType] = []
+    measured: Parts = []
     if card.record is not None:
         where = f"measured on {card.record.subject.name}"
         measured = [f"{where}: the record holds no point of the intensity sweep"]
@@ -327,7 +327,7 @@ def render_roofline(card: CardRoofline, output: str) -> str:
             measured = [f"{where}, over predicted:", listing_of(points, _POINT)]
     reached = any(one.time_s is not None for one in card.programs)
     columns = _PROGRAM | (_REACHED if reached else {})
-    programs: list[RenderableType] = [listing_of(card.programs, columns)] if card.programs else []
+    programs: Parts = [listing_of(card.programs, columns)] if card.programs else []
     if reached:
         programs.append(
             "shares are of the roofline and the arch line at full clock, for the least bytes "

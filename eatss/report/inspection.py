@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import islpy as isl
-from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -12,7 +11,7 @@ from eatss.analysis.facts import KernelFacts, VolumeKind
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.kernel import Kernel, Loop
 from eatss.polyhedral.recomputed_producers import recomputed_arrays
-from eatss.report.render import Columns, headed, listing, listing_of, render
+from eatss.report.render import Columns, Parts, headed, listing, listing_of, render
 from eatss.report.selection import reference_rows
 
 
@@ -35,7 +34,7 @@ def _scop_text(file: str, analysed: AnalysedScop) -> str:
     scop, dependences = scheduled.scop, scheduled.dependences
     title = Text(f"{file}:{scop.span.line}: ", style="dim")
     title.append(f"{scop.function}, region {scop.index}", style="bold")
-    pieces: list[RenderableType] = [title]
+    pieces: Parts = [title]
     if scop.parameters:
         pieces.append(f"parameters {', '.join(scop.parameters)}; context {scop.context}")
     pieces.append(listing_of(scop.arrays, _ARRAY))

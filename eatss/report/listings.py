@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from rich.console import RenderableType
 from rich.text import Text
 
 from eatss.base.codec import encode
@@ -14,6 +13,7 @@ from eatss.base.text import counted, equations
 from eatss.report.render import (
     NONE,
     Columns,
+    Parts,
     apart,
     facts,
     figure,
@@ -35,7 +35,7 @@ from eatss.verify.result import (
 _MOST_UNTAKEN = 12
 
 
-def kernels_parts(kernels: ShippedKernels) -> list[RenderableType]:
+def kernels_parts(kernels: ShippedKernels) -> Parts:
     """Return the kernels that come with eatss."""
     rows = (
         (
@@ -80,12 +80,12 @@ def _bold(text: str) -> Text:
     return Text(text, style="bold")
 
 
-def verifications_parts(found: Verifications) -> list[RenderableType]:
+def verifications_parts(found: Verifications) -> Parts:
     """Return what is told of several, one after the other."""
     return apart(*map(verification_parts, found.verifications))
 
 
-def verification_parts(verification: Verification) -> list[RenderableType]:
+def verification_parts(verification: Verification) -> Parts:
     """Return what is told of a verification, part by part."""
     where = "this CPU" if verification.device == "cpu" else "the GPU"
     head = headed(verification.program, f"  on {where}: ")

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
-from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -32,6 +31,7 @@ from eatss.report.render import (
     MODULE_NOTE,
     RIGHT,
     Columns,
+    Parts,
     apart,
     facts,
     figure,
@@ -113,17 +113,17 @@ def render_measurements(measurements: Sequence[Measurement], output: str) -> str
     return printed(Measurements(measurements=tuple(measurements)), output)
 
 
-def measurements_parts(found: Measurements) -> list[RenderableType]:
+def measurements_parts(found: Measurements) -> Parts:
     """Return several measurements, one after the other."""
     return apart(*map(measurement_parts, found.measurements))
 
 
-def measurement_parts(measurement: Measurement) -> list[RenderableType]:
+def measurement_parts(measurement: Measurement) -> Parts:
     """Return a measurement for people: a head, figures, notes and counters."""
     variant = measurement.variant
     shown = f"  {variant}" if variant not in ("", measurement.program) else ""
     head = headed(measurement.program, shown).append("  ").append_text(_status(measurement))
-    parts: list[RenderableType] = [head, _subject(measurement)]
+    parts: Parts = [head, _subject(measurement)]
     if measurement.time_s is not None or measurement.energy_j is not None:
         columns = FIGURES | {"!idle W": "idle_power_w"}
         parts.append(listing_of([measurement], columns, RIGHT))
@@ -283,7 +283,7 @@ def render_comparison(comparison: Comparison, output: str) -> str:
     return printed(comparison, output)
 
 
-def comparison_parts(comparison: Comparison) -> list[RenderableType]:
+def comparison_parts(comparison: Comparison) -> Parts:
     """Return a comparison: figures, then ratios, then notes."""
     measurements = [row.measurement for row in comparison.rows]
     fullest = max(measurements, key=lambda found: (found.device is not None, bool(found.sizes)))
@@ -338,7 +338,7 @@ def _shared_notes(measurements: Sequence[Measurement]) -> Table:
     return grid
 
 
-def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
+def energy_parts(found: EnergyMeasurement) -> Parts:
     """Return a block of code: cards, and what is missing."""
     columns: Columns = {
         "": lambda one: listed(one.name, one.device.name if one.device else ""),
@@ -356,7 +356,7 @@ def energy_parts(found: EnergyMeasurement) -> list[RenderableType]:
     return [headed(str(found)), listing_of(found.cards, columns), *notes]
 
 
-def program_energy_parts(found: ProgramEnergy) -> list[RenderableType]:
+def program_energy_parts(found: ProgramEnergy) -> Parts:
     """Return what cards drew while a program ran."""
     each_s = time_text(found.time_s / found.runs)
     runs = f" ({found.runs} runs, {each_s} each)" if found.runs > 1 else ""

@@ -232,6 +232,9 @@ def seconds(value: float) -> str:
     return f"{minutes} min {rest} s"
 
 
+Parts: TypeAlias = list[RenderableType]
+"""What is printed, one under the other."""
+
 Getter: TypeAlias = str | Callable[[Any], Any]
 """What a row has in a column: ``"figures.time_s"``, or a function."""
 

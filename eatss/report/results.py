@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rich.console import RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -19,6 +18,7 @@ from eatss.report.render import (
     NONE,
     Columns,
     Getter,
+    Parts,
     apart,
     facts,
     figure,
@@ -40,7 +40,7 @@ _BEST = 10
 """Rows that a notebook shows of a sweep."""
 
 
-def summaries_parts(found: Summaries) -> list[RenderableType]:
+def summaries_parts(found: Summaries) -> Parts:
     """Return what is in stores, one after the other."""
     return apart(*map(_summary, found.stores))
 
@@ -58,7 +58,7 @@ def render_rows(sweep: Sweep, output: str, *, by: Order, top: int | None) -> str
     return render(_head(sweep.identity), _table(rows), *notes)
 
 
-def sweep_parts(sweep: Sweep) -> list[RenderableType]:
+def sweep_parts(sweep: Sweep) -> Parts:
     """Return what is told of a sweep in short: what it is of, and its best variants."""
     rows = ranked(sweep.latest, "energy")
     more = [f"  and {len(rows) - _BEST} more"] if len(rows) > _BEST else []
@@ -69,7 +69,7 @@ def render_variant(sweep: Sweep, rows: Sequence[Row], output: str) -> str:
     """Return everything of the rows of one variant, as ``table`` or ``json``."""
     if output == "json":
         return json_text(replace(sweep, rows=tuple(rows)))
-    parts: list[list[RenderableType]] = []
+    parts: list[Parts] = []
     for row in rows:
         measured = [] if row.measurement is None else measurement_parts(row.measurement)
         parts += [[_everything(row)], measured]
@@ -92,7 +92,7 @@ def _table(rows: Sequence[Row]) -> RichTable:
     return listing_of(rows, columns)
 
 
-def _summary(summary: Summary) -> list[RenderableType]:
+def _summary(summary: Summary) -> Parts:
     identity, several = summary.identity, len(summary.cards) > 1
     source = identity.source_hash and f"source {identity.source_hash[:12]}"
     program = (identity.program, identity.dtype, source)
@@ -189,11 +189,11 @@ def _moment(created: str) -> str:
 _ROLES = {"default": "the default", "paper": "the paper's choice", "ours": "that of eatss"}
 
 
-def replay_parts(replay: Replay) -> list[RenderableType]:
+def replay_parts(replay: Replay) -> Parts:
     """Return what is told of a replay, part by part."""
     failed = f", {replay.failed} of them failed" if replay.failed else ""
     at = f" at {equations(replay.sizes)}" if replay.sizes else ""
-    head: list[RenderableType] = [
+    head: Parts = [
         headed(f"{replay.program} ({replay.target}) on {replay.card}"),
         f"{replay.variants} variants{at}{failed}; least {replay.objective}"
         f" {figure(replay.best)} {replay.unit}",

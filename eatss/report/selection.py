@@ -33,6 +33,7 @@ from eatss.report.diagnostics import diagnostics_text
 from eatss.report.render import (
     NONE,
     Columns,
+    Parts,
     apart,
     facts,
     figure,
@@ -56,7 +57,7 @@ def selection_table(selection: Selection, *, explain: bool = False) -> str:
     return render(*selection_parts(selection, explain=explain))
 
 
-def selection_parts(selection: Selection, *, explain: bool = False) -> list[RenderableType]:
+def selection_parts(selection: Selection, *, explain: bool = False) -> Parts:
     """Return a selection, part by part: head, kernels, what is expected of the program."""
     options = selection.options
     predicted = options.model not in PUBLISHED
@@ -84,14 +85,14 @@ def selection_parts(selection: Selection, *, explain: bool = False) -> list[Rend
     )
 
 
-def kernel_parts(kernel: KernelSelection) -> list[RenderableType]:
+def kernel_parts(kernel: KernelSelection) -> Parts:
     """Return one kernel, which does not know whose code its sizes are for."""
     predicted = kernel.predicted is not None or kernel.keeps_default
     generated = predicted and kernel.default is None and not kernel.keeps_default
     return _selected(kernel, predicted=predicted, generated=generated, explain=False)
 
 
-def build_parts(build: PpcgBuild) -> list[RenderableType]:
+def build_parts(build: PpcgBuild) -> Parts:
     """Return the files of a build, its sizes, how PPCG was run, and warnings."""
     files = ", ".join(map(str, build.files)) or "nothing written"
     program = [] if build.program is None else [f"to verify and measure: {build.program}"]
@@ -128,9 +129,7 @@ def _program_verdict(selection: Selection) -> str:
     )
 
 
-def _selected(
-    kernel: KernelSelection, *, predicted: bool, generated: bool, explain: bool
-) -> list[RenderableType]:
+def _selected(kernel: KernelSelection, *, predicted: bool, generated: bool, explain: bool) -> Parts:
     one = kernel.predicted
     tiled = kernel.tile_sizes or kernel.spread is not None
     if not tiled or (one is not None and not one.launches):
@@ -139,9 +138,7 @@ def _selected(
             lines.insert(0, f"expected {one.amounts}, bound by {one.bound}{_launches(one)}")
         return [_head(kernel, lines, kernel.host_loops)]
     verdict = _generated_verdict(kernel) if generated and predicted else _ppcg_verdict(kernel)
-    parts: list[RenderableType] = [
-        _head(kernel, [verdict, *_variant_lines(kernel)], kernel.host_loops)
-    ]
+    parts: Parts = [_head(kernel, [verdict, *_variant_lines(kernel)], kernel.host_loops)]
     if kernel.row_block is None:  # else these are of the kernel alone
         if kernel.loops:
             parts.append(_loops(kernel, predicted=predicted))
@@ -305,7 +302,7 @@ _CELL: Columns = {
 """A choice of the paper's objective."""
 
 
-def _explanation(kernel: KernelSelection) -> list[RenderableType]:
+def _explanation(kernel: KernelSelection) -> Parts:
     if kernel.predicted is not None:
         return _terms(kernel.predicted)
     lines = (
@@ -320,7 +317,7 @@ def _explanation(kernel: KernelSelection) -> list[RenderableType]:
     return [lines, "  dropped:", listing_of(kernel.dropped, {**_CELL, "why": "reason"})]
 
 
-def expectation_parts(expectation: ProgramExpectation) -> list[RenderableType]:
+def expectation_parts(expectation: ProgramExpectation) -> Parts:
     """Return what ``eatss predict`` expects of sizes that were named."""
     about = (
         f"{expectation.gpu}, {expectation.dtype}, target {expectation.target}, "
@@ -346,7 +343,7 @@ _AT_CLOCK: Columns = {
 }
 
 
-def _expected(kernel: KernelExpectation, target: str) -> list[RenderableType]:
+def _expected(kernel: KernelExpectation, target: str) -> Parts:
     one, usual = kernel.predicted, kernel.default
     lines = list(_layout_lines(kernel))
     if one is None or not one.launches:
@@ -430,7 +427,7 @@ def _sum(kernel: KernelExpectation | KernelSelection) -> str:
     return " and ".join(kernel.sum_kinds) or "sum"
 
 
-def _terms(prediction: Prediction) -> list[RenderableType]:
+def _terms(prediction: Prediction) -> Parts:
     """Return what each part of the card takes on its own, and where the energy goes."""
     return [
         listing((title, ">"), ((name, text(amount)) for name, amount in terms if amount > 0))
@@ -494,7 +491,7 @@ def render_program(
     return render(*program_parts(program))
 
 
-def program_parts(program: Program) -> list[RenderableType]:
+def program_parts(program: Program) -> Parts:
     """Return a generated program: its kernels, and what is expected of a run."""
     functions = dict.fromkeys(entry.function for entry in program.entries)
     order = ", strict order of operations" if program.strict_fp else ""
@@ -511,7 +508,7 @@ def program_parts(program: Program) -> list[RenderableType]:
     )
 
 
-def _generated(kernel: KernelCode, host_loops: Sequence[str]) -> list[RenderableType]:
+def _generated(kernel: KernelCode, host_loops: Sequence[str]) -> Parts:
     shape = " x ".join(map(str, kernel.block))
     dynamic = ", passed at launch" if kernel.dynamic_shared else ""
     rows: tuple[tuple[str, RenderableType], ...] = (
@@ -524,7 +521,7 @@ def _generated(kernel: KernelCode, host_loops: Sequence[str]) -> list[Renderable
     return [_head(kernel, host_loops=host_loops), facts(rows, no_wrap=False)]
 
 
-def jit_parts(function: JitFunction) -> list[RenderableType]:
+def jit_parts(function: JitFunction) -> Parts:
     """Return what a callable takes, and how much it has made so far."""
     made = function.info()
     counts = (str(made.programs), str(made.plans), str(made.graphs))

@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
-from rich.console import RenderableType
 from rich.text import Text
 
 from eatss.base.codec import JsonObject
@@ -14,6 +13,7 @@ from eatss.base.text import counted, equations
 from eatss.report.render import (
     Columns,
     Getter,
+    Parts,
     Table,
     apart,
     figure,
@@ -421,7 +421,7 @@ def report_text(report: SweepReport) -> str:
     )
 
 
-def evaluation_parts(found: SweepEvaluation) -> list[RenderableType]:
+def evaluation_parts(found: SweepEvaluation) -> Parts:
     """Return what is told of one sweep, part by part."""
     summary = (
         Text(textwrap.fill(one, WIDTH, initial_indent="  ", subsequent_indent="    "))

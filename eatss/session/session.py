@@ -7,7 +7,6 @@ kernel.c ─frontend→ Scop ─polyhedral→ Kernels ─analysis→ KernelFacts
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -50,6 +49,7 @@ from eatss.polyhedral.dependences import with_source_line
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
 from eatss.polyhedral.scop import Scop
 from eatss.program import Interface, Program
+from eatss.program.expression import SizePairs
 from eatss.session.analysis import (
     AnalysisOptions,
     SymbolicProgram,
@@ -471,7 +471,7 @@ class Session:
 
         return write_program(program, self.originals, folder_named(folder), force=force)
 
-    def reading_at(self, sizes: Sequence[tuple[str, int]]) -> Reading:
+    def reading_at(self, sizes: SizePairs) -> Reading:
         """Return how the source is read at some sizes: macros defined, parameters given."""
         macros = dict(self.parsed_symbolic.values)
         given = {name: value for name, value in sizes if name not in macros}

@@ -14,6 +14,7 @@ from typing import Any
 from eatss.base.diagnostics import Diagnostic, InputError, did_you_mean, input_error
 from eatss.base.files import StrPath, read_regular
 from eatss.base.frozen import frozen
+from eatss.base.text import NamedTexts
 from eatss.cards.document import Origin, finding, parsed_toml
 from eatss.tune.counting import GENERATORS, Dimension
 from eatss.tune.expressions import LARGEST, Expression, Place, name_fault, parse_expression
@@ -301,7 +302,7 @@ class _Document(_Findings):
         self.wrong("EATSS-S004", f"{key} is no table", (key,), f"write [{key}] and a line for each")
         return {}
 
-    def expressions(self, key: str) -> tuple[tuple[str, str], ...]:
+    def expressions(self, key: str) -> NamedTexts:
         """Return expressions by name: texts, or numbers."""
         found = {
             str(name): self.texts([one], (key, str(name))) for name, one in self.table(key).items()

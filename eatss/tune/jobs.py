@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import field
 from typing import Annotated, Literal, TypeAlias, get_args
 
@@ -23,6 +22,7 @@ from eatss.measurement.options import (
     named_nvcc,
     parse_device,
 )
+from eatss.program.expression import SizePairs
 from eatss.tune.points import Configuration, Values
 from eatss.tune.rows import CardSeen, Metrics, Role, Sizes, Stage
 from eatss.tune.strategies import Budget
@@ -169,7 +169,7 @@ class Care:
     checks: bool = False
     counters: bool = False
 
-    def options(self, bench: BenchJob, sizes: Sequence[tuple[str, int]]) -> MeasureOptions:
+    def options(self, bench: BenchJob, sizes: SizePairs) -> MeasureOptions:
         """Return how a card measures with this care."""
         return MeasureOptions(
             sizes=dict(sizes),

@@ -226,7 +226,7 @@ def _ppcg(job: MakerJob, profile: GpuProfile, space: Space | None) -> Outline:
     )
 
 
-def _sizes_of(bound: BoundSpace, parameters: Sequence[tuple[str, int]]) -> tuple[Sizes, ...]:
+def _sizes_of(bound: BoundSpace, parameters: SizePairs) -> tuple[Sizes, ...]:
     """Return the sizes that a space goes through, but for the program's own; none of many."""
     varied = [name for name, _ in parameters if name in bound.names or name in bound.variant]
     if not varied or bound.count().kept > MOST_POINTS:

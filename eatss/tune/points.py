@@ -15,6 +15,7 @@ from typing import Annotated, TypeAlias
 
 from eatss.base.codec import BY_NAME
 from eatss.base.frozen import frozen
+from eatss.base.text import NamedTexts
 from eatss.cards.profile import FIGURES, GpuProfile
 
 Value: TypeAlias = bool | int | float | str
@@ -126,9 +127,9 @@ class Space:
 
     name: str
     iterators: tuple[Iterator, ...]
-    constants: tuple[tuple[str, str], ...] = ()
+    constants: NamedTexts = ()
     filters: tuple[Filter, ...] = ()
-    variant: tuple[tuple[str, str], ...] = ()
+    variant: NamedTexts = ()
     source: str = field(default="", compare=False)
     text: str = field(default="", compare=False, repr=False)
 

@@ -25,6 +25,7 @@ from scipy.stats import t as student
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
+from eatss.base.text import NamedTexts
 from eatss.cards.detect import DetectedGpu, detect
 from eatss.cards.match import match_profile, profile_from_device, voltage_share
 from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient, GpuProfile
@@ -41,7 +42,7 @@ GROUPS = ("arithmetic", "tensor", "memory", "chase", "bank conflicts", "intensit
 
 _MANY = ("instructions", "wavefronts", "bytes", "loads")
 
-PRICES: tuple[tuple[str, str], ...] = tuple(
+PRICES: NamedTexts = tuple(
     (feature, f"{feature.removesuffix('s') if feature.endswith(_MANY) else feature}_pj")
     for feature in (
         "instructions",
