@@ -24,6 +24,9 @@ Cut: TypeAlias = Literal["ppcg", "eatss"]
 Axis: TypeAlias = Literal["x", "y", "z"]
 AXES: tuple[Axis, ...] = get_args(Axis)
 
+CardNumber: TypeAlias = int | str
+"""A card of this machine: its number as CUDA counts those it sees, or its UUID."""
+
 Capability: TypeAlias = tuple[int, int]
 """Major and minor compute capability."""
 

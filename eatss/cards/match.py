@@ -11,7 +11,7 @@ capability that is unknown or older than those in the table below.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -264,10 +264,8 @@ _NOTES = {
 }
 
 
-def match_profile(
-    detected: DetectedGpu, profiles: Iterable[GpuProfile] | None = None
-) -> GpuProfile | None:
-    """Return the profile (of the known ones, by default) of a detected card.
+def match_profile(detected: DetectedGpu) -> GpuProfile | None:
+    """Return the profile, of the known ones, of a detected card.
 
     A profile fits when all words of one of its names occur in the card's name, no
     word that marks a variant (PCIe, Ti, …) is left over, and compute capability,
@@ -276,7 +274,7 @@ def match_profile(
     words = _words(detected.name)
     fitting = [
         (_best_name(profile, words), profile)
-        for profile in (list_profiles() if profiles is None else profiles)
+        for profile in list_profiles()
         if _figures_agree(detected, profile)
         and (words & VARIANT_WORDS) <= _words(f"{profile.title} {profile.name}")
     ]

@@ -9,6 +9,7 @@ from eatss.base.diagnostics import Diagnostic, Severity, input_error
 from eatss.base.files import StrPath
 from eatss.base.forked import ForkEndedError, outside_bounds
 from eatss.base.frozen import frozen
+from eatss.base.targets import CardNumber
 from eatss.cards.load import named_profile
 from eatss.cards.profile import GpuProfile
 
@@ -53,7 +54,7 @@ class CardHere:
         )
 
 
-def load_profile(gpu: CardLike, device: int | str = 0) -> GpuProfile:
+def load_profile(gpu: CardLike, device: CardNumber = 0) -> GpuProfile:
     """Return the profile that a user gives.
 
         load_profile("a100")
@@ -88,7 +89,7 @@ def is_auto(gpu: object) -> bool:
     return isinstance(gpu, str) and gpu.strip().lower() == AUTO
 
 
-def card_here(device: int | str = 0) -> CardHere:
+def card_here(device: CardNumber = 0) -> CardHere:
     """Return a card of this machine with its profile: a known one, or one that is derived.
 
     Args:
@@ -117,7 +118,7 @@ def profile_of_cuda_device(device: int) -> GpuProfile:
     return card_of(detect(), device).profile
 
 
-def card_of(detection: Detection, device: int | str) -> CardHere:
+def card_of(detection: Detection, device: CardNumber) -> CardHere:
     """Return a detected card with the known profile of such a card, or one of its own figures.
 
     Args:

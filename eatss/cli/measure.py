@@ -15,6 +15,7 @@ from eatss.base.diagnostics import ExitCode, NoSolutionError
 from eatss.base.files import folder_named
 from eatss.base.options import Asked, Keywords, option
 from eatss.base.streams import echo
+from eatss.base.targets import CardNumber
 from eatss.cli.options import (
     CARD_HELP,
     Force,
@@ -86,7 +87,7 @@ class Generating(Keywords, ReadingKeywords):
     ] = None
     force: Force = False
 
-    def for_card(self, device: int | str) -> Generating:
+    def for_card(self, device: CardNumber) -> Generating:
         """Return this for the card of the profile; which one ``auto`` is, is said once.
 
         Raises:
@@ -94,7 +95,7 @@ class Generating(Keywords, ReadingKeywords):
         """
         return replace(self, gpu=given_card(self.gpu, device))
 
-    def one(self, source: Path, folder: Path, device: int | str) -> Variant:
+    def one(self, source: Path, folder: Path, device: CardNumber) -> Variant:
         """Generate the program of a C file, and print the warnings of reading it.
 
         Raises:
@@ -109,7 +110,7 @@ class Generating(Keywords, ReadingKeywords):
         return variant
 
     def several(
-        self, source: Path, choices: Sequence[TileChoice], folder: Path, device: int | str
+        self, source: Path, choices: Sequence[TileChoice], folder: Path, device: CardNumber
     ) -> Sequence[Variant]:
         """Generate a program for every choice of tile sizes; warnings are printed once.
 

@@ -28,6 +28,7 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.frozen import frozen
 from eatss.base.streams import echo, telling
+from eatss.base.targets import CardNumber
 from eatss.base.text import printable
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def _print_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
         print_diagnostics(diagnostics, stream)
 
 
-def given_card(gpu: str, device: int | str = 0) -> GpuProfile:
+def given_card(gpu: str, device: CardNumber = 0) -> GpuProfile:
     """Return the profile of a card that a command names; say on stderr which one ``auto`` is.
 
     Args:

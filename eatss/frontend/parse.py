@@ -69,20 +69,17 @@ def parse_file(path: StrPath, options: FrontendOptions = _DEFAULT) -> FrontendRe
     return parse_bytes(path_for_clang(file), read_bytes(file), options)
 
 
-def parse_source(
-    text: str, *, file: str = "<source>", options: FrontendOptions = _DEFAULT
-) -> FrontendResult:
+def parse_source(text: str, *, options: FrontendOptions = _DEFAULT) -> FrontendResult:
     """Read the regions of C text.
 
     Args:
         text: The C source.
-        file: The name to use in spans.
         options: As for :func:`parse_file`.
 
     Raises:
         InputError: With all findings of the run, if the text or a region is refused.
     """
-    return parse_bytes(file, text.encode("utf-8", "surrogateescape"), options)
+    return parse_bytes("<source>", text.encode("utf-8", "surrogateescape"), options)
 
 
 def parse_bytes(

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
+from eatss.base.targets import CardNumber
 from eatss.base.text import as_text, one_line
 from eatss.cards.detect import VISIBLE, cuda_order, cuda_uuid
 from eatss.measurement.measurement import Status
@@ -83,7 +84,7 @@ class NotComparedError(Exception):
     """The program cannot be compared with the original here; the text says why."""
 
 
-Gpus: TypeAlias = int | str | Sequence[int | str]
+Gpus: TypeAlias = CardNumber | Sequence[CardNumber]
 """Numbers as CUDA counts, UUIDs, ``"all"``, or several of them."""
 
 ALL = "all"
@@ -98,7 +99,7 @@ class NamedCard:
     """
 
     name: str
-    device: int | str
+    device: CardNumber
     reason: str = ""
 
 
@@ -148,7 +149,7 @@ def named_cards(gpus: Gpus, *, module: Any = None) -> tuple[NamedCard, ...]:
     return tuple({card.device: card for card in cards}.values())
 
 
-def _named(one: int | str, order: Sequence[str] | None) -> NamedCard:
+def _named(one: CardNumber, order: Sequence[str] | None) -> NamedCard:
     name = f"card {one}"
     if isinstance(one, str) or order is None:  # the driver's order, where CUDA cannot be asked
         return NamedCard(name=name, device=one)
@@ -185,7 +186,7 @@ def import_cupy() -> Any:
         ) from None
 
 
-def cuda_card(cupy: Any, device: int | str) -> CudaCard:
+def cuda_card(cupy: Any, device: CardNumber) -> CudaCard:
     """Return a card by its number in CUDA's order, or by its UUID.
 
     Raises:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 
+from eatss.base.targets import CardNumber
 from eatss.measurement.arguments import ArgumentStore, CardMemory, complete_sizes
 from eatss.measurement.card import cuda_card, import_cupy, translated
 from eatss.measurement.compile import compile_target
@@ -32,7 +33,7 @@ class CupyCard:
 
     def __init__(
         self,
-        device: int | str = 0,
+        device: CardNumber = 0,
         compiler: CompilerChoice = "auto",
         *,
         nvcc: str | None = None,

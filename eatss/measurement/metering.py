@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eatss.base.frozen import frozen
+from eatss.base.targets import CardNumber
 from eatss.cards.environment import Check
 from eatss.measurement.card import SteadyLoad, named_cards
 from eatss.measurement.job import CardOpened
@@ -324,7 +325,7 @@ def load_state(seen: Sequence[CardState]) -> LoadState:
     )
 
 
-def examine_sensors(device: int | str = 0, *, module: Any = None) -> Check:
+def examine_sensors(device: CardNumber = 0, *, module: Any = None) -> Check:
     """Look at the energy sensors of a card, for ``eatss doctor``.
 
     Args:

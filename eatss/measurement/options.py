@@ -20,6 +20,7 @@ from eatss.base.files import is_c_text
 from eatss.base.frozen import Names, frozen
 from eatss.base.options import Words, option, parse_numbers, shows_types
 from eatss.base.shipped import located
+from eatss.base.targets import CardNumber
 from eatss.program import load_program, program_folder
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def named_nvcc(path: str | None) -> str | None:
     return None if path is None else str(Path(find_nvcc(path).path).absolute())
 
 
-def parse_device(text: str, *, option: str = "--device") -> int | str:
+def parse_device(text: str, *, option: str = "--device") -> CardNumber:
     """Read ``0`` or ``GPU-…``.
 
     Raises:
@@ -93,7 +94,7 @@ def parse_target(text: str) -> float:
     )
 
 
-def _cards(named: Sequence[str]) -> tuple[int | str, ...] | Literal["all"]:
+def _cards(named: Sequence[str]) -> tuple[CardNumber, ...] | Literal["all"]:
     """Read the cards that are named: ``0,1``, UUIDs, ``all`` or ``none``.
 
     Raises:
@@ -117,7 +118,7 @@ class MeterOptions:
     """
 
     devices: Annotated[
-        tuple[int | str, ...] | Literal["all"],
+        tuple[CardNumber, ...] | Literal["all"],
         option(
             "--gpus --device",
             kind=Words,
@@ -185,7 +186,7 @@ class MeasureOptions:
     compiler: Annotated[CompilerChoice, compiler_option(panel="Measuring")] = "auto"
     nvcc: Annotated[str | None, nvcc_option(panel="Measuring", made=named_nvcc)] = None
     device: Annotated[
-        int | str,
+        CardNumber,
         _option(kind=str, default="0", made=parse_device, metavar="N|UUID", help=DEVICE_HELP),
     ] = 0
     least_window_s: Annotated[

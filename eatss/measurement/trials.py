@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from eatss.base.diagnostics import InputError
 from eatss.base.supervisor import Refused
+from eatss.base.targets import CardNumber
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import energy_estimate, mean_estimate
 from eatss.measurement.card import NotComparedError, VariantError, WrongResultError
@@ -115,7 +116,7 @@ class Known:
 
 
 def open_card(
-    path: str, *, device: int | str, compiler: CompilerChoice, nvcc: str | None = None
+    path: str, *, device: CardNumber, compiler: CompilerChoice, nvcc: str | None = None
 ) -> CupyCard:
     """Return a new card of the class at an import path, ``package.module:name``.
 

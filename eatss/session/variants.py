@@ -18,6 +18,7 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.frozen import frozen
 from eatss.base.options import shows_types
+from eatss.base.targets import CardNumber
 from eatss.cards import load_profile
 from eatss.cards.this_machine import AUTO, CardLike
 from eatss.choose.options import SelectOptions
@@ -65,7 +66,7 @@ def generate_variants(
     options: SourceOptions | None,
     folder: Path,
     *,
-    device: int | str = 0,
+    device: CardNumber = 0,
     progress: Progress = no_progress,
 ) -> GeneratedVariants:
     """Generate a program for every choice of tile sizes, each into a folder of its own.
@@ -112,7 +113,7 @@ def generate_one(
     options: SourceOptions | None,
     folder: Path,
     *,
-    device: int | str = 0,
+    device: CardNumber = 0,
 ) -> tuple[Variant, Diagnostics]:
     """Select for a C file and generate its program into a folder; return it with the warnings.
 

@@ -146,14 +146,14 @@ class BoundSpace:
         """Return the number of kept points; beyond ``sys.maxsize`` use ``count().kept``."""
         return min(self.count().kept, sys.maxsize)
 
-    def require_points(self, progress: Progress | None = None) -> SpaceCount:
+    def require_points(self) -> SpaceCount:
         """Return the count.
 
         Raises:
             NoSolutionError: ``EATSS-S016``, an iterator has no values, or filters leave no point:
                 it names the one that removed the last.
         """
-        count = self.count(progress)
+        count = self.count()
         if count.kept:
             return count
         if count.raw:

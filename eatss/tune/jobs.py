@@ -10,7 +10,7 @@ from eatss.base.compilers import nvcc_option
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.options import option, shows_types
-from eatss.base.targets import Goal, SweepTarget, measure_of
+from eatss.base.targets import CardNumber, Goal, SweepTarget, measure_of
 from eatss.frontend.options import DtypeName, Reading, Recompute
 from eatss.measurement.measurement import Measurement, Status
 from eatss.measurement.options import (
@@ -139,7 +139,7 @@ class BenchJob:
     """A card to hold: the import path of what makes it, and how it measures."""
 
     card: str
-    device: int | str = 0
+    device: CardNumber = 0
     compiler: CompilerChoice = "auto"
     nvcc: str | None = None
     meter: str = "auto"
@@ -343,7 +343,7 @@ class SweepOptions:
         ),
     ] = 0
     device: Annotated[
-        int | str,
+        CardNumber,
         option(kind=str, default="0", made=parse_device, metavar="N|UUID", help=DEVICE_HELP),
     ] = 0
     makers: Annotated[

@@ -14,6 +14,7 @@ from typing import TypeAlias, get_args
 
 from eatss.base.diagnostics import Diagnostic, Diagnostics, Severity, input_error
 from eatss.base.frozen import frozen
+from eatss.base.targets import CardNumber
 from eatss.measurement.card import CompileError, LaunchError
 from eatss.measurement.characterize.arithmetic import arithmetic_benchmarks, intensity_benchmarks
 from eatss.measurement.characterize.bench import CupyBench, CupyBenchmark
@@ -238,7 +239,7 @@ class Characterised:
 def characterise_card(
     path: Path,
     *,
-    device: int | str = 0,
+    device: CardNumber = 0,
     profile: str = "",
     groups: Sequence[str] = (),
     force: bool = False,

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from eatss.base.extensions import Registry
 from eatss.base.frozen import frozen
+from eatss.base.targets import CardNumber
 from eatss.measurement.measurement import Missing
 from eatss.measurement.meters.background import CounterMeter, PowerMeter, jetson_meter
 from eatss.measurement.meters.meter import Meter, MeterError
@@ -33,7 +34,7 @@ class MeterTarget:
     it is open already; it must stay so. ``root`` is where ``/sys`` is looked for.
     """
 
-    device: int | str = 0
+    device: CardNumber = 0
     opened: NvmlDevice | None = None
     root: Path = Path("/")
 
@@ -60,7 +61,7 @@ OpenMeters: TypeAlias = Callable[[MeterTarget], ChosenMeters]
 
 
 def choose_meters(
-    choice: str, device: int | str = 0, *, nvml: NvmlDevice | None = None, root: Path = Path("/")
+    choice: str, device: CardNumber = 0, *, nvml: NvmlDevice | None = None, root: Path = Path("/")
 ) -> ChosenMeters:
     """Return the meters to use.
 

@@ -12,6 +12,7 @@ from dataclasses import fields
 from typing import Any, Literal, TypeVar
 
 from eatss.base.frozen import frozen
+from eatss.base.targets import CardNumber
 from eatss.base.text import as_text, class_and_line
 from eatss.measurement.measurement import CardState, DeviceInfo
 from eatss.measurement.meters.meter import MeterError
@@ -75,7 +76,7 @@ class NvmlDevice:
     NVML counts its users, so many of these may be open at once, of any thread.
     """
 
-    def __init__(self, device: int | str = 0, *, module: Any = None) -> None:
+    def __init__(self, device: CardNumber = 0, *, module: Any = None) -> None:
         """Open a card.
 
         Args:
@@ -95,7 +96,7 @@ class NvmlDevice:
             self.close()
             raise
 
-    def _find(self, device: int | str) -> Any:
+    def _find(self, device: CardNumber) -> Any:
         if isinstance(device, str):
             return self._ask(f"card {device}", "nvmlDeviceGetHandleByUUID", device)
         count = self.count()
