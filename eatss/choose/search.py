@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -145,8 +145,24 @@ def search(
     return _Search(space, effort, told).run(seeds)
 
 
+class _Boxes(NamedTuple):
+    """Boxes with their bounds, an entry each."""
+
+    lows: Sizes
+    highs: Sizes
+    bounds: Costs
+
+    def some(self, which: Any) -> _Boxes:
+        """Return some of them, by a mask or by numbers."""
+        return _Boxes(*(own[which] for own in self))
+
+    def and_others(self, *others: _Boxes) -> _Boxes:
+        """Return them with others."""
+        return _Boxes(*map(np.concatenate, zip(self, *others, strict=True)))
+
+
 class _Search:
-    """``lows``, ``highs``, ``bounds``: boxes to cut; what was left is at least ``left``."""
+    """``open`` are boxes to cut; no point that was left out is under ``left``."""
 
     def __init__(
         self,
@@ -157,8 +173,7 @@ class _Search:
         self.space, self.effort, self.told, self.found = space, effort, told, Found()
         self.dice = np.random.default_rng(0)
         self.deadline = time.perf_counter() + effort.within_s
-        self.lows, self.highs = (ends[:0] for ends in space.root())
-        self.bounds: Costs = np.empty(0)
+        self.open = _Boxes(*space.root(), np.zeros(1))
         self.left = inf
 
     @property
@@ -171,81 +186,83 @@ class _Search:
         found, self.found.good = self.found, seeds[:0]
         self._price(seeds)
         self._evolve()
-        # wide boxes are not worth a bound
-        self._add(*self._cut(*self.space.root(), min(BATCH // 4, self.effort.most_boxes)))
+        wanted = min(BATCH // 4, self.effort.most_boxes)  # wide boxes are not worth a bound
         while self._least() < self.limit and found.boxes < self.effort.most_boxes:
-            if time.perf_counter() >= self.deadline:
+            if time.perf_counter() >= self.deadline and found.boxes:
                 break
-            before, left = found.cost, self.effort.most_boxes - found.boxes
-            self._add(*self._cut(*self._taken(), min(BATCH // 2, left)))
+            before = found.cost
+            self._bound(self._cut(self._taken(), wanted))
             if found.cost < before:
                 self._evolve()
+            wanted = min(BATCH // 2, self.effort.most_boxes - found.boxes)
         found.bound = min(found.cost, self.left, self._least())
-        self._leave(self.lows, self.highs, self.bounds)
+        self._leave(self.open)
         return found
 
     def _least(self) -> float:
         """Return the least bound of what is open."""
-        return float(self.bounds.min(initial=inf))
+        return float(self.open.bounds.min(initial=inf))
 
-    def _taken(self) -> tuple[Sizes, Sizes]:
+    def _taken(self) -> _Boxes:
         """Take the boxes with the least bounds."""
-        last = min(BATCH, len(self.bounds)) - 1
-        now = self.bounds <= np.partition(self.bounds, last)[last]
-        taken = self.lows[now], self.highs[now]
-        self.lows, self.highs, self.bounds = self.lows[~now], self.highs[~now], self.bounds[~now]
+        bounds = self.open.bounds
+        last = min(BATCH, len(bounds)) - 1
+        now = bounds <= np.partition(bounds, last)[last]
+        taken, self.open = self.open.some(now), self.open.some(~now)
         return taken
 
-    def _cut(self, lows: Sizes, highs: Sizes, least: int) -> tuple[Sizes, Sizes]:
+    def _cut(self, boxes: _Boxes, least: int) -> _Boxes:
         """Cut all boxes in two until there are so many, or all are points."""
-        cut, count = self._halves(lows, highs), len(lows)
-        while count < len(cut[0]) < least:
-            count = len(cut[0])
-            cut = self._halves(*cut)
+        cut, count = self._halves(boxes), len(boxes.bounds)
+        while count < len(cut.bounds) < least:
+            count = len(cut.bounds)
+            cut = self._halves(cut)
         return cut
 
-    def _halves(self, lows: Sizes, highs: Sizes) -> tuple[Sizes, Sizes]:
+    def _halves(self, boxes: _Boxes) -> _Boxes:
         """Cut each box of several points along the longest side, in ratio, of what may fit."""
-        least, most = self.space.shrunk(lows, highs)
-        some: Any = (least <= most).all(axis=1)
-        self._leave(lows[~some], highs[~some], np.full(len(lows) - int(some.sum()), inf))
+        least, most = self.space.shrunk(boxes.lows, boxes.highs)
+        fits: Any = (least <= most).all(axis=1)
         single: Any = (least == most).all(axis=1)
-        points = lows[single], highs[single]
-        some = some & ~single
-        lows, highs, least, most = lows[some], highs[some], least[some], most[some]
+        nothing = boxes.some(~fits)
+        self._leave(nothing._replace(bounds=np.full(len(nothing.bounds), inf)))
+        several = fits & ~single
+        lows, highs, bounds = boxes.some(several)
+        least, most = least[several], most[several]
         sides = self.space.weights * (np.log(most) - np.log(least)) + 1e-9 * (most > least)
         rows, axis = np.arange(len(lows)), np.argmax(sides, axis=1)
         low, high = least[rows, axis], most[rows, axis]
         middle = np.clip(np.sqrt(low * high).astype(np.int64), low, high - 1)
         ends, begins = highs.copy(), lows.copy()
         ends[rows, axis], begins[rows, axis] = middle, middle + 1
-        return np.concatenate([lows, begins, points[0]]), np.concatenate([ends, highs, points[1]])
+        halves = _Boxes(lows, ends, bounds), _Boxes(begins, highs, bounds)
+        return boxes.some(single).and_others(*halves)
 
-    def _leave(self, lows: Sizes, highs: Sizes, bounds: Costs) -> None:
+    def _leave(self, boxes: _Boxes) -> None:
         """Tell of boxes that are not cut."""
         if self.told is not None:
-            self.told(lows, highs, bounds)
+            self.told(*boxes)
 
-    def _add(self, lows: Sizes, highs: Sizes) -> None:
+    def _bound(self, boxes: _Boxes) -> None:
         """Bound boxes, price points of them, and keep those that may hold better."""
-        least, most = self.space.shrunk(lows, highs)
-        some: Any = (least <= most).all(axis=1)
-        bounds = np.full(len(lows), inf)
-        if some.any():
-            bounds[some] = self.space.bounds(least[some], most[some])
-        self.found.boxes += len(lows)
-        some = bounds < self.found.cost
-        if some.any():
-            self._price(self.space.samples(least[some], most[some]))
+        least, most = self.space.shrunk(boxes.lows, boxes.highs)
+        fits: Any = (least <= most).all(axis=1)
+        bounds = np.full(len(least), inf)
+        if fits.any():  # what holds for a box holds for its parts
+            own = self.space.bounds(least[fits], most[fits])
+            bounds[fits] = np.maximum(boxes.bounds[fits], own)
+        self.found.boxes += len(bounds)
+        good = bounds < self.found.cost
+        if good.any():
+            self._price(self.space.samples(least[good], most[good]))
         single: Any = (least == most).all(axis=1)
         if single.any():  # what one point costs is known
             bounds[single] = self.space.costs(least[single])
         kept: Any = (bounds < self.limit) & ~single
+        boxes = boxes._replace(bounds=bounds)
         self.left = min(self.left, float(bounds[~kept].min(initial=inf)))
-        self._leave(lows[~kept], highs[~kept], bounds[~kept])
-        self.lows = np.concatenate([self.lows, lows[kept]])
-        self.highs = np.concatenate([self.highs, highs[kept]])
-        self.bounds = np.concatenate([self.bounds, bounds[kept]])
+        self._leave(boxes.some(~kept))
+        self.open = self.open.and_others(boxes.some(kept))
 
     def _price(self, points: Sizes) -> None:
         """Price points, and keep the best of all."""
