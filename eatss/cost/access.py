@@ -120,6 +120,7 @@ def box_wavefronts(
     access: AccessFacts,
     sizes: Sequence[Number],
     element_bytes: int,
+    together: int = 1,
 ) -> Number:
     """Return the cycles of one request of a warp to a tile in shared memory.
 
@@ -129,6 +130,7 @@ def box_wavefronts(
         access: what the lanes read or write of the tile.
         sizes: the extents of the tile as it is declared, outermost first.
         element_bytes: width of an element.
+        together: elements that lie beside each other and that a lane asks for.
     """
     steps: dict[str, Number] = {}
     apart: Number = 1.0
@@ -136,7 +138,8 @@ def box_wavefronts(
         for name, factor in terms:
             steps[name] = steps.get(name, 0.0) + factor * apart
         apart = apart * size
-    return bank_wavefronts(lanes, [steps.get(name, 0.0) for name in axes], element_bytes)
+    apart_by = [steps.get(name, 0.0) / together for name in axes]
+    return bank_wavefronts(lanes, apart_by, element_bytes * together)
 
 
 def _keys(table: Integers) -> Integers:

@@ -284,6 +284,9 @@ class CodeConstants:
     dram_wait: float = 1.828
     """Wait for a load that memory answers over the card's latency of it, both beyond L2: memory is
     busy; from loops that wait for each load."""
+    copy_wait: float = 0.6
+    """The same, at least, for copies of what L2 does not hold: their barrier waits for the slowest;
+    fitted."""
     barrier_wait: float = 1.303
     """Wait at a barrier over the card's, of 256 threads; fitted."""
     result_wait: float = 2.05

@@ -175,10 +175,15 @@ class DemandBuilder:
         strides, offset = self.strides(access), self.begins(access)
         return torn_sectors(self._plan.lanes, strides, access.element_bytes, offset)
 
-    def bank_request(self, access: AccessFacts, sizes: Sequence[Number], width: int) -> Number:
-        """Return the cycles of one request to a tile of such sizes in shared memory."""
-        axes = [name for name, _ in self._plan.axes]
-        return box_wavefronts([*map(np.ceil, self._plan.lanes)], axes, access, sizes, width)
+    def bank_request(
+        self, access: AccessFacts, sizes: Sequence[Number], width: int, together: int = 1
+    ) -> Number:
+        """Return the cycles of one request to a tile of such sizes in shared memory.
+
+        A lane asks for so many elements together.
+        """
+        axes, lanes = [name for name, _ in self._plan.axes], [*map(np.ceil, self._plan.lanes)]
+        return box_wavefronts(lanes, axes, access, sizes, width, together)
 
     # -- sums -------------------------------------------------------------------------------------
 

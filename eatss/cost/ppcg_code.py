@@ -21,10 +21,10 @@ from eatss.cost.access import (
     sectors,
     unrolled_instructions,
 )
-from eatss.cost.card import BLOCK_SHARED_BYTES, Card, CodeConstants
+from eatss.cost.card import BLOCK_SHARED_BYTES, SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import DemandBuilder
 from eatss.plan.intervals import mixed
-from eatss.plan.numbers import Number, nowhere
+from eatss.plan.numbers import Flag, Number, any_of, nowhere
 from eatss.plan.ppcg import Group, PpcgPlan
 from eatss.plan.stage import element_words
 
@@ -38,6 +38,9 @@ MOST_CROWDED = 16
 
 LEAST_FRESH = 0.05
 """Share of what a launch touches that comes from memory though all arrays fit L2."""
+
+MOST_LOADED_BYTES = 16
+"""Of a thread by one load [PTX ISA]."""
 
 _MOST_REUSED = 64
 
@@ -80,6 +83,13 @@ class PpcgCode(DemandBuilder):
         self._kept: dict[frozenset[str], Number] = {}
         self._requests: dict[object, tuple[Number, Number]] = {}
         self._missing: dict[object, Number] = {}
+
+    @property
+    def issue_cycles(self) -> Number:
+        """Cycles in which a scheduler would issue all instructions; its units take some longer."""
+        lanes, card = self.card.warp * SCHEDULERS, self.card
+        wide, narrow = lanes / card.fp64_per_cycle, lanes / card.fp32_per_cycle
+        return self.instructions + self.fp64 * wide + self.fp32 * narrow
 
     # -- what a thread and an SM have -------------------------------------------------------------
 
@@ -301,15 +311,15 @@ class PpcgCode(DemandBuilder):
         Blocks that run at the same time find them in L2. Where the whole does not fit it, those
         that run later fetch them again.
         """
-        grid, steps, touched = self.plan.kernel.grid, self.plan.steps, self._touched_bytes(group)
+        grid, steps = self.plan.kernel.grid, self.plan.steps
         again: Number = 1.0
         several = len(grid) >= len(("rows", "columns")) and grid[0] not in group.loops
-        if self.fresh == 1.0 and several and touched > 0.5 * self.card.l2_bytes:
+        if several and self._passes_l2(group):
             rows, columns = grid
             resident = np.maximum(1.0, self.resident) * self.card.sms
             at_once = np.maximum(1.0, resident / steps[columns])
             again = np.maximum(1.0, steps[rows] / at_once)
-        return touched * again * self.fresh
+        return self._touched_bytes(group) * again * self.fresh
 
     def _touched_bytes(self, group: Group) -> float:
         """Return the bytes of a group's elements that one launch touches, about."""
@@ -324,15 +334,22 @@ class PpcgCode(DemandBuilder):
         walks = any(abs(step) * group.element_bytes <= SECTOR_BYTES // 2 for step in steps)
         return dense * (group.element_bytes if walks or elements <= 1 else SECTOR_BYTES)
 
-    def beyond_l1_cycles(self, group: Group, l2_bytes: Number) -> Number:
+    def beyond_l1_cycles(self, group: Group, l2_bytes: Number, copied: bool = False) -> Number:
         """Return the cycles of a load that L1 does not answer, beyond those of L1.
 
         ``l2_bytes`` are all that the loads of the group take from L2; what of it comes from memory
-        takes longer.
+        takes longer. A barrier behind loads waits for the slowest of them.
         """
         share = np.clip(self.fetched_bytes(group) / np.maximum(1.0, l2_bytes), 0.0, 1.0)
         card, constants = self.card, self.constants
-        return constants.l2_wait * card.l2_cycles + share * constants.dram_wait * card.dram_cycles
+        wait = constants.dram_wait * share
+        if copied and self._passes_l2(group):
+            wait = np.maximum(wait, constants.copy_wait)
+        return constants.l2_wait * card.l2_cycles + wait * card.dram_cycles
+
+    def _passes_l2(self, group: Group) -> bool:
+        """Tell whether L2 does not hold what a launch touches of a group."""
+        return self.fresh == 1.0 and self._touched_bytes(group) > 0.5 * self.card.l2_bytes
 
 
 _ROLLED_POINTS = 4
@@ -376,8 +393,22 @@ class _Counting:
         self.instances = self.points * steps * trips * plan.fill(self.statement)
         self.unrolled = (plan.unrolled if self.mapped else 0.0) > 0
         changing = any(name in coupled for name in self.serial)
-        self.bound = (plan.points_along({*loops} & {*coupled}) if changing else 1.0) > 1
+        first, *others = [name for name in self.mapped if name in coupled] or [""]
+        # tests of points over a triangle are alike where its tiles are squares
+        skewed = changing or any_of(plan.tile[name] != plan.tile[first] for name in others)
+        self.bound = np.where(skewed, plan.points_along({*loops} & {*coupled}), 1.0) > 1
         self.guards = np.where(self.bound, 1.0, plan.guarded(plan.threads))
+        # private arrays in local memory keep the points of a thread in order
+        self.side = np.where(self.unrolled & (plan.local == 0), self.points, 1.0)
+
+    @cached_property
+    def in_full(self) -> Flag:
+        """Where the serial loop inside is of known length, and short enough to be unrolled."""
+        name = self.serial[-1]
+        steps, limit = self.plan.extent(name), self.of.constants.unrolled_steps
+        known = np.mod(self.plan.kernel.trips[name], steps) == 0
+        known = known & (name not in self.statement.coupled)
+        return known & (steps * self.side <= limit)
 
     def add(self) -> None:
         """Add arithmetic, accesses, loops and tests, and what a thread waits for."""
@@ -406,11 +437,9 @@ class _Counting:
                 + plan.cut_off * constants.guard_instructions
             )
         )
-        # private arrays in local memory keep the points of a thread in order
-        side = np.where(unrolled & (plan.local == 0), self.points, 1.0)
         waits = (
-            self.load_cycles * self._waits(side)
-            + result_cycles(self.statement, of.card, constants) / side
+            self.load_cycles * self._waits()
+            + result_cycles(self.statement, of.card, constants) / self.side
         )
         of.chain_cycles += plan.turns * self.instances * (waits + self.spread)
 
@@ -427,23 +456,20 @@ class _Counting:
         repeated = {*self.mapped} - access.moving.keys()
         return mixed(guards, 1.0, 1.0 / self.plan.points_along(repeated))
 
-    def _waits(self, side: Number) -> Number:
+    def _waits(self) -> Number:
         """Return how often a thread waits for loads, for each instance.
 
         The compiler unrolls a serial loop of known length; then a window of loads is under way at
         any time. Of one of unknown length it unrolls a few steps. A load does not pass a store that
         may be to the same element, nor a test: there each step, and each tested point, waits.
         """
-        plan, constants = self.plan, self.of.constants
+        constants, side = self.of.constants, self.side
         run: Number = np.where(self.unrolled, 1.0, constants.rolled)
         if self.serial:
-            name = self.serial[-1]
-            steps = plan.extent(name)
-            known = np.mod(plan.kernel.trips[name], steps) == 0
-            known = known & (name not in self.statement.coupled)
+            steps = self.plan.extent(self.serial[-1])
             few = np.minimum(constants.rolled, steps)
             few = np.clip(_ROLLED_POINTS * constants.rolled / side, 1.0, few)
-            run = np.where(known & (steps * side <= constants.unrolled_steps), steps, few)
+            run = np.where(self.in_full, steps, few)
         run = np.where(self.stores > 0, 1.0, run)
         tested = self.guards * side * self.unrolled
         free = np.maximum(1.0 / run, self.loads * (side - tested) / constants.window)
@@ -467,12 +493,35 @@ class _Counting:
         of, on, group = self.of, self.plan.staged[position], self.plan.kernel.groups[position]
         if nowhere(on):
             return
-        waves = of.bank_request(access, self.plan.box(group), group.element_bytes)
+        box, width = self.plan.box(group), group.element_bytes
+        waves, together = of.bank_request(access, box, width), self._together(access, group)
+        for count in (2, 4):
+            if not nowhere(together == count):
+                own = of.bank_request(access, box, width, count)
+                waves = np.where(together == count, own, waves)
+        often = often / together
         of.add_shared(on * self.instances * often * (access.reads + access.writes), waves)
         loads = on * access.reads * often
         self.loads = self.loads + loads
         self.spread = self.spread + loads * waves * of.constants.bank_wait
         self.load_cycles = np.maximum(self.load_cycles, on * of.card.shared_cycles)
+
+    def _together(self, access: AccessFacts, group: Group) -> Number:
+        """Return how many elements a load from shared memory takes: those of 16 bytes at most.
+
+        It does where the serial loop inside is unrolled, for one point, walks along a row, and rows
+        begin at multiples of its bytes [machine code].
+        """
+        *outer, (terms, spread) = group.box or [((), 1)]
+        if access.writes or spread or not self.serial or dict(terms) != {self.serial[-1]: 1}:
+            return 1.0
+        row = self.plan.box(group)[-1] * group.element_bytes
+        found: Number = 1.0
+        for count in (2, 4):
+            if count * group.element_bytes <= MOST_LOADED_BYTES:
+                whole = np.mod(row, count * group.element_bytes) == 0 if outer else True
+                found = np.where(self.in_full & (self.side == 1) & whole, count, found)
+        return found
 
     def _global_use(self, position: int, access: AccessFacts, often: Number) -> None:
         """Count an access through L1, where the group is not staged."""

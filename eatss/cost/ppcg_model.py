@@ -6,6 +6,7 @@ copies, then statements, then memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -18,13 +19,17 @@ from eatss.cost.card import Card, CodeConstants, card_of
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_code import PpcgCode, add_computes
 from eatss.cost.terms import Predicted, predict
-from eatss.plan.numbers import Number, largest
+from eatss.plan.intervals import at_least
+from eatss.plan.numbers import Flag, Number, all_of, largest
 from eatss.plan.ppcg import Group, PpcgCandidates, PpcgKernel, PpcgPlan, ppcg_plan
 
 PAGE_PIECE_BYTES = 256
 
 PAGE_BYTES = 2048
 """Of a page of memory, assumed: a block that walks further comes no oftener to one page."""
+
+_COPY_UNROLL = 4
+"""Steps of a loop of unknown length that the compiler puts together; from machine code."""
 
 
 @frozen
@@ -62,7 +67,8 @@ def _demand(of: PpcgCode) -> Demand:
         serial = prod(float(trips[name]) for name in main.loops if name not in plan.threads)
         of.add_spills(of.spilled_words * serial, plan.fill(main), of.spills_missing)
     of.add_instructions(constants.start_instructions / plan.turns + constants.turn_instructions)
-    of.chain_cycles += constants.start_cycles
+    each = of.launched_warps / plan.turns
+    of.chain_cycles += constants.start_cycles + of.issue_cycles / each  # a warp issues in order
     of.operand_bytes = LINE_BYTES * of.shared_wavefronts  # as if every cycle moved all it can
     return of.demand(
         len(plan),
@@ -109,9 +115,8 @@ def _add_copies(of: PpcgCode) -> None:
             of.add_shared(requests, waves)
             of.add_instructions(requests * each)
             moved = of.launched_warps * requests * sector * SECTOR_BYTES / shared
-            of.chain_cycles += (
-                plan.turns * on * steps * ways * of.beyond_l1_cycles(group, moved) * waits
-            )
+            each_wait = of.beyond_l1_cycles(group, moved, copied=True)
+            of.chain_cycles += plan.turns * on * steps * ways * each_wait * waits
             barriers = np.maximum(barriers, on * steps * 2)
     of.add_instructions(barriers * constants.barrier_instructions)
     of.chain_cycles += plan.turns * barriers * constants.barrier_wait * card.barrier_cycles
@@ -130,21 +135,28 @@ def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, ...]:
     Loads, instructions of one, how often it waits, and of one wavefronts, sectors and torn ones.
 
     The last dimensions of the box are dealt out to the threads along the last axes. The compiler
-    unrolls a loop of known length, so that a window of loads is under way; of one that begins at
-    the thread's number, or that the end of the array cuts off, a few are.
+    unrolls a loop of known length, so that a window of loads is under way, a few where only some
+    threads copy; one that begins at the thread's number, or that the end of the array cuts off,
+    stays a loop.
     """
     plan, card, constants = of.plan, of.card, of.constants
     sizes, threads = plan.box(group), [*plan.threads.values()]
     mapped = min(len(sizes), len(threads))
     first = len(sizes) - mapped
-    pairs = zip(sizes[first:], threads[len(threads) - mapped :], strict=True)
-    dealt = prod((np.ceil(size / count) for size, count in pairs), start=1.0)
-    loads = prod(sizes[:first], start=1.0) * dealt
+    pairs = [*zip(sizes[first:], threads[len(threads) - mapped :], strict=True)]
+    counts = [*sizes[:first], *(np.ceil(size / count) for size, count in pairs)]
+    dealt, loads = prod(counts[first:], start=1.0), prod(counts, start=1.0)
     even = (dealt == 1) & (loads <= constants.unrolled_steps)
     for name in group.loops:
         if name in plan.tile:
             even = even & (np.mod(plan.kernel.trips[name], plan.tile[name]) == 0)
-    waits = np.ceil(loads / np.where(even, constants.window, constants.rolled))
+    every = all_of(size == count for size, count in pairs)
+    under_way = np.where(every, constants.window, constants.rolled)
+    few, most = sizes[-1], threads[-1]
+    uneven = (np.mod(few, most) > 0) & (few > most) & (most <= card.warp)
+    requests, rolled = _rolled(counts, uneven, loads)
+    waits = np.where(even, np.ceil(loads / under_way), rolled)
+    loads = np.where(even, loads, requests)
     each = np.where(even, constants.copy_instructions, constants.rolled_copy)
     across = np.maximum(1.0, card.warp / threads[-1])
     rows = np.minimum(across, sizes[-2] if len(sizes) > 1 else 1.0)
@@ -153,6 +165,26 @@ def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, ...]:
     waves = np.maximum(rows, card.warp * group.element_bytes / LINE_BYTES)
     torn = rows * (np.mod(row_sectors, 1.0) > 0)
     return loads, each, waits, waves, rows * np.ceil(row_sectors), torn
+
+
+def _rolled(counts: Sequence[Number], uneven: Flag, loads: Number) -> tuple[Number, Number]:
+    """Return requests of a warp, and how often it waits, in loops that stay loops, outermost first.
+
+    The compiler unrolls the innermost of more than one step by four. In front of that it makes the
+    steps that are left: it waits for the first alone, then for the others. Where some lanes of a
+    warp have a step less (``uneven``), it runs what is left for either [machine code].
+    """
+    outer: Number = 1.0
+    inner: Number = 1.0
+    for count in reversed(counts):
+        outer = np.where(inner > 1, outer * count, 1.0)
+        inner = np.where(inner > 1, inner, count)
+    left, others = np.mod(inner, _COPY_UNROLL), np.mod(inner - 1, _COPY_UNROLL)
+    most = np.maximum(left, np.where(uneven, others, 0.0))
+    whole = np.floor(inner / _COPY_UNROLL)
+    requests = outer * (_COPY_UNROLL * whole + most)
+    waits = outer * (whole + np.minimum(2.0, most))
+    return at_least(requests, loads), at_least(waits, np.ceil(loads / _COPY_UNROLL))
 
 
 # -- beyond L2 ------------------------------------------------------------------------------------

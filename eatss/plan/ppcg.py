@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain, combinations, takewhile
 from math import prod
 from typing import Any
@@ -421,13 +421,20 @@ class PpcgPlan(Tiled):
         return [(still, here) for still, here in found if not nowhere(here)]
 
     def box(self, group: Group) -> list[Number]:
-        """Return the extents of the box that a group is copied as, outermost first."""
+        """Return the extents of the box that a group is copied as, outermost first.
+
+        Loops that its statements tie together go as far as the shortest of them.
+        """
         assert group.box is not None
-        sizes = []
+        statements, sizes = [self.kernel.statements[use.statement] for use in group.uses], []
+        tied = statements[0].coupled if all(one.tied for one in statements) else ()
+        least = reduce(np.minimum, map(self.extent, tied), np.inf)
         for terms, spread in group.box:
             size: Number = 1.0 + spread
             for loop, factor in terms:
-                size = size + abs(factor) * (self.extent(loop) - 1)
+                extent = self.extent(loop)
+                extent = np.minimum(extent, least) if loop in tied else extent
+                size = size + abs(factor) * (extent - 1)
             sizes.append(size)
         return sizes
 
