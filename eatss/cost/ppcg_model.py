@@ -154,7 +154,7 @@ def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, ...]:
     under_way = np.where(every, constants.window, constants.rolled)
     few, most = sizes[-1], threads[-1]
     uneven = (np.mod(few, most) > 0) & (few > most) & (most <= card.warp)
-    requests, rolled = _rolled(counts, uneven, loads)
+    requests, rolled = rolled_loads(counts, uneven, loads)
     waits = np.where(even, np.ceil(loads / under_way), rolled)
     loads = np.where(even, loads, requests)
     each = np.where(even, constants.copy_instructions, constants.rolled_copy)
@@ -167,7 +167,7 @@ def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, ...]:
     return loads, each, waits, waves, rows * np.ceil(row_sectors), torn
 
 
-def _rolled(counts: Sequence[Number], uneven: Flag, loads: Number) -> tuple[Number, Number]:
+def rolled_loads(counts: Sequence[Number], uneven: Flag, loads: Number) -> tuple[Number, Number]:
     """Return requests of a warp, and how often it waits, in loops that stay loops, outermost first.
 
     The compiler unrolls the innermost of more than one step by four. In front of that it makes the

@@ -21,7 +21,7 @@ from eatss.choose.selection import PpcgOptions
 from eatss.cost.card import Card, CodeConstants, card_of
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_code import l1_left
-from eatss.cost.ppcg_model import PpcgModel
+from eatss.cost.ppcg_model import PpcgModel, rolled_loads
 from eatss.cost.terms import predict
 from eatss.plan.ppcg import PpcgKernel
 
@@ -353,3 +353,61 @@ def test_points_behind_tests_share_what_tests_outside_theirs_decide() -> None:
     loads = warps * steps * (8 + 2 + 2 * 8)
     stored = asked((64, 64, 31, 8, 16)).shared_wavefronts[0] - loads
     assert 0 <= stored < 0.1 * loads
+
+
+WAVEFRONTS = [
+    ("gesummv", 0, (32, 32, 512), 8192, 1.44e8),  # rows of 32 doubles: two by one load
+    ("mvt", 0, (32, 32, 512), 8192, 1.44e8),
+    ("mvt", 1, (32, 32, 512), 8192, 4.5e6),
+    ("gesummv", 0, (32, 25, 32), 13000, 7.776e7),  # rows of 25: one by one
+    ("gemm", 0, (80, 80, 31, 8, 16), 39680, 7.013e8),
+    ("correlation", 3, (112, 80, 32, 16, 16), 49152, 2.044e9),  # each point behind its own test
+]
+"""Cycles of shared memory in a launch, counted in machine code (machine-code.txt)."""
+
+
+@pytest.mark.parametrize(("name", "at", "vector", "limit", "counted"), WAVEFRONTS)
+def test_shared_memory_takes_the_cycles_that_machine_code_does(
+    name: str, at: int, vector: Vector, limit: int, counted: float
+) -> None:
+    model = models(name, "h200")[at]
+    columns = model.columns(candidates(model.kernel, (vector,), options(limit)))[0]
+    assert columns.shared_wavefronts[0] == pytest.approx(counted, rel=0.06)
+
+
+@pytest.mark.parametrize(
+    ("counts", "uneven", "requests", "waits"),
+    [
+        ((10, 5), False, 50, 20),  # 1, then 4
+        ((10, 2), True, 20, 20),
+        ((5, 4), False, 20, 5),
+        ((5, 4), True, 35, 15),  # 1, 2, then 4: lanes with three steps, and those with four
+        ((10, 1), False, 10, 4),  # the rows are the innermost loop
+        ((6, 11), False, 66, 24),
+    ],
+)
+def test_loops_of_copies_are_unrolled_by_four(
+    counts: tuple[int, ...], uneven: bool, requests: int, waits: int
+) -> None:
+    found = rolled_loads([np.float64(count) for count in counts], uneven, np.prod(counts))
+    assert [float(one) for one in found] == [requests, waits]
+
+
+def test_copies_of_uneven_rows_ask_as_often_as_machine_code_does() -> None:
+    """syrk, 80 × 80 × 31 by 16 × 8 threads: 90.8e6 loads, 0.5e6 of them of private arrays."""
+    requests, _ = rolled_loads([np.float64(5), np.float64(4)], True, np.float64(20))
+    warps, tiles, arrays = 50 * 50 * 4, 130, 2
+    assert float(requests) * warps * tiles * arrays == pytest.approx(90.3e6, rel=0.01)
+
+
+def test_what_statements_tie_together_is_staged_as_far_as_the_shortest_loop_goes() -> None:
+    """PPCG has room for A[i][k], A[k][i] and, 25 × 25, A[k][k], so not for B."""
+    (model,) = models("symm")
+    own = staged(model, (100, 51, 25, 10, 51), 40400)
+    assert own == (["A", "A", "A"], 2 * 25 * 51 * 8 + 25 * 25 * 8)
+
+
+def test_a_warp_waits_at_least_as_long_as_it_issues() -> None:
+    one = asked((80, 80, 31, 8, 16))
+    warps = 50 * 50 * 4
+    assert one.chain_cycles[0] > (one.instructions + 2 * one.fp64)[0] / warps
