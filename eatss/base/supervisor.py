@@ -26,7 +26,7 @@ from types import FrameType
 from typing import IO, Any, Literal, NoReturn, TypeVar
 
 from eatss.base.codec import decode, encode
-from eatss.base.diagnostics import Diagnostic, EatssError, InputError
+from eatss.base.diagnostics import EatssError, InputError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.guard import guarded
 
@@ -96,7 +96,7 @@ class Refused:
 
     def error(self) -> InputError:
         """Return the error to raise."""
-        return InputError(Diagnostic(code=self.code, message=self.message, hint=self.hint))
+        return input_error(self.code, self.message, hint=self.hint)
 
 
 Take = Callable[[Any], float | None]
