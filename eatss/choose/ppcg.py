@@ -192,7 +192,8 @@ _MOST_MULTIPLES = 12
 """Points of a thread along a loop that a search begins with."""
 
 _CHANGED = 1.5
-"""Sizes of a new point that are neither parent's, on average."""
+"""Sizes of a new point that are neither parent's, on average. This and the next two are set by hand,
+by what was found for the kernels of this repository."""
 
 _SPREAD = 0.6
 """Standard deviation of the logarithm by which such sizes differ."""
@@ -201,7 +202,7 @@ _WHOLE = 0.7
 """Share of new tiles that are whole points of the threads."""
 
 LEAST_EFFORT = 0.05
-"""Share of a program's effort that goes to a kernel, at least."""
+"""Share of a program's effort that goes to a kernel, at least, about."""
 
 
 class PpcgSpace:
@@ -404,7 +405,7 @@ class PpcgSpace:
         return kept & (threads >= TRIANGLE_THREADS) if self.triangular else kept
 
     def samples(self, lows: Sizes, highs: Sizes) -> Sizes:
-        """Return points of boxes: the middle, with tiles of whole points, and both corners."""
+        """Return points of boxes: the middle, with tiles of whole points, and the least sizes."""
         middle = np.sqrt(lows * highs).astype(np.int64)
         for at in range(self.mapped):
             threads = middle[:, self.depth + at]
@@ -614,9 +615,11 @@ def _spaces(
         if model.kernel.threads
     ]
     whole = sum(space.default_cost for space in spaces)
-    shares = (s.default_cost / whole if 0 < whole < inf else 1.0 / len(spaces) for s in spaces)
+    even = 1.0 / max(1, len(spaces))
+    shares = [s.default_cost / whole if 0 < whole < inf else even for s in spaces]
+    shares = [max(LEAST_EFFORT, share) for share in shares]
     return [
-        (space, effort_of(options, max(LEAST_EFFORT, share)))
+        (space, effort_of(options, share / sum(shares)))
         for space, share in zip(spaces, shares, strict=True)
     ]
 

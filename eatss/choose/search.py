@@ -76,8 +76,8 @@ MOST_CHILDREN = 2048
 class Effort:
     """How long to search: until nothing is a ``gap`` under the best, and no longer than this.
 
-    ``most_boxes`` are counted, so that every machine gives one answer; ``within_s`` seconds are
-    not. A generation has ``children`` points.
+    ``most_boxes``, about, are counted, so that every machine takes the same steps; ``within_s``
+    seconds are not. A generation has ``children`` points.
     """
 
     gap: float
@@ -250,7 +250,7 @@ class _Search:
         bounds = np.full(len(least), inf)
         if fits.any():  # what holds for a box holds for its parts
             own = self.space.bounds(least[fits], most[fits])
-            bounds[fits] = np.maximum(boxes.bounds[fits], own)
+            bounds[fits] = np.fmax(boxes.bounds[fits], own)
         self.found.boxes += len(bounds)
         good = bounds < self.found.cost
         if good.any():
@@ -280,7 +280,7 @@ class _Search:
         """Price generations of points until they are no better."""
         found, patience = self.found, _PATIENCE
         for _ in range(_MOST_GENERATIONS):
-            if not patience or found.cost == inf:
+            if not patience or found.cost == inf or time.perf_counter() >= self.deadline:
                 break
             before = found.cost
             self._price(self.space.children(found.good, self.effort.children, self.dice))

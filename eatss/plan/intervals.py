@@ -220,7 +220,7 @@ def at_least(number: Any, least: Any) -> Any:
 
 def mixed(share: Any, there: Any, elsewhere: Any) -> Any:
     """Return a number of which a share, 0 to 1, is one and the rest another."""
-    if isinstance(share, Interval):
+    if any(isinstance(number, Interval) for number in (share, there, elsewhere)):
         return _result(mixed, (share, there, elsewhere))
     return elsewhere + (there - elsewhere) * share
 
@@ -342,10 +342,14 @@ def _known(function: Any, least: float) -> Rule:
     def rule(side: Side, one: Any, other: Any) -> Any:
         ends = [(_end(number, 0), _end(number, 1)) for number in (one, other)]
         known = (ends[0][0] == ends[0][1]) & (ends[1][0] == ends[1][1])
-        own = function(*(np.asarray(pair[0]).astype(np.int64) for pair in ends))
+        own = function(*(pair[0] for pair in ends))
         return np.where(known, own, np.minimum(ends[0][1], ends[1][1]) if side else least)
 
     return rule
+
+
+def _whole_gcd(one: Any, other: Any) -> Any:
+    return np.gcd(*(np.asarray(number).astype(np.int64) for number in (one, other)))
 
 
 def _equal(side: Side, one: Any, other: Any) -> Any:
@@ -361,7 +365,7 @@ def _not_equal(side: Side, one: Any, other: Any) -> Any:
 
 def _mixture(side: Side, share: Any, there: Any, elsewhere: Any) -> Any:
     one, other = _end(there, side), _end(elsewhere, side)
-    found = [one * own + other * (1.0 - own) for own in (share.low, share.high)]
+    found = [one * own + other * (1.0 - own) for own in (_end(share, 0), _end(share, 1))]
     return (np.maximum if side else np.minimum)(*found)
 
 
@@ -378,7 +382,7 @@ _RULES: Mapping[Any, Rule] = {
     np.less: lambda side, one, other: _falling(np.greater)(side, other, one),
     np.less_equal: lambda side, one, other: _falling(np.greater_equal)(side, other, one),
     np.remainder: _known(np.remainder, least=0.0),
-    np.gcd: _known(np.gcd, least=1.0),
+    np.gcd: _known(_whole_gcd, least=1.0),
     np.equal: _equal,
     np.not_equal: _not_equal,
     np.invert: lambda side, one: np.logical_not(_end(one, 1 - side)),
@@ -523,8 +527,10 @@ def _times(number: _Operand, side: Side, factor: Any) -> list[Monomial]:
 
 
 def _of_difference(side: Side, one: _Operand, other: _Operand) -> list[Monomial]:
-    end = one.end(side)
-    left = np.maximum(0.0, 1.0 - other.end(1 - side) / end)
+    end, least = one.end(side), other.end(1 - side)
+    if not side and np.any(end < least):  # it may be negative
+        return []
+    left = np.maximum(0.0, 1.0 - least / end)
     return _times(one, side, np.where(end > 0, left, float(side)))
 
 

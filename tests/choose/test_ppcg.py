@@ -25,6 +25,7 @@ from eatss.choose.search import Effort, Sizes, search
 from eatss.choose.select import select_program
 from eatss.choose.selection import PPCG_DEFAULT, Selection
 from eatss.cost.ppcg_model import PpcgModel
+from eatss.plan.intervals import Box, mixed
 from eatss.session.steps import select_for
 from tests.choose.test_optima import cvc5_answers, satisfiable
 
@@ -160,17 +161,25 @@ def test_solvers_agree_that_nothing_costs_less_than_is_proven(seed: int, tmp_pat
     assert cvc5_answers(script.text()) == ["unsat"]
 
 
-@pytest.mark.parametrize("name", ["gemm", "jacobi-2d", "syr2k", "heat-3d"])
+@pytest.mark.parametrize(
+    "name", ["gemm", "jacobi-2d", "syr2k", "heat-3d", "trmm", "fdtd-apml", "gesummv", "symm"]
+)
 def test_no_point_of_a_box_costs_less_than_its_bound(name: str) -> None:
     dice = np.random.default_rng(3)
-    facts = analysed(name).facts[0]
-    space = PpcgSpace(facts, PpcgModel.of(facts, H200), H200, 49152, "energy")
+    models = [(facts, PpcgModel.of(facts, H200)) for facts in analysed(name).facts]
+    for facts, model in models:
+        if model.kernel.threads:
+            keeps_bounds(PpcgSpace(facts, model, H200, 49152, "energy"), dice)
+
+
+def keeps_bounds(space: PpcgSpace, dice: np.random.Generator) -> None:
     low, high = (ends[0] for ends in space.root())
     count = len(low) - space.mapped
-    for _ in range(6):  # boxes of all widths around points that fit
-        points = space.seeds(Effort(gap=0.0, most_boxes=4096))
-        points = points[dice.integers(0, len(points), 64)]
-        wide = np.exp(dice.random((64, 1)) * 2)
+    some = space.seeds(Effort(gap=0.0, most_boxes=4096))
+    for spread in (0.5, 1.0, 2.0):  # boxes of all widths around points that fit
+        points = some[dice.integers(0, len(some), 64)]
+        points[0, : space.width] = 32  # the first holds the default's kind, near its ends
+        wide = np.exp(dice.random((64, 1)) * spread)
         lows = np.maximum(low, np.concatenate([points / wide, np.ones((64, space.mapped))], axis=1))
         highs = np.minimum(
             high, np.concatenate([np.ceil(points * wide), [high[count:]] * 64], axis=1)
@@ -184,6 +193,14 @@ def test_no_point_of_a_box_costs_less_than_its_bound(name: str) -> None:
         assert fitting[np.isfinite(costs_of).any(axis=1)].all()
         bounds = space.bounds(*shrunk)
         assert (bounds[fitting] <= costs_of[fitting].min(axis=1) * (1 + 1e-9)).all()
+
+
+def test_a_difference_that_may_be_negative_has_no_least_share_of_its_first_number() -> None:
+    box = Box({"n": (np.array([26.0]), np.array([39.0]))})
+    share = box.intervals["n"] / 39.0
+    assert (mixed(share, 0.0, 1.0).low <= 0.0).all()
+    assert (((1.0 / box.intervals["n"]) - 1.0).low < 0.0).all()
+    assert mixed(0.5, 1.0 / box.intervals["n"], 1.0).low[0] <= 0.5 + 0.5 / 39
 
 
 @pytest.mark.parametrize("objective", ["energy", "edp"])

@@ -52,7 +52,7 @@ def _check_published(program: AnalysedProgram, card: str) -> None:
 
 def _check_predicted(program: AnalysedProgram, card: str) -> None:
     profile = load_profile(card)
-    selection = select_for(program, profile, ModelOptions(gap=0.5))
+    selection = select_for(program, profile, ModelOptions())
     _check_outline(program, selection)
     assert selection.ppcg_options is not None
     assert bool(selection.ppcg_arguments) == (not selection.keeps_default)
