@@ -192,7 +192,7 @@ _MOST_MULTIPLES = 12
 """Points of a thread along a loop that a search begins with."""
 
 _CHANGED = 1.5
-"""Sizes of a new point that are neither parent's, on average. This and the next two are set by hand,
+"""Sizes of a new point that are neither parent's, on average; this and the next two set by hand,
 by what was found for the kernels of this repository."""
 
 _SPREAD = 0.6

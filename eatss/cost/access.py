@@ -18,7 +18,7 @@ import numpy.typing as npt
 from eatss.analysis.facts import AccessFacts, StatementFacts
 from eatss.base.targets import CUDA
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
-from eatss.plan.intervals import Interval
+from eatss.plan.intervals import Interval, beyond
 from eatss.plan.numbers import Flag, Number, no
 
 Integers = npt.NDArray[np.int64]
@@ -69,7 +69,7 @@ def torn_sectors(
         run = np.where(beside, run * along, run)
     inside = run - (-offset % SECTOR_BYTES)  # from the first sector that begins in the row
     whole = np.where(gaps, 0.0, rows * np.maximum(0.0, np.floor(inside / SECTOR_BYTES)))
-    return np.maximum(0.0, sectors(lanes, steps, element_bytes, offset) - whole)
+    return beyond(sectors(lanes, steps, element_bytes, offset), whole)
 
 
 def line_wavefronts(least: Number, lines: Number, line_cycles: float) -> Number:
@@ -78,7 +78,7 @@ def line_wavefronts(least: Number, lines: Number, line_cycles: float) -> Number:
     It gives 128 bytes to registers in a cycle, so what lanes take is ``least``; each further one of
     the lines takes ``line_cycles``.
     """
-    return least + line_cycles * np.maximum(0.0, lines - least)
+    return least + line_cycles * beyond(lines, least)
 
 
 def _pieces(

@@ -23,7 +23,7 @@ from eatss.cost.access import (
 )
 from eatss.cost.card import BLOCK_SHARED_BYTES, SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import DemandBuilder
-from eatss.plan.intervals import mixed
+from eatss.plan.intervals import beyond, mixed
 from eatss.plan.numbers import Flag, Number, any_of, nowhere
 from eatss.plan.ppcg import Group, PpcgPlan
 from eatss.plan.stage import element_words
@@ -61,7 +61,7 @@ def l1_left(shared_bytes: Number, card: Card) -> Number:
     taken: Number = sizes[-1]
     for size in reversed(sizes[:-1]):
         taken = np.where(shared_bytes <= size, size, taken)
-    return np.maximum(LEAST_L1_BYTES, card.l1_shared_bytes - np.maximum(taken, shared_bytes))
+    return np.maximum(LEAST_L1_BYTES, beyond(card.l1_shared_bytes, np.maximum(taken, shared_bytes)))
 
 
 def _kept(touched: Number, l1_bytes: Number) -> Number:
@@ -69,7 +69,7 @@ def _kept(touched: Number, l1_bytes: Number) -> Number:
 
     Lines go in the order they came: of twice what L1 has room for nothing is left.
     """
-    return np.clip(2 * l1_bytes / np.maximum(1.0, touched) - 1.0, 0.0, 1.0)
+    return np.minimum(beyond(2 * l1_bytes / np.maximum(1.0, touched), 1.0), 1.0)
 
 
 class PpcgCode(DemandBuilder):
@@ -116,7 +116,7 @@ class PpcgCode(DemandBuilder):
     @property
     def spilled_words(self) -> Number:
         """Registers that a thread lacks."""
-        return self._wanted_registers - self.registers
+        return beyond(self._wanted_registers, self.registers)
 
     @property
     def spills_missing(self) -> Number:
@@ -159,7 +159,8 @@ class PpcgCode(DemandBuilder):
             different = np.minimum(resident, np.maximum(1.0, np.ceil(resident * sms / across)))
         else:
             return 1.0
-        return 1.0 + self.constants.lockstep * (resident / np.maximum(1.0, different) - 1.0)
+        more = beyond(resident / np.maximum(1.0, different), 1.0)
+        return 1.0 + self.constants.lockstep * more
 
     # -- requests of a warp -----------------------------------------------------------------------
 
@@ -472,7 +473,7 @@ class _Counting:
             run = np.where(self.in_full, steps, few)
         run = np.where(self.stores > 0, 1.0, run)
         tested = self.guards * side * self.unrolled
-        free = np.maximum(1.0 / run, self.loads * (side - tested) / constants.window)
+        free = np.maximum(1.0 / run, self.loads * beyond(side, tested) / constants.window)
         free = np.where(tested >= 1.0, (tested < side) * 1.0, free)
         return (free + tested * constants.guard_waits) / side
 

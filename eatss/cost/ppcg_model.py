@@ -19,7 +19,7 @@ from eatss.cost.card import Card, CodeConstants, card_of
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_code import PpcgCode, add_computes
 from eatss.cost.terms import Predicted, predict
-from eatss.plan.intervals import at_least
+from eatss.plan.intervals import at_least, beyond
 from eatss.plan.numbers import Flag, Number, all_of, largest
 from eatss.plan.ppcg import Group, PpcgCandidates, PpcgKernel, PpcgPlan, ppcg_plan
 
@@ -230,7 +230,7 @@ def _scatter(of: PpcgCode) -> Number:
     points = plan.points[along]
     piece = plan.threads[along] * plan.kernel.facts.element_bytes
     whole = np.maximum(piece, float(SECTOR_BYTES))
-    steps = np.maximum(0.0, np.minimum(points * piece, PAGE_BYTES) / whole - 1.0)
+    steps = beyond(np.minimum(points * piece, PAGE_BYTES) / whole, 1.0)
     steps = steps * PAGE_PIECE_BYTES / whole
     parts = (1.0 - 1.0 / points) * np.minimum(1.0, SECTOR_BYTES / piece)
     tears = constants.torn_updates * any(

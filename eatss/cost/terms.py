@@ -9,7 +9,7 @@ from eatss.cards.match import clock_within, voltage_share
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import TENSOR_COLUMNS, Column, Demand
 from eatss.cost.expected import Parts, Prediction
-from eatss.plan.intervals import at_least, least_of, most_of
+from eatss.plan.intervals import at_least, beyond, least_of, most_of
 from eatss.plan.numbers import Number
 
 _UNITS_OF_A_WARP = 16
@@ -139,7 +139,7 @@ class _Launch:
             "fp32": units(demand.fp32, card.fp32_per_cycle),
             **tensor,
             "L1": wavefronts * (self.most / demand.blocks) / cycles,
-            "L2": (demand.l2_bytes - demand.torn_bytes) / card.l2_bytes_s
+            "L2": beyond(demand.l2_bytes, demand.torn_bytes) / card.l2_bytes_s
             + demand.torn_bytes / card.l2_torn_bytes_s,
             "fetch": self._fetched() / cycles,
             "latency": rounds * demand.chain_cycles / cycles,
@@ -164,7 +164,7 @@ class _Launch:
         """
         demand, together, warps = self.demand, self.together, self.warps / SCHEDULERS
         whole = np.floor(self.tiles / together)
-        left = self.tiles - whole * together
+        left = beyond(self.tiles, whole * together)
 
         def taken(blocks: Number) -> Number:
             """Return the blocks that a scheduler could run meanwhile."""

@@ -72,6 +72,7 @@ class Box:
         """Return the logarithms of both ends; where told a side, for it names are written out."""
         written: dict[str, float] = {}
         factor: Any = 0.0
+        more = False
         for name, power in exponents:
             found = self._named.get(name) if under is not None else None
             sides = () if found is None else found.side(int((power > 0) != under))
@@ -79,10 +80,11 @@ class Box:
             if side is None:
                 written[name] = written.get(name, 0.0) + power
                 continue
+            more = True
             factor = factor + power * np.log(side.coefficient)
             for inner, own in side.exponents:
                 written[inner] = written.get(inner, 0.0) + power * own
-        if under is not None and any(name in self._named and p for name, p in written.items()):
+        if more and any(name in self._named and p for name, p in written.items()):
             low, high = self._of(tuple(written.items()), under)
             return factor + low, factor + high
         low = sum(power * self._logs[name][power < 0] for name, power in written.items())
@@ -254,6 +256,13 @@ def from_nothing(zero: Any, number: Any) -> Any:
     return raised(zero, number)
 
 
+def beyond(number: Any, least: Any) -> Any:
+    """Return how much a number is above another, 0 where it is not."""
+    if isinstance(number, Interval) or isinstance(least, Interval):
+        return _result(beyond, (number, least))
+    return np.maximum(0.0, number - least)
+
+
 def least_of(number: Any) -> Any:
     """Return what a number that is not negative is at least: of an interval its low end."""
     return np.maximum(0.0, number.low) if isinstance(number, Interval) else number
@@ -393,6 +402,7 @@ _RULES: Mapping[Any, Rule] = {
     within: lambda side, one, other: (
         np.minimum(_end(one, 1), _end(other, 1)) if side else _end(one, 0)
     ),
+    beyond: lambda side, one, other: np.maximum(0.0, _falling(np.subtract)(side, one, other)),
     both: lambda side, one, other: (np.minimum if side else np.maximum)(
         _end(one, side), _end(other, side)
     ),
@@ -527,10 +537,14 @@ def _times(number: _Operand, side: Side, factor: Any) -> list[Monomial]:
 
 
 def _of_difference(side: Side, one: _Operand, other: _Operand) -> list[Monomial]:
-    end, least = one.end(side), other.end(1 - side)
-    if not side and np.any(end < least):  # it may be negative
+    if not side and np.any(one.end(0) < other.end(1)):  # it may be negative
         return []
-    left = np.maximum(0.0, 1.0 - least / end)
+    return _of_surplus(side, one, other)
+
+
+def _of_surplus(side: Side, one: _Operand, other: _Operand) -> list[Monomial]:
+    end = one.end(side)
+    left = np.maximum(0.0, 1.0 - other.end(1 - side) / end)
     return _times(one, side, np.where(end > 0, left, float(side)))
 
 
@@ -563,6 +577,7 @@ _MONOMIALS: Mapping[Any, Callable[..., Sequence[Monomial]]] = {
     np.multiply: _of_product,
     np.divide: _of_quotient,
     np.subtract: _of_difference,
+    beyond: _of_surplus,
     np.ceil: _of_ceiling,
     np.floor: _of_floor,
     np.where: _of_where,

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Layout
 from eatss.base.frozen import frozen
-from eatss.plan.intervals import both, named
+from eatss.plan.intervals import beyond, both, named
 from eatss.plan.launch import Tiled
 from eatss.plan.numbers import Flag, Number, all_of, chosen, nowhere
 
@@ -381,7 +381,7 @@ class PpcgPlan(Tiled):
                     fits = (size <= left) * self._wanted(group)
                 else:
                     fits = fits + decided[len(staged)]
-                left = left - fits * size
+                left = beyond(left, fits * size)
                 used = used + fits * size
             staged.append(fits)
         return staged, used
@@ -481,7 +481,7 @@ class PpcgPlan(Tiled):
             tile, count = self.tile[name], self.threads[name]
             left = np.mod(self.kernel.trips[name], tile)
             inside = np.where(left > 0, np.floor(left / count), points)
-            inside = np.where(np.mod(tile, count) > 0, inside - 1.0, inside)
+            inside = np.where(np.mod(tile, count) > 0, beyond(inside, 1.0), inside)
             free = free * np.where(points > 1, np.clip(inside / points, 0.0, 1.0), 1.0)
         return 1.0 - free
 
