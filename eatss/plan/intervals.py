@@ -59,7 +59,7 @@ class Box:
         return self.intervals[name]
 
     def ends(self, exponents: Exponents) -> tuple[Any, Any, list[float]]:
-        """Return a monomial's least and greatest value, and logarithms of its middle in some."""
+        """Return a monomial's least and greatest value, and its middle's logarithm in some."""
         if exponents not in self._known:
             least, most = self._of(exponents)
             if any(name in self._named for name, _ in exponents):
