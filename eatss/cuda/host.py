@@ -50,7 +50,7 @@ from eatss.program import (
 )
 from eatss.program.expression import SizePairs, Sizes
 from eatss.program.linear import strict
-from eatss.program.plan import Place, Role
+from eatss.program.plan import GRAPH_FROM, Place, Role
 from eatss.program.tokens import SHARED, converted, generated_text, size_macro, size_text
 
 
@@ -316,6 +316,8 @@ def launcher_text(program: Program, entry: Entry, *, const: bool) -> str:
     stream = names.fresh("stream")
     declared = [argument_text(argument, given, const=const) for argument in entry.arguments]
     lines = Lines()
+    if _keeps(entry):
+        lines.add(f"static eatss_calls {_calls(entry)};", "")
     parameters = ", ".join((*declared, f"cudaStream_t {stream}"))
     lines.add(f'extern "C" int {entry.launcher}({parameters})', "{")
     with lines.indented():
@@ -332,17 +334,45 @@ def launcher_text(program: Program, entry: Entry, *, const: bool) -> str:
         for kernel in program.kernels:
             if kernel.dynamic_shared:
                 lines.add(*_OPT_IN.format(kernel=kernel).splitlines())
-        for position, temporary in enumerate(entry.temporaries):
-            _allocate(lines, temporary, entry.temporaries[:position], stream)
-        _Steps(lines, program, stream).add(entry.body)
-        status = "cudaGetLastError()"
-        if entry.temporaries:
-            lines.add(f"const cudaError_t eatss_status = {status};")
-            lines.add(*(f"cudaFree({one.name});" for one in entry.temporaries))
-            status = "eatss_status"
-        lines.add(f"return (int){status};")
+        _add_work(lines, program, entry, stream, given)
     lines.add("}")
+    if _keeps(entry):
+        lines.add("", f'extern "C" int {entry.launcher}_free(void)', "{")
+        lines.add(f"    return {_calls(entry)}.free();", "}")
     return lines.text()
+
+
+def _add_work(
+    lines: Lines, program: Program, entry: Entry, stream: str, given: Mapping[str, str]
+) -> None:
+    """Print what is launched, and that it is told by the arguments that it uses."""
+    steps = _Steps(lines, program, stream)
+    if not _keeps(entry):
+        steps.add(entry.body)
+        lines.add("return (int)cudaGetLastError();")
+        return
+    lines.add(f"return {_calls(entry)}.run({stream}, {{", *_memory(entry))
+    used = (one.name for one in entry.arguments if one.reads or one.writes)
+    told = "".join(f", {given.get(name, name)}" for name in used)
+    memory = "*eatss_memory" if entry.temporaries else "*"
+    with lines.block(f"}}, [&](eatss_stream &{stream}, void *const {memory})", f"{told});"):
+        for place, one in enumerate(entry.temporaries):
+            c_type = type_text(one.element_type)
+            lines.add(f"{c_type} *const {one.name} = ({c_type} *)eatss_memory[{place}];")
+        steps.add(entry.body)
+
+
+def _keeps(entry: Entry) -> bool:
+    """Tell whether calls of a launcher may be replayed, or work in memory."""
+    steps = [step for step, _ in every_step(entry.body)]
+    looping = any(isinstance(step, HostLoop) for step in steps)
+    launches = sum(isinstance(step, Launch) for step in steps)
+    return looping or launches >= GRAPH_FROM or bool(entry.temporaries)
+
+
+def _calls(entry: Entry) -> str:
+    """Return what keeps the graphs and the memory of a launcher."""
+    return f"eatss_calls_of_{entry.launcher}"
 
 
 _OPT_IN = """\
@@ -358,17 +388,13 @@ def elements_of(one: Temporary) -> IntExpr:
     return reduce(multiplied, (at_least(extent, 0) for extent in one.shape), none)
 
 
-def _allocate(lines: Lines, one: Temporary, before: Sequence[Temporary], stream: str) -> None:
-    """Print how memory is allocated; where that fails, what was allocated before is freed."""
-    c_type = type_text(one.element_type)
-    size = f"sizeof({c_type}) * ({generated_text(_widened(elements_of(one)))})"
-    lines.add(f"{c_type} *{one.name} = nullptr;")
-    calls = [(f"cudaMalloc(&{one.name}, {size})", before)]
-    if one.zeroed:
-        calls.append((f"cudaMemsetAsync({one.name}, 0, {size}, {stream})", (*before, one)))
-    for call, there in calls:
-        with lines.block(f"if (cudaError_t eatss_error = {call})"):
-            lines.add(*(f"cudaFree({other.name});" for other in there), "return (int)eatss_error;")
+def _memory(entry: Entry) -> Iterator[str]:
+    """Yield the size of each array that a launcher works in, and whether it begins with zeros."""
+    for one in entry.temporaries:
+        count = generated_text(_widened(elements_of(one)))
+        zeroed = "true" if one.zeroed else "false"
+        size = f"sizeof({type_text(one.element_type)}), (size_t)({count})"
+        yield f"    {{{size}, {zeroed}}},  // {one.name}"
 
 
 class _Steps:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from string import Template
 
 from eatss.lower.instructions import INSTRUCTIONS
 from eatss.lower.kernel.copies import COPIES
 from eatss.lower.kernel.instruction import Instruction
+from eatss.program.plan import GRAPH_FROM, MOST_GRAPHS, MOST_LAUNCHES
 
 _LAUNCH = """\
 #ifndef __CUDACC_RTC__ // NVRTC compiles the kernels only and has no headers
@@ -19,6 +21,249 @@ _LAUNCH = """\
     kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
 #endif
 """
+
+_CALLS = Template("""\
+#ifndef __CUDACC_RTC__
+#include <initializer_list>
+#include <list>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+// A stream that counts what is launched on it.
+struct eatss_stream {
+    cudaStream_t stream;
+    long launches;
+
+    operator cudaStream_t()
+    {
+        launches++;
+        return stream;
+    }
+};
+
+// Memory that a call works in.
+struct eatss_temporary {
+    size_t element_bytes, elements;
+    bool zeroed;
+
+    size_t bytes() const { return element_bytes * elements; }
+    size_t aligned_bytes() const { return (bytes() / 256 + 1) * 256; }
+};
+
+// Other threads may capture graphs of theirs while calls make graphs and allocate.
+struct eatss_relaxed_capture {
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+
+    eatss_relaxed_capture() { cudaThreadExchangeStreamCaptureMode(&mode); }
+    ~eatss_relaxed_capture() { cudaThreadExchangeStreamCaptureMode(&mode); }
+};
+
+// The calls of a launcher, from any threads. One of $least to $most launches is captured the
+// second time that it comes with the same arguments on a card, and replayed as a graph from then
+// on; the last $graphs are remembered. What the caller captures is launched as it is, and its graph
+// owns the memory. Memory of other calls stays in a pool. All is kept until free(), or the end.
+class eatss_calls {
+    struct Call {
+        std::string key;
+        long launches = 0;
+        cudaGraph_t graph = nullptr;
+        cudaGraphExec_t replay = nullptr;
+        cudaEvent_t replayed = nullptr;
+    };
+
+    std::mutex mutex;
+    std::list<Call> calls; // the last one first
+    std::map<int, cudaMemPool_t> pools;
+
+  public:
+    template <typename Work, typename... Values>
+    int run(cudaStream_t stream, std::initializer_list<eatss_temporary> arrays, Work work,
+            const Values &...values)
+    {
+        const eatss_relaxed_capture relaxed;
+        cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+        cudaError_t error = cudaStreamIsCapturing(stream, &status);
+        const bool capturing = status != cudaStreamCaptureStatusNone;
+        int device = 0;
+        cudaMemPool_t pool = nullptr;
+        if (error == cudaSuccess)
+            error = cudaGetDevice(&device);
+        if (error == cudaSuccess && arrays.size() > 0)
+            error = pool_of(device, &pool);
+        if (error != cudaSuccess)
+            return (int)error;
+        std::string key((const char *)&device, sizeof device);
+        for (const std::string &value : {std::string((const char *)&values, sizeof values)...})
+            key += value;
+        if (!capturing) {
+            const std::lock_guard<std::mutex> lock(mutex);
+            Call &call = found(key);
+            if (call.launches >= $least && call.launches <= $most) {
+                if (call.replay == nullptr)
+                    capture(call, pool, arrays, work);
+                if (call.replay != nullptr) {
+                    error = cudaGraphLaunch(call.replay, stream);
+                    if (error == cudaSuccess)
+                        error = cudaEventRecord(call.replayed, stream);
+                    return (int)(error == cudaSuccess ? cudaGetLastError() : error);
+                }
+            }
+        }
+        eatss_stream counted = {stream, 0};
+        error = enqueued(counted, capturing, pool, arrays, work);
+        if (!capturing && error == cudaSuccess) {
+            const std::lock_guard<std::mutex> lock(mutex);
+            Call &call = found(key);
+            if (call.launches == 0) // not one whose graph could not be made
+                call.launches = counted.launches;
+        }
+        return (int)error;
+    }
+
+    // Gives back all that is kept. No call may run meanwhile.
+    int free()
+    {
+        const std::lock_guard<std::mutex> lock(mutex);
+        cudaError_t error = cudaSuccess;
+        for (; !calls.empty(); calls.pop_back())
+            forget(calls.back());
+        for (const auto &one : pools)
+            if (one.second != nullptr && error == cudaSuccess)
+                error = cudaMemPoolDestroy(one.second);
+        pools.clear();
+        return (int)error;
+    }
+
+  private:
+    // The call of some arguments, the last one from now on.
+    Call &found(const std::string &key)
+    {
+        auto at = calls.begin();
+        while (at != calls.end() && at->key != key)
+            ++at;
+        if (at == calls.end()) {
+            calls.emplace_front();
+            calls.front().key = key;
+        } else {
+            calls.splice(calls.begin(), calls, at);
+        }
+        if (calls.size() > $graphs) {
+            forget(calls.back());
+            calls.pop_back();
+        }
+        return calls.front();
+    }
+
+    // Waits until the last replay is over.
+    static void forget(Call &call)
+    {
+        if (call.replay != nullptr) {
+            cudaEventSynchronize(call.replayed);
+            cudaGraphExecDestroy(call.replay);
+        }
+        if (call.replayed != nullptr)
+            cudaEventDestroy(call.replayed);
+        if (call.graph != nullptr)
+            cudaGraphDestroy(call.graph);
+        call.replay = nullptr;
+        call.replayed = nullptr;
+        call.graph = nullptr;
+    }
+
+    // The memory of this launcher on a card; none where the driver has no pools.
+    cudaError_t pool_of(int device, cudaMemPool_t *pool)
+    {
+        const std::lock_guard<std::mutex> lock(mutex);
+        if (pools.count(device) == 0) {
+            int supported = 0;
+            cudaMemPool_t made = nullptr;
+            cudaError_t error =
+                cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, device);
+            if (error == cudaSuccess && supported) {
+                cudaMemPoolProps properties = {};
+                properties.allocType = cudaMemAllocationTypePinned;
+                properties.location.type = cudaMemLocationTypeDevice;
+                properties.location.id = device;
+                error = cudaMemPoolCreate(&made, &properties);
+            }
+            if (error != cudaSuccess)
+                return error;
+            unsigned long long kept_bytes = ~0ULL;
+            if (made != nullptr) // else memory goes back to the system when a stream is waited for
+                cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &kept_bytes);
+            pools[device] = made;
+        }
+        *pool = pools[device];
+        return cudaSuccess;
+    }
+
+    // Makes the graph of a call; where that fails the call is not replayed.
+    template <typename Work>
+    void capture(Call &call, cudaMemPool_t pool, std::initializer_list<eatss_temporary> arrays,
+                 Work &work)
+    {
+        cudaStream_t stream = nullptr;
+        cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+        if (error == cudaSuccess) {
+            error = cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed);
+            if (error == cudaSuccess) {
+                eatss_stream counted = {stream, 0};
+                error = enqueued(counted, true, pool, arrays, work);
+                const cudaError_t ended = cudaStreamEndCapture(stream, &call.graph);
+                error = error == cudaSuccess ? ended : error;
+            }
+            cudaStreamDestroy(stream);
+        }
+        if (error == cudaSuccess)
+            error = cudaEventCreateWithFlags(&call.replayed, cudaEventDisableTiming);
+        if (error == cudaSuccess)
+            error = cudaGraphInstantiateWithFlags(&call.replay, call.graph, 0);
+        if (error != cudaSuccess) {
+            call.replay = nullptr;
+            forget(call);
+            call.launches = -1;
+            cudaGetLastError();
+        }
+    }
+
+    // Enqueues work with memory; a graph that is captured owns it.
+    template <typename Work>
+    static cudaError_t enqueued(eatss_stream &stream, bool capturing, cudaMemPool_t pool,
+                                std::initializer_list<eatss_temporary> arrays, Work &work)
+    {
+        size_t bytes = 0;
+        for (const eatss_temporary &one : arrays)
+            bytes += one.aligned_bytes();
+        char *memory = nullptr;
+        cudaError_t error = cudaSuccess;
+        if (pool != nullptr)
+            error = cudaMallocFromPoolAsync((void **)&memory, bytes, pool, stream.stream);
+        else if (bytes > 0)
+            error = capturing ? cudaErrorNotSupported : cudaMalloc((void **)&memory, bytes);
+        if (error != cudaSuccess)
+            return error;
+        std::vector<void *> places;
+        char *place = memory;
+        for (const eatss_temporary &one : arrays) {
+            if (one.zeroed && error == cudaSuccess)
+                error = cudaMemsetAsync(place, 0, one.bytes(), stream.stream);
+            places.push_back(place);
+            place += one.aligned_bytes();
+        }
+        if (error == cudaSuccess) {
+            work(stream, places.data());
+            error = cudaGetLastError();
+        }
+        cudaError_t freed = cudaSuccess;
+        if (memory != nullptr)
+            freed = pool != nullptr ? cudaFreeAsync(memory, stream.stream) : cudaFree(memory);
+        return error == cudaSuccess ? freed : error;
+    }
+};
+#endif
+""").substitute(least=GRAPH_FROM, most=MOST_LAUNCHES, graphs=MOST_GRAPHS)
 
 HALVES = """\
 
@@ -260,6 +505,7 @@ _HALF = r"\beatss_half\b"
 
 _FOR_CUDA = (
     (_LAUNCH, ()),
+    (_CALLS, (r"\beatss_calls\b",)),
     (HALVES, (_HALF,)),
     (_TRACKED, (r"\bEATSS_(DYNAMIC_)?SHARED\(",)),
     (_OVERLAID, (r"\bEATSS_OVERLAID\(",)),

@@ -268,10 +268,6 @@ class Kept:
     arrays: tuple[tuple[ArrayKey, Array, float], ...]
 
 
-MOST_LAUNCHES = 200_000
-"""A run of more launches is not captured: that takes seconds, and graphs gigabytes of memory."""
-
-
 @frozen
 class ResolvedLaunch:
     """A launch with every number known.

@@ -33,12 +33,13 @@ from eatss.base.frozen import frozen
 from eatss.base.supervisor import child_environment, run_bounded
 from eatss.base.text import one_line
 from eatss.measurement import nvrtc
-from eatss.measurement.arguments import MOST_LAUNCHES, ResolvedLaunch
+from eatss.measurement.arguments import ResolvedLaunch
 from eatss.measurement.card import CompileError, LaunchError, is_out_of_memory
 from eatss.measurement.measurement import CompilerName, KernelResources, LaunchedBy
 from eatss.measurement.options import CompilerChoice
 from eatss.program import KernelCode, Program
 from eatss.program.expression import Sizes
+from eatss.program.plan import MOST_LAUNCHES
 
 COMPILE_LIMIT_S = 300.0
 

@@ -206,6 +206,16 @@ def every_step(
             yield from every_step(step.body, inner)
 
 
+GRAPH_FROM = 8
+"""Runs of fewer launches are not replayed as graphs: it would save less than a call takes."""
+
+MOST_LAUNCHES = 200_000
+"""A run of more launches is not captured: that takes seconds, and graphs gigabytes of memory."""
+
+MOST_GRAPHS = 8
+"""Graphs kept at a time: sets of arguments that come back, each captured the second time."""
+
+
 @frozen
 class Assumption:
     """What must hold of the parameters; the entry refuses to run otherwise, with ``message``."""

@@ -124,7 +124,8 @@ _CUDA_WORDS = """
     double1 double2 double3 double4
 """
 _OWN_WORDS = """
-    x y z unroll vector data device expected differs print_sums size read repetitions wants_help
+    x y z unroll run free vector data device expected differs print_sums size read repetitions
+    wants_help
     program main
 """
 OWN_WORDS = frozenset(_OWN_WORDS.split())

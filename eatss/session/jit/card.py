@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eatss.base.diagnostics import input_error, warn_caller
-from eatss.measurement.arguments import MOST_LAUNCHES, ResolvedLaunch, launches, temporaries_of
+from eatss.measurement.arguments import ResolvedLaunch, launches, temporaries_of
 from eatss.program import KernelCode, Program
 from eatss.program.expression import Sizes
-from eatss.program.plan import stack_warnings
+from eatss.program.plan import GRAPH_FROM, MOST_GRAPHS, MOST_LAUNCHES, stack_warnings
 from eatss.session.jit.arrays import Values, cupy_for
 from eatss.session.jit.signature import CallSignature
 
@@ -167,12 +167,6 @@ class _Address:
     def __cuda_stream__(self) -> tuple[int, int]:
         return 0, self._address
 
-
-GRAPH_FROM = 8
-"""Calls of fewer launches are not replayed as graphs: it would save less than a call takes."""
-
-_MOST_GRAPHS = 8
-"""Graphs kept at a time for one program at some sizes: sets of arguments that come back."""
 
 _PER_THREAD = 2
 """``cudaStreamPerThread``: another stream in each thread."""
@@ -347,7 +341,7 @@ class CardPlan:
         key = bytes(self._slots.changing)
         if self._graphs.get(key) is None:
             self._graphs[key] = self._captured(pointers, scalars) if key in self._graphs else None
-            if len(self._graphs) > _MOST_GRAPHS:
+            if len(self._graphs) > MOST_GRAPHS:
                 _, oldest = self._graphs.popitem(last=False)
                 if oldest is not None:
                     oldest[1].used.synchronize()

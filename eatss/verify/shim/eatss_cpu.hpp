@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <initializer_list>
 #undef _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 
 #define __global__
@@ -1037,12 +1038,9 @@ struct eatss_allocation {
 inline unsigned char eatss_canary(size_t k) { return (unsigned char)(0xa5 ^ k); }
 
 // Memory that nobody wrote reads as NaN, or as -1; what stands beside it is remembered.
-template <class T>
-inline cudaError_t cudaMalloc(T **pointer, size_t bytes) {
-    if (eatss::dry) {
-        *pointer = nullptr;
-        return cudaSuccess;
-    }
+inline cudaError_t eatss_allocate(void **pointer, size_t bytes, size_t element) {
+    *pointer = nullptr;
+    if (eatss::dry) return cudaSuccess;
     const size_t guard = 256, whole = (sizeof(eatss_allocation) + bytes + guard + 255) / 256 * 256;
     unsigned char *memory = (long long)bytes < 0 ? nullptr : (unsigned char *)aligned_alloc(256, whole);
     if (!memory) {
@@ -1053,9 +1051,13 @@ inline cudaError_t cudaMalloc(T **pointer, size_t bytes) {
     for (size_t k = 8; k < sizeof(eatss_allocation); k++) memory[k] = eatss_canary(k);
     for (size_t k = 0; k < guard; k++) memory[sizeof(eatss_allocation) + bytes + k] = eatss_canary(k);
     *(size_t *)memory = bytes;
-    *pointer = (T *)(memory + sizeof(eatss_allocation));
-    eatss::watch("a temporary array", (uintptr_t)*pointer, bytes, guard, sizeof(T));
+    *pointer = memory + sizeof(eatss_allocation);
+    eatss::watch("a temporary array", (uintptr_t)*pointer, bytes, guard, element);
     return cudaSuccess;
+}
+template <class T>
+inline cudaError_t cudaMalloc(T **pointer, size_t bytes) {
+    return eatss_allocate((void **)pointer, bytes, sizeof(T));
 }
 
 inline cudaError_t cudaFree(void *pointer) {
@@ -1111,6 +1113,39 @@ inline cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFuncAttribute, int b
         eatss::attributes[eatss::n_attributes++] = {(const void *)kernel, (size_t)bytes};
     return cudaSuccess;
 }
+
+// The calls of a launcher. Here each has memory of its own, and is run as it comes.
+struct eatss_stream {
+    cudaStream_t stream;
+    operator cudaStream_t() const { return stream; }
+};
+struct eatss_temporary {
+    size_t element_bytes, elements;
+    bool zeroed;
+};
+struct eatss_calls {
+    template <class Work, class... Values>
+    int run(cudaStream_t stream, std::initializer_list<eatss_temporary> arrays, Work work,
+            const Values &...) {
+        void *memory[256] = {};
+        cudaError_t error = arrays.size() > 256 ? cudaErrorMemoryAllocation : cudaSuccess;
+        size_t n = 0;
+        for (const eatss_temporary &one : arrays) {
+            const size_t bytes = one.element_bytes * one.elements;
+            if (error == cudaSuccess) error = eatss_allocate(&memory[n], bytes, one.element_bytes);
+            if (error == cudaSuccess && one.zeroed) cudaMemset(memory[n], 0, bytes);
+            n += error == cudaSuccess;
+        }
+        if (error == cudaSuccess) {
+            eatss_stream own = {stream};
+            work(own, memory);
+            error = cudaGetLastError();
+        }
+        while (n > 0) cudaFree(memory[--n]);
+        return (int)error;
+    }
+    int free() { return cudaSuccess; }
+};
 
 // What the host of the verification calls ----------------------------------------------------
 
