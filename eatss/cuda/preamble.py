@@ -31,6 +31,8 @@ _CALLS = Template("""\
 #include <string>
 #include <vector>
 
+namespace { // files of other versions may be linked with this one
+
 // A stream that counts what is launched on it.
 struct eatss_stream {
     cudaStream_t stream;
@@ -262,6 +264,8 @@ class eatss_calls {
         return error == cudaSuccess ? freed : error;
     }
 };
+
+} // namespace
 #endif
 """).substitute(least=GRAPH_FROM, most=MOST_LAUNCHES, graphs=MOST_GRAPHS)
 

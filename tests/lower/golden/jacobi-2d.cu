@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+namespace { // files of other versions may be linked with this one
+
 // A stream that counts what is launched on it.
 struct eatss_stream {
     cudaStream_t stream;
@@ -248,6 +250,8 @@ class eatss_calls {
         return error == cudaSuccess ? freed : error;
     }
 };
+
+} // namespace
 #endif
 #endif // EATSS_CPU
 
