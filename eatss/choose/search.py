@@ -89,8 +89,9 @@ class Effort:
 GAP = 0.02
 """Gap at which a search ends unless told otherwise."""
 
-MOST_BOXES = 3_000
-"""Boxes of a program unless told otherwise: about a second."""
+MOST_BOXES = 1_500
+"""Boxes of a program unless told otherwise: with twice as many gemm is proven to 36 % in place of
+37, in twice the time."""
 
 
 def effort_of(options: ModelOptions, share: float) -> Effort:

@@ -20,7 +20,15 @@ from eatss.base.shipped import data_directory
 from eatss.cards import GpuProfile, load_profile
 from eatss.choose.objectives import NEVER, costs
 from eatss.choose.options import ModelOptions, ObjectiveName
-from eatss.choose.ppcg import PpcgSpace, candidates, proof_script, regular_vectors
+from eatss.choose.ppcg import (
+    MARGIN,
+    SAFE_REGISTERS,
+    UNSURE_MARGIN,
+    PpcgSpace,
+    candidates,
+    proof_script,
+    regular_vectors,
+)
 from eatss.choose.search import Effort, Sizes, search
 from eatss.choose.select import select_program
 from eatss.choose.selection import PPCG_DEFAULT, Selection
@@ -221,9 +229,9 @@ def test_no_regular_sizes_are_better_than_those_selected(
             fine = blocks * np.ceil(demand.threads / 32) >= 12
             fine &= expected.time_s <= kernel.default.time_s
             fine &= (demand.threads <= 256) | (
-                1.1 * demand.registers * demand.threads <= H200.registers_per_block
+                SAFE_REGISTERS * demand.registers * demand.threads <= H200.registers_per_block
             )
-            margin = 1.15 if kernel.keeps_default else 1.0
+            margin = UNSURE_MARGIN if kernel.keeps_default else 1.0
             assert kernel.objective <= margin * costs(expected, objective)[fine].min(initial=NEVER)
 
 
@@ -237,7 +245,7 @@ def test_a_choice_beats_the_default_by_its_margin(name: str) -> None:
     taken = sum(found.energy_j for found, _ in pairs if found is not None)
     usual = sum(default.energy_j for _, default in pairs if default is not None)
     if all(default is not None for _, default in pairs):
-        assert usual >= 1.15 * taken or any(kernel.keeps_default for kernel in selection.kernels)
+        assert usual >= MARGIN * taken or any(kernel.keeps_default for kernel in selection.kernels)
     for kernel in ours:
         found, default = kernel.predicted, kernel.default
         assert found is not None
@@ -245,7 +253,7 @@ def test_a_choice_beats_the_default_by_its_margin(name: str) -> None:
         if default is not None and not theirs:
             assert found.time_s <= default.time_s * 1.000001
         if found.threads > 256:
-            assert 1.1 * found.registers * found.threads <= H200.registers_per_block
+            assert SAFE_REGISTERS * found.registers * found.threads <= H200.registers_per_block
 
 
 @pytest.mark.parametrize("limit", [0, 1000, 8192, 20_000])
