@@ -186,7 +186,7 @@ class _Search:
         """Search, and return what was found."""
         found, self.found.good = self.found, seeds[:0]
         self._price(seeds)
-        self._evolve()
+        self._evolve_apart()
         wanted = min(BATCH // 4, self.effort.most_boxes)  # wide boxes are not worth a bound
         while self._least() < self.limit and found.boxes < self.effort.most_boxes:
             if time.perf_counter() >= self.deadline and found.boxes:
@@ -270,12 +270,24 @@ class _Search:
         found, costs = self.found, self.space.costs(points)
         found.points += len(points)
         some: Any = costs < inf
-        points = np.concatenate([found.good, points[some]])
-        costs = np.append(found.costs, costs[some])
+        self._keep(np.concatenate([found.good, points[some]]), np.append(found.costs, costs[some]))
+
+    def _keep(self, points: Sizes, costs: Costs) -> None:
+        """Keep the best of points, each once."""
         best = np.argsort(costs, kind="stable")[: 4 * _PARENTS]
         first = np.unique(points[best], axis=0, return_index=True)[1]
         kept = best[np.sort(first)[:_PARENTS]]
-        found.good, found.costs = points[kept], costs[kept]
+        self.found.good, self.found.costs = points[kept], costs[kept]
+
+    def _evolve_apart(self) -> None:
+        """Evolve each half of what is known by itself, then all: neither leads the other astray."""
+        found, evolved = self.found, []
+        for half in [(found.good[at::2], found.costs[at::2]) for at in range(2)]:
+            found.good, found.costs = half
+            self._evolve()
+            evolved.append((found.good, found.costs))
+        self._keep(*map(np.concatenate, zip(*evolved, strict=True)))
+        self._evolve()
 
     def _evolve(self) -> None:
         """Price generations of points until they are no better."""
