@@ -15,7 +15,7 @@ from eatss.analysis.facts import AccessFacts, KernelFacts, touched_bytes
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES
-from eatss.cost.card import SCHEDULERS, Card, CodeConstants, card_of
+from eatss.cost.card import Card, CodeConstants, card_of
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_code import PpcgCode, add_computes
 from eatss.cost.terms import Predicted, predict
@@ -68,9 +68,7 @@ def _demand(of: PpcgCode) -> Demand:
         of.add_spills(of.spilled_words * serial, plan.fill(main), of.spills_missing)
     of.add_instructions(constants.start_instructions / plan.turns + constants.turn_instructions)
     each = of.launched_warps / plan.turns
-    # a warp issues in order; a barrier waits for all warps of a scheduler
-    turns = np.where(plan.shared_bytes > 0, np.ceil(of.warps / SCHEDULERS), 1.0)
-    of.chain_cycles += constants.start_cycles + of.issue_cycles / each * turns
+    of.chain_cycles += constants.start_cycles + of.issue_cycles / each  # a warp issues in order
     of.operand_bytes = LINE_BYTES * of.shared_wavefronts  # as if every cycle moved all it can
     return of.demand(
         len(plan),
