@@ -90,8 +90,8 @@ GAP = 0.02
 """Gap at which a search ends unless told otherwise."""
 
 MOST_BOXES = 1_500
-"""Boxes of a program unless told otherwise: with twice as many gemm is proven to 36 % in place of
-37, in twice the time."""
+"""Boxes of a program unless told otherwise: with twice as many gemm is proven to 35 % in place of
+39, in twice the time."""
 
 
 def effort_of(options: ModelOptions, share: float) -> Effort:
