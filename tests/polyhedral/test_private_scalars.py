@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from eatss.api import codegen, inspect, select
 from eatss.frontend.parse import parse_source
 from eatss.polyhedral.scalars import expanded_arrays, with_expanded_scalars, with_private_scalars
 from eatss.polyhedral.scop import Scop
 from eatss.verify.run import verify
+from tests.examples import examples
+from tests.polyhedral.executing import executed
 
 # -- Scalars of rows: programs that have them are cut as those that have arrays in their place.
 
@@ -276,3 +280,54 @@ def test_other_scalars_stay_as_they_are(loops: str) -> None:
     declared = "double s = 0;\n" if " s " in f" {loops} ".replace("s;", "s ;") else ""
     before = product_region(declared + loops, SIZED)
     assert with_expanded_scalars(before) is before
+
+
+# -- Regions drawn: whatever is expanded or computed anew, arrays are left as they were.
+
+
+STATEMENTS = (
+    "s = A[i][j];",
+    "s += A[i][{k}] * t;",
+    "t = s + B[j][i];",
+    "t = 2 * t;",
+    "if ({k} > i) s = B[{k}][j];",
+    "if (j < 2) t = A[j][i];",
+    "B[i][j] = s;",
+    "A[i][{k}] = t + s;",
+    "B[{k}][i] += t;",
+    "C[i] = t;",
+    "s = C[i] + t;",
+)
+LOOPS = ("int i = 0; i < 4; i++", "int i = 3; i >= 0; i--", "int i = 1; i < 4; i += 2")
+
+
+@st.composite
+def scalar_loops(draw: st.DrawFn) -> str:
+    """Draw nests whose statements hand on two scalars, before, in and after inner loops."""
+
+    def statements(k: str) -> str:
+        return "\n".join(draw(st.lists(st.sampled_from(STATEMENTS), max_size=3))).format(k=k)
+
+    text = draw(st.sampled_from(["", "s = 1; t = 2;"]))
+    for _ in range(draw(st.integers(1, 2))):
+        rows = draw(st.sampled_from(LOOPS))
+        inner = draw(st.sampled_from(["int k = 0; k < 4; k++", "int k = 0; k <= i; k++", ""]))
+        body = f"{statements('j')} for ({inner}) {{ {statements('k')} }}" if inner else ""
+        begun = draw(st.sampled_from(["", "s = 0;", "t = A[i][0];", "s = C[i]; t = 0;"]))
+        text += (
+            f"for ({rows}) {{ {begun} for (int j = 0; j < 4; j++) {{ {body} {statements('i')} }}"
+        )
+        text += draw(st.sampled_from(["}", "C[i] = s; }", "C[i] = s + t; }"]))
+    return text
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(scalar_loops())
+def test_a_region_without_its_scalars_leaves_what_the_region_does(loops: str) -> None:
+    arguments = "double A[4][4], double B[4][4], double C[4]"
+    text = f"void f({arguments}) {{ double s, t;\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
+    (scop,) = parse_source(text).scops
+    want = {at: value for at, value in executed(scop).items() if at[0] in "ABC"}
+    for private in (with_expanded_scalars(scop), *with_private_scalars(scop)):
+        found = executed(private)
+        assert {at: value for at, value in found.items() if at[0] in "ABC"} == want

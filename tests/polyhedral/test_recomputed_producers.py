@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import islpy as isl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,15 +9,12 @@ from hypothesis import strategies as st
 from eatss.base.shipped import data_directory
 from eatss.frontend.parse import parse_source
 from eatss.polyhedral.expression import (
-    AffineValue,
     Binary,
     Cast,
     Expression,
     Literal,
     Read,
-    operands,
 )
-from eatss.polyhedral.isl_names import points_of
 from eatss.polyhedral.recomputed_producers import (
     recomputable_arrays,
     recomputed_arrays,
@@ -29,7 +23,7 @@ from eatss.polyhedral.recomputed_producers import (
 from eatss.polyhedral.schedule import schedule_scop
 from eatss.polyhedral.scop import Scop, Statement
 from tests.examples import examples
-from tests.polyhedral.executing import Element, instances
+from tests.polyhedral.executing import executed
 
 ARGUMENTS = "double A[20][20], double B[20][20], double C[20][20], double x[20]"
 LOCAL = "double T[20][20], U[20][20]; float F[20][20]; int K[20][20];"
@@ -187,27 +181,6 @@ def test_kernels_whose_values_change_have_nothing_to_compute_anew(name: str) -> 
 
 
 # Beside executing ------------------------------------------------------------------------
-
-
-def executed(scop: Scop) -> dict[Element, int]:
-    """Return what a region leaves: a value is a number made of all operations that it took."""
-    memory: dict[Element, int] = {}
-
-    def value(node: Expression, touched: Mapping[int, Element], at: isl.Set) -> int:
-        if isinstance(node, Read):
-            return memory.get(touched[node.access], hash(touched[node.access]))
-        if isinstance(node, AffineValue):
-            function = isl.Map.from_pw_aff(node.value).intersect_domain(at)
-            return hash((node.element_type.value, points_of(function.range())[0]))
-        if isinstance(node, Literal):
-            return hash((node.text, node.element_type.value))
-        kind = node.element_type.value if isinstance(node, Cast) else getattr(node, "operator", "")
-        own = [value(one, touched, at) for one in operands(node)]
-        return hash((type(node).__name__, kind, getattr(node, "function", ""), *own))
-
-    for statement, at, touched in instances(scop):
-        memory[touched[0]] = value(statement.value, touched, at)
-    return memory
 
 
 def spelled(statement: Statement, node: Expression) -> str:
