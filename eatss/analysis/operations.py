@@ -24,7 +24,9 @@ from eatss.polyhedral.expression import (
     Read,
     Select,
     Unary,
+    fused_quotient,
     operands,
+    preorder,
 )
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.kernel import Dependences
@@ -34,8 +36,9 @@ from eatss.program import IntExpr, OperationCount, Work
 Along = tuple[str, frozenset[str]]
 """A kind of operation, and the loops that its value moves along."""
 
-KINDS = ("add", "multiply", "divide", "square root", "compare", "function")
-"""Kinds of operations in the order of plans; ``add`` also subtracts."""
+KINDS = ("add", "multiply", "divide", "quotient", "square root", "compare", "function")
+"""Kinds of operations in the order of plans; ``add`` also subtracts. A ``quotient`` is a division
+that generated code makes of a product and fused steps."""
 
 _ARITHMETIC = {"+": "add", "-": "add", "*": "multiply", "/": "divide"}
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
@@ -71,6 +74,7 @@ def operations_of(
     statement: Statement,
     types: Mapping[str, ElementType],
     moving: Sequence[frozenset[str]] | None = None,
+    sizes: Collection[int] = (),
 ) -> Operations:
     """Count the floating-point operations of one instance of a statement.
 
@@ -86,8 +90,10 @@ def operations_of(
         types: element types of arrays by name.
         moving: the loops that each access moves along; without them no loops are told apart. A
             value of counters moves along all of these.
+        sizes: numbers that are no literals in generated code, which is for any.
     """
-    visitor = _Visitor(statement, types, moving or [frozenset()] * len(statement.accesses))
+    none = [frozenset[str]()] * len(statement.accesses)
+    visitor = _Visitor(statement, types, moving or none, [*map(str, sizes)])
     along, _, _ = visitor.visit(statement.value)
     counts = _by_kind(along)
     found = {kind: counts[kind] for kind in KINDS if counts[kind]}
@@ -106,6 +112,7 @@ class _Visitor:
     statement: Statement
     types: Mapping[str, ElementType]
     moving: Sequence[frozenset[str]]
+    sizes: Sequence[str]
     notes: list[str] = field(default_factory=list)
     integer_products: int = 0
 
@@ -149,7 +156,8 @@ class _Visitor:
             case Binary(operator=operator):
                 compares = operator in _COMPARISONS
                 if floating:
-                    counts["compare" if compares else _ARITHMETIC[operator], loops] += 1
+                    kind = "compare" if compares else _ARITHMETIC[operator]
+                    counts["quotient" if self._is_quotient(node) else kind, loops] += 1
                 self.integer_products += operator == "*" and not floating
                 floating = floating and not compares
             case Select():
@@ -165,6 +173,10 @@ class _Visitor:
                 counts.update((kind, loops) for kind in kinds)
                 floating = True
         return counts, floating, loops
+
+    def _is_quotient(self, node: Binary) -> bool:
+        literals = (one.text for one in preorder(node.right) if isinstance(one, Literal))
+        return fused_quotient(node) is not None and not any(map(self.sizes.__contains__, literals))
 
 
 def _by_kind(along: Counter[Along]) -> Counter[str]:
@@ -223,7 +235,8 @@ def _operations(scop: Scop, notes: list[str]) -> tuple[OperationCount, ...]:
         if not found.counts:
             continue
         instances = counter.count(statement.domain)
-        for kind, factor in found.counts.items():
+        for of_code, factor in found.counts.items():
+            kind = "divide" if of_code == "quotient" else of_code
             totals[kind] = totals.get(kind, Count()).plus(instances, factor)
     return tuple(
         OperationCount(kind=kind, count=totals[kind].expression())

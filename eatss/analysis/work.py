@@ -466,7 +466,8 @@ class _StatementCounter:
     def _arithmetic(self, statement: Statement) -> Arithmetic:
         """Return the operations, and those whose value stays the same along some loops."""
         types = {array.name: array.element_type for array in self.of.scop.arrays}
-        operations = operations_of(statement, types, self.along)
+        sizes = [value for _, value in self.of.scop.size_macros]
+        operations = operations_of(statement, types, self.along, sizes)
         repeated: dict[Names, list[tuple[str, int]]] = {}
         for (kind, loops), often in operations.along.items():
             own = tuple(name for name in self.moving if name in loops)

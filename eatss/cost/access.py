@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import AccessFacts, StatementFacts
+from eatss.base.quotients import STEPS
 from eatss.base.targets import CUDA
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
 from eatss.plan.intervals import Interval, beyond
@@ -192,6 +193,7 @@ INTEGER_PRODUCT = 2.0
 cycle, of cards with 128 such units [CUDA C++ Programming Guide, arithmetic instructions]."""
 
 _SLOW = ("divide", "square root", "function")
+_QUOTIENT = "quotient"
 
 
 def is_wide(statement: StatementFacts) -> bool:
@@ -238,13 +240,16 @@ def issue_cycles(statement: StatementFacts, card: Card, instructions: Number) ->
 def result_cycles(statement: StatementFacts, card: Card, constants: CodeConstants) -> float:
     """Return the cycles from one result of a statement to the next that needs it."""
     fast = card.fp64_cycles if is_wide(statement) else card.fp32_cycles
-    return constants.result_wait * fast + slow_cycles(statement, card)
+    return constants.result_wait * fast + slow_cycles(statement, card, constants)
 
 
-def slow_cycles(statement: StatementFacts, card: Card) -> float:
+def slow_cycles(statement: StatementFacts, card: Card, constants: CodeConstants) -> float:
     """Return the part of :func:`result_cycles` that divisions, roots and functions take."""
-    each = card.fp64_div_cycles if is_wide(statement) else card.fp32_div_cycles
-    return _slow(dict(statement.operations)) * each
+    wide, counts = is_wide(statement), dict(statement.operations)
+    each = card.fp64_div_cycles if wide else card.fp32_div_cycles
+    steps = STEPS * (card.fp64_cycles if wide else card.fp32_cycles)
+    quotient = steps if constants.quotient else each
+    return _slow(counts) * each + counts.get(_QUOTIENT, 0) * quotient
 
 
 def _instructions(
@@ -252,7 +257,8 @@ def _instructions(
 ) -> float:
     fused = max(counts.get("add", 0), counts.get("multiply", 0)) + counts.get("compare", 0)
     each = constants.division64 if is_wide(statement) else constants.division32
-    return fused + _slow(counts) * each
+    quotient = constants.quotient or each
+    return fused + _slow(counts) * each + counts.get(_QUOTIENT, 0) * quotient
 
 
 def _integers(statement: StatementFacts) -> float:

@@ -320,6 +320,8 @@ class CodeConstants:
     """Instructions of a 64-bit division, root or function; assumed."""
     division32: float = 10.0
     """Instructions of a 32-bit division, root or function; assumed."""
+    quotient: float = 0.0
+    """Instructions of a quotient by a literal that is no division; 0 where it is one."""
     launch_wait: float = 4.32
     """Time of a launch beyond its terms over that of the card's empty launch in a graph;
     assumed."""

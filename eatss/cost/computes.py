@@ -318,7 +318,7 @@ class _Counting:
         whole = result_cycles(self.arithmetic, of.card, of.constants)
         # steps that are unrolled wait for each other only where one adds to what the last had
         adds = any(use.reads and use.writes for use in one.uses)
-        carried = whole - slow_cycles(one.facts, of.card) if adds else 0.0
+        carried = whole - slow_cycles(one.facts, of.card, of.constants) if adds else 0.0
         overlapped = carried + (whole - carried) / self._together
         arithmetic = np.maximum(overlapped * (1 - guarded) + whole * guarded, issue)
         others = (plan.steps[name] for name in plan.cut.mapped if name not in one.facts.loops)

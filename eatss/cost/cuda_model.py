@@ -26,6 +26,7 @@ from eatss.analysis.facts import KernelFacts, TouchedBox, touched_bytes
 from eatss.analysis.layout import Candidates, FusedRows, mapped
 from eatss.analysis.variant import SWIZZLED_ROWS
 from eatss.base.frozen import frozen
+from eatss.base.quotients import INSTRUCTIONS
 from eatss.cards.profile import GpuProfile
 from eatss.cost.access import SECTOR_BYTES
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants, CudaConstants, card_of
@@ -266,7 +267,12 @@ class CudaModel:
     def of(cls, facts: KernelFacts, profile: GpuProfile) -> CudaModel:
         """Return the model of a kernel on a card."""
         code = CudaConstants()
-        constants = replace(CodeConstants(), sharpness=code.sharpness, launch_wait=code.launch_wait)
+        constants = replace(
+            CodeConstants(),
+            sharpness=code.sharpness,
+            launch_wait=code.launch_wait,
+            quotient=float(INSTRUCTIONS),
+        )
         return cls(facts=facts, card=card_of(profile), constants=constants, code=code)
 
     def demand(self, launch: LaunchPlan) -> Demand:

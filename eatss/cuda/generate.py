@@ -390,6 +390,7 @@ class RegionBuilder:
             registers=self._most_registers(replace(kernel.kernel, resident=resident)),
             stream=None if wished is None else self._stream(unit, wished, kernel),
             paddings=paddings,
+            points=tuple(one.point for one in unit.mapping.mapped),
         )
         if warps is None or computed_by(code, warps.instruction) or code.streamed is not None:
             code = replace(code, resident=resident)

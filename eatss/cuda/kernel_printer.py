@@ -23,6 +23,7 @@ from eatss.lower.kernel.nodes import (
     Declare,
     Element,
     Fixup,
+    Flag,
     For,
     If,
     Init,
@@ -63,6 +64,7 @@ def kernel_text(kernel: Kernel, file: str, *, line_info: bool) -> str:
 
 _LINES: Mapping[type[Node], str] = {
     Let: "const {type} {name} = {value};",
+    Flag: "bool {name} = true;",
     Barrier: "__syncthreads();",
     Commit: "eatss_commit_copies();",
     Wait: "eatss_wait_for_copies<{pending}>();",
@@ -316,6 +318,7 @@ class _Printer:
             affine=affine,
             types=node.types,
             index_bits=self._kernel.index_bits,
+            flag=node.flag,
         )
 
     # Expressions -------------------------------------------------------------------------

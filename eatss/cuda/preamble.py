@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection
 from string import Template
 
+from eatss.base.quotients import FORMATS
 from eatss.lower.instructions import INSTRUCTIONS
 from eatss.lower.kernel.copies import COPIES
 from eatss.lower.kernel.instruction import Instruction
@@ -505,6 +506,36 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 """
 
 
+def _with_least(text: str) -> str:
+    """Return the text of quotients with the least result that is taken of each type."""
+    for name, known in FORMATS.items():
+        text = text.replace(f"{{{name}}}", f"{known.least!r}")
+    return text
+
+
+_QUOTIENT = _with_least("""\
+
+// x / c for a constant c, if the flag stays; it is cleared where x or the quotient is very small,
+// infinite or no number. A product with 1 / c, and that times what is still missing.
+template <typename Number>
+__device__ __forceinline__ Number eatss_quotient(Number x, Number c, bool &exact)
+{
+    const Number least = (Number)(sizeof(Number) == sizeof(float) ? {float} : {double});
+    const Number reciprocal = 1 / c, q = x * reciprocal;
+    const Number quotient = fma(fma(-q, c, x), reciprocal, q);
+    exact &= fabs(quotient) >= least;
+    return quotient;
+}
+template <typename Number>
+__device__ __forceinline__ Number eatss_quotient(Number x, Number c)
+{
+    bool exact = true;
+    const Number quotient = eatss_quotient<Number>(x, c, exact);
+    return exact ? quotient : x / c;
+}
+""")
+
+
 _HALF = r"\beatss_half\b"
 
 _FOR_CUDA = (
@@ -526,6 +557,7 @@ _FOR_BOTH = (
     (_FINITE, (r"\beatss_is_finite\(",)),
     (_FINITE_HALVES, (r"\beatss_is_finite\(", _HALF)),
     (_MIN_MAX, (r"\beatss_(min|max)\(",)),
+    (_QUOTIENT, (r"\beatss_quotient<",)),
 )
 
 

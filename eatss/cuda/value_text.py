@@ -26,6 +26,7 @@ from eatss.polyhedral.expression import (
     Read,
     Select,
     Unary,
+    fused_quotient,
 )
 from eatss.polyhedral.scop import Statement
 from eatss.program import Apply, IntExpr, Operator
@@ -90,6 +91,8 @@ class ValuePrinter:
         types: element types of arrays by name. Of an array that is not in it, more conversions are
             written out.
         index_bits: 32 if the expressions of ``affine`` are known to be of type ``int``.
+        flag: what is cleared where a quotient by a literal is not what the steps for it give,
+            nothing if each is tested by itself.
     """
 
     statement: Statement
@@ -97,6 +100,7 @@ class ValuePrinter:
     affine: Callable[[isl.PwAff], IntExpr]
     types: Mapping[str, ElementType] = field(default_factory=dict)
     index_bits: int = 64
+    flag: str = ""
     _known: dict[int, tuple[Expression, _Text]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -214,8 +218,17 @@ class ValuePrinter:
             spine.append(spine[-1].left)
         left: Expression | _Text = spine[-1].left
         for one in reversed(spine):
-            left = _joined(one.operator, *self._operands(one.operator, left, one.right))
+            kind = fused_quotient(one)
+            if kind is None:
+                left = _joined(one.operator, *self._operands(one.operator, left, one.right))
+            else:
+                left = self._quotient(kind, left, one.right)
         return self.emit(left)
+
+    def _quotient(self, kind: ElementType, left: Expression | _Text, right: Expression) -> _Text:
+        """Return a quotient by a literal, for which there is a function."""
+        texts = [self.emit(left).text, self.emit(right).text, *filter(None, [self.flag])]
+        return _Text(f"eatss_quotient<{type_text(kind)}>({', '.join(texts)})", _ATOM, kind)
 
     def _operands(
         self, operator: str, left: Expression | _Text, right: Expression

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from eatss.base.frozen import Names, frozen
+from eatss.base.quotients import FORMATS, is_rounded_quotient
 from eatss.base.trees import Parts
 
 if TYPE_CHECKING:
@@ -228,6 +229,33 @@ _NOTHING = Literal(text="", element_type=ElementType.INT32)
 def label(node: Expression) -> Expression:
     """Return what a node is besides its operands: the node with nothing in their place."""
     return rebuilt(node, lambda _: _NOTHING)
+
+
+def fused_quotient(node: Expression) -> ElementType | None:
+    """Return the type of a quotient that is a product and two fused steps, ``None`` if it is none.
+
+    It is by a literal for which these round as a division does: :mod:`eatss.base.quotients`.
+    Generated code has the steps, and the model counts them.
+    """
+    if not isinstance(node, Binary) or node.operator != "/":
+        return None
+    right = node.right
+    literal = right.operand if isinstance(right, Cast) else right
+    if not isinstance(literal, Literal) or not isinstance(right, Cast | Literal):
+        return None
+    kind = right.element_type
+    known = FORMATS.get(kind.value)
+    exact = known is not None and is_rounded_quotient(_value_of(literal, kind), known.bits)
+    return kind if exact else None
+
+
+def _value_of(literal: Literal, kind: ElementType) -> float:
+    """Return the value of a literal that is converted to a type, NaN where it is not known."""
+    try:
+        value = float(literal.text.rstrip("fFuUlL"))
+        return as_single(value) if ElementType.FLOAT in (kind, literal.element_type) else value
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 SUMS = ("+", "-")

@@ -16,7 +16,9 @@ from eatss.program import Argument, Entry, Temporary, evaluate
 from eatss.program.expression import Sizes
 from eatss.verify.element_types import numpy_name
 
-Flavour: TypeAlias = Literal["uniform", "dominant", "small", "offset", "signed", "infinite"]
+Flavour: TypeAlias = Literal[
+    "uniform", "dominant", "small", "offset", "signed", "infinite", "extreme"
+]
 
 FLAVOURS: tuple[Flavour, ...] = ("uniform", "dominant", "offset", "small")
 """Kinds of floating-point data, in the order in which they are tried: in [0, 1); the same with a
@@ -29,6 +31,11 @@ SIGNED: Flavour = "signed"
 INFINITE: Flavour = "infinite"
 """Data in [0, 1) with one infinity in each array: code that looks for one finds it."""
 
+EXTREME: Flavour = "extreme"
+"""Numbers of all sizes and both signs: subnormal ones, zeros, infinities. What a division does with
+these, another way to divide may not."""
+
+_RARE = 0.06
 _ALIGNMENT = 256
 _LEAST_GUARD, _MOST_GUARD = 4096, 1 << 20
 
@@ -140,7 +147,8 @@ def _buffer(buffer: Buffer, sizes: Sizes, flavour: Flavour, rng: np.random.Gener
         array[...] = sizes[argument.name]
         return buffer
     if kind == "f":
-        array[...] = _floats(buffer.shape, flavour, rng)
+        extreme = flavour == EXTREME
+        array[...] = _extreme(array, rng) if extreme else _floats(buffer.shape, flavour, rng)
     else:
         array[...] = rng.integers(kind != "b", 2 if kind == "b" else 10, buffer.shape)
         if flavour == SIGNED and kind == "i":
@@ -168,6 +176,18 @@ def _floats(
         diagonal = np.arange(min(shape[-2:]))
         values[..., diagonal, diagonal] += 2.0 * longest
     return values
+
+
+def _extreme(array: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    """Return numbers of all sizes that an array's type has, in the first half of rows tiny ones."""
+    known, shape = np.finfo(array.dtype), array.shape
+    near = np.arange(shape[-1] if shape else 1) < (shape[-1] if shape else 1) // 2
+    most = np.where(near, known.minexp + 2 * known.nmant, known.maxexp)
+    powers = rng.integers(known.minexp - known.nmant, np.broadcast_to(most, shape or (1,)))
+    values = np.ldexp(1.0 + rng.random(powers.shape), powers)
+    values[~near & (rng.random(powers.shape) < _RARE)] = np.inf
+    values[rng.random(powers.shape) < _RARE] = 0.0
+    return np.reshape(values * rng.choice([-1.0, 1.0], powers.shape), shape)
 
 
 def _guard_pattern(dtype: np.dtype[Any], number: int, size: int) -> npt.NDArray[np.uint8]:

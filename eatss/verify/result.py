@@ -256,7 +256,7 @@ class Run:
     no meaning, the run is left out; ``None`` if the run is wanted whatever it takes. What is
     ``spare`` need not be: it may take longer than others before it counts as one that does not
     end. ``signed`` asks for data of both signs first,
-    ``infinite`` for data with infinities, of which one that is not finite is as good as another.
+    ``infinite`` for data with infinities, ``extreme`` for numbers of all sizes.
     The arguments of the numbers ``shifted`` start where only single elements can be moved, and that
     of number ``endless`` is an infinite number.
     """
@@ -268,6 +268,7 @@ class Run:
     spare: bool = False
     signed: bool = False
     infinite: bool = False
+    extreme: bool = False
     shifted: tuple[int, ...] = ()
     endless: int | None = None
 
@@ -276,6 +277,7 @@ class Run:
         names = [argument.name for argument in entry.arguments]
         found = ["data of both signs"] if self.signed else []
         found += ["infinite data"] if self.infinite else []
+        found += ["extreme data"] if self.extreme else []
         found += [] if self.endless is None else [f"{names[self.endless]} infinite"]
         found += [f"{names[number]} starts one element later" for number in self.shifted]
         return ", ".join(found)

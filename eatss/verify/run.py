@@ -38,6 +38,7 @@ from eatss.verify.result import (
     must_be_bit_equal,
 )
 from eatss.verify.sizes import (
+    TESTS_QUOTIENTS,
     TESTS_VALUES,
     Probe,
     boundary_sizes,
@@ -253,8 +254,15 @@ def _further(program: Program) -> tuple[Run, ...]:
     runs = partial(_runs_at, program)
     small, tiles = boundary_sizes(program)[:_FEW], sizes_around_tiles(program)
     found = runs(small, replace(_LIMITED, signed=True))
+    at_conditions = sizes_at_conditions(program, instrumented_text(program)[1])
+    wanted = (*tiles, *at_conditions)
+    aimed = [one for one in wanted if estimated_points(program, one) <= _MOST_AIMED]
+    near = (*small, *tiles[:_FEW])
     if TESTS_VALUES in program.text:  # what runs where some value is infinite
-        found += runs((*small, *tiles[:_FEW]), replace(_LIMITED, infinite=True))
+        found += runs(near, replace(_LIMITED, infinite=True))
+    if TESTS_QUOTIENTS in program.text:  # what runs where a quotient is subnormal or no number
+        whole = (*near, *(one for one in at_conditions if one in aimed))
+        found += runs(whole, replace(_LIMITED, extreme=True))
     empty = [one for one in choose_sizes(program) if [*one.values()].count(0) == 1]
     for run in runs(empty, _LIMITED):
         found += [
@@ -262,8 +270,7 @@ def _further(program: Program) -> tuple[Run, ...]:
             for number, one in enumerate(program.entries[run.entry].arguments)
             if one.role == "scalar" and numpy_name(one).startswith("f")
         ]
-    aimed = (*tiles, *sizes_at_conditions(program, instrumented_text(program)[1]))
-    found += runs([one for one in aimed if estimated_points(program, one) <= _MOST_AIMED], _LIMITED)
+    found += runs(aimed, _LIMITED)
     return (*found, *_probed(program, edge_sizes(program)))
 
 

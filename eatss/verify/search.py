@@ -21,6 +21,7 @@ from eatss.verify.device import CpuMachine
 from eatss.verify.instrumentation import instrumented_text, least_sizes
 from eatss.verify.result import KernelCoverage, Run, Untaken
 from eatss.verify.sizes import (
+    ASKS_QUOTIENTS,
     TESTS_VALUES,
     boundary_sizes,
     estimated_points,
@@ -244,7 +245,9 @@ class Search:
         chosen += more
         chain = (number, *(k for k, _ in self.branches[number].inside))
         asks = self._conditions.asks_where_arrays_start(number)
-        infinite = any(TESTS_VALUES in self.branches[k].condition for k in chain)
+        conditions = [self.branches[k].condition for k in chain]
+        infinite = any(TESTS_VALUES in one for one in conditions)
+        extreme = any(map(ASKS_QUOTIENTS.search, conditions))
         for entry, shifts in enumerate(self._shifts):
             for shifted, sizes in product(shifts if asks else ((),), chosen):
                 yield replace(
@@ -252,6 +255,7 @@ class Search:
                     entry=entry,
                     sizes=tuple(sizes.items()),
                     infinite=infinite,
+                    extreme=extreme,
                     shifted=shifted,
                 )
 

@@ -54,6 +54,12 @@ _MOST_ALWAYS_BYTES = 2**30
 TESTS_VALUES = "eatss_is_finite("
 """What code calls that looks for infinite values."""
 
+TESTS_QUOTIENTS = "eatss_quotient<"
+"""What code calls that looks for quotients that are infinite, no numbers or subnormal."""
+
+ASKS_QUOTIENTS = re.compile(r"\bexact\w* == 0")
+"""A condition that asks what that has found."""
+
 _ASKS_START = re.compile(r"\beatss_is_aligned\((\w+)\)")
 _BYTES_PER_ELEMENT = 80
 _WORK_PER_ELEMENT = 4

@@ -43,6 +43,7 @@ from eatss.lower.kernel.nodes import (
     Cycle,
     Element,
     Fixup,
+    Flag,
     For,
     If,
     Intrinsic,
@@ -408,6 +409,8 @@ def _named(body: Sequence[Node]) -> Iterator[tuple[str, IntExprs]]:
     for node in every(body):
         if isinstance(node, Let):
             yield node.name, (node.value,)
+        elif isinstance(node, Flag):
+            yield node.name, (Name(CUDA.thread),)
         elif isinstance(node, For):
             for counter in node.counters:
                 yield counter, (node.lower, node.step)

@@ -29,10 +29,12 @@ from eatss.lower.kernel.barriers import passed_on, varies, varying_names
 from eatss.lower.kernel.nodes import (
     AllFinite,
     Buffer,
+    Compute,
     Copy,
     Declare,
     Element,
     Fixup,
+    Flag,
     For,
     If,
     Intrinsic,
@@ -52,7 +54,7 @@ from eatss.lower.kernel.uses import (
     walked,
     written,
 )
-from eatss.program import Constant, IntExpr, evaluate, names_in, substitute
+from eatss.program import Constant, IntExpr, Name, equals, evaluate, names_in, substitute
 
 
 def kernel_faults(kernel: Kernel, sizes: Collection[str]) -> tuple[str, ...]:
@@ -61,7 +63,8 @@ def kernel_faults(kernel: Kernel, sizes: Collection[str]) -> tuple[str, ...]:
     Every name is known where it stands, every element has a subscript for each dimension of its
     buffer, buffers are declared or passed, what is passed to be read is not written, what threads
     pass on to each other is passed as such, and instructions have their operands. Tiles that lie
-    in the same memory are in use one after another.
+    in the same memory are in use one after another. What a flag says is not exact is computed again
+    before anything uses it.
 
     Args:
         kernel: the kernel.
@@ -73,6 +76,7 @@ def kernel_faults(kernel: Kernel, sizes: Collection[str]) -> tuple[str, ...]:
     faults = [
         *_faults_here(kernel, known, passed | set(kernel.shared), constant),
         *_misplaced(kernel),
+        *_untested(kernel.body),
         *overlay_faults(kernel.body, kernel.overlaid),
         *(
             f"{one.name} is passed as if no other thread changed it"
@@ -86,6 +90,32 @@ def kernel_faults(kernel: Kernel, sizes: Collection[str]) -> tuple[str, ...]:
 def fault_in(kernel: Kernel, what: str) -> InternalError:
     """Return the error that a check fails, or that a pass finds no place for what is planned."""
     return InternalError(Diagnostic(code="EATSS-K901", message=f"{kernel.name}: {what}"))
+
+
+def _untested(nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield the flags whose values are used, or stored, before what they tell of is made good."""
+    for at, node in enumerate(nodes):
+        for body in inside(node):
+            yield from _untested(body)
+        if isinstance(node, Flag):
+            test = (equals(Name(node.name), 0),)
+            end = next(
+                (
+                    k
+                    for k, one in enumerate(nodes)
+                    if isinstance(one, If) and one.conditions == test
+                ),
+                at,
+            )
+            first, again = nodes[at + 1 : end], [*every_of(nodes[end : end + 1], Compute)]
+            told = {one.target for one in every_of(nodes, Compute) if one.flag == node.name}
+            kept = {one.target for one in every_of(first, Compute) if one.flag == node.name}
+            good = {one.target for one in again if not one.flag}
+            own = {one.buffer for one in told}
+            if not told == kept == good or any(one.space != "register" for one in own):
+                yield f"what {node.name} tells of is not computed again"
+            if own & read(first):
+                yield f"what {node.name} tells of is used before it is known"
 
 
 def _misplaced(kernel: Kernel) -> Iterator[str]:

@@ -126,6 +126,13 @@ class Let:
 
 
 @frozen
+class Flag:
+    """``name`` is 1 until a :class:`Compute` clears it, and may be different in each thread."""
+
+    name: str
+
+
+@frozen
 class Declare:
     """Registers of a thread come to be, without values.
 
@@ -423,6 +430,7 @@ class Compute:
     ``reads`` has the element of each access of the statement, the first that of its write.
     ``integers`` are the values of the affine functions in the statement's value, in the order of
     :func:`eatss.lower.kernel.uses.affine_values`. ``types`` are element types of arrays by name.
+    A ``flag``, if it has one, is cleared where a quotient by a literal is not exact.
     """
 
     statement: Statement
@@ -430,6 +438,7 @@ class Compute:
     reads: tuple[Element, ...]
     integers: IntExprs
     types: Mapping[str, ElementType]
+    flag: str = ""
 
 
 @frozen
@@ -441,6 +450,7 @@ class Load:
     target: Element
     reads: tuple[Element, ...]
     types: Mapping[str, ElementType]
+    flag: str = ""
 
 
 @frozen
@@ -454,6 +464,7 @@ class Source:
 
 Node: TypeAlias = (
     Let
+    | Flag
     | Declare
     | For
     | If

@@ -20,6 +20,7 @@ from eatss.lower.kernel.nodes import (
     Declare,
     Element,
     Fixup,
+    Flag,
     For,
     If,
     Intrinsic,
@@ -49,7 +50,7 @@ from eatss.program.plan import RoundedSums
 _OTHER_WORDS = 24
 """Registers of 32 bits for addresses and counters."""
 
-NAMED = Let | Aligned | AllFinite | Fixup
+NAMED = Let | Flag | Aligned | AllFinite | Fixup
 """Nodes by whose name something is called behind them."""
 
 

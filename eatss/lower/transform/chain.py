@@ -45,6 +45,7 @@ from eatss.lower.transform.point_groups import (
     with_threadblock_swizzle,
 )
 from eatss.lower.transform.rows_one_by_one import with_rows_one_by_one
+from eatss.lower.transform.stores_last import with_stores_last
 from eatss.lower.transform.stream_k import Stream, with_steps_streamed
 from eatss.lower.transform.use_instruction import use_warp_instruction
 
@@ -61,6 +62,7 @@ def transformed(
     registers: int = 0,
     stream: Stream | None = None,
     paddings: Mapping[str, int] | None = None,
+    points: Collection[str] = (),
 ) -> Kernel:
     """Return a kernel with what a recipe names done to it, and barriers put.
 
@@ -75,6 +77,7 @@ def transformed(
         registers: what a compiler may give a thread.
         stream: how blocks are to take steps of all tiles, if they are.
         paddings: of shared-memory tiles that lanes load fragments from, by their names.
+        points: counters of the points that a thread has of parallel loops.
 
     Raises:
         InputError: ``EATSS-X005``, there is no such instruction; ``EATSS-K019``, one rounds
@@ -107,6 +110,7 @@ def transformed(
         plain = with_threadblock_swizzle(ahead, taken(ahead)) if alone else ahead
         plain = _checked(plain, sizes, "after copying ahead: ")
     kernel = _checked(with_vectorised_stores(plain, taken(plain)), sizes, "after rows in vectors: ")
+    kernel = with_stores_last(kernel, points, taken(kernel))
     kernel = with_registers_defined(kernel, taken(kernel))
     kernel = with_common_subexpressions(kernel, taken(kernel))
     kernel = _checked(kernel, sizes, "after registers got values and parts of values names: ")

@@ -130,7 +130,14 @@ def _parted(node: Compute, taken: set[str]) -> Nodes:
     whole = replace(statement, value=shortened(statement.value), accesses=tuple(accesses))
     last = replace(node, statement=whole, reads=tuple(reads), types=types)
     loads = (
-        Load(statement=whole, part=part, target=own.at(), reads=last.reads, types=types)
+        Load(
+            statement=whole,
+            part=part,
+            target=own.at(),
+            reads=last.reads,
+            types=types,
+            flag=node.flag,
+        )
         for own, part in parts
     )
     declared = (Declare(buffer=own) for own, _ in parts)

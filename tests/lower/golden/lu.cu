@@ -312,6 +312,7 @@ kernel_lu_k1(int k, double *__restrict__ A)
     for (int i0 = 16 * eatss_floordiv(k + 1, 16) + 16 * (int)blockIdx.y; i0 < N; i0 += 16 * (int)gridDim.y) {
         const int j0 = 256 * eatss_floordiv(k + 1, 256) + 256 * (int)blockIdx.x;
         if (j0 + 256 <= N && k < j0 && i0 + 16 <= N && k < i0) {
+            double A_r[4][4];
             #pragma unroll
             for (int ri = 0; ri < 4; ++ri) {
                 const int i = i0 + ti + 4 * ri;
@@ -319,7 +320,16 @@ kernel_lu_k1(int k, double *__restrict__ A)
                 for (int rj = 0; rj < 4; ++rj) {
                     const int j = j0 + tj + 64 * rj;
                     // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
-                    A[i * N + j] -= A[i * N + k] * A[k * N + j];
+                    A_r[ri][rj] = A[i * N + j] - A[i * N + k] * A[k * N + j];
+                }
+            }
+            #pragma unroll
+            for (int ri = 0; ri < 4; ++ri) {
+                const int i = i0 + ti + 4 * ri;
+                #pragma unroll
+                for (int rj = 0; rj < 4; ++rj) {
+                    const int j = j0 + tj + 64 * rj;
+                    A[i * N + j] = A_r[ri][rj];
                 }
             }
         } else {
