@@ -24,6 +24,7 @@ from eatss.cards.profile import (
     FIGURES,
     FIGURES_IN_WORDS,
     SCHEMA_VERSION,
+    TABLES,
     Calibration,
     GpuProfile,
     Source,
@@ -86,19 +87,6 @@ def parsed_toml(text: str, label: str, code: str) -> JsonObject:
     )
 
 
-ORDERED = (
-    ("threads_per_warp", "threads_per_block"),
-    ("threads_per_block", "max_threads_per_sm"),
-    ("registers_per_thread", "registers_per_block"),
-    ("registers_per_block", "registers_per_sm"),
-    ("shared_per_block_bytes", "shared_per_block_optin_bytes"),
-    ("shared_per_block_optin_bytes", "shared_per_sm_bytes"),
-    ("shared_per_sm_bytes", "l1_shared_bytes"),
-    ("l2_bytes", "memory_bytes"),
-    ("base_clock_mhz", "boost_clock_mhz"),
-)
-"""Figures of which the first is never more than the second: it is a part of it, or its default."""
-
 WHOLE_WARPS = ("threads_per_block", "max_threads_per_sm")
 
 
@@ -107,7 +95,7 @@ def contradictions(figures: Mapping[str, float]) -> Iterator[tuple[str, str]]:
 
     ``figures`` are values by the names of fields.
     """
-    for small, large in ORDERED:
+    for small, large in TABLES["ordered"]:
         if small in figures and large in figures and figures[small] > figures[large]:
             less, more = figures[small], figures[large]
             yield small, f"{small} = {less:.15g} cannot be more than {large} = {more:.15g}"
@@ -146,20 +134,6 @@ class _Document:
 _PLAIN = Origin(label="profile")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]iB|B)", re.ASCII)
-
-_RANGES: Mapping[str, tuple[type[float], float, float]] = {
-    "": (int, 1, 2**24),
-    "KiB": (int, 2**10, 2**26),
-    "MiB": (int, 2**10, 2**34),
-    "GiB": (int, 2**20, 2**46),
-    "MHz": (int, 1, 20_000),
-    "GB/s": (float, 1e-9, 1e6),
-    "GFLOP/s": (float, 1e-9, 1e9),
-    "W": (float, 1e-9, 1e5),
-}
-"""By the unit in which people read a figure: its type, the least and the most that any card has.
-
-Wide: they are there to catch a figure in the wrong unit, such as a cache of 192 bytes."""
 
 
 def profile_from_document(document: Mapping[str, Any], origin: Origin = _PLAIN) -> GpuProfile:
@@ -251,7 +225,7 @@ def _known(table: str, given: Mapping[str, Any], names: Any) -> None:
 
 
 def _value(place: str, unit: str, given: Any) -> Any:
-    kind, least, most = _RANGES[unit]
+    least, most = TABLES["ranges"][unit]
     if unit in BYTES_OF_UNIT and isinstance(given, str):
         size = _SIZE.fullmatch(given)
         amount = float(size[1]) * {"B": 1, **BYTES_OF_UNIT}[size[2]] if size else 0.5
@@ -259,7 +233,7 @@ def _value(place: str, unit: str, given: Any) -> Any:
             raise MisfitError(f'"{given}" is no size; write bytes, or a text as "192 KiB"', place)
         given = int(amount)
     try:
-        value = decode(kind, given)
+        value = decode(type(least), given)
     except MisfitError as error:
         raise MisfitError(error.why, place) from None
     if not least <= value <= most:

@@ -21,7 +21,7 @@ from eatss.base.targets import Capability
 from eatss.cards.detect import DetectedGpu
 from eatss.cards.document import Origin, profile_from_document
 from eatss.cards.load import list_profiles, named_profile
-from eatss.cards.profile import COEFFICIENTS, SCHEMA_VERSION, GpuProfile
+from eatss.cards.profile import COEFFICIENTS, SCHEMA_VERSION, TABLES, GpuProfile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -214,28 +214,10 @@ VARIANT_WORDS = frozenset(
 )
 """Words of a card's name that make it another card than the one without them."""
 
-GENERATIONS = {
-    (7, 0): ("Volta", 128, "12 nm", "HBM"),
-    (7, 2): ("Volta", 128, "12 nm", "LPDDR"),
-    (7, 5): ("Turing", 96, "12 nm", "GDDR6"),
-    (8, 0): ("Ampere", 192, "7 nm", "HBM"),
-    (8, 6): ("Ampere", 128, "8 nm", "GDDR6"),
-    (8, 7): ("Ampere", 192, "8 nm", "LPDDR"),
-    (8, 9): ("Ada", 128, "4 nm", "GDDR6"),
-    (9, 0): ("Hopper", 256, "4 nm", "HBM"),
-    (10, 0): ("Blackwell", 256, "4 nm", "HBM"),
-    (10, 3): ("Blackwell", 256, "4 nm", "HBM"),
-    (11, 0): ("Blackwell", 256, "4 nm", "LPDDR"),
-    (12, 0): ("Blackwell", 128, "4 nm", "GDDR7"),
-    (12, 1): ("Blackwell", 128, "4 nm", "LPDDR"),
+GENERATIONS: Mapping[tuple[int, ...], tuple[str, int, str, str]] = {
+    tuple(map(int, key.split("."))): row for key, row in TABLES["generations"].items()
 }
-"""Architectures, and what no driver reports: KiB of L1 and shared memory of an SM together, the
-process of the chip and the kind of its memory.
-
-KiB: CUDA guide, compute capabilities, table *Shared Memory Capacity per Compute Capability*. The
-others: NVIDIA's architecture whitepapers, which call the processes TSMC 12FFN, 7N and 4N (4NP), and
-Samsung 8N.
-"""
+"""By compute capability: architecture, KiB of L1 and shared memory, process, kind of memory."""
 
 REGISTERS_PER_THREAD = 255
 """The same on every compute capability from 3.5 to 12.1 (CUDA guide)."""

@@ -15,9 +15,11 @@ Programming Guide, table *Throughput of Native Arithmetic Instructions*.
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from math import prod
+from pathlib import Path
 from typing import NamedTuple
 
 from eatss.measurement.characterize.benchmark import (
@@ -39,13 +41,14 @@ PAIRS = 4
 
 
 class Operation(NamedTuple):
-    """An instruction to time; its name begins with the type, a key of ``_TYPES``.
+    """An instruction to time; its name begins with the type.
 
     ``step`` is PTX for one step of a pair of chains: ``%0`` and ``%1`` are the chains, ``%2`` and
     ``%3`` constants of the thread. It holds ``each`` of the instruction, of which each does
     ``flops`` floating-point operations a thread. ``opcodes`` are regular expressions of machine
     code, as many of each in a step. ``sequence`` names the feature of the fit that one of it
-    is, where it is compiled to many instructions of other kinds.
+    is, where it is compiled to many instructions of other kinds. ``peak`` is what an SM does in a
+    cycle by the guide, at each of ``CAPABILITIES``.
     """
 
     name: str
@@ -56,101 +59,17 @@ class Operation(NamedTuple):
     unroll: int = 64
     prepare: str = ""
     sequence: str = ""
+    peak: Sequence[float] = ()
 
 
-def _chain(opcode: str, first: str = "%0, %1", second: str = "%1, %0") -> str:
-    return f"{opcode} %0, {first}; {opcode} %1, {second};"
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
-
-def _mapped(opcode: str, kind: str, then: str, absolute: str = "") -> str:
-    """Return PTX of ``x = then(opcode(x))`` for both chains."""
-    lines = []
-    for chain in ("%0", "%1"):
-        lines += [f"{absolute} t, {chain};"] if absolute else []
-        lines.append(f"{opcode} t, {'t' if absolute else chain};")
-        lines.append(f"{then} {chain}, {'t, %2, %3' if kind == 'f32' else f'{chain}, %2, t'};")
-    return f"{{ .reg .{kind} t; {' '.join(lines)} }}"
-
-
-_SHIFT = "shf.l.wrap.b32 %0, %0, %1, %2; shf.l.wrap.b32 %1, %1, %0, %2;"
-_BITS = "lop3.b32 %0, %0, %1, %2, 0x78; lop3.b32 %1, %1, %0, %2, 0x78;"
-_COMPARE = (
-    "{ .reg .pred p; setp.lt.u32 p, %0, 0x60000000; selp.b32 %0, %2, %3, p;"
-    " setp.lt.u32 p, %1, 0x60000000; selp.b32 %1, %2, %3, p; }"
-)
-_REVERSE = "{ .reg .u32 t; brev.b32 t, %0; xor.b32 %0, t, %1; brev.b32 t, %1; xor.b32 %1, t, %0; }"
-_TURN = "fma.rn.{0} %0, %1, %2, %0; fma.rn.{0} %1, %0, %3, %1;"
-_SUM = "add.{0} %0, %0, %1; sub.{0} %1, %1, %0;"
-_TO_AND_FRO = "mul.{0} %0, %0, %2; mul.{0} %0, %0, %3; mul.{0} %1, %1, %2; mul.{0} %1, %1, %3;"
-
-
-def _of_floats(width: str, type_: str, letter: str) -> Iterator[Operation]:
-    """Yield sums, products and multiply-adds of a width, as ``FADD`` or ``DADD``."""
-    yield Operation(f"{width} add", _SUM.format(type_), f"{letter}ADD", 1)
-    mul = _TO_AND_FRO.format(type_)
-    yield Operation(f"{width} mul", mul, f"{letter}MUL", 1, 4, 32, prepare="t = 1 / s;")
-    yield Operation(f"{width} fma", _TURN.format(type_), f"{letter}FMA", 2, prepare="t = -s;")
-
-
-def _quotient(name: str, opcode: str, unroll: int, of: str = "") -> Operation:
-    chain = _chain(opcode, "%2, %0", "%2, %1")
-    return Operation(
-        name, chain, rf"MUFU\.RCP{of}", 1, unroll=unroll, sequence=name.replace(" ", "_")
-    )
-
-
-_COMPARED = r"ISETP\.(GE|LT)\.U32\.AND SEL"
-_ADD_64 = r"IADD3(\.X)?|IMAD\.X|IMAD\.IADD|IADD\.64"
-_FMUL = r" FMUL(\.(FTZ|RZ))*"
-
-OPERATIONS: tuple[Operation, ...] = (
-    Operation("int32 add", _chain("add.u32"), r"IADD3|IMAD\.IADD|IADD"),
-    Operation("int32 mul", _chain("mul.lo.u32"), "IMAD"),
-    Operation("int32 popc", _mapped("popc.b32", "u32", "mad.lo.u32"), "POPC IMAD"),
-    Operation("int32 find", _mapped("bfind.u32", "u32", "mad.lo.u32"), r"FLO\.U32 IMAD"),
-    Operation("int32 reverse", _REVERSE, r"BREV LOP3\.LUT"),
-    Operation("int32 shift", _SHIFT, r"SHF\.L\.W\.U32(\.HI)?|SHF\.L\.W\..*"),
-    Operation("int32 bits", _BITS, r"LOP3\.LUT"),
-    Operation("int32 compare", _COMPARE, _COMPARED, prepare="s |= 0x80000000u; t &= 0x3fffffffu;"),
-    Operation("int64 add", _chain("add.u64"), f"{_ADD_64} {_ADD_64}", sequence="int64_add"),
-    *_of_floats("fp32", "f32", "F"),
-    _quotient("fp32 div", "div.rn.f32", 8),
-    _quotient("fp32 div ftz", "div.rn.ftz.f32", 8),
-    _quotient("fp32 div approx", "div.approx.f32", 8),
-    _quotient("fp32 div approx ftz", "div.approx.ftz.f32", 8),
-    *(
-        Operation(
-            f"fp32 {name}",
-            _mapped(f"{opcode}.approx.ftz.f32", "f32", "fma.rn.ftz.f32", absolute),
-            rf"MUFU\.{sass} FFMA(\.FTZ)?{extra}",
-            flops=1,
-            unroll=32,
-            prepare=prepare,
-        )
-        for name, opcode, sass, absolute, extra, prepare in (
-            ("sin", "sin", "SIN", "", _FMUL, "s *= 2;"),
-            ("cos", "cos", "COS", "", _FMUL, "s *= 2;"),
-            ("exp", "ex2", "EX2", "", "", "s = -s;"),
-            ("log", "lg2", "LG2", "abs.ftz.f32", r" FADD\.FTZ", "s *= 2;"),
-            ("rsqrt", "rsqrt", "RSQ", "abs.ftz.f32", r" FADD\.FTZ", "s *= -2; t += 1;"),
-            ("rcp", "rcp", "RCP", "", "", "s *= -2;"),
-        )
-    ),
-    *_of_floats("fp64", "f64", "D"),
-    _quotient("fp64 div", "div.rn.f64", 4, of="64H"),
-    Operation(
-        "fp16x2 fma", _TURN.format("f16x2"), r"HFMA2(\.MMA)?", 4, prepare="t = s ^ 0x80008000u;"
-    ),
-)
+OPERATIONS = tuple(Operation(name, **rest) for name, rest in _TABLES["operations"].items())
 """Every instruction of scalar arithmetic that is timed, in the order of MIPP's Fig. 2."""
 
-_TYPES = {
-    "int32": ("unsigned", "r", "word({0}) | 1u"),
-    "int64": ("unsigned long long", "l", "(unsigned long long)word({0}) << 32 | word({0} + 16)"),
-    "fp32": ("float", "f", "__uint_as_float(word({0}) >> 9 | 0x3f800000u)"),
-    "fp64": ("double", "d", "__hiloint2double(word({0}) >> 12 | 0x3ff00000u, word({0} + 16))"),
-    "fp16x2": ("unsigned", "r", "(word({0}) & 0x03ff03ffu) | 0x3c003c00u"),
-}
+CAPABILITIES = (70, 75, 80, 86, 89, 90)
+"""Compute capabilities of ``peak``, as in 90 for 9.0."""
+
 WORDS = 32
 """Random words of 4 bytes that a thread begins with."""
 
@@ -195,7 +114,7 @@ def arithmetic_benchmarks(chip: Chip) -> Iterator[Benchmark]:
 
 
 def _scalar(operation: Operation, chip: Chip) -> Benchmark:
-    c_type, letter, load = _TYPES[operation.name.split()[0]]
+    c_type, letter, load = _TABLES["types"][operation.name.split()[0]]
     times = PAIRS * operation.unroll
     threads = chip.sms * BLOCKS_PER_SM * THREADS
     operations = operation.each * times * threads
@@ -247,30 +166,7 @@ class Product(NamedTuple):
     most_capability: int = 1000
 
 
-_HALVES = "(word({0}) & 0x83ff83ffu) | 0x38003800u"
-_BFLOATS = "(word({0}) & 0x807f807fu) | 0x3f003f00u"
-_FLOATS = "(word({0}) & 0x807fe000u) | 0x3f000000u"
-_DOUBLES = "__hiloint2double((word({0}) & 0x800fffffu) | 0x3fe00000u, word({0} + 16))"
-_BOTH = "0x80008000u"
-
-PRODUCTS: tuple[Product, ...] = (
-    Product(
-        "fp16 mma", (16, 8, 16), ("f16", "f32"), r"HMMA\.16816\.F32", _HALVES, (4, 2, 4), _BOTH
-    ),
-    Product(
-        "bf16 mma", (16, 8, 16), ("bf16", "f32"), r"HMMA\.16816\.F32\.BF16", _BFLOATS, (4, 2, 4),
-        _BOTH,
-    ),
-    Product("tf32 mma", (16, 8, 8), ("tf32", "f32"), r"HMMA\.1688\.F32\.TF32", _FLOATS, (4, 2, 4)),
-    Product(
-        "fp64 mma", (8, 8, 4), ("f64", "f64"), r"DMMA\.884|DMMA\.8x8x4", _DOUBLES, (1, 1, 2),
-        most_capability=89,
-    ),
-    Product(
-        "fp64 mma", (16, 8, 16), ("f64", "f64"), r"DMMA\.16816|DMMA\.16x8x16", _DOUBLES, (8, 4, 4),
-        least_capability=90,
-    ),
-)  # fmt: skip
+PRODUCTS = tuple(Product(**row) for row in _TABLES["products"])
 """Products of tensor cores. On Hopper ``wgmma`` reaches more with 16 bits."""
 
 _TENSOR_SUMS = 4
@@ -420,22 +316,8 @@ def intensity_benchmarks(chip: Chip) -> Iterator[Benchmark]:
             yield _of_intensity(chip, width, steps)
 
 
-_WIDTHS: Mapping[Width, tuple[str, str, str, int, str, str, tuple[tuple[str, str], ...], str]] = {
-    "fp32": (
-        "FFMA", "float", "float4", 4, "f32", "f", (("x", "y"), ("z", "w")),
-        "sum ^= __float_as_uint(v[k].x) ^ __float_as_uint(v[k].y)"
-        " ^ __float_as_uint(v[k].z) ^ __float_as_uint(v[k].w);",
-    ),
-    "fp64": (
-        "DFMA", "double", "double2", 8, "f64", "d", (("x", "y"),),
-        "sum ^= __double2loint(v[k].x) ^ __double2hiint(v[k].x)"
-        " ^ __double2loint(v[k].y) ^ __double2hiint(v[k].y);",
-    ),
-}  # fmt: skip
-
-
 def _of_intensity(chip: Chip, width: Width, steps: int) -> Benchmark:
-    opcode, type_, vector, size, kind, letter, pairs, fold = _WIDTHS[width]
+    opcode, type_, vector, size, kind, letter, pairs, fold = _TABLES["widths"][width]
     part = min(steps, UNROLLED)
     parts = steps // part if part else 0
     numbers = 16 // size
@@ -474,26 +356,6 @@ def _of_intensity(chip: Chip, width: Width, steps: int) -> Benchmark:
     )
 
 
-CAPABILITIES = (70, 75, 80, 86, 89, 90)
-"""Compute capabilities of the table, as in 90 for 9.0."""
-
-_ROWS: tuple[tuple[str, str, tuple[float, ...]], ...] = (
-    ("fp32", "add mul fma", (64, 64, 64, 128, 128, 128)),
-    ("fp64", "add mul fma", (32, 2, 32, 2, 2, 64)),
-    ("fp16x2", "fma", (64, 64, 128, 64, 64, 128)),  # the guide counts results: two of each
-    ("fp32", "sin cos exp log rsqrt rcp", (16,) * 6),
-    ("int32", "add mul shift bits compare", (64,) * 6),
-    ("int32", "popc find reverse", (16,) * 6),
-)
-
-_TABLE: Mapping[tuple[str, int], float] = {
-    (f"{type_} {name}", capability): float(rate)
-    for type_, names, rates in _ROWS
-    for name in names.split()
-    for capability, rate in zip(CAPABILITIES, rates, strict=True)
-}
-
-
 def peak_per_cycle(benchmark: str, capability: int) -> float | None:
     """Return the instructions of threads that an SM is specified to do in a cycle.
 
@@ -503,4 +365,5 @@ def peak_per_cycle(benchmark: str, capability: int) -> float | None:
 
     ``None``: the guide says nothing, as of divisions and of 64-bit integers, which are sequences.
     """
-    return _TABLE.get((benchmark, capability))
+    peaks = {one.name: dict(zip(CAPABILITIES, one.peak, strict=False)) for one in OPERATIONS}
+    return peaks.get(benchmark, {}).get(capability)

@@ -30,6 +30,7 @@ from eatss.cards.detect import DetectedGpu, detect
 from eatss.cards.match import match_profile, profile_from_device, voltage_share
 from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient, GpuProfile
 from eatss.cards.this_machine import is_auto, load_profile
+from eatss.measurement.characterize.arithmetic import OPERATIONS
 from eatss.measurement.characterize.benchmark import SECTOR_BYTES, WARP, Record, Result, Subject
 from eatss.measurement.characterize.roofline import (
     WIDTHS,
@@ -109,9 +110,7 @@ OPCODES: Mapping[str, str] = {
 }
 """What of the fit an opcode is: the first that matches as a whole. NOP is nothing."""
 
-SEQUENCES: tuple[str, ...] = (
-    "int64_add", "fp32_div", "fp32_div_ftz", "fp32_div_approx", "fp32_div_approx_ftz", "fp64_div",
-)  # fmt: skip
+SEQUENCES = {one.sequence for one in OPERATIONS if one.sequence}
 """Features that are many instructions; their price is that of all of them."""
 
 MOST_FLOOR = 0.9
@@ -280,11 +279,12 @@ def calibrated(record: Record) -> tuple[Calibration, EnergyFit]:
     found = {names[feature]: _scaled(price, 1e12) for feature, price in fit.prices}
     found |= {"constant_w": fit.constant_w, "voltage_floor": fit.voltage_floor}
     found["clock_mhz"] = _exact(fit.top_clock_mhz)
-    for name, benchmark, reading in _READINGS:
-        result = record.named(benchmark)
-        value = None if result is None else reading(result, subject.sm_count)
-        if value is not None:
-            found[name] = _exact(value)
+    for reading, told in _READINGS:
+        for name, benchmark in told.items():
+            result = record.named(benchmark)
+            value = None if result is None else reading(result, subject.sm_count)
+            if value is not None:
+                found[name] = _exact(value)
     found |= _overlap(record, {name: one.value for name, one in found.items()})
     return (
         Calibration(
@@ -332,48 +332,49 @@ def _per_cycle(amount: Callable[[Result], float]) -> Reading:
     return reading
 
 
-def _power_w(one: Result, _: int) -> float | None:
-    return one.power_w
-
-
-def _gb_s(one: Result, _: int) -> float:
-    return one.useful_bytes / one.time_s / 1e9
-
-
-def _cycles(one: Result, _: int) -> float | None:
-    return one.cycles
-
-
-_READINGS: tuple[tuple[str, str, Reading], ...] = (
-    ("idle_w", "idle", _power_w),
-    ("active_idle_w", "active idle", _power_w),
-    ("fp32_per_cycle", "fp32 fma", _per_cycle(lambda one: one.operations)),
-    ("fp64_per_cycle", "fp64 fma", _per_cycle(lambda one: one.operations)),
-    ("issue_per_cycle", "fp32 add", _per_cycle(lambda one: one.instructions)),
+_READINGS: tuple[tuple[Reading, Mapping[str, str]], ...] = (
+    (lambda one, _: one.power_w, {"idle_w": "idle", "active_idle_w": "active idle"}),
     (
-        "shared_wavefronts_per_cycle",
-        "shared read",
-        _per_cycle(lambda one: one.amount("shared_wavefronts")),
+        _per_cycle(lambda one: one.operations),
+        {"fp32_per_cycle": "fp32 fma", "fp64_per_cycle": "fp64 fma"},
     ),
-    ("dram_read_gb_s", "DRAM read", _gb_s),
-    ("dram_write_gb_s", "DRAM write", _gb_s),
-    ("dram_copy_gb_s", "DRAM copy", _gb_s),
-    ("l2_gb_s", "L2 read", _gb_s),
-    ("l1_gb_s", "L1 read", _gb_s),
-    ("l2_torn_gb_s", TORN, lambda one, _: one.operations * WARP * SECTOR_BYTES / one.time_s / 1e9),
-    ("shared_cycles", "shared load latency", _cycles),
-    ("l1_cycles", "L1 load latency", _cycles),
-    ("l2_cycles", "L2 load latency", _cycles),
-    ("dram_cycles", "DRAM load latency", _cycles),
-    ("fp32_cycles", "fp32 fma latency", _cycles),
-    ("fp64_cycles", "fp64 fma latency", _cycles),
-    ("fp32_div_cycles", "fp32 div latency", _cycles),
-    ("fp64_div_cycles", "fp64 div latency", _cycles),
-    ("atomic_cycles", "atomic add latency", _cycles),
-    ("barrier_cycles", "barrier latency", _cycles),
-    ("launch_s", "launch overhead", lambda one, _: one.time_s),
+    (_per_cycle(lambda one: one.instructions), {"issue_per_cycle": "fp32 add"}),
+    (
+        _per_cycle(lambda one: one.amount("shared_wavefronts")),
+        {"shared_wavefronts_per_cycle": "shared read"},
+    ),
+    (
+        lambda one, _: one.useful_bytes / one.time_s / 1e9,
+        {
+            "dram_read_gb_s": "DRAM read",
+            "dram_write_gb_s": "DRAM write",
+            "dram_copy_gb_s": "DRAM copy",
+            "l2_gb_s": "L2 read",
+            "l1_gb_s": "L1 read",
+        },
+    ),
+    (
+        lambda one, _: one.operations * WARP * SECTOR_BYTES / one.time_s / 1e9,
+        {"l2_torn_gb_s": TORN},
+    ),
+    (
+        lambda one, _: one.cycles,
+        {
+            "shared_cycles": "shared load latency",
+            "l1_cycles": "L1 load latency",
+            "l2_cycles": "L2 load latency",
+            "dram_cycles": "DRAM load latency",
+            "fp32_cycles": "fp32 fma latency",
+            "fp64_cycles": "fp64 fma latency",
+            "fp32_div_cycles": "fp32 div latency",
+            "fp64_div_cycles": "fp64 div latency",
+            "atomic_cycles": "atomic add latency",
+            "barrier_cycles": "barrier latency",
+        },
+    ),
+    (lambda one, _: one.time_s, {"launch_s": "launch overhead"}),
 )
-"""The coefficients that one benchmark tells: its name, and how."""
+"""How the result of one benchmark tells a coefficient, and of which each is told so."""
 
 
 def _overlap(record: Record, found: Mapping[str, float]) -> dict[str, Coefficient]:
