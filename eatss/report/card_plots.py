@@ -138,7 +138,7 @@ def roofline_panel(row: Roofs, what: str, *, axes: Axes | None = None) -> Axes:
     plot = partial(axes.plot, x)
     plot(panel.whole(machine, x), color=panel.colour, label=panel.line)
     limit_w, held = machine.power_limit_w, row.lowered
-    if held is not None and limit_w is not None and limit_w < machine.power_bounds_w[1]:
+    if held is not None and limit_w is not None and limit_w < machine.most_power_w:
         plot(
             panel.lowered(held, x), color=BLACK, linestyle=(0, (3, 1.5)), linewidth=1,
             label=f"held to {limit_w:.0f} W by lower clocks",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from math import nan
 from typing import Any
@@ -354,48 +354,36 @@ def _range(machine: EnergyRoofline) -> str:
     return f"{figure(low)} to {figure(high)}" if low else f"to {figure(high)}"
 
 
-_MACHINE: tuple[tuple[str, str, str, float, Callable[[EnergyRoofline], Any]], ...] = (
-    ("flops_s", "peak", "GFLOP/s", 1e-9, lambda m: 1 / m.flop_s),
-    ("bytes_s", "bandwidth of memory", "GB/s", 1e-9, lambda m: 1 / m.byte_s),
-    ("flop_j", "energy of a flop", "pJ", 1e12, lambda m: m.flop_j),
-    ("byte_j", "energy of a byte from memory", "pJ", 1e12, lambda m: m.byte_j),
-    ("constant_w", "constant power", "W", 1, lambda m: m.constant_w),
-    ("power_limit_w", "power limit", "W", 1, lambda m: m.power_limit_w),
-    ("best_flops_j", "best efficiency", "GFLOP/J", 1e-9, lambda m: 1 / m.least_flop_j),
-    ("time_balance", "time balance", "flop/byte", 1, lambda m: m.time_balance),
-    ("energy_balance", "energy balance", "flop/byte", 1, lambda m: m.energy_balance),
-    (
-        "half_efficiency_intensity",
-        "effective balance (half efficiency)",
-        "flop/byte",
-        1,
-        lambda m: m.half_efficiency_intensity,
-    ),
-    ("balance_gap", "balance gap", "", 1, lambda m: m.balance_gap),
-    ("effective_balance_gap", "effective balance gap", "", 1, lambda m: m.effective_balance_gap),
-    ("race_to_halt", "race to halt", "", 1, lambda m: m.race_to_halt),
-    (
-        "constant_share",
-        "constant power at best efficiency",
-        "% of energy",
-        100,
-        lambda m: 1 - m.flop_efficiency,
-    ),
-    ("most_power_w", "most power without a limit", "W", 1, lambda m: m.power_bounds_w[1]),
+_MACHINE = (
+    ("flops_s", "peak", "GFLOP/s", 1e-9),
+    ("bytes_s", "bandwidth of memory", "GB/s", 1e-9),
+    ("flop_j", "energy of a flop", "pJ", 1e12),
+    ("byte_j", "energy of a byte from memory", "pJ", 1e12),
+    ("constant_w", "constant power", "W", 1),
+    ("power_limit_w", "power limit", "W", 1),
+    ("best_flops_j", "best efficiency", "GFLOP/J", 1e-9),
+    ("time_balance", "time balance", "flop/byte", 1),
+    ("energy_balance", "energy balance", "flop/byte", 1),
+    ("half_efficiency_intensity", "effective balance (half efficiency)", "flop/byte", 1),
+    ("balance_gap", "balance gap", "", 1),
+    ("effective_balance_gap", "effective balance gap", "", 1),
+    ("race_to_halt", "race to halt", "", 1),
+    ("constant_share", "constant power at best efficiency", "% of energy", 100),
+    ("most_power_w", "most power without a limit", "W", 1),
 )
-"""Of each figure of a machine: its key in JSON, what it is, its unit, a factor to it, its value."""
+"""The figures of a machine, as JSON has them: what each is, its unit, a factor to it."""
 
 
 def _summary(machines: Sequence[EnergyRoofline]) -> Iterator[tuple[Any, ...]]:
-    for _, title, unit, factor, of in _MACHINE:
-        values = [of(one) for one in machines]
+    for name, title, unit, factor in _MACHINE:
+        values = [getattr(one, name) for one in machines]
         yield (title, *(factor * one if isinstance(one, float) else one for one in values), unit)
     yield ("power limit is reached", *map(_range, machines), "flop/byte")
 
 
 def _document(machine: EnergyRoofline) -> JsonObject:
     low, high = capped_range(machine) or (None, None)
-    return {key: of(machine) for key, _, _, _, of in _MACHINE} | {
+    return {name: getattr(machine, name) for name, *_ in _MACHINE} | {
         "capped_from": low,
         # JSON has no infinity: no upper end is null
         "capped_to": None if high is None or math.isinf(high) else high,

@@ -76,12 +76,10 @@ FUNCTIONS = {
 """How many arguments each function takes, at least and at most."""
 
 _ALLOWED = (
-    *(ast.Constant, ast.Name, ast.Attribute, ast.Call, ast.List, ast.Tuple, ast.Load),
-    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp),
-    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow),
-    *(ast.USub, ast.UAdd, ast.Not, ast.And, ast.Or),
-    *(ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn),
+    "Constant Name Attribute Call List Tuple Load BinOp UnaryOp BoolOp Compare IfExp "
+    "Add Sub Mult Div FloorDiv Mod Pow USub UAdd Not And Or Eq NotEq Lt LtE Gt GtE In NotIn"
 )
+"""Kinds of nodes that an expression may have."""
 
 Place: TypeAlias = tuple[str, ...]
 """Where something stands in a document: keys of its tables."""
@@ -160,16 +158,15 @@ def parse_expression(text: str, path: Place = (), origin: Origin | None = None) 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text, mode="eval").body
-        return Expression(text=text, names=_checked(tree), path=path, origin=origin, tree=tree)
+        whole = Expression(text=text, path=path, origin=origin, tree=tree)
+        return replace(whole, names=_checked(tree))
     except SyntaxError as error:
         start = min(max((error.offset or 1) - 1, 0), len(text) - 1)
         end = max(start + 1, min((error.end_offset or 0) - 1, len(text)))
         words = error.msg.split(". ", maxsplit=1)[0].removeprefix("invalid syntax").strip(" .,")
         raise wrong(f"this is no expression{': ' if words else ''}{words}", start, end) from None
     except _WrongError as error:
-        extent = (0, len(text)) if error.node is None else _extent(text, error.node)
-        found = pointed(error.code, str(error), path, origin, text, extent, error.hint)
-        raise InputError(found) from None
+        raise whole.error(error.code, str(error), error.node, hint=error.hint) from None
     except (ValueError, RecursionError, MemoryError):
         raise wrong("this is no expression, or one nested too deeply", 0, len(text)) from None
 
@@ -238,7 +235,8 @@ def _checked(node: ast.expr) -> tuple[str, ...]:
         _check_call(node)
     parts = node.args if isinstance(node, ast.Call) else [*ast.iter_child_nodes(node)]
     words = [part for part in parts if not isinstance(part, ast.expr)]
-    if isinstance(node, ast.Attribute) or not all(isinstance(x, _ALLOWED) for x in (node, *words)):
+    kinds = {type(x).__name__ for x in (node, *words)}
+    if isinstance(node, ast.Attribute) or not kinds <= {*_ALLOWED.split()}:
         raise _WrongError(
             "EATSS-S007",
             "this cannot stand in an expression of a space",

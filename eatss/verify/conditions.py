@@ -28,17 +28,16 @@ Reached: TypeAlias = Literal["never", "perhaps", "surely"]
 _FOR = re.compile(r"\bfor \(int (\w+) = ([^;]*); [^;]*; (.*)\)(?: \{)?$")
 _CONSTANT = re.compile(r"\bconst (?:int|bool) (\w+) = (.*);$")
 _NEXT_STAGE = re.compile(r"(\w+) = \1 == (\d+) \? 0 : \1 \+ 1")
-_ALIGNED = re.compile(r"\beatss_is_aligned\((\w+)\)")
 _WORDS = (
-    (re.compile(r"\((?:int|long|double)\)"), ""),
-    (re.compile(r"\b(threadIdx|blockIdx|blockDim|gridDim)\.([xyz])\b"), r"\1_\2"),
-    (_ALIGNED, r"aligned_\1"),
-    (re.compile(r"&&"), " and "),
-    (re.compile(r"\|\|"), " or "),
-    (re.compile(r"!(?!=)"), " not "),
-    (re.compile(r"/"), "//"),
-    (re.compile(r"\btrue\b"), "True"),
-    (re.compile(r"\bfalse\b"), "False"),
+    (r"\((?:int|long|double)\)", ""),
+    (r"\b(threadIdx|blockIdx|blockDim|gridDim)\.([xyz])\b", r"\1_\2"),
+    (r"\beatss_is_aligned\((\w+)\)", r"aligned_\1"),
+    (r"&&", " and "),
+    (r"\|\|", " or "),
+    (r"!(?!=)", " not "),
+    (r"/", "//"),
+    (r"\btrue\b", "True"),
+    (r"\bfalse\b", "False"),
 )
 _FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
     "eatss_min": min,
@@ -269,7 +268,7 @@ class Conditions:
         That of a loop that ``begins`` at the line has its counter's first value in its place.
         """
         for pattern, by in _WORDS:
-            text = pattern.sub(by, text)
+            text = re.sub(pattern, by, text)
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError):

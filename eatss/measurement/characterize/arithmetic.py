@@ -62,9 +62,10 @@ class Operation(NamedTuple):
     peak: Sequence[float] = ()
 
 
-_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+"""What is timed."""
 
-OPERATIONS = tuple(Operation(name, **rest) for name, rest in _TABLES["operations"].items())
+OPERATIONS = tuple(Operation(name, **rest) for name, rest in TABLES["operations"].items())
 """Every instruction of scalar arithmetic that is timed, in the order of MIPP's Fig. 2."""
 
 CAPABILITIES = (70, 75, 80, 86, 89, 90)
@@ -114,7 +115,7 @@ def arithmetic_benchmarks(chip: Chip) -> Iterator[Benchmark]:
 
 
 def _scalar(operation: Operation, chip: Chip) -> Benchmark:
-    c_type, letter, load = _TABLES["types"][operation.name.split()[0]]
+    c_type, letter, load = TABLES["types"][operation.name.split()[0]]
     times = PAIRS * operation.unroll
     threads = chip.sms * BLOCKS_PER_SM * THREADS
     operations = operation.each * times * threads
@@ -166,7 +167,7 @@ class Product(NamedTuple):
     most_capability: int = 1000
 
 
-PRODUCTS = tuple(Product(**row) for row in _TABLES["products"])
+PRODUCTS = tuple(Product(**row) for row in TABLES["products"])
 """Products of tensor cores. On Hopper ``wgmma`` reaches more with 16 bits."""
 
 _TENSOR_SUMS = 4
@@ -317,7 +318,7 @@ def intensity_benchmarks(chip: Chip) -> Iterator[Benchmark]:
 
 
 def _of_intensity(chip: Chip, width: Width, steps: int) -> Benchmark:
-    opcode, type_, vector, size, kind, letter, pairs, fold = _TABLES["widths"][width]
+    opcode, type_, vector, size, kind, letter, pairs, fold = TABLES["widths"][width]
     part = min(steps, UNROLLED)
     parts = steps // part if part else 0
     numbers = 16 // size

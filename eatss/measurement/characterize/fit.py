@@ -142,7 +142,7 @@ class EnergyFit:
     """Prices in J (``constant`` in W) with intervals, and what is left over.
 
     ``r_squared`` is of mean powers, so that it does not depend on how much a benchmark repeats.
-    Where no clock fell (``clocks_fell``) nothing tells of the voltage; its floor is the default.
+    Where no clock fell nothing tells of the voltage; its floor is the default.
     """
 
     prices: tuple[tuple[str, Coefficient], ...]
@@ -151,7 +151,6 @@ class EnergyFit:
     top_clock_mhz: float
     residuals: tuple[Residual, ...]
     r_squared: float
-    clocks_fell: bool
 
     @property
     def median_residual(self) -> float:
@@ -210,8 +209,7 @@ def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> Ener
     def squares(floor: float) -> float:
         return float(_solved(costs(floor), energies)[1].sum())
 
-    clocks_fell = bool((clocks < LOWERED).any())
-    if not clocks_fell:
+    if not (clocks < LOWERED).any():
         voltage_floor = Coefficient(value=DEFAULT_FLOOR, low=0.0, high=MOST_FLOOR)
     elif floor is not None:
         voltage_floor = _exact(floor)
@@ -227,7 +225,6 @@ def fit_energy(results: Sequence[Result], *, floor: float | None = None) -> Ener
         constant_w=constant_w,
         voltage_floor=voltage_floor,
         top_clock_mhz=top,
-        clocks_fell=clocks_fell,
         residuals=tuple(
             Residual(name=one.name, energy_j=float(e), fitted_j=float(f))
             for one, e, f in zip(used, energies, fitted, strict=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from eatss.measurement.characterize.arithmetic import TABLES
 from eatss.measurement.characterize.benchmark import (
     LINE_BYTES,
     STREAM_BYTES,
@@ -67,15 +68,7 @@ def latency_benchmarks(chip: Chip) -> Iterator[Benchmark]:
             given=Buffer(size_bytes=size_bytes, fill="chain", stride=stride // 4),
             repeats=repeats,
         )
-    for name, type_, letter, ptx, times in (
-        ("int32 mad", "unsigned", "r", "mad.lo.u32 %0, %0, %1, %2;", _TIMES),
-        ("fp32 fma", "float", "f", "fma.rn.f32 %0, %0, %1, %2;", _TIMES),
-        ("fp32 rcp", "float", "f", "rcp.approx.ftz.f32 %0, %0; mul.f32 %0, %0, %1;", _TIMES),
-        ("fp32 div", "float", "f", "div.rn.f32 %0, %1, %0;", 8),
-        ("fp64 fma", "double", "d", "fma.rn.f64 %0, %0, %1, %2;", _TIMES),
-        ("fp64 div", "double", "d", "div.rn.f64 %0, %1, %0;", 8),
-        ("fp64 sqrt", "double", "d", "sqrt.rn.f64 %0, %0;", 8),
-    ):
+    for name, (type_, letter, times, ptx) in TABLES["latencies"].items():
         yield _latency(
             name,
             f'"{ptx}" : "+{letter}"(x) : "{letter}"(s), "{letter}"(t)',

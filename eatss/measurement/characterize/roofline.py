@@ -215,6 +215,31 @@ class EnergyRoofline:
         return _array(self.flop_power_w / self.flop_efficiency * (flops + moved))
 
     @property
+    def most_power_w(self) -> float:
+        """The most power that any intensity asks for."""
+        return self.power_bounds_w[1]
+
+    @property
+    def flops_s(self) -> float:
+        """Flops in a second, at most."""
+        return 1 / self.flop_s
+
+    @property
+    def bytes_s(self) -> float:
+        """Bytes in a second, at most."""
+        return 1 / self.byte_s
+
+    @property
+    def best_flops_j(self) -> float:
+        """Flops for a joule, at most."""
+        return 1 / self.least_flop_j
+
+    @property
+    def constant_share(self) -> float:
+        """The share of energy that is constant power where flops are most efficient."""
+        return 1 - self.flop_efficiency
+
+    @property
     def power_bounds_w(self) -> tuple[float, float]:
         """The least and the most power in W over all intensities [3, eq. (8)].
 
@@ -377,7 +402,7 @@ def capped_range(machine: EnergyRoofline) -> tuple[float, float] | None:
     is not reached, or there is none.
     """
     limit_w = machine.power_limit_w
-    if limit_w is None or machine.power_bounds_w[1] <= limit_w:
+    if limit_w is None or machine.most_power_w <= limit_w:
         return None
     left_w = limit_w - machine.constant_w
     byte_power_w = machine.byte_j / machine.byte_s
