@@ -262,15 +262,19 @@ class BoundSpace:
             raise input_error(
                 "EATSS-S018", f"that is no point of the space: {lacking[0]} is missing"
             )
-        values = {**self.constants, **{name: _plain(point[name]) for name in self.names}}
+        values = self._known(point)
         own = {n: values[n] for n in self.names if is_decision(n) or n in self.parameters}
         return {**own, **{name: evaluate_one(one, values) for name, one in self.variant.items()}}
 
     def _values_along(self, point: Point) -> Iterator[Sequence[Value]]:
         """Yield the values of each iterator below those that a point has before it."""
-        known = {**self.constants, **{name: _plain(point[name]) for name in self.names}}
+        known = self._known(point)
         for dimension in self.walk.dimensions:
             yield dimension.values(known)
+
+    def _known(self, point: Point) -> Configuration:
+        """Return the values of all constants, and of the iterators at a point."""
+        return {**self.constants, **{name: _plain(point[name]) for name in self.names}}
 
     def _named(self, numbers: tuple[int, ...]) -> Configuration:
         return {

@@ -22,7 +22,6 @@ import networkx as nx  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 
-from eatss.base.diagnostics import InputError
 from eatss.base.frozen import Names, frozen
 from eatss.tune.expressions import (
     Column,
@@ -30,7 +29,6 @@ from eatss.tune.expressions import (
     Named,
     column_of,
     evaluate,
-    evaluate_one,
     truth,
 )
 from eatss.tune.points import Value
@@ -426,15 +424,11 @@ class Dimension:
         """Return its values below one prefix."""
         if self.listed:
             return self.listed
-        given = [
-            int(_whole(one, np.asarray([evaluate_one(one, known)]))[0]) for one in self.expressions
-        ]
-        if self.over == "range":
-            start, stop, step = given
-            if step == 0:
-                raise self._no_step("")
-            return range(start, stop + (1 if step > 0 else -1), step)
-        return self._generated(tuple(given), "")
+        below = self.below(known, 1)
+        if below.table is not None:
+            return tuple(below.table.tolist())
+        first, step, size = (int(one[0]) for one in (below.first, below.step, below.sizes))
+        return range(first, first + size * step, step)
 
     def below(self, columns: Named, rows: int) -> Below:
         """Return its values below prefixes."""
@@ -447,7 +441,8 @@ class Dimension:
         if self.over == "range":
             start, stop, step = given.T
             if not step.all():
-                raise self._no_step(self._at(columns, step == 0))
+                message = f"a step of 0 goes nowhere{self._at(columns, step == 0)}"
+                raise self.expressions[2].error("EATSS-S011", message)
             return Below(first=start, step=step, sizes=np.maximum((stop - start) // step + 1, 0))
         different, which = np.unique(given, axis=0, return_inverse=True)
         which = which.reshape(-1)
@@ -468,9 +463,6 @@ class Dimension:
             return generated(self.over, given)
         except ValueError as error:
             raise self.expressions[0].error("EATSS-S011", f"{error}{at}") from None
-
-    def _no_step(self, at: str) -> InputError:
-        return self.expressions[2].error("EATSS-S011", f"a step of 0 goes nowhere{at}")
 
     def _at(self, columns: Named, bad: Column) -> str:
         """Return the values of names in the first bad row, as words."""

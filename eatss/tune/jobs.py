@@ -149,6 +149,14 @@ class BenchJob:
     compares: bool = True
 
 
+_OF_BENCH = ("seed", "meter", "compiler", "nvcc", "device", "timeout_s")
+_OF_CARE = (
+    "least_window_s", "settle_s", "spare", "least_updates", "least_windows", "target", "budget_s",
+    "warm_up_s",
+)  # fmt: skip
+"""Options of a measurement that are fields of a job, or say how much care is taken."""
+
+
 @frozen
 class Care:
     """How carefully a variant is measured; fields as of ``MeasureOptions``.
@@ -173,22 +181,10 @@ class Care:
         """Return how a card measures with this care."""
         return MeasureOptions(
             sizes=dict(sizes),
-            seed=bench.seed,
-            meter=bench.meter,
-            compiler=bench.compiler,
-            nvcc=bench.nvcc,
-            device=bench.device,
-            least_window_s=self.least_window_s,
-            settle_s=self.settle_s,
-            spare=self.spare,
-            least_updates=self.least_updates,
-            least_windows=self.least_windows,
-            target=self.target,
-            budget_s=self.budget_s,
-            warm_up_s=self.warm_up_s,
             restoring="between windows",
-            timeout_s=bench.timeout_s,
             check=bench.compares,
+            **{name: getattr(bench, name) for name in _OF_BENCH},
+            **{name: getattr(self, name) for name in _OF_CARE},
         )
 
 

@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.base.files import StrPath
@@ -33,6 +34,9 @@ from eatss.tune.jobs import Made, MakerJob, Wanted
 from eatss.tune.layouts import selection_at
 from eatss.tune.points import SELECTING, Point
 from eatss.tune.rows import Metrics, Sizes
+
+if TYPE_CHECKING:
+    from eatss.choose.expectation import ProgramExpectation
 
 DEFAULT_TILE = 32
 """Sizes of every loop where nobody chooses any, as PPCG's."""
@@ -76,7 +80,7 @@ class CudaMaker:
         Raises:
             EatssError: it cannot be made.
         """
-        sizes = self._sizes(wanted)
+        sizes = sizes_of(wanted, self._session)
         program = self.program(sizes)
         selection = self.chosen(wanted)
         session = self.program(()).session  # its code is for any size
@@ -105,15 +109,6 @@ class CudaMaker:
         ]
         return predicted_metrics(kernels)
 
-    def _sizes(self, wanted: Wanted) -> Sizes:
-        """Return the parameters of the program that a variant decides."""
-        known = {parameter.name for parameter in self._session.interface.parameters}
-        return tuple(
-            (name, int(value))
-            for name, value in wanted.decisions
-            if name in known and not isinstance(value, str)
-        )
-
     def program(self, sizes: Sizes) -> Program:
         """Return the program at values of its parameters, analysed."""
         if sizes not in self._programs:
@@ -130,7 +125,7 @@ class CudaMaker:
 
     def _base(self, wanted: Wanted) -> Selection:
         """Return the selection that a variant changes."""
-        sizes = self._sizes(wanted)
+        sizes = sizes_of(wanted, self._session)
         decisions: Point = dict(wanted.decisions)
         choosing = {name: decisions[name] for name in SELECTING if name in decisions}
         if wanted.role == "paper":
@@ -156,7 +151,7 @@ class CudaMaker:
         Raises:
             EatssError: its decisions make no layout, or nothing fits the card.
         """
-        program = self.program(self._sizes(wanted))
+        program = self.program(sizes_of(wanted, self._session))
         decisions: Point = dict(wanted.decisions)
         base = self._base(wanted)
         if wanted.role == "default":
@@ -246,11 +241,11 @@ class PpcgMaker:
         self._job = job
         self._source = Path(text.source)
         self._profile = profile_from_document(json.loads(job.profile))
-        self._session = Session(text.source, text.reading(), cut="ppcg")
+        self.session = Session(text.source, text.reading(), cut="ppcg")
 
     def warm(self) -> None:
         """Analyse the source, for what is expected of variants."""
-        _ = self._session.analysed
+        _ = self.session.analysed
 
     def set_up(self, wanted: Wanted) -> None:
         """Analyse the source, if that is not done."""
@@ -264,7 +259,7 @@ class PpcgMaker:
             EatssError: it cannot be made, or what PPCG generates cannot be measured.
         """
         decisions: Point = dict(wanted.decisions)
-        sizes = self._sizes(decisions)
+        sizes = sizes_of(wanted, self.session)
         words, text, metrics = self._words(wanted, decisions, sizes)
         reading = self._job.source
         arguments = (
@@ -292,11 +287,6 @@ class PpcgMaker:
             decided=text,
         )
 
-    def _sizes(self, decisions: Point) -> Sizes:
-        known = {parameter.name for parameter in self._session.interface.parameters}
-        found = ((name, value) for name, value in decisions.items() if name in known)
-        return tuple((name, int(value)) for name, value in found)
-
     def _words(
         self, wanted: Wanted, decisions: Point, sizes: Sizes
     ) -> tuple[tuple[str, ...], str, Metrics]:
@@ -307,7 +297,7 @@ class PpcgMaker:
             if wanted.role == "paper":
                 options = SelectOptions(target="ppcg", model="paper")
             source, volume = self._job.source, options.volume_name()
-            reading = self._session.reading_at(sizes) if sizes else source.reading()
+            reading = self.session.reading_at(sizes) if sizes else source.reading()
             session = Session(source.source, reading, cut="ppcg", volume=volume)
             chosen = session.select(self._profile, options)
             said = "PPCG's own sizes" if chosen.keeps_default else chosen.ppcg_sizes
@@ -325,28 +315,46 @@ class PpcgMaker:
         text = f"tile {'×'.join(map(str, tiles))}" if tiles else "PPCG's own sizes"
         if threads:
             text += f", {'×'.join(map(str, threads))} threads"
-        return tuple(words), text, self._expected(tiles, threads, decisions)
+        return tuple(words), text, self._expected(decisions)
 
-    def _expected(
-        self, tiles: tuple[int, ...], threads: tuple[int, ...], decisions: Point
-    ) -> Metrics:
+    def _expected(self, decisions: Point) -> Metrics:
         """Return what the model expects, nothing where it cannot say."""
-        facts = self._session.analysed.facts
-        kernels = [(kernel.name, tuple(loop.name for loop in kernel.loops)) for kernel in facts]
-        limit = decisions.get("max_shared_memory")
         try:
-            choice = TileChoice(label="", positions=tiles)
-            found = self._session.predict(
-                self._profile,
-                CodeRequest(tiles=choice.tiles(kernels), block=threads),
-                max_shared_memory=None if limit is None else int(limit),
-                unroll_gpu_tile=bool(decisions.get("unroll_gpu_tile")),
-            )
+            found = self.predicted(decisions)
         except EatssError:
             return ()
         if found.time_s is None or found.energy_j is None:
             return ()
         return (("predicted_time_s", found.time_s), ("predicted_energy_j", found.energy_j))
+
+    def predicted(self, decisions: Point) -> ProgramExpectation:
+        """Return what the model expects of sizes.
+
+        Raises:
+            EatssError: it cannot say.
+        """
+        choice = TileChoice(label="", positions=positions(decisions, "tile"))
+        kernels = [
+            (kernel.name, tuple(loop.name for loop in kernel.loops))
+            for kernel in self.session.analysed.facts
+        ]
+        limit = decisions.get("max_shared_memory")
+        return self.session.predict(
+            self._profile,
+            CodeRequest(tiles=choice.tiles(kernels), block=positions(decisions, "threads")),
+            max_shared_memory=None if limit is None else int(limit),
+            unroll_gpu_tile=bool(decisions.get("unroll_gpu_tile")),
+        )
+
+
+def sizes_of(wanted: Wanted, session: Session) -> Sizes:
+    """Return the parameters of the program that a variant decides."""
+    known = {parameter.name for parameter in session.interface.parameters}
+    return tuple(
+        (name, int(value))
+        for name, value in wanted.decisions
+        if name in known and not isinstance(value, str)
+    )
 
 
 def positions(decisions: Point, kind: str) -> tuple[int, ...]:

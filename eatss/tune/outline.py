@@ -20,8 +20,6 @@ from eatss.cards.document import profile_from_document
 from eatss.choose.cuda import ranked_cuda
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import KernelSelection, Selection
-from eatss.lower.recipe import CodeRequest
-from eatss.measurement.options import TileChoice
 from eatss.program.expression import SizePairs
 from eatss.session.session import Session
 from eatss.tune.bound import BoundSpace, bind
@@ -29,7 +27,7 @@ from eatss.tune.derived import KernelVariants, derived_space, kernel_spaces, poi
 from eatss.tune.document import parsed_space
 from eatss.tune.jobs import MakerJob, RolePoint, Wanted
 from eatss.tune.layouts import selection_at, short_name
-from eatss.tune.makers import CudaMaker, positions
+from eatss.tune.makers import CudaMaker, PpcgMaker
 from eatss.tune.points import (
     CUTS,
     OF_PPCG,
@@ -78,10 +76,9 @@ def cuda_names(
     facts: Sequence[KernelFacts],
     variants: KernelVariants,
     profile: GpuProfile,
-    parameters: Iterable[str],
 ) -> set[str]:
     """Return what variants of generated code can decide."""
-    found = {*SELECTING, *parameters}
+    found = {*SELECTING}
     spaces = kernel_spaces(facts, variants, profile)
     for kernel in facts:
         own = set(CUTS)
@@ -157,70 +154,76 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
     program = maker.program(())
     session, base, variants = program.session, program.base, program.variants
     facts = session.analysed.facts
-    parameters = _parameters(session)
-    constants = {**card_constants(profile), **dict(parameters)}
-    bound = bind(space or derived_space(facts, variants, profile, "cuda"), constants)
-    bound.require_points()
-    check_decisions(bound, cuda_names(facts, variants, profile, dict(parameters)))
-    roles: list[RolePoint] = []
-    for role in ROLES:
-        with suppress(EatssError):  # sizes of the paper's model may not fit the card
-            wanted = Wanted(variant="", values=(), decisions=(), role=role)
-            point = dict(point_of(maker.chosen(wanted), facts, variants, profile))
-            known = set(point) == set(bound.names) and point not in [other for _, other in roles]
-            roles.append((role, point if known else None))
     choosing = SelectOptions(target="cuda", objective=job.objective)
-    if space is None:
-        ranked = _ranked_layouts(session, base, variants, profile, choosing, rank)
-        points = tuple(point for point in ranked if bound.allows(point) is None)
-    else:
+
+    def roles(bound: BoundSpace) -> tuple[RolePoint, ...]:
+        found: list[RolePoint] = []
+        for role in ROLES:
+            with suppress(EatssError):  # sizes of the paper's model may not fit the card
+                wanted = Wanted(variant="", values=(), decisions=(), role=role)
+                point = dict(point_of(maker.chosen(wanted), facts, variants, profile))
+                known = set(point) == set(bound.names) and point not in [one for _, one in found]
+                found.append((role, point if known else None))
+        return tuple(found)
+
+    def ranked(bound: BoundSpace) -> tuple[Configuration, ...]:
+        if space is None:
+            layouts = _ranked_layouts(session, base, variants, profile, choosing, rank)
+            return tuple(point for point in layouts if bound.allows(point) is None)
         options = choosing.for_card(profile)
 
-        def predicted(point: Point) -> float:
-            decisions = bound.decisions(point)
+        def predicted(decisions: Point) -> float:
             at = selection_at(base, facts, variants, profile, options, decisions)
             return _cost(at.kernels, job.objective)
 
-        points = _in_order(bound, predicted, rank)
-    return Outline(
-        space=bound.space,
-        constants=tuple(constants.items()),
-        parameters=parameters,
-        ranked=points,
-        roles=tuple(roles),
-        sizes=_sizes_of(bound, parameters),
-        warnings=session.warnings,
-    )
+        return _in_order(bound, predicted, rank)
+
+    whole = space or derived_space(facts, variants, profile, "cuda")
+    names = cuda_names(facts, variants, profile)
+    return _outline(session, profile, whole, names, ranked, roles)
 
 
 def _ppcg(job: MakerJob, profile: GpuProfile, space: Space | None) -> Outline:
-    text = job.source
-    session = Session(text.source, text.reading(), cut="ppcg")
-    facts = session.analysed.facts
-    parameters = _parameters(session)
-    constants = {**card_constants(profile), **dict(parameters)}
-    bound = bind(space or derived_space(facts, {}, profile, "ppcg"), constants)
-    bound.require_points()
-    check_decisions(bound, {*OF_PPCG, *dict(parameters)}, ppcg=True)
-    kernels = [(kernel.name, tuple(loop.name for loop in kernel.loops)) for kernel in facts]
+    maker = PpcgMaker(job)
+    session = maker.session
 
-    def predicted(point: Point) -> float:
-        decisions = bound.decisions(point)
-        found = session.predict(
-            profile,
-            CodeRequest(
-                tiles=TileChoice(label="", positions=positions(decisions, "tile")).tiles(kernels),
-                block=positions(decisions, "threads"),
-            ),
-        )
+    def predicted(decisions: Point) -> float:
+        found = maker.predicted(decisions)
         return MEASURES[job.objective].of(found.time_s, found.energy_j)
 
+    return _outline(
+        session,
+        profile,
+        space or derived_space(session.analysed.facts, {}, profile, "ppcg"),
+        {*OF_PPCG},
+        lambda bound: _in_order(bound, predicted, PREDICTED_POINTS),
+        lambda _: tuple((role, None) for role in ROLES),
+        ppcg=True,
+    )
+
+
+def _outline(
+    session: Session,
+    profile: GpuProfile,
+    space: Space,
+    names: set[str],
+    ranked: Callable[[BoundSpace], tuple[Configuration, ...]],
+    roles: Callable[[BoundSpace], tuple[RolePoint, ...]],
+    *,
+    ppcg: bool = False,
+) -> Outline:
+    found = session.interface.parameters
+    parameters = tuple((one.name, one.default) for one in found if one.default is not None)
+    constants = {**card_constants(profile), **dict(parameters)}
+    bound = bind(space, constants)
+    bound.require_points()
+    check_decisions(bound, names | {*dict(parameters)}, ppcg=ppcg)
     return Outline(
         space=bound.space,
         constants=tuple(constants.items()),
         parameters=parameters,
-        ranked=_in_order(bound, predicted, PREDICTED_POINTS),
-        roles=tuple((role, None) for role in ROLES),
+        ranked=ranked(bound),
+        roles=roles(bound),
         sizes=_sizes_of(bound, parameters),
         warnings=session.warnings,
     )
@@ -237,11 +240,6 @@ def _sizes_of(bound: BoundSpace, parameters: SizePairs) -> tuple[Sizes, ...]:
         found[tuple((name, int(decisions[name])) for name in varied)] = None
     own = tuple(one for one in parameters if one[0] in varied)
     return tuple(at for at in found if at != own) if len(found) <= MOST_SIZES else ()
-
-
-def _parameters(session: Session) -> SizePairs:
-    found = session.interface.parameters
-    return tuple((one.name, one.default) for one in found if one.default is not None)
 
 
 def _ranked_layouts(
@@ -287,7 +285,7 @@ def _in_order(
     costs = []
     for at, point in enumerate(points):
         try:
-            costs.append((predicted(point), at))
+            costs.append((predicted(bound.decisions(point)), at))
         except EatssError:  # nothing can be made of it
             costs.append((inf, at))
     return tuple(points[at] for cost, at in sorted(costs)[:rank] if cost < inf)

@@ -122,22 +122,23 @@ def choices(found: Population, rows: tuple[Row, ...]) -> tuple[Choice, ...]:
     return tuple(listed)
 
 
-def geometric_means(
-    sweeps: Iterable[tuple[Choice, ...]],
-    pairs: Iterable[tuple[ChoiceName, ChoiceName]] = (
-        ("ours", "default"),
-        ("paper", "default"),
-        ("fastest", "default"),
-        ("least energy", "default"),
-        ("ours", "paper"),
-        ("ours", "fastest"),
-        ("ours", "least energy"),
-    ),
-) -> tuple[MeanRatios, ...]:
+COMPARED: tuple[tuple[ChoiceName, ChoiceName], ...] = (
+    ("ours", "default"),
+    ("paper", "default"),
+    ("fastest", "default"),
+    ("least energy", "default"),
+    ("ours", "paper"),
+    ("ours", "fastest"),
+    ("ours", "least energy"),
+)
+"""Choices, and what each is compared with."""
+
+
+def geometric_means(sweeps: Iterable[tuple[Choice, ...]]) -> tuple[MeanRatios, ...]:
     """Return how choices do against each other over sweeps that have both."""
     listed = tuple({one.name: one.figures for one in choice} for choice in sweeps)
     found = []
-    for choice, over in pairs:
+    for choice, over in COMPARED:
         both = [(one[choice], one[over]) for one in listed if one.get(choice) and one.get(over)]
         ratios = [mine.over(theirs) for mine, theirs in both if mine and theirs]
         energies = [energy for _, energy in ratios if energy is not None]
