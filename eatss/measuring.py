@@ -6,7 +6,7 @@ For folders of generated programs nothing is imported that generates them.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
@@ -29,7 +29,7 @@ from eatss.measurement.options import (
 if TYPE_CHECKING:
     from eatss.frontend.python import SourceLike
     from eatss.measurement.cupy_card import CupyCard
-    from eatss.measurement.job import Progress
+    from eatss.measurement.job import OnProgress
     from eatss.session.variants import SourceOptions
 
 DEFAULT_TILES = (SELECTED, "32")
@@ -42,7 +42,7 @@ def measure(
     options: MeasureOptions | None = None,
     reading: SourceOptions | None = None,
     output: StrPath | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: OnProgress = None,
     card: str | CupyCard | None = None,
 ) -> Measurement:
     """Measure time and energy of a generated program, or of one generated from a C file.
@@ -94,7 +94,7 @@ def compare(
     options: MeasureOptions | None = None,
     reading: SourceOptions | None = None,
     output: StrPath | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: OnProgress = None,
     card: str | CupyCard | None = None,
 ) -> Comparison:
     """Compare variants of one program in one run, by turns, so that drift hits all alike.

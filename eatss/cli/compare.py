@@ -12,14 +12,13 @@ from eatss.base.streams import echo
 from eatss.cli.measure import (
     MEASURED,
     Generating,
-    HiddenCard,
     Results,
     measured_with,
     show,
     stop_interrupted,
 )
 from eatss.cli.measure import finish as finish_measured
-from eatss.cli.options import of_output, source_argument
+from eatss.cli.options import HiddenCard, of_output, source_argument
 from eatss.measurement.options import MeasureOptions
 
 if TYPE_CHECKING:
@@ -126,16 +125,16 @@ def compare(
 
 def finish(found: Measured, baseline: str, output: Results, plot: Path | None) -> None:
     """Print and draw a comparison and end with the exit code it calls for."""
-    from eatss.measurement.api import compare as beside  # noqa: PLC0415 - needs SciPy
+    from eatss.measurement.api import Interrupted, compared  # noqa: PLC0415
     from eatss.report.measurement import render_comparison  # noqa: PLC0415
 
-    measurements = found.measurements
-    if found.interrupted and baseline not in [one.variant for one in measurements]:
-        finish_measured(found, output)  # there is nothing to set the others beside
     try:
-        comparison = beside(measurements, baseline)
+        comparison = compared(found, baseline)
+    except Interrupted:
+        finish_measured(found, output)  # there is nothing to set the others beside
+        raise
     except EatssError:
-        show(measurements, output)  # what was measured is not lost
+        show(found.measurements, output)  # what was measured is not lost
         raise
     echo(render_comparison(comparison, output), nl=False)
     if plot is not None:
@@ -144,7 +143,7 @@ def finish(found: Measured, baseline: str, output: Results, plot: Path | None) -
         plot_comparisons([comparison], plot)
     if found.interrupted:
         stop_interrupted(anything=True)
-    statuses = [measurement.status for measurement in measurements]
+    statuses = [measurement.status for measurement in found.measurements]
     nothing = not any(status in MEASURED for status in statuses)
     if nothing or any(status not in _HARMLESS for status in statuses):
         raise SystemExit(ExitCode.NO_SOLUTION)

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 from eatss.base.diagnostics import ExitCode, NoSolutionError
 from eatss.base.files import folder_named
-from eatss.base.options import Asked, Keywords, option
+from eatss.base.options import Asked, Keywords
 from eatss.base.streams import echo
 from eatss.base.targets import CardNumber
 from eatss.cli.options import (
     CARD_HELP,
     Force,
+    HiddenCard,
     card_option,
     of_output,
     source_argument,
@@ -56,12 +57,6 @@ MEASURED = ("ok", "unstable")
 
 Results = Annotated[
     Literal["table", "json", "csv"], of_output("--format -f", help="What to print.")
-]
-
-
-HiddenCard = Annotated[
-    str | None,
-    option("--card", metavar="MODULE:CLASS", hidden=True, help="Stands in for the card."),
 ]
 
 

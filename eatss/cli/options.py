@@ -43,6 +43,14 @@ store_argument = partial(argument, metavar="STORE|@KERNEL")
 STORE_HELP = "of eatss sweep; @gemm is the sweep of that kernel that comes with eatss."
 Card = Annotated[str, card_option(help=CARD_HELP)]
 Format = Annotated[TableOrJson, of_output("--format -f", help="What to print.")]
+StoreFiles = Annotated[list[str], store_argument(help=f"Files {STORE_HELP}")]
+PpcgPath = Annotated[
+    str | None, of_source("--ppcg", metavar="PATH", help="PPCG; default: ppcg on the path.")
+]
+HiddenCard = Annotated[
+    str | None,
+    option("--card", metavar="MODULE:CLASS", hidden=True, help="Stands in for the card."),
+]
 Force = Annotated[
     bool, of_output("--force", help="Replace files that were edited or that eatss did not write.")
 ]

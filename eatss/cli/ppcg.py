@@ -9,6 +9,7 @@ from eatss.base.options import Asked, argument
 from eatss.choose.options import SelectKeywords
 from eatss.cli.options import (
     Card,
+    PpcgPath,
     of_source,
 )
 from eatss.cli.talk import current, given_card, report_warnings, say, working
@@ -38,10 +39,7 @@ def ppcg(
         ),
     ],
     gpu: Card,
-    program: Annotated[
-        str | None,
-        of_source("--ppcg", metavar="PATH", help="PPCG; default: ppcg on the path."),
-    ] = None,
+    program: PpcgPath = None,
     selects: Annotated[
         bool,
         of_source(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from eatss.base.diagnostics import input_error
 from eatss.base.streams import echo
-from eatss.cli.options import STORE_HELP, of_output, store_argument
+from eatss.cli.options import StoreFiles, of_output
 from eatss.cli.talk import working
 
 EXAMPLES = {
@@ -33,7 +33,7 @@ _Figures: TypeAlias = Literal["png", "svg", "pdf"]
 
 
 def report(
-    stores: Annotated[list[str], store_argument(help=f"Files {STORE_HELP}")],
+    stores: StoreFiles,
     output: Annotated[
         Path | None,
         of_output("--output -o", metavar="FILE", help="A page FILE.html; or FILE.json, FILE.txt."),

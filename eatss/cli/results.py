@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from eatss.base.options import argument, option
 from eatss.base.shipped import store_of_ones_own
 from eatss.base.streams import echo
 from eatss.base.targets import Order, meant
 from eatss.base.text import counted
-from eatss.cli.options import STORE_HELP, Format, show, store_argument
+from eatss.cli.options import STORE_HELP, Format, StoreFiles, show, store_argument
 from eatss.cli.talk import Step, say, working
 
 if TYPE_CHECKING:
@@ -35,10 +35,7 @@ Examples:
 """
 }
 
-ExportChoice: TypeAlias = Literal["csv", "json"]
-
 StoreFile = Annotated[str, store_argument(help=f"File {STORE_HELP}")]
-StoreFiles = Annotated[list[str], store_argument(help=f"Files {STORE_HELP}")]
 By = Annotated[Order, option(help=f"What is best; {meant()}.")]
 NewStore = Annotated[
     Path,
@@ -132,7 +129,7 @@ def results_export(
         option("--output -o", metavar="FILE", help="File to write; - is standard output."),
     ],
     form: Annotated[
-        ExportChoice | None,
+        Literal["csv", "json"] | None,
         option("--format -f", help="What to write; default: as the file's name ends."),
     ] = None,
 ) -> None:

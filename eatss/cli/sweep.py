@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from eatss.base.diagnostics import InputError, input_error
-from eatss.base.options import Asked, option
+from eatss.base.options import Asked
 from eatss.base.shipped import store_of_ones_own
 from eatss.base.streams import echo
 from eatss.base.targets import SweepTarget, either
 from eatss.cli.app import typed
 from eatss.cli.options import (
     CARD_HELP,
+    HiddenCard,
+    PpcgPath,
     TableOrJson,
     card_option,
     of_output,
@@ -83,9 +85,7 @@ def sweep(
     target: Annotated[
         SweepTarget, of_source(help="Who generates code: eatss itself, or PPCG.")
     ] = "cuda",
-    ppcg: Annotated[
-        str | None, of_source("--ppcg", metavar="PATH", help="PPCG; default: ppcg on the path.")
-    ] = None,
+    ppcg: PpcgPath = None,
     ppcg_options: Annotated[
         list[str] | None,
         of_source("--ppcg-option", metavar="OPTION", help="A further option of PPCG."),
@@ -108,10 +108,7 @@ def sweep(
     format_: Annotated[
         TableOrJson, of_output("--format -f", help="What to print at the end.")
     ] = "table",
-    card: Annotated[
-        str | None,
-        option("--card", metavar="MODULE:CLASS", hidden=True, help="Stands in for the card."),
-    ] = None,
+    card: HiddenCard = None,
 ) -> None:
     """Measure many variants of a program, each kept in a store as soon as it is measured.
 

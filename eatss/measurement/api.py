@@ -264,10 +264,10 @@ def _run_worker(job: Job, records: Records, progress: OnProgress) -> str:
     def take(event: Event) -> float | None:
         nonlocal last
         last = event
-        records.take(event)
+        limit_s = records.take(event)
         if progress is not None:
             progress(records.progress())
-        return event.limit_s if isinstance(event, Entered) else None
+        return limit_s
 
     outcome = supervise(
         Worker(

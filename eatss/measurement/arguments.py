@@ -21,7 +21,7 @@ from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.program import Argument, Entry, HostIf, HostStep, KernelCode, Launch, Program, evaluate
 from eatss.program.expression import OwnSizes, SizePairs, Sizes
-from eatss.verify.data import Flavour, dtype_of
+from eatss.verify.data import Flavour, dtype_of, shape_at
 from eatss.verify.element_types import limits_of
 
 Array: TypeAlias = Any
@@ -72,7 +72,7 @@ class MemoryUse:
 
 def key_of(argument: Argument, sizes: Sizes, seed: int) -> ArrayKey:
     """Return the key of an array or cell."""
-    shape = tuple(max(0, evaluate(extent, sizes)) for extent in argument.shape)
+    shape = shape_at(argument.shape, sizes)
     return ArrayKey(name=argument.name, shape=shape, dtype=dtype_of(argument), seed=seed)
 
 
@@ -96,7 +96,7 @@ def temporaries_of(entry: Entry, sizes: Sizes) -> tuple[ArrayKey, ...]:
     return tuple(
         ArrayKey(
             name=f"temporary {one.name}",
-            shape=tuple(max(0, evaluate(extent, sizes)) for extent in one.shape),
+            shape=shape_at(one.shape, sizes),
             dtype=dtype_of(one),
             seed=0,
         )

@@ -83,13 +83,7 @@ class CompileTarget:
         Raises:
             CompileError: it does not compile; the text is the compiler's first errors.
         """
-        return self._made(program.text, program.file, self.options_of(program, sizes), limit_s)
-
-    def options_of(self, program: Program, sizes: Sizes) -> tuple[str, ...]:
-        """Return what the compiler is told of a program, besides the card."""
-        macros = ((one.macro, sizes[one.name]) for one in program.macros)
-        defined = (f"-D{name}={n if n >= 0 else f'({n})'}" for name, n in macros)
-        return (*program.flags, *defined)
+        return self._made(program.text, program.file, options_of(program, sizes), limit_s)
 
     def compile_text(self, text: str, file: str) -> Path:
         """Return the machine code of CUDA that belongs to no program.
@@ -127,6 +121,13 @@ class CompileTarget:
         path = Path(_of_this_process().name) / f"{key}.cubin"
         write_whole(path, code)
         return path
+
+
+def options_of(program: Program, sizes: Sizes) -> tuple[str, ...]:
+    """Return what the compiler is told of a program, besides the card."""
+    macros = ((one.macro, sizes[one.name]) for one in program.macros)
+    defined = (f"-D{name}={n if n >= 0 else f'({n})'}" for name, n in macros)
+    return (*program.flags, *defined)
 
 
 def compile_target(

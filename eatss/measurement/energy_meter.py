@@ -275,22 +275,27 @@ class _Source:
             self.missing.append(Missing(what="energy", reason="no meter was given"))
         powers = power_samples(self.traces, begin_s, end_s)
         idle = [one.power_w for one in powers if one.time_s < 0]
-        best = told[0] if told else None
-        return CardEnergy(
+        found = CardEnergy(
             name=self.name,
-            energy_j=None if best is None else best.energy_j,
-            uncertainty_j=None if best is None else best.uncertainty_j,
-            power_w=None if best is None else best.energy_j / (end_s - begin_s),
             peak_power_w=max((one.power_w for one in powers if one.time_s >= 0), default=None),
             idle_power_w=sum(idle) / len(idle) if idle else None,
-            meter=None if best is None else best.meter,
-            updates=best.updates if best else 0,
             checks=tuple(told[1:]),
             device=self.info,
             before=self.before,
             after=self.after,
             missing=tuple(self.missing),
             trace=powers,
+        )
+        if not told:
+            return found
+        best = told[0]
+        return replace(
+            found,
+            energy_j=best.energy_j,
+            uncertainty_j=best.uncertainty_j,
+            power_w=best.energy_j / (end_s - begin_s),
+            meter=best.meter,
+            updates=best.updates,
         )
 
 

@@ -219,19 +219,21 @@ class Records:
     )
     stage: Entered = START
 
-    def take(self, event: Event) -> None:
-        """Note an event."""
+    def take(self, event: Event) -> float | None:
+        """Note an event; return the seconds that the stage may take which it begins."""
         match event:
             case CardOpened():
                 self.opened = event
             case Entered():
                 self.stage = event
+                return event.limit_s
             case IdleRead(warm=True):
                 self.warm_idle = event
             case IdleRead():
                 self.idle = event
             case Result():
                 self.variants[event.task].result = event
+        return None
 
     def fail_running(self, status: Status, reason: str) -> None:
         """Note a failure of the variant that runs now, if one does."""

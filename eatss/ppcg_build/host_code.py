@@ -32,34 +32,18 @@ class NotUnderstoodError(Exception):
     """PPCG generated something that is read nowhere here; the sentence says what."""
 
 
-_LEVELS: tuple[dict[str, Operator], ...] = (
-    {"||": Operator.OR},
-    {"&&": Operator.AND},
-    {"==": Operator.EQ},
-    {"<=": Operator.LE, "<": Operator.LT, ">=": Operator.GE, ">": Operator.GT},
-    {"+": Operator.ADD, "-": Operator.SUB},
-    {"*": Operator.MUL, "/": Operator.QUOTIENT, "%": Operator.REMAINDER},
-)
+_LEVELS = ("||", "&&", "==", "<= < >= >", "+ -", "* / %")
 """Binary operators, those that bind least first. isl divides only where ``/`` and floor agree."""
+
+
+_WORDS = {"||": Operator.OR, "&&": Operator.AND}
+"""Those that are spelled otherwise here."""
 
 _FUNCTIONS = {
     "ppcg_min": Operator.MIN,
     "ppcg_max": Operator.MAX,
     "ppcg_fdiv_q": Operator.FLOORDIV,
 }
-
-
-def integer(tokens: Sequence[Token]) -> IntExpr:
-    """Read an expression that the tokens are, all of them.
-
-    Raises:
-        NotUnderstoodError: they are none.
-    """
-    reader = Reader(tokens)
-    found = reader.integer()
-    if reader.place != len(tokens):
-        raise reader.no_integer()
-    return found
 
 
 class Reader:
@@ -92,8 +76,9 @@ class Reader:
         if level == len(_LEVELS):
             return self.unary()
         left = self.binary(level + 1)
-        while (operator := _LEVELS[level].get(self.text())) is not None:
+        while (text := self.text()) in _LEVELS[level].split():
             self.place += 1
+            operator = _WORDS.get(text) or Operator(text)
             left = Apply(operator, (left, self.binary(level + 1)))
         return left
 

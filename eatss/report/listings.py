@@ -15,6 +15,7 @@ from eatss.report.render import (
     Columns,
     Parts,
     apart,
+    bold,
     facts,
     figure,
     grouped,
@@ -65,7 +66,7 @@ def render_space(count: SpaceCount, points: Sequence[Point], output: str, about:
         [
             ("raw", grouped(count.raw), ""),
             *((one.name, grouped(-one.removed), share(one.removed)) for one in count.filters),
-            (_bold("kept"), _bold(grouped(count.kept)), share(count.kept)),
+            (bold("kept"), bold(grouped(count.kept)), share(count.kept)),
         ],
     )
     table.columns[0].max_width = 44
@@ -74,10 +75,6 @@ def render_space(count: SpaceCount, points: Sequence[Point], output: str, about:
     rows = enumerate((equations(point.items(), "  ") for point in points), start=1)
     drawn = facts((str(number), text) for number, text in rows)
     return render(headed(count.name, f"  {about}"), table, *[drawn] * bool(points))
-
-
-def _bold(text: str) -> Text:
-    return Text(text, style="bold")
 
 
 def verifications_parts(found: Verifications) -> Parts:

@@ -102,6 +102,11 @@ def hanging(part: RenderableType) -> RenderableType:
     )
 
 
+def bold(text: object) -> Text:
+    """Return what stands out."""
+    return Text(str(text), style="bold")
+
+
 def uncut(text: str) -> Text:
     """Return a line that stays one, however narrow the page is: an address to be copied."""
     return Text(text, no_wrap=True, overflow="ignore")

@@ -35,6 +35,7 @@ from eatss.report.render import (
     Columns,
     Parts,
     apart,
+    bold,
     facts,
     figure,
     grouped,
@@ -212,10 +213,6 @@ def _ppcg_verdict(kernel: KernelSelection) -> str:
     return f"{sizes}: {about}; PPCG's default {other}\n  {proof}"
 
 
-def _bold(text: object) -> Text:
-    return Text(str(text), style="bold")
-
-
 def _loops(kernel: KernelSelection, *, predicted: bool) -> Table:
     """Return the loops: the points of a thread along each, or its weight in a published objective.
 
@@ -243,7 +240,7 @@ def _loops(kernel: KernelSelection, *, predicted: bool) -> Table:
         last = -(-tile // threads) if threads and tile else None
         if not predicted:
             last = weights.get(loop, 0) if loop in kernel.loops else None
-        rows.append((loop, kind, _bold(tile or NONE), threads, last))
+        rows.append((loop, kind, bold(tile or NONE), threads, last))
     return listing(("loop", "", ">tile", ">threads", ">points" if predicted else ">weight"), rows)
 
 
@@ -512,7 +509,7 @@ def _generated(kernel: KernelCode, host_loops: Sequence[str]) -> Parts:
     shape = " x ".join(map(str, kernel.block))
     dynamic = ", passed at launch" if kernel.dynamic_shared else ""
     rows: tuple[tuple[str, RenderableType], ...] = (
-        ("  tiles", _bold(pairs_text(kernel.tile_sizes) or "none")),
+        ("  tiles", bold(pairs_text(kernel.tile_sizes) or "none")),
         ("  block", f"{shape} = {counted(prod(kernel.block), 'thread')}"),
         ("  shared", bytes_text(kernel.shared_bytes) + dynamic),
         ("  registers", f"about {kernel.registers} a thread"),
@@ -527,4 +524,4 @@ def jit_parts(function: JitFunction) -> Parts:
     counts = (str(made.programs), str(made.plans), str(made.graphs))
     table = listing((">programs", ">sizes ready", "graphs"), [counts])
     expected = [f"expected: {one}" for one in made.expected]
-    return [_bold(repr(function)[1:-1]), table, *expected]
+    return [bold(repr(function)[1:-1]), table, *expected]

@@ -225,15 +225,15 @@ def _with_temporaries(scop: Scop, options: AnalysisOptions) -> ScheduledScop:
     """Schedule a region for code of eatss, with temporaries where kernels gain by them."""
     if not options.temporaries:
         return schedule_scop(scop)
-    expanded = _with_private_scalars(scop, options)
+    expanded = _with_private_scalars(scop)
     own = scop if expanded is None else expanded.scop
-    scheduled = _with_collapsed_loops(own, options, positive=expanded is not None)
+    scheduled = _with_collapsed_loops(own, positive=expanded is not None)
     scheduled = scheduled or expanded or schedule_scop(scop)
-    copied = _with_copied_operands(scheduled, options, positive=expanded is not None)
+    copied = _with_copied_operands(scheduled, positive=expanded is not None)
     return copied or scheduled
 
 
-def _with_private_scalars(scop: Scop, options: AnalysisOptions) -> ScheduledScop | None:
+def _with_private_scalars(scop: Scop) -> ScheduledScop | None:
     """Schedule a region with scalars expanded, ``None`` where they stay.
 
     Functions are called again for each reader of a value where a sum has but one parallel loop.
@@ -296,9 +296,7 @@ def _users(scheduled: ScheduledScop, names: Iterable[str]) -> list[int]:
     return [sum(name in own for own in used) for name in names]
 
 
-def _with_collapsed_loops(
-    scop: Scop, options: AnalysisOptions, *, positive: bool
-) -> ScheduledScop | None:
+def _with_collapsed_loops(scop: Scop, *, positive: bool) -> ScheduledScop | None:
     """Schedule a region with loops collapsed, ``None`` where there are none to."""
     collapsed = with_collapsed_loops(scop)
     if collapsed is scop:
@@ -308,9 +306,7 @@ def _with_collapsed_loops(
     return None
 
 
-def _with_copied_operands(
-    scheduled: ScheduledScop, options: AnalysisOptions, *, positive: bool
-) -> ScheduledScop | None:
+def _with_copied_operands(scheduled: ScheduledScop, *, positive: bool) -> ScheduledScop | None:
     """Schedule a region with operands copied, ``None`` where that frees no loop."""
     with suppress(EatssError, isl.Error):
         with at_most(scheduled.scop.isl_context, _COPYING):

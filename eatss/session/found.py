@@ -100,6 +100,13 @@ def _and_more(known: Diagnostics, warnings: Diagnostics) -> Diagnostics:
     return (*known, *(one for one in warnings if one not in known))
 
 
+def _session(source: Source, reading: Reading, options: SelectOptions) -> Session:
+    from eatss.session.session import Session  # noqa: PLC0415 - what is kept needs none
+
+    cut = TARGETS[options.target].cut
+    return Session(source, reading, cut=cut, volume=options.volume_name())
+
+
 @in_bounds
 def find_selection(
     source: Source,
@@ -109,10 +116,7 @@ def find_selection(
     progress: Progress = no_progress,
 ) -> FoundSelection:
     """Select tile sizes, as :func:`eatss.select` does."""
-    from eatss.session.session import Session  # noqa: PLC0415 - what is kept needs none
-
-    cut, volume = TARGETS[options.target].cut, options.volume_name()
-    session = Session(source, reading, cut=cut, volume=volume)
+    session = _session(source, reading, options)
     progress(f"analysing {session.file}")
     warnings = session.warnings
     progress(f"solving for {profile.title}")
@@ -131,10 +135,8 @@ def find_proof(
     """Return SMT-LIB text that asks for better sizes than those of a published model."""
     from eatss.choose.select import proofs  # noqa: PLC0415 - what is kept needs none
     from eatss.choose.smt import scripts_text  # noqa: PLC0415
-    from eatss.session.session import Session  # noqa: PLC0415
 
-    cut, volume = TARGETS[options.target].cut, options.volume_name()
-    session = Session(source, reading, cut=cut, volume=volume).of(selection)
+    session = _session(source, reading, options).of(selection)
     allow_more(longest_s(selection.options))
     return scripts_text(proofs(session.analysed.facts, profile, selection))
 

@@ -19,6 +19,7 @@ from eatss.tune.jobs import (
     REFERENCE,
     Care,
     Made,
+    OnProgress,
     Progress,
     RolePoint,
     SweepOptions,
@@ -117,7 +118,7 @@ class Campaign:
         self,
         plan: Plan,
         lab: Lab,
-        progress: Callable[[Progress], None] | None = None,
+        progress: OnProgress = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._plan = plan

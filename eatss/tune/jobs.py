@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from typing import Annotated, Literal, TypeAlias, get_args
 
-from eatss.base.codec import BY_NAME
 from eatss.base.compilers import nvcc_option
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
@@ -198,7 +198,7 @@ class Order:
 
     label: str
     folder: str
-    sizes: Annotated[tuple[tuple[str, int], ...], BY_NAME]
+    sizes: Sizes
     care: Care
     reference: str | None = None
 
@@ -231,6 +231,10 @@ class Progress:
     best: float | None = None
     default: float | None = None
     unit: str = ""
+
+
+OnProgress: TypeAlias = Callable[[Progress], None] | None
+"""Is called with it, if anything is."""
 
 
 DEFAULT_VARIANTS = 300

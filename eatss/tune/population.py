@@ -202,17 +202,20 @@ def convex_hull(x: Floats, y: Floats) -> tuple[int, ...]:
     Points on an edge are no corners; of equal points the first is taken. All points on one line
     give its two ends, equal points one. Points with a NaN are left out.
     """
-    known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
-    order = known[np.lexsort((y[known], x[known]))]
     points: list[int] = []
-    for k in order:
+    for k in _in_order(x, y):
         if not points or (x[k], y[k]) != (x[points[-1]], y[points[-1]]):
-            points.append(int(k))
+            points.append(k)
     if len(points) < 3:
         return tuple(points)
-    lower = _chain(points, x, y)
-    upper = _chain(points[::-1], x, y)
-    return tuple(lower[:-1] + upper[:-1])
+    return tuple(_chain(points, x, y)[:-1] + _chain(points[::-1], x, y)[:-1])
+
+
+def _in_order(x: Floats, y: Floats) -> list[int]:
+    """Return the points without a NaN by rising ``x``, and ``y`` where that is the same."""
+    known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    found: list[int] = known[np.lexsort((y[known], x[known]))].tolist()
+    return found
 
 
 def _chain(points: Sequence[int], x: Floats, y: Floats) -> list[int]:
@@ -235,13 +238,11 @@ def pareto_front(x: Floats, y: Floats) -> tuple[int, ...]:
 
     Of equal points all are on the front. Points with a NaN are left out.
     """
-    known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
-    order = known[np.lexsort((-y[known], -x[known]))]
     found: list[int] = []
-    for k in order:
+    for k in _in_order(-x, -y):
         last = found[-1] if found else None
         if last is None or y[k] > y[last] or (x[k] == x[last] and y[k] == y[last]):
-            found.append(int(k))
+            found.append(k)
     return tuple(found[::-1])
 
 
@@ -252,15 +253,14 @@ def weighted_winners(time_s: Floats, energy_j: Floats) -> list[tuple[int, float,
     1 at best and ``α`` weighs relative losses. From ``α = 0``, energy alone, to 1, time alone; the
     ranges touch and cover 0 to 1. Each has the point, and its lowest and highest ``α``.
     """
-    known = np.flatnonzero(np.isfinite(time_s) & np.isfinite(energy_j))
-    if not known.size:
+    known = _in_order(energy_j, time_s)
+    if not known:
         return []
     t, e = time_s / time_s[known].min(), energy_j / energy_j[known].min()
-    order = known[np.lexsort((t[known], e[known]))]
     falling: list[int] = []
-    for k in order:
+    for k in known:
         if not falling or t[k] < t[falling[-1]]:
-            falling.append(int(k))
+            falling.append(k)
     arc = _chain(falling, e, t)
     borders = [0.0, *(_border(a, b, t, e) for a, b in itertools.pairwise(arc)), 1.0]
     return list(zip(arc, borders, borders[1:], strict=False))

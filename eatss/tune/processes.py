@@ -204,9 +204,7 @@ def _taken(records: Records, record: Record, event: Event) -> float | None:
     """Note an event; return the seconds that the stage may take which it begins."""
     if isinstance(event, CardLost):
         record.fail("launch error", event.reason)
-        return None
-    records.take(event)
-    return event.limit_s if isinstance(event, Entered) else None
+    return records.take(event)
 
 
 def _counted(measurement: Measurement, order: Order, options: MeasureOptions) -> Measurement:

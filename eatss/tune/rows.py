@@ -15,6 +15,7 @@ from eatss.base.shown import Shown, Tabular, figure
 from eatss.base.targets import MEASURES, ObjectiveName, Order, SweepTarget
 from eatss.base.text import equations
 from eatss.measurement.measurement import Measurement, Status
+from eatss.program.expression import SizePairs
 from eatss.tune.points import Values
 
 Role: TypeAlias = Literal["", "default", "paper", "ours"]
@@ -30,7 +31,7 @@ of the variant."""
 BESIDE: frozenset[Stage] = frozenset({"reference", "counters"})
 """Stages of rows that are no result of their own."""
 
-Sizes = Annotated[tuple[tuple[str, int], ...], BY_NAME]
+Sizes = Annotated[SizePairs, BY_NAME]
 Metrics = Annotated[tuple[tuple[str, float], ...], BY_NAME]
 
 

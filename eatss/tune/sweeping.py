@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
 from os import fspath
@@ -32,7 +31,7 @@ from eatss.tune.generation import (
     ppcg_program,
     source_text,
 )
-from eatss.tune.jobs import BenchJob, MakerJob, Progress, SweepOptions
+from eatss.tune.jobs import BenchJob, MakerJob, OnProgress, SweepOptions
 from eatss.tune.outline import outlined
 from eatss.tune.points import Space
 from eatss.tune.processes import Lab
@@ -115,7 +114,7 @@ def sweep(
     output: StrPath,
     options: SweepOptions | None = None,
     generation: Generation | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: OnProgress = None,
     card: str | None = None,
     warned: Warned = warn_caller,
 ) -> Sweep:

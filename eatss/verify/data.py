@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.program import Argument, Entry, Temporary, evaluate
-from eatss.program.expression import Sizes
+from eatss.program.expression import IntExpr, Sizes
 from eatss.verify.element_types import numpy_name
 
 Flavour: TypeAlias = Literal[
@@ -87,6 +87,11 @@ def dtype_of(argument: Argument | Temporary) -> np.dtype[Any]:
     return np.dtype(numpy_name(argument))
 
 
+def shape_at(shape: Sequence[IntExpr], sizes: Sizes) -> tuple[int, ...]:
+    """Return the extents of an array at sizes; none is negative."""
+    return tuple(max(0, evaluate(extent, sizes)) for extent in shape)
+
+
 def make_buffers(
     entry: Entry,
     sizes: Sizes,
@@ -129,7 +134,7 @@ def blank_buffer(argument: Argument, number: int, sizes: Sizes, shifted: bool = 
         sizes: those of the problem.
         shifted: whether it starts one element behind a multiple of 16 bytes.
     """
-    shape = tuple(max(0, evaluate(extent, sizes)) for extent in argument.shape)
+    shape = shape_at(argument.shape, sizes)
     dtype = dtype_of(argument)
     bytes_ = prod(shape) * dtype.itemsize
     guard = -(-min(_MOST_GUARD, max(_LEAST_GUARD, bytes_)) // _ALIGNMENT) * _ALIGNMENT

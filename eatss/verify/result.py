@@ -5,7 +5,7 @@ Found are tiles that ran and branches that nobody took; a worker gets jobs and t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -73,7 +73,7 @@ class SizeResult:
     """
 
     launcher: str
-    sizes: Annotated[tuple[tuple[str, int], ...], BY_NAME]
+    sizes: Annotated[SizePairs, BY_NAME]
     status: Status
     message: str = ""
     worst_error: float = 0.0
@@ -362,3 +362,7 @@ class Progress:
     stage: Stage
     done: int
     total: int
+
+
+OnProgress: TypeAlias = Callable[[Progress], None] | None
+"""Is called with it, if anything is."""

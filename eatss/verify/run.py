@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,6 +30,7 @@ from eatss.verify.result import (
     Entered,
     Event,
     Job,
+    OnProgress,
     Progress,
     Run,
     SizeResult,
@@ -72,7 +73,7 @@ def verify(
     machine: Sequence[str] = (),
     first_failure: bool = False,
     compilers: Compilers = DEFAULT_COMPILERS,
-    progress: Callable[[Progress], None] | None = None,
+    progress: OnProgress = None,
 ) -> Verification:
     """Run a generated program and the original on the same random data and compare.
 
@@ -310,7 +311,7 @@ class _Report:
     program: Program
     limit_s: float
     job: Job
-    progress: Callable[[Progress], None] | None = None
+    progress: OnProgress = None
     results: list[SizeResult] = field(default_factory=list)
     others: list[SizeResult] = field(default_factory=list)
     entered: Entered | None = None

@@ -27,6 +27,7 @@ from eatss.program import (
     evaluate,
 )
 from eatss.program.expression import OwnSizes, Sizes
+from eatss.verify.data import shape_at
 from eatss.verify.element_types import limits_of
 from eatss.verify.instrumentation import Branch, least_sizes
 
@@ -323,7 +324,7 @@ def _elements(program: Program, sizes: Sizes) -> list[int]:
     for entry in program.entries:
         shapes += [argument.shape for argument in entry.arguments]
         shapes += [temporary.shape for temporary in entry.temporaries]
-    return [prod(max(0, evaluate(extent, sizes)) for extent in shape) for shape in shapes]
+    return [prod(shape_at(shape, sizes)) for shape in shapes]
 
 
 def _rows_exist(program: Program, sizes: Sizes) -> bool:
@@ -537,7 +538,7 @@ def launches(steps: Sequence[HostStep], sizes: Sizes) -> Iterator[tuple[str, int
                 for name, blocks, times in launches(step.body, middle):
                     yield name, blocks, count * times
         else:
-            yield step.kernel, prod(max(0, evaluate(extent, sizes)) for extent in step.grid), 1
+            yield step.kernel, prod(shape_at(step.grid, sizes)), 1
 
 
 def _ladder(parameter: Parameter, number: int) -> tuple[int, ...]:

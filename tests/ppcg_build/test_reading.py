@@ -16,13 +16,14 @@ from eatss.ppcg_build.host_code import (
     HostRegion,
     Launched,
     NotUnderstoodError,
+    Reader,
     host_regions,
-    integer,
 )
 from eatss.ppcg_build.program import KernelText, SharedArray, mismatches, read_kernels
 from eatss.ppcg_build.run import ppcg_arguments, used_tiles
 from eatss.program import Constant, HostIf, HostLoop, Launch, Name, evaluate
-from eatss.program.tokens import tokens
+from eatss.program.expression import IntExpr
+from eatss.program.tokens import Token, tokens
 from tests.ppcg_build.cases import KERNELS
 from tests.ppcg_build.recorded_ppcg import STORE
 
@@ -146,6 +147,14 @@ def test_sizes_are_those_that_ppcg_says() -> None:
 
 
 NAMES = {"n": 37, "m": 5, "c0": 12}
+
+
+def integer(found: Sequence[Token]) -> IntExpr:
+    """Return the expression that tokens are, all of them."""
+    reader = Reader(found)
+    read = reader.integer()
+    assert reader.place == len(found)
+    return read
 
 
 def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:

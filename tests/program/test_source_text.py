@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eatss.api import codegen
 from eatss.lower.pieces import NameTable, identifier
-from eatss.measurement.compile import CompileTarget, Toolchain
+from eatss.measurement.compile import Toolchain, options_of
 from eatss.program.tokens import (
     OWN_WORDS,
     definition,
@@ -41,8 +41,7 @@ def of_sizes(*names: str, as_arguments: bool = False) -> str:
 def test_no_size_reaches_a_header() -> None:
     program = codegen(of_sizes("T", "new"), gpu="a100-80gb")
     assert [one.macro for one in program.parameters] == ["EATSS_SIZE_T", "EATSS_SIZE_new"]
-    target = CompileTarget(capability=80, toolchain=NVCC, cache="")
-    options = target.options_of(program, {"T": 5, "new": 6})
+    options = options_of(program, {"T": 5, "new": 6})
     assert {"-DEATSS_SIZE_T=5", "-DEATSS_SIZE_new=6"} <= set(options)
     text = program.text
     assert text.rindex("#include", 0, text.index("#ifdef EATSS_MAIN")) < text.index("#define T ")

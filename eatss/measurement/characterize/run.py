@@ -156,16 +156,14 @@ def _tried(bench: CupyBench, metering: Metering, benchmark: Benchmark) -> Result
                 "this compiler folds the work away or writes it otherwise: leave the benchmark "
                 "out, and report it with the compiler's version",
             )
-        return _measured(bench, metering, benchmark, loaded)
+        return _measured(metering, benchmark, loaded)
     except (CompileError, LaunchError) as error:
         if isinstance(error, LaunchError) and error.lost:
             raise
         return _warning(f"'{benchmark.name}' failed: {error}")
 
 
-def _measured(
-    bench: CupyBench, metering: Metering, benchmark: Benchmark, loaded: CupyBenchmark
-) -> Result:
+def _measured(metering: Metering, benchmark: Benchmark, loaded: CupyBenchmark) -> Result:
     launch_s = _fill(benchmark, loaded)
     result = Result(
         name=benchmark.name,

@@ -23,7 +23,7 @@ from eatss.base.text import equations
 from eatss.cards import GpuProfile
 from eatss.frontend.options import DtypeName
 from eatss.measurement.arguments import refusal
-from eatss.program import Program, evaluate
+from eatss.program import Program
 from eatss.program.expression import SizePairs, Sizes
 from eatss.session.jit.arrays import (
     ArrayView,
@@ -49,6 +49,7 @@ from eatss.session.jit.signature import (
     signature_of,
     whole_number,
 )
+from eatss.verify.data import shape_at
 
 if TYPE_CHECKING:
     from eatss.session.jit.programs import HostProgram
@@ -134,9 +135,7 @@ class KnownCalls:
             a, b = pointers[one], pointers[other]
             if a < b + others and b < a + its:
                 return False
-        given = None if KEYWORD in signature.known else values.get(KEYWORD)
-        stream = stream_of_call(given, values, signature.arrays, plan.device)
-        plan.launch(pointers, scalars, stream)
+        plan.launch(pointers, scalars, stream_of_call(values, signature, plan.device))
         note_written(values, signature.written)
         return True
 
@@ -295,7 +294,7 @@ class JitFunction(Shown):
         check_known(self._maker.name, known, given, ", ".join(known) or "no sizes")
         values = infer_sizes(signature, {}, given)
         return {
-            name: ArraySpec(tuple(max(0, evaluate(one, values)) for one in its.shape), its.dtype)
+            name: ArraySpec(shape_at(its.shape, values), its.dtype)
             for name, its in signature.arrays.items()
         }
 
@@ -332,9 +331,8 @@ class JitFunction(Shown):
         else:
             plan = self._plan(call, call.device)
             self._known.note(call, plan, values)
-            given = None if KEYWORD in signature.known else values.get(KEYWORD)
-            stream = stream_of_call(given, values, signature.arrays, call.device)
             pointers = [call.views[name].pointer for name in signature.arrays]
+            stream = stream_of_call(values, signature, call.device)
             plan.launch(pointers, [*scalars.values()], stream)
         note_written(values, signature.written)
 

@@ -11,7 +11,7 @@ import struct
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from math import prod
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from eatss.program import KernelCode, Program
 from eatss.program.expression import Sizes
 from eatss.program.plan import GRAPH_FROM, MOST_GRAPHS, MOST_LAUNCHES, stack_warnings
 from eatss.session.jit.arrays import Values, cupy_for
-from eatss.session.jit.signature import CallSignature
+from eatss.session.jit.signature import KEYWORD, CallSignature
 
 _SLOT = 8
 
@@ -107,25 +107,26 @@ class Slots:
             raise
 
 
-def stream_of_call(given: Any, values: Values, arrays: Iterable[str], device: int) -> int:
-    """Return the address of the stream of a call.
+def stream_of_call(values: Values, signature: CallSignature, device: int) -> int:
+    """Return the address of the stream of a call: the one that it names, or the current one.
 
     Args:
-        given: what the caller names; ``None`` for the current one.
         values: the arguments.
-        arrays: the names of those that are arrays.
+        signature: what they are.
         device: the card.
 
     Raises:
         InputError: ``EATSS-J006`` the libraries of the arrays have different current streams,
             ``EATSS-J011`` what is given is no stream.
     """
+    given = None if KEYWORD in signature.known else values.get(KEYWORD)
     if given is not None:
         return _address_of(given)
     torch: Any
-    torch, cupy = sys.modules.get("torch"), cupy_for(next(iter(arrays)))
+    torch, cupy = sys.modules.get("torch"), cupy_for(next(iter(signature.arrays)))
     own: int = cupy.cuda.get_current_stream(device).ptr
-    theirs = [] if torch is None else [isinstance(values[name], torch.Tensor) for name in arrays]
+    arrays = () if torch is None else signature.arrays
+    theirs = [isinstance(values[name], torch.Tensor) for name in arrays]
     if not any(theirs):
         return own
     quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)

@@ -23,6 +23,7 @@ from eatss.choose.options import SelectOptions
 from eatss.frontend.options import DtypeName, Reading
 from eatss.lower.recipe import CodeRequest, Recipe
 from eatss.measurement import nvrtc
+from eatss.measurement.compile import options_of
 from eatss.program import Entry, Interface, Program
 from eatss.program.expression import SizePairs, Sizes
 from eatss.program.tokens import definitions, size_text
@@ -154,8 +155,7 @@ def cubin_of(
         InputError: ``EATSS-J015``, NVRTC refuses the text or is not there.
     """
     known = {one.name: sizes[one.name] for one in program.parameters if one.kind != "macro"}
-    defined = (f"-D{one.macro}={_number(sizes[one.name])}" for one in program.macros)
-    options = (f"-arch=sm_{capability}", _STANDARD, *program.flags, *defined)
+    options = (f"-arch=sm_{capability}", _STANDARD, *options_of(program, sizes))
     text = _with_known(program, known)
     runtime = cupy.cuda.runtime.runtimeGetVersion()
     compiler = (cupy.__version__, runtime, cupy.cuda.nvrtc.getVersion(), sys.platform)
