@@ -188,15 +188,15 @@ def identity_of(
         options: how the sweep goes.
     """
     assert done.tried is not None
-    found = done.tried.measurement
+    found, read = done.tried.measurement, source.options
     device = found.device
     names = ("meter", "seed", "objective", "timeout_s", "compares")
     chosen = {
         "first": encode(options.first),
         "careful": encode(CAREFUL),
-        "parameters": encode(source.parameters),
-        "function": source.function,
-        "scop": source.scop,
+        "parameters": encode(read.parameter_values),
+        "function": read.function,
+        "scop": read.scop,
         **{name: getattr(options, name) for name in names},
     }
     text = json.dumps(chosen, sort_keys=True, separators=(",", ":"))
@@ -206,7 +206,7 @@ def identity_of(
         target=target,
         generator=generator,
         dtype=found.dtype,
-        defines=(*source.defines, *(f"-I{folder}" for folder in source.include_dirs)),
+        defines=(*read.defines, *(f"-I{folder}" for folder in read.include_dirs)),
         sizes=tuple((name, value) for name, value in found.sizes if name not in varied),
         card="" if device is None else device.name,
         driver="" if device is None else device.driver or "",

@@ -11,7 +11,7 @@ from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.options import option, shows_types
 from eatss.base.targets import CardNumber, Goal, SweepTarget, measure_of
-from eatss.frontend.options import DtypeName, Reading, Recompute
+from eatss.frontend.options import DtypeName, FrontendOptions, Reading, Recompute
 from eatss.measurement.measurement import Measurement, Status
 from eatss.measurement.options import (
     DEVICE_HELP,
@@ -34,37 +34,29 @@ class SourceText:
 
     source: str
     dtype: DtypeName | None = None
-    defines: tuple[str, ...] = ()
-    include_dirs: tuple[str, ...] = ()
-    parameters: Sizes = ()
-    function: str | None = None
-    scop: int | None = None
     recompute: Recompute = "auto"
+    options: FrontendOptions = FrontendOptions()
 
     @classmethod
     def of(cls, source: str, reading: Reading) -> SourceText:
         """Return a source and its reading."""
-        options = reading.frontend()
         return cls(
             source=source,
             dtype=reading.type_name,
-            defines=options.defines,
-            include_dirs=options.include_dirs,
-            parameters=options.parameter_values,
-            function=options.function,
-            scop=options.scop,
             recompute=reading.recompute,
+            options=reading.frontend(),
         )
 
     def reading(self) -> Reading:
         """Return how it is read."""
+        options = self.options
         return Reading(
             dtype=self.dtype,
-            defines=self.defines,
-            include_dirs=self.include_dirs,
-            parameters=dict(self.parameters),
-            function=self.function,
-            scop=self.scop,
+            defines=options.defines,
+            include_dirs=options.include_dirs,
+            parameters=dict(options.parameter_values),
+            function=options.function,
+            scop=options.scop,
             recompute=self.recompute,
         )
 
@@ -149,7 +141,7 @@ class BenchJob:
     compares: bool = True
 
 
-_OF_BENCH = ("seed", "meter", "compiler", "nvcc", "device", "timeout_s")
+OF_BENCH = ("seed", "meter", "compiler", "nvcc", "device", "timeout_s")
 _OF_CARE = (
     "least_window_s", "settle_s", "spare", "least_updates", "least_windows", "target", "budget_s",
     "warm_up_s",
@@ -183,7 +175,7 @@ class Care:
             sizes=dict(sizes),
             restoring="between windows",
             check=bench.compares,
-            **{name: getattr(bench, name) for name in _OF_BENCH},
+            **{name: getattr(bench, name) for name in OF_BENCH},
             **{name: getattr(self, name) for name in _OF_CARE},
         )
 

@@ -261,7 +261,7 @@ class PpcgMaker:
         decisions: Point = dict(wanted.decisions)
         sizes = sizes_of(wanted, self.session)
         words, text, metrics = self._words(wanted, decisions, sizes)
-        reading = self._job.source
+        reading = self._job.source.options
         arguments = (
             *(f"-D{one}" for one in reading.defines),
             *(f"-I{one}" for one in reading.include_dirs),

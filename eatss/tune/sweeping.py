@@ -31,7 +31,7 @@ from eatss.tune.generation import (
     ppcg_program,
     source_text,
 )
-from eatss.tune.jobs import BenchJob, MakerJob, OnProgress, SweepOptions
+from eatss.tune.jobs import OF_BENCH, BenchJob, MakerJob, OnProgress, SweepOptions
 from eatss.tune.outline import outlined
 from eatss.tune.points import Space
 from eatss.tune.processes import Lab
@@ -158,16 +158,8 @@ def sweep(
 
 
 def _bench(options: SweepOptions, card: str | None) -> BenchJob:
-    return BenchJob(
-        card=card or CUPY_CARD,
-        device=options.device,
-        compiler=options.compiler,
-        nvcc=options.nvcc,
-        meter=options.meter,
-        seed=options.seed,
-        timeout_s=options.timeout_s,
-        compares=options.compares,
-    )
+    same = {name: getattr(options, name) for name in (*OF_BENCH, "compares")}
+    return BenchJob(card=card or CUPY_CARD, **same)
 
 
 def _check_place(path: Path) -> None:
