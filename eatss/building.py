@@ -29,6 +29,7 @@ from eatss.base.frozen import frozen
 from eatss.base.options import Keywords, spelled_out
 from eatss.base.shipped import MARK
 from eatss.base.shown import Shown
+from eatss.base.text import Texts
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import CardLike
 from eatss.choose.options import SelectKeywords, SelectOptions
@@ -86,7 +87,7 @@ class PpcgBuild(Shown):
     files: tuple[Path, ...]
     program: Path | None
     selection: Selection | None
-    commands: tuple[tuple[str, ...], ...]
+    commands: tuple[Texts, ...]
     warnings: Diagnostics
     said: str
 
@@ -156,7 +157,7 @@ class _Run:
         self._source, self._stem = given.source, given.source.stem
         self._schedule: Path | None = None
         self._selection: Selection | None = None
-        self._commands: list[tuple[str, ...]] = []
+        self._commands: list[Texts] = []
         self._warnings: list[Diagnostic] = []
         self._source_warnings: Diagnostics = ()
         self._work = Path()
@@ -181,7 +182,7 @@ class _Run:
             (work / f"{self._stem}_{name}").unlink(missing_ok=True)
         return self._mapped(self._ran((*common, *loading, *sizes, *last)))
 
-    def _ran(self, command: tuple[str, ...]) -> str:
+    def _ran(self, command: Texts) -> str:
         self._commands.append(command)
         self._asked.progress(f"running PPCG on {self._source}")
         said = run_ppcg(command, self._work, self._asked.ppcg_timeout_s)

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import TypeAlias
 
+Texts: TypeAlias = tuple[str, ...]
+"""Several texts, in order."""
+
 NamedTexts: TypeAlias = tuple[tuple[str, str], ...]
 """Texts, each with what it is called."""
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from eatss.base.frozen import frozen
 from eatss.base.targets import Capability
-from eatss.base.text import as_text, one_line
+from eatss.base.text import Texts, as_text, one_line
 
 
 @frozen
@@ -64,7 +64,7 @@ class Detection:
     """
 
     gpus: tuple[DetectedGpu, ...]
-    reasons: tuple[str, ...]
+    reasons: Texts
     driver_version: str | None = None
 
 
@@ -258,7 +258,7 @@ for number in range(count.value):
 """
 
 
-def cuda_order() -> tuple[str, ...] | None:
+def cuda_order() -> Texts | None:
     """Return the UUIDs of the cards that CUDA sees, in its order; ``None`` if it cannot be asked.
 
     It is asked in another process, so that this one stays as it is, once for the same variables.
@@ -267,7 +267,7 @@ def cuda_order() -> tuple[str, ...] | None:
 
 
 @lru_cache(maxsize=16)
-def _asked(visible: str | None, order: str | None) -> tuple[str, ...] | None:
+def _asked(visible: str | None, order: str | None) -> Texts | None:
     del visible, order  # what the answer depends on
     try:
         done = subprocess.run(  # noqa: S603  (this Python, and a text of ours)

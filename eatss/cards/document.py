@@ -18,7 +18,7 @@ from typing import Any
 from eatss.base.codec import JsonObject, MisfitError, decode, encode, unknown
 from eatss.base.diagnostics import Diagnostic, InputError, SourceSpan, did_you_mean
 from eatss.base.frozen import Names, frozen
-from eatss.base.text import BYTES_OF_UNIT
+from eatss.base.text import BYTES_OF_UNIT, Texts
 from eatss.cards.profile import (
     COEFFICIENTS,
     FIGURES,
@@ -40,7 +40,7 @@ class Origin:
 
 
 def finding(
-    code: str, message: str, path: tuple[str, ...], origin: Origin, hint: str | None = None
+    code: str, message: str, path: Texts, origin: Origin, hint: str | None = None
 ) -> Diagnostic:
     """Return a finding about the key ``path``, with its place where the origin is a file.
 

@@ -24,6 +24,7 @@ from click.core import ParameterSource
 from eatss.base.diagnostics import InputError, did_you_mean, input_error
 from eatss.base.options import OF_FIELD, Asked, Option, option
 from eatss.base.streams import echo, page_width
+from eatss.base.text import Texts
 from eatss.cli.talk import Talk, current
 
 EXAMPLES = """
@@ -40,7 +41,7 @@ Examples:
     eatss doctor
 """
 
-COMMANDS: dict[tuple[str, ...], str] = {
+COMMANDS: dict[Texts, str] = {
     tuple(words.split("/")): panel
     for panel, commands in (
         ("Sizes and code", "select codegen predict inspect ppcg kernels"),
@@ -216,7 +217,7 @@ def _show_help(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 class Command(_WithExamples):
     """A command; its help has the options by panels."""
 
-    def __init__(self, path: tuple[str, ...]) -> None:
+    def __init__(self, path: Texts) -> None:
         module = import_module(f"eatss.cli.{_MODULES.get(path[0], path[0])}")
         self._path, self._function = path, getattr(module, "_".join(path))
         self._members: dict[str, tuple[type | None, Sequence[_Option | _Argument]]] = {}
@@ -284,7 +285,7 @@ class Command(_WithExamples):
 class Commands(_WithExamples, click.Group):
     """``eatss`` itself, or a group of its commands, which are loaded when they are asked for."""
 
-    def __init__(self, path: tuple[str, ...]) -> None:
+    def __init__(self, path: Texts) -> None:
         self._path, how = path, {}
         if path:
             module = import_module(f"eatss.cli.{path[0]}")
@@ -356,7 +357,7 @@ def _root(context: click.Context, *, version: bool) -> None:
         context.exit()
 
 
-def _settings(path: tuple[str, ...], command: Command) -> dict[str, Any]:
+def _settings(path: Texts, command: Command) -> dict[str, Any]:
     """Return the defaults of a command from ``eatss.toml`` in this folder, or the nearest above it.
 
     A key is the long name of an option without dashes, or its letter. Keys at the top are for all

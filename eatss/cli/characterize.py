@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from eatss.base.options import option
+from eatss.base.options import Words, option
 from eatss.base.streams import echo
 from eatss.cli.options import (
     CARD_HELP,
@@ -69,7 +69,7 @@ def characterize(
         ),
     ] = None,
     only: Annotated[
-        list[str] | None,
+        Words,
         option(metavar="GROUP", help="Run only benchmarks of this group; repeatable."),
     ] = None,
     device: Annotated[
@@ -106,7 +106,7 @@ def _measured(
     gpu: str,
     output: Path | None,
     record: Path | None,
-    only: list[str] | None,
+    only: Words,
     device: str,
     force: bool,
 ) -> Record:

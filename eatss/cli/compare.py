@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from eatss.base.diagnostics import EatssError, ExitCode, input_error
-from eatss.base.options import Asked, option
+from eatss.base.options import Asked, Words, option
 from eatss.base.streams import echo
 from eatss.cli.measure import (
     MEASURED,
@@ -51,7 +51,7 @@ def compare(
         ),
     ],
     tiles: Annotated[
-        list[str] | None,
+        Words,
         option(
             metavar="selected|SIZES",
             help="A variant of FILE.c: what eatss selects; sizes in the order of the loops "

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from eatss.base.diagnostics import InputError, input_error
-from eatss.base.options import Asked
+from eatss.base.options import Asked, Words
 from eatss.base.shipped import store_of_ones_own
 from eatss.base.streams import echo
 from eatss.base.targets import SweepTarget, either
@@ -87,7 +87,7 @@ def sweep(
     ] = "cuda",
     ppcg: PpcgPath = None,
     ppcg_options: Annotated[
-        list[str] | None,
+        Words,
         of_source("--ppcg-option", metavar="OPTION", help="A further option of PPCG."),
     ] = None,
     keep: Annotated[

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from eatss.base.diagnostics import EatssError
-from eatss.base.options import argument, option
+from eatss.base.options import Words, argument, option
 from eatss.base.text import equations
 from eatss.cli.options import Format, Nvcc, show
 from eatss.cli.talk import report_error, working
@@ -41,7 +41,7 @@ def verify(
         option(help="Where to run; auto: a GPU if there is one."),
     ] = "auto",
     size: Annotated[
-        list[str] | None,
+        Words,
         option(
             "--size",
             metavar="NAME=VALUE,...",

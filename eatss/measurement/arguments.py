@@ -19,6 +19,7 @@ import numpy as np
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
+from eatss.base.text import Texts
 from eatss.program import Argument, Entry, HostIf, HostStep, KernelCode, Launch, Program, evaluate
 from eatss.program.expression import OwnSizes, SizePairs, Sizes
 from eatss.verify.data import Flavour, dtype_of, shape_at
@@ -283,7 +284,7 @@ class ResolvedLaunch:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int
-    arguments: tuple[str, ...]
+    arguments: Texts
     integers: SizePairs
 
 

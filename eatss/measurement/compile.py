@@ -31,7 +31,7 @@ from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import write_whole
 from eatss.base.frozen import frozen
 from eatss.base.supervisor import child_environment, run_bounded
-from eatss.base.text import one_line
+from eatss.base.text import Texts, one_line
 from eatss.measurement import nvrtc
 from eatss.measurement.arguments import ResolvedLaunch
 from eatss.measurement.card import CompileError, LaunchError, is_out_of_memory
@@ -52,7 +52,7 @@ class Toolchain:
 
     name: CompilerName
     version: str
-    command: tuple[str, ...]
+    command: Texts
 
     def __str__(self) -> str:
         return f"{'NVRTC' if self.name == 'nvrtc' else 'nvcc'} {self.version}"
@@ -123,7 +123,7 @@ class CompileTarget:
         return path
 
 
-def options_of(program: Program, sizes: Sizes) -> tuple[str, ...]:
+def options_of(program: Program, sizes: Sizes) -> Texts:
     """Return what the compiler is told of a program, besides the card."""
     macros = ((one.macro, sizes[one.name]) for one in program.macros)
     defined = (f"-D{name}={n if n >= 0 else f'({n})'}" for name, n in macros)

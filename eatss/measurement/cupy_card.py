@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from eatss.base.targets import CardNumber
+from eatss.base.text import Texts
 from eatss.measurement.arguments import ArgumentStore, CardMemory, complete_sizes
 from eatss.measurement.card import cuda_card, import_cupy, translated
 from eatss.measurement.compile import compile_target
@@ -79,7 +80,7 @@ class CupyCard:
         """Look at the :meth:`state` every ``period_s`` while a block runs, in a thread."""
         return sampled_states(self.state, period_s)
 
-    def other_processes(self) -> tuple[str, ...] | None:
+    def other_processes(self) -> Texts | None:
         """Say which other processes compute on the card; ``None`` if that is not known.
 
         Programs have to have run on it before, so that this process is among those of the driver.
@@ -164,7 +165,7 @@ class CupyCard:
         )
 
 
-def other_processes(listed: Sequence[GpuProcess], own: int) -> tuple[str, ...]:
+def other_processes(listed: Sequence[GpuProcess], own: int) -> Texts:
     """Return in words those of the listed processes that are not ``own``, which is on the card.
 
     Where ``own`` is not listed, the numbers are those of the host of a container, and one of them

@@ -24,7 +24,7 @@ from eatss.base.codec import JsonForm, JsonObject, encode
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
-from eatss.base.text import class_and_line, one_line
+from eatss.base.text import Texts, class_and_line, one_line
 from eatss.measurement.card import Gpus, NamedCard, checked_gpus, named_cards
 from eatss.measurement.measurement import CardState, DeviceInfo, Missing
 from eatss.measurement.meters.choose import METERS, choose_meters
@@ -115,7 +115,7 @@ class EnergyMeasurement(Shown):
     cards: tuple[CardEnergy, ...]
     error: str = ""
     missing: tuple[Missing, ...] = ()
-    waited_for: tuple[str, ...] = ()
+    waited_for: Texts = ()
     schema_version: int = ENERGY_SCHEMA
 
     def to_dict(self) -> JsonObject:

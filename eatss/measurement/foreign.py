@@ -17,6 +17,7 @@ from typing import Any
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
+from eatss.base.text import Texts
 from eatss.measurement.energy_meter import CardEnergy, EnergyMeter
 from eatss.measurement.meters.choose import METERS
 from eatss.measurement.options import MeterOptions
@@ -100,7 +101,7 @@ class ProgramEnergy(Shown):
 
     shown_by = "eatss.report.measurement:program_energy_parts"
 
-    command: tuple[str, ...]
+    command: Texts
     runs: int
     exit_code: int
     time_s: float

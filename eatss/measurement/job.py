@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 from eatss.base.frozen import frozen
 from eatss.base.supervisor import Refused
+from eatss.base.text import Texts
 from eatss.measurement.measurement import (
     CompilerName,
     DeviceInfo,
@@ -130,14 +131,14 @@ class Result:
     compiler: CompilerName | None = None
     launched_by: LaunchedBy | None = None
     restoring: Restoring = "none"
-    checked: tuple[str, ...] = ()
+    checked: Texts = ()
     unchecked: str = ""
     data: str | None = None
     warm_up_s: float | None = None
     restoring_j: tuple[float, ...] = ()
     windows: tuple[Window, ...] = ()
     no_energy: str = ""
-    notes: tuple[str, ...] = ()
+    notes: Texts = ()
     spent_s: float = 0.0
     ended: HowEnded | None = None
     status: Status | None = None

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from eatss.base.codec import Document
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown, Tabular, figure, in_lines
-from eatss.base.text import equations
+from eatss.base.text import Texts, equations
 from eatss.program.expression import SizePairs
 
 
@@ -92,7 +92,7 @@ class CardState:
     sm_clock_mhz: int | None = None
     memory_clock_mhz: int | None = None
     temperature_c: int | None = None
-    throttle: tuple[str, ...] | None = None
+    throttle: Texts | None = None
 
 
 @frozen
@@ -110,7 +110,7 @@ class LoadState:
     sm_clock_highest_mhz: int | None = None
     memory_clock_mhz: int | None = None
     temperature_c: int | None = None
-    throttle: tuple[str, ...] | None = None
+    throttle: Texts | None = None
 
 
 @frozen
@@ -179,7 +179,7 @@ class Method:
     least_updates: int
     warm_up_s: float | None
     seed: int
-    checked: tuple[str, ...]
+    checked: Texts
     ended: HowEnded
     data: str | None = None
 
@@ -323,7 +323,7 @@ class Measurement(Tabular):
     resources: tuple[KernelResources, ...] | None = None
     idle_power_after_w: float | None = None
     missing: tuple[Missing, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: Texts = ()
     schema_version: int = field(default=SCHEMA_VERSION)
 
     def __repr__(self) -> str:
@@ -399,7 +399,7 @@ class Comparison(Tabular):
     program: str
     baseline: str
     rows: tuple[ComparisonRow, ...]
-    notes: tuple[str, ...] = ()
+    notes: Texts = ()
     schema_version: int = SCHEMA_VERSION
 
     def __repr__(self) -> str:
@@ -449,12 +449,15 @@ class Measurements(Shown):
 Cell: TypeAlias = str | int | float | None
 
 
-def measurement_rows(found: Measurement) -> list[dict[str, Cell]]:
+Cells: TypeAlias = dict[str, Cell]
+
+
+def measurement_rows(found: Measurement) -> list[Cells]:
     """Return the one row of a measurement; what was not measured is ``None``."""
     return [_measurement(found)]
 
 
-def comparison_rows(comparison: Comparison) -> list[dict[str, Cell]]:
+def comparison_rows(comparison: Comparison) -> list[Cells]:
     """Return a row a variant, with its ratios to the baseline."""
     return [
         {
@@ -470,7 +473,7 @@ def comparison_rows(comparison: Comparison) -> list[dict[str, Cell]]:
     ]
 
 
-def _measurement(found: Measurement) -> dict[str, Cell]:
+def _measurement(found: Measurement) -> Cells:
     device = found.device
     return {
         **_fields(found, "program", "variant", "status", "reason", "dtype"),
@@ -496,11 +499,11 @@ def _measurement(found: Measurement) -> dict[str, Cell]:
     }
 
 
-def _fields(noun: object, *names: str) -> dict[str, Cell]:
+def _fields(noun: object, *names: str) -> Cells:
     return {name: getattr(noun, name) for name in names}
 
 
-def _cells(name: str, found: Estimate | Ratio | None) -> dict[str, Cell]:
+def _cells(name: str, found: Estimate | Ratio | None) -> Cells:
     """Return a mean or a ratio with the ends of its interval."""
     if found is None:
         return dict.fromkeys((name, f"{name}_low", f"{name}_high"))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from eatss.base.frozen import frozen
+from eatss.base.text import Texts
 
 _ELF_ALIGNMENT = 8
 _RELEASE = re.compile(r"Cuda compilation tools, release [\d.]+, V([\d.]+)")
@@ -25,7 +26,7 @@ class Request:
 
     text: str
     name: str
-    options: tuple[str, ...]
+    options: Texts
     target: str
 
     def to_json(self) -> str:

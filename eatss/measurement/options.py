@@ -383,6 +383,10 @@ _NUMBER = re.compile(r"\d{1,18}")
 _NAMED = re.compile(r"(?:(k\w*)\s*:\s*)?([A-Za-z_]\w*)\s*=\s*(\d{1,18})")
 
 
+Tiles: TypeAlias = dict[str, int | Mapping[str, int]]
+"""Sizes by loop, or by kernel and loop."""
+
+
 @frozen
 class TileChoice:
     """One choice of tile sizes; with neither ``positions`` nor ``names`` the selected ones.
@@ -394,7 +398,7 @@ class TileChoice:
 
     label: str
     positions: tuple[int, ...] = ()
-    names: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict)
+    names: Tiles = field(default_factory=dict)
 
     def tiles(self, kernels: Sequence[tuple[str, Sequence[str]]]) -> Tiles:
         """Return the sizes of kernels, given as pairs of a name and the loops in order.
@@ -404,7 +408,7 @@ class TileChoice:
         """
         if not self.positions:
             return dict(self.names)
-        found: dict[str, int | Mapping[str, int]] = {}
+        found: Tiles = {}
         for kernel, loops in kernels:
             given = self.positions * len(loops) if len(self.positions) == 1 else self.positions
             if len(given) < len(loops):
@@ -420,9 +424,6 @@ class TileChoice:
         return found
 
 
-Tiles = dict[str, int | Mapping[str, int]]
-
-
 def parse_tile_choice(text: str) -> TileChoice:
     """Read a value of ``--tiles``.
 
@@ -435,7 +436,7 @@ def parse_tile_choice(text: str) -> TileChoice:
     parts = label.split(",")
     if all(_NUMBER.fullmatch(part) for part in parts):
         return TileChoice(label=label, positions=tuple(map(int, parts)))
-    names: dict[str, int | Mapping[str, int]] = {}
+    names: Tiles = {}
     kernel: str | None = None
     for part in parts:
         match = _NAMED.fullmatch(part)

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from eatss.base.diagnostics import InputError
 from eatss.base.supervisor import Refused
 from eatss.base.targets import CardNumber
+from eatss.base.text import Texts
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import energy_estimate, mean_estimate
 from eatss.measurement.card import NotComparedError, VariantError, WrongResultError
@@ -111,8 +112,8 @@ class Known:
     ``repeatable`` is how many runs in a row do not drift.
     """
 
-    references: dict[tuple[str, ...], tuple[str, object]] = field(default_factory=dict)
-    repeatable: dict[tuple[str, ...], int] = field(default_factory=dict)
+    references: dict[Texts, tuple[str, object]] = field(default_factory=dict)
+    repeatable: dict[Texts, int] = field(default_factory=dict)
 
 
 def open_card(
@@ -173,7 +174,7 @@ class _Trial:
 
     task: Task
     result: Result
-    program: tuple[str, ...] = ()
+    program: Texts = ()
     workload: CupyWorkload = field(init=False)
     pace: Pace = field(init=False)
     tried_runs: int = 0
@@ -211,7 +212,7 @@ class _Trials:
             return
         if looks_around:
             self._note_other_processes(every)
-        programs: dict[tuple[str, ...], list[_Trial]] = {}
+        programs: dict[Texts, list[_Trial]] = {}
         for trial in trials:
             programs.setdefault(trial.program, []).append(trial)
         while any(programs.values()):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import takewhile
+from typing import TypeAlias
 
 from eatss.base.frozen import Names, frozen
 from eatss.program import (
@@ -151,6 +152,9 @@ _START = "cudaCheckKernel"
 _DEVICE = "dev_"
 
 
+HostSteps: TypeAlias = tuple[HostStep, ...]
+
+
 @frozen
 class DeviceMemory:
     """Memory that the host code allocates for a variable of the source.
@@ -181,7 +185,7 @@ class HostRegion:
 
     memory: tuple[DeviceMemory, ...]
     launches: tuple[Launched, ...]
-    steps: tuple[HostStep, ...]
+    steps: HostSteps
 
 
 def host_regions(text: str) -> tuple[HostRegion, ...]:
@@ -221,14 +225,14 @@ class _Region(Reader):
                 raise NotUnderstoodError(f"'{name}' is launched in several places")
         return HostRegion(memory=tuple(self._memory), launches=tuple(self._launches), steps=steps)
 
-    def _statements(self) -> tuple[HostStep, ...]:
+    def _statements(self) -> HostSteps:
         """Read to the bracket that closes the block."""
         steps: list[HostStep] = []
         while not self.takes("}"):
             steps += self._statement()
         return tuple(steps)
 
-    def _statement(self) -> tuple[HostStep, ...]:
+    def _statement(self) -> HostSteps:
         if not self.kind():
             raise NotUnderstoodError("the host code ends inside a region")
         self._statement_at = self.place
@@ -265,7 +269,7 @@ class _Region(Reader):
             body=self._statement(),
         )
 
-    def _condition(self) -> tuple[HostStep, ...]:
+    def _condition(self) -> HostSteps:
         self.expect("(")
         condition = self.integer()
         self.expect(")")
@@ -274,11 +278,11 @@ class _Region(Reader):
             return (then,)
         return (then, HostIf(condition=equals(condition, 0), body=self._statement()))
 
-    def _simple(self) -> tuple[HostStep, ...]:
+    def _simple(self) -> HostSteps:
         """Read a statement that a semicolon ends."""
         rest = (token.text for token in self.tokens[self.place :])
         texts = list(takewhile(";".__ne__, rest))
-        steps: tuple[HostStep, ...] = ()
+        steps: HostSteps = ()
         if not texts:
             raise NotUnderstoodError("the host code has an empty statement")
         if self.takes("cudaCheckReturn"):

@@ -24,6 +24,7 @@ from eatss.base.files import StrPath
 from eatss.base.frozen import frozen
 from eatss.base.shipped import source_path
 from eatss.base.supervisor import run_bounded
+from eatss.base.text import Texts
 from eatss.polyhedral.isl_names import maps_of, points_of
 
 _SEPARATE = ("-D", "-I", "-o", "-S")
@@ -55,12 +56,12 @@ class PpcgArguments:
 
     source: Path
     output: Path | None
-    defines: tuple[str, ...]
+    defines: Texts
     include_dirs: tuple[Path, ...]
-    others: tuple[str, ...]
+    others: Texts
 
     @property
-    def options(self) -> tuple[str, ...]:
+    def options(self) -> Texts:
         """What PPCG is told besides the source."""
         return (
             *(f"-D{define}" for define in self.defines),

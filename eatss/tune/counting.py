@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.base.frozen import Names, frozen
+from eatss.base.text import Texts
 from eatss.tune.expressions import (
     Column,
     Expression,
@@ -325,7 +326,7 @@ Integers = npt.NDArray[np.int64]
 class Generator:
     """A generator: how its arguments are called, and the values that it yields, each once."""
 
-    arguments: tuple[str, ...]
+    arguments: Texts
     values: Callable[..., Sequence[int]]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from eatss.base.diagnostics import Diagnostic, InputError, did_you_mean, input_error
 from eatss.base.files import StrPath, read_regular
 from eatss.base.frozen import frozen
-from eatss.base.text import NamedTexts
+from eatss.base.text import NamedTexts, Texts
 from eatss.cards.document import Origin, finding, parsed_toml
 from eatss.tune.counting import GENERATORS, Dimension
 from eatss.tune.expressions import LARGEST, Expression, Place, name_fault, parse_expression
@@ -309,7 +309,7 @@ class _Document(_Findings):
         }
         return tuple((name, texts[0]) for name, texts in found.items() if texts)
 
-    def texts(self, values: Iterable[object], path: Place) -> tuple[str, ...]:
+    def texts(self, values: Iterable[object], path: Place) -> Texts:
         """Return the texts of expressions, or none where one is none."""
         found = tuple(one if isinstance(one, str) else repr(one) for one in values)
         if all(isinstance(one, Value) for one in values):

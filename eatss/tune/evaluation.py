@@ -158,6 +158,9 @@ class Correlation:
     spearman: float
 
 
+Correlations: TypeAlias = tuple[Correlation, ...]
+
+
 def correlation(metric: str, x: Floats, target: Target, y: Floats) -> Correlation | None:
     """Return the correlation where both are known; ``None`` for under 4 samples or a constant."""
     both = np.isfinite(x) & np.isfinite(y)
@@ -180,7 +183,7 @@ def correlation(metric: str, x: Floats, target: Target, y: Floats) -> Correlatio
     )
 
 
-def correlations(found: Population) -> tuple[Correlation, ...]:
+def correlations(found: Population) -> Correlations:
     """Return all metrics and numeric values of the space with each target, from -1 to +1."""
     targets: Mapping[Target, Floats] = {
         "performance": found.performance,
@@ -197,12 +200,12 @@ def correlations(found: Population) -> tuple[Correlation, ...]:
     return tuple(listed)
 
 
-def of_target(found: tuple[Correlation, ...], target: Target) -> tuple[Correlation, ...]:
+def of_target(found: Correlations, target: Target) -> Correlations:
     """Return the correlations with one target, in their order."""
     return tuple(one for one in found if one.target == target)
 
 
-def movers(found: tuple[Correlation, ...]) -> Names:
+def movers(found: Correlations) -> Names:
     """Return metrics by how much their coefficient changes from performance to efficiency.
 
     Only those are movers that change by more than half the width of the wider of both intervals.
@@ -217,7 +220,7 @@ def movers(found: tuple[Correlation, ...]) -> Names:
     return tuple(sorted(changes, key=lambda metric: (-changes[metric], metric)))
 
 
-def most_telling(found: tuple[Correlation, ...], count: int) -> Names:
+def most_telling(found: Correlations, count: int) -> Names:
     """Return the metrics that go most with performance or efficiency, either way."""
     strength: dict[str, float] = {}
     for one in found:
@@ -270,7 +273,7 @@ class SweepEvaluation(Shown):
     efficiency_unit: str
     choices: tuple[Choice, ...]
     trade_off: TradeOff | None
-    correlations: tuple[Correlation, ...]
+    correlations: Correlations
     movers: Names
     split_study: tuple[SplitBar, ...]
     size_study: tuple[SizePoint, ...]
@@ -318,7 +321,7 @@ class Evaluated:
 
     sweep: Sweep
     evaluation: SweepEvaluation
-    rows: tuple[Row, ...]
+    rows: Rows
     found: Population
 
 

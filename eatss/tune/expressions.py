@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from eatss.base.diagnostics import Diagnostic, InputError, did_you_mean
 from eatss.base.frozen import Names, frozen
+from eatss.base.text import Texts
 from eatss.cards.document import Origin, finding
 from eatss.tune.points import Value
 
@@ -221,7 +222,7 @@ def _extent(text: str, node: ast.expr) -> tuple[int, int]:
     return start, max(end, start + 1)
 
 
-def _checked(node: ast.expr) -> tuple[str, ...]:
+def _checked(node: ast.expr) -> Texts:
     """Check that all of a node is on the list; return its names, each once."""
     name = dotted(node)
     if name is not None:

@@ -21,6 +21,7 @@ from eatss.base.files import StrPath, folder_named, is_c_text
 from eatss.base.frozen import frozen
 from eatss.base.shipped import located
 from eatss.base.targets import TARGETS, Goal, SweepTarget
+from eatss.base.text import Texts
 from eatss.cards.this_machine import AUTO, CardLike
 from eatss.choose.selection import KernelSelection
 from eatss.frontend.options import Reading
@@ -253,7 +254,7 @@ class Generation:
     space: StrPath | Space | None = None
     reading: Reading = Reading()
     ppcg: StrPath | None = None
-    ppcg_arguments: tuple[str, ...] = ()
+    ppcg_arguments: Texts = ()
     keep: StrPath | None = None
 
 

@@ -11,6 +11,7 @@ from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.options import option, shows_types
 from eatss.base.targets import CardNumber, Goal, SweepTarget, measure_of
+from eatss.base.text import Texts
 from eatss.frontend.options import DtypeName, FrontendOptions, Reading, Recompute
 from eatss.measurement.measurement import Measurement, Status
 from eatss.measurement.options import (
@@ -87,7 +88,7 @@ class MakerJob:
     compiler: CompilerChoice = "auto"
     nvcc: str | None = None
     ppcg: str | None = None
-    ppcg_arguments: tuple[str, ...] = ()
+    ppcg_arguments: Texts = ()
 
 
 RolePoint: TypeAlias = tuple[Role, Configuration | None]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.base.files import StrPath
 from eatss.base.frozen import frozen
+from eatss.base.text import Texts
 from eatss.building import ppcg
 from eatss.cards import GpuProfile
 from eatss.cards.document import profile_from_document
@@ -287,9 +288,7 @@ class PpcgMaker:
             decided=text,
         )
 
-    def _words(
-        self, wanted: Wanted, decisions: Point, sizes: Sizes
-    ) -> tuple[tuple[str, ...], str, Metrics]:
+    def _words(self, wanted: Wanted, decisions: Point, sizes: Sizes) -> tuple[Texts, str, Metrics]:
         """Return PPCG's arguments, what they decide in words, and what is expected."""
         tiles, threads = positions(decisions, "tile"), positions(decisions, "threads")
         if wanted.role in ("ours", "paper") and not tiles:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
+from typing import TypeAlias
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import mapped_loops
@@ -104,6 +105,10 @@ PREDICTED_POINTS = 1500
 """Points of a space of somebody's own that the model puts in order."""
 
 
+Points: TypeAlias = tuple[Configuration, ...]
+"""Points, the best first."""
+
+
 @frozen
 class Outline:
     """What a sweep is of.
@@ -123,7 +128,7 @@ class Outline:
     space: Space
     constants: tuple[tuple[str, Value], ...]
     parameters: SizePairs
-    ranked: tuple[Configuration, ...] | None
+    ranked: Points | None
     roles: tuple[RolePoint, ...]
     sizes: tuple[Sizes, ...] = ()
     warnings: Diagnostics = ()
@@ -166,7 +171,7 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
                 found.append((role, point if known else None))
         return tuple(found)
 
-    def ranked(bound: BoundSpace) -> tuple[Configuration, ...]:
+    def ranked(bound: BoundSpace) -> Points:
         if space is None:
             layouts = _ranked_layouts(session, base, variants, profile, choosing, rank)
             return tuple(point for point in layouts if bound.allows(point) is None)
@@ -207,7 +212,7 @@ def _outline(
     profile: GpuProfile,
     space: Space,
     names: set[str],
-    ranked: Callable[[BoundSpace], tuple[Configuration, ...]],
+    ranked: Callable[[BoundSpace], Points],
     roles: Callable[[BoundSpace], tuple[RolePoint, ...]],
     *,
     ppcg: bool = False,
@@ -249,7 +254,7 @@ def _ranked_layouts(
     profile: GpuProfile,
     choosing: SelectOptions,
     rank: int,
-) -> tuple[Configuration, ...]:
+) -> Points:
     """Return points of the model's best layouts: the best of each kernel, the second, and so on."""
     facts = session.analysed.facts
     options = choosing.for_card(profile)
@@ -276,9 +281,7 @@ def _cost(kernels: Sequence[KernelSelection], objective: str) -> float:
     return MEASURES[objective].of(times, energies)
 
 
-def _in_order(
-    bound: BoundSpace, predicted: Callable[[Point], float], rank: int
-) -> tuple[Configuration, ...]:
+def _in_order(bound: BoundSpace, predicted: Callable[[Point], float], rank: int) -> Points:
     """Return points in the order of their predictions: all of a small space, some of a large."""
     everything = bound.count().kept <= PREDICTED_POINTS
     points = list(bound.points()) if everything else bound.sample(PREDICTED_POINTS, 0)

@@ -15,7 +15,7 @@ from typing import Annotated, TypeAlias
 
 from eatss.base.codec import BY_NAME
 from eatss.base.frozen import frozen
-from eatss.base.text import NamedTexts
+from eatss.base.text import NamedTexts, Texts
 from eatss.cards.profile import FIGURES, GpuProfile
 
 Value: TypeAlias = bool | int | float | str
@@ -90,7 +90,7 @@ class Generated:
     """  # noqa: D205
 
     generator: str
-    arguments: tuple[str, ...]
+    arguments: Texts
 
 
 @frozen

@@ -19,7 +19,7 @@ from eatss.base.frozen import Names, frozen
 from eatss.measurement.counters import DURATION
 from eatss.measurement.measurement import Status
 from eatss.tune.points import Values
-from eatss.tune.rows import Role, Row, Sweep
+from eatss.tune.rows import Role, Row, Rows, Sweep
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class Population:
     units say which.
     """
 
-    rows: tuple[Row, ...]
+    rows: Rows
     time_s: Floats
     energy_j: Floats
     power_w: Floats
@@ -87,7 +87,7 @@ def population(rows: Iterable[Row]) -> Population:
     )
 
 
-def by_sizes(rows: Iterable[Row]) -> dict[Sign, tuple[Row, ...]]:
+def by_sizes(rows: Iterable[Row]) -> dict[Sign, Rows]:
     """Return rows by their problem size, the size with the most measured rows first."""
     found: dict[Sign, list[Row]] = {}
     for row in rows:

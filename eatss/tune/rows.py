@@ -13,7 +13,7 @@ from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown, Tabular, figure
 from eatss.base.targets import MEASURES, ObjectiveName, Order, SweepTarget
-from eatss.base.text import equations
+from eatss.base.text import Texts, equations
 from eatss.measurement.measurement import Measurement, Status
 from eatss.program.expression import SizePairs
 from eatss.tune.points import Values
@@ -58,7 +58,7 @@ class Identity:
     target: SweepTarget
     generator: str
     dtype: str
-    defines: tuple[str, ...]
+    defines: Texts
     sizes: Sizes
     card: str
     driver: str

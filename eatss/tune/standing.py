@@ -25,7 +25,7 @@ from eatss.tune.population import (
     population,
     thriftiest,
 )
-from eatss.tune.rows import Row, Sizes
+from eatss.tune.rows import Row, Rows, Sizes
 
 ChoiceName: TypeAlias = Literal["median", "default", "paper", "ours", "fastest", "least energy"]
 
@@ -94,7 +94,7 @@ def standing(values: Floats, value: float, *, high_is_good: bool = True) -> Stan
     )
 
 
-def choices(found: Population, rows: tuple[Row, ...]) -> tuple[Choice, ...]:
+def choices(found: Population, rows: Rows) -> tuple[Choice, ...]:
     """Return median, default, paper's, ours and the two best, in this order.
 
     ``rows`` are all of the same size, those that failed too. The median is the variant of median

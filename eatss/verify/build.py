@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Names
+from eatss.base.text import Texts
 from eatss.program import Program
 from eatss.program.expression import Sizes
 from eatss.verify.compare import Pointers
@@ -64,7 +65,7 @@ _Texts: TypeAlias = Mapping[str, str]
 """What macro sizes stand for: their values, or variables."""
 
 
-def _if_it_can(what: str) -> tuple[str, ...]:
+def _if_it_can(what: str) -> Texts:
     """Return the option for what this processor can do by itself, if it can."""
     with suppress(OSError):
         if f" {what} " in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
@@ -101,7 +102,7 @@ class Builder:
         self._work = work
         self._device = device
         self._macros = tuple(one.name for one in program.macros)
-        self._built: dict[tuple[str, tuple[str, ...]], Path | CompileError] = {}
+        self._built: dict[tuple[str, Texts], Path | CompileError] = {}
         self._shapes: dict[int, CallShape] = {}
         self._vanished: Names | None = None
         self.compile_time_s = 0.0

@@ -108,6 +108,9 @@ class _Part:
         return bool(eval(self.code, {"__builtins__": {}}, values)) is self.holds  # noqa: S307
 
 
+_Group: TypeAlias = tuple[_Part, ...]
+
+
 class Conditions:
     """The conditions of a program's text."""
 
@@ -168,9 +171,7 @@ class Conditions:
             worst = found if found == "perhaps" else worst
         return worst
 
-    def _group_reached(
-        self, group: tuple[_Part, ...], sizes: SizePairs, shifted: frozenset[str]
-    ) -> Reached:
+    def _group_reached(self, group: _Group, sizes: SizePairs, shifted: frozenset[str]) -> Reached:
         """Return whether some values of counters make all parts hold.
 
         Surely, if they do in the first thread of the first block.
@@ -191,7 +192,7 @@ class Conditions:
             best = best if "never" in found else "perhaps"
         return best
 
-    def _groups_of(self, number: int, way: bool, alone: bool) -> list[tuple[_Part, ...]]:
+    def _groups_of(self, number: int, way: bool, alone: bool) -> list[_Group]:
         """Return what has to hold for a branch to go a way, in groups that share no counter.
 
         Those without any come first.
@@ -199,14 +200,14 @@ class Conditions:
         before = () if alone else self._branches[number].inside
         path = dict.fromkeys((*before, (number, way)))
         parts = [part for condition in path for part in self._parts(*condition)]
-        groups: list[tuple[_Part, ...]] = []
+        groups: list[_Group] = []
         for part in sorted(parts, key=lambda one: len(one.tiles)):
             shared = [one for one in groups if any({*each.tiles} & {*part.tiles} for each in one)]
             groups = [one for one in groups if one not in shared]
             groups.append((*(each for one in shared for each in one), part))
         return sorted(groups, key=lambda group: len({tile for one in group for tile in one.tiles}))
 
-    def _parts_of(self, number: int, way: bool) -> tuple[_Part, ...]:
+    def _parts_of(self, number: int, way: bool) -> _Group:
         """Return what has to be true or false for a branch to go a way."""
         branch = self._branches[number]
         tree = self._resolved(branch.function, branch.line, branch.condition, branch.kind == "for")

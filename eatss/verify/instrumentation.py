@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from eatss.base.frozen import frozen
+from eatss.base.text import Texts
 from eatss.program import Program
 from eatss.program.expression import OwnSizes, c_text
 from eatss.program.tokens import Function, Token, closing, definitions, tokens
@@ -204,7 +205,7 @@ def _rows(program: Program, kernels: Sequence[Function]) -> Iterator[_Edit]:
 
     An element beside its row is often another one of the array, and beside it in the last row only.
     """
-    extents: dict[str, set[tuple[str, ...]]] = {}
+    extents: dict[str, set[Texts]] = {}
     for entry in program.entries:
         arrays = [(one.name, one.shape) for one in entry.arguments]
         for name, shape in (*arrays, *((one.name, one.shape) for one in entry.temporaries)):

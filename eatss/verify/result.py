@@ -14,6 +14,7 @@ from eatss.base.diagnostics import EatssError, ExitCode
 from eatss.base.frozen import frozen
 from eatss.base.shown import Shown
 from eatss.base.supervisor import Refused
+from eatss.base.text import Texts
 from eatss.program import Entry, Program
 from eatss.program.expression import SizePairs
 
@@ -312,7 +313,7 @@ class Job:
     device: Device
     seed: int
     runs: tuple[Run, ...]
-    machine: tuple[str, ...] = ()
+    machine: Texts = ()
     further: tuple[Run, ...] = ()
     searches: bool = False
     first_failure: bool = False

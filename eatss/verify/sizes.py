@@ -81,6 +81,10 @@ Probe: TypeAlias = tuple[Entry, int, Sizes]
 """An entry, the code its launcher has to return, and sizes."""
 
 
+Ranges: TypeAlias = dict[str, tuple[int, int]]
+"""The least and the most value of each size."""
+
+
 def parse_sizes(texts: Sequence[str]) -> tuple[OwnSizes, ...] | None:
     """Turn ``N=37,M=5`` strings into one mapping each; ``None`` if there are none.
 
@@ -337,7 +341,7 @@ def _rows_exist(program: Program, sizes: Sizes) -> bool:
     )
 
 
-def limits(program: Program) -> dict[str, tuple[int, int]]:
+def limits(program: Program) -> Ranges:
     """Return the least and the greatest value of each size; that of no argument is an ``int``."""
     arguments = [a for one in program.entries for a in one.arguments if a.role == "parameter"]
     given = {argument.name for argument in arguments}
@@ -347,7 +351,7 @@ def limits(program: Program) -> dict[str, tuple[int, int]]:
         for one in program.parameters
         if one.kind == "macro" or one.name not in given
     ]
-    found: dict[str, tuple[int, int]] = {}
+    found: Ranges = {}
     for name, (least, most) in every:
         known = found.get(name, (least, most))
         found[name] = max(least, known[0]), min(most, known[1])
@@ -415,9 +419,7 @@ def _edges(program: Program) -> tuple[tuple[Probe, Probe | None], ...]:
     return tuple(found)
 
 
-def _bases(
-    program: Program, ranges: Mapping[str, tuple[int, int]]
-) -> Iterator[tuple[str, OwnSizes]]:
+def _bases(program: Program, ranges: Ranges) -> Iterator[tuple[str, OwnSizes]]:
     """Yield sizes and which of them is to change: the others are alike, or one is large."""
     names, fixed = [parameter.name for parameter in program.parameters], fixed_parameters(program)
     bases = [dict.fromkeys(names, value) for value in _OTHERS]

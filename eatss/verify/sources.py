@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from eatss.base.frozen import frozen
+from eatss.base.text import Texts
 from eatss.program import Apply, Argument, Entry, IntExpr, Name, Program
 from eatss.program.expression import c_text
 from eatss.program.tokens import Token, closing, tokens
@@ -117,7 +118,7 @@ class CalledOriginal:
     """Text that includes the original, and a function for each entry that calls it."""
 
     head: str
-    calls: tuple[str, ...]
+    calls: Texts
 
     @property
     def text(self) -> str:

@@ -26,6 +26,7 @@ from eatss.base.codec import JsonObject, decode, encode
 from eatss.base.diagnostics import input_error
 from eatss.base.files import read_regular, write_whole
 from eatss.base.frozen import Names, frozen
+from eatss.base.text import Texts
 
 Group: TypeAlias = Literal[
     "idle",
@@ -218,7 +219,7 @@ class Result:
     lowest_sm_clock_mhz: float | None = None
     memory_clock_mhz: float | None = None
     temperature_c: float | None = None
-    throttle: tuple[str, ...] | None = None
+    throttle: Texts | None = None
     opcodes: tuple[tuple[str, int], ...] = ()
     cycles: float | None = None
     occupancy: Occupancy | None = None

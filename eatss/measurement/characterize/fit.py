@@ -25,7 +25,7 @@ from scipy.stats import t as student
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import frozen
-from eatss.base.text import NamedTexts
+from eatss.base.text import NamedTexts, Texts
 from eatss.cards.detect import DetectedGpu, detect
 from eatss.cards.match import match_profile, profile_from_device, voltage_share
 from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient, GpuProfile
@@ -427,7 +427,7 @@ def joined(calibrations: Sequence[Calibration]) -> Calibration:
 
     Records of one card count as one.
     """
-    cards: dict[tuple[str, ...], list[Mapping[str, Coefficient]]] = {}
+    cards: dict[Texts, list[Mapping[str, Coefficient]]] = {}
     for one in calibrations:
         cards.setdefault(one.cards, []).append(dict(one.coefficients))
     coefficients = []

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from eatss.base.text import Texts
 from eatss.measurement.characterize.benchmark import (
     CURVE_WINDOW_S,
     LINE_BYTES,
@@ -118,7 +119,7 @@ def _accesses(
     threads: int = THREADS,
     turns: int,
     unroll: int = UNROLL,
-    opcodes: tuple[str, ...],
+    opcodes: Texts,
     bytes_: int,
     of_each: Amounts,
     out_bytes: int = 0,

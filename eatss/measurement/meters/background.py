@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from eatss.base.frozen import frozen
 from eatss.measurement.measurement import CardState
@@ -26,6 +27,9 @@ from eatss.measurement.meters.meter import SHARP_S, Meter, MeterError, Sample, T
 
 JOIN_S = 5.0
 """How long a sensor may take to answer the last question."""
+
+
+ReadNumber: TypeAlias = Callable[[], float]
 
 
 class Ticker:
@@ -153,13 +157,11 @@ _REMEMBERED = 8
 class CounterMeter(BackgroundMeter):
     """A counter of energy, NVML's for one; the trace holds the moments at which it moved."""
 
-    def __init__(self, read_j: Callable[[], float], *, name: str = COUNTER_NAME) -> None:
+    def __init__(self, read_j: ReadNumber, *, name: str = COUNTER_NAME) -> None:
         super().__init__(name, "energy", partial(follow_counter, read_j))
 
 
-def follow_counter(
-    read_j: Callable[[], float], ticker: Ticker, record: Callable[[Sample], None]
-) -> None:
+def follow_counter(read_j: ReadNumber, ticker: Ticker, record: Callable[[Sample], None]) -> None:
     """Record the first reading after each update, stamped in the middle of the call.
 
     The update lies between that moment and the middle of the call before, at most
@@ -211,13 +213,13 @@ class PowerMeter(BackgroundMeter):
     """A sensor of power, NVML's for one; the trace holds the first reading of each new value."""
 
     def __init__(
-        self, read_w: Callable[[], float], *, name: str = POWER_NAME, poll_s: float = POWER_POLL_S
+        self, read_w: ReadNumber, *, name: str = POWER_NAME, poll_s: float = POWER_POLL_S
     ) -> None:
         super().__init__(name, "power", partial(follow, read_w, poll_s=poll_s))
 
 
 def follow(
-    read: Callable[[], float],
+    read: ReadNumber,
     ticker: Ticker,
     record: Callable[[Sample], None],
     *,

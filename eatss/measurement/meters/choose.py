@@ -14,6 +14,7 @@ from typing import TypeAlias
 from eatss.base.extensions import Registry
 from eatss.base.frozen import frozen
 from eatss.base.targets import CardNumber
+from eatss.base.text import Texts
 from eatss.measurement.measurement import Missing
 from eatss.measurement.meters.background import CounterMeter, PowerMeter, jetson_meter
 from eatss.measurement.meters.meter import Meter, MeterError
@@ -107,7 +108,7 @@ _SENSORS: Mapping[str, Callable[[MeterTarget], Meter]] = {
 }
 
 
-def _choosing(*sensors: str, others: tuple[str, ...] = (), strict: bool = True) -> OpenMeters:
+def _choosing(*sensors: str, others: Texts = (), strict: bool = True) -> OpenMeters:
     """Return what opens the sensors that answer, else ``others``.
 
     Where ``strict``, the first has to answer; the rest are checks of it.

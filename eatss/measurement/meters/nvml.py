@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from eatss.base.frozen import frozen
 from eatss.base.targets import CardNumber
-from eatss.base.text import as_text, class_and_line
+from eatss.base.text import Texts, as_text, class_and_line
 from eatss.measurement.measurement import CardState, DeviceInfo
 from eatss.measurement.meters.meter import MeterError
 
@@ -215,13 +215,13 @@ def device_info(device: NvmlDevice, *, toolkit: str | None = None) -> DeviceInfo
     )
 
 
-def throttle_words(mask: int) -> tuple[str, ...]:
+def throttle_words(mask: int) -> Texts:
     """Return the words for the bits of a mask of clocks event reasons."""
     bits = [1 << place for place in range(int(mask).bit_length()) if mask >> place & 1]
     return tuple(THROTTLE_WORDS.get(bit, f"reason {bit:#x}") for bit in bits if bit != _IDLE_BIT)
 
 
-READINGS: Mapping[str, tuple[str, tuple[str, ...], Callable[[Any], Any]]] = {
+READINGS: Mapping[str, tuple[str, Texts, Callable[[Any], Any]]] = {
     "name": ("Name", (), as_text),
     "uuid": ("UUID", (), as_text),
     "compute_capability": (

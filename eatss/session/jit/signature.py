@@ -11,7 +11,7 @@ import numpy as np
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Names, frozen
-from eatss.base.text import counted
+from eatss.base.text import NamedTexts, counted
 from eatss.program import Argument, Interface, IntExpr, c_text, evaluate, names_in
 from eatss.program.expression import OwnSizes, Sizes
 from eatss.verify.data import dtype_of
@@ -52,6 +52,9 @@ class CallArgument:
         return self.shapes[0]
 
 
+Arguments: TypeAlias = Mapping[str, CallArgument]
+
+
 @dataclass(frozen=True, kw_only=True)
 class CallSignature:
     """The arguments of a callable: the function's in their order, then what it reaches besides.
@@ -60,7 +63,7 @@ class CallSignature:
     """
 
     arguments: tuple[CallArgument, ...]
-    names: tuple[tuple[tuple[str, str], ...], ...]
+    names: tuple[NamedTexts, ...]
 
     def __getitem__(self, name: str) -> CallArgument:
         return next(argument for argument in self.arguments if argument.name == name)
@@ -76,17 +79,17 @@ class CallSignature:
         return frozenset(one.name for one in self.arguments)
 
     @cached_property
-    def arrays(self) -> Mapping[str, CallArgument]:
+    def arrays(self) -> Arguments:
         """The arrays and cells that are used, by name, in their order."""
         return self._of("array", "cell")
 
     @cached_property
-    def scalars(self) -> Mapping[str, CallArgument]:
+    def scalars(self) -> Arguments:
         """The scalars that are used."""
         return self._of("scalar")
 
     @cached_property
-    def sizes(self) -> Mapping[str, CallArgument]:
+    def sizes(self) -> Arguments:
         """The sizes."""
         return self._of("size")
 
@@ -95,7 +98,7 @@ class CallSignature:
         """The names of the arrays and cells that are written."""
         return tuple(one.name for one in self.arrays.values() if one.writes)
 
-    def _of(self, *roles: Role) -> Mapping[str, CallArgument]:
+    def _of(self, *roles: Role) -> Arguments:
         return {one.name: one for one in self.arguments if one.role in roles and one.used}
 
 
@@ -106,7 +109,7 @@ def signature_of(interface: Interface) -> CallSignature:
         InputError: ``EATSS-J014``, two functions call different things by one name.
     """
     found: dict[str, CallArgument] = {}
-    names: list[tuple[tuple[str, str], ...]] = []
+    names: list[NamedTexts] = []
     defaults = {parameter.name: parameter.default for parameter in interface.parameters}
     for entry in interface.entries:
         pairs = []
