@@ -26,6 +26,7 @@ from eatss.cards.profile import (
     SCHEMA_VERSION,
     TABLES,
     Calibration,
+    Coefficients,
     GpuProfile,
     Source,
 )
@@ -90,7 +91,7 @@ def parsed_toml(text: str, label: str, code: str) -> JsonObject:
 WHOLE_WARPS = ("threads_per_block", "max_threads_per_sm")
 
 
-def contradictions(figures: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+def contradictions(figures: Coefficients) -> Iterator[tuple[str, str]]:
     """Yield what cannot hold among ``figures``: the one to point at, and why; some may be absent.
 
     ``figures`` are values by the names of fields.

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from eatss.base.codec import JsonObject
 from eatss.base.diagnostics import input_error
+from eatss.base.frozen import Numbers
 from eatss.base.targets import Capability
 from eatss.cards.detect import DetectedGpu
 from eatss.cards.document import Origin, profile_from_document
 from eatss.cards.load import list_profiles, named_profile
-from eatss.cards.profile import COEFFICIENTS, SCHEMA_VERSION, TABLES, GpuProfile
+from eatss.cards.profile import COEFFICIENTS, SCHEMA_VERSION, TABLES, Coefficients, GpuProfile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +62,7 @@ _PEAKS = ("fp32_per_cycle", "fp64_per_cycle")
 _POWERS = ("constant_w", "idle_w", "active_idle_w")
 
 
-def calibration_of(profile: GpuProfile) -> Mapping[str, float]:
+def calibration_of(profile: GpuProfile) -> Coefficients:
     """Return every coefficient of a card: its own where it has it, else a scaled one.
 
     Where its clock is held (``clock_share``) rates of the chip fall with it, and prices with the
@@ -72,7 +73,7 @@ def calibration_of(profile: GpuProfile) -> Mapping[str, float]:
     return found if profile.clock_share == 1.0 else _held(found, profile.clock_share)
 
 
-def _held(found: Mapping[str, float], share: float) -> dict[str, float]:
+def _held(found: Coefficients, share: float) -> dict[str, float]:
     voltage = voltage_share(share, found["voltage_floor"])
     factors = (
         dict.fromkeys(("clock_mhz", *_ON_CHIP_RATES), share)
@@ -106,7 +107,7 @@ def scaled(profile: GpuProfile) -> dict[str, float]:
 
 
 @lru_cache(maxsize=64)
-def _scaled(profile: GpuProfile, reference: GpuProfile) -> Mapping[str, float]:
+def _scaled(profile: GpuProfile, reference: GpuProfile) -> Coefficients:
     found = _values(reference)
     bandwidth = profile.bandwidth_gb_s / reference.bandwidth_gb_s
     (process, memory), (usual_process, usual_memory) = _silicon(profile), _silicon(reference)
@@ -214,7 +215,7 @@ VARIANT_WORDS = frozenset(
 )
 """Words of a card's name that make it another card than the one without them."""
 
-GENERATIONS: Mapping[tuple[int, ...], tuple[str, int, str, str]] = {
+GENERATIONS: Mapping[Numbers, tuple[str, int, str, str]] = {
     tuple(map(int, key.split("."))): row for key, row in TABLES["generations"].items()
 }
 """By compute capability: architecture, KiB of L1 and shared memory, process, kind of memory."""

@@ -11,13 +11,16 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from eatss.base.codec import BY_NAME
 from eatss.base.frozen import Names, frozen
 from eatss.base.shown import Shown, figure
 from eatss.base.targets import Capability
 from eatss.base.text import NamedTexts
+
+Coefficients: TypeAlias = Mapping[str, float]
+"""What was measured of a card, by name."""
 
 TABLES = tomllib.loads(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))
 """What is known of cards and of their figures."""

@@ -1,4 +1,4 @@
-"""The command line: one file a command, no logic of its own.
+"""The command line: a file for each command or few that belong together, no logic of its own.
 
 Data goes to stdout, talk to stderr. Exit codes: 0 fine, 1 no solution or a program that fails, 2
 the user's input, 3 a requirement that is not met, 70 our own fault, 130 Ctrl-C.

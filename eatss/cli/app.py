@@ -56,6 +56,7 @@ COMMANDS: dict[Texts, str] = {
 """All commands by their words, with the part of the help they are in, in its order."""
 
 _MODULES = {
+    "compare": "measure",
     "inspect": "predict",
     "kernels": "installation",
     "doctor": "installation",

@@ -18,12 +18,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.base.text import Texts
 from eatss.program import Argument, Entry, HostIf, HostStep, KernelCode, Launch, Program, evaluate
 from eatss.program.expression import OwnSizes, SizePairs, Sizes
-from eatss.verify.data import Flavour, dtype_of, shape_at
-from eatss.verify.element_types import limits_of
+from eatss.verify.data import Flavour, dtype_of, limits_of, shape_at
 
 Array: TypeAlias = Any
 """An array of CuPy, or of NumPy in tests."""
@@ -41,7 +40,7 @@ class ArrayKey:
     """What memory is shared by: equal keys are the same memory. ``shape`` in elements."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: Numbers
     dtype: np.dtype[Any]
     seed: int
     flavour: Flavour = "uniform"

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import Any, Self
 
 from eatss.base.codec import JsonForm, JsonObject, encode
@@ -434,9 +433,9 @@ class EnergyMeter:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        kind: object,
         error: BaseException | None,
-        traceback: TracebackType | None,
+        traceback: object,
     ) -> None:
         block, self._block = self._block, None
         if block is None:

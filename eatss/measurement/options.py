@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from eatss.base.compilers import nvcc_option
 from eatss.base.diagnostics import EatssError, input_error
 from eatss.base.files import is_c_text
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.base.options import Words, option, parse_numbers, shows_types
 from eatss.base.shipped import located
 from eatss.base.targets import CardNumber
@@ -397,7 +397,7 @@ class TileChoice:
     """
 
     label: str
-    positions: tuple[int, ...] = ()
+    positions: Numbers = ()
     names: Tiles = field(default_factory=dict)
 
     def tiles(self, kernels: Sequence[tuple[str, Sequence[str]]]) -> Tiles:

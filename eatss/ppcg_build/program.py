@@ -19,7 +19,7 @@ from types import MappingProxyType
 from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import Diagnostic, Diagnostics, Severity
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.cards import GpuProfile
 from eatss.choose.selection import PPCG_SHARED_BYTES, KernelSelection, Selection
 from eatss.cuda.host import entry_arguments, outside_arrays, taken_names, temporaries_of
@@ -81,7 +81,7 @@ class SharedArray:
 
     name: str
     element_type: str
-    extents: tuple[int, ...]
+    extents: Numbers
     place: int
 
     @property
@@ -239,7 +239,7 @@ class PpcgCode:
 
     regions: tuple[HostRegion, ...]
     kernels: KernelFile
-    tiles: Mapping[int, tuple[int, ...]]
+    tiles: Mapping[int, Numbers]
 
 
 def program_of(
@@ -441,7 +441,7 @@ def mismatches(
     names: Sequence[str],
     launches: Sequence[Launched],
     kernels: Sequence[KernelText],
-    tiles: Mapping[int, tuple[int, ...]],
+    tiles: Mapping[int, Numbers],
 ) -> Diagnostics:
     """Return what of PPCG's code is not as selected; a block with fewer threads is a warning.
 
@@ -482,7 +482,7 @@ def mismatches(
     return tuple(found)
 
 
-def _of_block(kernel: KernelSelection, launched: tuple[int, ...]) -> Iterator[Diagnostic]:
+def _of_block(kernel: KernelSelection, launched: Numbers) -> Iterator[Diagnostic]:
     """Yield what of a kernel's launched block, ``x`` first, is not as selected."""
     block = tuple(size for _, size in kernel.block)
     got, further = tuple(reversed(launched[: len(block)])), set(launched[len(block) :]) - {1}

@@ -21,7 +21,7 @@ from eatss.base.diagnostics import (
     input_error,
 )
 from eatss.base.files import StrPath
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.base.shipped import source_path
 from eatss.base.supervisor import run_bounded
 from eatss.base.text import Texts
@@ -248,13 +248,13 @@ def _failed(code: str, message: str, said: str) -> PpcgError:
     return ppcg_error(code, message, hint)
 
 
-def used_tiles(said: str) -> dict[int, tuple[int, ...]]:
+def used_tiles(said: str) -> dict[int, Numbers]:
     """Read the tile sizes by the number of a kernel that PPCG said under ``--dump-sizes``.
 
     Raises:
         PpcgError: ``EATSS-R010``, a line begins as sizes do and has none.
     """
-    found: dict[int, tuple[int, ...]] = {}
+    found: dict[int, Numbers] = {}
     for line in filter(is_dump, said.splitlines()):
         try:
             for each in maps_of(isl.UnionMap(line)):

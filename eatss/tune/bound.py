@@ -16,7 +16,7 @@ from eatss.base.diagnostics import (
     NoSolutionError,
     input_error,
 )
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, Numbers
 from eatss.cards.document import finding
 from eatss.program.expression import Sizes
 from eatss.tune.counting import ROOT, Test, Walk, drawn_ranks
@@ -276,7 +276,7 @@ class BoundSpace:
         """Return the values of all constants, and of the iterators at a point."""
         return {**self.constants, **{name: _plain(point[name]) for name in self.names}}
 
-    def _named(self, numbers: tuple[int, ...]) -> Configuration:
+    def _named(self, numbers: Numbers) -> Configuration:
         return {
             dimension.name: dimension.value(number)
             for dimension, number in zip(self.walk.dimensions, numbers, strict=True)

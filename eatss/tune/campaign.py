@@ -25,7 +25,7 @@ from eatss.tune.jobs import (
     SweepOptions,
     Wanted,
 )
-from eatss.tune.points import Configuration, Point, variant_key
+from eatss.tune.points import Configuration, Decide, Point, variant_key
 from eatss.tune.processes import Done, Lab, Work
 from eatss.tune.rows import BESIDE, Identity, Role, Row, Sizes, Stage, latest_of
 from eatss.tune.store import Store
@@ -82,7 +82,7 @@ class Plan:
     """
 
     space: SearchSpace
-    decide: Callable[[Point], Point]
+    decide: Decide
     ranked: tuple[Configuration, ...] | None
     roles: tuple[RolePoint, ...]
     options: SweepOptions

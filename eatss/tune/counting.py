@@ -22,7 +22,7 @@ import networkx as nx  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.base.text import Texts
 from eatss.tune.expressions import (
     Column,
@@ -216,7 +216,7 @@ class Walk:
 
     # -- drawing ------------------------------------------------------------------------------
 
-    def at(self, ranks: Sequence[int]) -> list[tuple[int, ...]]:
+    def at(self, ranks: Sequence[int]) -> list[Numbers]:
         """Return the points of ranks, a number for each iterator, in the order of the ranks.
 
         Step by step it is counted how many points are left below each value of one more iterator,
@@ -355,7 +355,7 @@ GENERATORS: dict[str, Generator] = {
 
 
 @lru_cache(maxsize=4096)
-def generated(name: str, arguments: tuple[int, ...]) -> tuple[int, ...]:
+def generated(name: str, arguments: Numbers) -> Numbers:
     """Return the values of a generator, in order; ``ValueError`` where the arguments give none."""
     return tuple(GENERATORS[name].values(*arguments))
 
@@ -459,7 +459,7 @@ class Dimension:
             table=np.array([value for table in tables for value in table], dtype=np.int64),
         )
 
-    def _generated(self, given: tuple[int, ...], at: str) -> tuple[int, ...]:
+    def _generated(self, given: Numbers, at: str) -> Numbers:
         try:
             return generated(self.over, given)
         except ValueError as error:

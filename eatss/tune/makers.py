@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.base.files import StrPath
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.base.text import Texts
 from eatss.building import ppcg
 from eatss.cards import GpuProfile
@@ -356,7 +356,7 @@ def sizes_of(wanted: Wanted, session: Session) -> Sizes:
     )
 
 
-def positions(decisions: Point, kind: str) -> tuple[int, ...]:
+def positions(decisions: Point, kind: str) -> Numbers:
     """Return sizes by position, without gaps.
 
     Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from hashlib import sha256
 from typing import Annotated, TypeAlias
@@ -22,6 +22,9 @@ Value: TypeAlias = bool | int | float | str
 
 Point: TypeAlias = Mapping[str, Value]
 """Values by the names of a space, such as ``{"tile_i": 64, "threads_i": 16}``."""
+
+Decide: TypeAlias = Callable[[Point], Point]
+"""Says what the variant of a point decides."""
 
 Configuration: TypeAlias = dict[str, Value]
 """A point that stands by itself, and may be changed."""

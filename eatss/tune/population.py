@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.measurement.counters import DURATION
 from eatss.measurement.measurement import Status
 from eatss.tune.points import Values
@@ -196,7 +196,7 @@ def count_failures(rows: Iterable[Row]) -> tuple[FailureCount, ...]:
     return tuple(sorted(listed, key=lambda one: -one.variants))
 
 
-def convex_hull(x: Floats, y: Floats) -> tuple[int, ...]:
+def convex_hull(x: Floats, y: Floats) -> Numbers:
     """Return the corners of the convex hull counterclockwise, from the lowest ``x`` on.
 
     Points on an edge are no corners; of equal points the first is taken. All points on one line
@@ -233,7 +233,7 @@ def _turn(a: int, b: int, c: int, x: Floats, y: Floats) -> float:
     return float((x[b] - x[a]) * (y[c] - y[a]) - (y[b] - y[a]) * (x[c] - x[a]))
 
 
-def pareto_front(x: Floats, y: Floats) -> tuple[int, ...]:
+def pareto_front(x: Floats, y: Floats) -> Numbers:
     """Return the points that no other beats in one without losing in the other, by rising ``x``.
 
     Of equal points all are on the front. Points with a NaN are left out.

@@ -17,8 +17,7 @@ from eatss.tune.evaluation import rows_of_one_card
 from eatss.tune.points import Value, variant_key
 from eatss.tune.population import by_sizes
 from eatss.tune.rows import BESIDE, Role, Row, Sizes, Sweep, cost, measured_cost
-from eatss.tune.strategies import Budget, make
-from eatss.tune.strategy import ListedSpace, StrategyJob, Wait
+from eatss.tune.strategies import Budget, ListedSpace, StrategyJob, Wait, make
 
 SHARES = (0.1, 0.25, 0.5, 1.0)
 """The shares of the budget at which regret is given."""

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from eatss.base.codec import Document, MisfitError, decode, encode
@@ -419,9 +418,7 @@ class Store:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        *error: object,
     ) -> None:
         self.close()
 

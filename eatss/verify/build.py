@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from eatss.verify.result import DEFAULT_COMPILERS, Compilers, Device
 from eatss.verify.sources import (
     CalledOriginal,
     CallShape,
+    TextByName,
     gpu_text,
     has_parts,
     included_text,
@@ -61,8 +62,9 @@ _BAD_ARGUMENT = re.compile(r"(?:incompatible type for argument|passing argument)
 _MACRO = re.compile(r"#define (\w+)(\([^)]*\))? ?(.*)")
 _UNDEFINED = re.compile(r"undefined reference to [`'](\w+)'")
 
-_Texts: TypeAlias = Mapping[str, str]
-"""What macro sizes stand for: their values, or variables."""
+
+Build: TypeAlias = Callable[[Path, TextByName], Path]
+"""Builds a library of texts for sizes."""
 
 
 def _if_it_can(what: str) -> Texts:
@@ -143,7 +145,7 @@ class Builder:
 
     # -----------------------------------------------------------------------------------------
 
-    def _either(self, kind: str, sizes: Sizes, build: Callable[[Path, _Texts], Path]) -> Path:
+    def _either(self, kind: str, sizes: Sizes, build: Build) -> Path:
         """Return the library for all sizes, or where there is none the one for these."""
         with suppress(CompileError):
             if self._macros:
@@ -151,7 +153,7 @@ class Builder:
                 return self._once(kind, variables, build)
         return self._once(kind, {name: str(sizes[name]) for name in self._macros}, build)
 
-    def _once(self, kind: str, texts: _Texts, build: Callable[[Path, _Texts], Path]) -> Path:
+    def _once(self, kind: str, texts: TextByName, build: Build) -> Path:
         key = (kind, tuple(texts.values()))
         if key not in self._built:
             start = time.perf_counter()
@@ -167,15 +169,15 @@ class Builder:
             raise found
         return found
 
-    def _vary(self, texts: _Texts) -> Sequence[str]:
+    def _vary(self, texts: TextByName) -> Sequence[str]:
         """Return the macro sizes that variables stand for."""
         return [name for name, text in texts.items() if text == size_variable(name)]
 
-    def _set(self, texts: _Texts) -> list[str]:
+    def _set(self, texts: TextByName) -> list[str]:
         """Return options that set macro sizes in the generated text."""
         return _definitions({one.macro: texts[one.name] for one in self._program.macros})
 
-    def _cpu(self, target: Path, texts: _Texts) -> Path:
+    def _cpu(self, target: Path, texts: TextByName) -> Path:
         variables = target.with_suffix(".hpp")
         variables.write_text(size_variables(self._vary(texts), language="c++"), encoding="utf-8")
         text, branches = instrumented_text(self._program)
@@ -199,7 +201,7 @@ class Builder:
         made = self._compile([*command, "-x", "c++", "-c", str(source)], target.with_suffix(".o"))
         return self._compile([self._compilers.cxx, *_EXACT, str(made), "-lm"], target)
 
-    def _gpu(self, target: Path, texts: _Texts) -> Path:
+    def _gpu(self, target: Path, texts: TextByName) -> Path:
         source = target.with_suffix(".cu")
         source.write_text(gpu_text(self._program, self._directory), encoding="utf-8")
         command = [self._compilers.nvcc, "-arch=native", "-O3", "-std=c++17", "-shared"]
@@ -213,7 +215,7 @@ class Builder:
         ]
         return self._compile([*command, str(source)], target)
 
-    def _original(self, target: Path, texts: _Texts) -> Path:
+    def _original(self, target: Path, texts: TextByName) -> Path:
         program = self._program
         included = included_text(program, self._directory)
         if has_parts(program):
@@ -233,7 +235,9 @@ class Builder:
                     raise
         raise CompileError("the original's function has parameters of unknown types")
 
-    def _text(self, included: str, texts: _Texts, language: Literal["c", "c++"]) -> CalledOriginal:
+    def _text(
+        self, included: str, texts: TextByName, language: Literal["c", "c++"]
+    ) -> CalledOriginal:
         return original_text(
             self._program,
             included,
@@ -243,7 +247,7 @@ class Builder:
             variables=size_variables(self._vary(texts), language=language),
         )
 
-    def _numbers(self, target: Path, texts: _Texts) -> Path:
+    def _numbers(self, target: Path, texts: TextByName) -> Path:
         """Compile the original as C++; after C's preprocessor, which may paste names of types."""
         program = self._program
         included = included_text(program, self._directory)
@@ -371,7 +375,7 @@ def _shortened(said: str) -> str:
     return "\n".join(lines[:4])
 
 
-def _definitions(texts: Mapping[str, str]) -> list[str]:
+def _definitions(texts: TextByName) -> list[str]:
     return [
         f"-D{name}=({text})" if text[0] == "-" else f"-D{name}={text}"
         for name, text in texts.items()

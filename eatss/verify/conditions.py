@@ -17,7 +17,7 @@ from itertools import islice, product
 from types import CodeType
 from typing import Literal, TypeAlias
 
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, Numbers
 from eatss.program import Program
 from eatss.program.expression import SizePairs, Sizes
 from eatss.program.tokens import definitions
@@ -60,7 +60,7 @@ class _Tile:
     first: int
     step: int
 
-    def values(self, sizes: SizePairs) -> tuple[int, ...]:
+    def values(self, sizes: SizePairs) -> Numbers:
         """Return the first ones and those that are near some size."""
         rounds = set(range(_FIRST))
         for _, size in sizes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal, TypeAlias
@@ -12,9 +12,54 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from eatss.base.diagnostics import input_error
+from eatss.base.frozen import Numbers
 from eatss.program import Argument, Entry, Temporary, evaluate
 from eatss.program.expression import IntExpr, Sizes
-from eatss.verify.element_types import numpy_name
+
+_NAMES: Mapping[str, str] = {
+    "_Float16": "f2",
+    "float": "f4",
+    "double": "f8",
+    "_Bool": "?",
+    "signed char": "i1",
+    "char": "i1",
+    "unsigned char": "u1",
+    "short": "i2",
+    "unsigned short": "u2",
+    "int": "i4",
+    "unsigned int": "u4",
+    "unsigned": "u4",
+    "long": "i8",
+    "unsigned long": "u8",
+    "long long": "i8",
+    "unsigned long long": "u8",
+}
+
+
+def numpy_name(argument: Argument | Temporary) -> str:
+    """Return what NumPy calls the type of an argument's elements: a letter, and bytes.
+
+    Raises:
+        InputError: ``EATSS-V004``, the plan names another type.
+    """
+    if argument.element_type not in _NAMES:
+        raise input_error(
+            "EATSS-V004",
+            f"the launch plan gives '{argument.name}' the type '{argument.element_type}'",
+            hint="generate the program again with this version of eatss",
+        )
+    return _NAMES[argument.element_type]
+
+
+def limits_of(argument: Argument) -> tuple[int, int]:
+    """Return the least and the greatest value of an integer argument."""
+    name = numpy_name(argument)
+    if name == "?":
+        return 0, 1
+    values = 1 << 8 * int(name[1:])
+    return (0, values - 1) if name[0] == "u" else (-values // 2, values // 2 - 1)
+
 
 Flavour: TypeAlias = Literal[
     "uniform", "dominant", "small", "offset", "signed", "infinite", "extreme"
@@ -48,7 +93,7 @@ class Buffer:
     number: int
     raw: npt.NDArray[np.uint8]
     guard: int
-    shape: tuple[int, ...]
+    shape: Numbers
 
     @property
     def array(self) -> npt.NDArray[Any]:
@@ -87,7 +132,7 @@ def dtype_of(argument: Argument | Temporary) -> np.dtype[Any]:
     return np.dtype(numpy_name(argument))
 
 
-def shape_at(shape: Sequence[IntExpr], sizes: Sizes) -> tuple[int, ...]:
+def shape_at(shape: Sequence[IntExpr], sizes: Sizes) -> Numbers:
     """Return the extents of an array at sizes; none is negative."""
     return tuple(max(0, evaluate(extent, sizes)) for extent in shape)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from eatss.base.codec import BY_NAME
 from eatss.base.diagnostics import EatssError, ExitCode
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.base.shown import Shown
 from eatss.base.supervisor import Refused
 from eatss.base.text import Texts
@@ -56,7 +56,7 @@ class Difference:
     """
 
     array: str
-    indices: tuple[int, ...]
+    indices: Numbers
     expected: str
     actual: str
 
@@ -270,7 +270,7 @@ class Run:
     signed: bool = False
     infinite: bool = False
     extreme: bool = False
-    shifted: tuple[int, ...] = ()
+    shifted: Numbers = ()
     endless: int | None = None
 
     def data(self, entry: Entry) -> str:

@@ -18,7 +18,7 @@ from eatss.base.supervisor import Refused, Worker, supervise
 from eatss.base.text import equations
 from eatss.program import Program, load_program, program_folder
 from eatss.program.expression import OwnSizes, Sizes
-from eatss.verify.element_types import numpy_name
+from eatss.verify.data import numpy_name
 from eatss.verify.instrumentation import instrumented_text
 from eatss.verify.result import (
     DEFAULT_COMPILERS,

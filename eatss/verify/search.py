@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from eatss.base.frozen import Numbers
 from eatss.program import Program
 from eatss.program.expression import Sizes
 from eatss.verify.conditions import Conditions, Reached
@@ -62,7 +63,7 @@ class Search:
         self.branches = instrumented_text(program)[1]
         self.machines: dict[object, CpuMachine] = {}
         self._conditions = Conditions(program, self.branches)
-        self._shifts: list[tuple[tuple[int, ...], ...]] = [
+        self._shifts: list[tuple[Numbers, ...]] = [
             ((), *((one,) for one in moved_by_vectors(program, entry))) for entry in program.entries
         ]
         kernels = {kernel.name for kernel in program.kernels}

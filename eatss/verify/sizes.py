@@ -11,6 +11,7 @@ from operator import itemgetter
 from random import Random
 from typing import TypeAlias
 
+from eatss.base.frozen import Numbers
 from eatss.base.options import parse_numbers
 from eatss.program import (
     Apply,
@@ -27,8 +28,7 @@ from eatss.program import (
     evaluate,
 )
 from eatss.program.expression import OwnSizes, Sizes
-from eatss.verify.data import shape_at
-from eatss.verify.element_types import limits_of
+from eatss.verify.data import limits_of, shape_at
 from eatss.verify.instrumentation import Branch, least_sizes
 
 WORK_LIMIT = 3e7
@@ -276,7 +276,7 @@ def _allowed(
 
     Those that assumptions fix are put in. Where there is ``memory`` without end, all fit.
     """
-    chosen: dict[tuple[int, ...], OwnSizes] = {}
+    chosen: dict[Numbers, OwnSizes] = {}
     ranges, fixed = limits(program), fixed_parameters(program)
     for sizes in ({**one, **fixed} for one in wanted):
         ordered = {p.name: _nearest(sizes[p.name], *ranges[p.name]) for p in program.parameters}
@@ -288,7 +288,7 @@ def _allowed(
     return list(chosen.values())
 
 
-def _searched(program: Program, ladders: Mapping[str, tuple[int, ...]]) -> list[OwnSizes]:
+def _searched(program: Program, ladders: Mapping[str, Numbers]) -> list[OwnSizes]:
     """Return many sizes, for programs that accept none of the usual ones."""
     values: list[list[int]] = []
     for parameter, ladder in zip(program.parameters, ladders.values(), strict=True):
@@ -543,7 +543,7 @@ def launches(steps: Sequence[HostStep], sizes: Sizes) -> Iterator[tuple[str, int
             yield step.kernel, prod(shape_at(step.grid, sizes)), 1
 
 
-def _ladder(parameter: Parameter, number: int) -> tuple[int, ...]:
+def _ladder(parameter: Parameter, number: int) -> Numbers:
     """Return sizes of a parameter, the largest first, the last one smaller than a tile."""
     tile, shift = parameter.tile, _PRIMES[number % len(_PRIMES)]
     if tile <= 1:

@@ -7,13 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from eatss.base.frozen import frozen
 from eatss.base.text import Texts
 from eatss.program import Apply, Argument, Entry, IntExpr, Name, Program
 from eatss.program.expression import c_text
 from eatss.program.tokens import Token, closing, tokens
+
+TextByName: TypeAlias = Mapping[str, str]
+"""What is written for each name."""
+
 
 _HEAD = {
     "c": "#define EATSS_ANY(k) (eatss_p[k])\n"
@@ -163,7 +167,7 @@ def original_text(
     shapes: Mapping[int, CallShape],
     *,
     language: Literal["c", "c++"],
-    sizes: Mapping[str, str],
+    sizes: TextByName,
     variables: str = "",
 ) -> CalledOriginal:
     """Return the original with ``int eatss_call_N(void **arguments)`` for every entry.
@@ -199,7 +203,7 @@ def original_text(
 
 
 def _call_text(
-    number: int, entry: Entry, shape: CallShape, language: str, sizes: Mapping[str, str]
+    number: int, entry: Entry, shape: CallShape, language: str, sizes: TextByName
 ) -> str:
     """Return the function that calls that of an entry."""
     call = f"{entry.function}({_passed(entry, shape)})"
@@ -269,7 +273,7 @@ def _holds_pointer(argument: Argument) -> str:
     return "0"
 
 
-def _kept(entry: Entry, sizes: Mapping[str, str]) -> str:
+def _kept(entry: Entry, sizes: TextByName) -> str:
     """Return statements that keep the elements of arrays; what no region uses gets room."""
     values = dict(sizes)
     for k, argument in enumerate(entry.arguments):
@@ -288,7 +292,7 @@ def _kept(entry: Entry, sizes: Mapping[str, str]) -> str:
     return text
 
 
-def _over(expression: IntExpr, values: Mapping[str, str]) -> IntExpr:
+def _over(expression: IntExpr, values: TextByName) -> IntExpr:
     """Return an expression with C text for its names."""
     if isinstance(expression, Name):
         return Name(values.get(expression.name, expression.name))

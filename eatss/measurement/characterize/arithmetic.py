@@ -22,6 +22,7 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
+from eatss.base.frozen import Numbers
 from eatss.measurement.characterize.benchmark import (
     STREAM_BYTES,
     WARP,
@@ -271,7 +272,7 @@ _SWEEP_BLOCKS = 8
 VECTORS = 4
 """Loads of 16 bytes that a thread has under way."""
 
-STEPS: tuple[int, ...] = (0, 1, 2, 4, 8, 12, 16, 24, 32, 64, 96, 128, 256)
+STEPS: Numbers = (0, 1, 2, 4, 8, 12, 16, 24, 32, 64, 96, 128, 256)
 """Multiply-adds for each number of a vector."""
 
 UNROLLED = 32

@@ -28,7 +28,7 @@ from eatss.base.frozen import frozen
 from eatss.base.text import NamedTexts, Texts
 from eatss.cards.detect import DetectedGpu, detect
 from eatss.cards.match import match_profile, profile_from_device, voltage_share
-from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient, GpuProfile
+from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient, Coefficients, GpuProfile
 from eatss.cards.this_machine import is_auto, load_profile
 from eatss.measurement.characterize.arithmetic import OPERATIONS
 from eatss.measurement.characterize.benchmark import SECTOR_BYTES, WARP, Record, Result, Subject
@@ -374,7 +374,7 @@ _READINGS: tuple[tuple[Reading, Mapping[str, str]], ...] = (
 """How the result of one benchmark tells a coefficient, and of which each is told so."""
 
 
-def _overlap(record: Record, found: Mapping[str, float]) -> dict[str, Coefficient]:
+def _overlap(record: Record, found: Coefficients) -> dict[str, Coefficient]:
     """Return how the times of arithmetic and memory join: what fits the intensity sweep best."""
     sweeps = []
     for width in WIDTHS:

@@ -31,7 +31,7 @@ from eatss.base.diagnostics import input_error
 from eatss.base.files import read_regular
 from eatss.base.frozen import frozen
 from eatss.cards.match import calibration_of, clock_within, voltage_share
-from eatss.cards.profile import GpuProfile
+from eatss.cards.profile import Coefficients, GpuProfile
 from eatss.measurement.arguments import complete_sizes
 from eatss.measurement.assemble import CountedWork, count_work
 from eatss.measurement.characterize.benchmark import LINE_BYTES, WARP, Width
@@ -269,7 +269,7 @@ FLOPS_OF_FMA = 2
 
 
 def roofline_from_coefficients(
-    coefficients: Mapping[str, float], width: Width, sm_count: int, limit_w: float | None
+    coefficients: Coefficients, width: Width, sm_count: int, limit_w: float | None
 ) -> EnergyRoofline:
     """Return the energy roofline that a card's coefficients give for multiply-adds of a width.
 
@@ -316,7 +316,7 @@ class PowerLimitedRoofline:
     overlap: float
 
     @classmethod
-    def of(cls, coefficients: Mapping[str, float], machine: EnergyRoofline) -> PowerLimitedRoofline:
+    def of(cls, coefficients: Coefficients, machine: EnergyRoofline) -> PowerLimitedRoofline:
         """Return it for what :func:`roofline_from_coefficients` made of the same coefficients."""
         return cls(
             machine=machine,

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from eatss.base.diagnostics import InputError, input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.base.text import one_line
 from eatss.session.jit.signature import KEYWORD, CallArgument, CallSignature
 
@@ -34,7 +34,7 @@ class ArrayView:
     """
 
     pointer: int
-    shape: tuple[int, ...]
+    shape: Numbers
     dtype: np.dtype[Any]
     contiguous: bool
     device: int | None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from eatss.base.diagnostics import EatssError, input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.base.shown import ExpectedRun, Shown
 from eatss.base.text import equations
 from eatss.cards import GpuProfile
@@ -177,7 +177,7 @@ class CallInfo:
 class ArraySpec(NamedTuple):
     """Shape and type of an array: what ``numpy.empty`` takes, in its order."""
 
-    shape: tuple[int, ...]
+    shape: Numbers
     dtype: np.dtype[Any]
 
 

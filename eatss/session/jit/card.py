@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eatss.base.diagnostics import input_error, warn_caller
+from eatss.base.frozen import Numbers
 from eatss.measurement.arguments import ResolvedLaunch, launches, temporaries_of
 from eatss.program import KernelCode, Program
 from eatss.program.expression import Sizes
@@ -184,7 +185,7 @@ class _Memory(NamedTuple):
     """Device memory that calls work in, and an event after the last of them."""
 
     blocks: tuple[Any, ...]
-    addresses: tuple[int, ...]
+    addresses: Numbers
     used: Any
 
 

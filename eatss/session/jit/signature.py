@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.base.text import NamedTexts, counted
 from eatss.program import Argument, Interface, IntExpr, c_text, evaluate, names_in
 from eatss.program.expression import OwnSizes, Sizes
@@ -196,9 +196,7 @@ def class_of(value: int) -> int:
     return value // step * step
 
 
-def infer_sizes(
-    signature: CallSignature, shapes: Mapping[str, tuple[int, ...]], given: Sizes
-) -> OwnSizes:
+def infer_sizes(signature: CallSignature, shapes: Mapping[str, Numbers], given: Sizes) -> OwnSizes:
     """Return all sizes: those given, those that shapes determine, and those of the source.
 
     Args:
