@@ -297,10 +297,6 @@ class KernelSpace:
         return f"threads_{loop} * points_{loop}" if loop in self.mapped else f"tile_{loop}"
 
     @cached_property
-    def _spreads(self) -> bool:
-        return "lanes" in self.dimensions
-
-    @cached_property
     def _threads(self) -> Names:
         """The names whose product is the threads of a block."""
         lanes = ["lanes"] * ("lanes" in self.dimensions)
@@ -395,7 +391,7 @@ class KernelSpace:
         words = min((_held_words(one.variant) for one in plain), default=0)
         if words:
             others = [f"warps != '{NONE}'"] * ("warps" in self.dimensions)
-            others += [_SPREAD] * self._spreads
+            others += [_SPREAD] * ("lanes" in self.dimensions)
             room = (
                 "min(card.registers_per_thread, card.registers_per_block // "
                 f"({' * '.join(self._threads) or 1})) * 3 // 4"

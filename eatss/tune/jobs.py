@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Annotated, Literal, TypeAlias, get_args
 
 from eatss.base.compilers import nvcc_option
@@ -244,16 +244,7 @@ FIRST = Care(
 )
 """The quick pass: one window, which holds some values of a counter that moves every 100 ms."""
 
-FIRST_TIME = Care(
-    stage="first",
-    least_window_s=0.05,
-    settle_s=0.02,
-    spare=0.3,
-    least_updates=1,
-    least_windows=1,
-    target=1.0,
-    budget_s=0.1,
-)
+FIRST_TIME = replace(FIRST, least_window_s=0.05, settle_s=0.02, spare=0.3, least_updates=1)
 """The quick pass where time alone is looked for."""
 
 CAREFUL = Care(
@@ -268,15 +259,8 @@ CAREFUL = Care(
 )
 """The second pass: windows until the interval is within 1 %, three at least."""
 
-REFERENCE = Care(
-    stage="reference",
-    least_window_s=0.8,
-    settle_s=0.3,
-    spare=0.05,
-    least_updates=6,
-    least_windows=1,
-    target=1.0,
-    budget_s=0.1,
+REFERENCE = replace(
+    FIRST, stage="reference", least_window_s=0.8, settle_s=0.3, spare=0.05, least_updates=6
 )
 """How the reference is measured, now and then."""
 

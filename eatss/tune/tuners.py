@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from eatss.base.diagnostics import input_error
 from eatss.tune.points import Configuration, Point, Value, variant_key
-from eatss.tune.strategies import Asked, SearchSpace, Strategy, StrategyJob
+from eatss.tune.strategy import Asked, SearchSpace, Strategy, StrategyJob
 
 SAMPLERS = {
     "tpe": ("TPESampler", ""),

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Names
+from eatss.base.supervisor import run_bounded
 from eatss.base.text import Texts
 from eatss.program import Program
 from eatss.program.expression import Sizes
@@ -349,20 +350,17 @@ class Builder:
                 "gcc and g++, and nvcc for --device gpu",
             )
         try:
-            done = subprocess.run(  # noqa: S603
+            code, said = run_bounded(
                 [*command, "-o", str(target)],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_COMPILE_LIMIT_S,
-                check=False,
-                env={**os.environ, "LC_ALL": "C"},
+                ".",
+                _COMPILE_LIMIT_S,
+                environment={**os.environ, "LC_ALL": "C"},
             )
         except subprocess.TimeoutExpired:
             message = f"{command[0]} did not finish within {_COMPILE_LIMIT_S:.0f} s"
             raise CompileError(message) from None
-        if done.returncode != 0:
-            raise CompileError(_shortened(done.stderr or done.stdout), done.stderr)
+        if code:
+            raise CompileError(_shortened(said), said)
         return target
 
 

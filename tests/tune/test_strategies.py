@@ -27,9 +27,9 @@ from eatss.tune.strategies import (
     Guarded,
     ListedSpace,
     StrategyJob,
-    Unseen,
     make,
 )
+from eatss.tune.strategy import Unseen
 from tests.tune.spaces import grid, random_costs, spaces, walk, walk_at_once
 
 
