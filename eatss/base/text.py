@@ -73,3 +73,18 @@ def class_and_line(error: object, most: int = 200) -> str:
 def as_text(value: str | bytes) -> str:
     """Return what a library tells as bytes or text as text."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+Edit: TypeAlias = tuple[int, int, str]
+"""Where a piece of a text begins and ends, and what stands there instead."""
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str:
+    """Return a text with pieces in the place of others; what is inside such a place is left."""
+    pieces = []
+    done = 0
+    for first, last, new in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
+        if first >= done:
+            pieces += [text[done:first], new]
+            done = last
+    return "".join((*pieces, text[done:]))

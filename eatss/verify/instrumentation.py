@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from eatss.base.frozen import frozen
-from eatss.base.text import Texts
+from eatss.base.text import Edit, Texts, edited
 from eatss.program import Program
 from eatss.program.expression import OwnSizes, c_text
 from eatss.program.tokens import Function, Token, closing, definitions, tokens
@@ -24,10 +24,6 @@ _TERM = re.compile(r"\w+( \* \w+)*")
 _RESTRICTED = re.compile(r"__restrict__ (\w+)")
 _PART = re.compile(r"[\w ()+*%<>=-]+")
 """A condition that computes with numbers alone: it may be asked for whatever the others say."""
-
-
-_Edit: TypeAlias = tuple[int, int, str]
-"""A place of the text, from and to, and what stands there instead."""
 
 
 @frozen
@@ -162,23 +158,12 @@ def instrumented_text(program: Program) -> tuple[str, tuple[Branch, ...]]:
             both = (*inside, *others)
             branches.append(replace(one, kind="part", condition=part, has_else=False, inside=both))
     kernels = definitions(text, (kernel.name for kernel in program.kernels))
-    counted = _edited(text, [*edits, *_promises(text, kernels), *_rows(program, kernels)])
+    counted = edited(text, [*edits, *_promises(text, kernels), *_rows(program, kernels)])
     for kernel in program.kernels:  # which go on by a grid along some axes
         if kernel.grid_strides:
             call = f'eatss::strides("{kernel.name}", "{"".join(kernel.grid_strides)}")'
             counted += f"\nstatic bool eatss_strides_{kernel.name} = {call};\n"
     return counted, tuple(branches)
-
-
-def _edited(text: str, edits: Sequence[_Edit]) -> str:
-    """Return a text with pieces in the place of others; what is inside such a place is left."""
-    pieces = []
-    done = 0
-    for first, last, new in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
-        if first >= done:
-            pieces += [text[done:first], new]
-            done = last
-    return "".join((*pieces, text[done:]))
 
 
 def _parts(tested: str) -> list[str]:
@@ -188,7 +173,7 @@ def _parts(tested: str) -> list[str]:
     return parts if sound and len(parts) > 1 else []
 
 
-def _promises(text: str, kernels: Sequence[Function]) -> Iterator[_Edit]:
+def _promises(text: str, kernels: Sequence[Function]) -> Iterator[Edit]:
     """Yield where kernels begin, and calls that tell of their parameters with ``__restrict__``."""
     for function in kernels:
         if not function.parameters:
@@ -200,7 +185,7 @@ def _promises(text: str, kernels: Sequence[Function]) -> Iterator[_Edit]:
             yield place, place, "".join(f" eatss::promise({name});" for name in names) + " "
 
 
-def _rows(program: Program, kernels: Sequence[Function]) -> Iterator[_Edit]:
+def _rows(program: Program, kernels: Sequence[Function]) -> Iterator[Edit]:
     """Yield checks that elements ``A[i * N + j]`` are in the row ``i``, around their places.
 
     An element beside its row is often another one of the array, and beside it in the last row only.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from eatss.base.frozen import frozen
-from eatss.base.text import Texts
+from eatss.base.text import Edit, Texts, edited
 from eatss.program import Apply, Argument, Entry, IntExpr, Name, Program
 from eatss.program.expression import c_text
 from eatss.program.tokens import Token, closing, tokens
@@ -355,8 +355,8 @@ def with_open_arrays(text: str) -> str:
     the body begins, on the same line.
     """
     found = [token for token in tokens(text) if token.kind != "directive"]
-    pieces = []
-    done = place = 0
+    edits: list[Edit] = []
+    place = 0
     while place < len(found):
         if found[place].text not in ("(", "{"):
             place += 1
@@ -366,13 +366,12 @@ def with_open_arrays(text: str) -> str:
             body = ""
             for parameter in _parted(found[place + 1 : close]):
                 taken, declared = _open_array(text, parameter)
-                pieces += [text[done : parameter[0].start], taken]
-                done, body = parameter[-1].end, body + declared
+                edits.append((parameter[0].start, parameter[-1].end, taken))
+                body += declared
             if [token.text for token in found[close + 1 : close + 2]] == ["{"]:
-                pieces += [text[done : found[close + 1].end], body]
-                done = found[close + 1].end
+                edits.append((found[close + 1].end, found[close + 1].end, body))
         place = close + 1
-    return "".join((*pieces, text[done:]))
+    return edited(text, edits)
 
 
 def _parted(parameters: Sequence[Token]) -> list[Sequence[Token]]:
