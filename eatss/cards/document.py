@@ -247,7 +247,6 @@ def _value(place: str, unit: str, given: Any) -> Any:
 def profile_to_document(profile: GpuProfile) -> JsonObject:
     """Return the document of a profile; ``profile_from_document`` is its inverse."""
     sources = dict(profile.sources)
-    major, minor = profile.compute_capability
     figures = {
         field: {"value": getattr(profile, field), "source": sources[field]}
         for field in FIGURES
@@ -265,7 +264,7 @@ def profile_to_document(profile: GpuProfile) -> JsonObject:
         "title": profile.title,
         "aliases": list(profile.aliases),
         "architecture": profile.architecture,
-        "compute_capability": f"{major}.{minor}",
+        "compute_capability": profile.capability,
         "figures": figures,
         "sources": bibliography,
         "notes": dict(profile.notes),

@@ -179,11 +179,21 @@ class GpuProfile(Shown):
     clock_share: float = 1.0
 
     def __repr__(self) -> str:
-        major, minor = self.compute_capability
         return (
-            f"<GpuProfile {self.name}: {self.title}, compute capability {major}.{minor}, "
+            f"<GpuProfile {self.name}: {self.title}, compute capability {self.capability}, "
             f"{self.sm_count} SMs, {self.bandwidth_gb_s:g} GB/s, {figure(self.tdp_w, 'W')}>"
         )
+
+    @property
+    def capability(self) -> str:
+        """The compute capability as CUDA writes it, ``"9.0"``."""
+        return ".".join(map(str, self.compute_capability))
+
+    @property
+    def sm(self) -> int:
+        """The compute capability as ``nvcc`` takes it: 90 of ``sm_90``."""
+        major, minor = self.compute_capability
+        return 10 * major + minor
 
     def peak_tensor_gflops(self, form: str) -> float | None:
         """Return the peak of products of a format, where a card has TF32 as well."""

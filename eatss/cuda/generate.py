@@ -604,7 +604,7 @@ def generate(
         text="",
         original=original,
         gpu=profile.name,
-        compute_capability=profile.compute_capability[0] * 10 + profile.compute_capability[1],
+        compute_capability=profile.sm,
         dtype=recipe.dtype,
         strict_fp=options.strict_fp,
         index_bits=bits,

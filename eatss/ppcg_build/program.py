@@ -20,6 +20,7 @@ from eatss.analysis.analyse import AnalysedProgram, AnalysedScop
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import Diagnostic, Diagnostics, Severity
 from eatss.base.frozen import Names, Numbers, frozen
+from eatss.base.text import Edit, edited
 from eatss.cards import GpuProfile
 from eatss.choose.selection import PPCG_SHARED_BYTES, KernelSelection, Selection
 from eatss.cuda.host import entry_arguments, outside_arrays, taken_names, temporaries_of
@@ -151,7 +152,7 @@ class _File(Reader):
         super().__init__(found)
         self._types: dict[str, str] = {}
         self._kernels: list[KernelText] = []
-        self._changes: list[tuple[int, int, str]] = []
+        self._changes: list[Edit] = []
 
     def read(self, text: str) -> KernelFile:
         while self.kind():
@@ -167,12 +168,7 @@ class _File(Reader):
                 self._kernel()
             elif token.text == "__shared__" and self._kernels:
                 self._shared(token)
-        pieces = []
-        done = 0
-        for start, end, instead in self._changes:
-            pieces += [text[done:start], instead]
-            done = end
-        whole = "".join((*pieces, text[done:])).strip() + "\n"
+        whole = edited(text, self._changes).strip() + "\n"
         return KernelFile(kernels=tuple(self._kernels), text=whole)
 
     def _upto(self, ends: str) -> list[str]:
@@ -304,7 +300,7 @@ def program_of(
         text="",
         original=original,
         gpu=profile.name,
-        compute_capability=profile.compute_capability[0] * 10 + profile.compute_capability[1],
+        compute_capability=profile.sm,
         dtype=analysed.dtype,
         strict_fp=False,
         index_bits=32,

@@ -82,8 +82,8 @@ def profile_parts(profile: GpuProfile) -> Parts:
 
 
 def _head(profile: GpuProfile) -> Text:
-    major, minor = profile.compute_capability
-    return headed(profile.title, f"  {profile.architecture}, compute capability {major}.{minor}")
+    words = f"  {profile.architecture}, compute capability {profile.capability}"
+    return headed(profile.title, words)
 
 
 def _amount(value: float | None, unit: str = "") -> str:

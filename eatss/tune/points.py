@@ -173,10 +173,9 @@ def card_constants(profile: GpuProfile) -> dict[str, Value]:
     Besides them ``card.compute_capability`` (90 for 9.0), ``card.name``, and some figures by the
     names of CUDA. A figure that no source gives is left out.
     """
-    major, minor = profile.compute_capability
     figures = {name: getattr(profile, name) for name in FIGURES}
     figures |= {other: figures[name] for other, name in ALSO_CALLED.items()}
     known: dict[str, Value] = {
         f"card.{name}": value for name, value in figures.items() if value is not None
     }
-    return {**known, "card.compute_capability": 10 * major + minor, "card.name": profile.name}
+    return {**known, "card.compute_capability": profile.sm, "card.name": profile.name}

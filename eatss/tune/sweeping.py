@@ -64,7 +64,6 @@ def of_source(
     if folder is None:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="eatss-sweep-"))
     made_folder(folder)
-    major, minor = profile.compute_capability
     space = generation.space
     if space is not None and not isinstance(space, Space):
         space = read_space(space)
@@ -73,7 +72,7 @@ def of_source(
         target=generation.target,
         profile=json.dumps(profile_to_document(profile)),
         objective="energy" if options.objective == "pareto" else options.objective,
-        capability=10 * major + minor if card is None else 0,
+        capability=profile.sm if card is None else 0,
         folder=str(Path(fspath(folder)).absolute()),
         compiler=options.compiler,
         nvcc=options.nvcc,

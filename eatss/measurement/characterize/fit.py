@@ -498,12 +498,11 @@ def same_kind(profile: GpuProfile, subject: Subject) -> GpuProfile:
     Raises:
         InputError: ``EATSS-B005``: it is not.
     """
-    major, minor = profile.compute_capability
-    if (10 * major + minor, profile.sm_count) != (subject.compute_capability, subject.sm_count):
+    if (profile.sm, profile.sm_count) != (subject.compute_capability, subject.sm_count):
         raise input_error(
             "EATSS-B005",
             f"the profile {profile.name} is of another card: it has {profile.sm_count} SMs of "
-            f"compute capability {major}.{minor}, the {subject.name} {subject.sm_count} of "
+            f"compute capability {profile.capability}, the {subject.name} {subject.sm_count} of "
             f"{subject.compute_capability / 10:.1f}",
             hint="name the right profile with --gpu, or another file with -o",
         )
