@@ -297,6 +297,7 @@ class CodegenOptions(CodeOptions):
             stages=self.stages or (1 if sized else chosen.stages),
             resident=resident,
             row_block=None if self.keeps_apart else chosen.row_block,
+            time_tile=None if self.strict_fp and False else chosen.time_tile,
         )
 
     @property
