@@ -78,6 +78,7 @@ from eatss.program import (
     at_least,
     equals,
     floored,
+    select,
     substitute,
 )
 from eatss.program.expression import Environment, IntExprs
@@ -158,7 +159,7 @@ def chain_of(
         found = [one.facts_in(facts) for one in own]
         if tuple(one.name for one in found if one is not None) == tile.kernels:
             return chain
-    raise internal_error("EATSS-K901", f"{', '.join(tile.kernels)} are no steps of one loop")
+    raise internal_error("EATSS-K901", f"{', '.join(tile.kernels)} are no steps of one loop", span=None)
 
 
 def chains_of(scheduled: ScheduledScop, pieces: Sequence[Piece]) -> Iterator[TimeChain]:
@@ -261,7 +262,36 @@ class _Builder:
             )
             for number in plan.loaded
         }
-        self._edges: dict[int, Buffer] = {}
+        self._edges = {
+            number: Buffer.of(
+                "shared",
+                own.fresh(f"{self._windows[number].name}_edge"),
+                self._windows[number].element_type,
+                one.shared_slots,
+                tile.warps * self._edge_lines(number),
+                tile.columns,
+                CUDA.lanes,
+            )
+            for number, one in enumerate(versions)
+            if one.shared_slots
+        }
+
+    def _edge_lines(self, version: int) -> int:
+        """Return how many lines of each warp others read: of those at its edges."""
+        reach = max(
+            abs(source.offset[1])
+            for level in self._plan.levels
+            for source in level.sources
+            if source is not None and source.version == version
+        )
+        return min(self._tile.rows, 2 * reach)
+
+    def _edge(self, version: int, line: int) -> int | None:
+        """Return which line at an edge of a warp a line of it is, ``None`` for those between."""
+        lines, rows = self._edge_lines(version), self._tile.rows
+        if line < lines // 2 or lines == rows:
+            return line
+        return line - (rows - lines) if line >= rows - lines // 2 else None
 
     def _shape(self, slots: int | None) -> tuple[int, ...]:
         first = () if slots is None else (slots,)
@@ -408,6 +438,7 @@ class _Builder:
             inside += self._taken(one, turn)
             inside += self._fetched(one, row + (1 - plan.versions[one].lag))
         inside += self._levels(row, turn)
+        inside += self._left_at_edges(turn)
         loop = For(
             counter=base,
             lower=first,
@@ -416,7 +447,33 @@ class _Builder:
             body=(counted(self._turn, plan.unroll, tuple(inside)),),
             unroll=1,
         )
-        return (*ahead, loop)
+        return (*ahead, *self._edges_filled(), loop)
+
+    def _left_at_edges(self, turn: IntExpr) -> Iterator[Node]:
+        """Yield what leaves the newest rows' lines at the edges of warps in shared memory."""
+        for version in self._edges:
+            stage = turn % self._plan.versions[version].shared_slots
+            yield self._edge_left(version, stage, self._slot(version, turn, 0))
+
+    def _edges_filled(self) -> Iterator[Node]:
+        """Yield what gives the edges values that are there before any row is."""
+        for version in self._edges:
+            stage = self._names.inner().fresh("stage")
+            filled = self._edge_left(version, Name(stage), (Constant(0),))
+            yield counted(stage, self._plan.versions[version].shared_slots, (filled,))
+
+    def _edge_left(self, version: int, stage: IntExpr, slot: IntExprs) -> For:
+        """Return what leaves lines of a row, which a window has in a slot, at the edges."""
+        lines, rows = self._edge_lines(version), self._tile.rows
+        names = self._names.inner()
+        number, column = Name(names.fresh("edge")), Name(names.fresh("column"))
+        line = number if lines == rows else select(number < lines // 2, number, number + (rows - lines))
+        place = Name(self._warp) * lines + number
+        copy = Copy(
+            target=self._edges[version].at(stage, place, column, Name(self._lane)),
+            source=self._windows[version].at(*slot, line, column),
+        )
+        return counted(number.name, lines, (counted(column.name, self._tile.columns, (copy,)),))
 
     def _slot(self, version: int, turn: IntExpr, age: int) -> IntExprs:
         """Return where a window has the row that came ``age`` turns ago."""
@@ -616,6 +673,13 @@ class _Builder:
         slot = self._slot(source.version, turn, self._age(level, source.version, row))
         lanes, column = divmod(point[-1] + source.offset[-1], self._tile.columns)
         lines = point[:-1]
+        if self._chain.dims > 2:
+            warps, line = divmod(point[0] + source.offset[1], self._tile.rows)
+            lines = (line,)
+            if warps:
+                age = self._age(level, source.version, row)
+                place = (warps, line, lanes, column)
+                return self._of_warp(source.version, turn, age, place, neighbours)
         element = window.at(*slot, *map(Constant, lines), Constant(column))
         if lanes == 0:
             return element
@@ -631,6 +695,41 @@ class _Builder:
                     operands=(("target", (own.at(),)), ("value", (element,))),
                     immediates=(("delta", lanes),),
                 ),
+            ]
+        return neighbours.found[key].at()
+
+    def _of_warp(
+        self,
+        version: int,
+        turn: IntExpr,
+        age: int,
+        place: tuple[int, int, int, int],
+        neighbours: _Neighbours,
+    ) -> Element:
+        """Return the register of a cell that another warp left at its edge."""
+        edge, stages = self._edges[version], self._plan.versions[version].shared_slots
+        key = ("edge", version, age, place)
+        if key not in neighbours.found:
+            warps, line, lanes, column = place
+            own = Buffer.of(
+                "register", neighbours.names.fresh(f"{edge.name}_r"), edge.element_type
+            )
+            at_edge = self._edge(version, line)
+            assert at_edge is not None
+            warp, lane = Name(self._warp) + warps, Name(self._lane) + lanes
+            tests = [Constant(0) <= warp, warp < self._tile.warps]
+            if lanes:
+                tests += [Constant(0) <= lane, lane < CUDA.lanes]
+            stage = (turn + (stages - age)) % stages
+            source = edge.at(
+                stage, warp * self._edge_lines(version) + at_edge, Constant(column), lane
+            )
+            there = Apply(Operator.AND, tuple(tests))
+            neighbours.found[key] = own
+            neighbours.nodes += [
+                Declare(buffer=own),
+                Init(target=own.at(), value=0),
+                Copy(target=own.at(), source=source, condition=there),
             ]
         return neighbours.found[key].at()
 
