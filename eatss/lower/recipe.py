@@ -128,6 +128,7 @@ class CodeOptions:
             ahead; by default as selected.
         fuse_rows: Let kernels that share rows become one, where that is selected; with sizes,
             blocks or places of your own they stay apart.
+        tile_time: Let several steps of a loop over time become one launch, likewise.
     """
 
     strict_fp: Annotated[
@@ -175,6 +176,13 @@ class CodeOptions:
         _option(
             "--fuse-rows/--no-fuse-rows",
             help="Let kernels that share rows become one, where that is selected.",
+        ),
+    ] = True
+    tile_time: Annotated[
+        bool,
+        _option(
+            "--tile-time/--no-tile-time",
+            help="Let several steps of a loop over time become one launch, where that is selected.",
         ),
     ] = True
 
@@ -241,6 +249,7 @@ class CodegenOptions(CodeOptions):
             ("strict_fp", "placements"),
             ("stages", "instructions"),
             ("fuse_rows", "shared_sums"),
+            ("tile_time", "fuse_rows"),
         )
     )
 
@@ -297,7 +306,7 @@ class CodegenOptions(CodeOptions):
             stages=self.stages or (1 if sized else chosen.stages),
             resident=resident,
             row_block=None if self.keeps_apart else chosen.row_block,
-            time_tile=None if self.strict_fp and False else chosen.time_tile,
+            time_tile=chosen.time_tile if self.tile_time and not self._lays_out else None,
         )
 
     @property

@@ -7,15 +7,16 @@ brings them back. What cells hold that no step writes is read from memory where 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
 import islpy as isl
 
+from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import TimeTile
-from eatss.base.diagnostics import SourceSpan, internal_error
+from eatss.base.diagnostics import SourceSpan, input_error
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import (
@@ -50,10 +51,18 @@ from eatss.lower.kernel.nodes import Source as SourceLine
 from eatss.lower.kernel.uses import affine_values, buffers_of, names_of, without_unused, written
 from eatss.lower.kernel.barriers import barrier_faults
 from eatss.lower.lanes import digits
-from eatss.lower.pieces import NameTable, Piece
+from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.references import KernelContext
 from eatss.lower.transform.chain import with_barriers
-from eatss.plan.time_tiles import Level, Source, TimeTilePlan, time_tile_plan
+from eatss.plan.time_tiles import (
+    Level,
+    Source,
+    TimeRun,
+    TimeTilePlan,
+    stored_cells,
+    time_tile_plan,
+)
+from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.expression import fused_quotient, preorder
 from eatss.polyhedral.isl_names import (
     coalesced,
@@ -152,14 +161,23 @@ def chain_of(
     """Return the loop over time whose kernels a tile names.
 
     Raises:
-        InternalError: ``EATSS-K901``, there is none: a tile was chosen that cannot be.
+        InputError: ``EATSS-K001``, there is none, or nothing of the tile is left beside its halo.
     """
     for chain in chains_of(scheduled, pieces):
         own = [one for one in pieces if set(one.kernel.statements) <= set(chain.statements)]
         found = [one.facts_in(facts) for one in own]
-        if tuple(one.name for one in found if one is not None) == tile.kernels:
+        if (
+            tuple(one.name for one in found if one is not None) == tile.kernels
+            and tile.depth % chain.period == 0
+            and min(stored_cells(time_tile_plan(chain, tile.depth), tile)) > 0
+        ):
             return chain
-    raise internal_error("EATSS-K901", f"{', '.join(tile.kernels)} are no steps of one loop", span=None)
+    raise input_error(
+        "EATSS-K001",
+        f"{', '.join(tile.kernels)} are no steps of a loop over time that {tile.depth} of them "
+        "can be taken of at once",
+        hint="leave time_tile out of the recipe",
+    )
 
 
 def chains_of(scheduled: ScheduledScop, pieces: Sequence[Piece]) -> Iterator[TimeChain]:
@@ -198,6 +216,65 @@ def taken_in_turns(loop: HostLoop, made: TiledSteps) -> tuple[HostStep, ...]:
     tiles = replace(loop, upper=loop.upper - (both - 1), step=both, body=launches)
     pairs = at_least(floored(loop.upper - loop.lower + 1, both), 0)
     return tiles, replace(loop, lower=loop.lower + pairs * both)
+
+
+MOST_DEPTH = 12
+"""Steps of a tile, at most: by hand 4 to 6 were best, and where cells are a line, more."""
+
+
+def time_runs_for(
+    program: AnalysedProgram, code: Callable[[], Sequence[ScheduledScop]] | None = None
+) -> tuple[TimeRun, ...]:
+    """Return the loops over time of a program of which several steps may be one launch.
+
+    ``code`` gives the schedules of the regions that code is made from; it is called if there are
+    such loops at the sizes of the source.
+    """
+    numeric = [region.scheduled for region in program.scops]
+    if not any(True for one in numeric for _ in time_chains(one.scop, one.dependences)):
+        return ()
+    found: list[TimeRun] = []
+    for scheduled, region in zip(code() if code else numeric, program.scops, strict=True):
+        with source_lines("on what code can be made"), bounded_work(scheduled.scop):
+            found += time_runs(scheduled, region.facts)
+    return tuple(found)
+
+
+def time_runs(scheduled: ScheduledScop, facts: Sequence[KernelFacts]) -> Iterator[TimeRun]:
+    """Yield the loops over time of a region of which several steps may be one launch."""
+    scop = scheduled.scop
+    pieces = pieces_of(scheduled, NameTable((scop.function, *scop.parameters)))
+    for chain in chains_of(scheduled, pieces):
+        inside = [one for one in pieces if set(one.kernel.statements) <= set(chain.statements)]
+        kernels = [one.facts_in(facts) for one in inside]
+        known = [one for one in kernels if one is not None]
+        launches = {one.work.launches for one in known}
+        arrays = {array.name: array for one in known for array in one.work.arrays}
+        written = [arrays.get(one.target.array) for one in chain.updates]
+        extents = [one.extents[-chain.dims :] for one in written if one is not None]
+        if len(known) < len(inside) or len(launches) > 1 or None in launches or not extents:
+            continue
+        cells = tuple(max(one or 0 for one in along) for along in zip(*extents, strict=True))
+        yield TimeRun(
+            kernels=tuple(one.name for one in known),
+            loop=chain.loop,
+            steps=next(iter(launches)) or 0,
+            cells=cells,
+            updates=chain.statements,
+            far_reads=tuple(
+                sum(
+                    1
+                    for read, access in zip(one.reads, one.statement.reads, strict=True)
+                    if read is None and scop.array(access.array).n_dims
+                )
+                for one in chain.updates
+            ),
+            element_bytes=tuple((name, array.element_bytes) for name, array in arrays.items()),
+            plans=tuple(
+                (depth, time_tile_plan(chain, depth))
+                for depth in range(chain.period, MOST_DEPTH + 1, chain.period)
+            ),
+        )
 
 
 @dataclass(slots=True)
@@ -324,18 +401,6 @@ class _Builder:
         return tuple(found)
 
     @property
-    def _stored_cells(self) -> tuple[int, ...]:
-        """How many cells of a tile are stored, along each dimension."""
-        sizes = (self._tile.length, self._tile.warps * self._tile.rows, self._width)
-        beside = [(0, 0)] * 3
-        if self._chain.dims == 1:
-            beside[2] = self._plan.halo[0]
-        else:
-            beside[3 - self._chain.dims + 1 :] = self._plan.halo[1:]
-        kept = [size - front - back for size, (front, back) in zip(sizes, beside, strict=True)]
-        return {1: (kept[2],), 2: (kept[0], kept[2]), 3: tuple(kept)}[self._chain.dims]
-
-    @property
     def _width(self) -> int:
         return CUDA.lanes * self._tile.columns
 
@@ -344,7 +409,7 @@ class _Builder:
         """How many tiles there are along each dimension."""
         return tuple(
             floored(extent + (cells - 1), cells)
-            for extent, cells in zip(self._all_extents, self._stored_cells, strict=True)
+            for extent, cells in zip(self._all_extents, stored_cells(self._plan, self._tile), strict=True)
         )
 
     def _cell(self, row: IntExpr, point: Sequence[int], offset: int = 0) -> IntExprs:
@@ -359,7 +424,7 @@ class _Builder:
         counts, chain = self._counts, self._chain
         number = self._names.fresh("block")
         places = digits(Name(number), list(counts), self._span)
-        cells = self._stored_cells
+        cells = stored_cells(self._plan, self._tile)
         halo = self._plan.halo
         lets = [
             Let(name=number, value=Name(f"{CUDA.block}x")),

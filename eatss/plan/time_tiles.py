@@ -18,10 +18,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import lcm
 
-from eatss.analysis.layout import TimeTile
-from eatss.base.frozen import frozen
+from eatss.analysis.layout import Number, TimeTile
+from eatss.base.frozen import Names, frozen
 from eatss.base.targets import CUDA
 from eatss.polyhedral.time_chains import Field, TimeChain
+from eatss.program.expression import SizePairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,15 @@ class TimeTilePlan:
         """Rows from the first one that is stored back to the first one that is loaded."""
         own = (self.versions[one] for one in self.loaded)
         return max(one.halo[0][0] + one.lag for one in own if one.halo is not None)
+
+    @property
+    def depth(self) -> int:
+        """Steps of a tile."""
+        return self.levels[-1].step + 1
+
+    def rows(self, length: Number) -> Number:
+        """Return how many rows a tile goes through to store ``length`` of them."""
+        return length + (self.ahead + self.behind + self.unroll // 2)
 
     @property
     def behind(self) -> int:
@@ -234,12 +244,34 @@ def _largest(
     )
 
 
-def is_possible(chain: TimeChain, tile: TimeTile) -> bool:
-    """Tell whether something of a tile is left between its halos."""
-    halo = time_tile_plan(chain, tile.depth).halo
-    cells = (tile.warps * tile.rows, CUDA.lanes * tile.columns)
-    beside = halo[1:] if len(halo) > 1 else halo
-    return tile.depth % chain.period == 0 and all(
-        front + back < most
-        for (front, back), most in zip(beside, cells[-len(beside) :], strict=True)
-    )
+@frozen
+class TimeRun:
+    """Kernels that are the steps of a loop over time, and what tiles of several steps do.
+
+    ``steps`` of the ``loop`` run, over so many ``cells`` along each dimension. ``updates`` are the
+    statements of a step, ``far_reads`` how many elements each of them reads of arrays that no step
+    writes. ``element_bytes`` are those of the fields, by array. ``plans`` are by depth.
+    """
+
+    kernels: Names
+    loop: str
+    steps: int
+    cells: tuple[int, ...]
+    updates: Names
+    far_reads: tuple[int, ...]
+    element_bytes: SizePairs
+    plans: tuple[tuple[int, TimeTilePlan], ...]
+
+    @property
+    def dims(self) -> int:
+        """The dimensions of a cell."""
+        return len(self.cells)
+
+
+def stored_cells(plan: TimeTilePlan, tile: TimeTile) -> tuple[Number, ...]:
+    """Return how many cells of a tile are stored along each dimension, halos left out."""
+    halo = plan.halo
+    sizes = (tile.length, tile.warps * tile.rows, CUDA.lanes * tile.columns)
+    beside = [(0, 0), *halo[1:]] if len(halo) > 1 else [*halo]
+    own = sizes if len(halo) > 2 else (sizes[0], sizes[2])[2 - len(halo) :]
+    return tuple(size - front - back for size, (front, back) in zip(own, beside, strict=True))

@@ -146,6 +146,8 @@ def _chain(scop: Scop, statements: Sequence[Statement], dependences: Dependences
     times = reduce(isl.Set.union, steps).coalesce()
     if not all(times.intersect_params(one.params()).is_equal(one) for one in steps):
         raise _NoChainError("statements run in different steps")
+    if period > 1 and times.dim_min_val(0).is_neg():
+        raise _NoChainError("planes of an array have numbers from 0 on")
     _check_order(scop, statements, dependences)
     updates = tuple(_update(one, dims, period, written) for one in statements)
     return TimeChain(

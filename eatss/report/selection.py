@@ -139,7 +139,7 @@ def _selected(kernel: KernelSelection, *, predicted: bool, generated: bool, expl
         return [_head(kernel, lines, kernel.host_loops)]
     verdict = _generated_verdict(kernel) if generated and predicted else _ppcg_verdict(kernel)
     parts: Parts = [_head(kernel, [verdict, *_variant_lines(kernel)], kernel.host_loops)]
-    if kernel.row_block is None:  # else these are of the kernel alone
+    if kernel.row_block is kernel.time_tile is None:  # else these are of the kernel alone
         if kernel.loops:
             parts.append(_loops(kernel, predicted=predicted))
         rows = zip(kernel.references, reference_rows(kernel.references), strict=True)
@@ -372,11 +372,12 @@ def _expected(kernel: KernelExpectation, target: str) -> Parts:
 
 def _layout_lines(kernel: KernelExpectation) -> Iterator[str]:
     """Yield what the layout of a kernel is, unless it cannot launch."""
-    if kernel.row_block is None and kernel.predicted is not None and not kernel.predicted.launches:
+    joined = kernel.row_block or kernel.time_tile
+    if joined is None and kernel.predicted is not None and not kernel.predicted.launches:
         return
     others = {kernel.host_loop, *kernel.sum_loops}
     sizes = pairs_text([pair for pair in kernel.tile_sizes if pair[0] not in others])
-    if sizes and kernel.row_block is None:
+    if sizes and joined is None:
         block = " × ".join(str(size) for _, size in reversed(kernel.block))
         shared = f"; {', '.join(kernel.shared)} in shared memory" if kernel.shared else ""
         yield f"tiles {sizes}; block {block} threads{shared}"
@@ -393,6 +394,14 @@ def _variant_lines(kernel: KernelExpectation | KernelSelection) -> Iterator[str]
         yield (
             f"one fused kernel{others}: {counted(block.rows, 'row')} a block, "
             f"{block.lanes} threads a row, {block.tile} elements at a time"
+        )
+        return
+    if (tile := kernel.time_tile) is not None:
+        others = f" of {', '.join(tile.kernels)}" if len(tile.kernels) > 1 else ""
+        lines = f", {tile.rows} × {tile.warps} lines" if tile.rows * tile.warps > 1 else ""
+        yield (
+            f"{tile.depth} steps of time{others} a launch, in registers: {tile.columns} columns a "
+            f"thread{lines}, {tile.length} rows a tile"
         )
         return
     if (spread := kernel.spread) is not None:
