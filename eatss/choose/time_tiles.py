@@ -98,7 +98,7 @@ def _best(
         if not tiles:
             continue
         every = _candidates(run, plan)
-        fine = fits(run, plan, every, model)
+        fine = fits(run, plan, every, statements, model)
         if not fine.any():
             continue
         every = mapped(lambda column: column[fine], every)

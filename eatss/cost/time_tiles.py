@@ -14,7 +14,7 @@ from eatss.base.targets import CUDA
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES, instructions_of, is_wide
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Demand
-from eatss.plan.numbers import Number
+from eatss.plan.numbers import Flag, Number
 from eatss.plan.time_tiles import Level, TimeRun, TimeTilePlan, sources_of, stored_cells
 
 _EACH, _EACH_WORD = 1.5, 1.5
@@ -24,8 +24,9 @@ tests of cells at edges, and what keeps them; from machine code of eight stencil
 _LOAD, _STORE, _ROW = 5.0, 4.0, 12.0
 """Instructions for a cell that is loaded or stored, and of a row; from the same."""
 
-_REGISTERS = 36.0
-"""Registers beside windows; from the same, which took 26 to 41."""
+_REGISTERS, _OF_LINES, _OF_CALLS, _OF_WORD = 22.0, 8.0, 40.0, 3.0
+"""Registers beside windows; where warps have lines; where operations are many instructions; of a
+row's cells for each word of them. From the same, which took 0.8 to 1.2 of what comes of it."""
 
 _CHAIN = 3.0
 """Operations of an update that wait for the newest row, one after the other; assumed."""
@@ -58,11 +59,11 @@ def tiles_demand(
     for extent, cells in zip(run.cells, kept, strict=True):
         blocks = blocks * np.ceil(extent / cells)
     rows = plan.rows(tile.length) if run.dims > 1 else np.ones(len(tile.columns))
-    points = tile.columns * (tile.rows if run.dims > 2 else 1)
+    points = points_of(run, tile)
     warps = blocks * tile.warps
     turns = warps * rows
     width = dict(run.element_bytes)
-    words = {name: -(-size // WORD_BYTES) for name, size in width.items()}
+    words = words_of(run)
     demand = {one.name: np.zeros(len(tile.columns)) for one in fields(Demand)}
     chain = np.zeros(len(tile.columns))
     shared = np.zeros(len(tile.columns))
@@ -109,7 +110,7 @@ def tiles_demand(
         demand["l2_bytes"] += turns * moved if loads else stored * size
         again = turns * row_cells / stored if loads else np.ones(len(blocks))
         demand["dram_bytes"] += stored * size * (1.0 + _FROM_MEMORY * (again - 1.0))
-    registers = _REGISTERS + _window_words(plan, words, points)
+    registers = _registers(run, plan, tile, statements)
     waits = card.l1_cycles + card.l2_cycles + card.dram_cycles
     each = np.maximum(chain, waits) if run.dims > 1 else chain + waits
     demand |= {
@@ -130,31 +131,62 @@ _FROM_MEMORY = 0.3
 """Share of the cells of halos that come from memory again; L2 has the others. Assumed."""
 
 
-def fits(run: TimeRun, plan: TimeTilePlan, tile: TimeTile, model: CudaModel) -> Number:
+def fits(
+    run: TimeRun,
+    plan: TimeTilePlan,
+    tile: TimeTile,
+    statements: Mapping[str, StatementFacts],
+    model: CudaModel,
+) -> Flag:
     """Return which tiles keep something between their halos, and their windows in registers."""
-    words = {name: -(-size // WORD_BYTES) for name, size in run.element_bytes}
-    points = tile.columns * (tile.rows if run.dims > 2 else 1)
-    registers = _REGISTERS + _window_words(plan, words, points)
-    fine = registers * tile.warps * CUDA.lanes <= model.card.registers_per_sm
-    fine &= registers <= _MOST_REGISTERS
+    registers = _registers(run, plan, tile, statements)
+    fine: Flag = registers * tile.warps * CUDA.lanes <= model.card.registers_per_sm
+    fine = fine & (registers <= _MOST_REGISTERS)
     for cells in stored_cells(plan, tile):
-        fine &= cells > 0
+        fine = fine & (cells > 0)
     return fine
 
 
-_MOST_REGISTERS = 216.0
+_MOST_REGISTERS = 224.0
 """Registers that are expected at most: compilers spill where a few more are needed than there are."""
 
 
-def _window_words(plan: TimeTilePlan, words: Mapping[str, int], points: Number) -> Number:
-    """Return the registers of windows and of rows that are loaded ahead."""
+def _registers(
+    run: TimeRun,
+    plan: TimeTilePlan,
+    tile: TimeTile,
+    statements: Mapping[str, StatementFacts],
+) -> Number:
+    """Return the registers of a thread: windows, rows that are loaded ahead, and all else."""
+    words, copied = words_of(run), set[int]()
+    for level in plan.levels:
+        if not statements[run.updates[level.update]].operations:  # one window serves both
+            copied |= {source.version for source in level.sources if source is not None}
     kept = sum(
         one.slots * words[one.field.array]
         for number, one in enumerate(plan.versions)
-        if one.halo is not None and number not in (*plan.stored, *plan.left)
+        if one.halo is not None and number not in {*plan.stored, *copied}
     )
     ahead = sum(words[plan.versions[number].field.array] for number in plan.loaded)
-    return (kept + ahead) * points
+    kinds = {kind for one in statements.values() for kind, _ in one.operations}
+    calls = _OF_CALLS * bool(kinds & _CALLS)
+    lines = _OF_LINES * (run.dims > 2)
+    each = kept + ahead + _OF_WORD * max(words.values())
+    return _REGISTERS + calls + lines + each * points_of(run, tile)
+
+
+_CALLS = frozenset({"divide", "square root", "function"})
+"""Kinds of operations that are many instructions."""
+
+
+def points_of(run: TimeRun, tile: TimeTile) -> Number:
+    """Return the cells of a row that a thread has."""
+    return tile.columns * (tile.rows if run.dims > 2 else 1)
+
+
+def words_of(run: TimeRun) -> dict[str, int]:
+    """Return the registers of a cell of each array."""
+    return {name: -(-size // WORD_BYTES) for name, size in run.element_bytes}
 
 
 def _shuffled(plan: TimeTilePlan, level: Level, dims: int, tile: TimeTile) -> Number:

@@ -218,8 +218,8 @@ def taken_in_turns(loop: HostLoop, made: TiledSteps) -> tuple[HostStep, ...]:
     return tiles, replace(loop, lower=loop.lower + pairs * both)
 
 
-MOST_DEPTH = 12
-"""Steps of a tile, at most: by hand 4 to 6 were best, and where cells are a line, more."""
+MOST_DEPTH = 8
+"""Steps of a tile, at most: by hand 4 to 6 were best, and 10 left too few warps."""
 
 
 def time_runs_for(
