@@ -252,8 +252,8 @@ class RegionBuilder:
             if isinstance(step, HostIf):
                 yield replace(step, body=through(step.body))
             elif isinstance(step, HostLoop) and step.counter == time:
-                span = piece.statements[0].span
-                made = tiled_steps(names, chain, tile, context, time, step.upper, span)
+                dependences = self._scheduled.dependences
+                made = tiled_steps(names, chain, tile, context, time, step.upper, dependences)
                 self._note_tiles(made, chain, tile, piece, placed[0])
                 yield from taken_in_turns(step, made)
             else:

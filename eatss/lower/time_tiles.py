@@ -16,7 +16,7 @@ import islpy as isl
 from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import TimeTile
-from eatss.base.diagnostics import SourceSpan, input_error
+from eatss.base.diagnostics import SourceSpan, input_error, internal_error
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import (
@@ -53,6 +53,7 @@ from eatss.lower.kernel.barriers import barrier_faults
 from eatss.lower.lanes import digits
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.references import KernelContext
+from eatss.lower.time_tile_checks import tile_faults
 from eatss.lower.transform.chain import with_barriers
 from eatss.plan.time_tiles import (
     Level,
@@ -72,7 +73,7 @@ from eatss.polyhedral.isl_names import (
     parameter_at_least,
     parameter_at_most,
 )
-from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.kernel import Dependences, ScheduledScop
 from eatss.polyhedral.time_chains import CELL, TIME, CellUpdate, Field, TimeChain, time_chains
 from eatss.program import (
     Apply,
@@ -115,7 +116,7 @@ def tiled_steps(
     context: KernelContext,
     time: str,
     last: IntExpr,
-    span: SourceSpan,
+    dependences: Dependences,
 ) -> TiledSteps:
     """Return the kernels that take several steps.
 
@@ -126,9 +127,16 @@ def tiled_steps(
         context: what kernels of the region are made of.
         time: the host's counter of steps.
         last: its last value.
-        span: of the source, for messages.
+        dependences: of the region.
+
+    Raises:
+        InputError: ``EATSS-K001``, a block would need more shared memory than it may have.
+        InternalError: ``EATSS-K901``, it would compute something else than the loop.
     """
+    span = chain.updates[0].statement.span
     plan = time_tile_plan(chain, tile.depth)
+    for fault in tile_faults(chain, plan, tile, context.scop, dependences):
+        raise internal_error("EATSS-K901", f"{names[0]}: {fault}", span=span)
     twins = {}
     for version in plan.loaded:
         own = plan.versions[version].field
@@ -141,6 +149,13 @@ def tiled_steps(
         for back, name in enumerate(names)
     ]
     ((forward, grid), (backward, _)) = kernels
+    if forward.shared_bytes > context.shared_limit_bytes:
+        raise input_error(
+            "EATSS-K001",
+            f"{tile.warps} warps of {tile.rows} lines need {forward.shared_bytes} bytes of shared "
+            f"memory, and a block may have {context.shared_limit_bytes}",
+            hint="give time_tile fewer warps, lines or steps",
+        )
     return TiledSteps(
         kernels=(forward, backward),
         grid=grid,
