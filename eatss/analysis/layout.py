@@ -132,6 +132,12 @@ class TimeTile:
     rows: Number = 1
     warps: Number = 1
 
+    @property
+    def cells(self) -> str:
+        """The cells of a block, along the first dimension first, as text."""
+        sizes = (self.length, self.rows * self.warps, 32 * self.columns)
+        return " × ".join(str(size) for size in sizes if size > 1)
+
 
 @frozen
 class WarpUse:

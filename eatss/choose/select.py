@@ -35,7 +35,6 @@ from eatss.choose.problem import (
     weights,
 )
 from eatss.choose.row_blocks import with_row_blocks
-from eatss.choose.time_tiles import with_time_tiles
 from eatss.choose.selection import (
     CellResult,
     DroppedCell,
@@ -46,6 +45,7 @@ from eatss.choose.selection import (
 )
 from eatss.choose.smt import SmtScript, refutation
 from eatss.choose.solver import new_context, solve
+from eatss.choose.time_tiles import with_time_tiles
 from eatss.plan.phases import RowRun
 from eatss.plan.time_tiles import TimeRun
 from eatss.program.expression import Sizes

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from operator import itemgetter
 
 import numpy as np
 
@@ -98,24 +99,26 @@ def _best(
         if not tiles:
             continue
         every = _candidates(run, plan)
-        fine = fits(run, plan, every, statements, model)
-        if not fine.any():
+        chosen = np.flatnonzero(fits(run, plan, every, statements, model))
+        if not len(chosen):
             continue
-        every = mapped(lambda column: column[fine], every)
+        every = mapped(itemgetter(chosen), every)
         demand = tiles_demand(run, plan, every, statements, model)
         expected = predict(demand, model.card, model.constants)
         rest = 1.0 - tiles * plan.depth / run.steps
-        times = expected.time_s + rest * time_s
-        value = _costs(times, expected.energy_j + rest * energy_j, options)
-        value = np.where(np.isfinite(times), value, NEVER)
+        times, energies = expected.time_s + rest * time_s, expected.energy_j + rest * energy_j
+        value = np.where(np.isfinite(times), _costs(times, energies, options), NEVER)
         row = int(np.argmin(value))
         one = prediction_at(demand, expected, row)
         if one is None or value[row] == NEVER:
             continue
-        total = replace(
-            one, time_s=float(times[row]), energy_j=one.energy_j + rest * energy_j
+        found.append(
+            _Tiled(
+                tile=mapped(int, mapped(itemgetter(row), every)),
+                predicted=replace(one, time_s=float(times[row]), energy_j=float(energies[row])),
+                cost=int(value[row]),
+            )
         )
-        found.append(_Tiled(tile=mapped(lambda column: int(column[row]), every), predicted=total, cost=int(value[row])))
     best = min(found, key=lambda one: one.cost, default=None)
     return best if best is not None and best.cost * MARGIN < alone else None
 
@@ -131,9 +134,7 @@ def _candidates(run: TimeRun, plan: TimeTilePlan) -> TimeTile:
     """Return the tiles of a depth, a column each."""
     lengths = [one for one in LENGTHS if one < 2 * run.cells[0]] if run.dims > 1 else [1]
     lines = LINES if run.dims > 2 else ((1, 1),)
-    table = [
-        (columns, length, *own) for columns, length, own in product(COLUMNS, lengths, lines)
-    ]
+    table = [(columns, length, *own) for columns, length, own in product(COLUMNS, lengths, lines)]
     columns, length, rows, warps = np.array(table, dtype=np.int64).reshape(-1, 4).T
     depth = np.full(len(table), plan.depth)
     return TimeTile(
@@ -151,5 +152,5 @@ def _in_tiles(
         own = selections[name].predicted
         assert own is not None
         nothing = replace(own, time_s=0.0, energy_j=0.0, times_s=(), energies_j=(), launches=0)
-        note = f"tiles of {first} have its steps"
+        note = f"time tiles of {first} take its steps; it runs what they leave"
         yield name, replace(selections[name], predicted=nothing, note=note)

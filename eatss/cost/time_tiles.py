@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from math import prod
 
 import numpy as np
 
@@ -15,7 +16,14 @@ from eatss.cost.access import LINE_BYTES, SECTOR_BYTES, instructions_of, is_wide
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Demand
 from eatss.plan.numbers import Flag, Number
-from eatss.plan.time_tiles import Level, TimeRun, TimeTilePlan, sources_of, stored_cells
+from eatss.plan.time_tiles import (
+    Level,
+    TimeRun,
+    TimeTilePlan,
+    Version,
+    sources_of,
+    stored_cells,
+)
 
 _EACH, _EACH_WORD = 1.5, 1.5
 """Instructions of an update at a cell besides its arithmetic, and those for each register of it:
@@ -53,78 +61,107 @@ def tiles_demand(
         statements: those of a step, by name.
         model: the card, and figures of code.
     """
-    card, constants = model.card, model.constants
-    kept = stored_cells(plan, tile)
-    blocks = np.ones(len(tile.columns))
-    for extent, cells in zip(run.cells, kept, strict=True):
-        blocks = blocks * np.ceil(extent / cells)
-    rows = plan.rows(tile.length) if run.dims > 1 else np.ones(len(tile.columns))
-    points = points_of(run, tile)
-    warps = blocks * tile.warps
-    turns = warps * rows
-    width = dict(run.element_bytes)
-    words = words_of(run)
-    demand = {one.name: np.zeros(len(tile.columns)) for one in fields(Demand)}
-    chain = np.zeros(len(tile.columns))
-    shared = np.zeros(len(tile.columns))
+    asked = _Asked(run, plan, tile, statements, model)
     for level in plan.levels:
-        version = plan.versions[level.version]
-        if version.halo is None:
-            continue
-        statement = statements[run.updates[level.update]]
-        own = words[version.field.array]
-        arithmetic = instructions_of(statement, constants)
-        demand["fp64" if is_wide(statement) else "fp32"] += turns * points * arithmetic
-        demand["instructions"] += turns * points * (_EACH + _EACH_WORD * own)
-        shuffled = _shuffled(plan, level, run.dims, tile)
-        demand["instructions"] += turns * shuffled * own
-        demand["shared_wavefronts"] += turns * shuffled * own
-        far = run.far_reads[level.update] * points
-        size = width[version.field.array]
-        demand["instructions"] += turns * far * _LOAD
-        demand["l1_wavefronts"] += turns * far * tile.columns * CUDA.lanes * size / LINE_BYTES
-        demand["l2_bytes"] += turns * far * CUDA.lanes * size
-        cycles = card.fp64_cycles if is_wide(statement) else card.fp32_cycles
-        chain = chain + _CHAIN * cycles
-        chain = chain + (card.shared_cycles if run.dims == 1 else 0.0)
+        if plan.versions[level.version].halo is not None:
+            asked.add_level(level)
     for version in plan.versions:
         if version.shared_slots:
-            own = words[version.field.array]
-            lines = np.minimum(tile.rows, 2) * tile.columns
-            demand["shared_wavefronts"] += 2 * turns * lines * own
-            demand["instructions"] += 2 * turns * lines
-            size = width[version.field.array]
-            shared = shared + version.shared_slots * tile.warps * lines * CUDA.lanes * size
-    if np.any(shared):
-        chain = chain + constants.barrier_wait * card.barrier_cycles
-    demand["instructions"] += turns * _ROW
-    row_cells = points * CUDA.lanes
-    stored = np.prod([np.full(len(blocks), float(one)) for one in run.cells], axis=0)
-    for number in (*plan.loaded, *plan.stored):
-        size = width[plan.versions[number].field.array]
-        loads = number in plan.loaded
-        demand["instructions"] += turns * points * (_LOAD if loads else _STORE)
-        lines = row_cells * size / LINE_BYTES
-        demand["l1_wavefronts"] += turns * lines * tile.columns
-        moved = row_cells * size + SECTOR_BYTES * points / tile.columns
-        demand["l2_bytes"] += turns * moved if loads else stored * size
-        again = turns * row_cells / stored if loads else np.ones(len(blocks))
-        demand["dram_bytes"] += stored * size * (1.0 + _FROM_MEMORY * (again - 1.0))
-    registers = _registers(run, plan, tile, statements)
-    waits = card.l1_cycles + card.l2_cycles + card.dram_cycles
-    each = np.maximum(chain, waits) if run.dims > 1 else chain + waits
-    demand |= {
-        "launches": np.full(len(blocks), float(tiles_of(run, plan))),
-        "blocks": blocks,
-        "threads": tile.warps * float(CUDA.lanes),
-        "registers": np.minimum(registers, float(card.registers_per_thread)),
-        "shared_bytes": shared,
-        "shared_limit_bytes": np.full(len(blocks), float(card.shared_optin_bytes)),
-        "lanes": np.ones(len(blocks)),
-        "scatter": np.ones(len(blocks)),
-        "chain_cycles": model.code.start_cycles + rows * each,
-    }
-    return Demand(**demand)
+            asked.add_edges(version)
+    for number in plan.loaded:
+        asked.add_memory(plan.versions[number], loads=True)
+    for number in plan.stored:
+        asked.add_memory(plan.versions[number], loads=False)
+    return asked.demand()
+
+
+class _Asked:
+    """Sums over the levels and rows of a launch, an entry a candidate; names as in ``Demand``."""
+
+    def __init__(
+        self,
+        run: TimeRun,
+        plan: TimeTilePlan,
+        tile: TimeTile,
+        statements: Mapping[str, StatementFacts],
+        model: CudaModel,
+    ) -> None:
+        self._run, self._plan, self._tile = run, plan, tile
+        self._statements, self._model = statements, model
+        count = len(tile.columns)
+        self._blocks = np.ones(count)
+        for extent, cells in zip(run.cells, stored_cells(plan, tile), strict=True):
+            self._blocks = self._blocks * np.ceil(extent / cells)
+        self._rows = plan.rows(tile.length) if run.dims > 1 else np.ones(count)
+        self._points = points_of(run, tile)
+        self._turns = self._blocks * tile.warps * self._rows
+        self._bytes, self._words = dict(run.element_bytes), words_of(run)
+        self._sums = {one.name: np.zeros(count) for one in fields(Demand)}
+        self._chain: Number = np.zeros(count)
+
+    def add_level(self, level: Level) -> None:
+        """Add an update: arithmetic, what keeps other cells, and cells of other lanes."""
+        run, sums, card = self._run, self._sums, self._model.card
+        array = self._plan.versions[level.version].field.array
+        words, size = self._words[array], self._bytes[array]
+        statement = self._statements[run.updates[level.update]]
+        cells = self._turns * self._points
+        wide = is_wide(statement)
+        arithmetic = instructions_of(statement, self._model.constants)
+        sums["fp64" if wide else "fp32"] += cells * arithmetic
+        sums["instructions"] += cells * (_EACH + _EACH_WORD * words)
+        shuffled = self._turns * _shuffled(self._plan, level, run.dims, self._tile) * words
+        sums["instructions"] += shuffled
+        sums["shared_wavefronts"] += shuffled
+        far = cells * run.far_reads[level.update]
+        sums["instructions"] += far * _LOAD
+        sums["l1_wavefronts"] += far * self._tile.columns * CUDA.lanes * size / LINE_BYTES
+        sums["l2_bytes"] += far * CUDA.lanes * size
+        self._chain = self._chain + _CHAIN * (card.fp64_cycles if wide else card.fp32_cycles)
+        if run.dims == 1:  # the cells beside were computed just now
+            self._chain = self._chain + card.shared_cycles
+
+    def add_edges(self, version: Version) -> None:
+        """Add what warps leave for each other in shared memory, and a barrier a row."""
+        array = version.field.array
+        lines = np.minimum(self._tile.rows, 2) * self._tile.columns
+        self._sums["shared_wavefronts"] += 2 * self._turns * lines * self._words[array]
+        self._sums["instructions"] += 2 * self._turns * lines
+        each = version.shared_slots * lines * CUDA.lanes * self._bytes[array]
+        self._sums["shared_bytes"] += self._tile.warps * each
+
+    def add_memory(self, version: Version, *, loads: bool) -> None:
+        """Add the loads of a field's rows, halos among them, or the stores of its cells."""
+        sums, columns = self._sums, self._tile.columns
+        size, stored = self._bytes[version.field.array], float(prod(self._run.cells))
+        sums["instructions"] += self._turns * self._points * (_LOAD if loads else _STORE)
+        row = self._points * CUDA.lanes
+        sums["l1_wavefronts"] += self._turns * row * size / LINE_BYTES * columns
+        torn = SECTOR_BYTES * self._points / columns
+        sums["l2_bytes"] += self._turns * (row * size + torn) if loads else stored * size
+        again = self._turns * row / stored - 1.0 if loads else 0.0
+        sums["dram_bytes"] += stored * size * (1.0 + _FROM_MEMORY * again)
+
+    def demand(self) -> Demand:
+        """Return the sums, and what else is said of candidates."""
+        card, model, count = self._model.card, self._model, len(self._blocks)
+        self._sums["instructions"] += self._turns * _ROW
+        waits = card.l1_cycles + card.l2_cycles + card.dram_cycles
+        barrier = model.constants.barrier_wait * card.barrier_cycles
+        chain = self._chain + (self._sums["shared_bytes"] > 0) * barrier
+        each = np.maximum(chain, waits) if self._run.dims > 1 else chain + waits
+        registers = _registers(self._run, self._plan, self._tile, self._statements)
+        known = {
+            "launches": np.full(count, float(tiles_of(self._run, self._plan))),
+            "blocks": self._blocks,
+            "threads": self._tile.warps * float(CUDA.lanes),
+            "registers": np.minimum(registers, float(card.registers_per_thread)),
+            "shared_limit_bytes": np.full(count, float(card.shared_optin_bytes)),
+            "lanes": np.ones(count),
+            "scatter": np.ones(count),
+            "chain_cycles": model.code.start_cycles + self._rows * each,
+        }
+        return Demand(**self._sums | known)
 
 
 _FROM_MEMORY = 0.3
@@ -148,7 +185,7 @@ def fits(
 
 
 _MOST_REGISTERS = 224.0
-"""Registers that are expected at most: compilers spill where a few more are needed than there are."""
+"""Registers that are expected at most: a few more may be needed, and there are 255."""
 
 
 def _registers(

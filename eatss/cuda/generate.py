@@ -246,7 +246,8 @@ class RegionBuilder:
         chain = chain_of(self._scheduled, tile, pieces, self._facts)
         piece = next(one for one in pieces if one.statements[0].name in chain.statements)
         (time,) = piece.host_names
-        names = tuple(f"{self._scop.function}_k{len(self._made.kernels) + k}" for k in (0, 1))
+        first = len(self._made.kernels)
+        names = (f"{self._scop.function}_k{first}", f"{self._scop.function}_k{first + 1}")
 
         def tiled(step: HostStep) -> Iterator[HostStep]:
             if isinstance(step, HostIf):
@@ -271,8 +272,7 @@ class RegionBuilder:
         self._workspaces += made.twins
         statements = tuple(one.statement for one in chain.updates)
         piece = replace(piece, statements=statements)
-        lanes = CUDA.lanes * tile.columns
-        note = f"{tile.depth} steps of {chain.loop} at once, in registers of {lanes} columns a warp"
+        note = f"time tile: {tile.depth} steps of {chain.loop}, {tile.cells} cells in registers"
         tiles = ((chain.loop, tile.depth),)
         for kernel in made.kernels:
             built = replace(

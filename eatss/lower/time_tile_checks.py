@@ -19,7 +19,7 @@ import islpy as isl
 from eatss.analysis.layout import TimeTile
 from eatss.base.targets import CUDA
 from eatss.plan.time_tiles import Level, TimeTilePlan, sources_of
-from eatss.polyhedral.isl_names import IN, OUT, PARAM, SET, big_value, with_parameters
+from eatss.polyhedral.isl_names import OUT, PARAM, SET, big_value, with_parameters
 from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.time_chains import TimeChain
@@ -112,7 +112,8 @@ def _from_begin(domain: isl.Set, step: int, *, exactly: bool) -> isl.Set:
 def _wrong_slots(chain: TimeChain, plan: TimeTilePlan, tile: TimeTile) -> Iterator[str]:
     """Go through rows as code does, and look which row each slot has when it is read.
 
-    What other warps left at their edges is there one row later.
+    What other warps left at their edges is there one row later, and the slot of the newest row may
+    be written while others are read.
     """
     if chain.dims < 2:
         return
@@ -135,7 +136,8 @@ def _wrong_slots(chain: TimeChain, plan: TimeTilePlan, tile: TimeTile) -> Iterat
                 beside = chain.dims > 2 and source.offset[1] != 0
                 slots = own.shared_slots if beside else own.slots
                 place = ("edge" if beside else "own", source.version, (turn - age) % slots)
-                if age < 0 or held.get(place) != row:
+                written = beside and age % slots == 0
+                if age < 0 or written or held.get(place) != row:
                     yield f"version {number} reads row {row} of version {source.version} too late"
                     return
             held["own", number, turn % version.slots] = turn - version.lag
@@ -152,29 +154,18 @@ def _unknown_cells(chain: TimeChain, plan: TimeTilePlan, tile: TimeTile) -> Iter
     rows = tile.length + plan.ahead + plan.behind if chain.dims > 1 else tile.length
     sizes = (rows, tile.warps * tile.rows, CUDA.lanes * tile.columns)
     own = {1: sizes[2:], 2: (sizes[0], sizes[2]), 3: sizes}[chain.dims]
-    known: dict[int, list[tuple[int, int]]] = {
-        number: [
-            (-plan.versions[number].lag, size - plan.versions[number].lag) if at == 0 < chain.dims - 1
-            else (0, size)
-            for at, size in enumerate(own)
-        ]
-        for number in plan.loaded
-    }  # fmt: skip
+    known: dict[int, list[tuple[int, int]]] = {}
+    for number in plan.loaded:
+        known[number] = [(0, size) for size in own]
+        if chain.dims > 1:
+            known[number][0] = (-plan.versions[number].lag, rows - plan.versions[number].lag)
     for level in plan.levels:
-        if plan.versions[level.version].halo is None:
-            continue
-        cells = [(-size, 2 * size) for size in own]
-        for source in sources_of(level, chain.dims):
-            cells = [
-                (max(low, first - far), min(high, end - far))
-                for (low, high), (first, end), far in zip(
-                    cells, known[source.version], source.offset, strict=True
-                )
-            ]
-        if chain.dims > 1:  # a row that no turn comes to is not computed
-            lag = plan.versions[level.version].lag
-            cells[0] = max(cells[0][0], -lag), min(cells[0][1], rows - lag)
-        known[level.version] = cells
+        if plan.versions[level.version].halo is not None:
+            cells = _cells_made(level, known, own)
+            if chain.dims > 1:  # a row that no turn comes to is not computed
+                lag = plan.versions[level.version].lag
+                cells[0] = max(cells[0][0], -lag), min(cells[0][1], rows - lag)
+            known[level.version] = cells
     for number in (*plan.stored, *plan.left):
         for at, ((low, high), size) in enumerate(zip(known[number], own, strict=True)):
             front, back = plan.halo[at]
@@ -183,6 +174,21 @@ def _unknown_cells(chain: TimeChain, plan: TimeTilePlan, tile: TimeTile) -> Iter
                 first, end = plan.ahead, plan.ahead + tile.length
             if low > first or high < end:
                 yield f"version {number} is stored at cells that the tile does not know"
+
+
+def _cells_made(
+    level: Level, known: dict[int, list[tuple[int, int]]], sizes: tuple[int, ...]
+) -> list[tuple[int, int]]:
+    """Return the cells, along each dimension, all of whose operands are known."""
+    cells = [(-size, 2 * size) for size in sizes]
+    for source in sources_of(level, len(sizes)):
+        cells = [
+            (max(low, first - far), min(high, end - far))
+            for (low, high), (first, end), far in zip(
+                cells, known[source.version], source.offset, strict=True
+            )
+        ]
+    return cells
 
 
 # -- memory --------------------------------------------------------------------------------------

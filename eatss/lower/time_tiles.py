@@ -20,12 +20,12 @@ from eatss.base.diagnostics import SourceSpan, input_error, internal_error
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import (
-    DeviceArray,
     affine_text,
     condition_of,
     subscripts_of,
 )
 from eatss.lower.instructions import OF_LANE
+from eatss.lower.kernel.barriers import barrier_faults
 from eatss.lower.kernel.checks import fault_in, kernel_faults
 from eatss.lower.kernel.nodes import (
     Argument,
@@ -49,7 +49,6 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.nodes import Source as SourceLine
 from eatss.lower.kernel.uses import affine_values, buffers_of, names_of, without_unused, written
-from eatss.lower.kernel.barriers import barrier_faults
 from eatss.lower.lanes import digits
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.references import KernelContext
@@ -130,7 +129,7 @@ def tiled_steps(
         dependences: of the region.
 
     Raises:
-        InputError: ``EATSS-K001``, a block would need more shared memory than it may have.
+        InputError: ``EATSS-K011``, a block would need more shared memory than it may have.
         InternalError: ``EATSS-K901``, it would compute something else than the loop.
     """
     span = chain.updates[0].statement.span
@@ -151,7 +150,7 @@ def tiled_steps(
     ((forward, grid), (backward, _)) = kernels
     if forward.shared_bytes > context.shared_limit_bytes:
         raise input_error(
-            "EATSS-K001",
+            "EATSS-K011",
             f"{tile.warps} warps of {tile.rows} lines need {forward.shared_bytes} bytes of shared "
             f"memory, and a block may have {context.shared_limit_bytes}",
             hint="give time_tile fewer warps, lines or steps",
@@ -162,9 +161,7 @@ def tiled_steps(
         block=(CUDA.lanes, tile.warps, 1),
         depth=tile.depth,
         twins=tuple(
-            Temporary(
-                name=one.name, element_type=one.element_type.value, shape=one.layout.extents
-            )
+            Temporary(name=one.name, element_type=one.element_type.value, shape=one.layout.extents)
             for one in twins.values()
         ),
     )
@@ -176,7 +173,7 @@ def chain_of(
     """Return the loop over time whose kernels a tile names.
 
     Raises:
-        InputError: ``EATSS-K001``, there is none, or nothing of the tile is left beside its halo.
+        InputError: ``EATSS-K011``, there is none, or nothing of the tile is left beside its halo.
     """
     for chain in chains_of(scheduled, pieces):
         own = [one for one in pieces if set(one.kernel.statements) <= set(chain.statements)]
@@ -188,7 +185,7 @@ def chain_of(
         ):
             return chain
     raise input_error(
-        "EATSS-K001",
+        "EATSS-K011",
         f"{', '.join(tile.kernels)} are no steps of a loop over time that {tile.depth} of them "
         "can be taken of at once",
         hint="leave time_tile out of the recipe",
@@ -370,13 +367,13 @@ class _Builder:
 
     def _edge_lines(self, version: int) -> int:
         """Return how many lines of each warp others read: of those at its edges."""
-        reach = max(
+        reach: int = max(
             abs(source.offset[1])
             for level in self._plan.levels
             for source in level.sources
             if source is not None and source.version == version
         )
-        return min(self._tile.rows, 2 * reach)
+        return min(int(self._tile.rows), 2 * reach)
 
     def _edge(self, version: int, line: int) -> int | None:
         """Return which line at an edge of a warp a line of it is, ``None`` for those between."""
@@ -417,20 +414,23 @@ class _Builder:
 
     @property
     def _width(self) -> int:
-        return CUDA.lanes * self._tile.columns
+        return CUDA.lanes * int(self._tile.columns)
 
     @property
     def _counts(self) -> IntExprs:
         """How many tiles there are along each dimension."""
         return tuple(
             floored(extent + (cells - 1), cells)
-            for extent, cells in zip(self._all_extents, stored_cells(self._plan, self._tile), strict=True)
+            for extent, cells in zip(
+                self._all_extents, stored_cells(self._plan, self._tile), strict=True
+            )
         )
 
-    def _cell(self, row: IntExpr, point: Sequence[int], offset: int = 0) -> IntExprs:
+    def _cell(self, row: IntExpr, point: Sequence[int]) -> IntExprs:
         """Return the place of a thread's point in a row."""
         *lines, column = (
-            Name(name) + place for name, place in zip(self._cells[-len(point) :], point, strict=True)
+            Name(name) + place
+            for name, place in zip(self._cells[-len(point) :], point, strict=True)
         )
         return (row, *lines, column) if self._chain.dims > 1 else (column,)
 
@@ -458,12 +458,13 @@ class _Builder:
             lets.append(Let(name=self._cells[1], value=places[1] * cells[1] + own))
         column = Name(self._lane) * self._tile.columns - halo[-1][0]
         lets.append(Let(name=self._cells[-1], value=places[-1] * cells[-1] + column))
-        for buffer in (*self._windows.values(), *self._next.values()):
-            body.append(Declare(buffer=buffer))
+        registers = (*self._windows.values(), *self._next.values())
+        body += [Declare(buffer=buffer) for buffer in registers]
         for buffer in self._windows.values():
-            counters = [self._names.inner().fresh(f"n{k}") for k in range(len(buffer.layout.extents))]
-            zero = Init(target=buffer.at(*map(Name, counters)), value=1)
-            body.append(over_places(buffer, counters, zero))
+            names = self._names.inner()
+            counters = [names.fresh(f"n{k}") for k in range(len(buffer.layout.extents))]
+            any_value = Init(target=buffer.at(*map(Name, counters)), value=1)
+            body.append(over_places(buffer, counters, any_value))
         body += self._rows()
         nodes = without_unused((*lets, *body))
         nodes = with_barriers(nodes)
@@ -503,8 +504,13 @@ class _Builder:
         """Return the loop over rows, or what is done with the only one."""
         plan = self._plan
         if self._chain.dims == 1:
-            loads = [node for one in plan.loaded for node in self._loaded(one, Constant(0), 0)]
-            return (*loads, *self._levels(Constant(0), Constant(0)))
+            only = Constant(0)
+            loads = [
+                node
+                for one in plan.loaded
+                for node in (*self._fetched(one, only), *self._taken(one, only))
+            ]
+            return (*loads, *self._levels(only, only))
         base = self._names.fresh("rows")
         first = Name(self._from) - plan.ahead
         turn, row = Name(self._turn), Name(self._row)
@@ -547,7 +553,11 @@ class _Builder:
         lines, rows = self._edge_lines(version), self._tile.rows
         names = self._names.inner()
         number, column = Name(names.fresh("edge")), Name(names.fresh("column"))
-        line = number if lines == rows else select(number < lines // 2, number, number + (rows - lines))
+        line = (
+            number
+            if lines == rows
+            else select(number < lines // 2, number, number + (rows - lines))
+        )
         place = Name(self._warp) * lines + number
         copy = Copy(
             target=self._edges[version].at(stage, place, column, Name(self._lane)),
@@ -575,12 +585,6 @@ class _Builder:
         for point in self._points:
             places = tuple(map(Constant, point))
             yield self._load(version, self._next[version].at(*places), self._cell(row, point))
-
-    def _loaded(self, version: int, turn: IntExpr, age: int) -> Iterator[Node]:
-        for point in self._points:
-            places = (*self._slot(version, turn, age), *map(Constant, point))
-            cell = self._cell(Constant(0), point)
-            yield self._load(version, self._windows[version].at(*places), cell)
 
     def _load(self, version: int, target: Element, cell: IntExprs) -> Copy:
         own = self._plan.versions[version].field
@@ -621,7 +625,10 @@ class _Builder:
             own.append(Let(name=here, value=row - version.lag))
         own.append(SourceLine(line=update.statement.span.line, text=update.statement.text))
         values = Buffer.of(
-            "register", names.fresh(f"value_{level.version}"), window.element_type, *self._shape(None)
+            "register",
+            names.fresh(f"value_{level.version}"),
+            window.element_type,
+            *self._shape(None),
         )
         own.append(Declare(buffer=values))
         neighbours = _Neighbours(names)
@@ -791,9 +798,7 @@ class _Builder:
         key = ("edge", version, age, place)
         if key not in neighbours.found:
             warps, line, lanes, column = place
-            own = Buffer.of(
-                "register", neighbours.names.fresh(f"{edge.name}_r"), edge.element_type
-            )
+            own = Buffer.of("register", neighbours.names.fresh(f"{edge.name}_r"), edge.element_type)
             at_edge = self._edge(version, line)
             assert at_edge is not None
             warp, lane = Name(self._warp) + warps, Name(self._lane) + lanes

@@ -169,9 +169,7 @@ def _is_settled(array: str, updates: Sequence[CellUpdate], times: isl.Set) -> bo
     return all(every.is_equal(one.reset_tuple_id()) for one in own)
 
 
-def _check_order(
-    scop: Scop, statements: Sequence[Statement], dependences: Dependences
-) -> None:
+def _check_order(scop: Scop, statements: Sequence[Statement], dependences: Dependences) -> None:
     """Refuse statements that need more than what statements before them, or steps before, wrote."""
     time, here = scop.no_relation, scop.no_points
     for number, one in enumerate(statements):
@@ -192,9 +190,7 @@ def _check_order(
 
 def _period(access: Access, dims: int) -> int:
     """Return after how many steps an access comes back to the same plane of its array."""
-    return max(
-        [_turn(function)[1] for function in output_affs(access.relation)[:-dims]], default=1
-    )
+    return max([_turn(function)[1] for function in output_affs(access.relation)[:-dims]], default=1)
 
 
 def _turn(function: isl.PwAff) -> tuple[int, int]:
@@ -216,9 +212,7 @@ def _turn(function: isl.PwAff) -> tuple[int, int]:
     raise _NoChainError("planes of an array do not take turns")
 
 
-def _update(
-    statement: Statement, dims: int, period: int, written: set[str]
-) -> CellUpdate:
+def _update(statement: Statement, dims: int, period: int, written: set[str]) -> CellUpdate:
     names = CELL[-dims:]
     domain = statement.domain
     time = isl.Map.from_aff(
@@ -239,10 +233,7 @@ def _update(
     for access in statement.reads:
         own = access.array in written
         reads.append(_access(access, cells_of(access), here, period) if own else None)
-    counters = tuple(
-        (name, inverse.get_pw_aff(k))
-        for k, name in enumerate(dim_names(domain))
-    )
+    counters = tuple((name, inverse.get_pw_aff(k)) for k, name in enumerate(dim_names(domain)))
     return CellUpdate(
         statement=statement,
         target=_access(statement.write, here, here, period),

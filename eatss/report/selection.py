@@ -139,7 +139,7 @@ def _selected(kernel: KernelSelection, *, predicted: bool, generated: bool, expl
         return [_head(kernel, lines, kernel.host_loops)]
     verdict = _generated_verdict(kernel) if generated and predicted else _ppcg_verdict(kernel)
     parts: Parts = [_head(kernel, [verdict, *_variant_lines(kernel)], kernel.host_loops)]
-    if kernel.row_block is kernel.time_tile is None:  # else these are of the kernel alone
+    if not (kernel.row_block or kernel.time_tile):  # else these are of the kernel alone
         if kernel.loops:
             parts.append(_loops(kernel, predicted=predicted))
         rows = zip(kernel.references, reference_rows(kernel.references), strict=True)
@@ -397,12 +397,8 @@ def _variant_lines(kernel: KernelExpectation | KernelSelection) -> Iterator[str]
         )
         return
     if (tile := kernel.time_tile) is not None:
-        others = f" of {', '.join(tile.kernels)}" if len(tile.kernels) > 1 else ""
-        lines = f", {tile.rows} × {tile.warps} lines" if tile.rows * tile.warps > 1 else ""
-        yield (
-            f"{tile.depth} steps of time{others} a launch, in registers: {tile.columns} columns a "
-            f"thread{lines}, {tile.length} rows a tile"
-        )
+        others = f" with {', '.join(tile.kernels[1:])}" if len(tile.kernels) > 1 else ""
+        yield f"time tiles: {tile.depth} steps a launch{others}, {tile.cells} cells in registers"
         return
     if (spread := kernel.spread) is not None:
         parts = [f"{spread.lanes} lanes"] if spread.lanes > 1 else []

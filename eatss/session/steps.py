@@ -281,7 +281,7 @@ def at_clocks(
     from eatss.choose.expectation import AtClock  # noqa: PLC0415 - select needs none
 
     found, clocks = expect(profile), list[AtClock]()
-    known = all(kernel.row_block is kernel.time_tile is None for kernel in found.kernels)
+    known = not any(kernel.row_block or kernel.time_tile for kernel in found.kernels)
     for share in CLOCK_SHARES if over_clock and known else ():
         held = replace(profile, clock_share=share)
         run = expect(held)

@@ -12,7 +12,8 @@ from eatss.lower.instructions.reductions import ATOMICS, COMBINES, OF_LANE, SHUF
 from eatss.lower.kernel.instruction import Instruction
 
 INSTRUCTIONS: Mapping[str, Instruction] = {
-    one.name: one for one in (*SHUFFLES.values(), OF_LANE, *COMBINES.values(), *ATOMICS.values(), *PRODUCTS)
+    one.name: one
+    for one in (*SHUFFLES.values(), OF_LANE, *COMBINES.values(), *ATOMICS.values(), *PRODUCTS)
 }
 """All by name, in the order in which files define what they use."""
 

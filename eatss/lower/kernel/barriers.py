@@ -147,12 +147,12 @@ def stage_of(
             later = (0, 1, cycle.count - 1)
             return Stage(count=cycle.count, later=later[places.index(first)], loop=loop)
     match first:
-        case Apply(Operator.MOD | Operator.REMAINDER, (number, Constant(turns))) if turns == extent.value:
+        case Apply(Operator.REMAINDER, (number, Constant(turns))) if turns == extent.value:
             form = linear(number)
-            names = [] if form is None else [*form.terms.items()]
-            if form is not None and len(names) == 1 and names[0][0] in numbered:
-                ((loop, factor),) = names
-                return Stage(count=turns, later=form.constant % turns, loop=loop) if factor == 1 else ANY
+            terms = () if form is None else tuple(form.terms.items())
+            for loop in numbered:
+                if form is not None and terms == ((loop, 1),):
+                    return Stage(count=turns, later=form.constant % turns, loop=loop)
     return ANY
 
 
