@@ -192,10 +192,16 @@ class CodeRequest(CodeOptions, SizeKeywords):
     """What the user wants of generated code instead of what is selected."""
 
     @property
-    def keeps_apart(self) -> bool:
-        """Whether no kernels become one: the user says so, or how each of them is laid out."""
+    def lays_out(self) -> bool:
+        """Whether the user says how kernels are laid out, so that none become one."""
         own = self.tiles or self.block or self.placements or self.share or self.stream
-        return bool(own) or not self.fuse_rows
+        return bool(own)
+
+    @property
+    def joins(self) -> dict[str, bool]:
+        """How kernels may become one, as keywords of :meth:`eatss.session.Session.select`."""
+        ways = {"fuse_rows": self.fuse_rows, "tile_time": self.tile_time}
+        return {name: on and not self.lays_out for name, on in ways.items()}
 
     def __post_init__(self) -> None:
         """Refuse names that nothing has.

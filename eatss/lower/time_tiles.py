@@ -262,11 +262,12 @@ def time_runs(scheduled: ScheduledScop, facts: Sequence[KernelFacts]) -> Iterato
         known = [one for one in kernels if one is not None]
         launches = {one.work.launches for one in known}
         arrays = {array.name: array for one in known for array in one.work.arrays}
-        written = [arrays.get(one.target.array) for one in chain.updates]
-        extents = [one.extents[-chain.dims :] for one in written if one is not None]
-        if len(known) < len(inside) or len(launches) > 1 or None in launches or not extents:
+        trips = {name: count for one in known for name, count in one.work.trips}
+        loops = [one.statement.loops[1:] for one in chain.updates]
+        counts = [[trips.get(name, 0) for name in own] for own in loops if len(own) == chain.dims]
+        cells = tuple(max(along) for along in zip(*counts, strict=True))
+        if len(known) < len(inside) or len(launches) > 1 or None in launches or not all(cells):
             continue
-        cells = tuple(max(one or 0 for one in along) for along in zip(*extents, strict=True))
         yield TimeRun(
             kernels=tuple(one.name for one in known),
             loop=chain.loop,

@@ -186,10 +186,10 @@ def _generated_verdict(kernel: KernelSelection) -> str:
     """Return what is expected of generated code; it has no default to beat."""
     one = kernel.predicted
     assert one is not None  # a kernel that cannot launch is an error
-    proof = _proof(kernel, kernel.compared, "layout")
+    proof = "" if kernel.time_tile else f"; {_proof(kernel, kernel.compared, 'layout')}"
     return (
         f"expected {_with_power(one)}, bound by {one.bound}\n"
-        f"  {_blocks(one, kernel)}{_launches(one)}; {proof}"
+        f"  {_blocks(one, kernel)}{_launches(one)}{proof}"
     )
 
 

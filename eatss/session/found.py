@@ -208,8 +208,7 @@ def find_program(
     def decide(sized: Session) -> tuple[Selection, Recipe]:
         selection = decided
         if not isinstance(selection, Selection):
-            joins = {"fuse_rows": wanted.fuse_rows, "tile_time": wanted.tile_time}
-            how = {"strict_fp": wanted.strict_fp, **joins}
+            how = {"strict_fp": wanted.strict_fp, **wanted.joins}
             selection = sized.select(profile, choosing, **how, progress=progress)
             if not {*selection.recomputed} <= {*session.recomputable}:  # loops are empty here
                 selection = sized.plain.select(profile, choosing, **how, progress=progress)

@@ -29,6 +29,7 @@ from eatss.polyhedral.time_chains import time_chains
 from eatss.program import Program
 from eatss.session.session import Session
 from eatss.verify.run import verify
+from scripts.time_tile_picture import PICTURE, picture
 from tests.examples import examples
 from tests.lower.checking import right
 
@@ -332,3 +333,14 @@ def test_a_recipe_keeps_tiles_and_is_refused_where_they_cannot_be() -> None:
         with pytest.raises(eatss.InputError) as caught:
             eatss.codegen(PLANES, gpu="h200", recipe=recipe_from_dict(broken))
         assert caught.value.diagnostics[0].code == "EATSS-K011"
+
+
+def test_sizes_that_are_parameters_are_tiled_at_their_values() -> None:
+    selection = eatss.select(
+        PLANES, gpu="h200", target="cuda", parameters={"n": 4096, "steps": 100}
+    )
+    assert selection.kernels[0].time_tile is not None
+
+
+def test_the_picture_of_the_page_is_drawn_from_the_plan() -> None:
+    assert PICTURE.read_text(encoding="utf-8") == picture()
