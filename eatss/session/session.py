@@ -382,7 +382,8 @@ class Session:
             from eatss.lower.requests import checked_options  # noqa: PLC0415 - PPCG needs none
 
             chosen = SelectOptions(target="cuda")
-            selection = self.select(profile, chosen, **wanted.joins)
+            rows, time = wanted.joins.values()
+            selection = self.select(profile, chosen, fuse_rows=rows, tile_time=time)
             program = self.of(selection).analysed
             own = checked_options(program.facts, [scop.scop for scop in program.scops], wanted)
             return at_clocks(
