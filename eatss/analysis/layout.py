@@ -117,6 +117,29 @@ class FusedRows:
 
 
 @frozen
+class TimeTile:
+    """How steps of a loop on the host become one launch, and its kernels with them.
+
+    A launch computes ``depth`` steps. A warp has ``32 * columns`` cells of ``rows`` rows, side by
+    side with other ``warps`` of its block, and goes ``length`` cells along the first dimension.
+    ``kernels`` are the names of all.
+    """
+
+    kernels: Names
+    depth: Number
+    columns: Number
+    length: Number
+    rows: Number = 1
+    warps: Number = 1
+
+    @property
+    def cells(self) -> str:
+        """The cells of a block, along the first dimension first, as text."""
+        sizes = (self.length, self.rows * self.warps, 32 * self.columns)
+        return " × ".join(str(size) for size in sizes if size > 1)
+
+
+@frozen
 class WarpUse:
     """How a launch uses an instruction of warps.
 
@@ -139,7 +162,7 @@ class Layout:
     host. ``warps`` is the instruction that warps compute products by, ``stages`` the boxes of
     shared memory in use at once where threads compute alone, ``resident`` the blocks of an SM that
     are to run at a time then, which bounds the registers of a thread. ``row_block`` says for the
-    first of several kernels how they become one.
+    first of several kernels how they become one, ``time_tile`` how they take several steps at once.
     """
 
     tile_sizes: Sizes
@@ -151,6 +174,7 @@ class Layout:
     stages: Number = 1
     resident: Number = 1
     row_block: FusedRows | None = None
+    time_tile: TimeTile | None = None
 
     @property
     def tiles(self) -> dict[str, Number]:

@@ -53,7 +53,8 @@ class KernelExpectation(Layout):
     these are (``"maximum"``), ``host_loop`` is a loop
     of the band that the host runs, and ``warps`` the instruction that warps compute products by.
     ``stages`` are the boxes of shared memory in use at once where threads compute alone,
-    ``row_block`` says how it and those behind it become one kernel: nothing is left for those.
+    ``row_block`` says how it and those behind it become one kernel, ``time_tile`` how they take
+    several steps at once: nothing is left for those behind it.
     """
 
     json_layout = JsonForm(
@@ -202,9 +203,8 @@ def expect_cuda(
         own: the same with the sizes of the user.
     """
     found = []
-    in_one = {
-        name for one in own.kernels if one.row_block is not None for name in one.row_block.kernels
-    }
+    joined = (join for one in own.kernels for join in (one.row_block, one.time_tile))
+    in_one = {name for join in joined if join is not None for name in join.kernels}
     for facts, usual, wanted in zip(kernels, selection.kernels, own.kernels, strict=True):
         kernel, prediction, note = wanted, wanted.predicted, wanted.note
         if facts.name not in in_one:

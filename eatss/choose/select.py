@@ -45,7 +45,9 @@ from eatss.choose.selection import (
 )
 from eatss.choose.smt import SmtScript, refutation
 from eatss.choose.solver import new_context, solve
+from eatss.choose.time_tiles import with_time_tiles
 from eatss.plan.phases import RowRun
+from eatss.plan.time_tiles import TimeRun
 from eatss.program.expression import Sizes
 
 ALTERNATIVES = 3
@@ -65,6 +67,7 @@ def select_program(
     dtype: str | None = None,
     variants: KernelVariants | None = None,
     row_runs: Sequence[RowRun] = (),
+    time_runs: Sequence[TimeRun] = (),
     strict_fp: bool = False,
     progress: Progress = no_progress,
 ) -> Selection:
@@ -80,6 +83,7 @@ def select_program(
         dtype: name of the element type; by default that of the widest elements.
         variants: how the generator can cut each kernel, for predictions of its code.
         row_runs: which kernels it can make one, whose blocks take rows through all of them.
+        time_runs: which of them are steps of a loop over time, several of which it can make one.
         strict_fp: whether generated code keeps the order of all operations.
         progress: hears which kernel it is at.
 
@@ -103,6 +107,7 @@ def select_program(
         selections = with_row_blocks(
             selections, kernels, row_runs, profile, options, in_order=strict_fp
         )
+        selections = with_time_tiles(selections, kernels, time_runs, profile, options)
     elif options.model == "prediction":
         selections, ppcg_options = select_ppcg(kernels, profile, options, progress)
     else:

@@ -184,6 +184,8 @@ class KernelSelection(Layout, Shown):
         resident: Blocks of an SM that are to run at a time then; it bounds registers.
         row_block: How this kernel and those behind it become one, whose blocks take rows through
             all of them. ``predicted`` is of that one, and nothing is left for the others.
+        time_tile: How this kernel and those behind it take several steps of a loop over time at
+            once; ``predicted`` is of all steps, and nothing is left for the others.
     """
 
     json_layout = JsonForm(

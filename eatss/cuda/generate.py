@@ -11,7 +11,7 @@ import islpy as isl
 
 from eatss.analysis.analyse import SlowLoop
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import FusedRows, GridSplitK, Layout
+from eatss.analysis.layout import FusedRows, GridSplitK, Layout, TimeTile
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Names, frozen
@@ -74,6 +74,7 @@ from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.recipe import Recipe, recipe_to_dict
 from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.row_planning import RowPlanner
+from eatss.lower.time_tiles import TiledSteps, chain_of, taken_in_turns, tiled_steps
 from eatss.lower.transform.chain import transformed
 from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.transform.stream_k import Stream
@@ -87,10 +88,13 @@ from eatss.polyhedral.dependences import (
 )
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.time_chains import TimeChain
 from eatss.program import (
     Assumption,
     Constant,
     Entry,
+    HostIf,
+    HostLoop,
     HostStep,
     IntExpr,
     KernelCode,
@@ -194,6 +198,8 @@ class RegionBuilder:
         # what the source implies of sizes is tested, not believed: callers may pass any
         anything = isl.Set.universe(scop.context.get_space())
         steps = host_steps(placed, anything)
+        for tile in self._time_tiles():
+            steps = self._in_tiles(steps, tile, pieces, placed, context)
         sizes = self._sizes(pieces, placed, steps, macros)
         passed = {name for kernel in self._made.kernels[self._first :] for name in kernel.arguments}
         used = {n: a for n, a in arrays.items() if a.name in passed or not a.array.is_local}
@@ -217,6 +223,62 @@ class RegionBuilder:
             ),
             body=steps,
         )
+
+    def _time_tiles(self) -> Iterator[TimeTile]:
+        """Yield how loops over time become launches of several steps."""
+        for one in self._facts:
+            tile = self._recipe.wanted(one.name).time_tile
+            if tile is not None:
+                yield tile
+
+    def _in_tiles(
+        self,
+        steps: tuple[HostStep, ...],
+        tile: TimeTile,
+        pieces: Sequence[Piece],
+        placed: Sequence[BuiltKernel],
+        context: KernelContext,
+    ) -> tuple[HostStep, ...]:
+        """Return steps of the host of which a loop takes several steps of time at once.
+
+        What is left of them, fewer than two launches take, runs as it would without.
+        """
+        chain = chain_of(self._scheduled, tile, pieces, self._facts)
+        piece = next(one for one in pieces if one.statements[0].name in chain.statements)
+        (time,) = piece.host_names
+        first = len(self._made.kernels)
+        names = (f"{self._scop.function}_k{first}", f"{self._scop.function}_k{first + 1}")
+
+        def tiled(step: HostStep) -> Iterator[HostStep]:
+            if isinstance(step, HostIf):
+                yield replace(step, body=through(step.body))
+            elif isinstance(step, HostLoop) and step.counter == time:
+                dependences = self._scheduled.dependences
+                made = tiled_steps(names, chain, tile, context, time, step.upper, dependences)
+                self._note_tiles(made, chain, tile, piece, placed[0])
+                yield from taken_in_turns(step, made)
+            else:
+                yield step
+
+        def through(body: Sequence[HostStep]) -> tuple[HostStep, ...]:
+            return tuple(found for step in body for found in tiled(step))
+
+        return through(steps)
+
+    def _note_tiles(
+        self, made: TiledSteps, chain: TimeChain, tile: TimeTile, piece: Piece, like: BuiltKernel
+    ) -> None:
+        """Note the kernels that take several steps, and their memory."""
+        self._workspaces += made.twins
+        statements = tuple(one.statement for one in chain.updates)
+        piece = replace(piece, statements=statements)
+        note = f"time tile: {tile.depth} steps of {chain.loop}, {tile.cells} cells in registers"
+        tiles = ((chain.loop, tile.depth),)
+        for kernel in made.kernels:
+            built = replace(
+                like, kernel=kernel, piece=piece, parameter_tiles=(), grid_strides=(), notes=()
+            )
+            self._note(built, piece, made.block, tiles, (note,), True)
 
     def _sizes(
         self,

@@ -179,6 +179,7 @@ def launch_plan_of(
         "tile_sizes": tuple(tiles.items()),
         "block": block,
         "row_block": None,
+        "time_tile": None,
     }
     one_row = Candidates(**chosen, variant=variant, staged=groups)
     column = one_row.map(lambda number: np.array([float(number)]))

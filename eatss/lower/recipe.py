@@ -128,6 +128,7 @@ class CodeOptions:
             ahead; by default as selected.
         fuse_rows: Let kernels that share rows become one, where that is selected; with sizes,
             blocks or places of your own they stay apart.
+        tile_time: Let several steps of a loop over time become one launch, likewise.
     """
 
     strict_fp: Annotated[
@@ -177,6 +178,13 @@ class CodeOptions:
             help="Let kernels that share rows become one, where that is selected.",
         ),
     ] = True
+    tile_time: Annotated[
+        bool,
+        _option(
+            "--tile-time/--no-tile-time",
+            help="Let several steps of a loop over time become one launch, where that is selected.",
+        ),
+    ] = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,10 +192,16 @@ class CodeRequest(CodeOptions, SizeKeywords):
     """What the user wants of generated code instead of what is selected."""
 
     @property
-    def keeps_apart(self) -> bool:
-        """Whether no kernels become one: the user says so, or how each of them is laid out."""
+    def lays_out(self) -> bool:
+        """Whether the user says how kernels are laid out, so that none become one."""
         own = self.tiles or self.block or self.placements or self.share or self.stream
-        return bool(own) or not self.fuse_rows
+        return bool(own)
+
+    @property
+    def joins(self) -> dict[str, bool]:
+        """How kernels may become one, as keywords of :meth:`eatss.session.Session.select`."""
+        ways = {"fuse_rows": self.fuse_rows, "tile_time": self.tile_time}
+        return {name: on and not self.lays_out for name, on in ways.items()}
 
     def __post_init__(self) -> None:
         """Refuse names that nothing has.
@@ -241,6 +255,7 @@ class CodegenOptions(CodeOptions):
             ("strict_fp", "placements"),
             ("stages", "instructions"),
             ("fuse_rows", "shared_sums"),
+            ("tile_time", "fuse_rows"),
         )
     )
 
@@ -297,6 +312,7 @@ class CodegenOptions(CodeOptions):
             stages=self.stages or (1 if sized else chosen.stages),
             resident=resident,
             row_block=None if self.keeps_apart else chosen.row_block,
+            time_tile=chosen.time_tile if self.tile_time and not self._lays_out else None,
         )
 
     @property

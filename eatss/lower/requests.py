@@ -131,7 +131,8 @@ def _misfits(
     for at, (kernel, decided) in enumerate(zip(facts, kernels, strict=True)):
         if not _is_of(kernel, decided):
             yield f"its {kernel.name} has other statements, loops or references than the source"
-        if not _is_launch(decided) or not _has_rows(decided, here[at:], profile):
+        fine = _is_launch(decided) and _has_rows(decided, here[at:], profile)
+        if not fine or not _has_tile(decided, here[at:], profile):
             yield f"the sizes of its {kernel.name} are of no launch"
     if isinstance(made, Recipe):
         limit, most = made.options.shared_limit_bytes, profile.shared_per_block_optin_bytes
@@ -203,6 +204,17 @@ def _has_rows(decided: Layout, following: Sequence[str], profile: GpuProfile) ->
         and block.lanes & (block.lanes - 1) == 0 < min(block.lanes, block.loops)
         and 1 <= block.tile <= MAX_TILE
         and block.tile % block.lanes == 0
+    )
+
+
+def _has_tile(decided: Layout, following: Sequence[str], profile: GpuProfile) -> bool:
+    """Tell whether a kernel and those behind it may be steps of time; see :func:`_has_rows`."""
+    tile = decided.time_tile
+    return tile is None or (
+        len(tile.kernels) > 0
+        and tile.kernels == tuple(following[: len(tile.kernels)])
+        and 1 <= CUDA.lanes * tile.warps <= profile.threads_per_block
+        and all(1 <= one <= MAX_TILE for one in (tile.depth, tile.columns, tile.length, tile.rows))
     )
 
 

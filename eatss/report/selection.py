@@ -140,7 +140,7 @@ def _selected(kernel: KernelSelection, *, predicted: bool, generated: bool, expl
         return [_head(kernel, lines, kernel.host_loops)]
     verdict = _generated_verdict(kernel) if generated and predicted else _ppcg_verdict(kernel)
     parts: Parts = [_head(kernel, [verdict, *_variant_lines(kernel)], kernel.host_loops)]
-    if kernel.row_block is None:  # else these are of the kernel alone
+    if not (kernel.row_block or kernel.time_tile):  # else these are of the kernel alone
         if kernel.loops:
             parts.append(_loops(kernel, predicted=predicted))
         rows = zip(kernel.references, reference_rows(kernel.references), strict=True)
@@ -187,10 +187,10 @@ def _generated_verdict(kernel: KernelSelection) -> str:
     """Return what is expected of generated code; it has no default to beat."""
     one = kernel.predicted
     assert one is not None  # a kernel that cannot launch is an error
-    proof = _proof(kernel, kernel.compared, "layout")
+    proof = "" if kernel.time_tile else f"; {_proof(kernel, kernel.compared, 'layout')}"
     return (
         f"expected {_with_power(one)}, bound by {one.bound}\n"
-        f"  {_blocks(one, kernel)}{_launches(one)}; {proof}"
+        f"  {_blocks(one, kernel)}{_launches(one)}{proof}"
     )
 
 
@@ -369,11 +369,12 @@ def _expected(kernel: KernelExpectation, target: str) -> Parts:
 
 def _layout_lines(kernel: KernelExpectation) -> Iterator[str]:
     """Yield what the layout of a kernel is, unless it cannot launch."""
-    if kernel.row_block is None and kernel.predicted is not None and not kernel.predicted.launches:
+    joined = kernel.row_block or kernel.time_tile
+    if joined is None and kernel.predicted is not None and not kernel.predicted.launches:
         return
     others = {kernel.host_loop, *kernel.sum_loops}
     sizes = pairs_text([pair for pair in kernel.tile_sizes if pair[0] not in others])
-    if sizes and kernel.row_block is None:
+    if sizes and joined is None:
         block = " × ".join(str(size) for _, size in reversed(kernel.block))
         shared = f"; {', '.join(kernel.shared)} in shared memory" if kernel.shared else ""
         yield f"tiles {sizes}; block {block} threads{shared}"
@@ -391,6 +392,10 @@ def _variant_lines(kernel: KernelExpectation | KernelSelection) -> Iterator[str]
             f"one fused kernel{others}: {counted(block.rows, 'row')} a block, "
             f"{block.lanes} threads a row, {block.tile} elements at a time"
         )
+        return
+    if (tile := kernel.time_tile) is not None:
+        others = f" with {', '.join(tile.kernels[1:])}" if len(tile.kernels) > 1 else ""
+        yield f"time tiles: {tile.depth} steps a launch{others}, {tile.cells} cells in registers"
         return
     if (spread := kernel.spread) is not None:
         parts = [f"{spread.lanes} lanes"] if spread.lanes > 1 else []

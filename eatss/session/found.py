@@ -210,14 +210,10 @@ def find_program(
     def decide(sized: Session) -> tuple[Selection, Recipe]:
         selection = decided
         if not isinstance(selection, Selection):
-            strict, fuse = wanted.strict_fp, wanted.fuse_rows
-            selection = sized.select(
-                profile, choosing, strict_fp=strict, fuse_rows=fuse, progress=progress
-            )
+            how = {"strict_fp": wanted.strict_fp, **wanted.joins}
+            selection = sized.select(profile, choosing, **how, progress=progress)
             if not {*selection.recomputed} <= {*session.recomputable}:  # loops are empty here
-                selection = sized.plain.select(
-                    profile, choosing, strict_fp=strict, fuse_rows=fuse, progress=progress
-                )
+                selection = sized.plain.select(profile, choosing, **how, progress=progress)
         limit = choosing.shared_limit_bytes(profile)
         return selection, session.recipe(selection, profile, wanted, limit)
 

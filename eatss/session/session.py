@@ -310,6 +310,7 @@ class Session:
         *,
         strict_fp: bool = False,
         fuse_rows: bool = True,
+        tile_time: bool | None = None,
         progress: Progress = no_progress,
     ) -> Selection:
         """Select tile sizes for a card: once analysed, for many.
@@ -319,6 +320,7 @@ class Session:
             options: what is best.
             strict_fp: whether generated code keeps the order of all operations.
             fuse_rows: whether kernels of generated code that share rows may become one.
+            tile_time: whether several steps of a loop over time may, by default as rows.
             progress: hears which kernel it is at.
 
         Raises:
@@ -327,7 +329,8 @@ class Session:
         """
         profile = load_profile(gpu)
         chosen = options.for_card(profile)
-        how = {"strict_fp": strict_fp, "fuse_rows": fuse_rows}
+        tile_time = fuse_rows if tile_time is None else tile_time
+        how = {"strict_fp": strict_fp, "fuse_rows": fuse_rows, "tile_time": tile_time}
         best = self._selected(profile, chosen, **how, progress=progress)
         if not self._chooses(chosen):
             return best
@@ -379,7 +382,8 @@ class Session:
             from eatss.lower.requests import checked_options  # noqa: PLC0415 - PPCG needs none
 
             chosen = SelectOptions(target="cuda")
-            selection = self.select(profile, chosen, fuse_rows=not wanted.keeps_apart)
+            rows, time = wanted.joins.values()
+            selection = self.select(profile, chosen, fuse_rows=rows, tile_time=time)
             program = self.of(selection).analysed
             own = checked_options(program.facts, [scop.scop for scop in program.scops], wanted)
             return at_clocks(
@@ -527,6 +531,7 @@ class Session:
         *,
         strict_fp: bool,
         fuse_rows: bool,
+        tile_time: bool,
         progress: Progress,
     ) -> Selection:
         found = select_for(
@@ -535,6 +540,7 @@ class Session:
             options,
             strict_fp=strict_fp,
             fuse_rows=fuse_rows,
+            tile_time=tile_time,
             code=lambda: [region.scheduled for region in self.symbolic.regions],
             progress=progress,
         )

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from eatss.choose.expectation import KernelExpectation, ProgramExpectation
     from eatss.lower.recipe import CodeRequest
     from eatss.plan.phases import RowRun
+    from eatss.plan.time_tiles import TimeRun
 
 
 Arrays = tuple[RecomputedArray, ...]
@@ -122,6 +123,7 @@ def select_for(
     *,
     strict_fp: bool = False,
     fuse_rows: bool = True,
+    tile_time: bool = True,
     code: CodeSchedules | None = None,
     progress: Progress = no_progress,
 ) -> Selection:
@@ -133,6 +135,7 @@ def select_for(
         options: target, objective and bounds.
         strict_fp: whether generated code keeps the order of all operations.
         fuse_rows: whether kernels that share rows may become one.
+        tile_time: whether several steps of a loop over time may.
         code: gives the schedules that code is made from.
         progress: hears which kernel it is at.
 
@@ -148,6 +151,7 @@ def select_for(
         allow_more(longest_s(options))
     variants = None
     row_runs: tuple[RowRun, ...] = ()
+    time_runs: tuple[TimeRun, ...] = ()
     if TARGETS[options.target].own and options.model == "prediction":
         from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - PPCG needs none
 
@@ -157,6 +161,10 @@ def select_for(
             from eatss.lower.row_planning import row_runs_for  # noqa: PLC0415
 
             row_runs = row_runs_for(program, profile, strict_fp=strict_fp, code=code)
+        if tile_time:
+            from eatss.lower.time_tiles import time_runs_for  # noqa: PLC0415
+
+            time_runs = time_runs_for(program, code)
     selection = select_program(
         program.facts,
         profile,
@@ -167,6 +175,7 @@ def select_for(
         dtype=program.dtype,
         variants=variants,
         row_runs=row_runs,
+        time_runs=time_runs,
         strict_fp=strict_fp,
         progress=progress,
     )
@@ -272,7 +281,7 @@ def at_clocks(
     from eatss.choose.expectation import AtClock  # noqa: PLC0415 - select needs none
 
     found, clocks = expect(profile), list[AtClock]()
-    known = all(kernel.row_block is None for kernel in found.kernels)
+    known = not any(kernel.row_block or kernel.time_tile for kernel in found.kernels)
     for share in CLOCK_SHARES if over_clock and known else ():
         held = replace(profile, clock_share=share)
         run = expect(held)

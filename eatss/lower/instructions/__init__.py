@@ -8,11 +8,12 @@ from collections.abc import Mapping
 
 from eatss.base.diagnostics import did_you_mean, input_error
 from eatss.lower.instructions.products import PRODUCTS
-from eatss.lower.instructions.reductions import ATOMICS, COMBINES, SHUFFLES
+from eatss.lower.instructions.reductions import ATOMICS, COMBINES, OF_LANE, SHUFFLES
 from eatss.lower.kernel.instruction import Instruction
 
 INSTRUCTIONS: Mapping[str, Instruction] = {
-    one.name: one for one in (*SHUFFLES.values(), *COMBINES.values(), *ATOMICS.values(), *PRODUCTS)
+    one.name: one
+    for one in (*SHUFFLES.values(), OF_LANE, *COMBINES.values(), *ATOMICS.values(), *PRODUCTS)
 }
 """All by name, in the order in which files define what they use."""
 
@@ -34,4 +35,4 @@ def of_warps(name: str) -> Instruction:
 
 _OF_WARPS = {one.name: one for one in PRODUCTS}
 
-__all__ = ["ATOMICS", "COMBINES", "INSTRUCTIONS", "SHUFFLES", "of_warps"]
+__all__ = ["ATOMICS", "COMBINES", "INSTRUCTIONS", "OF_LANE", "SHUFFLES", "of_warps"]

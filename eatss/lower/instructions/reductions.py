@@ -128,6 +128,34 @@ They are found by the name of what combines them.
 
 SHUFFLE_DOWN_ADD = SHUFFLES[ADD.name]
 
+OF_LANE = Instruction(
+    name="of_lane",
+    what="shuffles between threads",
+    operands=(
+        Operand(name="target", role="out", held=ONE_A_LANE),
+        Operand(name="value", held=ONE_A_LANE),
+    ),
+    immediates=("delta",),
+    instances=(("lane", CUDA.lanes),),
+    target="target[lane]",
+    value=f"value[lane + delta] if 0 <= lane + delta < {CUDA.lanes} else value[lane]",
+    exact=True,
+    together=True,
+    cuda="{target} = eatss_of_lane({value}, {delta});",
+    definitions="""\
+
+// The value of the thread `delta` lanes up, its own beyond the warp; all of the warp call it.
+template <typename Value>
+__device__ __forceinline__ Value eatss_of_lane(Value value, int delta)
+{
+    return delta < 0 ? __shfl_up_sync(0xffffffffu, value, -delta)
+                     : __shfl_down_sync(0xffffffffu, value, delta);
+}
+""",
+    capabilities=(Capability(least=(3, 0)),),
+)
+"""``target`` is the ``value`` of the lane ``delta`` up, its own where there is none."""
+
 _UPDATE = """\
 
 // *pointer becomes what it and a value make, as one step. Bits are compared, so no value is lost

@@ -18,7 +18,8 @@ a barrier make it seen. Buffers of several stages are known by their first subsc
         … A[stage][…] … A[stage == 0 ? 2 : stage - 1][…] …
 
 In the first the stage is the number of the iteration modulo 3, in the second that of the one
-before, which is that of two iterations later.
+before, which is that of two iterations later. It may be said as ``(k + 2) % 3``, too, where the
+counter ``k`` numbers the iterations from 0.
 
 Tiles of groups that are overlaid are the same memory: what is done to one of them is done to some
 places of each tile of another group, whatever their stages.
@@ -55,14 +56,17 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import accesses, depends_on, every, every_of, mapped_of, read, written
 from eatss.program import (
+    Apply,
     Constant,
     IntExpr,
     Name,
+    Operator,
     equals,
     names_in,
     select,
 )
 from eatss.program.expression import IntExprs
+from eatss.program.linear import linear
 
 _Definition: TypeAlias = tuple[str, tuple[IntExpr, ...]]
 
@@ -122,8 +126,14 @@ def may_meet(one: Stage, other: Stage) -> bool:
     return one.count != other.count or one.later == other.later
 
 
-def stage_of(element: Element, cycles: Mapping[str, Cycle]) -> Stage:
-    """Return the stage of an element; ``cycles`` are those of loops around, by their counters."""
+def stage_of(
+    element: Element, cycles: Mapping[str, Cycle], numbered: Collection[str] = ()
+) -> Stage:
+    """Return the stage of an element.
+
+    ``cycles`` are those of loops around, by their counters; those of ``numbered`` loops count from
+    0.
+    """
     if not element.subscripts:
         return ANY
     first, extent = element.subscripts[0], element.buffer.layout.extents[0]
@@ -136,6 +146,13 @@ def stage_of(element: Element, cycles: Mapping[str, Cycle]) -> Stage:
         if cycle.count == extent.value and first in places:
             later = (0, 1, cycle.count - 1)
             return Stage(count=cycle.count, later=later[places.index(first)], loop=loop)
+    match first:
+        case Apply(Operator.REMAINDER, (number, Constant(turns))) if turns == extent.value:
+            form = linear(number)
+            terms = () if form is None else tuple(form.terms.items())
+            for loop in numbered:
+                if form is not None and terms == ((loop, 1),):
+                    return Stage(count=turns, later=form.constant % turns, loop=loop)
     return ANY
 
 
@@ -255,6 +272,7 @@ class Follower:
         self._through: dict[_Places, int] = {}
         self._defined: dict[str, IntExprs] = {}
         self._cycles: dict[str, Cycle] = {}
+        self._numbered: set[str] = set()
         self._uses: dict[int, tuple[Use, ...]] = {}
         self._faults: list[str] = []
 
@@ -266,6 +284,7 @@ class Follower:
             before: what they may have done since they last met a barrier.
         """
         self._defined, self._cycles, self._uses, self._faults = {}, {}, {}, []
+        self._numbered = set()
         pending = self._follow(nodes, before, uniform=True)
         return pending, tuple(dict.fromkeys(self._faults))
 
@@ -315,6 +334,9 @@ class Follower:
         if loop.cycle is not None:
             self._cycles[loop.counter] = loop.cycle
             self._uses = {}
+        if loop.lower == Constant(0) and loop.step == Constant(1):
+            self._numbered.add(loop.counter)
+            self._uses = {}
         state = _in_stages(before, lambda one: one.in_turns(loop.counter, loop.cycle))
         while True:
             turn = self._follow(loop.body, state, uniform=uniform)
@@ -322,7 +344,8 @@ class Follower:
             if more == state:
                 break
             state = more
-        if self._cycles.pop(loop.counter, None) is not None:
+        if self._cycles.pop(loop.counter, None) is not None or loop.counter in self._numbered:
+            self._numbered.discard(loop.counter)
             self._uses = {}
         return _in_stages(state, lambda one: one.behind(loop.counter))
 
@@ -346,7 +369,7 @@ class Follower:
             self._uses[id(node)] = tuple(
                 Use(
                     name=one.buffer.name,
-                    stage=stage_of(one, self._cycles),
+                    stage=stage_of(one, self._cycles, self._numbered),
                     phase="" if shared else self._phase,
                     writes=writes,
                     through=self._places(one.subscripts) if shared and writes and copies else None,

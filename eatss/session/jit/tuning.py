@@ -178,7 +178,7 @@ def _candidates(maker: Maker, folder: str, count: int) -> dict[str, Recipe]:
     variants = kernel_variants_for(
         sized.analysed, profile, strict_fp=wanted.strict_fp, tf32=options.tf32
     )
-    if any(kernel.row_block is not None for kernel in selection.kernels):
+    if any(one.row_block or one.time_tile for one in selection.kernels):
         apart = select(
             fuse_rows=False
         )  # another layout of one kernel is for kernels that are not one

@@ -738,7 +738,7 @@ inline S &dynamic_shared() {
 // Barriers, shuffles, atomics --------------------------------------------------------------
 
 template <class T>
-inline T shuffle_down(T value, unsigned delta, int width, int line) {
+inline T shuffle(T value, int delta, int width, int line) {
     static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
     if (width < 1 || width > (int)WARP || (width & (width - 1)) != 0) {
         note(cudaErrorLaunchFailure, "barrier", "kernel %s: a shuffle over %d lanes in line %d; a power of "
@@ -750,9 +750,9 @@ inline T shuffle_down(T value, unsigned delta, int width, int line) {
     memcpy(&threads[thread].slot[flip], &value, sizeof(T));
     threads[thread].flip = !flip;
     park(State::at_shuffle, line);
-    unsigned lane = (unsigned)thread % WARP, target = lane + delta;
-    if (target / (unsigned)width != lane / (unsigned)width) return value;
-    unsigned other = (unsigned)thread - lane + target;
+    int lane = thread % (int)WARP, target = lane + delta;
+    if (target < 0 || target / width != lane / width) return value;
+    unsigned other = (unsigned)(thread + delta);
     if (other >= n_threads) return value;
     T result;
     memcpy(&result, &threads[other].slot[flip], sizeof(T));
@@ -875,7 +875,8 @@ inline void whole_vector(const void *source) {
 #define __syncthreads_and(own) eatss::all_agree((own), __LINE__)
 #define __syncwarp() ((void)0)
 #define eatss_shuffle_down(value, delta, width) \
-    eatss::shuffle_down(value, delta, width, __LINE__)
+    eatss::shuffle(value, delta, width, __LINE__)
+#define eatss_of_lane(value, delta) eatss::shuffle(value, delta, (int)eatss::WARP, __LINE__)
 
 template <class T, int16_t group>
 inline void eatss_copy_ahead(eatss::Tracked<T, group> *target, const T *source, bool reads) {

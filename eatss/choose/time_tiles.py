@@ -1,0 +1,156 @@
+"""How deep tiles of a loop over time are, and how large: what costs least.
+
+Every depth and size is compared with the steps apart, each kernel with the sizes selected for it.
+What is left of the steps runs so anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from operator import itemgetter
+
+import numpy as np
+
+from eatss.analysis.facts import KernelFacts, StatementFacts
+from eatss.analysis.layout import TimeTile, mapped
+from eatss.base.frozen import frozen
+from eatss.cards.profile import GpuProfile
+from eatss.choose.cuda_candidates import Integers
+from eatss.choose.objectives import NEVER, costs
+from eatss.choose.options import ModelOptions
+from eatss.choose.selection import KernelSelection
+from eatss.cost.cuda_model import CudaModel
+from eatss.cost.demand import Column
+from eatss.cost.expected import Prediction
+from eatss.cost.terms import Predicted, predict, prediction_at
+from eatss.cost.time_tiles import fits, tiles_demand, tiles_of
+from eatss.plan.time_tiles import TimeRun, TimeTilePlan
+
+COLUMNS = (1, 2, 4)
+"""Neighbouring cells of a thread."""
+
+LENGTHS = (32, 64, 128, 256, 512)
+"""Cells along the first dimension."""
+
+LINES = ((1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (4, 4), (4, 8))
+"""Lines of a warp and warps of a block, where cells have three dimensions."""
+
+MARGIN = 1.1
+"""So many times less than steps apart tiles are to cost: no run of them was measured yet."""
+
+
+@frozen
+class _Tiled:
+    """A tile, what is expected of all steps, and their cost."""
+
+    tile: TimeTile
+    predicted: Prediction
+    cost: int
+
+
+def with_time_tiles(
+    selections: Sequence[KernelSelection],
+    kernels: Sequence[KernelFacts],
+    runs: Sequence[TimeRun],
+    profile: GpuProfile,
+    options: ModelOptions,
+) -> tuple[KernelSelection, ...]:
+    """Return selections of which some take several steps of time at once, where that costs less.
+
+    Args:
+        selections: of all kernels of a program, each for itself.
+        kernels: their facts.
+        runs: which of them are the steps of a loop over time.
+        profile: the card.
+        options: what is best.
+    """
+    facts, found = {one.name: one for one in kernels}, {one.name: one for one in selections}
+    for run in runs:
+        apart = [found[name].predicted for name in run.kernels]
+        known = [one for one in apart if one is not None]
+        if len(known) == len(apart):
+            statements = {
+                one.name: one for name in run.kernels for one in facts[name].work.statements
+            }
+            model = CudaModel.of(facts[run.kernels[0]], profile)
+            best = _best(run, known, statements, model, options)
+            if best is not None:
+                found |= dict(_in_tiles(best, found))
+    return tuple(found[one.name] for one in selections)
+
+
+def _best(
+    run: TimeRun,
+    apart: Sequence[Prediction],
+    statements: Mapping[str, StatementFacts],
+    model: CudaModel,
+    options: ModelOptions,
+) -> _Tiled | None:
+    """Return the tile with which all steps cost least, ``None`` where they do apart."""
+    time_s, energy_j = (sum(getattr(one, name) for one in apart) for name in ("time_s", "energy_j"))
+    alone = int(_costs(np.array([time_s]), np.array([energy_j]), options)[0])
+    found: list[_Tiled] = []
+    if not set(run.updates) <= {*statements}:
+        return None
+    for _, plan in run.plans:
+        tiles = tiles_of(run, plan)
+        if not tiles:
+            continue
+        every = _candidates(run, plan)
+        chosen = np.flatnonzero(fits(run, plan, every, statements, model))
+        if not len(chosen):
+            continue
+        every = mapped(itemgetter(chosen), every)
+        demand = tiles_demand(run, plan, every, statements, model)
+        expected = predict(demand, model.card, model.constants)
+        rest = 1.0 - tiles * plan.depth / run.steps
+        times, energies = expected.time_s + rest * time_s, expected.energy_j + rest * energy_j
+        value = np.where(np.isfinite(times), _costs(times, energies, options), NEVER)
+        row = int(np.argmin(value))
+        one = prediction_at(demand, expected, row)
+        if one is None or value[row] == NEVER:
+            continue
+        found.append(
+            _Tiled(
+                tile=mapped(int, mapped(itemgetter(row), every)),
+                predicted=replace(one, time_s=float(times[row]), energy_j=float(energies[row])),
+                cost=int(value[row]),
+            )
+        )
+    best = min(found, key=lambda one: one.cost, default=None)
+    return best if best is not None and best.cost * MARGIN < alone else None
+
+
+def _costs(times_s: Column, energies_j: Column, options: ModelOptions) -> Integers:
+    each = Predicted(
+        time_s=times_s, energy_j=energies_j, terms_s={}, terms_j={}, resident_blocks=np.ones(1)
+    )
+    return costs(each, options.objective)
+
+
+def _candidates(run: TimeRun, plan: TimeTilePlan) -> TimeTile:
+    """Return the tiles of a depth, a column each."""
+    lengths = [one for one in LENGTHS if one < 2 * run.cells[0]] if run.dims > 1 else [1]
+    lines = LINES if run.dims > 2 else ((1, 1),)
+    table = [(columns, length, *own) for columns, length, own in product(COLUMNS, lengths, lines)]
+    columns, length, rows, warps = np.array(table, dtype=np.int64).reshape(-1, 4).T
+    depth = np.full(len(table), plan.depth)
+    return TimeTile(
+        kernels=run.kernels, depth=depth, columns=columns, length=length, rows=rows, warps=warps
+    )
+
+
+def _in_tiles(
+    best: _Tiled, selections: Mapping[str, KernelSelection]
+) -> Iterator[tuple[str, KernelSelection]]:
+    """Yield the selections of kernels that are steps: the first has what is expected of all."""
+    first, *others = best.tile.kernels
+    yield first, replace(selections[first], time_tile=best.tile, predicted=best.predicted)
+    for name in others:
+        own = selections[name].predicted
+        assert own is not None
+        nothing = replace(own, time_s=0.0, energy_j=0.0, times_s=(), energies_j=(), launches=0)
+        note = f"time tiles of {first} take its steps; it runs what they leave"
+        yield name, replace(selections[name], predicted=nothing, note=note)

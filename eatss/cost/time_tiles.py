@@ -1,0 +1,235 @@
+"""What launches of several steps of time ask of a card [:mod:`eatss.plan.time_tiles`]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from math import prod
+
+import numpy as np
+
+from eatss.analysis.facts import StatementFacts
+from eatss.analysis.layout import TimeTile
+from eatss.analysis.variant import WORD_BYTES
+from eatss.base.targets import CUDA
+from eatss.cost.access import LINE_BYTES, SECTOR_BYTES, instructions_of, is_wide
+from eatss.cost.cuda_model import CudaModel
+from eatss.cost.demand import Demand
+from eatss.plan.numbers import Flag, Number
+from eatss.plan.time_tiles import (
+    Level,
+    TimeRun,
+    TimeTilePlan,
+    Version,
+    sources_of,
+    stored_cells,
+)
+
+_EACH, _EACH_WORD = 1.5, 1.5
+"""Instructions of an update at a cell besides its arithmetic, and those for each register of it:
+tests of cells at edges, and what keeps them; from machine code of eight stencils for an H200."""
+
+_LOAD, _STORE, _ROW = 5.0, 4.0, 12.0
+"""Instructions for a cell that is loaded or stored, and of a row; from the same."""
+
+_REGISTERS, _OF_LINES, _OF_CALLS, _OF_WORD = 22.0, 8.0, 40.0, 3.0
+"""Registers beside windows; where warps have lines; where operations are many instructions; of a
+row's cells for each word of them. From the same, which took 0.8 to 1.2 of what comes of it."""
+
+_CHAIN = 3.0
+"""Operations of an update that wait for the newest row, one after the other; assumed."""
+
+
+def tiles_of(run: TimeRun, plan: TimeTilePlan) -> int:
+    """Return how many launches of a depth there are: two at a time, what is left runs alone."""
+    return 2 * (run.steps // (2 * plan.depth))
+
+
+def tiles_demand(
+    run: TimeRun,
+    plan: TimeTilePlan,
+    tile: TimeTile,
+    statements: Mapping[str, StatementFacts],
+    model: CudaModel,
+) -> Demand:
+    """Return what launches of a depth ask of a card, an entry a candidate.
+
+    Args:
+        run: the loop.
+        plan: of the depth.
+        tile: columns of its other sizes.
+        statements: those of a step, by name.
+        model: the card, and figures of code.
+    """
+    asked = _Asked(run, plan, tile, statements, model)
+    for level in plan.levels:
+        if plan.versions[level.version].halo is not None:
+            asked.add_level(level)
+    for version in plan.versions:
+        if version.shared_slots:
+            asked.add_edges(version)
+    for number in plan.loaded:
+        asked.add_memory(plan.versions[number], loads=True)
+    for number in plan.stored:
+        asked.add_memory(plan.versions[number], loads=False)
+    return asked.demand()
+
+
+class _Asked:
+    """Sums over the levels and rows of a launch, an entry a candidate; names as in ``Demand``."""
+
+    def __init__(
+        self,
+        run: TimeRun,
+        plan: TimeTilePlan,
+        tile: TimeTile,
+        statements: Mapping[str, StatementFacts],
+        model: CudaModel,
+    ) -> None:
+        self._run, self._plan, self._tile = run, plan, tile
+        self._statements, self._model = statements, model
+        count = len(tile.columns)
+        self._blocks = np.ones(count)
+        for extent, cells in zip(run.cells, stored_cells(plan, tile), strict=True):
+            self._blocks = self._blocks * np.ceil(extent / cells)
+        self._rows = plan.rows(tile.length) if run.dims > 1 else np.ones(count)
+        self._points = points_of(run, tile)
+        self._turns = self._blocks * tile.warps * self._rows
+        self._bytes, self._words = dict(run.element_bytes), words_of(run)
+        self._sums = {one.name: np.zeros(count) for one in fields(Demand)}
+        self._chain: Number = np.zeros(count)
+
+    def add_level(self, level: Level) -> None:
+        """Add an update: arithmetic, what keeps other cells, and cells of other lanes."""
+        run, sums, card = self._run, self._sums, self._model.card
+        array = self._plan.versions[level.version].field.array
+        words, size = self._words[array], self._bytes[array]
+        statement = self._statements[run.updates[level.update]]
+        cells = self._turns * self._points
+        wide = is_wide(statement)
+        arithmetic = instructions_of(statement, self._model.constants)
+        sums["fp64" if wide else "fp32"] += cells * arithmetic
+        sums["instructions"] += cells * (_EACH + _EACH_WORD * words)
+        shuffled = self._turns * _shuffled(self._plan, level, run.dims, self._tile) * words
+        sums["instructions"] += shuffled
+        sums["shared_wavefronts"] += shuffled
+        far = cells * run.far_reads[level.update]
+        sums["instructions"] += far * _LOAD
+        sums["l1_wavefronts"] += far * self._tile.columns * CUDA.lanes * size / LINE_BYTES
+        sums["l2_bytes"] += far * CUDA.lanes * size
+        self._chain = self._chain + _CHAIN * (card.fp64_cycles if wide else card.fp32_cycles)
+        if run.dims == 1:  # the cells beside were computed just now
+            self._chain = self._chain + card.shared_cycles
+
+    def add_edges(self, version: Version) -> None:
+        """Add what warps leave for each other in shared memory, and a barrier a row."""
+        array = version.field.array
+        lines = np.minimum(self._tile.rows, 2) * self._tile.columns
+        self._sums["shared_wavefronts"] += 2 * self._turns * lines * self._words[array]
+        self._sums["instructions"] += 2 * self._turns * lines
+        each = version.shared_slots * lines * CUDA.lanes * self._bytes[array]
+        self._sums["shared_bytes"] += self._tile.warps * each
+
+    def add_memory(self, version: Version, *, loads: bool) -> None:
+        """Add the loads of a field's rows, halos among them, or the stores of its cells."""
+        sums, columns = self._sums, self._tile.columns
+        size, stored = self._bytes[version.field.array], float(prod(self._run.cells))
+        sums["instructions"] += self._turns * self._points * (_LOAD if loads else _STORE)
+        row = self._points * CUDA.lanes
+        sums["l1_wavefronts"] += self._turns * row * size / LINE_BYTES * columns
+        torn = SECTOR_BYTES * self._points / columns
+        sums["l2_bytes"] += self._turns * (row * size + torn) if loads else stored * size
+        again = self._turns * row / stored - 1.0 if loads else 0.0
+        sums["dram_bytes"] += stored * size * (1.0 + _FROM_MEMORY * again)
+
+    def demand(self) -> Demand:
+        """Return the sums, and what else is said of candidates."""
+        card, model, count = self._model.card, self._model, len(self._blocks)
+        self._sums["instructions"] += self._turns * _ROW
+        waits = card.l1_cycles + card.l2_cycles + card.dram_cycles
+        barrier = model.constants.barrier_wait * card.barrier_cycles
+        chain = self._chain + (self._sums["shared_bytes"] > 0) * barrier
+        each = np.maximum(chain, waits) if self._run.dims > 1 else chain + waits
+        registers = _registers(self._run, self._plan, self._tile, self._statements)
+        known = {
+            "launches": np.full(count, float(tiles_of(self._run, self._plan))),
+            "blocks": self._blocks,
+            "threads": self._tile.warps * float(CUDA.lanes),
+            "registers": np.minimum(registers, float(card.registers_per_thread)),
+            "shared_limit_bytes": np.full(count, float(card.shared_optin_bytes)),
+            "lanes": np.ones(count),
+            "scatter": np.ones(count),
+            "chain_cycles": model.code.start_cycles + self._rows * each,
+        }
+        return Demand(**self._sums | known)
+
+
+_FROM_MEMORY = 0.3
+"""Share of the cells of halos that come from memory again; L2 has the others. Assumed."""
+
+
+def fits(
+    run: TimeRun,
+    plan: TimeTilePlan,
+    tile: TimeTile,
+    statements: Mapping[str, StatementFacts],
+    model: CudaModel,
+) -> Flag:
+    """Return which tiles keep something between their halos, and their windows in registers."""
+    registers = _registers(run, plan, tile, statements)
+    fine: Flag = registers * tile.warps * CUDA.lanes <= model.card.registers_per_sm
+    fine = fine & (registers <= _MOST_REGISTERS)
+    for cells in stored_cells(plan, tile):
+        fine = fine & (cells > 0)
+    return fine
+
+
+_MOST_REGISTERS = 224.0
+"""Registers that are expected at most: a few more may be needed, and there are 255."""
+
+
+def _registers(
+    run: TimeRun,
+    plan: TimeTilePlan,
+    tile: TimeTile,
+    statements: Mapping[str, StatementFacts],
+) -> Number:
+    """Return the registers of a thread: windows, rows that are loaded ahead, and all else."""
+    words, copied = words_of(run), set[int]()
+    for level in plan.levels:
+        if not statements[run.updates[level.update]].operations:  # one window serves both
+            copied |= {source.version for source in level.sources if source is not None}
+    kept = sum(
+        one.slots * words[one.field.array]
+        for number, one in enumerate(plan.versions)
+        if one.halo is not None and number not in {*plan.stored, *copied}
+    )
+    ahead = sum(words[plan.versions[number].field.array] for number in plan.loaded)
+    kinds = {kind for one in statements.values() for kind, _ in one.operations}
+    calls = _OF_CALLS * bool(kinds & _CALLS)
+    lines = _OF_LINES * (run.dims > 2)
+    each = kept + ahead + _OF_WORD * max(words.values())
+    return _REGISTERS + calls + lines + each * points_of(run, tile)
+
+
+_CALLS = frozenset({"divide", "square root", "function"})
+"""Kinds of operations that are many instructions."""
+
+
+def points_of(run: TimeRun, tile: TimeTile) -> Number:
+    """Return the cells of a row that a thread has."""
+    return tile.columns * (tile.rows if run.dims > 2 else 1)
+
+
+def words_of(run: TimeRun) -> dict[str, int]:
+    """Return the registers of a cell of each array."""
+    return {name: -(-size // WORD_BYTES) for name, size in run.element_bytes}
+
+
+def _shuffled(plan: TimeTilePlan, level: Level, dims: int, tile: TimeTile) -> Number:
+    """Return the registers of other lanes that a level asks for."""
+    lines = tile.rows if dims > 2 else 1
+    total: Number = 0.0
+    for source in {*sources_of(level, dims)}:
+        total = total + np.minimum(abs(source.offset[-1]), tile.columns) * lines
+    return total

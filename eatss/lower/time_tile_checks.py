@@ -1,0 +1,212 @@
+"""Does a tile of time compute what the loop does? Asked of every plan, before it is carried out.
+
+- **Operands.** What each update reads is the instance that the source's dataflow names, computed
+  before in the same tile, or what was there when the tile began (isl).
+- **Windows.** Rows are gone through, and each slot holds the row that is read of it.
+- **Halos.** Of every version those cells are known that cells which are stored come from.
+- **Memory.** No launch writes what it reads: what it takes from memory no step writes.
+
+The plan is taken as it is: how lags, slots and halos were found is not asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+
+import islpy as isl
+
+from eatss.analysis.layout import TimeTile
+from eatss.base.targets import CUDA
+from eatss.plan.time_tiles import Level, TimeTilePlan, sources_of
+from eatss.polyhedral.isl_names import OUT, PARAM, SET, big_value, with_parameters
+from eatss.polyhedral.kernel import Dependences
+from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.time_chains import TimeChain
+
+_BEGIN = "tile_begin"
+"""The first step of a tile, a parameter."""
+
+
+def tile_faults(
+    chain: TimeChain, plan: TimeTilePlan, tile: TimeTile, scop: Scop, dependences: Dependences
+) -> Iterator[str]:
+    """Yield what a tile would compute otherwise than the loop, in words; nothing if it is right."""
+    yield from _wrong_operands(chain, plan, scop, dependences)
+    yield from _wrong_slots(chain, plan, tile)
+    yield from _unknown_cells(chain, plan, tile)
+    yield from _met_in_memory(chain, plan)
+
+
+# -- operands ------------------------------------------------------------------------------------
+
+
+def _wrong_operands(
+    chain: TimeChain, plan: TimeTilePlan, scop: Scop, dependences: Dependences
+) -> Iterator[str]:
+    makers = {one.version: one for one in plan.levels}
+    for level in plan.levels:
+        update = chain.updates[level.update]
+        here = _instances(chain, level)
+        found = scop.no_relation
+        for access, source in zip(update.statement.reads, level.sources, strict=True):
+            if source is None:
+                continue
+            cells = access.relation.intersect_domain(here)
+            cells = cells.project_out(OUT, 0, cells.dim(OUT) - chain.dims).reset_tuple_id(OUT)
+            found = found.union(_makers(chain, makers, source.version, cells))
+        named = dependences.flow.intersect_range(here.to_union_set())
+        inside = reduce(
+            isl.UnionSet.union,
+            (_since_begin(one.statement.domain).to_union_set() for one in chain.updates),
+        )
+        if not named.intersect_domain(inside).is_equal(found):
+            statement = update.statement.name
+            yield f"{statement} at step {level.step} of a tile has other operands than in the loop"
+
+
+def _makers(
+    chain: TimeChain, makers: dict[int, Level], version: int | None, reads: isl.Map
+) -> isl.UnionMap:
+    """Return which instances make a version at the cells that others read.
+
+    Args:
+        chain: the loop.
+        makers: the levels that make versions.
+        version: what is read.
+        reads: from instances to cells.
+    """
+    found = isl.UnionMap.empty(reads.get_space().params())
+    while version is not None and version in makers:
+        level = makers[version]
+        writes = chain.updates[level.update].statement.write.relation
+        writes = writes.intersect_domain(_instances(chain, level))
+        writes = writes.project_out(OUT, 0, writes.dim(OUT) - chain.dims).reset_tuple_id(OUT)
+        found = found.union(writes.apply_range(reads.reverse()).to_union_map())
+        reads = reads.subtract_range(writes.range())
+        version = level.before
+    return found
+
+
+def _instances(chain: TimeChain, level: Level) -> isl.Set:
+    """Return the instances of a level, the first step of the tile a parameter."""
+    return _from_begin(chain.updates[level.update].statement.domain, level.step, exactly=True)
+
+
+def _since_begin(domain: isl.Set) -> isl.Set:
+    return _from_begin(domain, 0, exactly=False)
+
+
+def _from_begin(domain: isl.Set, step: int, *, exactly: bool) -> isl.Set:
+    domain = with_parameters(domain, (_BEGIN,))
+    space = isl.LocalSpace.from_space(domain.get_space())
+    begin = isl.Aff.var_on_domain(space, PARAM, domain.find_dim_by_name(PARAM, _BEGIN))
+    begin = begin.add_constant_val(big_value(domain.get_ctx(), step))
+    time = isl.Aff.var_on_domain(space, SET, 0)
+    return domain.intersect(time.eq_set(begin) if exactly else time.ge_set(begin))
+
+
+# -- windows -------------------------------------------------------------------------------------
+
+
+def _wrong_slots(chain: TimeChain, plan: TimeTilePlan, tile: TimeTile) -> Iterator[str]:
+    """Go through rows as code does, and look which row each slot has when it is read.
+
+    What other warps left at their edges is there one row later, and the slot of the newest row may
+    be written while others are read.
+    """
+    if chain.dims < 2:
+        return
+    held: dict[tuple[str, int, int], int] = {}
+    turns = 2 * plan.unroll + plan.ahead + plan.behind + 1
+    for turn in range(turns):
+        made = [*plan.loaded, *(one.version for one in plan.levels)]
+        levels = {one.version: one for one in plan.levels}
+        for number in made:
+            version = plan.versions[number]
+            if version.halo is None:
+                continue
+            level = levels.get(number)
+            for source in () if level is None else sources_of(level, chain.dims):
+                own = plan.versions[source.version]
+                row = turn - version.lag + source.offset[0]
+                if row + own.lag < 0:
+                    continue  # in front of all rows that a tile has
+                age = version.lag - own.lag - source.offset[0]
+                beside = chain.dims > 2 and source.offset[1] != 0
+                slots = own.shared_slots if beside else own.slots
+                place = ("edge" if beside else "own", source.version, (turn - age) % slots)
+                written = beside and age % slots == 0
+                if age < 0 or written or held.get(place) != row:
+                    yield f"version {number} reads row {row} of version {source.version} too late"
+                    return
+            held["own", number, turn % version.slots] = turn - version.lag
+        for number, version in enumerate(plan.versions):
+            if version.shared_slots and version.halo is not None:
+                held["edge", number, turn % version.shared_slots] = turn - version.lag
+
+
+# -- halos ---------------------------------------------------------------------------------------
+
+
+def _unknown_cells(chain: TimeChain, plan: TimeTilePlan, tile: TimeTile) -> Iterator[str]:
+    """Follow the cells of a tile that are known, and look whether those that are stored are."""
+    rows = tile.length + plan.ahead + plan.behind if chain.dims > 1 else tile.length
+    sizes = (rows, tile.warps * tile.rows, CUDA.lanes * tile.columns)
+    own = {1: sizes[2:], 2: (sizes[0], sizes[2]), 3: sizes}[chain.dims]
+    known: dict[int, list[tuple[int, int]]] = {}
+    for number in plan.loaded:
+        known[number] = [(0, size) for size in own]
+        if chain.dims > 1:
+            known[number][0] = (-plan.versions[number].lag, rows - plan.versions[number].lag)
+    for level in plan.levels:
+        if plan.versions[level.version].halo is not None:
+            cells = _cells_made(level, known, own)
+            if chain.dims > 1:  # a row that no turn comes to is not computed
+                lag = plan.versions[level.version].lag
+                cells[0] = max(cells[0][0], -lag), min(cells[0][1], rows - lag)
+            known[level.version] = cells
+    for number in (*plan.stored, *plan.left):
+        for at, ((low, high), size) in enumerate(zip(known[number], own, strict=True)):
+            front, back = plan.halo[at]
+            first, end = front, size - back
+            if at == 0 and chain.dims > 1:
+                first, end = plan.ahead, plan.ahead + tile.length
+            if low > first or high < end:
+                yield f"version {number} is stored at cells that the tile does not know"
+
+
+def _cells_made(
+    level: Level, known: dict[int, list[tuple[int, int]]], sizes: tuple[int, ...]
+) -> list[tuple[int, int]]:
+    """Return the cells, along each dimension, all of whose operands are known."""
+    cells = [(-size, 2 * size) for size in sizes]
+    for source in sources_of(level, len(sizes)):
+        cells = [
+            (max(low, first - far), min(high, end - far))
+            for (low, high), (first, end), far in zip(
+                cells, known[source.version], source.offset, strict=True
+            )
+        ]
+    return cells
+
+
+# -- memory --------------------------------------------------------------------------------------
+
+
+def _met_in_memory(chain: TimeChain, plan: TimeTilePlan) -> Iterator[str]:
+    """Yield what tiles take from memory that other tiles may have written."""
+    handed_on = {plan.versions[number].field for number in plan.stored}
+    loaded = {plan.versions[number].field for number in plan.loaded}
+    left = [plan.versions[number].field for number in plan.left]
+    if handed_on != loaded or len(handed_on) != len(plan.stored) or handed_on & {*left}:
+        yield "tiles hand on other fields than they take over"
+    for level in plan.levels:
+        field = plan.versions[level.version].field
+        if level.before is None and (field in loaded or field.array not in chain.settled):
+            yield f"what {field.array} has beside its cells is read where steps write it"
+    written = {one.target.array for one in chain.updates}
+    for update in chain.updates:
+        for access, read in zip(update.statement.reads, update.reads, strict=True):
+            if read is None and access.array in written:
+                yield f"{access.text} is read from memory, and steps write it"

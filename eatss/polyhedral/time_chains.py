@@ -1,0 +1,263 @@
+"""Loops over time whose steps update fields of cells at constant distances.
+
+    for (t = 0; t < T; t++)
+        for (i = 1; i < N - 1; i++)
+            for (j = 1; j < N - 1; j++)
+                A[(t + 1) % 2][i][j] = A[t % 2][i - 1][j] + A[t % 2][i][j + 1];
+
+A *cell* is a point of the arrays' last dimensions. A *field* is what a step writes: an array, or
+one of the ``period`` planes of an array whose first subscript is ``(t + c) % period``. A statement
+updates its field at some cells, all at once, from fields at cells a constant distance away and from
+what no step writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import groupby
+
+import islpy as isl
+
+from eatss.base.frozen import Names, frozen
+from eatss.polyhedral.isl_names import (
+    OUT,
+    SET,
+    big_value,
+    constant_value,
+    dim_names,
+    integer,
+    output_affs,
+    with_names,
+)
+from eatss.polyhedral.kernel import Dependences
+from eatss.polyhedral.scop import Access, Scop, Statement
+
+MOST_PERIOD = 4
+"""Planes of an array that steps take turns at."""
+
+CELL = ("cell_i", "cell_j", "cell_k")
+"""Names of the dimensions of a cell, the last ones where there are fewer."""
+
+TIME = "cell_t"
+
+
+@frozen
+class Field:
+    """An array that steps write, or its plane ``(t + turn) % period``."""
+
+    array: str
+    plane: tuple[int | None, ...]
+    turn: int
+
+
+@frozen
+class FieldAccess:
+    """A field at a cell ``offset`` away from the one that is written.
+
+    ``plane`` are the array's subscripts in front of the cell's; ``None`` is ``(t + turn) % period``
+    at the step ``t``.
+    """
+
+    array: str
+    plane: tuple[int | None, ...]
+    turn: int
+    offset: tuple[int, ...]
+
+    def field(self, step: int, period: int) -> Field:
+        """Return which field it is ``step`` steps later than where turns are counted from."""
+        turn = (self.turn + step) % period if None in self.plane else 0
+        return Field(array=self.array, plane=self.plane, turn=turn)
+
+
+@frozen
+class CellUpdate:
+    """A statement of a step: at the step ``t`` it writes ``target`` at the ``cells``.
+
+    ``cells`` are sets over cells whose parameters are sizes and the time. ``reads`` are those of
+    the statement, ``None`` for what no step writes. ``counters`` are the statement's counters as
+    functions of time and cell.
+    """
+
+    statement: Statement
+    target: FieldAccess
+    cells: isl.Set
+    reads: tuple[FieldAccess | None, ...]
+    counters: tuple[tuple[str, isl.PwAff], ...]
+
+
+@frozen
+class TimeChain:
+    """The updates of a step, in their order, from the step ``first`` to ``last``.
+
+    ``loop`` is the counter of steps. ``dims`` are the dimensions of a cell. All updates of an array
+    in ``settled`` write the same cells at every step, so others keep what they had.
+    """
+
+    loop: str
+    first: isl.PwAff
+    last: isl.PwAff
+    period: int
+    dims: int
+    settled: frozenset[str]
+    updates: tuple[CellUpdate, ...]
+
+    @property
+    def statements(self) -> Names:
+        """The statements of a step."""
+        return tuple(one.statement.name for one in self.updates)
+
+
+class _NoChainError(Exception):
+    """A loop is no chain; the text says why."""
+
+
+def time_chains(scop: Scop, dependences: Dependences) -> Iterator[TimeChain]:
+    """Yield the loops over time of a region that are chains of updates."""
+    nests = groupby(scop.statements, lambda one: _place(one.schedule) if one.loops else None)
+    for place, statements in nests:
+        if place is not None:
+            try:
+                yield _chain(scop, tuple(statements), dependences)
+            except _NoChainError:
+                continue
+
+
+def _place(schedule: isl.Map) -> int | None:
+    """Return the textual position of a statement's outermost loop."""
+    return constant_value(output_affs(schedule)[0])
+
+
+def _chain(scop: Scop, statements: Sequence[Statement], dependences: Dependences) -> TimeChain:
+    loops = {one.loops[0] for one in statements}
+    dims = max(len(one.loops) for one in statements) - 1
+    written = {one.write.array for one in statements}
+    if len(loops) > 1 or not 1 <= dims <= len(CELL):
+        raise _NoChainError("steps are no loop over cells")
+    arrays = [scop.array(name) for name in sorted(written)]
+    if not all(one.element_type.is_floating and one.n_dims >= dims for one in arrays):
+        raise _NoChainError("what is written has no cells of floating-point numbers")
+    period = max(_period(access, dims) for one in statements for access in one.accesses
+                 if access.array in written)  # fmt: skip
+    steps = [
+        one.domain.project_out(SET, 1, one.domain.dim(SET) - 1).reset_tuple_id()
+        for one in statements
+    ]
+    times = reduce(isl.Set.union, steps).coalesce()
+    if not all(times.intersect_params(one.params()).is_equal(one) for one in steps):
+        raise _NoChainError("statements run in different steps")
+    if period > 1 and times.dim_min_val(0).is_neg():
+        raise _NoChainError("planes of an array have numbers from 0 on")
+    _check_order(scop, statements, dependences)
+    updates = tuple(_update(one, dims, period, written) for one in statements)
+    return TimeChain(
+        loop=next(iter(loops)),
+        first=times.dim_min(0).coalesce(),
+        last=times.dim_max(0).coalesce(),
+        period=period,
+        dims=dims,
+        settled=frozenset(name for name in written if _is_settled(name, updates, times)),
+        updates=updates,
+    )
+
+
+def _is_settled(array: str, updates: Sequence[CellUpdate], times: isl.Set) -> bool:
+    """Tell whether all updates of an array write the same cells at every step."""
+    own = [one.cells for one in updates if one.target.array == array]
+    cells = own[0].project_out(SET, 0, 1)
+    every = isl.Map.from_domain_and_range(times, cells).wrap().flatten()
+    return all(every.is_equal(one.reset_tuple_id()) for one in own)
+
+
+def _check_order(scop: Scop, statements: Sequence[Statement], dependences: Dependences) -> None:
+    """Refuse statements that need more than what statements before them, or steps before, wrote."""
+    time, here = scop.no_relation, scop.no_points
+    for number, one in enumerate(statements):
+        space = one.domain.get_space()
+        counter = isl.Aff.var_on_domain(isl.LocalSpace.from_space(space), SET, 0)
+        order = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(space)).set_constant_val(
+            big_value(space.get_ctx(), number)
+        )
+        places = isl.Map.from_aff(counter).flat_range_product(isl.Map.from_aff(order))
+        time = time.union(places.set_tuple_name(OUT, "step").to_union_map())
+        here = here.union(one.domain)
+    every = dependences.memory_based.union(dependences.forced)
+    inside = every.intersect_domain(here).intersect_range(here)
+    function = isl.MultiUnionPwAff.from_union_map(time.intersect_domain(here))
+    if not inside.lex_ge_at_multi_union_pw_aff(function).is_empty():
+        raise _NoChainError("cells of one step need one another")
+
+
+def _period(access: Access, dims: int) -> int:
+    """Return after how many steps an access comes back to the same plane of its array."""
+    return max([_turn(function)[1] for function in output_affs(access.relation)[:-dims]], default=1)
+
+
+def _turn(function: isl.PwAff) -> tuple[int, int]:
+    """Return ``c`` and ``period`` of ``(t + c) % period``; a constant has the period 1."""
+    own = constant_value(function)
+    if own is not None:
+        return own, 1
+    inputs = function.domain().get_space()
+    values = []
+    for step in range(2 * MOST_PERIOD):
+        point = isl.Point.zero(inputs).set_coordinate_val(
+            SET, 0, big_value(function.get_ctx(), step)
+        )
+        value = function.eval(point)
+        values.append(integer(value) if value.is_int() else -1)
+    for period in range(2, MOST_PERIOD + 1):
+        if values == [(values[0] + step) % period for step in range(2 * MOST_PERIOD)]:
+            return values[0], period
+    raise _NoChainError("planes of an array do not take turns")
+
+
+def _update(statement: Statement, dims: int, period: int, written: set[str]) -> CellUpdate:
+    names = CELL[-dims:]
+    domain = statement.domain
+    time = isl.Map.from_aff(
+        isl.Aff.var_on_domain(isl.LocalSpace.from_space(domain.get_space()), SET, 0)
+    ).intersect_domain(domain)
+
+    def cells_of(access: Access) -> isl.Map:
+        relation = access.relation.intersect_domain(domain)
+        return relation.project_out(OUT, 0, relation.dim(OUT) - dims).reset_tuple_id(OUT)
+
+    here = cells_of(statement.write)
+    at = with_names(time.flat_range_product(here), OUT, (TIME, *names))  # S[t, i] -> [t, cell]
+    if not at.is_injective():
+        raise _NoChainError("a step writes a cell twice")
+    back = at.reverse()
+    inverse = isl.PwMultiAff.from_map(back).gist(back.domain())
+    reads: list[FieldAccess | None] = []
+    for access in statement.reads:
+        own = access.array in written
+        reads.append(_access(access, cells_of(access), here, period) if own else None)
+    counters = tuple((name, inverse.get_pw_aff(k)) for k, name in enumerate(dim_names(domain)))
+    return CellUpdate(
+        statement=statement,
+        target=_access(statement.write, here, here, period),
+        cells=at.range(),
+        reads=tuple(reads),
+        counters=counters,
+    )
+
+
+def _access(access: Access, cells: isl.Map, written: isl.Map, period: int) -> FieldAccess:
+    """Return the field of an access to ``cells`` in the places of those that are ``written``."""
+    leading = output_affs(access.relation)[: -cells.dim(OUT)]
+    turns = [_turn(function) for function in leading]
+    several = [turn for turn, own in turns if own > 1]
+    if len(several) > 1 or any(own not in (1, period) for _, own in turns):
+        raise _NoChainError("planes of an array do not take turns")
+    distances = written.reverse().apply_range(cells).deltas()
+    offset = tuple(_only_value(distances, k) for k in range(distances.dim(SET)))
+    plane = tuple(turn if own == 1 else None for turn, own in turns)
+    return FieldAccess(array=access.array, plane=plane, turn=sum(several), offset=offset)
+
+
+def _only_value(points: isl.Set, position: int) -> int:
+    low, high = points.dim_min_val(position), points.dim_max_val(position)
+    if not low.is_int() or not low.eq(high):
+        raise _NoChainError("a cell is read that is not at a constant distance")
+    return integer(low)

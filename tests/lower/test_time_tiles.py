@@ -1,0 +1,346 @@
+"""Several steps of time in registers: the same as the loop, and what would not be is found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache, partial
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import eatss
+from eatss.analysis.layout import TimeTile
+from eatss.base.shipped import data_directory
+from eatss.cards import load_profile
+from eatss.choose.options import SelectOptions
+from eatss.choose.selection import Selection
+from eatss.lower.pieces import NameTable, pieces_of
+from eatss.lower.recipe import CodeRequest, recipe_from_dict
+from eatss.lower.time_tile_checks import tile_faults
+from eatss.lower.time_tiles import chains_of
+from eatss.plan.time_tiles import Source, TimeTilePlan, time_tile_plan
+from eatss.polyhedral.time_chains import time_chains
+from eatss.program import Program
+from eatss.session.session import Session
+from eatss.verify.run import verify
+from scripts.time_tile_picture import PICTURE, picture
+from tests.examples import examples
+from tests.lower.checking import right
+
+H200 = load_profile("h200")
+
+
+def loop(body: str, arrays: str, first: int = 0) -> str:
+    return (
+        f"void f(int n, int steps, {arrays})\n{{\n#pragma scop\n"
+        f"for (int t = {first}; t < steps; t++) {{\n{body}\n}}\n#pragma endscop\n}}\n"
+    )
+
+
+def nest(counters: str, statement: str, low: int = 1, high: int = 1) -> str:
+    loops = (f"for (int {c} = {low}; {c} < n - {high}; {c}++)" for c in counters)
+    return f"{' '.join(loops)} {statement}"
+
+
+PLANES = loop(
+    nest(
+        "ij",
+        "A[(t + 1) % 2][i][j] = (A[t % 2][i - 1][j] + 2 * A[t % 2][i][j - 1] + 15 * A[t % 2][i][j]"
+        " + 12 * A[t % 2][i][j + 1] + 5 * A[t % 2][i + 1][j]) / 118;",
+    ),
+    "float A[2][n][n]",
+)
+WAVE = loop(
+    nest(
+        "ij",
+        "u[(t + 1) % 3][i][j] = 2 * u[t % 3][i][j] - u[(t + 2) % 3][i][j] + c[i][j]"
+        " * (u[t % 3][i - 2][j] + u[t % 3][i + 1][j] + u[t % 3][i][j - 1] - u[t % 3][i][j + 2]);",
+        2,
+        2,
+    ),
+    "double u[3][n][n], double c[n][n]",
+    first=1,
+)
+FIELDS = loop(
+    "for (int j = 0; j < n; j++) e[0][j] = s[t];\n"
+    "for (int i = 1; i < n; i++) for (int j = 0; j < n; j++) e[i][j] -= h[i][j] - h[i - 1][j];\n"
+    "for (int i = 0; i < n; i++) for (int j = 1; j < n; j++) x[i][j] -= h[i][j] - h[i][j - 1];\n"
+    "for (int i = 0; i < n - 1; i++) for (int j = 0; j < n - 1; j++)\n"
+    "    h[i][j] -= 0.7 * (x[i][j + 1] - x[i][j] + e[i + 1][j] - e[i][j]);",
+    "double e[n][n], double x[n][n], double h[n][n], double s[steps]",
+)
+LINE = loop(
+    nest("i", "b[i] = 0.3f * (a[i - 1] + a[i] + a[i + 1]);") + nest("i", "a[i] = b[i];"),
+    "float a[n], float b[n]",
+)
+CUBE = loop(
+    nest("ijk", "b[i][j][k] = 0.1 * (a[i - 1][j][k] + a[i + 1][j][k] + a[i][j - 1][k]"
+         " + a[i][j + 1][k] + a[i][j][k - 1] + a[i][j][k + 1]) + a[i][j][k];")
+    + nest("ijk", "a[i][j][k] = 0.2 * (b[i - 1][j][k] + b[i + 1][j + 1][k - 1]"
+           " + b[i][j - 1][k + 1]) + b[i][j][k];"),
+    "double a[n][n][n], double b[n][n][n]",
+)  # fmt: skip
+TILES: Mapping[str, tuple[str, dict[str, int]]] = {
+    "planes in turns, and quotients": (PLANES, {"depth": 4, "columns": 2, "length": 8}),
+    "three planes, and another array": (WAVE, {"depth": 3, "columns": 4, "length": 16}),
+    "fields in place": (FIELDS, {"depth": 3, "columns": 1, "length": 8}),
+    "a line": (LINE, {"depth": 5, "columns": 2, "length": 1}),
+    "warps that share lines": (
+        CUBE, {"depth": 1, "columns": 1, "length": 4, "rows": 2, "warps": 4},
+    ),
+}  # fmt: skip
+
+
+@cache
+def apart(text: str) -> tuple[Session, Selection]:
+    session = Session(text, code=True)
+    return session, session.select(H200, SelectOptions(target="cuda"), fuse_rows=False)
+
+
+def tiled(text: str, tile: Mapping[str, int], folder: Path | None = None) -> Program:
+    """Generate a program whose steps are tiled so, into a folder where one is given."""
+    session, selection = apart(text)
+    names = tuple(kernel.name for kernel in selection.kernels)
+    first, *others = selection.kernels
+    first = replace(first, time_tile=TimeTile(kernels=names, **tile))
+    recipe = session.recipe(replace(selection, kernels=(first, *others)), H200, CodeRequest())
+    program = session.generate(recipe, H200)
+    if folder is not None:
+        session.write(program, folder)
+    return program
+
+
+@pytest.mark.parametrize("what", TILES)
+def test_tiles_equal_the_loop_in_every_bit(what: str, tmp_path: Path) -> None:
+    text, tile = TILES[what]
+    program = tiled(text, tile, tmp_path / "out")
+    both = [one for one in program.kernels if one.tile_sizes == (("t", tile["depth"]),)]
+    assert len(both) == 2
+    assert all(one.bit_exact for one in both)
+    twice = 2 * tile["depth"]
+    sizes = [{"n": 21, "steps": 2 * twice + 2}, {"n": 5, "steps": twice}, {"n": 3, "steps": 1}]
+    found = verify(tmp_path / "out", device="cpu", sizes=sizes)
+    assert (found.status, found.message) == ("ok", "")
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> tuple[str, dict[str, int], int]:
+    """Draw a loop over time, a tile of it, and after how many steps its planes come back."""
+    dims = draw(st.sampled_from([1, 2, 2, 3]))
+    counters, period = "ijk"[:dims], draw(st.sampled_from([1, 2, 3]))
+    kind = draw(st.sampled_from(["float", "double"]))
+    around = [one for one in product((-1, 0, 1), repeat=dims) if one != (0,) * dims]
+
+    def at(name: str, offset: tuple[int, ...], turn: int) -> str:
+        plane = f"[(t + {turn}) % {period}]" if period > 1 else ""
+        places = (f"[{c} + {o}]" for c, o in zip(counters, offset, strict=True))
+        return f"{name}{plane}{''.join(places)}"
+
+    def value(name: str, turn: int) -> str:
+        near = [one for one in around if sum(map(abs, one)) == 1]
+        more = draw(st.lists(st.sampled_from(around), max_size=3, unique=True))
+        terms = [f"0.1f * {at(name, one, turn)}" for one in [*near, *more]]
+        old = draw(st.sampled_from(range(period - 1))) if period > 1 else 0
+        if draw(st.booleans()):
+            terms.append(f"c{''.join(f'[{c}]' for c in counters)} * {at(name, (0,) * dims, old)}")
+        return " + ".join(terms)
+
+    margins = [draw(st.integers(1, 3)) for _ in range(2)]
+    if period > 1:
+        names, target = "a", at("a", (0,) * dims, period - 1)
+        body = nest(counters, f"{target} = {value('a', period - 2)};", *margins)
+    else:
+        names, here = "ab", "".join(f"[{c}]" for c in counters)
+        back = draw(st.sampled_from([f"b{here}", f"{value('b', 0)} + a{here}"]))
+        body = nest(counters, f"b{here} = {value('a', 0)};", *margins)
+        body += nest(counters, f"a{here} = {back};", *margins)
+    planes = f"[{period}]" if period > 1 else ""
+    arrays = ", ".join(f"{kind} {name}{planes}{'[n]' * dims}" for name in names)
+    arrays += f", {kind} c{'[n]' * dims}"
+    tile = {
+        "depth": period * draw(st.integers(1, 3 if dims < 3 else 1)),
+        "columns": draw(st.sampled_from([1, 2, 4])),
+        "length": draw(st.sampled_from([3, 8])) if dims > 1 else 1,
+    }
+    if dims > 2:
+        tile |= {"rows": draw(st.integers(1, 3)), "warps": 8}
+    return loop(body, arrays), tile, dims
+
+
+@settings(
+    max_examples=examples(6), deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)  # fmt: skip
+@given(drawn=chains())
+def test_random_chains_equal_the_original(
+    drawn: tuple[str, dict[str, int], int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    text, tile, dims = drawn
+    folder = tmp_path_factory.mktemp("chain") / "out"
+    tiled(text, tile, folder)
+    sizes = [{"n": 14 if dims > 2 else 30, "steps": 2 * tile["depth"] + 1}]
+    right(verify(folder, device="cpu", sizes=sizes))
+
+
+# -- what would be wrong is found ----------------------------------------------------------------
+
+
+def faults(text: str, depth: int, change: Callable[[TimeTilePlan], TimeTilePlan]) -> list[str]:
+    session, _ = apart(text)
+    (region,) = session.symbolic.regions
+    scheduled = region.scheduled
+    (chain,) = time_chains(scheduled.scop, scheduled.dependences)
+    plan = change(time_tile_plan(chain, depth))
+    tile = TimeTile(kernels=(), depth=depth, columns=2, length=16, rows=4, warps=4)
+    return [*tile_faults(chain, plan, tile, scheduled.scop, scheduled.dependences)]
+
+
+Change: TypeAlias = Callable[[Any], Any]
+
+
+def part(parts: str, number: int, **changed: Change) -> Callable[[TimeTilePlan], TimeTilePlan]:
+    """Return what changes fields of one of the versions or levels of a plan."""
+
+    def change(plan: TimeTilePlan) -> TimeTilePlan:
+        own = list(getattr(plan, parts))
+        new = {name: how(getattr(own[number], name)) for name, how in changed.items()}
+        own[number] = replace(own[number], **new)
+        return replace(plan, **{parts: tuple(own)})
+
+    return change
+
+
+version, level = partial(part, "versions"), partial(part, "levels")
+
+
+def less(pairs: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    return tuple((front - 1, back) for front, back in pairs)
+
+
+def one_less(number: int) -> int:
+    return number - 1
+
+
+def older(sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    """Return sources of which the first is what the field was an update before."""
+    return (replace(sources[0], version=sources[0].version - 1), *sources[1:])
+
+
+WRONG: Mapping[str, tuple[str, int, Callable[[TimeTilePlan], TimeTilePlan], str]] = {
+    "a halo one too small": (PLANES, 4, version(0, halo=less), "does not know"),
+    "a slot too few": (PLANES, 4, version(1, slots=one_less), "too late"),
+    "a row too early": (PLANES, 4, version(2, lag=one_less), "too late"),
+    "an edge kept too short": (CUBE, 1, version(1, shared_slots=one_less), "too late"),
+    "operands of another step": (PLANES, 4, level(2, sources=older), "other operands"),
+    "a step of another plane": (PLANES, 4, level(1, step=lambda _: 2), "other operands"),
+    "stored twice": (
+        PLANES, 4, lambda plan: replace(plan, stored=(*plan.stored, plan.left[0])), "hand on",
+    ),
+    "edges of a field from memory": (
+        FIELDS, 2, level(1, before=lambda _: None), "where steps write it",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_plan_is_found(what: str) -> None:
+    text, depth, change, words = WRONG[what]
+    assert not faults(text, depth, lambda plan: plan)
+    assert any(words in one for one in faults(text, depth, change))
+
+
+BROKEN = {
+    "a column too few in the halo": ("lane * 2 - 4", "lane * 2 - 3"),
+    "a lane too far": ("[1], -1)", "[1], -2)"),
+    "the slot of another row": ("A_1[(turn + 1) % 3][0]", "A_1[(turn + 2) % 3][0]"),
+    "the other plane": ("A[(t % 2 * n", "A[((t + 1) % 2 * n"),
+    "rows that two tiles store": ("row_from <= row_4", "row_from - 1 <= row_4"),
+    "a step too few": ("t += 8", "t += 7"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_verification_finds_a_broken_tile(what: str, tmp_path: Path) -> None:
+    program = tiled(PLANES, {"depth": 4, "columns": 2, "length": 8}, tmp_path / "out")
+    old, new = BROKEN[what]
+    assert old in program.text
+    (tmp_path / "out" / program.file).write_text(program.text.replace(old, new), encoding="utf-8")
+    sizes = [{"n": 61, "steps": 17}]
+    found = verify(tmp_path / "out", device="cpu", sizes=sizes, timeout_s=30.0)
+    assert found.status in ("wrong result", "race", "out of bounds")
+
+
+# -- what is no chain, and what is chosen --------------------------------------------------------
+
+NO_CHAINS = {
+    "cells of one step need one another": loop(
+        nest("ij", "a[i][j] = a[i - 1][j] + a[i][j + 1];"), "double a[n][n]"
+    ),
+    "a cell on the other side": loop(
+        nest("i", "b[i] = a[n - 1 - i];") + nest("i", "a[i] = b[i];"), "double a[n], double b[n]"
+    ),
+    "whole numbers": loop(
+        nest("i", "b[i] = a[i - 1] + a[i + 1];") + nest("i", "a[i] = b[i];"), "int a[n], int b[n]"
+    ),
+    "a product": loop(nest("ij", "c[i][j] += a[i][t] * b[t][j];"), "double c[n][n], double a[n][n],"
+                      " double b[n][n]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", NO_CHAINS)
+def test_other_loops_are_no_chains(what: str) -> None:
+    session = Session(NO_CHAINS[what], code=True)
+    for region in session.symbolic.regions:
+        scop = region.scheduled.scop
+        pieces = pieces_of(region.scheduled, NameTable((scop.function, *scop.parameters)))
+        assert not [*chains_of(region.scheduled, pieces)]
+
+
+def test_stencils_are_tiled_unless_asked_not_to_or_laid_out_by_hand() -> None:
+    source = data_directory("kernels") / "jacobi-2d.c"
+    selection = eatss.select(source, gpu="h200", target="cuda")
+    tile = selection.kernels[0].time_tile
+    assert tile is not None
+    assert tile.kernels == ("kernel0", "kernel1")
+    both = {f"t {tile.depth}"}
+    for wanted, tiles in (({}, both), ({"tile_time": False}, set()), ({"tiles": {"i": 16}}, set())):
+        program = eatss.codegen(source, gpu="h200", **wanted)
+        found = {f"{name} {size}" for one in program.kernels for name, size in one.tile_sizes}
+        assert {one for one in found if one.startswith("t ")} == tiles
+
+
+def test_few_steps_run_one_by_one() -> None:
+    source = data_directory("kernels") / "jacobi-2d.c"
+    selection = eatss.select(source, gpu="h200", target="cuda", defines=["TSTEPS=1"])
+    assert all(one.time_tile is None for one in selection.kernels)
+
+
+def test_a_recipe_keeps_tiles_and_is_refused_where_they_cannot_be() -> None:
+    program = tiled(PLANES, {"depth": 4, "columns": 2, "length": 8})
+    assert program.recipe is not None
+    again = eatss.codegen(PLANES, gpu="h200", recipe=recipe_from_dict(program.recipe))
+    assert again.text == program.text
+    wrong = (("depth", 3), ("depth", 32), ("columns", 0), ("warps", 64), ("kernels", ["kernel1"]))
+    for name, value in wrong:
+        broken = json.loads(json.dumps(program.recipe))
+        broken["kernels"][0]["time_tile"][name] = value
+        with pytest.raises(eatss.InputError) as caught:
+            eatss.codegen(PLANES, gpu="h200", recipe=recipe_from_dict(broken))
+        assert caught.value.diagnostics[0].code == "EATSS-K011"
+
+
+def test_sizes_that_are_parameters_are_tiled_at_their_values() -> None:
+    selection = eatss.select(
+        PLANES, gpu="h200", target="cuda", parameters={"n": 4096, "steps": 100}
+    )
+    assert selection.kernels[0].time_tile is not None
+
+
+def test_the_picture_of_the_page_is_drawn_from_the_plan() -> None:
+    assert PICTURE.read_text(encoding="utf-8") == picture()
