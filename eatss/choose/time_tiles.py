@@ -17,12 +17,13 @@ from eatss.analysis.facts import KernelFacts, StatementFacts
 from eatss.analysis.layout import TimeTile, mapped
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile
+from eatss.choose.cuda import FULL_SPEED
 from eatss.choose.cuda_candidates import Integers
 from eatss.choose.objectives import NEVER, costs
 from eatss.choose.options import ModelOptions
 from eatss.choose.selection import KernelSelection
 from eatss.cost.cuda_model import CudaModel
-from eatss.cost.demand import Column
+from eatss.cost.demand import Column, Demand
 from eatss.cost.expected import Prediction
 from eatss.cost.terms import Predicted, predict, prediction_at
 from eatss.cost.time_tiles import fits, tiles_demand, tiles_of
@@ -48,6 +49,32 @@ class _Tiled:
     tile: TimeTile
     predicted: Prediction
     cost: int
+
+
+@frozen
+class _Depth:
+    """The tiles of a depth, a column each: what launches ask and take, and what all steps cost."""
+
+    tiles: TimeTile
+    demand: Demand
+    expected: Predicted
+    times_s: Column
+    energies_j: Column
+    costs: Integers
+
+    def best(self, limit_s: float) -> _Tiled | None:
+        """Return the tile that costs least of those that take no longer, if there is one."""
+        value = np.where(self.times_s <= limit_s, self.costs, NEVER)
+        row = int(np.argmin(value))
+        one = prediction_at(self.demand, self.expected, row)
+        if one is None or value[row] == NEVER:
+            return None
+        total = float(self.times_s[row]), float(self.energies_j[row])
+        return _Tiled(
+            tile=mapped(int, mapped(itemgetter(row), self.tiles)),
+            predicted=replace(one, time_s=total[0], energy_j=total[1]),
+            cost=int(value[row]),
+        )
 
 
 def with_time_tiles(
@@ -88,38 +115,36 @@ def _best(
     model: CudaModel,
     options: ModelOptions,
 ) -> _Tiled | None:
-    """Return the tile with which all steps cost least, ``None`` where they do apart."""
-    time_s, energy_j = (sum(getattr(one, name) for one in apart) for name in ("time_s", "energy_j"))
-    alone = int(_costs(np.array([time_s]), np.array([energy_j]), options)[0])
-    found: list[_Tiled] = []
-    if not set(run.updates) <= {*statements}:
-        return None
-    for _, plan in run.plans:
-        tiles = tiles_of(run, plan)
-        if not tiles:
-            continue
+    """Return the tile with which all steps cost least, ``None`` where they do apart.
+
+    What is expected to take much longer than the fastest is left out.
+    """
+    alone_s, alone_j = (sum(getattr(one, name) for one in apart) for name in ("time_s", "energy_j"))
+    alone = int(_costs(np.array([alone_s]), np.array([alone_j]), options)[0])
+    depths: list[_Depth] = []
+    for _, plan in run.plans if {*run.updates} <= {*statements} else ():
         every = _candidates(run, plan)
         chosen = np.flatnonzero(fits(run, plan, every, statements, model))
-        if not len(chosen):
-            continue
-        every = mapped(itemgetter(chosen), every)
-        demand = tiles_demand(run, plan, every, statements, model)
-        expected = predict(demand, model.card, model.constants)
-        rest = 1.0 - tiles * plan.depth / run.steps
-        times, energies = expected.time_s + rest * time_s, expected.energy_j + rest * energy_j
-        value = np.where(np.isfinite(times), _costs(times, energies, options), NEVER)
-        row = int(np.argmin(value))
-        one = prediction_at(demand, expected, row)
-        if one is None or value[row] == NEVER:
-            continue
-        found.append(
-            _Tiled(
-                tile=mapped(int, mapped(itemgetter(row), every)),
-                predicted=replace(one, time_s=float(times[row]), energy_j=float(energies[row])),
-                cost=int(value[row]),
+        tiles = tiles_of(run, plan)
+        if tiles and len(chosen):
+            every = mapped(itemgetter(chosen), every)
+            demand = tiles_demand(run, plan, every, statements, model)
+            expected = predict(demand, model.card, model.constants)
+            rest = 1.0 - tiles * plan.depth / run.steps
+            times, energies = expected.time_s + rest * alone_s, expected.energy_j + rest * alone_j
+            depths.append(
+                _Depth(
+                    tiles=every,
+                    demand=demand,
+                    expected=expected,
+                    times_s=times,
+                    energies_j=energies,
+                    costs=_costs(times, energies, options),
+                )
             )
-        )
-    best = min(found, key=lambda one: one.cost, default=None)
+    fastest_s = min([alone_s, *(float(one.times_s.min()) for one in depths)])
+    found = [one.best(FULL_SPEED * fastest_s) for one in depths]
+    best = min((one for one in found if one), key=lambda one: one.cost, default=None)
     return best if best is not None and best.cost * MARGIN < alone else None
 
 

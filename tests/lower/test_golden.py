@@ -53,6 +53,7 @@ def laid_out(name: str, source: Path) -> Selection:
         kernels.append(
             replace(
                 kernel,
+                time_tile=None,
                 tile_sizes=tuple(layout["tile_sizes"].items()),
                 block=tuple(layout["block"].items()),
                 references=tuple(
