@@ -1,0 +1,577 @@
+"""The text of a time tile as nodes: what a thread does with the rows of its tile.
+
+A thread has points: neighbouring columns of a row, of several lines in three dimensions. Of each
+version its registers have a window of rows, whose slots are known when the loop over rows is
+unrolled. Cells of other lanes come by shuffles, those of other warps from shared memory, where each
+warp leaves the lines at its edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property, reduce
+from itertools import product
+
+import islpy as isl
+
+from eatss.analysis.layout import TimeTile
+from eatss.base.targets import CUDA
+from eatss.lower.arrays import affine_text, condition_of, subscripts_of
+from eatss.lower.instructions import OF_LANE
+from eatss.lower.kernel.barriers import barrier_faults
+from eatss.lower.kernel.checks import fault_in, kernel_faults
+from eatss.lower.kernel.nodes import (
+    Argument,
+    Buffer,
+    Compute,
+    Copy,
+    Declare,
+    Element,
+    Flag,
+    For,
+    If,
+    Init,
+    Intrinsic,
+    Kernel,
+    Let,
+    Node,
+    Nodes,
+    Scope,
+    counted,
+    over_places,
+)
+from eatss.lower.kernel.nodes import Source as SourceLine
+from eatss.lower.kernel.uses import affine_values, buffers_of, names_of, without_unused, written
+from eatss.lower.lanes import digits
+from eatss.lower.pieces import NameTable
+from eatss.lower.references import KernelContext
+from eatss.lower.transform.chain import with_barriers
+from eatss.plan.time_tiles import Level, Source, TimeTilePlan, stored_cells
+from eatss.polyhedral.expression import ElementType, fused_quotient, preorder
+from eatss.polyhedral.isl_names import (
+    coalesced,
+    dims_as_parameters,
+    parameter_at_least,
+    parameter_at_most,
+)
+from eatss.polyhedral.time_chains import CELL, TIME, CellUpdate, Field, TimeChain
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    equals,
+    floored,
+    multiplied,
+    select,
+    substitute,
+)
+from eatss.program.expression import Environment, IntExprs
+from eatss.program.linear import strict
+
+_Point = tuple[int, ...]
+"""A thread's cell of a row: its line, in three dimensions, and its column."""
+
+
+class TileBuilder:
+    """Builds one of the two kernels: the one into twins, or the one ``back``.
+
+    Args:
+        chain: the loop.
+        plan: what a tile does with a row.
+        tile: its sizes.
+        context: what kernels of the region are made of.
+        twins: memory for the fields that steps hand on.
+        time: the host's counter of steps.
+        last: its last value.
+        back: which of the two it is.
+    """
+
+    def __init__(
+        self,
+        chain: TimeChain,
+        plan: TimeTilePlan,
+        tile: TimeTile,
+        context: KernelContext,
+        twins: Mapping[Field, Buffer],
+        time: str,
+        last: IntExpr,
+        *,
+        back: bool,
+    ) -> None:
+        self.chain, self.plan, self.tile, self.context = chain, plan, tile, context
+        self._twins, self._time, self.back = twins, time, back
+        self.names = context.names.inner()
+        self.first_step: IntExpr = Name(time) + (tile.depth if back else 0)
+        self.is_last = last - (4 * tile.depth - 1) < Name(time)  # no tile comes behind it
+        self.lane, self.warp, self._first, self._end, self._row, self._turn, *places = (
+            Name(self.names.fresh(one))
+            for one in ("lane", "warp", "row_from", "row_end", "row", "turn", "line0", "column0")
+        )
+        self.row: IntExpr = self._row
+        self.turn: IntExpr = self._turn
+        self._origins = places[-1:] if chain.dims < 3 else places
+        self._lines = (int(tile.rows),) if chain.dims > 2 else ()
+        self.windows = {
+            number: self.registers(
+                self.names, f"{context.arrays[one.field.array].name}_{number}", one.field, one.slots
+            )
+            for number, one in enumerate(plan.versions)
+            if one.halo is not None
+        }
+        self._next = {
+            number: self.registers(self.names, f"{self.windows[number].name}_next", own.field)
+            for number in plan.loaded
+            for own in (plan.versions[number],)
+        }
+        self.edges = {
+            number: Buffer.of(
+                "shared",
+                self.names.fresh(f"{self.windows[number].name}_edge"),
+                self.windows[number].element_type,
+                one.shared_slots,
+                tile.warps * self._edge_lines(number),
+                tile.columns,
+                CUDA.lanes,
+            )
+            for number, one in enumerate(plan.versions)
+            if one.shared_slots
+        }
+        self._conditions: dict[str, IntExpr] = {}
+
+    # -- buffers and places ----------------------------------------------------------------
+
+    def type_of(self, array: str) -> ElementType:
+        """Return the type of an array's elements."""
+        return self.context.arrays[array].array.element_type
+
+    def registers(self, names: NameTable, wish: str, own: Field, *slots: int) -> Buffer:
+        """Return registers for a thread's cells of a row of a field, or of several rows."""
+        shape = (*slots, *self._lines, self.tile.columns)
+        return Buffer.of("register", names.fresh(wish), self.type_of(own.array), *shape)
+
+    @property
+    def points(self) -> Iterator[_Point]:
+        """The cells of a row that a thread has."""
+        return product(*map(range, (*self._lines, self.tile.columns)))
+
+    def cell(self, row: IntExpr, point: _Point) -> IntExprs:
+        """Return the place of a thread's point in a row."""
+        places = (own + place for own, place in zip(self._origins, point, strict=True))
+        return (row, *places) if self.chain.dims > 1 else tuple(places)
+
+    def register(self, version: int, age: int, point: _Point) -> Element:
+        """Return the register of a point of the row that came ``age`` turns ago."""
+        slots = self.plan.versions[version].slots
+        slot = Constant(0) if slots == 1 else (self.turn + (slots - age) % slots) % slots
+        return self.windows[version].at(slot, *map(Constant, point))
+
+    def at(self, own: Field, cell: IntExprs) -> Element:
+        """Return a cell of a field in the array of the caller."""
+        turn = (self.first_step + own.turn) % self.chain.period
+        plane = tuple(turn if one is None else Constant(one) for one in own.plane)
+        return self.context.arrays[own.array].element((*plane, *cell))
+
+    def memory(self, own: Field, cell: IntExprs, *, twin: bool) -> Element:
+        """Return a cell of a field that steps hand on: in its array, or in its twin."""
+        return self._twins[own].at(*cell) if twin else self.at(own, cell)
+
+    def extents(self, own: Field) -> IntExprs:
+        """Return how many cells a field has along each dimension."""
+        return self.context.arrays[own.array].shape[-self.chain.dims :]
+
+    def inside(self, own: Field, cell: IntExprs) -> IntExpr:
+        """Return the condition that a cell is one of a field."""
+        bounds = zip(cell, self.extents(own), strict=True)
+        return _all(t for at, end in bounds for t in (Constant(0) <= at, strict(at <= end - 1)))
+
+    def writes(self, update: CellUpdate, values: Environment) -> IntExpr:
+        """Return the condition that an update writes a cell at a step."""
+        name = update.statement.name
+        if name not in self._conditions:
+            params = dims_as_parameters(update.cells, (TIME, *CELL[-self.chain.dims :]))
+            known = isl.Set.universe(self.context.scop.context.get_space())
+            known = known.intersect(parameter_at_least(TIME, self.chain.first))
+            known = known.intersect(parameter_at_most(TIME, self.chain.last))
+            self._conditions[name] = condition_of(coalesced(params), known)
+        return strict(substitute(self._conditions[name], values))
+
+    # -- the kernel ------------------------------------------------------------------------
+
+    @cached_property
+    def _all_extents(self) -> IntExprs:
+        """How many cells there are along each dimension, of the largest field that is stored."""
+        kept = [self.plan.versions[one].field for one in (*self.plan.stored, *self.plan.left)]
+        found = []
+        for along in zip(*map(self.extents, kept), strict=True):
+            several = tuple(dict.fromkeys(along))
+            found.append(several[0] if len(several) == 1 else Apply(Operator.MAX, several))
+        return tuple(found)
+
+    @property
+    def _counts(self) -> list[IntExpr]:
+        """How many tiles there are along each dimension."""
+        kept = stored_cells(self.plan, self.tile)
+        pairs = zip(self._all_extents, kept, strict=True)
+        return [floored(extent + (cells - 1), cells) for extent, cells in pairs]
+
+    @property
+    def blocks(self) -> IntExpr:
+        """Blocks of a launch."""
+        return reduce(multiplied, self._counts)
+
+    def kernel(self, name: str) -> Kernel:
+        """Return the kernel.
+
+        Raises:
+            InternalError: ``EATSS-K901``, it is not well formed, or threads may meet.
+        """
+        buffers = (*self.windows.values(), *self._next.values())
+        front = (*self._where(), *map(_declared, buffers), *self._filled())
+        nodes = with_barriers(without_unused((*front, *self._rows())))
+        kernel = Kernel(
+            name=name,
+            threads=CUDA.lanes * self.tile.warps,
+            arguments=self._arguments(nodes),
+            shared=tuple(self.edges.values()),
+            static_shared_bytes=self.context.static_shared_bytes,
+            index_bits=self.context.index_bits,
+            body=nodes,
+        )
+        for fault in (*kernel_faults(kernel, self.context.scop.sizes), *barrier_faults(nodes)):
+            raise fault_in(kernel, fault)
+        return kernel
+
+    def _where(self) -> Iterator[Let]:
+        """Yield where a thread is: its lane and warp, the rows of its tile, its first cell."""
+        number = self.names.fresh("block")
+        yield Let(name=number, value=Name(f"{CUDA.block}x"))
+        yield Let(name=self.lane.name, value=Name(f"{CUDA.thread}x"), narrow=True)
+        yield Let(name=self.warp.name, value=Name(f"{CUDA.thread}y"), narrow=True)
+        span = self.chain.updates[0].statement.span
+        places = digits(Name(number), self._counts, span)
+        kept, halo = stored_cells(self.plan, self.tile), self.plan.halo
+        if self.chain.dims > 1:
+            yield Let(name=self._first.name, value=places[0] * kept[0])
+            ends = (self._first + kept[0], self._all_extents[0])
+            yield Let(name=self._end.name, value=Apply(Operator.MIN, ends))
+        own = (self.warp * self.tile.rows, self.lane * self.tile.columns)[-len(self._origins) :]
+        for at, (origin, part) in enumerate(zip(self._origins, own, strict=True)):
+            k = len(places) - len(own) + at
+            yield Let(name=origin.name, value=places[k] * kept[k] + (part - halo[k][0]))
+
+    def _filled(self) -> Iterator[Node]:
+        """Yield what gives windows values, which rows before the first ones are taken to have."""
+        for buffer in self.windows.values():
+            names = self.names.inner()
+            counters = [names.fresh(f"n{k}") for k in range(len(buffer.layout.extents))]
+            any_value = Init(target=buffer.at(*map(Name, counters)), value=1)
+            yield over_places(buffer, counters, any_value)
+
+    def _arguments(self, nodes: Nodes) -> tuple[Argument, ...]:
+        used, passed, changed = names_of(nodes), buffers_of(nodes), written(nodes)
+        integers = (*self.context.parameters, self._time)
+        arrays = (one.buffer for one in self.context.arrays.values())
+        return (
+            *(Argument(name=name) for name in integers if name in used),
+            *(
+                Argument(name=one.name, buffer=one, read_only=one not in changed)
+                for one in (*arrays, *self._twins.values())
+                if one in passed
+            ),
+        )
+
+    # -- rows ------------------------------------------------------------------------------
+
+    def rows_of_tile(self, row: IntExpr) -> list[IntExpr]:
+        """Return the conditions that a row is stored by this tile."""
+        return [self._first <= row, strict(row <= self._end - 1)]
+
+    def _rows(self) -> Nodes:
+        """Return the loop over rows, or what is done with the only one."""
+        plan = self.plan
+        if self.chain.dims == 1:
+            self.turn = self.row = Constant(0)
+            return (*self._fetched(self.row), *self._taken(), *self._levels())
+        base, first = self.names.fresh("rows"), self._first - plan.ahead
+        inside: Nodes = (
+            Let(name=self._row.name, value=Name(base) + self.turn),
+            *(
+                node
+                for one in plan.loaded
+                for node in (*self._taken(one), *self._fetched(self.row + 1, one))
+            ),
+            *self._levels(),
+            *self._left_at_edges(),
+        )
+        loop = For(
+            counter=base,
+            lower=first,
+            condition=strict(Name(base) <= self._end + (plan.behind - 1)),
+            step=Constant(plan.unroll),
+            body=(counted(self._turn.name, plan.unroll, inside),),
+            unroll=1,
+        )
+        return (*self._fetched(first), *self._edges_filled(), loop)
+
+    def _fetched(self, row: IntExpr, *versions: int) -> Iterator[Copy]:
+        """Yield the loads, for the next turn, of what comes when ``row`` is the newest."""
+        for version in versions or self.plan.loaded:
+            own = self.plan.versions[version]
+            for point in self.points:
+                cell = self.cell(row - own.lag, point)
+                yield Copy(
+                    target=self._next[version].at(*map(Constant, point)),
+                    source=self.memory(own.field, cell, twin=self.back),
+                    condition=self.inside(own.field, cell),
+                    clears=True,
+                )
+
+    def _taken(self, *versions: int) -> Iterator[Copy]:
+        """Yield what takes the rows that were loaded into their windows."""
+        for version in versions or self.plan.loaded:
+            for point in self.points:
+                own = self._next[version].at(*map(Constant, point))
+                yield Copy(target=self.register(version, 0, point), source=own)
+
+    def _levels(self) -> Iterator[Scope]:
+        for level in self.plan.levels:
+            if level.version in self.windows:
+                yield Scope(body=tuple(_LevelBuilder(self, level).nodes()))
+
+    # -- edges of warps --------------------------------------------------------------------
+
+    def _edge_lines(self, version: int) -> int:
+        """Return how many lines of each warp others read: of those at its edges."""
+        reach: int = max(
+            abs(source.offset[1])
+            for level in self.plan.levels
+            for source in level.sources
+            if source is not None and source.version == version
+        )
+        return min(int(self.tile.rows), 2 * reach)
+
+    def edge(self, version: int, age: int, warp: IntExpr, line: int, places: IntExprs) -> Element:
+        """Return what a warp left of a line of the row that came ``age`` turns ago."""
+        lines, rows = self._edge_lines(version), self.tile.rows
+        number = line if line < lines // 2 or lines == rows else line - (rows - lines)
+        stages = self.plan.versions[version].shared_slots
+        stage = (self.turn + (stages - age)) % stages
+        return self.edges[version].at(stage, warp * lines + number, *places)
+
+    def _left_at_edges(self) -> Iterator[For]:
+        """Yield what leaves the newest rows' lines at the edges of warps in shared memory."""
+        for version in self.edges:
+            stage = self.turn % self.plan.versions[version].shared_slots
+            yield self._edge_left(version, stage, self.register(version, 0, ()).subscripts)
+
+    def _edges_filled(self) -> Iterator[For]:
+        """Yield what gives the edges values that are there before any row is."""
+        for version in self.edges:
+            stage = Name(self.names.inner().fresh("stage"))
+            filled = self._edge_left(version, stage, (Constant(0),))
+            yield counted(stage.name, self.plan.versions[version].shared_slots, (filled,))
+
+    def _edge_left(self, version: int, stage: IntExpr, slot: IntExprs) -> For:
+        """Return what leaves lines of a row, which a window has in a slot, at the edges."""
+        lines, rows, names = self._edge_lines(version), self.tile.rows, self.names.inner()
+        number, column = Name(names.fresh("edge")), Name(names.fresh("column"))
+        last = select(number < lines // 2, number, number + (rows - lines))
+        line = number if lines == rows else last
+        copy = Copy(
+            target=self.edges[version].at(stage, self.warp * lines + number, column, self.lane),
+            source=self.windows[version].at(*slot, line, column),
+        )
+        return counted(number.name, lines, (counted(column.name, self.tile.columns, (copy,)),))
+
+
+class _LevelBuilder:
+    """Builds what an update does with a row: cells of others, values, what is kept and stored."""
+
+    def __init__(self, of: TileBuilder, level: Level) -> None:
+        self._of, self._level, self._update = of, level, of.chain.updates[level.update]
+        self._field = of.plan.versions[level.version].field
+        self._names = of.names.inner()
+        self._row = Name(self._names.fresh(f"row_{level.version}"))
+        self._held: dict[object, Element] = {}
+        self._others: list[Node] = []
+
+    def nodes(self) -> Iterator[Node]:
+        """Yield all of it."""
+        of, level, statement = self._of, self._level, self._update.statement
+        if of.chain.dims > 1:
+            lag = of.plan.versions[level.version].lag
+            yield Let(name=self._row.name, value=of.row - lag)
+        yield SourceLine(line=statement.span.line, text=statement.text)
+        values = of.registers(self._names, f"value_{level.version}", self._field)
+        yield Declare(buffer=values)
+        quotients = any(map(fused_quotient, preorder(statement.value)))
+        flag = self._names.fresh(f"exact_{level.version}") if quotients else ""
+        computes = [self._value(values, point, flag) for point in of.points]
+        yield from self._others
+        if flag:
+            again = tuple(replace(one, flag="") for one in computes)
+            yield Flag(name=flag)
+            yield from computes
+            yield If(conditions=(equals(Name(flag), 0),), body=again)
+        else:
+            yield from computes
+        for point in of.points:
+            yield from self._kept(point, values.at(*map(Constant, point)))
+        yield from self._stores()
+
+    def _value(self, values: Buffer, point: _Point, flag: str) -> Compute:
+        """Return what computes the value of a point; cells of others are noted."""
+        of, statement = self._of, self._update.statement
+        at = self._values(point)
+        env = {name: affine_text(function, at) for name, function in self._update.counters}
+        pairs = zip(statement.reads, self._level.sources, strict=True)
+        reads = [
+            self._far(access.array, subscripts_of(access, env), point)
+            if source is None
+            else self._near(source, point)
+            for access, source in pairs
+        ]
+        return Compute(
+            statement=statement,
+            target=values.at(*map(Constant, point)),
+            reads=(of.register(self._level.version, 0, point), *reads),
+            integers=tuple(affine_text(own.value, env) for own in affine_values(statement.value)),
+            types={name: of.type_of(name) for name in of.context.arrays},
+            flag=flag,
+        )
+
+    def _values(self, point: _Point) -> Environment:
+        """Return the step and the cell of a point."""
+        time, cell = self._of.first_step + self._level.step, self._of.cell(self._row, point)
+        return {TIME: time, **dict(zip(CELL[-self._of.chain.dims :], cell, strict=True))}
+
+    def _writes(self, point: _Point) -> IntExpr:
+        return self._of.writes(self._update, self._values(point))
+
+    def _age(self, version: int, row: int) -> int:
+        """Return how many turns ago the row came that is read of a version."""
+        versions = self._of.plan.versions
+        return versions[self._level.version].lag - versions[version].lag - row
+
+    # -- operands --------------------------------------------------------------------------
+
+    def _register(self, key: object, name: str, kind: ElementType) -> tuple[Element, bool]:
+        """Return a register for what others have, and whether nothing filled it yet."""
+        new = key not in self._held
+        if new:
+            buffer = Buffer.of("register", self._names.fresh(name), kind)
+            self._held[key] = buffer.at()
+            self._others.append(Declare(buffer=buffer))
+        return self._held[key], new
+
+    def _far(self, array: str, subscripts: IntExprs, point: _Point) -> Element:
+        """Return a scalar, or the register of an element that no step writes."""
+        own = self._of.context.arrays[array]
+        element = own.element(subscripts)
+        if own.by_value:
+            return element
+        register, new = self._register((element, point), f"{own.name}_r", own.array.element_type)
+        if new:
+            there = self._writes(point)
+            self._others.append(Copy(target=register, source=element, condition=there, clears=True))
+        return register
+
+    def _near(self, source: Source, point: _Point) -> Element:
+        """Return the register of a cell beside a point, which other lanes or warps may have."""
+        of, version = self._of, source.version
+        window = of.windows[version]
+        row = source.offset[0] if of.chain.dims > 1 else 0
+        age = self._age(version, row)
+        lanes, column = divmod(point[-1] + source.offset[-1], int(of.tile.columns))
+        warps, lines = 0, point[:-1]
+        if lines:
+            warps, line = divmod(point[0] + source.offset[1], int(of.tile.rows))
+            lines = (line,)
+        if not (lanes or warps):
+            return of.register(version, age, (*lines, column))
+        key = version, row, warps, lines, lanes, column
+        if not warps:
+            own, new = self._register(key, f"{window.name}_of_lane", window.element_type)
+            value = of.register(version, age, (*lines, column))
+            shuffle = Intrinsic(
+                instruction=OF_LANE,
+                operands=(("target", (own,)), ("value", (value,))),
+                immediates=(("delta", lanes),),
+            )
+            self._others += [shuffle] if new else []
+            return own
+        own, new = self._register(key, f"{of.edges[version].name}_r", window.element_type)
+        warp, lane = of.warp + warps, of.lane + lanes
+        there = [Constant(0) <= warp, warp < of.tile.warps]
+        there += [Constant(0) <= lane, lane < CUDA.lanes] if lanes else []
+        left = of.edge(version, age, warp, lines[0], (Constant(column), lane))
+        copy = Copy(target=own, source=left, condition=Apply(Operator.AND, tuple(there)))
+        self._others += [Init(target=own, value=0), copy] if new else []
+        return own
+
+    # -- results ---------------------------------------------------------------------------
+
+    def _kept(self, point: _Point, value: Element) -> Iterator[Copy]:
+        """Yield what makes a cell its new value where the level writes it, else what it was."""
+        of, before, writes = self._of, self._level.before, self._writes(point)
+        target = of.register(self._level.version, 0, point)
+        if before is None:
+            cell = of.cell(self._row, point)
+            beside = Apply(Operator.AND, (equals(writes, 0), of.inside(self._field, cell)))
+            yield Copy(target=target, source=value)
+            yield Copy(target=target, source=of.at(self._field, cell), condition=beside)
+            return
+        yield Copy(target=target, source=of.register(before, self._age(before, 0), point))
+        yield Copy(target=target, source=value, condition=writes)
+
+    def _stores(self) -> Iterator[Node]:
+        """Yield the stores of a row of what is handed on, or left by the last tile."""
+        of, version = self._of, self._level.version
+        left = version in of.plan.left
+        if version not in (*of.plan.stored, *(of.plan.left if of.back else ())):
+            return
+        stores: list[Node] = []
+        for point in of.points:
+            cell = of.cell(self._row, point)
+            tests = [of.inside(self._field, cell), *self._in_tile(point)]
+            tests += [self._writes(point)] if left else []
+            stores.append(
+                Copy(
+                    target=of.memory(self._field, cell, twin=not (left or of.back)),
+                    source=of.register(version, 0, point),
+                    condition=_all(tests),
+                )
+            )
+        tests = [of.is_last] if left else []
+        if of.chain.dims > 1:
+            tests += of.rows_of_tile(self._row)
+        yield from (If(conditions=tuple(tests), body=tuple(stores)),) if tests else stores
+
+    def _in_tile(self, point: _Point) -> Iterator[IntExpr]:
+        """Yield the conditions that a point is none of the halo."""
+        tile, halo = self._of.tile, self._of.plan.halo
+        axes = ((self._of.warp, tile.rows, tile.warps), (self._of.lane, tile.columns, CUDA.lanes))
+        for (own, each, count), place, (front, back) in zip(
+            axes[-len(point) :], point, halo[-len(point) :], strict=True
+        ):
+            yield Constant(front) <= own * each + place
+            yield own * each + place < each * count - back
+
+
+def _declared(buffer: Buffer) -> Declare:
+    return Declare(buffer=buffer)
+
+
+def _all(tests: Iterable[IntExpr]) -> IntExpr:
+    """Return the condition that all of some hold."""
+    found: list[IntExpr] = []
+    for one in tests:
+        match one:
+            case Apply(Operator.AND, operands):
+                found += operands
+            case _:
+                found.append(one)
+    return Apply(Operator.AND, tuple(found))
