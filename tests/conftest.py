@@ -83,6 +83,15 @@ def _no_cache() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _unflushed() -> Iterator[None]:
+    from tests.tune.unflushed import connected  # noqa: PLC0415 - needs the path above
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("eatss.tune.store._connected", connected)
+        yield
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep in a cache what the tests of a file compute, as users do: what repeats is computed once.

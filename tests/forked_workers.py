@@ -15,7 +15,7 @@ from eatss.base.guard import guarded as guarded_by_itself
 from tests import forking_server
 from tests.precompiled_shim import FOLDER
 
-_FILE = str(Path(forking_server.__file__).resolve())
+_FILE = Path(forking_server.__file__).resolve()
 
 
 class Server:
@@ -31,13 +31,19 @@ class Server:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._lock = threading.Lock()
 
-    def forked(self, *words: str | Path) -> list[str]:
-        """Return a command that does what ``python WORDS…`` does: a file, ``-m`` or ``-c``."""
+    def forked(self, *words: str | Path, parent: int = 0) -> list[str]:
+        """Return a command that does what ``python WORDS…`` does: a file, ``-m`` or ``-c``.
+
+        Where a parent is given, it ends with that process.
+        """
         with self._lock:
             if self._folder is None:
                 self._folder = tempfile.TemporaryDirectory(prefix="eatss-tests-")
+                subprocess.run(
+                    ["gcc", "-O1", _FILE.with_name("stand_in.c"), "-o", self._stand_in], check=True
+                )
                 self._server = self._started(self._place)
-        return [sys.executable, "-I", "-S", _FILE, self._place, *map(str, words)]
+        return [self._stand_in, self._place, str(parent), *map(str, words)]
 
     def end(self) -> None:
         """End the server, if it was started."""
@@ -52,10 +58,14 @@ class Server:
         assert self._folder is not None
         return str(Path(self._folder.name) / "socket")
 
+    @property
+    def _stand_in(self) -> str:
+        return str(Path(self._place).with_name(forking_server.STAND_IN))
+
     def _started(self, place: str) -> subprocess.Popen[bytes]:
         roots = [str(Path(file).resolve().parents[1]) for file in (eatss.__file__, _FILE)]
         server = subprocess.Popen(
-            [sys.executable, "-P", _FILE, "serve", place, *self.modules],
+            [sys.executable, "-P", _FILE, place, *self.modules],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -101,4 +111,4 @@ def guarded(command: Sequence[str]) -> list[str]:
         return guarded_by_itself(command)  # a compiler
     assert command[:-1] == [sys.executable, "-m"]
     server = RUNNING if module in RUNNING.modules else ALL
-    return guarded_by_itself(server.forked("-m", module))
+    return server.forked("-m", module, parent=os.getpid())

@@ -1,61 +1,39 @@
 """Starts Python with the packages of eatss imported within milliseconds.
 
 A worker or a command imports for most of a second before it does anything, and the tests start
-hundreds. Here a server imports once and forks for each. What stands in the place of one hands over
-its streams, environment and folder, ends as that does and takes it along where it is ended. Words
-are those of Python: a file, a module (``-m``) or a text (``-c``), and what follows:
+hundreds. Here a server imports once and forks for each. What stands in the place of one, a program
+in C, hands over its streams, environment and folder, ends as that does and takes it along where it
+is ended. Words are those of Python: a file, a module (``-m``) or a text (``-c``), and what follows:
 
-    python forking_server.py SOCKET WORDS…
+    stand_in SOCKET PARENT WORDS…
 """
 
 from __future__ import annotations
 
-import json
+import atexit
+import gc
 import os
+import runpy
 import select
 import signal
 import socket
 import sys
+import tempfile
+import threading
+import traceback
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+STAND_IN = "stand_in"
+"""The program in the folder of the socket."""
 
 _MOST_BYTES = 1 << 20
-_TERMINATE = b"t"
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-def main(words: list[str]) -> int:
-    """Have a worker forked, and end as it does."""
-    place, *words = words
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(place)
-        signal.signal(signal.SIGTERM, lambda number, frame: connection.sendall(_TERMINATE))
-        asked = {
-            "words": words,
-            "folder": os.getcwd(),  # noqa: PTH109
-            "environment": dict(os.environ),
-            "ignored": [one for one in _ENDING if signal.getsignal(one) == signal.SIG_IGN],
-        }
-        text = json.dumps(asked).encode()
-        length = len(text).to_bytes(4, "big")
-        socket.send_fds(connection, [length], [0, 1, 2])
-        connection.sendall(text)
-        for descriptor in (0, 1):  # whoever reads from the worker sees when it closes them
-            os.close(descriptor)
-        code = int(connection.recv(16) or b"1")
-    if code < 0:
-        import resource  # noqa: PLC0415 - rarely needed
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if -code != signal.SIGKILL:
-            signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    return code
 
 
 def serve(place: str, modules: list[str]) -> None:
     """Import modules, call what is named of them, and fork until standard input is closed."""
-    import gc  # noqa: PLC0415 - not for the one in a worker's place
-    from importlib import import_module  # noqa: PLC0415
-
     for name in modules:
         module, _, load = name.partition(":")
         imported = import_module(module)
@@ -102,7 +80,7 @@ def _keep(connection: socket.socket, place: str) -> None:
     if worker == 0:
         os.setsid()
         connection.close()
-        _work(json.loads(text), streams, place)
+        _work(os.fsdecode(text).split("\0")[:-1], streams, place)
     for descriptor in (0, 1, 2, *streams):
         os.close(descriptor)
     ended = os.pidfd_open(worker)
@@ -120,19 +98,14 @@ def _keep(connection: socket.socket, place: str) -> None:
 
 
 def _signal_group(leader: int, number: signal.Signals) -> None:
-    try:  # noqa: SIM105 - contextlib takes longer to import than all the rest
+    with suppress(ProcessLookupError):
         os.killpg(leader, number)
-    except ProcessLookupError:
-        pass
 
 
-def _work(asked: dict[str, object], streams: list[int], place: str) -> None:
+def _work(asked: list[str], streams: list[int], place: str) -> None:
     """Be the worker; its own workers are forked, too."""
-    import atexit  # noqa: PLC0415 - not for the one in a worker's place
-    import tempfile  # noqa: PLC0415
-    import threading  # noqa: PLC0415
-    import traceback  # noqa: PLC0415
-
+    count, *ignored = map(int, asked[0].split())
+    folder, words, environment = asked[1], asked[2 : 2 + count], asked[2 + count :]
     code = 1
     try:
         for descriptor, stream in enumerate(streams):
@@ -143,23 +116,17 @@ def _work(asked: dict[str, object], streams: list[int], place: str) -> None:
             open(1, "w", closefd=False),  # noqa: SIM115
             open(2, "w", closefd=False, errors="backslashreplace"),  # noqa: SIM115
         )
-        os.chdir(str(asked["folder"]))
-        environment = asked["environment"]
-        assert isinstance(environment, dict)
+        os.chdir(folder)
         for number in _ENDING:
             usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-            ignored = asked["ignored"]
-            assert isinstance(ignored, list)
             signal.signal(number, signal.SIG_IGN if number in ignored else usual)
         os.environ.clear()
-        os.environ.update(environment)
+        os.environ.update(dict(one.split("=", 1) for one in environment))
         if os.environ.get("PYTHONUNBUFFERED"):
             sys.stdout.reconfigure(line_buffering=True)
         paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
         sys.path[:0] = [path for path in paths if path and path not in sys.path]
         tempfile.tempdir = None
-        words = asked["words"]
-        assert isinstance(words, list)
         _fork_workers(place)
         _run(words)
         code = 0
@@ -178,22 +145,18 @@ def _work(asked: dict[str, object], streams: list[int], place: str) -> None:
 
 
 def _fork_workers(place: str) -> None:
-    from eatss.base import guard, supervisor  # noqa: PLC0415 - not for the one in a worker's place
-
-    stand_in = [sys.executable, "-I", "-S", __file__, place]
+    from eatss.base import guard, supervisor  # noqa: PLC0415 - once the server has imported it
 
     def forked(command: list[str]) -> list[str]:
-        is_python = command[0] == sys.executable  # else a compiler, or PPCG
-        return guard.guarded([*stand_in, *command[1:]] if is_python else command)
+        if command[0] != sys.executable:  # a compiler, or PPCG
+            return guard.guarded(command)
+        return [str(Path(place).with_name(STAND_IN)), place, str(os.getpid()), *command[1:]]
 
     vars(supervisor)["guarded"] = forked
 
 
 def _run(words: list[str]) -> None:
     """Run what the words name, as Python does."""
-    import runpy  # noqa: PLC0415 - not for the one in a worker's place
-    from pathlib import Path  # noqa: PLC0415
-
     first, *others = words
     sys.argv = words
     if first == "-m":
@@ -213,7 +176,4 @@ def _run(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "serve":
-        serve(sys.argv[2], sys.argv[3:])
-    else:
-        sys.exit(main(sys.argv[1:]))
+    serve(sys.argv[1], sys.argv[2:])

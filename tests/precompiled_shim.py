@@ -20,8 +20,12 @@ def in_place() -> None:
     folder = Path(os.environ[FOLDER])
     for header in build.SHIM.iterdir():
         shutil.copy(header, folder)
-    header = folder / "eatss_number.hpp"
-    options = [one for one in (*build._NUMBERS, *build._SECTIONS) if not one.startswith("-Wl,")]
-    command = ["g++", *options, "-x", "c++-header", str(header), "-o", f"{header}.gch"]
-    subprocess.run(command, check=False, capture_output=True)
+    for name, options in (
+        ("eatss_cpu", (*build.TEXT, *build.if_it_can("fma"))),
+        ("eatss_number", (*build.NUMBERS, *build.SECTIONS)),
+    ):
+        header = folder / f"{name}.hpp"
+        made = [one for one in options if one != "-shared" and not one.startswith("-Wl,")]
+        command = ["g++", *made, "-x", "c++-header", str(header), "-o", f"{header}.gch"]
+        subprocess.run(command, check=False, capture_output=True)
     build.SHIM = folder

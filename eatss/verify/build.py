@@ -51,8 +51,19 @@ _EXACT = (
     "-w",
     "-Wl,-Bsymbolic",
 )
-_SECTIONS = ("-ffunction-sections", "-fdata-sections")
-_NUMBERS = ("-std=gnu++17", "-fpermissive", *_EXACT, "-O2", "-fno-strict-aliasing")
+SECTIONS = ("-ffunction-sections", "-fdata-sections")
+NUMBERS = ("-std=gnu++17", "-fpermissive", *_EXACT, "-O2", "-fno-strict-aliasing")
+TEXT = (
+    "-std=c++17",
+    "-DEATSS_CPU",
+    "-DEATSS_BRANCHES",
+    *_EXACT,
+    "-Og",  # compiles in half the time of -O1, where the longest runs take a sixth less
+    "-fira-region=one",  # a sixth less again, and runs take as long
+    "-fsanitize=thread",
+    "-fsanitize=bounds-strict",
+    "--param=tsan-instrument-func-entry-exit=0",
+)
 _HALF = "eatss_half"
 _HALVES = ("-fexcess-precision=16",)
 """Operations on halves round each to a half, which compilers do not do by themselves."""
@@ -68,7 +79,7 @@ Build: TypeAlias = Callable[[Path, TextByName], Path]
 """Builds a library of texts for sizes."""
 
 
-def _if_it_can(what: str) -> Texts:
+def if_it_can(what: str) -> Texts:
     """Return the option for what this processor can do by itself, if it can."""
     with suppress(OSError):
         if f" {what} " in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
@@ -179,25 +190,23 @@ class Builder:
         return _definitions({one.macro: texts[one.name] for one in self._program.macros})
 
     def _cpu(self, target: Path, texts: TextByName) -> Path:
-        variables = target.with_suffix(".hpp")
-        variables.write_text(size_variables(self._vary(texts), language="c++"), encoding="utf-8")
         text, branches = instrumented_text(self._program)
+        variables = target.with_suffix(".hpp")
+        variables.write_text(
+            size_variables(self._vary(texts), language="c++")
+            + f"eatss::Taken eatss::taken[{len(branches) + 1}];\n",
+            encoding="utf-8",
+        )
         source = target.with_suffix(".cu")
         place = (self._directory / self._program.file).resolve()
         source.write_text(f'#line 1 "{place}"\n{text}', encoding="utf-8")
         command = [
             self._compilers.cxx,
-            "-std=c++17",
-            "-DEATSS_CPU",
-            *_EXACT,
-            "-Og",  # compiles in half the time of -O1, where the longest runs take a sixth less
-            "-fira-region=one",  # a sixth less again, and runs take as long
+            *TEXT,
+            *if_it_can("fma"),  # products of tensor cores are full of it
             *self._set(texts),
-            *_if_it_can("fma"),  # products of tensor cores are full of it
+            f"-I{place.parent}",
         ]
-        command += [f"-DEATSS_BRANCHES={len(branches)}", f"-I{place.parent}"]
-        command += ["-fsanitize=thread", "-fsanitize=bounds-strict"]
-        command += ["--param", "tsan-instrument-func-entry-exit=0"]
         command += ["-include", str(SHIM / "eatss_cpu.hpp"), "-include", str(variables)]
         made = self._compile([*command, "-x", "c++", "-c", str(source)], target.with_suffix(".o"))
         return self._compile([self._compilers.cxx, *_EXACT, str(made), "-lm"], target)
@@ -224,7 +233,7 @@ class Builder:
         command = [self._compilers.cc, "-x", "c", "-std=gnu11", *_EXACT, *self._only_called()]
         command += _definitions(texts)
         if _HALF in program.text:  # the function that converts one takes ten times as long
-            command += [*_HALVES, *_if_it_can("f16c")]
+            command += [*_HALVES, *if_it_can("f16c")]
         source = target.with_suffix(".c")
         for _ in range(2 * _MOST_EXTRA):
             made = self._text(included, texts, "c")
@@ -256,7 +265,7 @@ class Builder:
         made = self._text(included, texts, "c++")
         source = target.with_suffix(".cpp")
         source.write_text(made.text, encoding="utf-8", errors="surrogateescape")
-        command = [self._compilers.cxx, *_NUMBERS, *self._only_called()]
+        command = [self._compilers.cxx, *NUMBERS, *self._only_called()]
         command += ["-include", str(SHIM / "eatss_number.hpp"), "-x", "c++", str(source), "-lm"]
         return self._compile(command, target)
 
@@ -265,7 +274,7 @@ class Builder:
         exported = self._work / "exported.map"
         exported.write_text(_EXPORTED, encoding="utf-8")
         linked = ("-Wl,--gc-sections", "-Wl,-z,defs", f"-Wl,--version-script={exported}")
-        return (*_SECTIONS, *linked)
+        return (*SECTIONS, *linked)
 
     def _switched(
         self, included: str, target: Path, sizes: Sequence[str], language: Literal["c", "c++"]

@@ -142,7 +142,7 @@ class Writers:
     def __init__(self, to: IO[str], said: IO[str]) -> None:
         self._to, self._said = to, said
 
-    def start(self, path: Path) -> int:
+    def start(self, path: Path | str) -> int:
         self._to.write(f"{path}\n")
         self._to.flush()
         return int(self.word("pid"))
@@ -203,7 +203,7 @@ def test_only_the_row_in_flight_is_lost(writers: Writers, tmp_path: Path) -> Non
 
 def test_who_reads_sees_a_whole_sweep_while_others_write(writers: Writers, tmp_path: Path) -> None:
     path = tmp_path / "2mm.db"
-    process = writers.start(path)
+    process = writers.start(f"+{path}")  # else readers wait for its disk
     counts = []
     for _ in range(8):
         writers.word("row")

@@ -1,7 +1,7 @@
 """Processes that write to stores until they are killed, for tests: one a line of standard input.
 
-A line is ``FILE``. Printed are ``pid N`` as a process starts, ``row N`` after its row N was kept,
-and ``gone`` when it has ended.
+A line is ``FILE``, or ``+FILE`` for one that waits for no disk. Printed are ``pid N`` as a process
+starts, ``row N`` after its row N was kept, and ``gone`` when it has ended.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from pathlib import Path
 if not __package__:  # it is run as a file
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from eatss.tune import store as stores
 from eatss.tune.store import Store
 from tests.tune.sweeps import SPACE, identity, row
+from tests.tune.unflushed import connected
 
 
 def say(text: str) -> None:
@@ -24,7 +26,9 @@ def say(text: str) -> None:
 
 def write(path: str) -> None:
     say(f"pid {os.getpid()}")
-    store = Store.create_or_resume(path, identity(), SPACE)
+    if path.startswith("+"):
+        stores._connected = connected
+    store = Store.create_or_resume(path.removeprefix("+"), identity(), SPACE)
     for number in count(len(store.rows())):
         store.add(row(number))
         say(f"row {number}")

@@ -148,13 +148,14 @@ static char message[512];
 
 // Branches of the text, by number: how often threads found each false and true, and the first
 // threads of blocks alone, which stand for their blocks where all threads go the same way.
-#ifndef EATSS_BRANCHES
-#define EATSS_BRANCHES 1
-#endif
 struct Taken {
     uint64_t threads[2], blocks[2];
 };
-static Taken taken[EATSS_BRANCHES + 1];
+#ifdef EATSS_BRANCHES  // whoever has the text defines it, as long as it has to be
+extern __attribute__((visibility("hidden"))) Taken taken[];
+#else
+static Taken taken[2];
+#endif
 static bool in_kernel, some_guard_failed;
 static uint64_t steps;  // events seen here, a measure of time that is the same on every machine
 

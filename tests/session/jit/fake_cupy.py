@@ -361,7 +361,7 @@ def _compile(text: str, options: Sequence[str], path: Path) -> None:
     source = path.with_suffix(".cpp")
     source.write_text(f"{_HEAD}{text}\n{_CALLER}{callers}")
     command = ["g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-ffp-contract=off"]
-    command += ["-D__CUDACC_RTC__", "-DEATSS_CPU", "-DEATSS_BRANCHES=1"]
+    command += ["-D__CUDACC_RTC__", "-DEATSS_CPU"]
     command += ["-include", str(SHIM / "eatss_cpu.hpp")]
     defines = [one for one in options if one.startswith("-D")]
     beside = path.with_suffix(".making")
