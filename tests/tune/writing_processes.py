@@ -1,6 +1,7 @@
 """Processes that write to stores until they are killed, for tests: one a line of standard input.
 
-A line is ``FILE``, or ``+FILE`` for one that waits for no disk. Printed are ``pid N`` as a process starts, ``row N`` after its row N was kept,
+A line is ``FILE``, or ``+FILE`` for one that waits for no disk. Printed are ``pid N`` as a
+process starts, ``row N`` after its row N was kept,
 and ``gone`` when it has ended.
 """
 
