@@ -21,6 +21,7 @@ from eatss.base.shown import ProgramSize
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.kernel import Kernel, Reference, ScheduledScop, Subscript, footprint
 from eatss.polyhedral.scop import Scop
+from eatss.program.expression import OwnSizes
 
 
 def analyse(
@@ -281,9 +282,9 @@ class AnalysedProgram:
         return sum(instances) if len(instances) == len(found) else None
 
     @property
-    def host_bytes(self) -> dict[str, int]:
+    def host_bytes(self) -> OwnSizes:
         """How many bytes of each array those statements touch, as far as they can be counted."""
-        found: dict[str, int] = {}
+        found: OwnSizes = {}
         for scop in self.scops:
             found |= bytes_of(scop.scheduled.scop, scop.scheduled.host_statements)
         return found

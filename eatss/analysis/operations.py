@@ -11,7 +11,7 @@ import islpy as isl
 
 from eatss.analysis.count import Count, UncountableError, count_points
 from eatss.base.diagnostics import InputError
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.polyhedral.dependences import bounded_work, first_equal, flow_by_read
 from eatss.polyhedral.expression import (
     AffineValue,
@@ -45,7 +45,7 @@ _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 _LOGICAL = frozenset({"&&", "||"})
 _SIGN_BIT = frozenset({"fabs", "copysign"})
 _ON_ANY = frozenset({"abs", "labs", "llabs", "min", "max", "floord", "ceild"})
-_OF_FUNCTION: Mapping[str, tuple[str, ...]] = {
+_OF_FUNCTION: Mapping[str, Names] = {
     "sqrt": ("square root",),
     "fmin": ("compare",),
     "fmax": ("compare",),
@@ -66,7 +66,7 @@ class Operations:
 
     counts: Mapping[str, int]
     along: Mapping[Along, int]
-    notes: tuple[str, ...]
+    notes: Names
     integer_products: int
 
 

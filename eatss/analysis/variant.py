@@ -258,7 +258,7 @@ class KernelVariant:
         return next((one.stream_loop for one in self.launches if one.stream_loop), None)
 
     @property
-    def sum_kinds(self) -> tuple[str, ...]:
+    def sum_kinds(self) -> Names:
         """What the sums are that several threads have parts of: ``"sum"``, ``"maximum"``."""
         kinds = (own.what for launch in self.launches for own in launch.held if own.what)
         return tuple(dict.fromkeys(kinds))

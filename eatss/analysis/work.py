@@ -25,7 +25,7 @@ from eatss.analysis.facts import (
     touched_box,
 )
 from eatss.analysis.operations import operations_of
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, Numbers
 from eatss.base.shown import ProgramSize
 from eatss.polyhedral.expression import (
     Array,
@@ -85,7 +85,7 @@ def sizes_of(scops: Iterable[Scop]) -> tuple[ProgramSize, ...]:
     return tuple(found)
 
 
-def bytes_of_arrays(scop: Scop, values: Sizes) -> dict[str, int]:
+def bytes_of_arrays(scop: Scop, values: Sizes) -> OwnSizes:
     """Return the bytes of each array of a region at some sizes."""
     known = tuple(values.items())
     return {
@@ -95,7 +95,7 @@ def bytes_of_arrays(scop: Scop, values: Sizes) -> dict[str, int]:
     }
 
 
-def lengths_of(scop: Scop, array: Array, values: SizePairs) -> tuple[int, ...]:
+def lengths_of(scop: Scop, array: Array, values: SizePairs) -> Numbers:
     """Return how long each dimension of an array is at some sizes.
 
     Where the source does not say it (``double *x``), it is what the region touches.
@@ -268,7 +268,7 @@ def instances_of(scop: Scop, statements: Sequence[str]) -> int | None:
     return None if None in found else sum(one for one in found if one is not None)
 
 
-def bytes_of(scop: Scop, statements: Sequence[str]) -> dict[str, int]:
+def bytes_of(scop: Scop, statements: Sequence[str]) -> OwnSizes:
     """Return the bytes of arrays that statements of a region touch, as far as they are counted."""
     sizes, found = _Sizes(scop), {}
     for array in scop.arrays:

@@ -118,7 +118,7 @@ class Registry(Generic[T]):
 
 
 @lru_cache(maxsize=64)
-def _entry_points(group: str, folders: tuple[str, ...]) -> Mapping[str, str]:
+def _entry_points(group: str, folders: Names) -> Mapping[str, str]:
     """Return where the things of packages in some folders stand, by name."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - what is built in needs none
 

@@ -18,6 +18,9 @@ def frozen(noun: type[_Noun]) -> type[_Noun]:
 Names: TypeAlias = tuple[str, ...]
 """What several nouns are called, in order."""
 
+Numbers: TypeAlias = tuple[int, ...]
+"""Integers in order: extents, positions, coordinates."""
+
 
 class _Named(Protocol):
     @property

@@ -16,7 +16,7 @@ from typing import Any
 
 from eatss.base.diagnostics import input_error
 from eatss.base.files import StrPath, is_c_text, place_files, read_regular
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.frontend.source import read_bytes
 from eatss.program import Original, Program, program_to_dict
 
@@ -37,7 +37,7 @@ class OriginalFiles:
 
     original: Original
     files: tuple[tuple[str, bytes], ...]
-    folders: tuple[str, ...]
+    folders: Names
 
 
 def program_name(source: StrPath, function: str) -> str:
@@ -138,7 +138,7 @@ _MOST_BYTES = 64 * 2**20
 
 def write_program(
     program: Program, originals: OriginalFiles, directory: Path, *, force: bool = False
-) -> tuple[str, ...]:
+) -> Names:
     """Write a program and the C it was made from into a folder, made if need be.
 
     A file is replaced if eatss wrote it and nobody changed it since, or if ``force`` holds;

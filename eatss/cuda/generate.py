@@ -457,7 +457,7 @@ class RegionBuilder:
         piece: Piece,
         block: tuple[int, int, int],
         tiles: SizePairs,
-        notes: tuple[str, ...],
+        notes: Names,
         in_order: bool,
     ) -> None:
         """Note a kernel, as it is printed, and what its launch and its reader need to know."""

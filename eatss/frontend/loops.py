@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.frontend.affine import AffineReader, RawAccess, RegionReader, located
 from eatss.frontend.declarations import SymbolTable, Variable, started_by
 from eatss.frontend.refusals import NotAffineError, Reporter, has_product
@@ -228,7 +228,7 @@ class RawStatement:
     """
 
     loops: tuple[Loop, ...]
-    positions: tuple[int, ...]
+    positions: Numbers
     domain: isl.Set
     accesses: tuple[RawAccess, ...]
     value: Expression

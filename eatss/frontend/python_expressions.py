@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NoReturn
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.frontend.python_types import (
     DOUBLE,
     FLOAT,
@@ -232,7 +232,7 @@ class Argument:
     name: str
     kind: Literal["param", "scalar", "array"]
     element_type: ElementType
-    extents: tuple[str, ...] = ()
+    extents: Names = ()
 
     @property
     def type(self) -> NumberType:
@@ -245,7 +245,7 @@ class Local:
     """What a name that the function assigns holds: a number, or an array with ``extents``."""
 
     type: NumberType
-    extents: tuple[str, ...] = ()
+    extents: Names = ()
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -22,7 +22,7 @@ from eatss.base.diagnostics import (
     input_error,
 )
 from eatss.base.files import read_regular
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 
 # -- findings ----------------------------------------------------------------------------------
 # The source text, and the findings of a run about it: all are reported, not only the first.
@@ -38,7 +38,7 @@ class SourceText:
 
     file: str
     data: bytes
-    line_starts: tuple[int, ...]
+    line_starts: Numbers
     is_ascii: bool
     written_in: str = ""
     hints: ClassVar[Mapping[str, str]] = MappingProxyType({})

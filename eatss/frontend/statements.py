@@ -9,7 +9,7 @@ from itertools import count
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.frontend import clang
 from eatss.frontend.affine import AffineReader, RegionReader
 from eatss.frontend.clang import INT
@@ -164,7 +164,7 @@ class Frame:
     """Where in the region a statement stands; ``places`` are those left in its block."""
 
     loops: tuple[Loop, ...]
-    positions: tuple[int, ...]
+    positions: Numbers
     domain: isl.Set
     guards: tuple[Guard, ...] = ()
     places: Iterator[int] = field(default_factory=count)

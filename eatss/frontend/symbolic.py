@@ -47,7 +47,7 @@ from eatss.program.tokens import OWN_WORDS
 # Checks that a region over symbols is, at the symbols' values, the region over numbers.
 
 
-_COMPARED: dict[type[object], tuple[str, ...]] = {
+_COMPARED: dict[type[object], Names] = {
     Scop: (
         "function",
         "index",

@@ -24,6 +24,7 @@ from eatss.polyhedral.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.scop import SizeCondition
+from eatss.program.expression import OwnSizes
 
 # -- values ------------------------------------------------------------------------------------
 # Quasi-affine values: a polynomial while that suffices, a piecewise isl function when not.
@@ -91,7 +92,7 @@ class ValueAlgebra:
     it would have too many pieces.
     """
 
-    def __init__(self, context: isl.Context, known: dict[str, int]) -> None:
+    def __init__(self, context: isl.Context, known: OwnSizes) -> None:
         self.context = context
         self._known = known
         self.everywhere = isl.Set.universe(isl.Space.params_alloc(context, 0))

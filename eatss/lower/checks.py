@@ -76,7 +76,7 @@ class _Around:
 
     values: Mapping[str, IntExpr]
     counters: Names = ()
-    conditions: tuple[str, ...] = ()
+    conditions: Names = ()
 
     def meant(self, expression: IntExpr) -> IntExpr:
         return substitute(expression, self.values)

@@ -34,7 +34,7 @@ from eatss.program import (
     names_in,
     substitute,
 )
-from eatss.program.expression import Environment
+from eatss.program.expression import Environment, OwnSizes
 from eatss.program.tokens import converted
 
 
@@ -53,7 +53,7 @@ def factors_of(product: SizeProduct) -> list[IntExpr]:
     ]
 
 
-def shared_tile(product: SizeProduct, tile: int) -> dict[str, int]:
+def shared_tile(product: SizeProduct, tile: int) -> OwnSizes:
     """Return a tile along each size of a product, so that together they are a tile of its loop."""
     names = [one for one in product.factors if isinstance(one, str)]
     found = {}
@@ -153,7 +153,7 @@ class Indices:
         self.bits = bits
         self._printed: list[IntExpr] = []
         self._meaning: Environment = {}
-        self._small: dict[str, int] = {}
+        self._small: OwnSizes = {}
         self._room = _THREADS
 
     def __call__(self, expression: IntExpr) -> IntExpr:

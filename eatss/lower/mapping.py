@@ -18,7 +18,7 @@ from eatss.analysis.layout import (
 )
 from eatss.analysis.variant import WarpInstruction
 from eatss.base.diagnostics import SourceSpan, input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.base.targets import AXES, CUDA, Axis
 from eatss.cards import GpuProfile
 from eatss.choose.problem import choose_block
@@ -392,9 +392,7 @@ class _Wanted:
         sizes = dict(choose_block(replace(facts, loops=tuple(loops)), tiles, self.profile))
         return _launchable(tuple((name, sizes.get(name, 1)) for name in order))
 
-    def _given_block(
-        self, given: tuple[int, ...] | NamedThreads, order: Sequence[str]
-    ) -> SizePairs:
+    def _given_block(self, given: Numbers | NamedThreads, order: Sequence[str]) -> SizePairs:
         """Return the threads along each mapped loop that the user gives, by loop or in order."""
         if isinstance(given, NamedThreads):
             sizes = dict(given.threads)

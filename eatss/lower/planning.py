@@ -10,7 +10,7 @@ from math import prod
 from eatss.analysis.analyse import analyse_kernel
 from eatss.analysis.facts import KernelFacts, VolumeKind
 from eatss.analysis.layout import Layout, SplitK
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.cards import GpuProfile
 from eatss.lower.checks import check_launches, check_order, crosses_threads
 from eatss.lower.instructions import of_warps
@@ -57,7 +57,7 @@ class Unit:
     storage: StoragePlan
     kernel: str | None
     names: NameTable
-    notes: tuple[str, ...]
+    notes: Names
     continued: Dictionary[str, str] = field(default_factory=dict)
 
 
@@ -157,7 +157,7 @@ class UnitPlanner:
         parts: Sequence[Part],
         kernel: str | None,
         names: NameTable,
-        notes: tuple[str, ...] = (),
+        notes: Names = (),
     ) -> Unit:
         """Return the unit of some parts, with what fits registers in them.
 

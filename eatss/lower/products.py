@@ -28,7 +28,7 @@ import islpy as isl
 
 from eatss.analysis.facts import KernelFacts, StatementFacts
 from eatss.analysis.variant import LaunchFacts, ProductFacts, WarpInstruction
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.cards.profile import GpuProfile, Tf32
 from eatss.lower.instructions.products import PRODUCTS
 from eatss.lower.kernel.instruction import Instruction
@@ -201,7 +201,7 @@ class WarpProducts:
         work: StatementFacts,
         value: Expression,
         sum_loop: str,
-    ) -> tuple[int, ...] | None:
+    ) -> Numbers | None:
         """Return the references of a product whose factors are those of two matrices.
 
         Where the instruction takes factors of other types, each of both groups has one, of the type
@@ -254,9 +254,7 @@ def _is_target(statement: Statement, one: Expression) -> bool:
     return (access.array, access.text) == (statement.write.array, statement.write.text)
 
 
-def references_at(
-    kernel: KernelFacts, piece: Piece, places: Iterable[tuple[str, int]]
-) -> tuple[int, ...]:
+def references_at(kernel: KernelFacts, piece: Piece, places: Iterable[tuple[str, int]]) -> Numbers:
     """Return which references of the facts the accesses at some places are.
 
     Code for any size may distinguish references that are one at the sizes of the source: what

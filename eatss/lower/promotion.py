@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.lower.kernel.nodes import Buffer, Extents, For, Nodes
 from eatss.lower.pieces import NameTable
 from eatss.lower.storage import Candidate
@@ -204,7 +204,7 @@ class SharedTile:
     footprint: isl.Set
 
     @property
-    def sizes(self) -> tuple[int, ...]:
+    def sizes(self) -> Numbers:
         """The extents in elements."""
         return tuple(self.stage.extents)
 

@@ -104,7 +104,7 @@ class BuiltKernel:
     launch: isl.Set
     parameter_tiles: SizePairs
     most_blocks: IntExpr | None
-    notes: tuple[str, ...]
+    notes: Names
     index: Indices
     origins: IntExprs = ()
     grid_strides: tuple[Axis, ...] = ()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from eatss.analysis.layout import GridSplitK, Layout
 from eatss.analysis.variant import MAX_STAGES
 from eatss.base.diagnostics import InputError, input_error
+from eatss.base.frozen import Names, Numbers
 from eatss.base.options import changed
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
@@ -26,7 +27,7 @@ from eatss.lower.recipe import (
     Tiles,
     compact,
 )
-from eatss.program.expression import OwnSizes, SizePairs
+from eatss.program.expression import OwnSizes, SizePairs, Sizes
 
 if TYPE_CHECKING:
     from eatss.analysis.facts import KernelFacts
@@ -90,7 +91,7 @@ def check_decided(
 
 def choices(
     wanted: CodeRequest, choosing: SelectOptions, selection: object, reading: Reading
-) -> tuple[str, ...]:
+) -> Names:
     """Return the names of what the user chose and a recipe decides.
 
     Args:
@@ -256,7 +257,7 @@ class Kernels:
                     given[kernel.name][loop] = _size(loop, own)
         yield from ((name, tuple(chosen.items())) for name, chosen in given.items() if chosen)
 
-    def blocks(self, block: Block) -> Iterator[tuple[str, tuple[int, ...] | NamedThreads]]:
+    def blocks(self, block: Block) -> Iterator[tuple[str, Numbers | NamedThreads]]:
         """Yield the threads of kernels: for all (``""``), by loop for all, then for one kernel."""
         if not isinstance(block, Mapping):
             block = {"": block} if block else {}
@@ -310,8 +311,8 @@ def _size(loop: str, size: object) -> int:
 
 
 def _threads(
-    sizes: int | Sequence[int] | Mapping[str, int],
-) -> tuple[int, ...] | NamedThreads:
+    sizes: int | Sequence[int] | Sizes,
+) -> Numbers | NamedThreads:
     """Return threads in the order of the loops, or by loop; those that no block has are refused."""
     if isinstance(sizes, Mapping):
         counts, few = [*sizes.values()], True

@@ -15,7 +15,7 @@ import islpy as isl
 from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, Layout
-from eatss.base.frozen import called, frozen
+from eatss.base.frozen import Names, called, frozen
 from eatss.base.text import counted
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import TRUE, condition_of, union_of
@@ -235,11 +235,11 @@ class RowPlanner(UnitPlanner):
 
     def _in_registers(
         self, phases: Sequence[LoweredPhase], block: FusedRows, context: KernelContext
-    ) -> tuple[Nodes, tuple[str, ...]]:
+    ) -> tuple[Nodes, Names]:
         """Return the body of phases with what registers have of rows, and notes of it."""
         units = [phase.unit for phase in phases]
         storage, names = self.storage(units, block.loops), units[0].names.inner()
-        declared, told = tuple[Declare, ...](), tuple[str, ...]()
+        declared, told = tuple[Declare, ...](), Names()
         if block.lanes > 1:
             values = [(one, context.arrays[one.array].buffer) for one in storage.values]
             declared, phases, told = with_row_values(phases, values, names)

@@ -111,7 +111,7 @@ def within_registers(
     scop: Scop,
     profile: GpuProfile,
     continued: Collection[str] = (),
-) -> tuple[StoragePlan, tuple[str, ...]]:
+) -> tuple[StoragePlan, Names]:
     """Keep in registers what fits; return the plan and why something does not.
 
     Sums of arrays that are ``continued`` are in the registers of others.

@@ -38,7 +38,7 @@ from eatss.program import (
     c_text,
     substitute,
 )
-from eatss.program.expression import IntExprs
+from eatss.program.expression import IntExprs, Sizes
 
 
 @frozen
@@ -361,7 +361,7 @@ def _graft(
 
 
 def _translate(
-    node: isl.AstNode, hint: str | None, values: Mapping[str, IntExpr], points: Mapping[str, int]
+    node: isl.AstNode, hint: str | None, values: Mapping[str, IntExpr], points: Sizes
 ) -> Node:
     """Return what isl generated as a tree; ``hint`` is the mark above, ``values`` replace names."""
 

@@ -21,7 +21,7 @@ from eatss.analysis.variant import (
     RegisterTileFacts,
     WarpInstruction,
 )
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.cards.profile import GpuProfile, Tf32
 from eatss.choose.cuda import in_warps, kernel_variant_of
 from eatss.choose.selection import KernelSelection, Selection
@@ -310,7 +310,7 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
     sources = {tile.name: tile.source_name for tile in mapping.serial}
     in_order = sorted(mapping.mapped, key=lambda loop: loop.order)
     split = mapping.split
-    groups: dict[tuple[int, ...], list[int]] = {}
+    groups: dict[Numbers, list[int]] = {}
     for candidate in unit.storage.candidates:
         if references := references_at(kernel, unit.piece, candidate.places):
             readers = _readers(kernel, unit, candidate.places, references)

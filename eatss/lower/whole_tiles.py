@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.lower.arrays import union_of
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.pieces import Piece
@@ -254,7 +254,7 @@ def runs_whole_if_finite(
 
 def factors_beside_zeros(
     statement: Statement, extra: isl.Set, read: Mapping[int, isl.Set]
-) -> tuple[int, ...] | None:
+) -> Numbers | None:
     """Return the factors that zeros are multiplied by at some instances.
 
     Args:
@@ -332,11 +332,11 @@ class _Product:
     read by other factors, as in ``(A[k][i] - m[i]) * B[k][j]``.
     """
 
-    factors: tuple[int, ...]
-    inside: tuple[int, ...]
+    factors: Numbers
+    inside: Numbers
 
     @property
-    def every(self) -> tuple[int, ...]:
+    def every(self) -> Numbers:
         """All accesses."""
         return tuple(dict.fromkeys((*self.factors, *self.inside)))
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import islpy as isl
 
 from eatss.base.diagnostics import Diagnostic, InputError, InternalError, SourceSpan, input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.polyhedral.isl_names import IN, OUT, coalesced, divisors, maps_of, universes
 from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scop import Access, Scop, Statement
@@ -129,7 +129,7 @@ def union_of(relations: Sequence[isl.Map]) -> isl.Map:
     return coalesced(reduce(isl.Map.union, relations))
 
 
-def first_equal(accesses: Sequence[Access]) -> tuple[int, ...]:
+def first_equal(accesses: Sequence[Access]) -> Numbers:
     """Return, for each access, the position of the first one spelled alike with the same relation.
 
     Relations are compared as sets: isl simplifies them as they are used, so that two

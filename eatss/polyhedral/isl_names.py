@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import islpy as isl
 
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, Numbers
 from eatss.program import c_text
 from eatss.program.linear import Coefficients, Linear
 
@@ -202,7 +202,7 @@ def set_names(union: isl.UnionSet) -> Names:
     return tuple(sorted(item.get_tuple_name() or "" for item in sets_of(union)))
 
 
-def coupled_dims(points: isl.Set) -> tuple[int, ...]:
+def coupled_dims(points: isl.Set) -> Numbers:
     """Return the positions of the dimensions whose values depend on those of others.
 
     A set is a product along a dimension where that dimension may take each of its values whatever
@@ -293,7 +293,7 @@ def node_kind(node: isl.ScheduleNode | isl.AstNode | isl.AstExpr) -> str:
     return str(cast("Any", node.get_type()).name)
 
 
-def divisors(isl_set: isl.Set) -> tuple[int, ...]:
+def divisors(isl_set: isl.Set) -> Numbers:
     """Return the divisors of the integer divisions in the part of a set that has the most."""
     parts = [
         tuple(abs(integer(basic.get_div(k).get_denominator_val())) for k in range(basic.dim(DIV)))
@@ -420,9 +420,9 @@ def points_at_a_sample(points: isl.Set) -> int | None:
     return integer(there.project_out(PARAM, 0, there.dim(PARAM)).count_val())
 
 
-def points_of(isl_set: isl.Set) -> tuple[tuple[int, ...], ...]:
+def points_of(isl_set: isl.Set) -> tuple[Numbers, ...]:
     """Return the points of a bounded set without parameters, sorted."""
-    found: list[tuple[int, ...]] = []
+    found: list[Numbers] = []
 
     def note(point: isl.Point) -> None:
         values = (point.get_coordinate_val(SET, k) for k in range(isl_set.dim(SET)))

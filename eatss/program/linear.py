@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
+from eatss.program.expression import SizePairs, Sizes
 
-Coefficients: TypeAlias = tuple[tuple[str, int], ...]
+Coefficients: TypeAlias = SizePairs
 """Those of a linear form by name, in order."""
 
 
@@ -16,7 +17,7 @@ Coefficients: TypeAlias = tuple[tuple[str, int], ...]
 class Linear:
     """``Σ coefficient · name + constant``; no coefficient is 0."""
 
-    terms: Mapping[str, int]
+    terms: Sizes
     constant: int
 
     def plus(self, other: Linear, factor: int = 1) -> Linear:

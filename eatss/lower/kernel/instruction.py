@@ -28,10 +28,10 @@ from itertools import product
 from typing import Literal, TypeAlias
 
 from eatss.analysis.variant import TensorFormat
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.base.targets import CUDA
 from eatss.polyhedral.expression import ElementType
-from eatss.program.expression import SizePairs, Sizes
+from eatss.program.expression import OwnSizes, SizePairs, Sizes
 from eatss.program.linear import Linear
 
 Role: TypeAlias = Literal["in", "out", "inout"]
@@ -51,7 +51,7 @@ class Coordinate:
     extent: int
 
 
-def places(coordinates: Sequence[Coordinate]) -> Iterator[dict[str, int]]:
+def places(coordinates: Sequence[Coordinate]) -> Iterator[OwnSizes]:
     """Yield the values of coordinates, by name, the last one fastest."""
     for values in product(*(range(one.extent) for one in coordinates)):
         yield dict(zip((one.name for one in coordinates), values, strict=True))
@@ -73,7 +73,7 @@ class Distribution:
         """Return by how much a point moves along a dimension where a coordinate grows by one."""
         return self.points[dimension].terms.get(name, 0)
 
-    def at(self, values: Sizes) -> tuple[int, ...]:
+    def at(self, values: Sizes) -> Numbers:
         """Return the point at coordinates; ``KeyError`` for a name without a value."""
         if self.flips is not None:
             name, other = self.flips

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal, TypeAlias
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
+from eatss.base.text import NamedTexts
 from eatss.lower.kernel.copies import BY_THREADS, CopyKind
 from eatss.lower.kernel.instruction import Instruction
 from eatss.plan.stage import in_shared
@@ -361,7 +362,7 @@ class PartialSum:
     """
 
     counters: Names
-    extents: tuple[int, ...]
+    extents: Numbers
     sum: Element
     left: Element
     found: Element
@@ -564,7 +565,7 @@ class Kernel:
     warps: tuple[WarpAxis, ...] = ()
     resident: int = 1
     regroups: bool = False
-    continued: tuple[tuple[str, str], ...] = ()
+    continued: NamedTexts = ()
     overlaid: tuple[Names, ...] = ()
     streamed: Streamed | None = None
 

@@ -72,6 +72,7 @@ from eatss.program import (
     names_in,
     substitute,
 )
+from eatss.program.expression import IntExprs
 
 _SELDOM = 4
 """How often loops over copies are unrolled that run at the edges only. As a whole, they take the
@@ -355,7 +356,7 @@ class _Ahead:
         return (Let(name=name, value=value, narrow=True),), (turn,)
 
 
-_Plain = tuple[tuple[IntExpr, ...], Nodes]
+_Plain = tuple[IntExprs, Nodes]
 """Copies without tests, and where they are right."""
 
 

@@ -27,7 +27,7 @@ groups of rows, column by column, they read less of both from memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from eatss.analysis.variant import SWIZZLED_ROWS
@@ -65,6 +65,7 @@ from eatss.program import (
     names_in,
     substitute,
 )
+from eatss.program.expression import Sizes
 from eatss.program.linear import linear
 
 
@@ -221,7 +222,7 @@ def depends_on_points(node: Node, thread: str, point: str) -> bool:
     return any(name in (thread, point) for one in asked for name in names_in(one))
 
 
-def padded_for_lanes(kernel: Kernel, paddings: Mapping[str, int], most_shared_bytes: int) -> Kernel:
+def padded_for_lanes(kernel: Kernel, paddings: Sizes, most_shared_bytes: int) -> Kernel:
     """Return a kernel whose tiles have the padding that is planned, by their names.
 
     Only those that fragments are loaded from change, and only as far as shared memory is left.
