@@ -15,7 +15,7 @@ from eatss.analysis.work import (
     sizes_of,
 )
 from eatss.base.diagnostics import Diagnostic, Diagnostics
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, complete, frozen
 from eatss.base.polynomial import Polynomial
 from eatss.base.shown import ProgramSize
 from eatss.polyhedral.expression import ElementType
@@ -275,11 +275,10 @@ class AnalysedProgram:
     @property
     def host_instances(self) -> int | None:
         """How many instances those statements have, ``None`` where they cannot be counted."""
-        found = [
+        found = complete(
             instances_of(scop.scheduled.scop, scop.scheduled.host_statements) for scop in self.scops
-        ]
-        instances = [one for one in found if one is not None]
-        return sum(instances) if len(instances) == len(found) else None
+        )
+        return None if found is None else sum(found)
 
     @property
     def host_bytes(self) -> OwnSizes:

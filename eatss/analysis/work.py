@@ -25,7 +25,7 @@ from eatss.analysis.facts import (
     touched_box,
 )
 from eatss.analysis.operations import operations_of
-from eatss.base.frozen import Names, Numbers
+from eatss.base.frozen import Names, Numbers, complete
 from eatss.base.shown import ProgramSize
 from eatss.polyhedral.expression import (
     Array,
@@ -101,17 +101,16 @@ def lengths_of(scop: Scop, array: Array, values: SizePairs) -> Numbers:
     Where the source does not say it (``double *x``), it is what the region touches.
     """
     lengths = extents_of(array, at_values(array.extent, values))
-    if None not in lengths:
-        return tuple(max(1, one) for one in lengths if one is not None)
+    if (known := complete(lengths)) is not None:
+        return tuple(max(1, one) for one in known)
     touched = [
         extents_of(array, at_values(elements, values))
         for elements in touched_elements(scop, array.name)
     ]
     found = []
     for position, length in enumerate(lengths):
-        ends = [length] if length is not None else [one[position] for one in touched]
-        known = [end for end in ends if end is not None]
-        found.append(max(1, *known) if known and len(known) == len(ends) else ASSUMED_SIZE)
+        ends = complete([one[position] for one in touched] if length is None else [length])
+        found.append(max(1, *ends) if ends else ASSUMED_SIZE)
     return tuple(found)
 
 
@@ -264,8 +263,8 @@ def instances_of(scop: Scop, statements: Sequence[str]) -> int | None:
     """Count the instances of statements of a region, ``None`` where they cannot be counted."""
     sizes = _Sizes(scop)
     domains = [scop.statement(name).domain for name in statements]
-    found = [sizes.number(domain.intersect_params(scop.context)) for domain in domains]
-    return None if None in found else sum(one for one in found if one is not None)
+    found = complete(sizes.number(domain.intersect_params(scop.context)) for domain in domains)
+    return None if found is None else sum(found)
 
 
 def bytes_of(scop: Scop, statements: Sequence[str]) -> OwnSizes:

@@ -29,6 +29,7 @@ class _Named(Protocol):
 
 
 _Called = TypeVar("_Called", bound=_Named)
+_Part = TypeVar("_Part")
 
 
 def called(name: str, nouns: Iterable[_Called]) -> _Called:
@@ -37,3 +38,13 @@ def called(name: str, nouns: Iterable[_Called]) -> _Called:
         if noun.name == name:
             return noun
     raise KeyError(name)
+
+
+def complete(parts: Iterable[_Part | None]) -> tuple[_Part, ...] | None:
+    """Return all parts, ``None`` where one of them is missing."""
+    found = []
+    for part in parts:
+        if part is None:
+            return None
+        found.append(part)
+    return tuple(found)

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import complete, frozen
 from eatss.frontend.affine import AffineReader, RawAccess, RegionReader
 from eatss.frontend.clang import FLOAT, INT, NO_TYPE, CType
 from eatss.frontend.declarations import SymbolTable, Variable
@@ -345,9 +345,10 @@ class ExpressionReader(RegionReader):
                 f"'{variable.name}' has {len(variable.shape.sizes)} dimensions",
                 "give all subscripts",
             )
-        found = [*map(self._subscript, indices)]
-        subscripts = tuple(one for one in found if one is not None)
-        if len(subscripts) < len(found):
+        subscripts: tuple[Value, ...] | None = complete(
+            [*map(self._subscript, indices)]
+        )  # all of them are read
+        if subscripts is None:
             raise RefusedError
         return variable, subscripts
 

@@ -15,7 +15,7 @@ from functools import reduce
 from typing import Literal
 
 from eatss.analysis.variant import MAX_STAGES
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, complete, frozen
 from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import Piece
 from eatss.polyhedral.isl_names import extremes, parameter_extremes, parameters_set
@@ -267,9 +267,8 @@ def range_of(expression: IntExpr, ranges: Dictionary[str, Range], usual: Range) 
         return _checked(Range(expression.value, expression.value))
     if isinstance(expression, Name):
         return _checked(ranges.get(expression.name, usual))
-    parts = [range_of(operand, ranges, usual) for operand in expression.operands]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    known = complete(range_of(operand, ranges, usual) for operand in expression.operands)
+    if known is None:
         return None
     operator = expression.operator
     if operator in _CONDITIONS:

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.base.frozen import Names, called, frozen
+from eatss.base.frozen import Names, called, complete, frozen
 from eatss.polyhedral.expression import Array, ElementType, Expression
 from eatss.program.expression import OwnSizes, SizePairs, Sizes
 
@@ -136,9 +136,8 @@ class SizeProduct:
 
     def value(self, sizes: Sizes) -> int | None:
         """Return its value, ``None`` where that of a factor is not known."""
-        values = [sizes.get(one) if isinstance(one, str) else one for one in self.factors]
-        known = [max(0, value) for value in values if value is not None]
-        return prod(known) if len(known) == len(values) else None
+        known = complete(sizes.get(one) if isinstance(one, str) else one for one in self.factors)
+        return None if known is None else prod(max(0, value) for value in known)
 
 
 @frozen
