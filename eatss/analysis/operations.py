@@ -226,7 +226,7 @@ def work_of(scop: Scop, dependences: Dependences, outside: Collection[str]) -> W
 
 def _operations(scop: Scop, notes: list[str]) -> tuple[OperationCount, ...]:
     """Return how often each kind of operation runs; kinds that never run miss."""
-    types = {array.name: array.element_type for array in scop.arrays}
+    types = scop.types
     counter = _Counter()
     totals: dict[str, Count] = {}
     for statement in scop.statements:

@@ -207,11 +207,6 @@ class LaunchFacts:
     stream_loop: str | None = None
 
     @property
-    def copies(self) -> tuple[int, ...]:
-        """How many copies each stageable group takes."""
-        return tuple(map(len, self.copied_in))
-
-    @property
     def exchanges(self) -> bool:
         """Whether blocks combine some element by comparing and exchanging."""
         return any(own.exchanges for own in self.held)

@@ -367,7 +367,7 @@ class _Counter:
         }
         self.schedules = {m.get_tuple_name(isl.dim_type.in_): m for m in maps_of(kernel.schedule)}
         self.names = [loop.name for loop in kernel.loops + kernel.inner_loops]
-        self.written = frozenset(a.array for s in scop.statements for a in s.accesses if a.is_write)
+        self.written = scop.written_arrays
         known = kernel.launch_domain.intersect_params(scop.context)
         self.launches = sizes.number(known) if kernel.host_loops else 1
         self.pipeline_stages = [self._touched(one, lengths[one.array][-1]) for one in references]
@@ -464,7 +464,7 @@ class _StatementCounter:
 
     def _arithmetic(self, statement: Statement) -> Arithmetic:
         """Return the operations, and those whose value stays the same along some loops."""
-        types = {array.name: array.element_type for array in self.of.scop.arrays}
+        types = self.of.scop.types
         sizes = [value for _, value in self.of.scop.size_macros]
         operations = operations_of(statement, types, self.along, sizes)
         repeated: dict[Names, list[tuple[str, int]]] = {}

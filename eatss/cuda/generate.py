@@ -55,7 +55,7 @@ from eatss.lower.kernel.uses import (
     inexact_instructions,
     instruction_notes,
     instructions_in,
-    resources_of,
+    register_words,
     rounded_sums,
 )
 from eatss.lower.kernel_builder import KernelBuilder
@@ -178,7 +178,6 @@ class RegionBuilder:
         """Build all kernels, and return the entry that launches them."""
         scop = self._scop
         names = names_of(scop, macros)
-        written = frozenset(s.write.array for s in scop.statements)
         arrays = device_arrays(scop, names)
         names.reserve(*taken_names(scop))
         self.outside = outside_arrays(scop, arrays)
@@ -204,7 +203,7 @@ class RegionBuilder:
             function=function,
             region=scop.index,
             whole_function=scop.whole_function,
-            arguments=entry_arguments(scop, arrays, written),
+            arguments=entry_arguments(scop, arrays, scop.written_arrays),
             temporaries=(*temporaries_of(scop, used), *self._workspaces),
             assumptions=(
                 *(() if self._generic else fixed_sizes(macros)),
@@ -462,7 +461,6 @@ class RegionBuilder:
     ) -> None:
         """Note a kernel, as it is printed, and what its launch and its reader need to know."""
         code = kernel.kernel
-        resources = resources_of(code)
         own = {statement.name for statement in piece.statements}
         written = (self._scop.array(one.write.array) for one in piece.statements)
         rounds = any(array.element_type.is_floating for array in written)
@@ -476,9 +474,9 @@ class RegionBuilder:
                 name=code.name,
                 statements=tuple(s.name for s in piece.statements),
                 block=block,
-                shared_bytes=resources.shared_bytes,
+                shared_bytes=code.shared_bytes,
                 dynamic_shared=code.dynamic_shared,
-                registers=min(resources.register_words, self._most_registers(code)),
+                registers=min(register_words(code), self._most_registers(code)),
                 arguments=tuple(one.name for one in code.arguments),
                 tile_sizes=tiles,
                 notes=(*notes, *slow),

@@ -77,7 +77,7 @@ def interface_of(scops: Sequence[Scop], macros: SizePairs) -> Interface:
                 arguments=entry_arguments(
                     scop,
                     device_arrays(scop, names_of(scop, dict(macros))),
-                    frozenset(statement.write.array for statement in scop.statements),
+                    scop.written_arrays,
                 ),
             )
             for scop in scops

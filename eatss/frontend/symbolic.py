@@ -27,6 +27,7 @@ from eatss.frontend.source import (
     path_for_clang,
     read_bytes,
 )
+from eatss.polyhedral.dependences import at_most
 from eatss.polyhedral.expression import (
     AffineValue,
     Array,
@@ -323,16 +324,13 @@ class _Program:
         if len(scops) != len(numeric.scops):
             return None
         values = {macro.name: macro.value for macro in macros}
-        context.reset_operations()
-        context.set_max_operations(_MAX_OPERATIONS)
-        try:
-            pairs = zip(scops, numeric.scops, strict=True)
+        pairs = zip(scops, numeric.scops, strict=True)
+        with (
+            suppress(isl.Error),
+            at_most(context, _MAX_OPERATIONS),
+        ):  # else too hard
             return scops if all(agree(*pair, values) for pair in pairs) else None
-        except isl.Error:  # too hard to compare
-            return None
-        finally:
-            context.set_max_operations(0)
-            context.reset_operations()
+        return None
 
 
 def _numbers_left(

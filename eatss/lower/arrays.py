@@ -243,14 +243,13 @@ def device_arrays(scop: Scop, names: NameTable) -> dict[str, DeviceArray]:
         scop: the region.
         names: what is taken; the names of the arrays are added.
     """
-    written = frozenset(statement.write.array for statement in scop.statements)
     return {
         array.name: DeviceArray(
             array=array,
             name=names.fresh(array.source_name if array.source_name.isidentifier() else array.name),
             shape=shape_of(scop, array),
             declared=declared_shape(scop, array),
-            by_value=array.n_dims == 0 and array.name not in written,
+            by_value=array.n_dims == 0 and array.name not in scop.written_arrays,
         )
         for array in scop.arrays
     }

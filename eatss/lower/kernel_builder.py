@@ -46,7 +46,7 @@ from eatss.lower.planning import Unit
 from eatss.lower.promotion import SharedTile, unravelled
 from eatss.lower.promotion_builder import PromotionBuilder
 from eatss.lower.references import BuiltKernel, KernelContext, KernelInput, References
-from eatss.lower.storage import Candidate, Place
+from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import Node as Tree
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder
@@ -54,6 +54,7 @@ from eatss.lower.whole_tiles import WholeTiles, is_product
 from eatss.plan.stage import StagedReads, Tiling, is_ahead
 from eatss.polyhedral.dependences import at_most
 from eatss.polyhedral.isl_names import coalesced, parameters_set, without_parameters
+from eatss.polyhedral.scop import Place
 from eatss.program import (
     Apply,
     Constant,

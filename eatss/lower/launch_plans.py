@@ -153,7 +153,7 @@ def launch_plan_of(
             cut=cut,
             loops=(rows.loop.source_name, columns.loop.source_name),
             instruction=row,
-            types={array.name: array.element_type for array in scheduled.scop.arrays},
+            types=scheduled.scop.types,
         )
         cut = replace(
             cut, products=tuple(one for part in unit.parts for one in found.of_part(part))

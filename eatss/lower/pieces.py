@@ -26,7 +26,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernel import Dependences, Kernel, ScheduledScop
 from eatss.polyhedral.kernels import build_kernels
-from eatss.polyhedral.scop import Statement
+from eatss.polyhedral.scop import Access, Place, Statement
 from eatss.polyhedral.tree import KernelTree, Member, alone, cut_tree
 from eatss.program.tokens import RESERVED_FORM, is_reserved
 
@@ -117,12 +117,21 @@ class Piece:
 
     def domain_of(self, name: str) -> isl.Set:
         """Return the placed domain of a statement."""
-        names = (statement.name for statement in self.statements)
-        return dict(zip(names, self.placed, strict=True))[name]
+        return next(domain for one, domain in self.placed_statements if one.name == name)
 
     def statement(self, name: str) -> Statement:
         """Return a statement by name."""
         return called(name, self.statements)
+
+    def access(self, place: Place) -> Access:
+        """Return the access at a place."""
+        statement, number = place
+        return self.statement(statement).accesses[number]
+
+    @property
+    def placed_statements(self) -> Iterator[tuple[Statement, isl.Set]]:
+        """The statements, each with its placed domain."""
+        return zip(self.statements, self.placed, strict=True)
 
     def unbound(self, domain: isl.Set) -> isl.Set:
         """Project the parameters of band loops out of a placed domain."""
@@ -142,8 +151,9 @@ class Piece:
     def tied(self, mapped: Collection[str]) -> dict[str, isl.Set]:
         """Return the instances of each statement at one point of the mapped loops of a launch."""
         others = [name for name in self.bound if name not in mapped]
-        pairs = zip(self.statements, self.placed, strict=True)
-        return {one.name: without_parameters(placed, others) for one, placed in pairs}
+        return {
+            one.name: without_parameters(placed, others) for one, placed in self.placed_statements
+        }
 
     @property
     def bound(self) -> Names:

@@ -20,7 +20,6 @@ from eatss.lower.products import described, reused_accumulators
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.storage import (
     NeedsOneThreadError,
-    Place,
     StoragePlan,
     StoragePlans,
     within_registers,
@@ -42,6 +41,7 @@ from eatss.lower.units import (
     trips,
 )
 from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.scop import Place
 
 
 @frozen

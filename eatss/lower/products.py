@@ -47,10 +47,11 @@ from eatss.polyhedral.expression import (
     factors,
     narrow_factor,
     preorder,
+    reads_in,
     terms,
 )
 from eatss.polyhedral.isl_names import involved_dims, without_parameters
-from eatss.polyhedral.scop import Scop, Statement
+from eatss.polyhedral.scop import Place, Scop, Statement
 
 _TF32_PARTS: dict[Tf32, int] = {"off": 0, "on": 1, "split": 2}
 """Numbers in TF32 that a float may become."""
@@ -218,7 +219,7 @@ class WarpProducts:
             affine = [one for one in preorder(factor) if isinstance(one, AffineValue)]
             if any(one is not factor or involved_dims(one.value) for one in affine):
                 return None  # which no lane knows of the others' points
-            reads = [one.access for one in preorder(factor) if isinstance(one, Read)]
+            reads = reads_in(factor)
             places = {n: self._reference(statement, n) for n in reads}
             own = {at for at in places.values() if at is not None}
             moving = {loop for at in own for loop in _moving(work, at)}
@@ -254,19 +255,19 @@ def _is_target(statement: Statement, one: Expression) -> bool:
     return (access.array, access.text) == (statement.write.array, statement.write.text)
 
 
-def references_at(kernel: KernelFacts, piece: Piece, places: Iterable[tuple[str, int]]) -> Numbers:
+def references_at(kernel: KernelFacts, piece: Piece, places: Iterable[Place]) -> Numbers:
     """Return which references of the facts the accesses at some places are.
 
     Code for any size may distinguish references that are one at the sizes of the source: what
     is read of ``E[0][j]`` is read of ``E[k][j]``, too, where ``k`` has a first value.
     """
     found = set()
-    for name, number in places:
-        access = piece.statement(name).accesses[number]
+    for place in places:
+        access = piece.access(place)
         own = [
             at
             for at, one in enumerate(kernel.references)
-            if one.array == access.array and name in one.statements
+            if one.array == access.array and place[0] in one.statements
         ]
         spelled = [at for at in own if kernel.references[at].access == access.text]
         found.update((spelled or own)[:1])

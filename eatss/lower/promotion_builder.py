@@ -42,7 +42,7 @@ from eatss.lower.promotion import (
     transposed_copy_loop,
 )
 from eatss.lower.references import KernelInput, References
-from eatss.lower.storage import Candidate, Place
+from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import tile_set
 from eatss.plan.numbers import nowhere
 from eatss.plan.stage import (
@@ -63,6 +63,7 @@ from eatss.polyhedral.isl_names import (
     points_at_a_sample,
     without_parameters,
 )
+from eatss.polyhedral.scop import Place
 from eatss.program import (
     Apply,
     Constant,
@@ -199,21 +200,18 @@ class PromotionBuilder:
             )
         return reason
 
-    def _footprint(
-        self, places: Sequence[tuple[str, int]], serial: tuple[SerialTile, ...]
-    ) -> isl.Set:
+    def _footprint(self, places: Sequence[Place], serial: tuple[SerialTile, ...]) -> isl.Set:
         """Return the elements the accesses touch in a tile of the loops given."""
         tile = tile_set(self._isl, (*self._mapping.spread, *serial))
         images = []
-        for name, number in places:
-            domain = self._piece.domain_of(name).intersect_params(tile)
+        for place in places:
+            domain = self._piece.domain_of(place[0]).intersect_params(tile)
             free = without_parameters(domain, self._bound)
-            relation = self._piece.statement(name).accesses[number].relation
-            images.append(free.apply(relation))
+            images.append(free.apply(self._piece.access(place).relation))
         return union_of(images)
 
     def _is_mostly_read(
-        self, tile: SharedTile, places: Sequence[tuple[str, int]], serial: tuple[SerialTile, ...]
+        self, tile: SharedTile, places: Sequence[Place], serial: tuple[SerialTile, ...]
     ) -> bool:
         """Tell whether a box may be loaded as a whole, and a tile away from edges reads most of it.
 

@@ -26,12 +26,12 @@ from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import NameTable, Piece
 from eatss.lower.planning import Unit
 from eatss.lower.promotion import SharedTile
-from eatss.lower.storage import Place, Registers
+from eatss.lower.storage import Registers
 from eatss.lower.units import combiner_in
 from eatss.lower.whole_tiles import Places
 from eatss.polyhedral.expression import Combiner, ElementType
 from eatss.polyhedral.isl_names import dim_names, output_affs
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.scop import Place, Scop
 from eatss.program import Constant, IntExpr, Name
 from eatss.program.expression import IntExprs, SizePairs
 
@@ -266,7 +266,7 @@ class References:
         home = self._at.get(place)
         if isinstance(home, RegisterArray):
             return home.element
-        access = self._piece.statement(place[0]).accesses[place[1]]
+        access = self._piece.access(place)
         subscripts = subscripts_of(access, dict(values))
         if isinstance(home, SharedTile):
             places = tuple(

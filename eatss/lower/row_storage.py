@@ -40,7 +40,6 @@ from eatss.lower.mapping import MappedLoop
 from eatss.lower.pieces import NameTable, Piece
 from eatss.lower.planning import Unit
 from eatss.lower.products import references_at
-from eatss.lower.storage import Place
 from eatss.plan.phases import KeptRow, RowStorage, RowValue
 from eatss.polyhedral.isl_names import (
     coalesced,
@@ -48,7 +47,7 @@ from eatss.polyhedral.isl_names import (
     parameter_bound,
     without_parameters,
 )
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.scop import Place, Scop
 from eatss.program import Name, equals
 from eatss.program.linear import Coefficients
 

@@ -91,7 +91,7 @@ def _reads_results(piece: Piece) -> bool:
     """Tell whether a launch reads what it writes other than to take up the element it updates."""
     updates = {reduction.statement for reduction in piece.kernel.reductions}
     written = read = isl.UnionSet.empty(instances(piece).get_space())
-    for statement, placed in zip(piece.statements, piece.placed, strict=True):
+    for statement, placed in piece.placed_statements:
         here = piece.unbound(placed)
         taken_up = 0
         for access in statement.accesses:
@@ -361,7 +361,7 @@ def have_same_rows(pieces: Sequence[Piece], depth: int) -> bool:
         union_of(
             [
                 _row_of(piece, statement, depth).intersect_domain(piece.unbound(placed)).range()
-                for statement, placed in zip(piece.statements, piece.placed, strict=True)
+                for statement, placed in piece.placed_statements
             ]
         )
         for piece in pieces
@@ -426,16 +426,9 @@ def hoisted(piece: Piece, loop: LoopMember) -> Piece:
 
 def restricted(piece: Piece, statements: Sequence[str]) -> Piece:
     """Return the piece with some of its statements only."""
-    kept = [
-        (statement, domain)
-        for statement, domain in zip(piece.statements, piece.placed, strict=True)
-        if statement.name in statements
-    ]
-    return replace(
-        piece,
-        statements=tuple(statement for statement, _ in kept),
-        placed=tuple(domain for _, domain in kept),
-    )
+    kept = tuple(one for one in piece.statements if one.name in statements)
+    placed = tuple(piece.domain_of(one.name) for one in kept)
+    return replace(piece, statements=kept, placed=placed)
 
 
 def sums_of(piece: Piece, scop: Scop, *, exact: bool = False) -> dict[str, frozenset[str]]:

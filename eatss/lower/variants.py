@@ -31,13 +31,13 @@ from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import WarpProducts, product_loops, references_at, warp_instructions
 from eatss.lower.recipe import CodegenOptions
-from eatss.lower.storage import Place, Registers, StoragePlans
+from eatss.lower.storage import Registers, StoragePlans
 from eatss.lower.units import LEAST_TRIPS, adds_only, combiner_in, hoistable, sums_of, trips
 from eatss.lower.whole_tiles import runs_whole_if_finite
 from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.expression import SUMS, ElementType
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.scop import Place, Scop
 
 
 def with_own_sizes(
@@ -265,7 +265,7 @@ class Describing:
             cut=cut,
             loops=loops,
             instruction=of_warps(instruction.name),
-            types={array.name: array.element_type for array in self.scheduled.scop.arrays},
+            types=self.scheduled.scop.types,
         )
         return tuple(product for part in unit.parts for product in found.of_part(part))
 
@@ -292,7 +292,7 @@ def _whole_if_finite(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) 
     held = unit.storage.held
     mapped = [loop.name for loop in unit.mapping.mapped]
     coupled = {one.name for one in kernel.work.statements if one.coupled}
-    types = {array.name: array.element_type for array in scheduled.scop.arrays}
+    types = scheduled.scop.types
     piece = unit.piece
     for name in (name for part in unit.parts if part.serial for name in part.statements):
         floating = types[piece.statement(name).write.array].is_floating
@@ -368,7 +368,7 @@ def _readers(
         for work in kernel.work.statements
         for name in [work.name]
     }
-    named = {name for name, at in places if unit.piece.statement(name).accesses[at].text in texts}
+    named = {name for name, at in places if unit.piece.access((name, at)).text in texts}
     known = {form for name in named for form in forms[name]}
     alike = {name for name, _ in places if forms[name] & known}
     return alike or {name for name, _ in places}

@@ -22,7 +22,6 @@ from eatss.lower.arrays import union_of
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.pieces import Piece
 from eatss.lower.promotion import SharedTile
-from eatss.lower.storage import Place
 from eatss.lower.thread_ast import Phase, tile_set
 from eatss.polyhedral.expression import (
     AffineValue,
@@ -36,6 +35,7 @@ from eatss.polyhedral.expression import (
     added_to,
     factors,
     preorder,
+    reads_in,
     terms,
 )
 from eatss.polyhedral.isl_names import (
@@ -43,7 +43,7 @@ from eatss.polyhedral.isl_names import (
     dims_as_parameters,
     without_parameters,
 )
-from eatss.polyhedral.scop import Statement
+from eatss.polyhedral.scop import Place, Statement
 
 Types: TypeAlias = Mapping[str, ElementType]
 """The types of arrays, by name."""
@@ -397,7 +397,7 @@ def _product(value: Expression, types: Sequence[ElementType]) -> _Product | None
             case Literal() | AffineValue():
                 pass
             case _ if _stays_finite(factor, types):
-                inside += [one.access for one in preorder(factor) if isinstance(one, Read)]
+                inside += reads_in(factor)
             case _:
                 return None
     return _Product(factors=tuple(plain), inside=tuple(inside))

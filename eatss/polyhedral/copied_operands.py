@@ -16,7 +16,6 @@ import islpy as isl
 from eatss.base.frozen import frozen
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
-    Place,
     dependent_accesses,
     first_equal,
     flow_of,
@@ -32,7 +31,7 @@ from eatss.polyhedral.scheduling import (
     coincidence_dependences,
     local_dependences,
 )
-from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
+from eatss.polyhedral.scop import Access, AccessKind, Place, Scop, Statement
 from eatss.polyhedral.tree import bands, coincident
 
 
@@ -94,7 +93,7 @@ def with_copied_operands(scop: Scop, places: Collection[Place]) -> Scop:
         return scop
     arrays, statements = list(scop.arrays), list(scop.statements)
     copies: list[Statement] = []
-    read = {(name, n): scop.statement(name).accesses[n] for name, n in sorted(places)}
+    read = {place: scop.access(place) for place in sorted(places)}
     for array in scop.arrays:
         own = {place: access for place, access in read.items() if access.array == array.name}
         if not own:
@@ -201,8 +200,7 @@ def _pays(scop: Scop, read: _EarlyRead, loops: Mapping[str, _Loops], depth: int)
 def _are_early(scop: Scop, places: Collection[Place]) -> bool:
     """Tell whether no value that reads get was written by the region."""
     accesses = tag_accesses(scop)
-    read = (scop.statement(name).accesses[number] for name, number in places)
-    arrays = universes(scop.no_points, (one.relation.range() for one in read))
+    arrays = universes(scop.no_points, (scop.access(one).relation.range() for one in places))
     flow = flow_of(
         accesses.reads.intersect_range(arrays),
         accesses.schedule,

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from math import prod
-from typing import TypeAlias
 
 import islpy as isl
 
@@ -17,15 +16,12 @@ from eatss.base.diagnostics import Diagnostic, InputError, InternalError, Source
 from eatss.base.frozen import Numbers, frozen
 from eatss.polyhedral.isl_names import IN, OUT, coalesced, divisors, maps_of, universes
 from eatss.polyhedral.kernel import Dependences
-from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.scop import Access, Place, Scop, Statement
 from eatss.polyhedral.tree import original_schedule
 
 # -- accesses ----------------------------------------------------------------------------------
 # The accesses that can take part in a dependence, each once.
 
-
-Place: TypeAlias = tuple[str, int]
-"""An access: the name of its statement, and its number there."""
 
 _MANY = 24
 """Reads of one array in a statement above which those that make few boxes are one for dataflow."""
@@ -75,7 +71,7 @@ def dependent_accesses(scop: Scop) -> tuple[NumberedAccess, ...]:
     one element twice depends on it once. Leaving both out keeps a sum of thousands
     of terms cheap.
     """
-    written = {a.array for s in scop.statements for a in s.accesses if a.is_write}
+    written = scop.written_arrays
     found: list[NumberedAccess] = []
     number = 0
     for statement in scop.statements:

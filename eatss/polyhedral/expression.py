@@ -262,6 +262,11 @@ SUMS = ("+", "-")
 """Operators of sums: what is subtracted is added with the other sign."""
 
 
+def reads_in(value: Expression) -> list[int]:
+    """Return the numbers of the accesses that a value reads, from left to right."""
+    return [one.access for one in preorder(value) if isinstance(one, Read)]
+
+
 def added_to(
     value: Expression,
     is_target: Callable[[Expression], bool],

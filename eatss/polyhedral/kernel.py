@@ -11,9 +11,9 @@ from math import gcd, prod
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.base.frozen import Names, Numbers, called, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.base.polynomial import Polynomial
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.scop import Place, Scop
 from eatss.program.linear import Coefficients
 
 # -- kernel ------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class Reference:
     writes: bool
     subscripts: tuple[Subscript, ...]
     relation: isl.Map
-    places: frozenset[tuple[str, int]] = frozenset()
+    places: frozenset[Place] = frozenset()
 
     @property
     def loops(self) -> frozenset[str]:
@@ -126,7 +126,6 @@ class Kernel:
     """
 
     name: str
-    index: int
     statements: Names
     host_loops: Names
     loops: tuple[Loop, ...]
@@ -141,10 +140,6 @@ class Kernel:
     def parallel_loops(self) -> tuple[Loop, ...]:
         """The parallel members of the band, outermost first."""
         return tuple(loop for loop in self.loops if loop.parallel)
-
-    def loop(self, name: str) -> Loop:
-        """Return the loop called ``name``; ``KeyError`` if there is none."""
-        return called(name, self.loops + self.inner_loops)
 
 
 # -- program -----------------------------------------------------------------------------------
@@ -190,19 +185,10 @@ class Dependences:
 
 
 @frozen
-class General:
-    """A scop with parameters for its sizes, and its dependences whatever they are."""
-
-    scop: Scop
-    dependences: Dependences
-
-
-@frozen
 class ScheduledScop:
     """A scop with its dependences, its new schedule tree and its kernels.
 
-    ``general`` is the scop for any sizes. ``kernels`` stand in the order in which the schedule
-    launches them.
+    ``kernels`` stand in the order in which the schedule launches them.
     ``host_statements`` are in no kernel: no loop of theirs is parallel and they come
     before the first kernel, after the last, or stand beside the kernels, so they run on the host,
     as in PPCG. ``assumes`` are the sizes that the schedule is right for, where it is not for all
@@ -212,7 +198,6 @@ class ScheduledScop:
 
     scop: Scop
     dependences: Dependences
-    general: General
     schedule: isl.Schedule
     kernels: tuple[Kernel, ...]
     host_statements: Names = ()

@@ -25,6 +25,7 @@ from eatss.polyhedral.expression import (
     Unary,
     label,
     preorder,
+    reads_in,
 )
 from eatss.polyhedral.isl_names import (
     AffineForm,
@@ -258,7 +259,7 @@ class _Value:
         if len(own) != 1:
             return None
         (read,) = own
-        return (operator, frozenset({read})) if _reads(value).count(read) == 1 else None
+        return (operator, frozenset({read})) if reads_in(value).count(read) == 1 else None
 
     def _chosen(self, value: Select) -> _Update | None:
         """Return ``max`` or ``min`` if a value is the larger or the smaller of ``t`` and another.
@@ -279,10 +280,10 @@ class _Value:
         if not (straight or crossed) or sum(is_own) != 1 or (self.stored.is_floating and is_own[0]):
             return None
         target, other = arms if is_own[0] else arms[::-1]
-        if any(map(self._reads_target, _reads(other))):
+        if any(map(self._reads_target, reads_in(other))):
             return None
         larger = (condition.operator in _LARGER) == straight
-        reads = (*_reads(target), *filter(self._reads_target, _reads(condition)))
+        reads = (*reads_in(target), *filter(self._reads_target, reads_in(condition)))
         return ("max" if larger else "min"), frozenset(reads)
 
     def _alike(self, one: Expression, other: Expression) -> bool:
@@ -340,10 +341,6 @@ class _Value:
     def _reads_target(self, access: int) -> bool:
         own, write = self.statement.accesses[access], self.statement.write
         return own.array == write.array and own.relation.is_equal(write.relation)
-
-
-def _reads(value: Expression) -> list[int]:
-    return [one.access for one in preorder(value) if isinstance(one, Read)]
 
 
 def _operator_of(value: Expression, stored: ElementType) -> str | None:
@@ -477,7 +474,6 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
     references = merge_references(placed, names[n_host:])
     return Kernel(
         name=name,
-        index=index,
         statements=tuple(p.statement.name for p in placements),
         host_loops=names[:n_host],
         loops=loops[: len(tree.band)],

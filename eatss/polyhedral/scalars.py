@@ -32,7 +32,6 @@ import networkx as nx  # type: ignore[import-untyped]
 from eatss.base.frozen import Names, frozen
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
-    Place,
     dependent_accesses,
     first_equal,
     flow_of,
@@ -50,7 +49,7 @@ from eatss.polyhedral.isl_names import (
     universes,
 )
 from eatss.polyhedral.recomputed_producers import with_values_anew
-from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.scop import Access, Place, Scop, Statement
 
 
 @frozen
@@ -94,10 +93,9 @@ def live_ranges(scop: Scop) -> Iterator[LiveRange]:
         for written, _, relation in values:
             if written in group:
                 inside = inside.union(relation)
-        name, at = next(iter(group))
         loops = [len(scop.statement(name).loops) for name, _ in group]
         yield LiveRange(
-            scalar=scalars[scop.statement(name).accesses[at].array],
+            scalar=scalars[scop.access(next(iter(group))).array],
             places=frozenset(group),
             flow=inside,
             depth=_depth(inside, min(loops)) if group.isdisjoint(from_before) else 0,
@@ -128,7 +126,7 @@ def with_expanded_scalars(scop: Scop) -> Scop:
     if not ranges:
         return scop
     left = _places(scop).difference(*(one.places for one in ranges))
-    used = {scop.statement(name).accesses[at].array for name, at in left}
+    used = {scop.access(place).array for place in left}
     taken = scop.names
     arrays = {one.name: one for one in scop.arrays}
     named = {}
@@ -267,7 +265,7 @@ def _writer(scop: Scop, values: LiveRange) -> Statement | None:
     return writer if values.depth == len(writer.loops) else None
 
 
-def _reads(values: LiveRange) -> list[tuple[str, int]]:
+def _reads(values: LiveRange) -> list[Place]:
     return sorted((name, at) for name, at in values.places if at)
 
 

@@ -46,6 +46,10 @@ class ParameterDeclaration:
     origin: ParameterOrigin
 
 
+Place: TypeAlias = tuple[str, int]
+"""An access: the name of its statement, and its number there."""
+
+
 class AccessKind(Enum):
     """Whether an access reads or writes."""
 
@@ -226,6 +230,21 @@ class Scop:
     def statement(self, name: str) -> Statement:
         """Return the statement called ``name``; ``KeyError`` if there is none."""
         return called(name, self.statements)
+
+    def access(self, place: Place) -> Access:
+        """Return the access at a place."""
+        statement, number = place
+        return self.statement(statement).accesses[number]
+
+    @property
+    def types(self) -> dict[str, ElementType]:
+        """The element types of arrays by name."""
+        return {array.name: array.element_type for array in self.arrays}
+
+    @property
+    def written_arrays(self) -> frozenset[str]:
+        """The arrays that statements write."""
+        return frozenset(statement.write.array for statement in self.statements)
 
     def is_dead_after(self, array: Array) -> bool:
         """Tell whether nothing outside the region sees the values that an array has after it."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names
 from eatss.base.targets import AXES, CUDA, Axis
 from eatss.base.trees import Parts
 from eatss.lower.kernel.instruction import Instruction, Rounding
@@ -40,8 +40,8 @@ from eatss.polyhedral.expression import (
     AffineValue,
     ElementType,
     Expression,
-    Read,
     preorder,
+    reads_in,
 )
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in
 from eatss.program.linear import linear
@@ -166,12 +166,8 @@ def mapped_of(
 def elements(node: Node) -> tuple[Element, ...]:
     """Return the elements that a node itself names."""
     if isinstance(node, Load):
-        return (node.target, *(node.reads[read.access] for read in _reads(node.part)))
+        return (node.target, *(node.reads[number] for number in reads_in(node.part)))
     return _ELEMENTS.of(node)
-
-
-def _reads(part: Expression) -> Iterator[Read]:
-    return (one for one in preorder(part) if isinstance(one, Read))
 
 
 def accesses(node: Node) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
@@ -376,25 +372,9 @@ def trips_from_zero(loop: For) -> int | None:
     return constant_trips(loop) if loop.lower == Constant(0) else None
 
 
-@frozen
-class Resources:
-    """Threads of a block, its bytes of shared memory, and 32-bit registers of a thread.
-
-    Registers are an estimate: the compiler decides.
-    """
-
-    threads: int
-    shared_bytes: int
-    register_words: int
-
-
-def resources_of(kernel: Kernel) -> Resources:
-    """Return what a block and a thread of a kernel take."""
-    return Resources(
-        threads=kernel.threads,
-        shared_bytes=kernel.shared_bytes,
-        register_words=_live_words(kernel.body) + _OTHER_WORDS,
-    )
+def register_words(kernel: Kernel) -> int:
+    """Return the 32-bit registers of a thread, an estimate: the compiler decides."""
+    return _live_words(kernel.body) + _OTHER_WORDS
 
 
 def _live_words(nodes: Sequence[Node]) -> int:
