@@ -40,6 +40,8 @@ from eatss.polyhedral.expression import (
     regrouped,
 )
 from eatss.polyhedral.isl_names import (
+    IN,
+    SET,
     affine_form,
     at_values,
     constant_value,
@@ -132,7 +134,7 @@ def extents_of(array: Array, elements: isl.Set) -> tuple[int | None, ...]:
     """Return the end of some elements of an array in each dimension, ``None`` where it is open."""
     extents = []
     for position in range(array.n_dims):
-        bounded = elements.dim_has_upper_bound(isl.dim_type.set, position)
+        bounded = elements.dim_has_upper_bound(SET, position)
         last = constant_value(elements.dim_max(position)) if bounded else None
         extents.append(None if last is None else last + 1)
     return tuple(extents)
@@ -216,7 +218,7 @@ def _at_most(scop: Scop, known: isl.Set, limits: Sizes) -> tuple[ProgramSize, ..
 def _largest(known: isl.Set, name: str, limit: int) -> int:
     """Return the largest value of a parameter up to a limit, the least one if all are beyond it."""
     line = _line(known, name)
-    upto = line.upper_bound_val(isl.dim_type.set, 0, limit)
+    upto = line.upper_bound_val(SET, 0, limit)
     best = line.dim_min_val(0) if upto.is_empty() else upto.dim_max_val(0)
     return integer(best) if best.is_int() else limit
 
@@ -365,7 +367,7 @@ class _Counter:
             name: tuple(prod(own[at + 1 :]) for at in range(len(own)))
             for name, own in lengths.items()
         }
-        self.schedules = {m.get_tuple_name(isl.dim_type.in_): m for m in maps_of(kernel.schedule)}
+        self.schedules = {m.get_tuple_name(IN): m for m in maps_of(kernel.schedule)}
         self.names = [loop.name for loop in kernel.loops + kernel.inner_loops]
         self.written = scop.written_arrays
         known = kernel.launch_domain.intersect_params(scop.context)
@@ -556,7 +558,7 @@ class _StatementCounter:
         """Return the least value of each loop that has one, whatever the host loops are at."""
         points, found = self.of.sizes.at(self.points), {}
         for position, name in enumerate(self.of.names):
-            if points.dim_has_lower_bound(isl.dim_type.set, position):
+            if points.dim_has_lower_bound(SET, position):
                 least = constant_value(points.dim_min(position))
                 if least is not None:
                     found[name] = least

@@ -32,12 +32,11 @@ class OriginalFiles:
     """The original with every file it needs.
 
     ``files`` are paths relative to the folder, with ``/``, and contents; the C file is the first.
-    ``folders`` are those that ``original.include_dirs`` name: they may hold no file.
+    Folders that ``original.include_dirs`` names may hold no file.
     """
 
     original: Original
     files: tuple[tuple[str, bytes], ...]
-    folders: Names
 
 
 def program_name(source: StrPath, function: str) -> str:
@@ -96,11 +95,9 @@ def original_files(
         for folder in dict.fromkeys(folders)
         if folder.is_dir() and folder.is_relative_to(base)
     ]
-    original = Original(file=own_name, defines=tuple(defines), include_dirs=tuple(wanted))
     return OriginalFiles(
-        original=original,
+        original=Original(file=own_name, defines=tuple(defines), include_dirs=tuple(wanted)),
         files=((own_name, data), *sorted(copied.items())),
-        folders=tuple(wanted),
     )
 
 
@@ -159,7 +156,7 @@ def write_program(
         }
         if not force:
             _refuse_foreign(directory, target, program.name, changed)
-        place_files(target, changed, folders=originals.folders, last=_PLAN)
+        place_files(target, changed, folders=originals.original.include_dirs, last=_PLAN)
     except OSError as error:
         raise input_error(
             "EATSS-C008",

@@ -78,6 +78,12 @@ class _Text:
         """Return the text as an operand that has to bind at least at ``level``."""
         return self.text if self.level >= level else f"({self.text})"
 
+    @property
+    def unsigned(self) -> str:
+        """The text behind a sign or a conversion: ``-(-x)``, not ``--x``."""
+        text = self.above(_UNARY)
+        return f"({text})" if text.startswith(("+", "-")) else text
+
 
 @frozen
 class ValuePrinter:
@@ -206,10 +212,7 @@ class ValuePrinter:
             operand = self._truth(node.operand)
             return _Text("!" + operand.above(_UNARY), _UNARY, _INT)
         operand = self._promoted(node.operand)
-        text = operand.above(_UNARY)
-        if text.startswith(("+", "-")):
-            text = f"({text})"  # -(-x), not --x
-        return _Text(node.operator + text, _UNARY, _promotion(operand.type))
+        return _Text(node.operator + operand.unsigned, _UNARY, _promotion(operand.type))
 
     def _chain(self, node: Binary) -> _Text:
         """Return a binary operator; left operands are not recursed into."""
@@ -327,10 +330,7 @@ def _conversion(kind: ElementType, operand: _Text) -> _Text:
     kinds = (kind, operand.type)
     if ElementType.HALF in kinds and not _converts_at_once(*kinds):
         operand = _conversion(ElementType.FLOAT, operand)
-    text = operand.above(_UNARY)
-    if text.startswith(("+", "-")):
-        text = f"({text})"
-    return _Text(f"({type_text(kind)}){text}", _UNARY, kind)
+    return _Text(f"({type_text(kind)}){operand.unsigned}", _UNARY, kind)
 
 
 def _converts_at_once(kind: ElementType, other: ElementType | None) -> bool:

@@ -17,7 +17,7 @@ from eatss.frontend.values import Poly, Value
 from eatss.polyhedral.expression import Expression
 from eatss.polyhedral.isl_names import (
     coalesced,
-    involves_parameter,
+    involved_parameters,
     renamed_parameter,
     without_parameters,
 )
@@ -251,4 +251,4 @@ def _coefficient(value: Value, name: str) -> int | None:
     """Return the coefficient of a counter in a value, ``None`` where it is not linear in it."""
     if isinstance(value, Poly):
         return value.beside(name).constant_value
-    return None if involves_parameter(value, name) else 0
+    return None if name in involved_parameters(value) else 0

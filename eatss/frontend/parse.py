@@ -218,8 +218,8 @@ class _RegionReader(RegionReader):
         for assumed in self._ranges.assumptions:
             self._reporter.warn(
                 "EATSS-F092",
-                assumed.node,
-                f"{self._quoted(assumed.node)} is taken to fit type '{assumed.type.spelling}'",
+                assumed,
+                f"{self._quoted(assumed)} is taken to fit type '{assumed.type.spelling}'",
                 "use one integer type throughout",
             )
         for check in (check_aliases, check_counters, check_sizes):

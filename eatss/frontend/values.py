@@ -9,9 +9,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
 from eatss.base.polynomial import Monomial, Terms
-from eatss.frontend.clang import CType
 from eatss.frontend.declarations import Variable
 from eatss.frontend.refusals import NotAffineError
 from eatss.frontend.tree import Node
@@ -190,16 +188,8 @@ _USUAL_SIZES = (61, 4099)
 """Sizes at which no condition on sizes may exclude a program: all alike, small and large."""
 
 
-@frozen
-class RangeAssumption:
-    """A value that was taken to fit its type without proof."""
-
-    node: Node
-    type: CType
-
-
 class RangeProver:
-    """Proves ranges; what it could not prove but takes for granted is in ``assumptions``.
+    """Proves ranges; values that are taken to fit their types without proof are ``assumptions``.
 
     ``used_parameters`` is filled by the reader of expressions; the types of parameters
     bound their values. ``stated`` are the sizes for which all holds that was proven: what runs
@@ -209,7 +199,7 @@ class RangeProver:
     def __init__(self, algebra: ValueAlgebra) -> None:
         self._algebra = algebra
         self.used_parameters: dict[str, Variable] = {}
-        self.assumptions: list[RangeAssumption] = []
+        self.assumptions: list[Node] = []
         self.stated: isl.Set | None = None
         self._trusts = self._states = False
 
@@ -248,7 +238,7 @@ class RangeProver:
             wrong = f"value may not fit type '{ctype.spelling}'"
             if not self.always_leaves(known, within):
                 if ctype.bits >= 32:
-                    self.assumptions.append(RangeAssumption(node=node, type=ctype))
+                    self.assumptions.append(node)
                     return
                 if self.proven_or_stated(known, within):
                     return

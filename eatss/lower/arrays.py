@@ -24,6 +24,7 @@ from eatss.polyhedral.isl_names import (
     affine_bounds,
     affine_form,
     ast_operator,
+    big_value,
     coalesced,
     dim_names,
     dims_as_parameters,
@@ -384,7 +385,7 @@ def _exact_range(values: isl.Set, loop: MappedLoop | SerialTile, known: isl.Set)
     Raises:
         TooManyCasesError: They do; isl would take minutes to simplify them.
     """
-    tile = isl.Val.int_from_si(values.get_ctx(), loop.tile)
+    tile = big_value(values.get_ctx(), loop.tile)
     low = parameter_bound(values, loop.name, upper=False).coalesce()
     high = parameter_bound(values, loop.name, upper=True).coalesce()
     if low.n_piece() * high.n_piece() > _MOST_CASES:
@@ -402,7 +403,7 @@ def _exact_range(values: isl.Set, loop: MappedLoop | SerialTile, known: isl.Set)
 
 def _constant(function: isl.PwAff, value: int) -> isl.PwAff:
     zero = function.scale_val(isl.Val.zero(function.get_ctx()))
-    return zero.add_constant_val(isl.Val.int_from_si(function.get_ctx(), value))
+    return zero.add_constant_val(big_value(function.get_ctx(), value))
 
 
 def _divided(value: IntExpr, divisor: int, *, up: bool) -> IntExpr:

@@ -37,6 +37,8 @@ from eatss.lower.thread_ast import (
 )
 from eatss.lower.units import launches_respect, only_updates, tied_between
 from eatss.polyhedral.isl_names import (
+    IN,
+    OUT,
     maps_of,
     padding,
     parameter_names,
@@ -209,24 +211,16 @@ def crosses_threads(
     tied = {d.get_tuple_name(): without_parameters(d, others) for d in piece.placed}
     free = {name: without_parameters(domain, names) for name, domain in tied.items()}
     for relation in maps_of(needed):
-        source, sink = (relation.get_tuple_name(k) for k in (isl.dim_type.in_, isl.dim_type.out))
+        source, sink = (relation.get_tuple_name(k) for k in (IN, OUT))
         if source not in tied or sink not in tied:
             continue
         between = relation.intersect_domain(free[source]).intersect_range(free[sink])
         if between.is_empty():
             continue
         same_thread = isl.Map.from_domain_and_range(tied[source], tied[sink])
-        if not between.is_subset(_without(same_thread, names)):
+        if not between.is_subset(without_parameters(same_thread, names)):
             return True
     return False
-
-
-def _without(relation: isl.Map, names: Sequence[str]) -> isl.Map:
-    for name in names:
-        at = relation.find_dim_by_name(isl.dim_type.param, name)
-        if at >= 0:
-            relation = relation.project_out(isl.dim_type.param, at, 1)
-    return relation
 
 
 def check_order(
@@ -256,7 +250,7 @@ def check_order(
     covered = sorted(name for part in parts for name in part.statements)
     if covered != sorted(statement.name for statement in piece.statements):
         raise internal_error("EATSS-K901", "the parts do not cover the statements", span=span)
-    if mapping.split is not None or mapping.shared is not None:
+    if mapping.shares_sums:
         if not only_updates(piece, dependences):
             raise internal_error("EATSS-K901", "a split sum computes more than sums", span=span)
         written = {scop.array(statement.write.array) for statement in piece.statements}
@@ -313,7 +307,7 @@ def _time(
         serial = tuple(tile for tile in mapping.serial if tile.name in part.serial)
         phase = Phase(
             instances=tuple(piece.domain_of(name) for name in part.statements),
-            bound=tuple(loop.name for loop in piece.band),
+            bound=piece.bound,
             mapped=(),
             serial=serial,
             below=below,

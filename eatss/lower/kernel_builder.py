@@ -69,6 +69,10 @@ from eatss.program import (
 )
 from eatss.program.expression import Environment, OwnSizes
 from eatss.program.linear import start_plus, strict
+from eatss.program.plan import Grid
+
+_Ranges = dict[str, TileRange]
+"""The tiles of loops, by their names or by those of their origins."""
 
 _PROJECTION = 50_000
 """What isl may do to find exactly the values of one loop."""
@@ -99,7 +103,7 @@ class KernelBuilder:
         self._bound = own.bound
         self._references = References(own)
         self._parameter_tiles: OwnSizes = {}
-        self._ranges: dict[str, TileRange] = {}  # by the name of the origin
+        self._ranges: _Ranges = {}  # by the name of the origin
         self._digits: Environment = {}  # of loops that share the blocks along x
         self._boxes: list[Buffer] = []  # in which warps leave their parts of sums
         self._span = unit.piece.statements[0].span
@@ -209,7 +213,7 @@ class KernelBuilder:
         )
         return coalesced(params)
 
-    def _block_ranges(self, launch: isl.Set) -> tuple[dict[str, TileRange], isl.Set]:
+    def _block_ranges(self, launch: isl.Set) -> tuple[_Ranges, isl.Set]:
         known = launch
         ranges = {}
         for loop in self._mapping.spread:
@@ -234,7 +238,7 @@ class KernelBuilder:
                 known = self._parameter_tiles.get(name, 0)
                 self._parameter_tiles[name] = max(known, loop.tile)
 
-    def _tile_counts(self, ranges: Dictionary[str, TileRange]) -> tuple[IntExpr, IntExpr, IntExpr]:
+    def _tile_counts(self, ranges: _Ranges) -> Grid:
         """Return the tiles along each axis of the grid, those of a split sum not counted."""
         one: IntExpr = Constant(1)
         x, y, z = (
@@ -243,7 +247,7 @@ class KernelBuilder:
         )
         return x, y, z
 
-    def _grid(self, ranges: Dictionary[str, TileRange]) -> tuple[IntExpr, IntExpr, IntExpr]:
+    def _grid(self, ranges: _Ranges) -> Grid:
         grid = dict(zip(AXES, self._tile_counts(ranges), strict=True))
         for axis in AXES:
             for loop in self._mapping.blocks_along(axis):
@@ -275,7 +279,7 @@ class KernelBuilder:
 
     # The body ----------------------------------------------------------------------------
 
-    def _body(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> Nodes:
+    def _body(self, ranges: _Ranges, known: isl.Set) -> Nodes:
         lanes, threads = self._interleaved() if self._mapping.interleaved else self._threads()
         found: list[Node] = [
             Let(name=loop.thread, value=threads[loop.name])
@@ -288,9 +292,7 @@ class KernelBuilder:
         tiles = self._tiles(self._mapping.mapped, ranges, known)
         return (*found, *self._staging.aligned, *tiles)
 
-    def _tiles(
-        self, loops: Sequence[MappedLoop], ranges: Dictionary[str, TileRange], known: isl.Set
-    ) -> Nodes:
+    def _tiles(self, loops: Sequence[MappedLoop], ranges: _Ranges, known: isl.Set) -> Nodes:
         """Return the tiles of a block along ``loops``, and what is inside."""
         if not loops:
             return self._inside_tile(ranges, known)
@@ -300,7 +302,7 @@ class KernelBuilder:
             return (origin, *self._tiles(others, ranges, known))
         return self._strided(loop, ranges, lambda: self._tiles(others, ranges, known))
 
-    def _inside_tile(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> Nodes:
+    def _inside_tile(self, ranges: _Ranges, known: isl.Set) -> Nodes:
         references = self._references
         found = [
             *self._single_points(self._mapping.mapped),
@@ -384,7 +386,7 @@ class KernelBuilder:
             found.update(zip((loop.name for loop in loops), places, strict=True))
         return [], found
 
-    def _numbered_blocks(self, ranges: Dictionary[str, TileRange]) -> list[Node]:
+    def _numbered_blocks(self, ranges: _Ranges) -> list[Node]:
         """Declare the block's number along x where loops share it, and note each loop's digit."""
         loops = self._mapping.blocks_along("x")
         if len(loops) < 2:
@@ -396,7 +398,7 @@ class KernelBuilder:
         self._digits.update(zip((loop.name for loop in loops), places, strict=True))
         return [Let(name=number, value=Name(f"{CUDA.block}x"))]
 
-    def _start(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> IntExpr:
+    def _start(self, loop: MappedLoop, ranges: _Ranges) -> IntExpr:
         digit = self._digits.get(loop.name, Name(f"{CUDA.block}{loop.grid}"))
         first = ranges[loop.name].first
         self._index.note(first)
@@ -406,7 +408,7 @@ class KernelBuilder:
     def _strided(
         self,
         loop: MappedLoop,
-        ranges: Dictionary[str, TileRange],
+        ranges: _Ranges,
         body: Callable[[], Nodes],
     ) -> Nodes:
         """Return a loop over the tiles of a block, or the only one that there is."""
@@ -429,12 +431,10 @@ class KernelBuilder:
         return [
             Let(name=loop.name, value=self._index(loop.first.expression()))
             for loop in loops
-            if loop.points == 1 and (loop.threads > 1 or loop.tile > 1)
+            if loop.is_single
         ]
 
-    def _split_sum(
-        self, loop: MappedLoop, ranges: Dictionary[str, TileRange], known: isl.Set
-    ) -> Nodes:
+    def _split_sum(self, loop: MappedLoop, ranges: _Ranges, known: isl.Set) -> Nodes:
         """Return sums whose loop is spread over threads and blocks, and their combination."""
         references = self._references
         neutral = self._at_points(references.neutral())

@@ -60,6 +60,11 @@ class MappedLoop:
         return -(-self.tile // self.threads)
 
     @property
+    def is_single(self) -> bool:
+        """Whether a thread has one point, which is none of the block's own."""
+        return self.points == 1 and (self.threads > 1 or self.tile > 1)
+
+    @property
     def distribution(self) -> Distribution:
         """The point that each thread has in each of its slots, which ``point`` counts."""
         apart, along = (1, self.threads) if self.cyclic else (self.points, 1)
@@ -146,6 +151,16 @@ class Mapping:
     def shared(self) -> SerialTile | None:
         """The serial loop at whose tiles blocks take turns."""
         return next((tile for tile in self.serial if tile.shared is not None), None)
+
+    @property
+    def shares_sums(self) -> bool:
+        """Whether several threads or blocks add up one sum."""
+        return self.split is not None or self.shared is not None
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """What serial loops are called in the source, by their names in C."""
+        return {tile.name: tile.source_name for tile in self.serial}
 
     @property
     def block(self) -> tuple[int, int, int]:

@@ -119,8 +119,7 @@ class UnitPlanner:
         shared = chosen.shared_sum
         if shared is None or any(unit.mapping.shared is not None for unit in units):
             return units
-        note = f"blocks cannot share the sum over {shared.loop}"
-        return [replace(unit, notes=(*unit.notes, note)) for unit in units]
+        return _noted(units, f"blocks cannot share the sum over {shared.loop}")
 
     def _whole(self, piece: Piece, facts: KernelFacts, chosen: Layout, names: NameTable) -> Unit:
         """Return the unit of all of a piece.
@@ -217,8 +216,7 @@ class UnitPlanner:
                 continue
             units = self._split_units(inside, facts, chosen, names)
             if any(unit.mapping.split is not None for unit in units):
-                note = f"the loop {chosen.host_loop} runs on the host"
-                return [replace(unit, notes=(*unit.notes, note)) for unit in units]
+                return _noted(units, f"the loop {chosen.host_loop} runs on the host")
         return []
 
     def _split_units(
@@ -246,7 +244,7 @@ class UnitPlanner:
             units += [self._rest(beside, waiting)] if waiting else []
         except NeedsOneThreadError:  # what is left shares a scalar with a sum
             return [whole]
-        split = any(unit.mapping.split or unit.mapping.shared for unit in units)
+        split = any(unit.mapping.shares_sums for unit in units)
         return units if split and not share_scalars(units, whole.storage) else [whole]
 
     def _rest(self, whole: Unit, parts: Sequence[Part]) -> Unit:
@@ -270,11 +268,8 @@ class UnitPlanner:
             mapping = with_shared_sum(whole.mapping, loop, shared.blocks)
             if mapping is None:
                 return None
-            how, own = (
-                f"{shared.loop} is shared by up to {shared.blocks} blocks",
-                whole.names.inner(),
-            )
-            return self.summing(whole.piece, part, mapping, whole.kernel, own, how)
+            how = f"{shared.loop} is shared by up to {shared.blocks} blocks"
+            return self.summing(whole.piece, part, mapping, whole.kernel, whole.names.inner(), how)
         loop = sum_loop(whole.piece, part.statements, part.serial, sums, facts, dependences)
         if spread is None or loop is None:
             return None
@@ -391,6 +386,10 @@ class UnitPlanner:
         return sums_of(piece, self._scop, exact=self._options.strict_fp)
 
 
+def _noted(units: Sequence[Unit], note: str) -> list[Unit]:
+    return [replace(unit, notes=(*unit.notes, note)) for unit in units]
+
+
 def share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:
     """Tell whether a scalar that every thread has of its own is used in several units."""
     names = [{statement.name for statement in unit.piece.statements} for unit in units]
@@ -416,11 +415,10 @@ def _held_sums(units: Sequence[Unit], facts: KernelFacts) -> frozenset[Place]:
     """Return the references in registers that a thread meets in many iterations."""
     held: set[Place] = set()
     for unit in units:
-        sources = {tile.name: tile.source_name for tile in unit.mapping.serial}
         many = {
             name
             for part in unit.parts
-            if prod(trips(facts, sources[loop]) for loop in part.serial) >= LEAST_TRIPS
+            if prod(trips(facts, unit.mapping.sources[loop]) for loop in part.serial) >= LEAST_TRIPS
             for name in part.statements
         }
         held.update(place for place in unit.storage.held if place[0] in many)

@@ -290,7 +290,7 @@ def reused_accumulators(
         storage: what may live in registers.
         parts: of the piece, in their order.
     """
-    if mapping.split is not None or mapping.shared is not None:
+    if mapping.shares_sums:
         return {}
     mapped = {loop.name for loop in mapping.mapped}
     written = {one.write.array for one in piece.statements}

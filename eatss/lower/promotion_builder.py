@@ -56,10 +56,14 @@ from eatss.plan.stage import (
 )
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
+    PARAM,
+    SET,
+    big_value,
     coalesced,
     dims_as_parameters,
     fixed_box,
     involved_parameters,
+    parameters_set,
     points_at_a_sample,
     without_parameters,
 )
@@ -237,11 +241,15 @@ class PromotionBuilder:
         at = tuple(self._names.fresh(f"x{k}") for k in range(len(tile.sizes)))
         footprint = dims_as_parameters(tile.footprint, at)
         box = known.intersect(tile.within(at))
-        full = coalesced(known.subtract(without_parameters(box.subtract(footprint), at)))
+
+        def full_of(there: isl.Set) -> isl.Set:
+            return coalesced(known.subtract(without_parameters(box.subtract(there), at)))
+
+        full = full_of(footprint)
         if full.is_empty() and tile.name in self._mostly_read:
             extent = self._arrays[tile.candidate.array].array.extent
             footprint = box.intersect(dims_as_parameters(extent, at))
-            full = coalesced(known.subtract(without_parameters(box.subtract(footprint), at)))
+            full = full_of(footprint)
         condition = condition_of(full, known)
         if condition == TRUE:
             return Staging(ways=(self._way(tile, at, known, wide=True),))
@@ -285,7 +293,7 @@ class PromotionBuilder:
             return None
         spread = {one.origin: one.tile for one in self._mapping.spread}
         for origin, size in (spread | serial).items():
-            begins = _params(known, f"{origin} mod {size} = 0", origin)
+            begins = parameters_set(self._isl, (origin,), f"{origin} mod {size} = 0")
             known, box = known.intersect(begins), box.intersect(begins)
         edge = without_parameters(footprint, moving)
         missing = without_parameters(box.intersect(edge).subtract(footprint), at)
@@ -315,18 +323,18 @@ class PromotionBuilder:
             box: those that there are.
         """
         end = self._names.inner().fresh("end")
-        begins = box.intersect(_params(box, f"{row} mod {width} = 0", row))
-        offset = tile.offsets[-1].mod_val(isl.Val.int_from_si(self._isl, width))
+        begins = box.intersect(parameters_set(self._isl, (row,), f"{row} mod {width} = 0"))
+        offset = tile.offsets[-1].mod_val(big_value(self._isl, width))
         begins = begins.intersect(offset.zero_set())  # tested in front of the copy
         *outer, extent = self._arrays[tile.candidate.array].shape
         if outer and isinstance(extent, Name):
-            whole = _params(begins, f"{extent.name} mod {width} = 0", extent.name)
-            begins = begins.intersect(whole)
-        position = footprint.find_dim_by_name(isl.dim_type.param, row)
-        other = footprint.set_dim_name(isl.dim_type.param, position, end)
+            whole = f"{extent.name} mod {width} = 0"
+            begins = begins.intersect(parameters_set(self._isl, (extent.name,), whole))
+        position = footprint.find_dim_by_name(PARAM, row)
+        other = footprint.set_dim_name(PARAM, position, end)
         first = begins.intersect(footprint)
         for behind in range(1, width):
-            there = _params(begins, f"{end} = {row} + {behind}", row, end)
+            there = parameters_set(self._isl, (row, end), f"{end} = {row} + {behind}")
             later = without_parameters(other.intersect(there), (end,))
             if not begins.intersect(later).is_equal(first):
                 return False
@@ -449,9 +457,4 @@ class PromotionBuilder:
 def _is_bounded(array: Array) -> bool:
     """Tell whether all extents of an array are known."""
     dims = range(array.n_dims)
-    return all(array.extent.dim_has_upper_bound(isl.dim_type.set, at) for at in dims)
-
-
-def _params(beside: isl.Set, text: str, *names: str) -> isl.Set:
-    """Return the values of parameters of which something holds."""
-    return isl.Set.read_from_str(beside.get_ctx(), f"[{', '.join(names)}] -> {{ : {text} }}")
+    return all(array.extent.dim_has_upper_bound(SET, at) for at in dims)

@@ -34,6 +34,7 @@ from eatss.polyhedral.isl_names import dim_names, output_affs
 from eatss.polyhedral.scop import Place, Scop
 from eatss.program import Constant, IntExpr, Name
 from eatss.program.expression import IntExprs, SizePairs
+from eatss.program.plan import Grid
 
 
 @frozen
@@ -100,7 +101,7 @@ class BuiltKernel:
 
     piece: Piece
     kernel: Kernel
-    grid: tuple[IntExpr, IntExpr, IntExpr]
+    grid: Grid
     launch: isl.Set
     parameter_tiles: SizePairs
     most_blocks: IntExpr | None
@@ -108,7 +109,7 @@ class BuiltKernel:
     index: Indices
     origins: IntExprs = ()
     grid_strides: tuple[Axis, ...] = ()
-    tiles: tuple[IntExpr, IntExpr, IntExpr] = (Constant(1), Constant(1), Constant(1))
+    tiles: Grid = (Constant(1), Constant(1), Constant(1))
     staged: tuple[SharedTile, ...] = ()
 
 

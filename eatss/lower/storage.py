@@ -18,6 +18,7 @@ from eatss.plan.contract import are_held, held_words, registers_of_a_thread
 from eatss.plan.stage import element_words
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
+    IN,
     coalesced,
     maps_of,
     parameters_as_inputs,
@@ -270,7 +271,7 @@ class _Planner:
         domain = self._tied[statement.name]
         fed = self._scop.no_points
         for part in maps_of(self._flow_within(statement.name)):
-            writer = self._piece.statement(part.get_tuple_name(isl.dim_type.in_))
+            writer = self._piece.statement(part.get_tuple_name(IN))
             if writer.write.array == access.array:
                 # the flow must be through this array, not another the sink reads
                 same = writer.write.relation.apply_range(access.relation.reverse())

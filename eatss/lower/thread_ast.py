@@ -22,6 +22,7 @@ from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.mapping import Mapping as LoopMapping
 from eatss.lower.pieces import Piece
 from eatss.polyhedral.isl_names import (
+    big_value,
     dim_names,
     integer,
     node_kind,
@@ -262,7 +263,7 @@ def order_of(phase: Phase) -> isl.MultiUnionPwAff:
     schedule = _schedule(phase, domain)
     node = schedule.get_root().get_child(0)
     for serial in reversed(phase.serial):
-        tile = isl.Val.int_from_si(domain.get_ctx(), serial.tile)
+        tile = big_value(domain.get_ctx(), serial.tile)
         function = _values(phase, serial.name).scale_down_val(tile).floor()
         node = node.insert_partial_schedule(function)
     return isl.MultiUnionPwAff.from_union_map(

@@ -27,6 +27,7 @@ from eatss.lower.recipe import CodegenOptions
 from eatss.plan.shares import chunks_of, threads_beside_lanes
 from eatss.polyhedral.expression import Combiner, combiner_of
 from eatss.polyhedral.isl_names import (
+    big_value,
     bound_domain,
     function_on,
     named_map,
@@ -156,7 +157,7 @@ def _launch_times(piece: Piece, launches: Sequence[Piece]) -> isl.UnionMap:
         further = launch.host[len(piece.host) :]
         for statement in launch.statements:
             space = isl.LocalSpace.from_space(statement.domain.get_space())
-            which = isl.Val.int_from_si(space.get_ctx(), number)
+            which = big_value(space.get_ctx(), number)
             constant = isl.PwAff.from_aff(isl.Aff.zero_on_domain(space).set_constant_val(which))
             functions = [function_on(loop.member.function, statement.domain) for loop in further]
             named = named_map(statement.domain, [*functions, constant], "launch", ())

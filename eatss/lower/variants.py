@@ -307,7 +307,7 @@ def _whole_if_finite(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) 
 def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> LaunchFacts:
     """Return what a plan has to know of the launch of a unit."""
     mapping = unit.mapping
-    sources = {tile.name: tile.source_name for tile in mapping.serial}
+    sources = mapping.sources
     in_order = sorted(mapping.mapped, key=lambda loop: loop.order)
     split = mapping.split
     groups: dict[Numbers, list[int]] = {}
@@ -338,7 +338,6 @@ def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> Regis
     """Return what is to be known of an array that registers keep."""
     mapping = unit.mapping
     widths = {array.name: array.element_bytes for array in kernel.work.arrays}
-    parts = mapping.split is not None or mapping.shared is not None
     combiner = combiner_in(unit.piece, {name for name, _ in held.places}, scop)
     element_type = scop.array(held.array).element_type
     return RegisterTileFacts(
@@ -348,8 +347,10 @@ def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> Regis
         # a scalar has no references and the type that it has there
         element_bytes=widths.get(held.array, element_type.size_bytes),
         loads=mapping.shared is None and not held.load.is_empty(),
-        what=combiner.what if parts and combiner is not None else "",
-        exchanges=parts and combiner is not None and element_type not in combiner.single,
+        what=combiner.what if mapping.shares_sums and combiner is not None else "",
+        exchanges=mapping.shares_sums
+        and combiner is not None
+        and element_type not in combiner.single,
         continued=held.array in unit.continued,
     )
 
@@ -386,7 +387,7 @@ def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> st
         scheduled: the region.
     """
     long = [part for part in unit.parts if part.serial]
-    if unit.mapping.split or unit.mapping.shared or len(long) != 1:
+    if unit.mapping.shares_sums or len(long) != 1:
         return None
     (part,) = long
     piece, scop, held = unit.piece, scheduled.scop, unit.storage.held
@@ -408,8 +409,7 @@ def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> st
             piece, part.statements, part.serial[0], sums_of(piece, scop), scheduled.dependences
         )
     )
-    sources = {tile.name: tile.source_name for tile in unit.mapping.serial}
-    return sources.get(part.serial[0]) if alone else None
+    return unit.mapping.sources.get(part.serial[0]) if alone else None
 
 
 _STREAMED_TYPES = {ElementType.FLOAT, ElementType.DOUBLE}

@@ -39,6 +39,7 @@ from eatss.polyhedral.expression import (
     terms,
 )
 from eatss.polyhedral.isl_names import (
+    DIV,
     coalesced,
     dims_as_parameters,
     without_parameters,
@@ -296,7 +297,7 @@ def _with_fewer_bounds(
     if single.n_basic_set() != 1:
         return None
     (part,) = single.get_basic_sets()
-    if part.dim(isl.dim_type.div):
+    if part.dim(DIV):
         return None
     bounds = [one for one in part.get_constraints() if not one.is_equality()]
     for bound in tuple(bounds):

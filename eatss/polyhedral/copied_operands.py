@@ -24,7 +24,7 @@ from eatss.polyhedral.dependences import (
     with_accesses,
 )
 from eatss.polyhedral.expression import Array, Read
-from eatss.polyhedral.isl_names import OUT, named_points, universes
+from eatss.polyhedral.isl_names import OUT, SET, universes, with_names
 from eatss.polyhedral.kernel import Dependences, ScheduledScop
 from eatss.polyhedral.scheduling import (
     carries_nothing,
@@ -232,7 +232,7 @@ def _copying(
     """Return the statement that makes a copy, at a textual position before all others."""
     name = free_name("S_copy", taken)
     loops = tuple(free_name(f"c{k}", taken) for k in range(array.n_dims))
-    domain = named_points(copy.extent, name, loops)
+    domain = with_names(copy.extent, SET, loops).set_tuple_name(name)
     time = [str(position), *(entry for loop in loops for entry in (loop, "0"))]
     time += ["0"] * (scop.statements[0].schedule.dim(OUT) - len(time))
     text = f"{{ {name}[{', '.join(loops)}] -> [{', '.join(time)}] }}"

@@ -134,11 +134,6 @@ def maps_of(union: isl.UnionMap) -> tuple[isl.Map, ...]:
     return tuple(sorted(found, key=lambda m: str(m.get_space())))
 
 
-def involves_parameter(function: isl.PwAff, name: str) -> bool:
-    """Return whether a function depends on a parameter."""
-    return name in involved_parameters(function)
-
-
 def parameter_is_bounded(params: isl.Set, name: str, *, above: bool) -> bool:
     """Return whether a parameter is bounded above (or below) for fixed other parameters."""
     line = parameters_as_dims(params, (name,), "line")
@@ -216,19 +211,6 @@ def coupled_dims(points: isl.Set) -> Numbers:
     return tuple(found)
 
 
-def has_bounds(isl_set: isl.Set, name: str) -> bool:
-    """Tell whether a dimension has a lower and an upper bound, possibly in parameters."""
-    position = dim_names(isl_set).index(name)
-    return bool(
-        isl_set.dim_has_lower_bound(SET, position) and isl_set.dim_has_upper_bound(SET, position)
-    )
-
-
-def stride_of(isl_set: isl.Set, name: str) -> int:
-    """Return the largest step all values of a dimension are known to keep."""
-    return integer(isl_set.get_stride(dim_names(isl_set).index(name)))
-
-
 def moving_dims(steps: isl.Map, names: Sequence[str]) -> Names:
     """Return those of ``names`` in which output and input of a map of one space ever differ."""
     return tuple(
@@ -271,11 +253,6 @@ def extremes(domain: isl.Set, functions: Sequence[isl.UnionPwAff] = ()) -> tuple
         return None
     values = [integer(value) for value in found] or [0]
     return min(values), max(values)
-
-
-def leading_dims_positive(domain: isl.Set, count: int) -> bool:
-    """Tell whether the first dimensions of a set that is not empty are never negative."""
-    return all(domain.dim_min_val(position).is_nonneg() for position in range(count))
 
 
 def parameter_extremes(domain: isl.Set, name: str) -> tuple[int, int]:
@@ -724,11 +701,6 @@ def leading_outputs_of(relation: isl.Map, count: int) -> isl.Map:
     return identity.project_out(OUT, count, extra).set_tuple_name(OUT, name)
 
 
-def named_points(points: isl.Set, name: str, dims: Sequence[str]) -> isl.Set:
-    """Return the same points in the space ``name[dims…]``."""
-    return with_names(points, SET, dims).set_tuple_name(name)
-
-
 def equal_leading_dims(relations: isl.UnionMap, count: int) -> isl.UnionMap:
     """Return the part of relations whose inputs and outputs share their first dimensions."""
     found = isl.UnionMap.empty(relations.get_space())
@@ -793,7 +765,7 @@ def parameters_set(context: isl.Context, names: Sequence[str], condition: str) -
     return isl.Set.read_from_str(context, f"[{', '.join(names)}] -> {{ : {condition} }}")
 
 
-def without_parameters(params: isl.Set, names: Iterable[str]) -> isl.Set:
+def without_parameters(params: _Piece, names: Iterable[str]) -> _Piece:
     """Project parameters out."""
     for name in names:
         at = params.find_dim_by_name(PARAM, name)

@@ -28,16 +28,15 @@ from eatss.polyhedral.expression import (
     reads_in,
 )
 from eatss.polyhedral.isl_names import (
+    SET,
     AffineForm,
     affine_form,
     bind_leading_outputs,
     coalesced,
     constant_value,
     counter_of,
-    dim_names,
     drop_leading_outputs,
     function_on,
-    has_bounds,
     integer,
     involved_dims,
     involved_parameters,
@@ -48,7 +47,6 @@ from eatss.polyhedral.isl_names import (
     only_dim,
     output_affs,
     same_except,
-    stride_of,
 )
 from eatss.polyhedral.kernel import Dependences, Kernel, Loop, Reduction, Reference, Subscript
 from eatss.polyhedral.scop import Access, Scop, Statement
@@ -549,22 +547,19 @@ def trip_count(domains: Sequence[isl.Set], loop: str, context: isl.Set) -> int |
     values = coalesced(reduce(isl.Set.union, (part.reset_tuple_id() for part in parts)))
     if values.is_empty():
         return 0
-    (name,) = dim_names(values)
-    if not has_bounds(values, name):
+    if not (values.dim_has_lower_bound(SET, 0) and values.dim_has_upper_bound(SET, 0)):
         return None
     known = values.params()
     reach = coalesced(values.dim_max(0).sub(values.dim_min(0)).gist_params(known))
     span = constant_value(reach)
-    if span is None:
-        return None
-    return _count(values, name, span)
+    return None if span is None else _count(values, span)
 
 
-def _count(values: isl.Set, name: str, span: int) -> int | None:
+def _count(values: isl.Set, span: int) -> int | None:
     """Count the values of a range of ``span + 1`` that may have holes."""
     if _steps(values, 1).is_subset(values):
         return span + 1
-    stride = stride_of(values, name)
+    stride = integer(values.get_stride(0))
     if stride > 1 and _steps(values, stride).is_subset(values):
         return span // stride + 1
     if span > _ENUMERATED or not values.params().is_singleton():

@@ -43,7 +43,6 @@ from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     equal_leading_dims,
-    leading_dims_positive,
     leading_outputs_of,
     maps_of,
     universes,
@@ -156,8 +155,9 @@ def _expands(scop: Scop, values: LiveRange) -> bool:
     Counters do not get negative, for they become subscripts.
     """
     return 0 < values.depth < values.deepest and all(
-        leading_dims_positive(scop.statement(name).domain, values.depth)
+        scop.statement(name).domain.dim_min_val(position).is_nonneg()
         for name, _ in values.places
+        for position in range(values.depth)
     )
 
 

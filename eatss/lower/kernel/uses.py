@@ -43,7 +43,7 @@ from eatss.polyhedral.expression import (
     preorder,
     reads_in,
 )
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in, substitute
 from eatss.program.linear import linear
 from eatss.program.plan import RoundedSums
 
@@ -228,6 +228,11 @@ def with_expressions(nodes: Iterable[Node], change: Callable[[IntExpr], IntExpr]
     return mapped(
         nodes, lambda node: (_ELEMENTS.rebuilt(_INTEGERS.rebuilt(node, change), element),)
     )
+
+
+def substituted(nodes: Iterable[Node], values: Mapping[str, IntExpr]) -> Nodes:
+    """Return nodes with expressions in the places of names."""
+    return with_expressions(nodes, lambda one: substitute(one, values))
 
 
 def in_slot(nodes: Iterable[Node], slots: Mapping[Buffer, Buffer], slot: IntExpr) -> Nodes:

@@ -56,6 +56,7 @@ from eatss.lower.kernel.uses import (
     every_of,
     names_of,
     rewritten,
+    substituted,
     trips_from_zero,
     walked,
     with_bodies,
@@ -144,7 +145,7 @@ def _opened(nodes: Sequence[Node]) -> Nodes:
                 continue
             values: Environment = {}
             for one in inner:
-                (inside,) = with_expressions((one,), lambda own: substitute(own, values))  # noqa: B023
+                (inside,) = substituted((one,), values)
                 if isinstance(inside, Let):
                     values[inside.name] = inside.value
                 else:

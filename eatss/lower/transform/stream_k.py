@@ -72,7 +72,7 @@ from eatss.lower.kernel.uses import (
     every,
     every_of,
     own_expressions,
-    with_expressions,
+    substituted,
     written,
 )
 from eatss.lower.transform.point_groups import with_threadblock_swizzle
@@ -88,9 +88,9 @@ from eatss.program import (
     at_least,
     names_in,
     select,
-    substitute,
 )
 from eatss.program.expression import IntExprs
+from eatss.program.plan import Grid
 
 _BLOCK, _BLOCKS = Name(f"{CUDA.block}x"), Name(f"{CUDA.blocks}x")
 _PLACES = (CUDA.block, CUDA.blocks)
@@ -112,7 +112,7 @@ class Stream:
 
     blocks: int
     loop: str
-    tiles: tuple[IntExpr, IntExpr, IntExpr]
+    tiles: Grid
     thread: IntExpr
 
 
@@ -192,7 +192,7 @@ def with_steps_streamed(
     }
 
     def placed(nodes: Sequence[Node]) -> Nodes:
-        return with_expressions(nodes, lambda one: substitute(one, change))
+        return substituted(nodes, change)
 
     stop = Name(free_name("stop", taken))
     inner: Node = replace(
