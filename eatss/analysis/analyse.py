@@ -15,7 +15,7 @@ from eatss.analysis.work import (
     sizes_of,
 )
 from eatss.base.diagnostics import Diagnostic, Diagnostics
-from eatss.base.frozen import Names, complete, frozen
+from eatss.base.frozen import Names, complete, frozen, their_names
 from eatss.base.polynomial import Polynomial
 from eatss.base.shown import ProgramSize
 from eatss.polyhedral.expression import ElementType
@@ -144,7 +144,7 @@ def _reference_facts(kernel: Kernel, reference: Reference, cma_loop: str | None)
     other loops sweep their whole range, so what it would reuse is long evicted unless that loop is
     tiled. ``matmul``'s ``Ker[k][j]`` therefore has none.
     """
-    loops = [loop.name for loop in kernel.loops + kernel.inner_loops]
+    loops = their_names(kernel.loops + kernel.inner_loops)
     contiguous, still = _contiguous(reference), tuple(n for n in loops if n not in reference.loops)
     updated = reference.reads and reference.writes and bool(still)
     cma = cma_loop in contiguous

@@ -25,7 +25,7 @@ from eatss.analysis.facts import (
     touched_box,
 )
 from eatss.analysis.operations import operations_of
-from eatss.base.frozen import Names, Numbers, complete
+from eatss.base.frozen import Names, Numbers, complete, their_names
 from eatss.base.shown import ProgramSize
 from eatss.polyhedral.expression import (
     Array,
@@ -368,7 +368,7 @@ class _Counter:
             for name, own in lengths.items()
         }
         self.schedules = {m.get_tuple_name(IN): m for m in maps_of(kernel.schedule)}
-        self.names = [loop.name for loop in kernel.loops + kernel.inner_loops]
+        self.names = their_names(kernel.loops + kernel.inner_loops)
         self.written = scop.written_arrays
         known = kernel.launch_domain.intersect_params(scop.context)
         self.launches = sizes.number(known) if kernel.host_loops else 1
@@ -487,7 +487,7 @@ class _StatementCounter:
         same parallel loops are multiplied with each other first.
         """
         scop, statement, accesses = self.of.scop, self.statement, self.statement.accesses
-        parallel = frozenset(loop.name for loop in self.of.kernel.parallel_loops)
+        parallel = frozenset(their_names(self.of.kernel.parallel_loops))
         target = statement.write.text
 
         def is_target(value: Expression) -> bool:

@@ -40,6 +40,11 @@ def called(name: str, nouns: Iterable[_Called]) -> _Called:
     raise KeyError(name)
 
 
+def their_names(nouns: Iterable[_Named]) -> Names:
+    """Return what nouns are called, in their order."""
+    return tuple(noun.name for noun in nouns)
+
+
 def complete(parts: Iterable[_Part | None]) -> tuple[_Part, ...] | None:
     """Return all parts, ``None`` where one of them is missing."""
     found = []

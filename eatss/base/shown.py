@@ -13,7 +13,7 @@ from pkgutil import resolve_name
 from typing import Any, ClassVar, Protocol
 
 from eatss.base.codec import JsonObject
-from eatss.base.frozen import complete, frozen
+from eatss.base.frozen import complete, frozen, their_names
 
 _NOTEBOOK = "eatss.report.render:html_of"
 
@@ -252,6 +252,6 @@ def sizes_text(sizes: Sequence[ProgramSize]) -> str:
 def _equations(sizes: Sequence[ProgramSize]) -> list[str]:
     """Return sizes as texts, neighbours of one value together."""
     return [
-        f"{'='.join(one.name for one in same)}={value}"
+        f"{'='.join(their_names(same))}={value}"
         for value, same in groupby(sizes, key=lambda one: one.value)
     ]

@@ -14,7 +14,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, GridSplitK, Layout
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, frozen, their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
 from eatss.cuda.host import (
@@ -472,12 +472,12 @@ class RegionBuilder:
         made.kernels.append(
             KernelCode(
                 name=code.name,
-                statements=tuple(s.name for s in piece.statements),
+                statements=their_names(piece.statements),
                 block=block,
                 shared_bytes=code.shared_bytes,
                 dynamic_shared=code.dynamic_shared,
                 registers=min(register_words(code), self._most_registers(code)),
-                arguments=tuple(one.name for one in code.arguments),
+                arguments=their_names(code.arguments),
                 tile_sizes=tiles,
                 notes=(*notes, *slow),
                 reassociates=not in_order,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from string import Template
 
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, their_names
 from eatss.cuda.host import launcher_text
 from eatss.cuda.kernel_printer import kernel_text
 from eatss.cuda.preamble import preamble
@@ -368,7 +368,7 @@ def _runner(entry: Entry, program: Program) -> str:
             if argument.role != "parameter"
         ),
     ]
-    shown = [*(a.name for a in sizes), *(one.name for one in program.macros)]
+    shown = [*their_names(sizes), *their_names(program.macros)]
     words = {
         "launcher": entry.launcher,
         "declared": _below(declared),

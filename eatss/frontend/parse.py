@@ -13,6 +13,7 @@ from clang.cindex import TranslationUnitLoadError
 
 from eatss.base.diagnostics import input_error
 from eatss.base.files import StrPath
+from eatss.base.frozen import their_names
 from eatss.frontend.affine import AffineReader, RawAccess, RegionReader
 from eatss.frontend.arrays import Assembler, Delinearised, delinearise
 from eatss.frontend.clang import Unit, parse_unit
@@ -247,7 +248,7 @@ class _RegionReader(RegionReader):
             for variable in symbols.variables
             if variable.unique_name in self._ranges.used_parameters
         )
-        parameters = tuple(one.name for one in declared)
+        parameters = their_names(declared)
         space = parameter_space(algebra.context, parameters)
         made = Assembler(
             algebra=algebra, reporter=self._reporter, facts=facts, space=space, arrays=arrays
@@ -271,7 +272,7 @@ class _RegionReader(RegionReader):
             function_parameters=function_parameters(placed.function),
             whole_function=surroundings.is_whole_function(symbols, accessed),
             parameter_declarations=declared,
-            ppcg_counters=tuple(sorted(v.name for v in ppcg.counters - killed)),
+            ppcg_counters=tuple(sorted(their_names(ppcg.counters - killed))),
             ppcg_steps=tuple(ppcg.steps),
             ppcg_wholes=tuple(ppcg.wholes),
             conditions=conditions,
@@ -353,7 +354,7 @@ class _RegionReader(RegionReader):
 
         Sizes at which the reference is not made count for nothing.
         """
-        counters = [level.name for level in raw.loops]
+        counters = their_names(raw.loops)
         pairs = zip(array.subscripts(access), array.sizes, strict=True)
         for at, (subscript, size) in enumerate(pairs):
             outside = isl.Set.empty(raw.domain.get_space())

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import frozen, their_names
 from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import Buffer, Element, Extents
 from eatss.lower.mapping import MappedLoop, SerialTile
@@ -437,7 +437,7 @@ def full_tiles(
     A tile is full if each statement that moves along all of ``loops`` has an instance at each
     of its points. ``None`` where no tile is.
     """
-    names = [loop.name for loop in loops]
+    names = their_names(loops)
     if not names:
         return None
     inside = [f"{o.origin} <= {o.name} < {o.origin} + {o.tile}" for o in loops]

@@ -17,7 +17,7 @@ from dataclasses import replace
 import islpy as isl
 
 from eatss.base.diagnostics import SourceSpan, internal_error
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, frozen, their_names
 from eatss.lower.arrays import TileRange, isl_notation, union_of
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.mapping import Mapping as LoopMapping
@@ -203,7 +203,7 @@ def crosses_threads(
     scop: Scop, piece: Piece, mapping: LoopMapping, dependences: Dependences
 ) -> bool:
     """Tell whether one thread of a launch would need what another computes."""
-    names = [loop.name for loop in mapping.mapped]
+    names = their_names(mapping.mapped)
     if not names:
         return False
     others = [loop.name for loop in piece.band if loop.name not in names]
@@ -248,7 +248,7 @@ def check_order(
     """
     span = piece.statements[0].span
     covered = sorted(name for part in parts for name in part.statements)
-    if covered != sorted(statement.name for statement in piece.statements):
+    if covered != sorted(their_names(piece.statements)):
         raise internal_error("EATSS-K901", "the parts do not cover the statements", span=span)
     if mapping.shares_sums:
         if not only_updates(piece, dependences):
@@ -289,8 +289,8 @@ def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Depende
     """
     span = piece.statements[0].span
     covered = sorted(statement.name for launch in launches for statement in launch.statements)
-    further = {tuple(loop.name for loop in launch.host[len(piece.host) :]) for launch in launches}
-    if covered != sorted(statement.name for statement in piece.statements) or len(further) != 1:
+    further = {their_names(launch.host[len(piece.host) :]) for launch in launches}
+    if covered != sorted(their_names(piece.statements)) or len(further) != 1:
         raise internal_error("EATSS-K901", "the kernels do not cover the statements", span=span)
     if (len(launches) > 1 or () not in further) and not launches_respect(
         piece, launches, dependences

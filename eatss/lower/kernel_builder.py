@@ -11,6 +11,7 @@ from math import prod
 import islpy as isl
 
 from eatss.analysis.variant import VECTOR_BYTES
+from eatss.base.frozen import their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.lower.arrays import (
     FALSE,
@@ -366,7 +367,7 @@ class KernelBuilder:
             Let(name=name, value=value, narrow=True)
             for name, value in zip((lane, warp), values, strict=True)
         ]
-        return declared, dict(zip((loop.name for loop in loops), places, strict=True))
+        return declared, dict(zip(their_names(loops), places, strict=True))
 
     def _threads(self) -> tuple[list[Node], Environment]:
         """Return each loop's coordinate of a thread, and what of lanes is declared for them.
@@ -383,7 +384,7 @@ class KernelBuilder:
             loops = self._mapping.threads_along(axis)
             extents = [Constant(loop.threads) for loop in loops]
             places = digits(Name(CUDA.thread + axis), extents, self._span)
-            found.update(zip((loop.name for loop in loops), places, strict=True))
+            found.update(zip(their_names(loops), places, strict=True))
         return [], found
 
     def _numbered_blocks(self, ranges: _Ranges) -> list[Node]:
@@ -395,7 +396,7 @@ class KernelBuilder:
         counts = [ranges[loop.name].count for loop in loops]
         self._index.note(*counts)
         places = digits(Name(number), counts, self._span)
-        self._digits.update(zip((loop.name for loop in loops), places, strict=True))
+        self._digits.update(zip(their_names(loops), places, strict=True))
         return [Let(name=number, value=Name(f"{CUDA.block}x"))]
 
     def _start(self, loop: MappedLoop, ranges: _Ranges) -> IntExpr:

@@ -18,7 +18,7 @@ from eatss.analysis.layout import (
 )
 from eatss.analysis.variant import WarpInstruction
 from eatss.base.diagnostics import SourceSpan, input_error
-from eatss.base.frozen import Numbers, frozen
+from eatss.base.frozen import Numbers, frozen, their_names
 from eatss.base.targets import AXES, CUDA, Axis
 from eatss.cards import GpuProfile
 from eatss.choose.problem import choose_block
@@ -389,14 +389,14 @@ class _Wanted:
     def block(self, tiles: OwnSizes) -> SizePairs:
         """Return the threads along each mapped loop, the one along x last."""
         facts, selection = self.facts, self.selection
-        order = [loop.name for loop in mapped_loops(facts)]
+        order = their_names(mapped_loops(facts))
         given = next(
             (sizes for kernel, sizes in reversed(self.options.block) if kernel in ("", facts.name)),
             None,
         )
         if given is not None:
             return self._given_block(given, order)
-        same = tiles == dict(selection.tile_sizes) and order == [n for n, _ in selection.block]
+        same = tiles == dict(selection.tile_sizes) and order == tuple(dict(selection.block))
         if same:
             return _launchable(selection.block)
         # the last loop gets threads, and two long ones
@@ -414,7 +414,7 @@ class _Wanted:
             fits = {*sizes} <= {*order}
         else:
             # of up to three loops each has an axis, and the user says which has x
-            band = [loop.name for loop in self.facts.parallel_loops]
+            band = their_names(self.facts.parallel_loops)
             order = band if len(band) <= len(AXES) else order
             sizes = dict(zip(order[::-1], given[::-1], strict=False))
             fits = prod(given[: len(given) - len(sizes)]) == 1

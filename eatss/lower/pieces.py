@@ -16,7 +16,7 @@ import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.analysis.facts import KernelFacts
-from eatss.base.frozen import Names, called, frozen
+from eatss.base.frozen import Names, called, frozen, their_names
 from eatss.polyhedral.isl_names import (
     bound_domain,
     function_on,
@@ -140,12 +140,12 @@ class Piece:
     def inner_names(self, names: NameTable) -> NameTable:
         """Return a table of names inside the loops of the piece."""
         local = names.inner()
-        local.reserve(*(loop.name for loop in (*self.band, *self.inner)))
+        local.reserve(*their_names((*self.band, *self.inner)))
         return local
 
     def facts_in(self, facts: Iterable[KernelFacts]) -> KernelFacts | None:
         """Return the facts of the same statements, if there are any."""
-        names = tuple(statement.name for statement in self.statements)
+        names = their_names(self.statements)
         return next((one for one in facts if one.statements == names), None)
 
     def tied(self, mapped: Collection[str]) -> dict[str, isl.Set]:
@@ -158,12 +158,12 @@ class Piece:
     @property
     def bound(self) -> Names:
         """C names of the loops of the band, outermost first."""
-        return tuple(loop.name for loop in self.band)
+        return their_names(self.band)
 
     @property
     def host_names(self) -> Names:
         """C names of the host loops, outermost first."""
-        return tuple(loop.name for loop in self.host)
+        return their_names(self.host)
 
 
 def pieces_of(scheduled: ScheduledScop, names: NameTable) -> tuple[Piece, ...]:
@@ -214,7 +214,7 @@ def _placed(statement: Statement, loops: Sequence[LoopMember], assumes: isl.Set 
     if assumes is not None:
         domain = domain.intersect_params(assumes)
     functions = [function_on(loop.member.function, domain) for loop in loops]
-    return bound_domain(domain, functions, [loop.name for loop in loops])
+    return bound_domain(domain, functions, their_names(loops))
 
 
 @frozen
@@ -229,7 +229,7 @@ def parts_of(
     piece: Piece, mapped: Sequence[str], serial: Sequence[str], dependences: Dependences
 ) -> tuple[Part, ...]:
     """Cut a piece whose loops ``mapped`` go to threads into parts, in the order they run."""
-    names = [statement.name for statement in piece.statements]
+    names = their_names(piece.statements)
     moving = {name: _moving(piece, name, mapped, serial) for name in names}
     if not any(moving.values()):
         return (Part(statements=tuple(names), serial=()),)

@@ -10,7 +10,7 @@ from math import prod
 from eatss.analysis.analyse import analyse_kernel
 from eatss.analysis.facts import KernelFacts, VolumeKind
 from eatss.analysis.layout import Layout, SplitK
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, frozen, their_names
 from eatss.cards import GpuProfile
 from eatss.lower.checks import check_launches, check_order, crosses_threads
 from eatss.lower.instructions import of_warps
@@ -146,8 +146,8 @@ class UnitPlanner:
         self._plans.of(piece, mapping.mapped)
         if crosses_threads(self._scop, piece, mapping, dependences):
             raise NeedsOneThreadError("iterations of parallel loops need one another's memory")
-        mapped = [loop.name for loop in mapping.mapped]
-        return parts_of(piece, mapped, [tile.name for tile in mapping.serial], dependences)
+        mapped = their_names(mapping.mapped)
+        return parts_of(piece, mapped, their_names(mapping.serial), dependences)
 
     def _unit(
         self,
@@ -206,7 +206,7 @@ class UnitPlanner:
 
         Empty if that is not legal, or leaves no sum to be split.
         """
-        mapped = [loop.name for loop in whole.mapping.mapped]
+        mapped = their_names(whole.mapping.mapped)
         for piece in hoistable(whole.piece, mapped, self._scheduled.dependences):
             if piece.host[-1].source_name != chosen.host_loop:
                 continue
@@ -351,7 +351,7 @@ class UnitPlanner:
             self._scop, piece.kernel, volume=VolumeKind.PRODUCT, element_type=None, index=0
         )
         for own, loop in runs:
-            unit, statements = None, tuple(one.name for one in own.statements)
+            unit, statements = None, their_names(own.statements)
             dependences = self._scheduled.dependences
             if loop and sum_loop(own, statements, (loop,), sums, facts, dependences):
                 part = Part(statements=statements, serial=(loop,))
@@ -361,7 +361,7 @@ class UnitPlanner:
 
     def one_thread(self, piece: Piece, names: NameTable, why: str) -> Unit:
         """Return the unit that runs a piece in one thread."""
-        part = Part(statements=tuple(s.name for s in piece.statements), serial=())
+        part = Part(statements=their_names(piece.statements), serial=())
         alone = Mapping(mapped=(), serial=())
         return self._unit(piece, alone, (part,), None, names.inner(), (f"one thread: {why}",))
 

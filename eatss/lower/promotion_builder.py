@@ -14,7 +14,7 @@ from math import prod
 import islpy as isl
 import numpy as np
 
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.lower.arrays import FALSE, TRUE, condition_of, union_of, value_of
 from eatss.lower.kernel.copies import planned_kind
@@ -145,7 +145,7 @@ class PromotionBuilder:
                 self._mostly_read.add(tile.name)
             self._references.share(tile, places)
         if tiles:
-            self.groups.append(tuple(tile.name for tile in tiles))
+            self.groups.append(their_names(tiles))
         return tuple(tiles)
 
     def _placed(

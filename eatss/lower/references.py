@@ -8,7 +8,7 @@ from typing import Literal
 
 import islpy as isl
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, frozen, their_names
 from eatss.base.targets import Axis
 from eatss.lower.arrays import DeviceArray, affine_text, subscripts_of, value_of
 from eatss.lower.index_range import Indices
@@ -178,7 +178,7 @@ class References:
     @property
     def own_names(self) -> frozenset[str]:
         """Return the names of arrays and of what is kept in registers."""
-        arrays = frozenset(array.name for array in self._arrays.values())
+        arrays = frozenset(their_names(self._arrays.values()))
         return arrays.union(registers.buffer.name for registers in self._registers)
 
     @property
@@ -220,7 +220,7 @@ class References:
 
     def transfer_instance(self, name: str, points: isl.Set) -> isl.Set:
         """Return the domain of a transfer, the mapped loops bound to parameters."""
-        loops = [loop.name for loop in self._mapping.mapped]
+        loops = their_names(self._mapping.mapped)
         dims = [f"{loop}'" for loop in loops]  # which no C can name
         equal = " and ".join(f"{d} = {loop}" for d, loop in zip(dims, loops, strict=True))
         bound = isl.Set.read_from_str(

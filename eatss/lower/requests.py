@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from eatss.analysis.layout import GridSplitK, Layout
 from eatss.analysis.variant import MAX_STAGES
 from eatss.base.diagnostics import InputError, input_error
-from eatss.base.frozen import Names, Numbers
+from eatss.base.frozen import Names, Numbers, their_names
 from eatss.base.options import changed
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
@@ -126,7 +126,7 @@ def _misfits(
     if (made.gpu, made.dtype) != (profile.name, dtype):
         yield f"it is for {made.dtype} on {made.gpu}, not for {dtype} on {profile.name}"
     kernels: Sequence[KernelSelection | KernelRecipe] = made.kernels
-    here, there = [one.name for one in facts], [one.name for one in kernels]
+    here, there = their_names(facts), their_names(kernels)
     if here != there:
         yield f"it has other kernels ({', '.join(there)}) than the source ({', '.join(here)})"
     for at, (kernel, decided) in enumerate(zip(facts, kernels, strict=True)):
@@ -149,8 +149,8 @@ def _misfits(
 
 def _is_of(kernel: KernelFacts, decided: KernelSelection | KernelRecipe) -> bool:
     """Tell whether what was decided names statements, loops and references of a kernel."""
-    loops = tuple(loop.name for loop in kernel.loops)
-    parallel = tuple(loop.name for loop in kernel.parallel_loops)
+    loops = their_names(kernel.loops)
+    parallel = their_names(kernel.parallel_loops)
     sizes, shared = dict(decided.tile_sizes), decided.shared_sum
     texts = [(one.array, one.access) for one in kernel.references]
     return (
@@ -235,7 +235,7 @@ class Kernels:
     def _having(self, loop: str, asked: Sequence[KernelFacts] = ()) -> list[KernelFacts]:
         """Return the kernels that tile a loop, of some or of all; an error if there are none."""
         asked = asked or [*self._facts.values()]
-        tiled = {one.name: [found.name for found in one.loops] for one in asked}
+        tiled = {one.name: their_names(one.loops) for one in asked}
         having = [one for one in asked if loop in tiled[one.name]]
         if not having:
             loops = dict.fromkeys(found for names in tiled.values() for found in names)

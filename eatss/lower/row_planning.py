@@ -15,7 +15,7 @@ import islpy as isl
 from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, Layout
-from eatss.base.frozen import Names, called, frozen
+from eatss.base.frozen import Names, called, frozen, their_names
 from eatss.base.text import counted
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import TRUE, condition_of, union_of
@@ -196,7 +196,7 @@ class RowPlanner(UnitPlanner):
         orders = [self.in_order(unit) for unit in units]
         body, notes = self._in_registers(lowered, block, context)
         rows = counted(block.rows, "row")
-        of_phases = "; ".join(", ".join(s.name for s in unit.piece.statements) for unit in units)
+        of_phases = "; ".join(", ".join(their_names(unit.piece.statements)) for unit in units)
         kernel = replace(
             first.kernel,
             name=name,
@@ -339,7 +339,7 @@ def row_runs(
         kernels = [known[one.kernel.statements] for one in run if one.kernel.statements in known]
         if len(kernels) < len(run):
             continue
-        named = tuple(one.name for one in kernels)
+        named = their_names(kernels)
         block = FusedRows(kernels=named, loops=depth, rows=1, lanes=_TRIAL_LANES, tile=_TRIAL_LANES)
         try:
             with at_most(scheduled.scop.isl_context, _OPERATIONS):

@@ -9,7 +9,7 @@ from dataclasses import replace
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, frozen, their_names
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import union_of
 from eatss.lower.mapping import MappedLoop, Mapping
@@ -96,7 +96,7 @@ class StoragePlans:
         Raises:
             NeedsOneThreadError: threads cannot share a scalar the way the piece uses it.
         """
-        key = (id(piece), tuple(loop.name for loop in mapped), sums)
+        key = (id(piece), their_names(mapped), sums)
         if key not in self._known:
             planner = _Planner(self._scop, piece, key[1], self._dependences)
             self._known[key] = piece, planner.plan(sums=sums)

@@ -21,7 +21,7 @@ from eatss.analysis.variant import (
     RegisterTileFacts,
     WarpInstruction,
 )
-from eatss.base.frozen import Numbers, frozen
+from eatss.base.frozen import Numbers, frozen, their_names
 from eatss.cards.profile import GpuProfile, Tf32
 from eatss.choose.cuda import in_warps, kernel_variant_of
 from eatss.choose.selection import KernelSelection, Selection
@@ -245,7 +245,7 @@ class Describing:
     ) -> Iterator[KernelVariant]:
         """Yield the variant with an instruction of warps, for the first loops that it fits."""
         for instruction in warp_instructions(self.profile, self.tf32):
-            for loops in product_loops([one.name for one in self.kernel.parallel_loops]):
+            for loops in product_loops(their_names(self.kernel.parallel_loops)):
                 launches = tuple(
                     replace(cut, products=self._products(unit, cut, loops, instruction))
                     for unit, cut in zip(units, plain.launches, strict=True)
@@ -290,7 +290,7 @@ def _whole_if_finite(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) 
         return
     staged = {place for one in unit.storage.candidates for place in one.places}
     held = unit.storage.held
-    mapped = [loop.name for loop in unit.mapping.mapped]
+    mapped = their_names(unit.mapping.mapped)
     coupled = {one.name for one in kernel.work.statements if one.coupled}
     types = scheduled.scop.types
     piece = unit.piece

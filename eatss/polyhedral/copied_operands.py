@@ -13,7 +13,7 @@ from functools import partial, reduce
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import frozen, their_names
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
     dependent_accesses,
@@ -98,7 +98,7 @@ def with_copied_operands(scop: Scop, places: Collection[Place]) -> Scop:
         own = {place: access for place, access in read.items() if access.array == array.name}
         if not own:
             continue
-        taken = scop.names.union((one.name for one in arrays), (one.name for one in copies))
+        taken = scop.names.union(their_names(arrays), their_names(copies))
         copy = _copy_of(array, tuple(own.values()), taken)
         first = next(iter(own.values()))
         arrays.append(copy)

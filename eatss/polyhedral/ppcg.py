@@ -10,7 +10,7 @@ from itertools import groupby
 import islpy as isl
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, frozen, their_names
 from eatss.polyhedral.dependences import dependent_accesses, flow_of, tagged
 from eatss.polyhedral.expression import Array, Call
 from eatss.polyhedral.expression import preorder as preorder_of_expression
@@ -483,7 +483,7 @@ def group_chains(
             inside = validity.eq_at_multi_union_pw_aff(leaf.prefix)
         validity = validity.subtract(inside)
         contraction = part if contraction is None else part.union_add(contraction)
-        members.append((name, tuple(s.name for s in leaf.statements)))
+        members.append((name, their_names(leaf.statements)))
     assert contraction is not None
     grouped = {name for _, names in members for name in names}
     others = (one.domain for one in live.statements if one.name not in grouped)

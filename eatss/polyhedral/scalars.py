@@ -29,7 +29,7 @@ from functools import reduce
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, frozen, their_names
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
     dependent_accesses,
@@ -283,7 +283,7 @@ def _stored(scop: Scop, values: LiveRange, writer: Statement) -> Scop | None:
     The statement that stores it goes. In between nothing reads or writes that array, and up to the
     last reader of the value nothing writes it.
     """
-    names = [statement.name for statement in scop.statements]
+    names = their_names(scop.statements)
     first, last = names.index(writer.name), max(names.index(name) for name in _readers(values))
     for name, at in _reads(values):
         storing = scop.statement(name)

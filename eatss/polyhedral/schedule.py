@@ -11,7 +11,7 @@ import islpy as isl
 from networkx.utils import UnionFind  # type: ignore[import-untyped]
 
 from eatss.base.diagnostics import InputError, InternalError, input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import frozen, their_names
 from eatss.polyhedral.dependences import (
     bounded_work,
     compute_dependences,
@@ -112,7 +112,7 @@ class _Sizes:
         self._classes = _classes(scop)
         self._clusters: dict[int, list[tuple[str, int]]] = {}
         self.names: dict[str, int] = {}
-        taken = {*scop.parameters, *(array.name for array in scop.arrays)}
+        taken = {*scop.parameters, *their_names(scop.arrays)}
         fresh = (name for k in count() if (name := f"size{k}") not in taken)
         macros = [pair for pair in _macros_that_help_fusion(scop) if pair[0] not in taken]
         sizes = {

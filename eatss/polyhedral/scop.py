@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.base.frozen import Names, called, complete, frozen
+from eatss.base.frozen import Names, called, complete, frozen, their_names
 from eatss.polyhedral.expression import Array, ElementType, Expression
 from eatss.program.expression import OwnSizes, SizePairs, Sizes
 
@@ -211,7 +211,7 @@ class Scop:
         named: tuple[Array | Statement | FunctionParameter, ...] = (
             *self.arrays, *self.statements, *self.function_parameters,
         )  # fmt: skip
-        return {*self.parameters, *(one.name for one in named)}
+        return {*self.parameters, *their_names(named)}
 
     @property
     def used_arrays(self) -> set[str]:

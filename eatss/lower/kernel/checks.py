@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 from eatss.analysis.variant import COPIED_BYTES
 from eatss.base.diagnostics import Diagnostic, InternalError
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, their_names
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.barriers import passed_on, varies, varying_names
 from eatss.lower.kernel.nodes import (
@@ -72,7 +72,7 @@ def kernel_faults(kernel: Kernel, sizes: Collection[str]) -> Names:
         kernel: the kernel.
         sizes: names that are known without being passed, as macros are.
     """
-    known = {*sizes, *(argument.name for argument in kernel.arguments)}
+    known = {*sizes, *their_names(kernel.arguments)}
     passed = {one.buffer for one in kernel.arguments if one.buffer is not None}
     constant = {one.buffer for one in kernel.arguments if one.buffer and one.read_only}
     faults = [

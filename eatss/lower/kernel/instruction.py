@@ -28,7 +28,7 @@ from itertools import product
 from typing import Literal, TypeAlias
 
 from eatss.analysis.variant import TensorFormat
-from eatss.base.frozen import Names, Numbers, frozen
+from eatss.base.frozen import Names, Numbers, frozen, their_names
 from eatss.base.targets import CUDA
 from eatss.polyhedral.expression import ElementType
 from eatss.program.expression import OwnSizes, SizePairs, Sizes
@@ -54,7 +54,7 @@ class Coordinate:
 def places(coordinates: Sequence[Coordinate]) -> Iterator[OwnSizes]:
     """Yield the values of coordinates, by name, the last one fastest."""
     for values in product(*(range(one.extent) for one in coordinates)):
-        yield dict(zip((one.name for one in coordinates), values, strict=True))
+        yield dict(zip(their_names(coordinates), values, strict=True))
 
 
 @frozen

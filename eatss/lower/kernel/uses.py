@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, their_names
 from eatss.base.targets import AXES, CUDA, Axis
 from eatss.base.trees import Parts
 from eatss.lower.kernel.instruction import Instruction, Rounding
@@ -271,7 +271,7 @@ def own_names(node: Node) -> Names:
 def taken_names(kernel: Kernel, sizes: Iterable[str] = ()) -> set[str]:
     """Return all names that something in a kernel has, or that are known without being passed."""
     nodes = list(every(kernel.body))
-    found = {*sizes, *names_of(kernel.body), *(one.name for one in kernel.arguments)}
+    found = {*sizes, *names_of(kernel.body), *their_names(kernel.arguments)}
     found |= {one.name for one in (*buffers_of(kernel.body), *kernel.shared)}
     return found | {name for one in nodes for name in own_names(one)}
 
@@ -284,7 +284,7 @@ def buffers_of(nodes: Iterable[Node]) -> set[Buffer]:
 def without_unused(nodes: Sequence[Node]) -> Nodes:
     """Leave out constants that nothing mentions."""
     used = names_of(nodes)
-    declared = Counter(node.name for node in every_of(nodes, Let))
+    declared = Counter(their_names(every_of(nodes, Let)))
 
     def kept(node: Node) -> Nodes:
         if isinstance(node, Aligned) and node.name not in used:

@@ -21,7 +21,7 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from eatss.base.frozen import complete, frozen
+from eatss.base.frozen import complete, frozen, their_names
 from eatss.base.trees import free_name
 from eatss.lower.kernel.instruction import Coordinate, Instruction, Operand, places
 from eatss.lower.kernel.nodes import (
@@ -275,7 +275,7 @@ class _User:
     def __init__(self, kernel: Kernel, instruction: Instruction, taken: set[str]) -> None:
         self._instruction, self._taken = instruction, taken
         self._target, *factors = sorted(instruction.operands, key=lambda one: one.role != "inout")
-        lanes = dict(zip((own.name for own in instruction.lanes), kernel.warps, strict=True))
+        lanes = dict(zip(their_names(instruction.lanes), kernel.warps, strict=True))
         own = (*instruction.lanes, *self._target.slots(instruction.lanes))
         self._sides = [
             _Side(
