@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cache
 from math import comb, gcd, lcm, prod
 
 import islpy as isl
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, fixed, frozen
 from eatss.base.polynomial import Monomial, Terms
 from eatss.polyhedral.isl_names import (
     Constraint,
@@ -43,7 +43,7 @@ from eatss.program import (
 from eatss.program.linear import Linear
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class RationalPolynomial(Terms[Fraction]):
     """A polynomial in names; no coefficient is 0."""
 
@@ -92,7 +92,7 @@ def _power_sum(exponent: int) -> RationalPolynomial:
 _MOST_RELAXED = 8
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Piece:
     """A polynomial in parameters and quotients of them; elsewhere it counts as 0."""
 
@@ -100,7 +100,7 @@ class Piece:
     polynomial: RationalPolynomial
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Atoms:
     """Quotients of parameters that are rounded down, by names that say which they are."""
 
@@ -137,7 +137,7 @@ class Atoms:
         return floored(self.spelled(dividend.expression()), divisor)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Count:
     """A sum of pieces, at most one for the same conditions."""
 
@@ -287,7 +287,7 @@ def count_points(points: isl.Set) -> Count:
     return Count.of(total.pieces, total.atoms)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Part:
     """``Σ polynomial`` over the ``variables`` that keep ``constraints``."""
 

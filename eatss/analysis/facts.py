@@ -279,6 +279,11 @@ class KernelWork:
     arrays: tuple[ArrayFacts, ...] = ()
     trips: SizePairs = ()
 
+    @property
+    def coupled(self) -> frozenset[str]:
+        """The statements of which loops bound each other."""
+        return frozenset(one.name for one in self.statements if one.coupled)
+
 
 # -- the facts of a kernel ----------------------------------------------------------------------
 

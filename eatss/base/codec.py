@@ -30,7 +30,7 @@ from typing import (
 )
 
 from eatss.base.diagnostics import InputError, input_error
-from eatss.base.frozen import frozen, their_names
+from eatss.base.frozen import frozen
 
 T = TypeVar("T")
 

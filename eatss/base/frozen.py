@@ -1,4 +1,4 @@
-"""``@frozen``, which declares a noun: its fields are named where one is made, and never change."""
+"""``@frozen`` and ``@fixed``, which declare nouns that never change."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ _Noun = TypeVar("_Noun")
 def frozen(noun: type[_Noun]) -> type[_Noun]:
     """Return a class as a frozen dataclass with slots whose fields are keywords."""
     return dataclass(frozen=True, slots=True, kw_only=True)(noun)
+
+
+@dataclass_transform(frozen_default=True)
+def fixed(noun: type[_Noun]) -> type[_Noun]:
+    """Return a class as a frozen dataclass with slots whose few fields are given in order."""
+    return dataclass(frozen=True, slots=True)(noun)
 
 
 Names: TypeAlias = tuple[str, ...]

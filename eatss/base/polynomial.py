@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from typing import Generic, Self, TypeAlias, TypeVar
+
+from eatss.base.frozen import fixed
 
 Monomial: TypeAlias = tuple[str, ...]
 """The unknowns of a product, sorted; a power has one several times."""
@@ -14,7 +15,7 @@ Monomial: TypeAlias = tuple[str, ...]
 _Number = TypeVar("_Number", int, Fraction)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Terms(Generic[_Number]):
     """Monomials with their coefficients; none of these is 0."""
 
@@ -72,7 +73,7 @@ def accumulate(
             terms.pop(monomial, None)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Polynomial(Terms[int]):
     """A polynomial with integer coefficients whose unknowns are tile sizes ``T_loop``."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Literal
 
 import islpy as isl
@@ -79,11 +79,10 @@ from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.transform.stream_k import Stream
 from eatss.lower.variants import stream_loop
 from eatss.polyhedral.dependences import (
-    at_most,
     bounded_work,
     compute_dependences,
     default_operations,
-    ran_out,
+    tried,
 )
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Scop
@@ -293,12 +292,9 @@ class RegionBuilder:
         own = self._options.tile_sizes or self._options.placements
         limit = 2 * KERNEL_OPERATIONS if own else KERNEL_OPERATIONS
         for unit in self._planner.units(piece, local):
-            try:
-                with at_most(self._scop.isl_context, limit):
-                    kernel = self._kernel(unit, context)
-            except (isl.Error, TooManyCasesError):
-                if ran_out(self._scop):
-                    raise
+            make = partial(self._kernel, unit, context)
+            kernel = tried(self._scop, limit, make, TooManyCasesError)
+            if kernel is None:
                 simple = self._planner.one_thread(unit.piece, local, "isl fails on its tiles")
                 kernel = self._kernel(simple, context)
             placed.append(kernel)
@@ -316,13 +312,12 @@ class RegionBuilder:
         """Return the kernel whose blocks take rows through all pieces, if there is one."""
         planner = RowPlanner(self._scheduled, self._facts, self._profile, self._options)
         name = f"{self._scop.function}_k{len(self._made.kernels)}"
-        try:
-            with at_most(self._scop.isl_context, KERNEL_OPERATIONS):
-                made = planner.in_one(name, pieces, block, context)
-        except (isl.Error, TooManyCasesError):
-            if ran_out(self._scop):
-                raise
-            return None
+        made = tried(
+            self._scop,
+            KERNEL_OPERATIONS,
+            lambda: planner.in_one(name, pieces, block, context),
+            TooManyCasesError,
+        )
         if made is None:
             return None
         code = transformed(

@@ -9,11 +9,11 @@ out, because C++ would choose another overload of ``sqrt`` for a ``float``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import fixed, frozen
 from eatss.cuda.text import converted_literal, literal_text, type_text
 from eatss.polyhedral.expression import (
     AffineValue,
@@ -66,7 +66,7 @@ def _is_odd_constant(value: Cast) -> bool:
     return isinstance(operand, Unary) or converted_literal(operand, value.element_type) is None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Text:
     """C text, how tightly its outermost operator binds, and its type in C where known."""
 

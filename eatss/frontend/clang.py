@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -15,7 +14,7 @@ from clang import cindex
 from clang.cindex import conf
 
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import Names, Numbers, frozen
+from eatss.base.frozen import Names, Numbers, fixed, frozen
 from eatss.polyhedral.expression import ElementType
 
 CursorKind: Any = cindex.CursorKind
@@ -273,7 +272,7 @@ TypeClass: TypeAlias = Literal["integer", "floating", "pointer", "array", "recor
 """The classes of C types the front end tells apart."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class CType:
     """A C type; ``element`` is set for the arithmetic types the nouns can say."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +14,7 @@ from clang.cindex import TranslationUnitLoadError
 
 from eatss.base.diagnostics import Diagnostic, Diagnostics, InputError, Severity
 from eatss.base.files import StrPath, is_c_text
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, fixed, frozen
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.declarations import ISL_WORDS
 from eatss.frontend.options import DtypeName, FrontendOptions, FrontendResult
@@ -81,7 +81,7 @@ def agree(symbolic: Scop, numeric: Scop, values: Sizes) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Check:
     """Compares what is at some values of parameters with what is there without them."""
 

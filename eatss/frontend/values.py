@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import islpy as isl
 
+from eatss.base.frozen import fixed
 from eatss.base.polynomial import Monomial, Terms
 from eatss.frontend.declarations import Variable
 from eatss.frontend.refusals import NotAffineError
@@ -31,7 +31,7 @@ from eatss.program.expression import OwnSizes
 # counters into dimensions at the end.
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Poly(Terms[int]):
     """A polynomial with integer coefficients; no zero coefficients are kept."""
 

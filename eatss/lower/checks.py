@@ -306,7 +306,7 @@ def _time(
     for part in parts:
         serial = tuple(tile for tile in mapping.serial if tile.name in part.serial)
         phase = Phase(
-            instances=tuple(piece.domain_of(name) for name in part.statements),
+            instances=piece.domains_of(part),
             bound=piece.bound,
             mapped=(),
             serial=serial,

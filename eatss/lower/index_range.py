@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dictionary
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Literal
 
 from eatss.analysis.variant import MAX_STAGES
-from eatss.base.frozen import Names, complete, frozen
+from eatss.base.frozen import Names, complete, fixed, frozen
 from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import Piece
 from eatss.polyhedral.isl_names import extremes, parameter_extremes, parameters_set
@@ -113,7 +113,7 @@ _CONDITIONS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Range:
     """The integers from ``low`` to ``high``."""
 
@@ -352,7 +352,7 @@ def _values(
     loops = Range(0, 0)
     for piece in pieces:
         small = parameters_set(piece.placed[0].get_ctx(), parameters, within)
-        functions = [loop.member.function for loop in (*piece.host, *piece.band, *piece.inner)]
+        functions = [loop.member.function for loop in (*piece.host, *piece.loops)]
         for statement in piece.statements:
             domain = piece.instances(statement).intersect_params(small)
             if domain.is_empty():

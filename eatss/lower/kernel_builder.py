@@ -7,6 +7,7 @@ from collections.abc import Mapping as Dictionary
 from dataclasses import replace
 from functools import reduce
 from math import prod
+from typing import Literal
 
 import islpy as isl
 
@@ -315,13 +316,10 @@ class KernelBuilder:
             found += self._at_points(references.neutral())
             references.combine_atomically = True
         else:
-            for name, points in references.transfers("load"):
-                found += self._transfer(name, points, known)
+            found += self._transfers("load", known)
         for part in self._parts:
             found += self._part(part, known)
-        for name, points in references.transfers("store"):
-            found += self._transfer(name, points, known)
-        return tuple(found)
+        return (*found, *self._transfers("store", known))
 
     def _notes(self) -> Iterator[str]:
         """Say which operands are copied, what is computed anew, which loops share an axis."""
@@ -460,11 +458,7 @@ class KernelBuilder:
             found.append(with_bodies(put, self._at_points))
             found += self._at_points(taken)
         references.combine_atomically = self._mapping.chunks > 1
-        stores = tuple(
-            node
-            for name, points in references.transfers("store")
-            for node in self._transfer(name, points, known)
-        )
+        stores = self._transfers("store", known)
         if loop.threads > 1:
             first = equals(Name(loop.thread), 0)
             stores = (If(conditions=(first,), body=stores),)
@@ -479,22 +473,24 @@ class KernelBuilder:
                 nodes = (counted(loop.point, loop.points, nodes, "whole"),)
         return nodes
 
-    def _transfer(self, name: str, points: isl.Set, known: isl.Set) -> Nodes:
-        """Return the loads or stores of registers at ``points``."""
-        instance = self._references.transfer_instance(name, points)
-        phase = Phase(
-            instances=(instance,),
-            bound=self._bound,
-            mapped=self._mapping.mapped,
-            serial=(),
-            below=None,
-        )
-        return self._phase(phase, known, separate=False)
+    def _transfers(self, kind: Literal["load", "store"], known: isl.Set) -> Nodes:
+        """Return the loads or stores of registers, each at its points."""
+        found: list[Node] = []
+        for instance in self._references.transfers(kind):
+            phase = Phase(
+                instances=(instance,),
+                bound=self._bound,
+                mapped=self._mapping.mapped,
+                serial=(),
+                below=None,
+            )
+            found += self._phase(phase, known, separate=False)
+        return tuple(found)
 
     def _part(self, part: Part, known: isl.Set) -> Nodes:
         """Return the statements of a part, the serial tiles around them."""
         serial = tuple(tile for tile in self._mapping.serial if tile.name in part.serial)
-        instances = tuple(self._piece.domain_of(name) for name in part.statements)
+        instances = self._piece.domains_of(part)
         tile = tile_set(self._isl, self._mapping.spread)
         inside = coalesced(union_of([i.params().intersect(tile) for i in instances]))
         staged = self._staging.stage(part.statements, serial)
@@ -555,7 +551,7 @@ class KernelBuilder:
 
     def _compute(self, part: Part, serial: tuple[SerialTile, ...], known: isl.Set) -> Nodes:
         phase = Phase(
-            instances=tuple(self._piece.domain_of(name) for name in part.statements),
+            instances=self._piece.domains_of(part),
             bound=self._bound,
             mapped=self._mapping.spread,
             serial=serial,

@@ -119,6 +119,10 @@ class Piece:
         """Return the placed domain of a statement."""
         return next(domain for one, domain in self.placed_statements if one.name == name)
 
+    def domains_of(self, part: Part) -> tuple[isl.Set, ...]:
+        """Return the placed domains of the statements of a part."""
+        return tuple(map(self.domain_of, part.statements))
+
     def statement(self, name: str) -> Statement:
         """Return a statement by name."""
         return called(name, self.statements)
@@ -140,7 +144,7 @@ class Piece:
     def inner_names(self, names: NameTable) -> NameTable:
         """Return a table of names inside the loops of the piece."""
         local = names.inner()
-        local.reserve(*their_names((*self.band, *self.inner)))
+        local.reserve(*their_names(self.loops))
         return local
 
     def facts_in(self, facts: Iterable[KernelFacts]) -> KernelFacts | None:
@@ -154,6 +158,11 @@ class Piece:
         return {
             one.name: without_parameters(placed, others) for one, placed in self.placed_statements
         }
+
+    @property
+    def loops(self) -> tuple[LoopMember, ...]:
+        """The loops of the kernel, outermost first, without those of the host."""
+        return self.band + self.inner
 
     @property
     def bound(self) -> Names:

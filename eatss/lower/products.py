@@ -28,7 +28,7 @@ import islpy as isl
 
 from eatss.analysis.facts import KernelFacts, StatementFacts
 from eatss.analysis.variant import LaunchFacts, ProductFacts, WarpInstruction
-from eatss.base.frozen import Names, Numbers, frozen
+from eatss.base.frozen import Names, Numbers, called, frozen, their_names
 from eatss.cards.profile import GpuProfile, Tf32
 from eatss.lower.instructions.products import PRODUCTS
 from eatss.lower.kernel.instruction import Instruction
@@ -139,9 +139,9 @@ class WarpProducts:
 
     def _of_statement(self, statement: Statement, sum_loop: str) -> tuple[ProductFacts, ...]:
         """Return the products that a statement adds; none if it adds something else, too."""
-        work = next(one for one in self.facts.work.statements if one.name == statement.name)
+        work = called(statement.name, self.facts.work.statements)
         kind, loops = self.types[statement.write.array], {*self.loops, sum_loop}
-        inner = {loop.name for loop in self.facts.inner_loops}
+        inner = {*their_names(self.facts.inner_loops)}
 
         def type_of(access: int) -> ElementType:
             return self.types[statement.accesses[access].array]

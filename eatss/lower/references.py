@@ -213,20 +213,20 @@ class References:
         """Return the declarations of the registers."""
         return tuple(Declare(buffer=r.buffer) for r in self._registers)
 
-    def transfers(self, kind: Literal["load", "store"]) -> list[tuple[str, isl.Set]]:
-        """Return names of transfers into registers, or out of them, and the points they are for."""
-        found = ((f"{kind}_{k}", getattr(r.item, kind)) for k, r in enumerate(self._registers))
-        return [(name, points) for name, points in found if not points.is_empty()]
+    def transfers(self, kind: Literal["load", "store"]) -> Iterator[isl.Set]:
+        """Yield the domains of transfers into registers, or out of them.
 
-    def transfer_instance(self, name: str, points: isl.Set) -> isl.Set:
-        """Return the domain of a transfer, the mapped loops bound to parameters."""
+        The mapped loops are bound to parameters.
+        """
         loops = their_names(self._mapping.mapped)
         dims = [f"{loop}'" for loop in loops]  # which no C can name
         equal = " and ".join(f"{d} = {loop}" for d, loop in zip(dims, loops, strict=True))
-        bound = isl.Set.read_from_str(
-            points.get_ctx(), f"[{', '.join(loops)}] -> {{ {name}[{', '.join(dims)}] : {equal} }}"
-        )
-        return points.set_tuple_name(name).intersect(bound)
+        for number, registers in enumerate(self._registers):
+            points, name = getattr(registers.item, kind), f"{kind}_{number}"
+            if not points.is_empty():
+                text = f"[{', '.join(loops)}] -> {{ {name}[{', '.join(dims)}] : {equal} }}"
+                bound = isl.Set.read_from_str(points.get_ctx(), text)
+                yield points.set_tuple_name(name).intersect(bound)
 
     def transfer(self, name: str, values: Sequence[IntExpr]) -> Copy | Intrinsic:
         """Return what a transfer does at a point."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-
-import islpy as isl
+from functools import partial
 
 from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.facts import KernelFacts
@@ -50,7 +49,7 @@ from eatss.lower.units import (
 from eatss.lower.variants import launch_of
 from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.phases import RowPhase, RowRun, RowStorage, kept_rows, slots_of
-from eatss.polyhedral.dependences import at_most, bounded_work, ran_out, source_lines
+from eatss.polyhedral.dependences import bounded_work, source_lines, tried
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.program.expression import SizePairs
@@ -341,13 +340,8 @@ def row_runs(
             continue
         named = their_names(kernels)
         block = FusedRows(kernels=named, loops=depth, rows=1, lanes=_TRIAL_LANES, tile=_TRIAL_LANES)
-        try:
-            with at_most(scheduled.scop.isl_context, _OPERATIONS):
-                units = planner.phases(run, block, names) or ()
-        except isl.Error:
-            if ran_out(scheduled.scop):
-                raise
-            units = ()
+        find = partial(planner.phases, run, block, names)
+        units = tried(scheduled.scop, _OPERATIONS, find) or ()
         if not any(unit.mapping.split is not None for unit in units):
             continue
         phases = []

@@ -14,12 +14,12 @@ that is written all accesses are of that element. The model reads the same
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import islpy as isl
 
 from eatss.analysis.facts import KernelFacts
-from eatss.base.frozen import Names, Numbers, frozen
+from eatss.base.frozen import Names, Numbers, fixed, frozen
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import union_of
 from eatss.lower.kernel.nodes import (
@@ -169,7 +169,7 @@ def with_rows_kept(
     return tuple(front), tuple(nodes), tuple(notes)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Row:
     """An array of which one phase has elements of rows in the registers ``home``."""
 
@@ -244,7 +244,7 @@ _Form = tuple[tuple[Coefficients, Coefficients, int], ...]
 """Subscripts by what loops are to all phases, by symbols, and constants."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Access:
     """What a phase does with an array: at the ``places``, for the elements ``image``.
 

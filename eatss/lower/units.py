@@ -189,7 +189,7 @@ def sum_loop(
 
     Every statement has to be a sum along it, and none may need what another computes.
     """
-    sources = {loop.name: loop.source_name for loop in (*piece.band, *piece.inner)}
+    sources = {loop.name: loop.source_name for loop in piece.loops}
     found = [
         loop
         for loop in loops
@@ -259,7 +259,7 @@ def split_mapping(
         options: tile sizes the user gave, which come first.
         names: where C names come from.
     """
-    by_name = {item.name: item for item in (*piece.band, *piece.inner)}
+    by_name = {item.name: item for item in piece.loops}
     item, lanes = by_name[loop], spread.lanes
     inwards = sorted(whole.mapped, key=lambda mapped: -mapped.order)  # along x first
     counts = threads_beside_lanes(
@@ -438,7 +438,7 @@ def sums_of(piece: Piece, scop: Scop, *, exact: bool = False) -> dict[str, froze
     With ``exact`` only those that come to the same value in any order: floating-point sums and
     products do not, and of zeros ``fmax`` may return either.
     """
-    names = {loop.source_name: loop.name for loop in (*piece.band, *piece.inner)}
+    names = {loop.source_name: loop.name for loop in piece.loops}
     found: dict[str, frozenset[str]] = {}
     for reduction in piece.kernel.reductions:
         element_type = scop.array(reduction.array).element_type

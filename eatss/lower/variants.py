@@ -291,14 +291,13 @@ def _whole_if_finite(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) 
     staged = {place for one in unit.storage.candidates for place in one.places}
     held = unit.storage.held
     mapped = their_names(unit.mapping.mapped)
-    coupled = {one.name for one in kernel.work.statements if one.coupled}
     types = scheduled.scop.types
     piece = unit.piece
     for name in (name for part in unit.parts if part.serial for name in part.statements):
         floating = types[piece.statement(name).write.array].is_floating
         if (
             floating
-            and name in coupled
+            and name in kernel.work.coupled
             and runs_whole_if_finite(piece, name, staged, held, mapped, types)
         ):
             yield name
@@ -395,13 +394,12 @@ def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> st
     sums = {arrays[name] for name in part.statements}
     others = unit.parts[: unit.parts.index(part)]
     before = [name for other in others for name in other.statements]
-    coupled = {one.name for one in kernel.work.statements if one.coupled}
     added = {one.statement for one in piece.kernel.reductions if one.operator in SUMS}
     alone = (
         len(part.serial) == 1
         and len(sums) == 1
         and {scop.array(name).element_type for name in sums} <= _STREAMED_TYPES
-        and coupled.isdisjoint(part.statements)
+        and kernel.work.coupled.isdisjoint(part.statements)
         and added.issuperset(part.statements)
         and all((name, 0) in held for name in (*before, *part.statements))
         and all(arrays[name] in sums for name in before)

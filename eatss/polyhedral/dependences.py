@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from math import prod
+from typing import TypeVar
 
 import islpy as isl
 
@@ -18,6 +19,8 @@ from eatss.polyhedral.isl_names import IN, OUT, coalesced, divisors, maps_of, un
 from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scop import Access, Place, Scop, Statement
 from eatss.polyhedral.tree import original_schedule
+
+_Found = TypeVar("_Found")
 
 # -- accesses ----------------------------------------------------------------------------------
 # The accesses that can take part in a dependence, each once.
@@ -322,6 +325,25 @@ def ran_out(scop: Scop) -> bool:
     return not _can_work(scop.isl_context)
 
 
+def tried(
+    scop: Scop,
+    operations: int,
+    step: Callable[[], _Found],
+    failure: type[Exception] = isl.Error,
+) -> _Found | None:
+    """Return what a step finds, ``None`` where isl fails or it ends with ``failure``.
+
+    The step may take ``operations``; isl's error is raised where those of the whole work ran out.
+    """
+    try:
+        with at_most(scop.isl_context, operations):
+            return step()
+    except (isl.Error, failure):
+        if ran_out(scop):
+            raise
+        return None
+
+
 # -- source lines ------------------------------------------------------------------------------
 # Findings of passes after the front end, with the lines of the source that they point at.
 
@@ -563,10 +585,5 @@ def _exact_or(
     scop: Scop, exact: Callable[[], isl.UnionMap], more: Callable[[], isl.UnionMap]
 ) -> isl.UnionMap:
     """Return a relation, or where isl takes long for it one that has it in it."""
-    try:
-        with at_most(scop.isl_context, _STEP):
-            return exact()
-    except isl.Error:
-        if ran_out(scop):
-            raise
-    return more()
+    found = tried(scop, _STEP, exact)
+    return more() if found is None else found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from itertools import pairwise, product
 from math import gcd, prod
@@ -11,7 +11,7 @@ from math import gcd, prod
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.base.frozen import Names, Numbers, frozen
+from eatss.base.frozen import Names, Numbers, fixed, frozen
 from eatss.base.polynomial import Polynomial
 from eatss.polyhedral.scop import Place, Scop
 from eatss.program.linear import Coefficients
@@ -237,7 +237,7 @@ class _Axis:
     least: int
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Part:
     """Array dimensions that share no loop with the others.
 

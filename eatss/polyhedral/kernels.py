@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, fixed, frozen
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import first_equal
 from eatss.polyhedral.expression import (
@@ -231,7 +231,7 @@ _Update: TypeAlias = tuple[str, frozenset[int]]
 """An operator, and the accesses that read the target."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Value:
     """What a statement stores to its target, of some type."""
 

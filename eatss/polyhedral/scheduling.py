@@ -9,7 +9,7 @@ import islpy as isl
 
 from eatss.base.diagnostics import internal_error
 from eatss.base.forked import ForkEndedError, Limits, run_forked
-from eatss.polyhedral.dependences import at_most, dependent_accesses, ran_out, tagging
+from eatss.polyhedral.dependences import at_most, dependent_accesses, tagging, tried
 from eatss.polyhedral.isl_names import (
     coalesced,
     maps_of,
@@ -92,12 +92,8 @@ def _patiently(
     schedule = forked_schedule(own, operations, seconds=seconds)
     if schedule is not None:
         return schedule
-    try:
-        with at_most(scop.isl_context, _FIXED_RANGES):
-            kept = fixed_ranges(scop, dependences).apply(renamed)
-    except isl.Error:
-        if ran_out(scop):
-            raise
+    kept = tried(scop, _FIXED_RANGES, lambda: fixed_ranges(scop, dependences).apply(renamed))
+    if kept is None:
         return None
     for coalescing in (1, 0):
         scop.isl_context.set_schedule_treat_coalescing(coalescing)

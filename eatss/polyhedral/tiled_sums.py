@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias, get_args
 
 import islpy as isl
 
-from eatss.base.frozen import Names, their_names
+from eatss.base.frozen import Names, fixed, their_names
 from eatss.polyhedral.isl_names import IN, maps_of, node_kind, same_except, set_names, sets_of
 from eatss.polyhedral.kernel import Dependences, Kernel, ScheduledScop
 from eatss.polyhedral.schedule import cut_again
@@ -108,7 +108,7 @@ def in_any_order(dependences: isl.UnionMap, kernel: Kernel) -> isl.UnionMap:
     return kept.union(free.apply_range(kept))
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Below:
     """A band of sums below another one, directly or in one branch of a sequence.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
-from eatss.base.frozen import complete
+from eatss.base.frozen import complete, fixed
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
 from eatss.program.expression import IntExprs, SizePairs, Sizes
 
@@ -14,7 +14,7 @@ Coefficients: TypeAlias = SizePairs
 """Those of a linear form by name, in order."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Linear:
     """``Σ coefficient · name + constant``; no coefficient is 0."""
 
@@ -47,7 +47,7 @@ class Linear:
         return Constant(self.constant) if result is None else result + self.constant
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Definition:
     """A C variable that equals a linear form."""
 
@@ -146,7 +146,7 @@ def bounds(end: IntExpr, step: int, base: Linear, *, upper: bool) -> list[IntExp
     return [parsed.scaled(step).plus(base).plus(Linear({}, slack)).expression()]
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Rounded:
     """``whole + sign * floor(divided / step)``; without a quotient ``sign`` is 0."""
 

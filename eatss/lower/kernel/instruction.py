@@ -28,7 +28,7 @@ from itertools import product
 from typing import Literal, TypeAlias
 
 from eatss.analysis.variant import TensorFormat
-from eatss.base.frozen import Names, Numbers, frozen, their_names
+from eatss.base.frozen import Names, Numbers, fixed, frozen, their_names
 from eatss.base.targets import CUDA
 from eatss.polyhedral.expression import ElementType
 from eatss.program.expression import OwnSizes, SizePairs, Sizes
@@ -43,7 +43,7 @@ WORD = ElementType.UINT32
 """What registers are that hold several elements of a narrower type."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Coordinate:
     """A coordinate that counts from 0 to below ``extent``: a thread, a lane, a slot of one."""
 

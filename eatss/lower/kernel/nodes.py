@@ -7,11 +7,11 @@ coordinates as CUDA spells them (``threadIdx.x``, ``blockIdx.y``, ``gridDim.z``)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Literal, TypeAlias
 
-from eatss.base.frozen import Names, Numbers, frozen
+from eatss.base.frozen import Names, Numbers, fixed, frozen
 from eatss.base.text import NamedTexts
 from eatss.lower.kernel.copies import BY_THREADS, CopyKind
 from eatss.lower.kernel.instruction import Instruction
@@ -32,7 +32,7 @@ Unroll: TypeAlias = Literal["whole"] | int | None
 """Whether a loop is unrolled: as a whole, so many steps, or as the compiler likes."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Extents:
     """Extents in elements, the slowest first; ``padding`` elements follow each row.
 

@@ -53,9 +53,9 @@ from eatss.lower.kernel.uses import (
     names_of,
     own_expressions,
     read,
+    substituted,
     trips_from_zero,
     with_buffers,
-    with_expressions,
 )
 from eatss.plan.contract import interleaved_fragments
 from eatss.program import (
@@ -63,7 +63,6 @@ from eatss.program import (
     Name,
     minimum,
     names_in,
-    substitute,
 )
 from eatss.program.expression import Sizes
 from eatss.program.linear import linear
@@ -266,5 +265,5 @@ def with_threadblock_swizzle(kernel: Kernel, taken: set[str]) -> Kernel:
         _X.name: Name(number) // Name(rows),
         _Y.name: first + Name(number) % Name(rows),
     }
-    body = with_expressions(kernel.body, lambda one: substitute(one, change))
+    body = substituted(kernel.body, change)
     return replace(kernel, body=(*order, *body))
