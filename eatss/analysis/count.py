@@ -86,7 +86,7 @@ def _power_sum(exponent: int) -> RationalPolynomial:
     power = power.substituted("n", Linear({"n": 1}, 1))
     for lower in range(exponent):
         power = power.plus(_power_sum(lower), -comb(exponent + 1, lower))
-    return RationalPolynomial({}).plus(power, Fraction(1, exponent + 1))
+    return power.scaled(Fraction(1, exponent + 1))
 
 
 _MOST_RELAXED = 8

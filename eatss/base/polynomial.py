@@ -41,6 +41,10 @@ class Terms(Generic[_Number]):
                 terms[monomial] = terms.get(monomial, 0) + one * two
         return type(self)({m: c for m, c in terms.items() if c})
 
+    def scaled(self, factor: _Number | int) -> Self:
+        """Return the polynomial times a number."""
+        return type(self)({}).plus(self, factor)
+
     def powers_of(self, name: str) -> dict[int, Self]:
         """Return what each power of an unknown is multiplied by; powers that do not occur miss."""
         found: dict[int, dict[Monomial, _Number]] = {}

@@ -14,7 +14,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, GridSplitK, Layout
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import Names, frozen, their_names
+from eatss.base.frozen import Names, called, frozen, their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
 from eatss.cuda.host import (
@@ -407,7 +407,7 @@ class RegionBuilder:
 
     def _stream(self, unit: Unit, wished: GridSplitK, kernel: BuiltKernel) -> Stream | None:
         """Return what is known of a kernel whose blocks are to take steps of all tiles."""
-        facts = next(one for one in self._facts if one.name == unit.kernel)
+        facts = called(unit.kernel or "", self._facts)
         if stream_loop(unit, facts, self._scheduled) != wished.loop:
             return None
         origins = [tile.origin for tile in unit.mapping.serial if tile.source_name == wished.loop]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -34,6 +33,7 @@ from eatss.polyhedral.expression import (
     Read,
     Select,
     Unary,
+    as_half,
     as_single,
     single_text,
 )
@@ -61,7 +61,7 @@ def as_float(value: Expression, node: Node) -> Expression:
         case Cast(operand=Literal(text=text, element_type=kind) as literal):
             with suppress(ValueError, OverflowError):
                 number = float(text.rstrip("fFuUlL"))
-                if struct.unpack("e", struct.pack("e", number))[0] == number:
+                if as_half(number) == number:
                     is_float = kind is ElementType.FLOAT
                     made = Literal(text=f"{number!r}f", element_type=ElementType.FLOAT)
                     return literal if is_float else made

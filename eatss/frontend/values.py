@@ -64,10 +64,6 @@ class Poly(Terms[int]):
                 found[monomial[:at] + monomial[at + 1 :]] = coefficient
         return Poly(found)
 
-    def scaled(self, factor: int) -> Poly:
-        """Return the polynomial times a number."""
-        return Poly({}).plus(self, factor)
-
 
 Value: TypeAlias = Poly | isl.PwAff
 

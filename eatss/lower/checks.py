@@ -39,6 +39,7 @@ from eatss.lower.units import launches_respect, only_updates, tied_between
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
+    among,
     maps_of,
     padding,
     parameter_names,
@@ -265,15 +266,15 @@ def check_order(
     time = _time(piece, mapping, parts, below)
     needed = dependences.flow.union(dependences.forced)
     tied = union_of(without_parameters(one, others).to_union_set() for one in piece.placed)
-    here = needed.intersect_domain(tied).intersect_range(tied)
+    here = among(needed, tied)
     order, flow = (tied_between(r, tied) for r in (dependences.order, dependences.tagged_flow))
     if here.lex_ge_at_multi_union_pw_aff(time).is_empty() and not live_ranges_overlap(
         order, flow, time
     ):
         return True
     every = needed.union(dependences.anti).union(dependences.output)
-    here = every.intersect_domain(tied).intersect_range(tied)
-    here = in_any_order(here, piece.kernel).intersect_domain(tied).intersect_range(tied)
+    here = among(every, tied)
+    here = among(in_any_order(here, piece.kernel), tied)
     if strict or not here.lex_ge_at_multi_union_pw_aff(time).is_empty():
         raise internal_error(
             "EATSS-K901", "a thread runs its instances in the wrong order", span=span

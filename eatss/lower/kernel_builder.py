@@ -598,11 +598,15 @@ class KernelBuilder:
 
     def _whole(self, phase: Phase, known: isl.Set) -> Phase | None:
         """Return a phase over all points of its tiles, where what is too much does no harm."""
+        tiles = self._whole_tiles(phase, known)
+        return None if tiles is None else tiles.harmless(zeros=bool(self._mapping.warps))
+
+    def _whole_tiles(self, phase: Phase, known: isl.Set) -> WholeTiles | None:
+        """Return what knows whether tiles may run whole, ``None`` where they never do."""
         if not self._staging.clears or self._mapping.split is not None:
             return None
-        tiles, zeros = self._references.staged(), bool(self._mapping.warps)
-        places = self._references.places(tiles)
-        return WholeTiles(phase, self._piece, tiles, places, known).harmless(zeros=zeros)
+        staged = self._references.staged()
+        return WholeTiles(phase, self._piece, staged, self._references.places(staged), known)
 
     def _if_finite(
         self, phase: Phase, full: isl.Set, known: isl.Set
@@ -615,21 +619,21 @@ class KernelBuilder:
             known: what is known of sizes and origins.
         """
         context = self._context
-        if context.strict_fp or not self._staging.clears or self._mapping.split is not None:
+        tiles = self._whole_tiles(phase, known)
+        if context.strict_fp or tiles is None:
             return None
         written = {
             self._piece.statement(one.get_tuple_name()).write.array for one in phase.instances
         }
         if not all(context.scop.array(one).element_type.is_floating for one in written):
             return None
-        staged = self._references.staged()
-        places = self._references.places(staged)
-        found = WholeTiles(phase, self._piece, staged, places, known).if_finite()
+        found = tiles.if_finite()
         if found is None or not found.places:
             return None
         threads = thread_range(self._isl, self._mapping.spread)
         fast = self._checked_code(found.phase, known.intersect(threads))
         name, counter = self._names.fresh("finite"), self._names.inner().fresh("e")
+        staged = self._references.staged()
         shares = dict.fromkeys(self._share(place, staged, Name(counter)) for place in found.places)
         condition = strict(condition_of(full, known))
         vote = AllFinite(

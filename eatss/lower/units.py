@@ -27,6 +27,7 @@ from eatss.lower.recipe import CodegenOptions
 from eatss.plan.shares import chunks_of, threads_beside_lanes
 from eatss.polyhedral.expression import Combiner, combiner_of
 from eatss.polyhedral.isl_names import (
+    among,
     big_value,
     bound_domain,
     function_on,
@@ -36,7 +37,7 @@ from eatss.polyhedral.isl_names import (
     universes,
 )
 from eatss.polyhedral.kernel import Dependences
-from eatss.polyhedral.scheduling import live_ranges_overlap
+from eatss.polyhedral.scheduling import live_ranges_overlap, tagger_of
 from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.tree import alone, members
 
@@ -44,7 +45,7 @@ from eatss.polyhedral.tree import alone, members
 def within_launch(piece: Piece, dependences: Dependences) -> isl.UnionMap:
     """Return every dependence between instances of one launch, the host loops as parameters."""
     here = instances(piece)
-    return every_dependence(dependences).intersect_domain(here).intersect_range(here)
+    return among(every_dependence(dependences), here)
 
 
 def instances(piece: Piece) -> isl.UnionSet:
@@ -121,7 +122,7 @@ def launches_respect(piece: Piece, launches: Sequence[Piece], dependences: Depen
     """
     time = isl.MultiUnionPwAff.from_union_map(_launch_times(piece, launches))
     here = instances(piece)
-    needed = dependences.validity.intersect_domain(here).intersect_range(here)
+    needed = among(dependences.validity, here)
     if not needed.lex_gt_at_multi_union_pw_aff(time).is_empty():
         return False
     order, flow = (
@@ -129,20 +130,16 @@ def launches_respect(piece: Piece, launches: Sequence[Piece], dependences: Depen
     )
     if order.is_empty():
         return True
-    tagged = order.domain().union(order.range())
-    tagger = tagged.universe().unwrap().domain_map_union_pw_multi_aff()
-    swapped = order.lex_gt_at_multi_union_pw_aff(time.pullback_union_pw_multi_aff(tagger))
+    tagged_time = time.pullback_union_pw_multi_aff(tagger_of(order))
+    swapped = order.lex_gt_at_multi_union_pw_aff(tagged_time)
     return not live_ranges_overlap(swapped, flow, time)
 
 
 def tied_between(relation: isl.UnionMap, tied: isl.UnionSet) -> isl.UnionMap:
     """Keep of a relation between tagged instances what is between instances in ``tied``."""
-    tagged = relation.domain().union(relation.range())
-    if tagged.is_empty():
+    if relation.is_empty():
         return relation
-    tagger = tagged.universe().unwrap().domain_map_union_pw_multi_aff()
-    inside = tied.preimage_union_pw_multi_aff(tagger)
-    return relation.intersect_domain(inside).intersect_range(inside)
+    return among(relation, tied.preimage_union_pw_multi_aff(tagger_of(relation)))
 
 
 def every_dependence(dependences: Dependences) -> isl.UnionMap:
@@ -342,7 +339,7 @@ def stay_in_rows(pieces: Sequence[Piece], depth: int, dependences: Dependences) 
         _row_of(piece, one, depth).to_union_map() for piece in pieces for one in piece.statements
     ]
     row = isl.MultiUnionPwAff.from_union_map(union_of(rows))
-    needed = every_dependence(dependences).intersect_domain(here).intersect_range(here)
+    needed = among(every_dependence(dependences), here)
     return bool(
         needed.lex_lt_at_multi_union_pw_aff(row).is_empty()
         and needed.lex_gt_at_multi_union_pw_aff(row).is_empty()

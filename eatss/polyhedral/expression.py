@@ -149,6 +149,12 @@ def as_single(value: float) -> float:
     return float(rounded)
 
 
+def as_half(value: float) -> float:
+    """Return a number rounded to 16 bits; ``OverflowError`` where it is too large."""
+    (rounded,) = struct.unpack("e", struct.pack("e", value))
+    return float(rounded)
+
+
 @frozen
 class Read:
     """A read of ``Statement.accesses[access]``."""

@@ -742,6 +742,11 @@ def universes(found: isl.UnionSet, pieces: Iterable[isl.Set]) -> isl.UnionSet:
     return found
 
 
+def among(relation: isl.UnionMap, instances: isl.UnionSet) -> isl.UnionMap:
+    """Return what a relation has between some instances."""
+    return relation.intersect_domain(instances).intersect_range(instances)
+
+
 def coalesced(piece: _Coalescable) -> _Coalescable:
     """Return a set, relation or function in fewer pieces, or as it is where isl fails.
 

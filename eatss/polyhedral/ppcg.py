@@ -18,6 +18,7 @@ from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     SET,
+    among,
     constant_value,
     maps_of,
     node_kind,
@@ -477,7 +478,7 @@ def group_chains(
     members = []
     for number, leaf in enumerate(groups):
         name = f"G_{number}"
-        inside = validity.intersect_domain(leaf.domain).intersect_range(leaf.domain)
+        inside = among(validity, leaf.domain)
         part = _contraction(leaf, name)
         if leaf.prefix.dim(OUT):
             inside = validity.eq_at_multi_union_pw_aff(leaf.prefix)

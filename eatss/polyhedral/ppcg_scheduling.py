@@ -20,7 +20,7 @@ from eatss.base.files import StrPath
 from eatss.base.forked import anew
 from eatss.base.frozen import Names
 from eatss.polyhedral.dependences import bounded_work, ran_out, refuse_too_hard
-from eatss.polyhedral.isl_names import maps_of, parameter_names, renaming
+from eatss.polyhedral.isl_names import among, maps_of, parameter_names, renaming
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.ppcg import (
     Carrier,
@@ -240,7 +240,7 @@ def _size(constraints: isl.ScheduleConstraints) -> int:
     return sum(
         relation.n_basic_map() * (relation.domain().n_dim() + relation.range().n_dim())
         for union in relations
-        for relation in maps_of(union.intersect_domain(domain).intersect_range(domain))
+        for relation in maps_of(among(union, domain))
     )
 
 
