@@ -10,8 +10,8 @@ from itertools import product
 import islpy as isl
 
 from eatss.base.frozen import frozen, their_names
-from eatss.frontend.affine import AffineReader, RawAccess, RegionReader
-from eatss.frontend.declarations import SymbolTable, Variable
+from eatss.frontend.affine import Common, RawAccess, RegionReader
+from eatss.frontend.declarations import Variable
 from eatss.frontend.loops import RawStatement
 from eatss.frontend.refusals import NotAffineError, Reporter, reference_text
 from eatss.frontend.regions import origin_of
@@ -73,12 +73,7 @@ class _Use:
     counters: frozenset[str]
 
 
-def delinearise(
-    symbols: SymbolTable,
-    affine: AffineReader,
-    reporter: Reporter,
-    statements: tuple[RawStatement, ...],
-) -> tuple[Delinearised, ...]:
+def delinearise(common: Common, statements: tuple[RawStatement, ...]) -> tuple[Delinearised, ...]:
     """Find the dimensions of all arrays that are referenced, in order of first reference."""
     uses: dict[Variable, list[_Use]] = {}
     for raw in statements:
@@ -86,7 +81,7 @@ def delinearise(
         for access in raw.accesses:
             use = _Use(access=access, domain=raw.domain, counters=counters)
             uses.setdefault(access.variable, []).append(use)
-    worker = _Delineariser(symbols, affine, reporter)
+    worker = _Delineariser(common)
     return tuple(worker.array(variable, found) for variable, found in uses.items())
 
 

@@ -10,12 +10,11 @@ from typing import NoReturn
 import islpy as isl
 
 from eatss.base.frozen import complete, frozen
-from eatss.frontend.affine import AffineReader, RawAccess, RegionReader
+from eatss.frontend.affine import Common, RawAccess, RegionReader
 from eatss.frontend.clang import FLOAT, INT, NO_TYPE, CType
-from eatss.frontend.declarations import SymbolTable, Variable
+from eatss.frontend.declarations import Variable
 from eatss.frontend.refusals import (
     NotAffineError,
-    Reporter,
     is_library_function,
     unknown_declaration,
 )
@@ -107,10 +106,8 @@ _TYPES = "use float, double, _Float16 or an integer type"
 class ExpressionReader(RegionReader):
     """Reads the expressions of one statement and gathers its references."""
 
-    def __init__(
-        self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter, domain: isl.Set
-    ) -> None:
-        super().__init__(symbols, affine, reporter)
+    def __init__(self, common: Common, domain: isl.Set) -> None:
+        super().__init__(common)
         self._domain = domain
         self.accesses: list[RawAccess] = []
         self.failed = False

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import islpy as isl
 
 from eatss.base.frozen import Numbers, frozen
-from eatss.frontend.affine import AffineReader, RawAccess, RegionReader, located
-from eatss.frontend.declarations import SymbolTable, Variable, started_by
-from eatss.frontend.refusals import NotAffineError, Reporter, has_product
+from eatss.frontend.affine import Common, RawAccess, RegionReader, located
+from eatss.frontend.declarations import Variable, started_by
+from eatss.frontend.refusals import NotAffineError, has_product
 from eatss.frontend.source import RefusedError
 from eatss.frontend.tree import WRITES, Node, unconverted
 from eatss.frontend.values import Poly, Value
@@ -33,10 +33,8 @@ class Loop(RegionReader):
         RefusedError: It has another form.
     """
 
-    def __init__(
-        self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter, loop: Node
-    ) -> None:
-        super().__init__(symbols, affine, reporter)
+    def __init__(self, common: Common, loop: Node) -> None:
+        super().__init__(common)
         if len(loop.children) != 4:
             self._refuse(
                 "EATSS-F018", loop, "loop without start, condition or increment",

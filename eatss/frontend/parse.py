@@ -203,7 +203,7 @@ class _RegionReader(RegionReader):
         self._nodes = inlined([*placed.statements])
         symbols = SymbolTable(self._nodes)
         algebra = ValueAlgebra(context, dict(options.parameter_values))
-        super().__init__(symbols, AffineReader(symbols, algebra), Reporter(source, findings))
+        super().__init__((symbols, AffineReader(symbols, algebra), Reporter(source, findings)))
         self._placed, self._source, self._findings = placed, source, findings
         self._options, self._macros = options, macros
 
@@ -212,7 +212,7 @@ class _RegionReader(RegionReader):
         symbols, placed, algebra = self._symbols, self._placed, self._algebra
         facts, fixed = self._facts(), self._fixed()
         surroundings = Surroundings(placed)
-        reader = StatementReader(*self._region)
+        reader = StatementReader(self._common)
         reader.scalars.follow(self._nodes)
         reader.read_all(self._nodes, Frame(loops=(), positions=(), domain=facts.intersect(fixed)))
         self._affine.scalars.clear()  # they hold only where their counters do
@@ -232,7 +232,7 @@ class _RegionReader(RegionReader):
             facts = facts.intersect(one.sizes)
         dead = frozenset(filter(surroundings.is_dead_after, reader.scalars.known))
         statements = self._without_idle(_without_unread(tuple(reader.statements), dead))
-        arrays = {one.variable: one for one in delinearise(*self._region, statements)}
+        arrays = {one.variable: one for one in delinearise(self._common, statements)}
         if facts.intersect(fixed).is_empty():
             self._findings.add(
                 "EATSS-F050",
