@@ -15,7 +15,7 @@ from eatss.analysis.work import (
     sizes_of,
 )
 from eatss.base.diagnostics import Diagnostic, Diagnostics
-from eatss.base.frozen import Names, complete, frozen, their_names
+from eatss.base.frozen import Names, complete, distinct, frozen, their_names
 from eatss.base.polynomial import Polynomial
 from eatss.base.shown import ProgramSize
 from eatss.polyhedral.expression import ElementType
@@ -261,7 +261,7 @@ class AnalysedProgram:
     @property
     def functions(self) -> Names:
         """The functions the regions stand in, each once, in source order."""
-        return tuple(dict.fromkeys(scop.scheduled.scop.function for scop in self.scops))
+        return distinct(scop.scheduled.scop.function for scop in self.scops)
 
     @property
     def host_statements(self) -> Names:

@@ -18,7 +18,7 @@ from math import comb, gcd, lcm, prod
 
 import islpy as isl
 
-from eatss.base.frozen import Names, fixed, frozen
+from eatss.base.frozen import Names, distinct, fixed, frozen
 from eatss.base.polynomial import Monomial, Terms
 from eatss.polyhedral.isl_names import (
     Constraint,
@@ -386,7 +386,7 @@ class _Total:
                 inside = [*rest, *above, *below, _constraint(upper.plus(lower, -1))]
                 inside += self.atoms.definitions(_names(inside, ()))
                 polynomial = part.polynomial.summed(name, lower, upper)
-                self.add(_Part(variables, tuple(dict.fromkeys(inside)), polynomial))
+                self.add(_Part(variables, distinct(inside), polynomial))
 
     def _rounded(self, bound: _Bound, variables: Sequence[str]) -> Linear:
         """Return a bound as a linear form of variables, parameters and quotients of these."""

@@ -11,7 +11,7 @@ import islpy as isl
 
 from eatss.analysis.count import Count, UncountableError, count_points
 from eatss.base.diagnostics import InputError
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, distinct, frozen
 from eatss.polyhedral.dependences import bounded_work, first_equal, flow_by_read
 from eatss.polyhedral.expression import (
     AffineValue,
@@ -97,7 +97,7 @@ def operations_of(
     along, _, _ = visitor.visit(statement.value)
     counts = _by_kind(along)
     found = {kind: counts[kind] for kind in KINDS if counts[kind]}
-    notes = tuple(dict.fromkeys(visitor.notes))
+    notes = distinct(visitor.notes)
     return Operations(
         counts=found, along=+along, notes=notes, integer_products=visitor.integer_products
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, distinct, frozen
 from eatss.program.expression import Sizes
 
 Numbers = TypeVar("Numbers", bound=Any)
@@ -256,7 +256,7 @@ class KernelVariant:
     def sum_kinds(self) -> Names:
         """What the sums are that several threads have parts of: ``"sum"``, ``"maximum"``."""
         kinds = (own.what for launch in self.launches for own in launch.held if own.what)
-        return tuple(dict.fromkeys(kinds))
+        return distinct(kinds)
 
     @property
     def products(self) -> tuple[ProductFacts, ...]:

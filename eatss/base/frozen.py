@@ -51,6 +51,11 @@ def their_names(nouns: Iterable[_Named]) -> Names:
     return tuple(noun.name for noun in nouns)
 
 
+def distinct(values: Iterable[_Part]) -> tuple[_Part, ...]:
+    """Return values in their order, each once."""
+    return tuple(dict.fromkeys(values))
+
+
 def complete(parts: Iterable[_Part | None]) -> tuple[_Part, ...] | None:
     """Return all parts, ``None`` where one of them is missing."""
     found = []

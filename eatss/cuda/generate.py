@@ -14,7 +14,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, GridSplitK, Layout
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import Names, called, frozen, their_names
+from eatss.base.frozen import Names, called, distinct, frozen, their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
 from eatss.cuda.host import (
@@ -364,7 +364,7 @@ class RegionBuilder:
         tiling = None if plan is None else plan.tiling
         kernel = KernelBuilder(name, unit, context, reads, tiling).build()
         selected = () if warps is None else (warps.instruction,)
-        instructions = tuple(dict.fromkeys((*self._options.instructions, *selected)))
+        instructions = distinct((*self._options.instructions, *selected))
         resident = layout.blocks_at_once
         if wished is not None:
             resident = max(resident, -(-wished.blocks // self._profile.sm_count))

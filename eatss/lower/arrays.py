@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import islpy as isl
 
-from eatss.base.frozen import frozen, their_names
+from eatss.base.frozen import distinct, frozen, their_names
 from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import Buffer, Element, Extents
 from eatss.lower.mapping import MappedLoop, SerialTile
@@ -425,8 +425,8 @@ def _aligned(value: IntExpr, tile: int) -> IntExpr:
 
 
 def _joined(operator: Operator, values: Sequence[IntExpr]) -> IntExpr:
-    distinct = tuple(dict.fromkeys(values))
-    return distinct[0] if len(distinct) == 1 else Apply(operator, distinct)
+    once = distinct(values)
+    return once[0] if len(once) == 1 else Apply(operator, once)
 
 
 def full_tiles(

@@ -28,7 +28,7 @@ import islpy as isl
 
 from eatss.analysis.facts import KernelFacts, StatementFacts
 from eatss.analysis.variant import LaunchFacts, ProductFacts, WarpInstruction
-from eatss.base.frozen import Names, Numbers, called, frozen, their_names
+from eatss.base.frozen import Names, Numbers, called, distinct, frozen, their_names
 from eatss.cards.profile import GpuProfile, Tf32
 from eatss.lower.instructions.products import PRODUCTS
 from eatss.lower.kernel.instruction import Instruction
@@ -239,7 +239,7 @@ class WarpProducts:
             references += sorted(own)
         if not all({loop, sum_loop} <= moving for loop, moving in along.items()):
             return None
-        return tuple(dict.fromkeys(references))
+        return distinct(references)
 
 
 def _has_whole_tiles(statement: Statement, work: StatementFacts, loops: set[str]) -> bool:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import Numbers, frozen
+from eatss.base.frozen import Numbers, distinct, frozen
 from eatss.lower.arrays import union_of
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.pieces import Piece
@@ -339,7 +339,7 @@ class _Product:
     @property
     def every(self) -> Numbers:
         """All accesses."""
-        return tuple(dict.fromkeys((*self.factors, *self.inside)))
+        return distinct((*self.factors, *self.inside))
 
 
 def _staged_products(statement: Statement, places: Places) -> Sequence[_Product] | None:

@@ -11,7 +11,7 @@ from math import gcd, prod
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.base.frozen import Names, Numbers, fixed, frozen
+from eatss.base.frozen import Names, Numbers, distinct, fixed, frozen
 from eatss.base.polynomial import Polynomial
 from eatss.polyhedral.scop import Place, Scop
 from eatss.program.linear import Coefficients
@@ -329,7 +329,7 @@ def _independent_dims(shape: _Shape) -> list[Numbers]:
 
 
 def _part(shape: _Shape, dims: Numbers, least: dict[str, int]) -> _Part:
-    loops = tuple(dict.fromkeys(name for d in dims for name, _ in shape.coefficients[d]))
+    loops = distinct(name for d in dims for name, _ in shape.coefficients[d])
     if len(dims) == 1:
         interval = _interval(shape.coefficients[dims[0]], least)
         if interval is not None:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import Names, fixed, frozen
+from eatss.base.frozen import Names, distinct, fixed, frozen
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import first_equal
 from eatss.polyhedral.expression import (
@@ -90,7 +90,7 @@ class _Group:
     @property
     def statements(self) -> Names:
         """Which statements do, in order."""
-        return tuple(dict.fromkeys(statement.name for statement, _ in self.uses))
+        return distinct(statement.name for statement, _ in self.uses)
 
 
 def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Reference, ...]:

@@ -32,7 +32,7 @@ from dataclasses import replace
 from itertools import count
 from typing import NamedTuple, TypeAlias
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, distinct, frozen
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.nodes import (
     AllFinite,
@@ -267,7 +267,7 @@ class Follower:
         """
         self._defined, self._cycles, self._uses, self._faults = {}, {}, {}, []
         pending = self._follow(nodes, before, uniform=True)
-        return pending, tuple(dict.fromkeys(self._faults))
+        return pending, distinct(self._faults)
 
     def _follow(self, nodes: Sequence[Node], before: Pending, *, uniform: bool) -> Pending:
         """Return what is pending behind nodes; ``uniform`` says that all threads get to them."""

@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 from eatss.analysis.variant import COPIED_BYTES
 from eatss.base.diagnostics import Diagnostic, InternalError
-from eatss.base.frozen import Names, their_names
+from eatss.base.frozen import Names, distinct, their_names
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.barriers import passed_on, varies, varying_names
 from eatss.lower.kernel.nodes import (
@@ -86,7 +86,7 @@ def kernel_faults(kernel: Kernel, sizes: Collection[str]) -> Names:
             if one.buffer in passed_on(kernel.body) and not one.passed_on
         ),
     ]
-    return tuple(dict.fromkeys(faults))
+    return distinct(faults)
 
 
 def fault_in(kernel: Kernel, what: str) -> InternalError:
@@ -264,7 +264,7 @@ def overlay_faults(nodes: Sequence[Node], overlaid: Sequence[Sequence[str]]) -> 
     twice = [f"{name} lies in two places" for name, count in often.items() if count > 1]
     groups = {name: at for at, group in enumerate(overlaid) for name in group}
     fills = _Fills(nodes, groups)
-    return tuple(dict.fromkeys((*twice, *_met(nodes, groups), *fills.faults)))
+    return distinct((*twice, *_met(nodes, groups), *fills.faults))
 
 
 def _groups_in(node: Node, groups: Mapping[str, int]) -> set[int]:

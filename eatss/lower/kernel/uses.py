@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from eatss.base.frozen import Names, their_names
+from eatss.base.frozen import Names, distinct, their_names
 from eatss.base.targets import AXES, CUDA, Axis
 from eatss.base.trees import Parts
 from eatss.lower.kernel.instruction import Instruction, Rounding
@@ -322,7 +322,7 @@ def computed_by(kernel: Kernel, name: str) -> Names:
     """Return the statements that an instruction computes."""
     performed = every_of(kernel.body, Intrinsic)
     own = (one.computes for one in performed if one.computes and one.instruction.name == name)
-    return tuple(dict.fromkeys(own))
+    return distinct(own)
 
 
 def instruction_notes(kernel: Kernel, names: Sequence[str]) -> Iterator[str]:
