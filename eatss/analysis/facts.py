@@ -31,7 +31,7 @@ _MOST_CELLS = 1 << 16
 Values = tuple[int, int, int]
 """Values of a loop: the first one, the step, how many."""
 
-OperationCounts: TypeAlias = tuple[tuple[str, int], ...]
+CountedOperations: TypeAlias = tuple[tuple[str, int], ...]
 """How often each kind of operation is done."""
 
 
@@ -196,8 +196,8 @@ class AccessFacts:
 class Arithmetic:
     """Operations of an instance, as in :class:`StatementFacts`."""
 
-    operations: OperationCounts
-    repeated: tuple[tuple[Names, OperationCounts], ...]
+    operations: CountedOperations
+    repeated: tuple[tuple[Names, CountedOperations], ...]
     integer_products: int
 
 
@@ -221,12 +221,12 @@ class StatementFacts:
     name: str
     loops: Names
     instances: int | None
-    operations: OperationCounts
+    operations: CountedOperations
     element_bytes: int
     accesses: tuple[AccessFacts, ...]
     coupled: Names = ()
     tied: bool = False
-    repeated: tuple[tuple[Names, OperationCounts], ...] = ()
+    repeated: tuple[tuple[Names, CountedOperations], ...] = ()
     in_sum: Arithmetic | None = None
     integer_products: int = 0
 

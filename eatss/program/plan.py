@@ -159,10 +159,6 @@ class KernelCode:
         return not (self.reassociates or self.inexact_instructions or self.regroups)
 
 
-Grid: TypeAlias = tuple[IntExpr, IntExpr, IntExpr]
-"""What there is of along x, y and z: blocks, or tiles."""
-
-
 @frozen
 class Launch:
     """A launch of a kernel; none where an extent of ``grid`` (x, y, z) is not positive."""
@@ -170,7 +166,7 @@ class Launch:
     json_layout = JsonForm(tag=("kind", "launch"))
 
     kernel: str
-    grid: Grid
+    grid: tuple[IntExpr, IntExpr, IntExpr]
 
 
 @frozen
