@@ -281,7 +281,7 @@ class _Run:
             program, originals = checked
             texts = program_files(program, originals)
             written |= {f"{home}/{name}": data for name, data in texts.items()}
-            folders = [f"{home}/{name}" for name in originals.folders]
+            folders = [f"{home}/{name}" for name in originals.original.include_dirs]
         target = Path(os.path.realpath(folder))
         try:
             place_files(target, written, folders=folders, last=[*files][-1])

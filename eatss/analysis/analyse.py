@@ -15,12 +15,13 @@ from eatss.analysis.work import (
     sizes_of,
 )
 from eatss.base.diagnostics import Diagnostic, Diagnostics
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, complete, distinct, frozen, their_names
 from eatss.base.polynomial import Polynomial
 from eatss.base.shown import ProgramSize
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.kernel import Kernel, Reference, ScheduledScop, Subscript, footprint
 from eatss.polyhedral.scop import Scop
+from eatss.program.expression import OwnSizes
 
 
 def analyse(
@@ -143,7 +144,7 @@ def _reference_facts(kernel: Kernel, reference: Reference, cma_loop: str | None)
     other loops sweep their whole range, so what it would reuse is long evicted unless that loop is
     tiled. ``matmul``'s ``Ker[k][j]`` therefore has none.
     """
-    loops = [loop.name for loop in kernel.loops + kernel.inner_loops]
+    loops = their_names(kernel.loops + kernel.inner_loops)
     contiguous, still = _contiguous(reference), tuple(n for n in loops if n not in reference.loops)
     updated = reference.reads and reference.writes and bool(still)
     cma = cma_loop in contiguous
@@ -260,7 +261,7 @@ class AnalysedProgram:
     @property
     def functions(self) -> Names:
         """The functions the regions stand in, each once, in source order."""
-        return tuple(dict.fromkeys(scop.scheduled.scop.function for scop in self.scops))
+        return distinct(scop.scheduled.scop.function for scop in self.scops)
 
     @property
     def host_statements(self) -> Names:
@@ -274,16 +275,15 @@ class AnalysedProgram:
     @property
     def host_instances(self) -> int | None:
         """How many instances those statements have, ``None`` where they cannot be counted."""
-        found = [
+        found = complete(
             instances_of(scop.scheduled.scop, scop.scheduled.host_statements) for scop in self.scops
-        ]
-        instances = [one for one in found if one is not None]
-        return sum(instances) if len(instances) == len(found) else None
+        )
+        return None if found is None else sum(found)
 
     @property
-    def host_bytes(self) -> dict[str, int]:
+    def host_bytes(self) -> OwnSizes:
         """How many bytes of each array those statements touch, as far as they can be counted."""
-        found: dict[str, int] = {}
+        found: OwnSizes = {}
         for scop in self.scops:
             found |= bytes_of(scop.scheduled.scop, scop.scheduled.host_statements)
         return found

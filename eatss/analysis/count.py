@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cache
 from math import comb, gcd, lcm, prod
 
 import islpy as isl
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, distinct, fixed, frozen
 from eatss.base.polynomial import Monomial, Terms
 from eatss.polyhedral.isl_names import (
     Constraint,
@@ -43,7 +43,7 @@ from eatss.program import (
 from eatss.program.linear import Linear
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class RationalPolynomial(Terms[Fraction]):
     """A polynomial in names; no coefficient is 0."""
 
@@ -86,13 +86,13 @@ def _power_sum(exponent: int) -> RationalPolynomial:
     power = power.substituted("n", Linear({"n": 1}, 1))
     for lower in range(exponent):
         power = power.plus(_power_sum(lower), -comb(exponent + 1, lower))
-    return RationalPolynomial({}).plus(power, Fraction(1, exponent + 1))
+    return power.scaled(Fraction(1, exponent + 1))
 
 
 _MOST_RELAXED = 8
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Piece:
     """A polynomial in parameters and quotients of them; elsewhere it counts as 0."""
 
@@ -100,7 +100,7 @@ class Piece:
     polynomial: RationalPolynomial
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Atoms:
     """Quotients of parameters that are rounded down, by names that say which they are."""
 
@@ -137,7 +137,7 @@ class Atoms:
         return floored(self.spelled(dividend.expression()), divisor)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Count:
     """A sum of pieces, at most one for the same conditions."""
 
@@ -287,7 +287,7 @@ def count_points(points: isl.Set) -> Count:
     return Count.of(total.pieces, total.atoms)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Part:
     """``Σ polynomial`` over the ``variables`` that keep ``constraints``."""
 
@@ -386,7 +386,7 @@ class _Total:
                 inside = [*rest, *above, *below, _constraint(upper.plus(lower, -1))]
                 inside += self.atoms.definitions(_names(inside, ()))
                 polynomial = part.polynomial.summed(name, lower, upper)
-                self.add(_Part(variables, tuple(dict.fromkeys(inside)), polynomial))
+                self.add(_Part(variables, distinct(inside), polynomial))
 
     def _rounded(self, bound: _Bound, variables: Sequence[str]) -> Linear:
         """Return a bound as a linear form of variables, parameters and quotients of these."""

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from enum import Enum
 from math import gcd, prod
+from typing import TypeAlias
 
 import numpy as np
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.base.polynomial import Polynomial
 from eatss.polyhedral.kernel import Loop, Reduction
+from eatss.program.expression import SizePairs
 from eatss.program.linear import Coefficients
 
 # -- what accesses touch ------------------------------------------------------------------------
@@ -28,6 +30,9 @@ _MOST_CELLS = 1 << 16
 
 Values = tuple[int, int, int]
 """Values of a loop: the first one, the step, how many."""
+
+CountedOperations: TypeAlias = tuple[tuple[str, int], ...]
+"""How often each kind of operation is done."""
 
 
 @frozen
@@ -191,8 +196,8 @@ class AccessFacts:
 class Arithmetic:
     """Operations of an instance, as in :class:`StatementFacts`."""
 
-    operations: tuple[tuple[str, int], ...]
-    repeated: tuple[tuple[Names, tuple[tuple[str, int], ...]], ...]
+    operations: CountedOperations
+    repeated: tuple[tuple[Names, CountedOperations], ...]
     integer_products: int
 
 
@@ -216,12 +221,12 @@ class StatementFacts:
     name: str
     loops: Names
     instances: int | None
-    operations: tuple[tuple[str, int], ...]
+    operations: CountedOperations
     element_bytes: int
     accesses: tuple[AccessFacts, ...]
     coupled: Names = ()
     tied: bool = False
-    repeated: tuple[tuple[Names, tuple[tuple[str, int], ...]], ...] = ()
+    repeated: tuple[tuple[Names, CountedOperations], ...] = ()
     in_sum: Arithmetic | None = None
     integer_products: int = 0
 
@@ -272,7 +277,12 @@ class KernelWork:
     launches: int | None = 1
     statements: tuple[StatementFacts, ...] = ()
     arrays: tuple[ArrayFacts, ...] = ()
-    trips: tuple[tuple[str, int], ...] = ()
+    trips: SizePairs = ()
+
+    @property
+    def coupled(self) -> frozenset[str]:
+        """The statements of which loops bound each other."""
+        return frozenset(one.name for one in self.statements if one.coupled)
 
 
 # -- the facts of a kernel ----------------------------------------------------------------------
@@ -307,7 +317,7 @@ class Volume:
 
     array: str
     memory: Memory
-    references: tuple[int, ...]
+    references: Numbers
     elements: Polynomial
     exact: bool
 

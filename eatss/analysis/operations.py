@@ -11,7 +11,7 @@ import islpy as isl
 
 from eatss.analysis.count import Count, UncountableError, count_points
 from eatss.base.diagnostics import InputError
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, distinct, frozen
 from eatss.polyhedral.dependences import bounded_work, first_equal, flow_by_read
 from eatss.polyhedral.expression import (
     AffineValue,
@@ -45,7 +45,7 @@ _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 _LOGICAL = frozenset({"&&", "||"})
 _SIGN_BIT = frozenset({"fabs", "copysign"})
 _ON_ANY = frozenset({"abs", "labs", "llabs", "min", "max", "floord", "ceild"})
-_OF_FUNCTION: Mapping[str, tuple[str, ...]] = {
+_OF_FUNCTION: Mapping[str, Names] = {
     "sqrt": ("square root",),
     "fmin": ("compare",),
     "fmax": ("compare",),
@@ -66,7 +66,7 @@ class Operations:
 
     counts: Mapping[str, int]
     along: Mapping[Along, int]
-    notes: tuple[str, ...]
+    notes: Names
     integer_products: int
 
 
@@ -97,7 +97,7 @@ def operations_of(
     along, _, _ = visitor.visit(statement.value)
     counts = _by_kind(along)
     found = {kind: counts[kind] for kind in KINDS if counts[kind]}
-    notes = tuple(dict.fromkeys(visitor.notes))
+    notes = distinct(visitor.notes)
     return Operations(
         counts=found, along=+along, notes=notes, integer_products=visitor.integer_products
     )
@@ -226,7 +226,7 @@ def work_of(scop: Scop, dependences: Dependences, outside: Collection[str]) -> W
 
 def _operations(scop: Scop, notes: list[str]) -> tuple[OperationCount, ...]:
     """Return how often each kind of operation runs; kinds that never run miss."""
-    types = {array.name: array.element_type for array in scop.arrays}
+    types = scop.types
     counter = _Counter()
     totals: dict[str, Count] = {}
     for statement in scop.statements:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, distinct, frozen
 from eatss.program.expression import Sizes
 
 Numbers = TypeVar("Numbers", bound=Any)
@@ -207,11 +207,6 @@ class LaunchFacts:
     stream_loop: str | None = None
 
     @property
-    def copies(self) -> tuple[int, ...]:
-        """How many copies each stageable group takes."""
-        return tuple(map(len, self.copied_in))
-
-    @property
     def exchanges(self) -> bool:
         """Whether blocks combine some element by comparing and exchanging."""
         return any(own.exchanges for own in self.held)
@@ -258,10 +253,10 @@ class KernelVariant:
         return next((one.stream_loop for one in self.launches if one.stream_loop), None)
 
     @property
-    def sum_kinds(self) -> tuple[str, ...]:
+    def sum_kinds(self) -> Names:
         """What the sums are that several threads have parts of: ``"sum"``, ``"maximum"``."""
         kinds = (own.what for launch in self.launches for own in launch.held if own.what)
-        return tuple(dict.fromkeys(kinds))
+        return distinct(kinds)
 
     @property
     def products(self) -> tuple[ProductFacts, ...]:

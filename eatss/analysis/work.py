@@ -25,7 +25,7 @@ from eatss.analysis.facts import (
     touched_box,
 )
 from eatss.analysis.operations import operations_of
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, Numbers, complete, their_names
 from eatss.base.shown import ProgramSize
 from eatss.polyhedral.expression import (
     Array,
@@ -40,6 +40,8 @@ from eatss.polyhedral.expression import (
     regrouped,
 )
 from eatss.polyhedral.isl_names import (
+    IN,
+    SET,
     affine_form,
     at_values,
     constant_value,
@@ -85,7 +87,7 @@ def sizes_of(scops: Iterable[Scop]) -> tuple[ProgramSize, ...]:
     return tuple(found)
 
 
-def bytes_of_arrays(scop: Scop, values: Sizes) -> dict[str, int]:
+def bytes_of_arrays(scop: Scop, values: Sizes) -> OwnSizes:
     """Return the bytes of each array of a region at some sizes."""
     known = tuple(values.items())
     return {
@@ -95,23 +97,22 @@ def bytes_of_arrays(scop: Scop, values: Sizes) -> dict[str, int]:
     }
 
 
-def lengths_of(scop: Scop, array: Array, values: SizePairs) -> tuple[int, ...]:
+def lengths_of(scop: Scop, array: Array, values: SizePairs) -> Numbers:
     """Return how long each dimension of an array is at some sizes.
 
     Where the source does not say it (``double *x``), it is what the region touches.
     """
     lengths = extents_of(array, at_values(array.extent, values))
-    if None not in lengths:
-        return tuple(max(1, one) for one in lengths if one is not None)
+    if (known := complete(lengths)) is not None:
+        return tuple(max(1, one) for one in known)
     touched = [
         extents_of(array, at_values(elements, values))
         for elements in touched_elements(scop, array.name)
     ]
     found = []
     for position, length in enumerate(lengths):
-        ends = [length] if length is not None else [one[position] for one in touched]
-        known = [end for end in ends if end is not None]
-        found.append(max(1, *known) if known and len(known) == len(ends) else ASSUMED_SIZE)
+        ends = complete([one[position] for one in touched] if length is None else [length])
+        found.append(max(1, *ends) if ends else ASSUMED_SIZE)
     return tuple(found)
 
 
@@ -133,7 +134,7 @@ def extents_of(array: Array, elements: isl.Set) -> tuple[int | None, ...]:
     """Return the end of some elements of an array in each dimension, ``None`` where it is open."""
     extents = []
     for position in range(array.n_dims):
-        bounded = elements.dim_has_upper_bound(isl.dim_type.set, position)
+        bounded = elements.dim_has_upper_bound(SET, position)
         last = constant_value(elements.dim_max(position)) if bounded else None
         extents.append(None if last is None else last + 1)
     return tuple(extents)
@@ -217,7 +218,7 @@ def _at_most(scop: Scop, known: isl.Set, limits: Sizes) -> tuple[ProgramSize, ..
 def _largest(known: isl.Set, name: str, limit: int) -> int:
     """Return the largest value of a parameter up to a limit, the least one if all are beyond it."""
     line = _line(known, name)
-    upto = line.upper_bound_val(isl.dim_type.set, 0, limit)
+    upto = line.upper_bound_val(SET, 0, limit)
     best = line.dim_min_val(0) if upto.is_empty() else upto.dim_max_val(0)
     return integer(best) if best.is_int() else limit
 
@@ -264,11 +265,11 @@ def instances_of(scop: Scop, statements: Sequence[str]) -> int | None:
     """Count the instances of statements of a region, ``None`` where they cannot be counted."""
     sizes = _Sizes(scop)
     domains = [scop.statement(name).domain for name in statements]
-    found = [sizes.number(domain.intersect_params(scop.context)) for domain in domains]
-    return None if None in found else sum(one for one in found if one is not None)
+    found = complete(sizes.number(domain.intersect_params(scop.context)) for domain in domains)
+    return None if found is None else sum(found)
 
 
-def bytes_of(scop: Scop, statements: Sequence[str]) -> dict[str, int]:
+def bytes_of(scop: Scop, statements: Sequence[str]) -> OwnSizes:
     """Return the bytes of arrays that statements of a region touch, as far as they are counted."""
     sizes, found = _Sizes(scop), {}
     for array in scop.arrays:
@@ -366,9 +367,9 @@ class _Counter:
             name: tuple(prod(own[at + 1 :]) for at in range(len(own)))
             for name, own in lengths.items()
         }
-        self.schedules = {m.get_tuple_name(isl.dim_type.in_): m for m in maps_of(kernel.schedule)}
-        self.names = [loop.name for loop in kernel.loops + kernel.inner_loops]
-        self.written = frozenset(a.array for s in scop.statements for a in s.accesses if a.is_write)
+        self.schedules = {m.get_tuple_name(IN): m for m in maps_of(kernel.schedule)}
+        self.names = their_names(kernel.loops + kernel.inner_loops)
+        self.written = scop.written_arrays
         known = kernel.launch_domain.intersect_params(scop.context)
         self.launches = sizes.number(known) if kernel.host_loops else 1
         self.pipeline_stages = [self._touched(one, lengths[one.array][-1]) for one in references]
@@ -465,7 +466,7 @@ class _StatementCounter:
 
     def _arithmetic(self, statement: Statement) -> Arithmetic:
         """Return the operations, and those whose value stays the same along some loops."""
-        types = {array.name: array.element_type for array in self.of.scop.arrays}
+        types = self.of.scop.types
         sizes = [value for _, value in self.of.scop.size_macros]
         operations = operations_of(statement, types, self.along, sizes)
         repeated: dict[Names, list[tuple[str, int]]] = {}
@@ -486,7 +487,7 @@ class _StatementCounter:
         same parallel loops are multiplied with each other first.
         """
         scop, statement, accesses = self.of.scop, self.statement, self.statement.accesses
-        parallel = frozenset(loop.name for loop in self.of.kernel.parallel_loops)
+        parallel = frozenset(their_names(self.of.kernel.parallel_loops))
         target = statement.write.text
 
         def is_target(value: Expression) -> bool:
@@ -557,7 +558,7 @@ class _StatementCounter:
         """Return the least value of each loop that has one, whatever the host loops are at."""
         points, found = self.of.sizes.at(self.points), {}
         for position, name in enumerate(self.of.names):
-            if points.dim_has_lower_bound(isl.dim_type.set, position):
+            if points.dim_has_lower_bound(SET, position):
                 least = constant_value(points.dim_min(position))
                 if least is not None:
                     found[name] = least

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from eatss.base.diagnostics import input_error
+from eatss.base.frozen import fixed
 from eatss.base.options import option
 from eatss.base.text import NamedTexts
 from eatss.version import __version__
@@ -109,7 +110,7 @@ _OTHERS_WRITE = 0o022
 _DIGEST_BYTES = 32
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Cache:
     """Bytes by kind and key, in a folder, safe for threads and processes.
 

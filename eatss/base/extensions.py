@@ -23,7 +23,7 @@ from pkgutil import resolve_name
 from typing import Generic, TypeVar
 
 from eatss.base.diagnostics import did_you_mean, input_error
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, distinct
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class Registry(Generic[T]):
 
     def names(self) -> Names:
         """Return all names: those of eatss, those registered, those of packages."""
-        return tuple(dict.fromkeys((*self._things, *sorted(self._offered()))))
+        return distinct((*self._things, *sorted(self._offered())))
 
     def get(self, name: str) -> T:
         """Return the thing of a name, or of ``module:name``, which any process can import.
@@ -118,7 +118,7 @@ class Registry(Generic[T]):
 
 
 @lru_cache(maxsize=64)
-def _entry_points(group: str, folders: tuple[str, ...]) -> Mapping[str, str]:
+def _entry_points(group: str, folders: Names) -> Mapping[str, str]:
     """Return where the things of packages in some folders stand, by name."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - what is built in needs none
 

@@ -1,4 +1,4 @@
-"""``@frozen``, which declares a noun: its fields are named where one is made, and never change."""
+"""``@frozen`` and ``@fixed``, which declare nouns that never change."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ def frozen(noun: type[_Noun]) -> type[_Noun]:
     return dataclass(frozen=True, slots=True, kw_only=True)(noun)
 
 
+@dataclass_transform(frozen_default=True)
+def fixed(noun: type[_Noun]) -> type[_Noun]:
+    """Return a class as a frozen dataclass with slots whose few fields are given in order."""
+    return dataclass(frozen=True, slots=True)(noun)
+
+
 Names: TypeAlias = tuple[str, ...]
 """What several nouns are called, in order."""
 
 Numbers: TypeAlias = tuple[int, ...]
-"""Several whole numbers, in order: extents, tiles, places."""
+"""Integers in order: extents, positions, coordinates."""
 
 
 class _Named(Protocol):
@@ -29,6 +35,7 @@ class _Named(Protocol):
 
 
 _Called = TypeVar("_Called", bound=_Named)
+_Part = TypeVar("_Part")
 
 
 def called(name: str, nouns: Iterable[_Called]) -> _Called:
@@ -37,3 +44,23 @@ def called(name: str, nouns: Iterable[_Called]) -> _Called:
         if noun.name == name:
             return noun
     raise KeyError(name)
+
+
+def their_names(nouns: Iterable[_Named]) -> Names:
+    """Return what nouns are called, in their order."""
+    return tuple(noun.name for noun in nouns)
+
+
+def distinct(values: Iterable[_Part]) -> tuple[_Part, ...]:
+    """Return values in their order, each once."""
+    return tuple(dict.fromkeys(values))
+
+
+def complete(parts: Iterable[_Part | None]) -> tuple[_Part, ...] | None:
+    """Return all parts, ``None`` where one of them is missing."""
+    found = []
+    for part in parts:
+        if part is None:
+            return None
+        found.append(part)
+    return tuple(found)

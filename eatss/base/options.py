@@ -16,13 +16,13 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, fields
 from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
 from eatss.base.diagnostics import InputError, input_error
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, fixed
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -36,7 +36,7 @@ OF_FIELD = object()
 """Stands for the default of a field."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Option:
     """How the command line has a value.
 
@@ -79,7 +79,7 @@ argument = partial(Option, is_argument=True)
 """Return an :class:`Option` that is told by its place."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Asked(Generic[T]):
     """What a command line asks of a noun: the fields that are given."""
 

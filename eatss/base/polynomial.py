@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from typing import Generic, Self, TypeAlias, TypeVar
+
+from eatss.base.frozen import fixed
 
 Monomial: TypeAlias = tuple[str, ...]
 """The unknowns of a product, sorted; a power has one several times."""
@@ -14,7 +15,7 @@ Monomial: TypeAlias = tuple[str, ...]
 _Number = TypeVar("_Number", int, Fraction)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Terms(Generic[_Number]):
     """Monomials with their coefficients; none of these is 0."""
 
@@ -39,6 +40,10 @@ class Terms(Generic[_Number]):
                 monomial = tuple(sorted(left + right))
                 terms[monomial] = terms.get(monomial, 0) + one * two
         return type(self)({m: c for m, c in terms.items() if c})
+
+    def scaled(self, factor: _Number | int) -> Self:
+        """Return the polynomial times a number."""
+        return type(self)({}).plus(self, factor)
 
     def powers_of(self, name: str) -> dict[int, Self]:
         """Return what each power of an unknown is multiplied by; powers that do not occur miss."""
@@ -72,7 +77,7 @@ def accumulate(
             terms.pop(monomial, None)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Polynomial(Terms[int]):
     """A polynomial with integer coefficients whose unknowns are tile sizes ``T_loop``."""
 

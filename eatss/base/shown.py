@@ -13,7 +13,7 @@ from pkgutil import resolve_name
 from typing import Any, ClassVar, Protocol
 
 from eatss.base.codec import JsonObject
-from eatss.base.frozen import frozen
+from eatss.base.frozen import complete, frozen, their_names
 
 _NOTEBOOK = "eatss.report.render:html_of"
 
@@ -213,8 +213,8 @@ def run_of(
     sizes: tuple[ProgramSize, ...],
 ) -> ExpectedRun | None:
     """Return what a run takes, ``None`` where something of it is not known, or does not launch."""
-    known = [one for one in kernels if one is not None]
-    if host_time_s is None or len(known) < len(kernels):
+    known = complete(kernels)
+    if host_time_s is None or known is None:
         return None
     return ExpectedRun(
         time_s=sum(one.time_s for one in known) + host_time_s,
@@ -252,6 +252,6 @@ def sizes_text(sizes: Sequence[ProgramSize]) -> str:
 def _equations(sizes: Sequence[ProgramSize]) -> list[str]:
     """Return sizes as texts, neighbours of one value together."""
     return [
-        f"{'='.join(one.name for one in same)}={value}"
+        f"{'='.join(their_names(same))}={value}"
         for value, same in groupby(sizes, key=lambda one: one.value)
     ]

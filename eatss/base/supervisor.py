@@ -27,7 +27,7 @@ from typing import IO, Any, Literal, NoReturn, TypeVar
 
 from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import EatssError, InputError, input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.guard import guarded
 
 J = TypeVar("J")
@@ -69,7 +69,7 @@ class Outcome:
 
     in_time: bool
     exit_code: int
-    said: tuple[str, ...]
+    said: Names
 
     @property
     def how(self) -> str:

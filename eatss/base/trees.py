@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cache
 from types import UnionType
 from typing import Any, Generic, TypeVar
 
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, fixed
 
 _Part = TypeVar("_Part")
 _Node = TypeVar("_Node")
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Parts(Generic[_Part]):
     """What of some ``kind`` nodes have in their fields, also in tuples, not in other parts.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from eatss.base.diagnostics import input_error
 from eatss.base.files import StrPath, is_c_text, place_files, read_regular
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.frontend.source import read_bytes
 from eatss.program import Original, Program, program_to_dict
 
@@ -32,12 +32,11 @@ class OriginalFiles:
     """The original with every file it needs.
 
     ``files`` are paths relative to the folder, with ``/``, and contents; the C file is the first.
-    ``folders`` are those that ``original.include_dirs`` name: they may hold no file.
+    Folders that ``original.include_dirs`` names may hold no file.
     """
 
     original: Original
     files: tuple[tuple[str, bytes], ...]
-    folders: tuple[str, ...]
 
 
 def program_name(source: StrPath, function: str) -> str:
@@ -96,11 +95,9 @@ def original_files(
         for folder in dict.fromkeys(folders)
         if folder.is_dir() and folder.is_relative_to(base)
     ]
-    original = Original(file=own_name, defines=tuple(defines), include_dirs=tuple(wanted))
     return OriginalFiles(
-        original=original,
+        original=Original(file=own_name, defines=tuple(defines), include_dirs=tuple(wanted)),
         files=((own_name, data), *sorted(copied.items())),
-        folders=tuple(wanted),
     )
 
 
@@ -138,7 +135,7 @@ _MOST_BYTES = 64 * 2**20
 
 def write_program(
     program: Program, originals: OriginalFiles, directory: Path, *, force: bool = False
-) -> tuple[str, ...]:
+) -> Names:
     """Write a program and the C it was made from into a folder, made if need be.
 
     A file is replaced if eatss wrote it and nobody changed it since, or if ``force`` holds;
@@ -159,7 +156,7 @@ def write_program(
         }
         if not force:
             _refuse_foreign(directory, target, program.name, changed)
-        place_files(target, changed, folders=originals.folders, last=_PLAN)
+        place_files(target, changed, folders=originals.original.include_dirs, last=_PLAN)
     except OSError as error:
         raise input_error(
             "EATSS-C008",

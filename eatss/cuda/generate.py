@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Literal
 
 import islpy as isl
@@ -14,7 +14,7 @@ from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, GridSplitK, Layout, TimeTile
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, called, distinct, frozen, their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
 from eatss.cuda.host import (
@@ -55,7 +55,7 @@ from eatss.lower.kernel.uses import (
     inexact_instructions,
     instruction_notes,
     instructions_in,
-    resources_of,
+    register_words,
     rounded_sums,
 )
 from eatss.lower.kernel_builder import KernelBuilder
@@ -80,11 +80,10 @@ from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.transform.stream_k import Stream
 from eatss.lower.variants import stream_loop
 from eatss.polyhedral.dependences import (
-    at_most,
     bounded_work,
     compute_dependences,
     default_operations,
-    ran_out,
+    tried,
 )
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Scop
@@ -182,7 +181,6 @@ class RegionBuilder:
         """Build all kernels, and return the entry that launches them."""
         scop = self._scop
         names = names_of(scop, macros)
-        written = frozenset(s.write.array for s in scop.statements)
         arrays = device_arrays(scop, names)
         names.reserve(*taken_names(scop))
         self.outside = outside_arrays(scop, arrays)
@@ -210,7 +208,7 @@ class RegionBuilder:
             function=function,
             region=scop.index,
             whole_function=scop.whole_function,
-            arguments=entry_arguments(scop, arrays, written),
+            arguments=entry_arguments(scop, arrays, scop.written_arrays),
             temporaries=(*temporaries_of(scop, used), *self._workspaces),
             assumptions=(
                 *(() if self._generic else fixed_sizes(macros)),
@@ -356,12 +354,9 @@ class RegionBuilder:
         own = self._options.tile_sizes or self._options.placements
         limit = 2 * KERNEL_OPERATIONS if own else KERNEL_OPERATIONS
         for unit in self._planner.units(piece, local):
-            try:
-                with at_most(self._scop.isl_context, limit):
-                    kernel = self._kernel(unit, context)
-            except (isl.Error, TooManyCasesError):
-                if ran_out(self._scop):
-                    raise
+            make = partial(self._kernel, unit, context)
+            kernel = tried(self._scop, limit, make, TooManyCasesError)
+            if kernel is None:
                 simple = self._planner.one_thread(unit.piece, local, "isl fails on its tiles")
                 kernel = self._kernel(simple, context)
             placed.append(kernel)
@@ -379,13 +374,12 @@ class RegionBuilder:
         """Return the kernel whose blocks take rows through all pieces, if there is one."""
         planner = RowPlanner(self._scheduled, self._facts, self._profile, self._options)
         name = f"{self._scop.function}_k{len(self._made.kernels)}"
-        try:
-            with at_most(self._scop.isl_context, KERNEL_OPERATIONS):
-                made = planner.in_one(name, pieces, block, context)
-        except (isl.Error, TooManyCasesError):
-            if ran_out(self._scop):
-                raise
-            return None
+        made = tried(
+            self._scop,
+            KERNEL_OPERATIONS,
+            lambda: planner.in_one(name, pieces, block, context),
+            TooManyCasesError,
+        )
         if made is None:
             return None
         code = transformed(
@@ -432,7 +426,7 @@ class RegionBuilder:
         tiling = None if plan is None else plan.tiling
         kernel = KernelBuilder(name, unit, context, reads, tiling).build()
         selected = () if warps is None else (warps.instruction,)
-        instructions = tuple(dict.fromkeys((*self._options.instructions, *selected)))
+        instructions = distinct((*self._options.instructions, *selected))
         resident = layout.blocks_at_once
         if wished is not None:
             resident = max(resident, -(-wished.blocks // self._profile.sm_count))
@@ -475,7 +469,7 @@ class RegionBuilder:
 
     def _stream(self, unit: Unit, wished: GridSplitK, kernel: BuiltKernel) -> Stream | None:
         """Return what is known of a kernel whose blocks are to take steps of all tiles."""
-        facts = next(one for one in self._facts if one.name == unit.kernel)
+        facts = called(unit.kernel or "", self._facts)
         if stream_loop(unit, facts, self._scheduled) != wished.loop:
             return None
         origins = [tile.origin for tile in unit.mapping.serial if tile.source_name == wished.loop]
@@ -519,12 +513,11 @@ class RegionBuilder:
         piece: Piece,
         block: tuple[int, int, int],
         tiles: SizePairs,
-        notes: tuple[str, ...],
+        notes: Names,
         in_order: bool,
     ) -> None:
         """Note a kernel, as it is printed, and what its launch and its reader need to know."""
         code = kernel.kernel
-        resources = resources_of(code)
         own = {statement.name for statement in piece.statements}
         written = (self._scop.array(one.write.array) for one in piece.statements)
         rounds = any(array.element_type.is_floating for array in written)
@@ -536,12 +529,12 @@ class RegionBuilder:
         made.kernels.append(
             KernelCode(
                 name=code.name,
-                statements=tuple(s.name for s in piece.statements),
+                statements=their_names(piece.statements),
                 block=block,
-                shared_bytes=resources.shared_bytes,
+                shared_bytes=code.shared_bytes,
                 dynamic_shared=code.dynamic_shared,
-                registers=min(resources.register_words, self._most_registers(code)),
-                arguments=tuple(one.name for one in code.arguments),
+                registers=min(register_words(code), self._most_registers(code)),
+                arguments=their_names(code.arguments),
                 tile_sizes=tiles,
                 notes=(*notes, *slow),
                 reassociates=not in_order,

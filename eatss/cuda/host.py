@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import islpy as isl
 
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, their_names
 from eatss.cuda.text import Lines, argument_text, type_text
 from eatss.lower.arrays import TRUE, DeviceArray, condition_of, device_arrays, union_of, value_of
 from eatss.lower.index_range import multiplies_sizes, widened
@@ -77,7 +77,7 @@ def interface_of(scops: Sequence[Scop], macros: SizePairs) -> Interface:
                 arguments=entry_arguments(
                     scop,
                     device_arrays(scop, names_of(scop, dict(macros))),
-                    frozenset(statement.write.array for statement in scop.statements),
+                    scop.written_arrays,
                 ),
             )
             for scop in scops
@@ -115,7 +115,7 @@ def parameters_of(
 
 def taken_names(scop: Scop) -> Names:
     """Return the names of the C source that generated names must not be."""
-    names = {scop.function, *scop.parameters, *(p.name for p in scop.function_parameters)}
+    names = {scop.function, *scop.parameters, *their_names(scop.function_parameters)}
     names |= {declaration.source_name for declaration in scop.parameter_declarations}
     return tuple(sorted(names))
 
@@ -271,7 +271,7 @@ def _append(steps: list[HostStep], step: HostStep) -> None:
 
 def _loop(kernels: Sequence[BuiltKernel], depth: int, known: isl.Set) -> HostStep:
     name = kernels[0].piece.host[depth].name
-    inner = [[loop.name for loop in one.piece.host[depth + 1 :]] for one in kernels]
+    inner = [their_names(one.piece.host[depth + 1 :]) for one in kernels]
     launches = [one.launch for one in kernels]
     values = coalesced(union_of(map(without_parameters, launches, inner)))
     here = known.intersect(without_parameters(values, [name]))
@@ -308,9 +308,9 @@ def launcher_text(program: Program, entry: Entry, *, const: bool) -> str:
     ``const`` says whether arrays that are only read are declared so. Sizes of another type than
     ``int`` are passed under other names.
     """
-    names = NameTable(argument.name for argument in entry.arguments)
+    names = NameTable(their_names(entry.arguments))
     counters = (one.counter for one, _ in every_step(entry.body) if isinstance(one, HostLoop))
-    names.reserve(*(temporary.name for temporary in entry.temporaries), *counters)
+    names.reserve(*their_names(entry.temporaries), *counters)
     sizes = [one for one in entry.arguments if one.role == "parameter"]
     given = {a.name: names.fresh(f"{a.name}_given") for a in sizes if a.element_type != "int"}
     stream = names.fresh("stream")

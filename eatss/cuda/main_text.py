@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from string import Template
 
+from eatss.base.frozen import Names, their_names
 from eatss.cuda.host import launcher_text
 from eatss.cuda.kernel_printer import kernel_text
 from eatss.cuda.preamble import preamble
@@ -367,7 +368,7 @@ def _runner(entry: Entry, program: Program) -> str:
             if argument.role != "parameter"
         ),
     ]
-    shown = [*(a.name for a in sizes), *(one.name for one in program.macros)]
+    shown = [*their_names(sizes), *their_names(program.macros)]
     words = {
         "launcher": entry.launcher,
         "declared": _below(declared),
@@ -431,7 +432,7 @@ def _as_bool(argument: Argument, pointer: str = "") -> str:
     return f"(bool{pointer})" if _is_truth(argument) else ""
 
 
-def _check(entry: Entry) -> tuple[str, ...]:
+def _check(entry: Entry) -> Names:
     """Return the comparison with the original; a smoke check."""
     if not _is_called(entry):
         reason = f"{entry.function} cannot be called by itself on these arguments"

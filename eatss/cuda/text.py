@@ -33,9 +33,8 @@ class Lines:
     def block(self, head: str = "", tail: str = "") -> Iterator[None]:
         """Put what is added inside braces after ``head``."""
         self.add(f"{head} {{".lstrip())
-        self._depth += 1
-        yield
-        self._depth -= 1
+        with self.indented():
+            yield
         self.add("}" + tail)
 
     def goes_on(self, text: str) -> None:

@@ -9,11 +9,11 @@ out, because C++ would choose another overload of ``sqrt`` for a ``float``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import fixed, frozen
 from eatss.cuda.text import converted_literal, literal_text, type_text
 from eatss.polyhedral.expression import (
     AffineValue,
@@ -66,7 +66,7 @@ def _is_odd_constant(value: Cast) -> bool:
     return isinstance(operand, Unary) or converted_literal(operand, value.element_type) is None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Text:
     """C text, how tightly its outermost operator binds, and its type in C where known."""
 
@@ -77,6 +77,12 @@ class _Text:
     def above(self, level: int) -> str:
         """Return the text as an operand that has to bind at least at ``level``."""
         return self.text if self.level >= level else f"({self.text})"
+
+    @property
+    def unsigned(self) -> str:
+        """The text behind a sign or a conversion: ``-(-x)``, not ``--x``."""
+        text = self.above(_UNARY)
+        return f"({text})" if text.startswith(("+", "-")) else text
 
 
 @frozen
@@ -206,10 +212,7 @@ class ValuePrinter:
             operand = self._truth(node.operand)
             return _Text("!" + operand.above(_UNARY), _UNARY, _INT)
         operand = self._promoted(node.operand)
-        text = operand.above(_UNARY)
-        if text.startswith(("+", "-")):
-            text = f"({text})"  # -(-x), not --x
-        return _Text(node.operator + text, _UNARY, _promotion(operand.type))
+        return _Text(node.operator + operand.unsigned, _UNARY, _promotion(operand.type))
 
     def _chain(self, node: Binary) -> _Text:
         """Return a binary operator; left operands are not recursed into."""
@@ -327,10 +330,7 @@ def _conversion(kind: ElementType, operand: _Text) -> _Text:
     kinds = (kind, operand.type)
     if ElementType.HALF in kinds and not _converts_at_once(*kinds):
         operand = _conversion(ElementType.FLOAT, operand)
-    text = operand.above(_UNARY)
-    if text.startswith(("+", "-")):
-        text = f"({text})"
-    return _Text(f"({type_text(kind)}){text}", _UNARY, kind)
+    return _Text(f"({type_text(kind)}){operand.unsigned}", _UNARY, kind)
 
 
 def _converts_at_once(kind: ElementType, other: ElementType | None) -> bool:

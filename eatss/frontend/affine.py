@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -330,12 +331,17 @@ def _divisor(node: Node, divisor: int | None) -> int:
 # Who reads a region, and a reference as it is before it becomes part of a ``Scop``.
 
 
-class RegionReader:
-    """Reads a part of one region: its variables, what is affine, and what is wrong."""
+Common: TypeAlias = tuple[SymbolTable, AffineReader, Reporter]
+"""What all who read a region share: its variables, what is affine, and what is wrong."""
 
-    def __init__(self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter) -> None:
-        self._region = symbols, affine, reporter
-        self._symbols, self._affine, self._reporter = self._region
+
+class RegionReader:
+    """Reads a part of one region."""
+
+    def __init__(self, common: Common) -> None:
+        self._common = common
+        symbols, affine, reporter = common
+        self._symbols, self._affine, self._reporter = common
         self._algebra, self._ranges = affine.algebra, affine.ranges
         self._of = symbols.of
         self._error, self._refuse, self._quoted = reporter.error, reporter.refuse, reporter.quoted

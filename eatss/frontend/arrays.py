@@ -9,9 +9,9 @@ from itertools import product
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
-from eatss.frontend.affine import AffineReader, RawAccess, RegionReader
-from eatss.frontend.declarations import SymbolTable, Variable
+from eatss.base.frozen import frozen, their_names
+from eatss.frontend.affine import Common, RawAccess, RegionReader
+from eatss.frontend.declarations import Variable
 from eatss.frontend.loops import RawStatement
 from eatss.frontend.refusals import NotAffineError, Reporter, reference_text
 from eatss.frontend.regions import origin_of
@@ -73,20 +73,15 @@ class _Use:
     counters: frozenset[str]
 
 
-def delinearise(
-    symbols: SymbolTable,
-    affine: AffineReader,
-    reporter: Reporter,
-    statements: tuple[RawStatement, ...],
-) -> tuple[Delinearised, ...]:
+def delinearise(common: Common, statements: tuple[RawStatement, ...]) -> tuple[Delinearised, ...]:
     """Find the dimensions of all arrays that are referenced, in order of first reference."""
     uses: dict[Variable, list[_Use]] = {}
     for raw in statements:
-        counters = frozenset(level.name for level in raw.loops)
+        counters = frozenset(their_names(raw.loops))
         for access in raw.accesses:
             use = _Use(access=access, domain=raw.domain, counters=counters)
             uses.setdefault(access.variable, []).append(use)
-    worker = _Delineariser(symbols, affine, reporter)
+    worker = _Delineariser(common)
     return tuple(worker.array(variable, found) for variable, found in uses.items())
 
 
@@ -288,7 +283,7 @@ class Assembler:
 
     def statement(self, number: int, raw: RawStatement, depth: int) -> Statement:
         """Return a statement of a region that has so many loops around one at most."""
-        name, loops = f"S{number}", tuple(level.name for level in raw.loops)
+        name, loops = f"S{number}", their_names(raw.loops)
 
         def restricted(params: isl.Set) -> isl.Set:
             made = parameters_as_dims(params.gist(self.facts), loops, name)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -15,7 +14,7 @@ from clang import cindex
 from clang.cindex import conf
 
 from eatss.base.diagnostics import input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, Numbers, fixed, frozen
 from eatss.polyhedral.expression import ElementType
 
 CursorKind: Any = cindex.CursorKind
@@ -160,7 +159,7 @@ class Unit:
                 yield cursor
 
     @property
-    def includes(self) -> tuple[int, ...]:
+    def includes(self) -> Numbers:
         """The offsets of the ``#include`` directives of the main file that found a file."""
         return tuple(
             inclusion.location.offset
@@ -173,7 +172,7 @@ class Unit:
         return _file_name(cursor.location) == self._file
 
     @property
-    def user_files(self) -> tuple[str, ...]:
+    def user_files(self) -> Names:
         """The main file and every header found outside our own folder, each once."""
         found = (str(inclusion.include.name) for inclusion in self._unit.get_includes())
         own = str(_HEADERS)
@@ -218,8 +217,8 @@ def parse_unit(
     file: str,
     data: bytes,
     *,
-    include_dirs: tuple[str, ...],
-    defines: tuple[str, ...],
+    include_dirs: Names,
+    defines: Names,
     prelude: str = "",
 ) -> Unit:
     """Parse C text, after the declarations in ``prelude``, which take no line of the file.
@@ -273,7 +272,7 @@ TypeClass: TypeAlias = Literal["integer", "floating", "pointer", "array", "recor
 """The classes of C types the front end tells apart."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class CType:
     """A C type; ``element`` is set for the arithmetic types the nouns can say."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -10,13 +9,12 @@ from typing import NoReturn
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
-from eatss.frontend.affine import AffineReader, RawAccess, RegionReader
+from eatss.base.frozen import complete, frozen
+from eatss.frontend.affine import Common, RawAccess, RegionReader
 from eatss.frontend.clang import FLOAT, INT, NO_TYPE, CType
-from eatss.frontend.declarations import SymbolTable, Variable
+from eatss.frontend.declarations import Variable
 from eatss.frontend.refusals import (
     NotAffineError,
-    Reporter,
     is_library_function,
     unknown_declaration,
 )
@@ -34,6 +32,7 @@ from eatss.polyhedral.expression import (
     Read,
     Select,
     Unary,
+    as_half,
     as_single,
     single_text,
 )
@@ -61,7 +60,7 @@ def as_float(value: Expression, node: Node) -> Expression:
         case Cast(operand=Literal(text=text, element_type=kind) as literal):
             with suppress(ValueError, OverflowError):
                 number = float(text.rstrip("fFuUlL"))
-                if struct.unpack("e", struct.pack("e", number))[0] == number:
+                if as_half(number) == number:
                     is_float = kind is ElementType.FLOAT
                     made = Literal(text=f"{number!r}f", element_type=ElementType.FLOAT)
                     return literal if is_float else made
@@ -107,10 +106,8 @@ _TYPES = "use float, double, _Float16 or an integer type"
 class ExpressionReader(RegionReader):
     """Reads the expressions of one statement and gathers its references."""
 
-    def __init__(
-        self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter, domain: isl.Set
-    ) -> None:
-        super().__init__(symbols, affine, reporter)
+    def __init__(self, common: Common, domain: isl.Set) -> None:
+        super().__init__(common)
         self._domain = domain
         self.accesses: list[RawAccess] = []
         self.failed = False
@@ -345,9 +342,10 @@ class ExpressionReader(RegionReader):
                 f"'{variable.name}' has {len(variable.shape.sizes)} dimensions",
                 "give all subscripts",
             )
-        found = [*map(self._subscript, indices)]
-        subscripts = tuple(one for one in found if one is not None)
-        if len(subscripts) < len(found):
+        subscripts: tuple[Value, ...] | None = complete(
+            [*map(self._subscript, indices)]
+        )  # all of them are read
+        if subscripts is None:
             raise RefusedError
         return variable, subscripts
 

@@ -7,17 +7,17 @@ from contextlib import contextmanager
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
-from eatss.frontend.affine import AffineReader, RawAccess, RegionReader, located
-from eatss.frontend.declarations import SymbolTable, Variable, started_by
-from eatss.frontend.refusals import NotAffineError, Reporter, has_product
+from eatss.base.frozen import Numbers, frozen
+from eatss.frontend.affine import Common, RawAccess, RegionReader, located
+from eatss.frontend.declarations import Variable, started_by
+from eatss.frontend.refusals import NotAffineError, has_product
 from eatss.frontend.source import RefusedError
 from eatss.frontend.tree import WRITES, Node, unconverted
 from eatss.frontend.values import Poly, Value
 from eatss.polyhedral.expression import Expression
 from eatss.polyhedral.isl_names import (
     coalesced,
-    involves_parameter,
+    involved_parameters,
     renamed_parameter,
     without_parameters,
 )
@@ -33,10 +33,8 @@ class Loop(RegionReader):
         RefusedError: It has another form.
     """
 
-    def __init__(
-        self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter, loop: Node
-    ) -> None:
-        super().__init__(symbols, affine, reporter)
+    def __init__(self, common: Common, loop: Node) -> None:
+        super().__init__(common)
         if len(loop.children) != 4:
             self._refuse(
                 "EATSS-F018", loop, "loop without start, condition or increment",
@@ -228,7 +226,7 @@ class RawStatement:
     """
 
     loops: tuple[Loop, ...]
-    positions: tuple[int, ...]
+    positions: Numbers
     domain: isl.Set
     accesses: tuple[RawAccess, ...]
     value: Expression
@@ -251,4 +249,4 @@ def _coefficient(value: Value, name: str) -> int | None:
     """Return the coefficient of a counter in a value, ``None`` where it is not linear in it."""
     if isinstance(value, Poly):
         return value.beside(name).constant_value
-    return None if involves_parameter(value, name) else 0
+    return None if name in involved_parameters(value) else 0

@@ -13,6 +13,7 @@ from clang.cindex import TranslationUnitLoadError
 
 from eatss.base.diagnostics import input_error
 from eatss.base.files import StrPath
+from eatss.base.frozen import their_names
 from eatss.frontend.affine import AffineReader, RawAccess, RegionReader
 from eatss.frontend.arrays import Assembler, Delinearised, delinearise
 from eatss.frontend.clang import Unit, parse_unit
@@ -202,7 +203,7 @@ class _RegionReader(RegionReader):
         self._nodes = inlined([*placed.statements])
         symbols = SymbolTable(self._nodes)
         algebra = ValueAlgebra(context, dict(options.parameter_values))
-        super().__init__(symbols, AffineReader(symbols, algebra), Reporter(source, findings))
+        super().__init__((symbols, AffineReader(symbols, algebra), Reporter(source, findings)))
         self._placed, self._source, self._findings = placed, source, findings
         self._options, self._macros = options, macros
 
@@ -211,15 +212,15 @@ class _RegionReader(RegionReader):
         symbols, placed, algebra = self._symbols, self._placed, self._algebra
         facts, fixed = self._facts(), self._fixed()
         surroundings = Surroundings(placed)
-        reader = StatementReader(*self._region)
+        reader = StatementReader(self._common)
         reader.scalars.follow(self._nodes)
         reader.read_all(self._nodes, Frame(loops=(), positions=(), domain=facts.intersect(fixed)))
         self._affine.scalars.clear()  # they hold only where their counters do
         for assumed in self._ranges.assumptions:
             self._reporter.warn(
                 "EATSS-F092",
-                assumed.node,
-                f"{self._quoted(assumed.node)} is taken to fit type '{assumed.type.spelling}'",
+                assumed,
+                f"{self._quoted(assumed)} is taken to fit type '{assumed.type.spelling}'",
                 "use one integer type throughout",
             )
         for check in (check_aliases, check_counters, check_sizes):
@@ -231,7 +232,7 @@ class _RegionReader(RegionReader):
             facts = facts.intersect(one.sizes)
         dead = frozenset(filter(surroundings.is_dead_after, reader.scalars.known))
         statements = self._without_idle(_without_unread(tuple(reader.statements), dead))
-        arrays = {one.variable: one for one in delinearise(*self._region, statements)}
+        arrays = {one.variable: one for one in delinearise(self._common, statements)}
         if facts.intersect(fixed).is_empty():
             self._findings.add(
                 "EATSS-F050",
@@ -247,7 +248,7 @@ class _RegionReader(RegionReader):
             for variable in symbols.variables
             if variable.unique_name in self._ranges.used_parameters
         )
-        parameters = tuple(one.name for one in declared)
+        parameters = their_names(declared)
         space = parameter_space(algebra.context, parameters)
         made = Assembler(
             algebra=algebra, reporter=self._reporter, facts=facts, space=space, arrays=arrays
@@ -271,7 +272,7 @@ class _RegionReader(RegionReader):
             function_parameters=function_parameters(placed.function),
             whole_function=surroundings.is_whole_function(symbols, accessed),
             parameter_declarations=declared,
-            ppcg_counters=tuple(sorted(v.name for v in ppcg.counters - killed)),
+            ppcg_counters=tuple(sorted(their_names(ppcg.counters - killed))),
             ppcg_steps=tuple(ppcg.steps),
             ppcg_wholes=tuple(ppcg.wholes),
             conditions=conditions,
@@ -353,7 +354,7 @@ class _RegionReader(RegionReader):
 
         Sizes at which the reference is not made count for nothing.
         """
-        counters = [level.name for level in raw.loops]
+        counters = their_names(raw.loops)
         pairs = zip(array.subscripts(access), array.sizes, strict=True)
         for at, (subscript, size) in enumerate(pairs):
             outside = isl.Set.empty(raw.domain.get_space())

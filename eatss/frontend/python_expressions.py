@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import ast
 import math
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, NoReturn
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.frontend.python_types import (
     DOUBLE,
     FLOAT,
@@ -32,7 +31,7 @@ from eatss.frontend.python_types import (
     unmarked,
 )
 from eatss.frontend.source import Findings, RefusedError, SourceText
-from eatss.polyhedral.expression import ElementType, as_single, single_text
+from eatss.polyhedral.expression import ElementType, as_half, as_single, single_text
 
 CODE = "EATSS-Y004"
 CONVERT = "convert it, for example with numpy.float64(…) or numpy.int64(…)"
@@ -122,9 +121,7 @@ def _single(number: float, element: ElementType) -> str:
     """Return the shortest C text of a number rounded to ``float`` or ``_Float16``."""
     is_half = element is ElementType.HALF
     try:
-        found = as_single(float(number))
-        if is_half:
-            (found,) = struct.unpack("e", struct.pack("e", number))
+        found = as_half(number) if is_half else as_single(float(number))
     except OverflowError:
         found = math.inf
     if math.isinf(found):
@@ -232,7 +229,7 @@ class Argument:
     name: str
     kind: Literal["param", "scalar", "array"]
     element_type: ElementType
-    extents: tuple[str, ...] = ()
+    extents: Names = ()
 
     @property
     def type(self) -> NumberType:
@@ -245,7 +242,7 @@ class Local:
     """What a name that the function assigns holds: a number, or an array with ``extents``."""
 
     type: NumberType
-    extents: tuple[str, ...] = ()
+    extents: Names = ()
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

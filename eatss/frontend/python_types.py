@@ -6,10 +6,10 @@ import ast
 import builtins
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import FunctionType, ModuleType
 
 from eatss.base.diagnostics import SourceSpan
+from eatss.base.frozen import fixed
 from eatss.frontend.source import SourceText
 from eatss.polyhedral.expression import ElementType
 
@@ -42,7 +42,7 @@ class TypeClashError(Exception):
     """Types of numbers do not go together, or a number does not fit its type; says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class NumberType:
     """A type of numbers: what it is in C, and whether it is one of Python's own."""
 
@@ -84,7 +84,7 @@ def common_type(*types: NumberType) -> NumberType:
     return DOUBLE if is_mixed or is_lifted else widest
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class ArrayAnnotation:
     """An array: element type and extents, as texts over parameters or as numbers."""
 
@@ -95,7 +95,7 @@ class ArrayAnnotation:
         return f"eatss.{self.element.name}[{', '.join(map(repr, self.extents))}]"
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class ElementAnnotation:
     """A scalar of an element type; subscripted with extents, an array of them.
 
@@ -113,7 +113,7 @@ class ElementAnnotation:
         return f"eatss.{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class ParamAnnotation:
     """An integer that sizes, bounds and subscripts may name; ``int`` in C."""
 

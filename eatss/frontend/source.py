@@ -22,7 +22,7 @@ from eatss.base.diagnostics import (
     input_error,
 )
 from eatss.base.files import read_regular
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen, their_names
 
 # -- findings ----------------------------------------------------------------------------------
 # The source text, and the findings of a run about it: all are reported, not only the first.
@@ -38,7 +38,7 @@ class SourceText:
 
     file: str
     data: bytes
-    line_starts: tuple[int, ...]
+    line_starts: Numbers
     is_ascii: bool
     written_in: str = ""
     hints: ClassVar[Mapping[str, str]] = MappingProxyType({})
@@ -161,7 +161,7 @@ def read_bytes(file: str) -> bytes:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         hint = f"name a C source file of at most {MAX_BYTES >> 20} MiB that may be read"
         if isinstance(error, FileNotFoundError):
-            beside = (one.name for one in Path(file).parent.glob("*"))
+            beside = their_names(Path(file).parent.glob("*"))
             hint = did_you_mean(Path(file).name, beside) or hint
         raise input_error("EATSS-F001", f"cannot read '{file}': {reason}", hint=hint) from None
 

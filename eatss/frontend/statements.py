@@ -9,13 +9,12 @@ from itertools import count
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.frontend import clang
-from eatss.frontend.affine import AffineReader, RegionReader
+from eatss.frontend.affine import Common, RegionReader
 from eatss.frontend.clang import INT
 from eatss.frontend.declarations import (
     PpcgCount,
-    SymbolTable,
     Variable,
     base_name,
     counter_of,
@@ -30,7 +29,7 @@ from eatss.frontend.expressions import (
     update_of,
 )
 from eatss.frontend.loops import Loop, RawStatement
-from eatss.frontend.refusals import NotAffineError, Reporter
+from eatss.frontend.refusals import NotAffineError
 from eatss.frontend.source import RefusedError
 from eatss.frontend.tree import WRITES, Node, chain
 from eatss.frontend.values import Poly, Value, same
@@ -53,9 +52,9 @@ from eatss.polyhedral.scop import AccessKind
 class ScalarValues(RegionReader):
     """What is known of scalars; :attr:`AffineReader.scalars` holds it for those who read names."""
 
-    def __init__(self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter) -> None:
-        super().__init__(symbols, affine, reporter)
-        self._values = affine.scalars
+    def __init__(self, common: Common) -> None:
+        super().__init__(common)
+        self._values = self._affine.scalars
         self._followed: set[Variable] = set()
         self.known: set[Variable] = set()
 
@@ -164,7 +163,7 @@ class Frame:
     """Where in the region a statement stands; ``places`` are those left in its block."""
 
     loops: tuple[Loop, ...]
-    positions: tuple[int, ...]
+    positions: Numbers
     domain: isl.Set
     guards: tuple[Guard, ...] = ()
     places: Iterator[int] = field(default_factory=count)
@@ -181,9 +180,9 @@ class Frame:
 class StatementReader(RegionReader):
     """Reads the statements of one region in source order."""
 
-    def __init__(self, symbols: SymbolTable, affine: AffineReader, reporter: Reporter) -> None:
-        super().__init__(symbols, affine, reporter)
-        self.scalars = ScalarValues(*self._region)
+    def __init__(self, common: Common) -> None:
+        super().__init__(common)
+        self.scalars = ScalarValues(self._common)
         self.ppcg = PpcgCount()
         self.statements: list[RawStatement] = []
         self._ppcg_name = ""
@@ -226,7 +225,7 @@ class StatementReader(RegionReader):
         sets = self._of(counter) if counter is not None and counter.kind == "name" else None
         self.ppcg.stepped(sets, len(frame.loops))
         with suppress(RefusedError):  # what is below a loop is read when its own form is
-            self._loop(node, Loop(*self._region, node), frame)
+            self._loop(node, Loop(self._common, node), frame)
         self.ppcg.stepped(sets, len(frame.loops) + 1)
         self.scalars.forget(node)
 
@@ -297,7 +296,7 @@ class StatementReader(RegionReader):
         if len(arms) == 1:
             test, frame = self._without_affine(test, frame)
             node = replace(node, children=[test, *arms])
-        reader = ExpressionReader(*self._region, frame.domain)
+        reader = ExpressionReader(self._common, frame.domain)
         try:
             _ = reader.read(test)
         except RefusedError:
@@ -406,7 +405,7 @@ class StatementReader(RegionReader):
 
         A scalar that is ``known`` afterwards is set to that, whatever it was.
         """
-        reader = ExpressionReader(*self._region, frame.domain)
+        reader = ExpressionReader(self._common, frame.domain)
         place = target_of(update)
         with suppress(RefusedError):
             try:

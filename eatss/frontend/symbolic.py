@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +14,7 @@ from clang.cindex import TranslationUnitLoadError
 
 from eatss.base.diagnostics import Diagnostic, Diagnostics, InputError, Severity
 from eatss.base.files import StrPath, is_c_text
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, fixed, frozen
 from eatss.frontend.clang import Unit, parse_unit
 from eatss.frontend.declarations import ISL_WORDS
 from eatss.frontend.options import DtypeName, FrontendOptions, FrontendResult
@@ -27,6 +27,7 @@ from eatss.frontend.source import (
     path_for_clang,
     read_bytes,
 )
+from eatss.polyhedral.dependences import at_most
 from eatss.polyhedral.expression import (
     AffineValue,
     Array,
@@ -47,7 +48,7 @@ from eatss.program.tokens import OWN_WORDS
 # Checks that a region over symbols is, at the symbols' values, the region over numbers.
 
 
-_COMPARED: dict[type[object], tuple[str, ...]] = {
+_COMPARED: dict[type[object], Names] = {
     Scop: (
         "function",
         "index",
@@ -80,7 +81,7 @@ def agree(symbolic: Scop, numeric: Scop, values: Sizes) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Check:
     """Compares what is at some values of parameters with what is there without them."""
 
@@ -323,16 +324,13 @@ class _Program:
         if len(scops) != len(numeric.scops):
             return None
         values = {macro.name: macro.value for macro in macros}
-        context.reset_operations()
-        context.set_max_operations(_MAX_OPERATIONS)
-        try:
-            pairs = zip(scops, numeric.scops, strict=True)
+        pairs = zip(scops, numeric.scops, strict=True)
+        with (
+            suppress(isl.Error),
+            at_most(context, _MAX_OPERATIONS),
+        ):  # else too hard
             return scops if all(agree(*pair, values) for pair in pairs) else None
-        except isl.Error:  # too hard to compare
-            return None
-        finally:
-            context.set_max_operations(0)
-            context.reset_operations()
+        return None
 
 
 def _numbers_left(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import fixed
 from eatss.base.polynomial import Monomial, Terms
-from eatss.frontend.clang import CType
 from eatss.frontend.declarations import Variable
 from eatss.frontend.refusals import NotAffineError
 from eatss.frontend.tree import Node
@@ -24,6 +22,7 @@ from eatss.polyhedral.isl_names import (
     without_parameters,
 )
 from eatss.polyhedral.scop import SizeCondition
+from eatss.program.expression import OwnSizes
 
 # -- values ------------------------------------------------------------------------------------
 # Quasi-affine values: a polynomial while that suffices, a piecewise isl function when not.
@@ -32,7 +31,7 @@ from eatss.polyhedral.scop import SizeCondition
 # counters into dimensions at the end.
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Poly(Terms[int]):
     """A polynomial with integer coefficients; no zero coefficients are kept."""
 
@@ -65,10 +64,6 @@ class Poly(Terms[int]):
                 found[monomial[:at] + monomial[at + 1 :]] = coefficient
         return Poly(found)
 
-    def scaled(self, factor: int) -> Poly:
-        """Return the polynomial times a number."""
-        return Poly({}).plus(self, factor)
-
 
 Value: TypeAlias = Poly | isl.PwAff
 
@@ -91,7 +86,7 @@ class ValueAlgebra:
     it would have too many pieces.
     """
 
-    def __init__(self, context: isl.Context, known: dict[str, int]) -> None:
+    def __init__(self, context: isl.Context, known: OwnSizes) -> None:
         self.context = context
         self._known = known
         self.everywhere = isl.Set.universe(isl.Space.params_alloc(context, 0))
@@ -189,16 +184,8 @@ _USUAL_SIZES = (61, 4099)
 """Sizes at which no condition on sizes may exclude a program: all alike, small and large."""
 
 
-@frozen
-class RangeAssumption:
-    """A value that was taken to fit its type without proof."""
-
-    node: Node
-    type: CType
-
-
 class RangeProver:
-    """Proves ranges; what it could not prove but takes for granted is in ``assumptions``.
+    """Proves ranges; values that are taken to fit their types without proof are ``assumptions``.
 
     ``used_parameters`` is filled by the reader of expressions; the types of parameters
     bound their values. ``stated`` are the sizes for which all holds that was proven: what runs
@@ -208,7 +195,7 @@ class RangeProver:
     def __init__(self, algebra: ValueAlgebra) -> None:
         self._algebra = algebra
         self.used_parameters: dict[str, Variable] = {}
-        self.assumptions: list[RangeAssumption] = []
+        self.assumptions: list[Node] = []
         self.stated: isl.Set | None = None
         self._trusts = self._states = False
 
@@ -247,7 +234,7 @@ class RangeProver:
             wrong = f"value may not fit type '{ctype.spelling}'"
             if not self.always_leaves(known, within):
                 if ctype.bits >= 32:
-                    self.assumptions.append(RangeAssumption(node=node, type=ctype))
+                    self.assumptions.append(node)
                     return
                 if self.proven_or_stated(known, within):
                     return

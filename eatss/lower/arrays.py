@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import distinct, frozen, their_names
 from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import Buffer, Element, Extents
 from eatss.lower.mapping import MappedLoop, SerialTile
@@ -24,6 +24,7 @@ from eatss.polyhedral.isl_names import (
     affine_bounds,
     affine_form,
     ast_operator,
+    big_value,
     coalesced,
     dim_names,
     dims_as_parameters,
@@ -243,14 +244,13 @@ def device_arrays(scop: Scop, names: NameTable) -> dict[str, DeviceArray]:
         scop: the region.
         names: what is taken; the names of the arrays are added.
     """
-    written = frozenset(statement.write.array for statement in scop.statements)
     return {
         array.name: DeviceArray(
             array=array,
             name=names.fresh(array.source_name if array.source_name.isidentifier() else array.name),
             shape=shape_of(scop, array),
             declared=declared_shape(scop, array),
-            by_value=array.n_dims == 0 and array.name not in written,
+            by_value=array.n_dims == 0 and array.name not in scop.written_arrays,
         )
         for array in scop.arrays
     }
@@ -385,7 +385,7 @@ def _exact_range(values: isl.Set, loop: MappedLoop | SerialTile, known: isl.Set)
     Raises:
         TooManyCasesError: They do; isl would take minutes to simplify them.
     """
-    tile = isl.Val.int_from_si(values.get_ctx(), loop.tile)
+    tile = big_value(values.get_ctx(), loop.tile)
     low = parameter_bound(values, loop.name, upper=False).coalesce()
     high = parameter_bound(values, loop.name, upper=True).coalesce()
     if low.n_piece() * high.n_piece() > _MOST_CASES:
@@ -403,7 +403,7 @@ def _exact_range(values: isl.Set, loop: MappedLoop | SerialTile, known: isl.Set)
 
 def _constant(function: isl.PwAff, value: int) -> isl.PwAff:
     zero = function.scale_val(isl.Val.zero(function.get_ctx()))
-    return zero.add_constant_val(isl.Val.int_from_si(function.get_ctx(), value))
+    return zero.add_constant_val(big_value(function.get_ctx(), value))
 
 
 def _divided(value: IntExpr, divisor: int, *, up: bool) -> IntExpr:
@@ -425,8 +425,8 @@ def _aligned(value: IntExpr, tile: int) -> IntExpr:
 
 
 def _joined(operator: Operator, values: Sequence[IntExpr]) -> IntExpr:
-    distinct = tuple(dict.fromkeys(values))
-    return distinct[0] if len(distinct) == 1 else Apply(operator, distinct)
+    once = distinct(values)
+    return once[0] if len(once) == 1 else Apply(operator, once)
 
 
 def full_tiles(
@@ -437,7 +437,7 @@ def full_tiles(
     A tile is full if each statement that moves along all of ``loops`` has an instance at each
     of its points. ``None`` where no tile is.
     """
-    names = [loop.name for loop in loops]
+    names = their_names(loops)
     if not names:
         return None
     inside = [f"{o.origin} <= {o.name} < {o.origin} + {o.tile}" for o in loops]

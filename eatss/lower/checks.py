@@ -17,7 +17,7 @@ from dataclasses import replace
 import islpy as isl
 
 from eatss.base.diagnostics import SourceSpan, internal_error
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, frozen, their_names
 from eatss.lower.arrays import TileRange, isl_notation, union_of
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.mapping import Mapping as LoopMapping
@@ -37,6 +37,9 @@ from eatss.lower.thread_ast import (
 )
 from eatss.lower.units import launches_respect, only_updates, tied_between
 from eatss.polyhedral.isl_names import (
+    IN,
+    OUT,
+    among,
     maps_of,
     padding,
     parameter_names,
@@ -76,7 +79,7 @@ class _Around:
 
     values: Mapping[str, IntExpr]
     counters: Names = ()
-    conditions: tuple[str, ...] = ()
+    conditions: Names = ()
 
     def meant(self, expression: IntExpr) -> IntExpr:
         return substitute(expression, self.values)
@@ -201,7 +204,7 @@ def crosses_threads(
     scop: Scop, piece: Piece, mapping: LoopMapping, dependences: Dependences
 ) -> bool:
     """Tell whether one thread of a launch would need what another computes."""
-    names = [loop.name for loop in mapping.mapped]
+    names = their_names(mapping.mapped)
     if not names:
         return False
     others = [loop.name for loop in piece.band if loop.name not in names]
@@ -209,24 +212,16 @@ def crosses_threads(
     tied = {d.get_tuple_name(): without_parameters(d, others) for d in piece.placed}
     free = {name: without_parameters(domain, names) for name, domain in tied.items()}
     for relation in maps_of(needed):
-        source, sink = (relation.get_tuple_name(k) for k in (isl.dim_type.in_, isl.dim_type.out))
+        source, sink = (relation.get_tuple_name(k) for k in (IN, OUT))
         if source not in tied or sink not in tied:
             continue
         between = relation.intersect_domain(free[source]).intersect_range(free[sink])
         if between.is_empty():
             continue
         same_thread = isl.Map.from_domain_and_range(tied[source], tied[sink])
-        if not between.is_subset(_without(same_thread, names)):
+        if not between.is_subset(without_parameters(same_thread, names)):
             return True
     return False
-
-
-def _without(relation: isl.Map, names: Sequence[str]) -> isl.Map:
-    for name in names:
-        at = relation.find_dim_by_name(isl.dim_type.param, name)
-        if at >= 0:
-            relation = relation.project_out(isl.dim_type.param, at, 1)
-    return relation
 
 
 def check_order(
@@ -254,9 +249,9 @@ def check_order(
     """
     span = piece.statements[0].span
     covered = sorted(name for part in parts for name in part.statements)
-    if covered != sorted(statement.name for statement in piece.statements):
+    if covered != sorted(their_names(piece.statements)):
         raise internal_error("EATSS-K901", "the parts do not cover the statements", span=span)
-    if mapping.split is not None or mapping.shared is not None:
+    if mapping.shares_sums:
         if not only_updates(piece, dependences):
             raise internal_error("EATSS-K901", "a split sum computes more than sums", span=span)
         written = {scop.array(statement.write.array) for statement in piece.statements}
@@ -271,15 +266,15 @@ def check_order(
     time = _time(piece, mapping, parts, below)
     needed = dependences.flow.union(dependences.forced)
     tied = union_of(without_parameters(one, others).to_union_set() for one in piece.placed)
-    here = needed.intersect_domain(tied).intersect_range(tied)
+    here = among(needed, tied)
     order, flow = (tied_between(r, tied) for r in (dependences.order, dependences.tagged_flow))
     if here.lex_ge_at_multi_union_pw_aff(time).is_empty() and not live_ranges_overlap(
         order, flow, time
     ):
         return True
     every = needed.union(dependences.anti).union(dependences.output)
-    here = every.intersect_domain(tied).intersect_range(tied)
-    here = in_any_order(here, piece.kernel).intersect_domain(tied).intersect_range(tied)
+    here = among(every, tied)
+    here = among(in_any_order(here, piece.kernel), tied)
     if strict or not here.lex_ge_at_multi_union_pw_aff(time).is_empty():
         raise internal_error(
             "EATSS-K901", "a thread runs its instances in the wrong order", span=span
@@ -295,8 +290,8 @@ def check_launches(piece: Piece, launches: Sequence[Piece], dependences: Depende
     """
     span = piece.statements[0].span
     covered = sorted(statement.name for launch in launches for statement in launch.statements)
-    further = {tuple(loop.name for loop in launch.host[len(piece.host) :]) for launch in launches}
-    if covered != sorted(statement.name for statement in piece.statements) or len(further) != 1:
+    further = {their_names(launch.host[len(piece.host) :]) for launch in launches}
+    if covered != sorted(their_names(piece.statements)) or len(further) != 1:
         raise internal_error("EATSS-K901", "the kernels do not cover the statements", span=span)
     if (len(launches) > 1 or () not in further) and not launches_respect(
         piece, launches, dependences
@@ -312,8 +307,8 @@ def _time(
     for part in parts:
         serial = tuple(tile for tile in mapping.serial if tile.name in part.serial)
         phase = Phase(
-            instances=tuple(piece.domain_of(name) for name in part.statements),
-            bound=tuple(loop.name for loop in piece.band),
+            instances=piece.domains_of(part),
+            bound=piece.bound,
             mapped=(),
             serial=serial,
             below=below,

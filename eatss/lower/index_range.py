@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Dictionary
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Literal
 
 from eatss.analysis.variant import MAX_STAGES
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, complete, fixed, frozen
 from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import Piece
 from eatss.polyhedral.isl_names import extremes, parameter_extremes, parameters_set
@@ -34,7 +34,7 @@ from eatss.program import (
     names_in,
     substitute,
 )
-from eatss.program.expression import Environment
+from eatss.program.expression import Environment, OwnSizes
 from eatss.program.tokens import converted
 
 
@@ -53,7 +53,7 @@ def factors_of(product: SizeProduct) -> list[IntExpr]:
     ]
 
 
-def shared_tile(product: SizeProduct, tile: int) -> dict[str, int]:
+def shared_tile(product: SizeProduct, tile: int) -> OwnSizes:
     """Return a tile along each size of a product, so that together they are a tile of its loop."""
     names = [one for one in product.factors if isinstance(one, str)]
     found = {}
@@ -113,7 +113,7 @@ _CONDITIONS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Range:
     """The integers from ``low`` to ``high``."""
 
@@ -153,7 +153,7 @@ class Indices:
         self.bits = bits
         self._printed: list[IntExpr] = []
         self._meaning: Environment = {}
-        self._small: dict[str, int] = {}
+        self._small: OwnSizes = {}
         self._room = _THREADS
 
     def __call__(self, expression: IntExpr) -> IntExpr:
@@ -267,9 +267,8 @@ def range_of(expression: IntExpr, ranges: Dictionary[str, Range], usual: Range) 
         return _checked(Range(expression.value, expression.value))
     if isinstance(expression, Name):
         return _checked(ranges.get(expression.name, usual))
-    parts = [range_of(operand, ranges, usual) for operand in expression.operands]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    known = complete(range_of(operand, ranges, usual) for operand in expression.operands)
+    if known is None:
         return None
     operator = expression.operator
     if operator in _CONDITIONS:
@@ -353,7 +352,7 @@ def _values(
     loops = Range(0, 0)
     for piece in pieces:
         small = parameters_set(piece.placed[0].get_ctx(), parameters, within)
-        functions = [loop.member.function for loop in (*piece.host, *piece.band, *piece.inner)]
+        functions = [loop.member.function for loop in (*piece.host, *piece.loops)]
         for statement in piece.statements:
             domain = piece.instances(statement).intersect_params(small)
             if domain.is_empty():

@@ -7,10 +7,12 @@ from collections.abc import Mapping as Dictionary
 from dataclasses import replace
 from functools import reduce
 from math import prod
+from typing import Literal
 
 import islpy as isl
 
 from eatss.analysis.variant import VECTOR_BYTES
+from eatss.base.frozen import their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.lower.arrays import (
     FALSE,
@@ -46,7 +48,7 @@ from eatss.lower.planning import Unit
 from eatss.lower.promotion import SharedTile, unravelled
 from eatss.lower.promotion_builder import PromotionBuilder
 from eatss.lower.references import BuiltKernel, KernelContext, KernelInput, References
-from eatss.lower.storage import Candidate, Place
+from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import Node as Tree
 from eatss.lower.thread_ast import Phase, subtree_of, thread_code, thread_range, tile_set
 from eatss.lower.thread_builder import ThreadBuilder
@@ -54,6 +56,7 @@ from eatss.lower.whole_tiles import WholeTiles, is_product
 from eatss.plan.stage import StagedReads, Tiling, is_ahead
 from eatss.polyhedral.dependences import at_most
 from eatss.polyhedral.isl_names import coalesced, parameters_set, without_parameters
+from eatss.polyhedral.scop import Place
 from eatss.program import (
     Apply,
     Constant,
@@ -68,6 +71,9 @@ from eatss.program import (
 )
 from eatss.program.expression import Environment, OwnSizes
 from eatss.program.linear import start_plus, strict
+
+_Ranges = dict[str, TileRange]
+"""The tiles of loops, by their names or by those of their origins."""
 
 _PROJECTION = 50_000
 """What isl may do to find exactly the values of one loop."""
@@ -98,7 +104,7 @@ class KernelBuilder:
         self._bound = own.bound
         self._references = References(own)
         self._parameter_tiles: OwnSizes = {}
-        self._ranges: dict[str, TileRange] = {}  # by the name of the origin
+        self._ranges: _Ranges = {}  # by the name of the origin
         self._digits: Environment = {}  # of loops that share the blocks along x
         self._boxes: list[Buffer] = []  # in which warps leave their parts of sums
         self._span = unit.piece.statements[0].span
@@ -208,7 +214,7 @@ class KernelBuilder:
         )
         return coalesced(params)
 
-    def _block_ranges(self, launch: isl.Set) -> tuple[dict[str, TileRange], isl.Set]:
+    def _block_ranges(self, launch: isl.Set) -> tuple[_Ranges, isl.Set]:
         known = launch
         ranges = {}
         for loop in self._mapping.spread:
@@ -233,7 +239,7 @@ class KernelBuilder:
                 known = self._parameter_tiles.get(name, 0)
                 self._parameter_tiles[name] = max(known, loop.tile)
 
-    def _tile_counts(self, ranges: Dictionary[str, TileRange]) -> tuple[IntExpr, IntExpr, IntExpr]:
+    def _tile_counts(self, ranges: _Ranges) -> tuple[IntExpr, IntExpr, IntExpr]:
         """Return the tiles along each axis of the grid, those of a split sum not counted."""
         one: IntExpr = Constant(1)
         x, y, z = (
@@ -242,7 +248,7 @@ class KernelBuilder:
         )
         return x, y, z
 
-    def _grid(self, ranges: Dictionary[str, TileRange]) -> tuple[IntExpr, IntExpr, IntExpr]:
+    def _grid(self, ranges: _Ranges) -> tuple[IntExpr, IntExpr, IntExpr]:
         grid = dict(zip(AXES, self._tile_counts(ranges), strict=True))
         for axis in AXES:
             for loop in self._mapping.blocks_along(axis):
@@ -274,7 +280,7 @@ class KernelBuilder:
 
     # The body ----------------------------------------------------------------------------
 
-    def _body(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> Nodes:
+    def _body(self, ranges: _Ranges, known: isl.Set) -> Nodes:
         lanes, threads = self._interleaved() if self._mapping.interleaved else self._threads()
         found: list[Node] = [
             Let(name=loop.thread, value=threads[loop.name])
@@ -287,9 +293,7 @@ class KernelBuilder:
         tiles = self._tiles(self._mapping.mapped, ranges, known)
         return (*found, *self._staging.aligned, *tiles)
 
-    def _tiles(
-        self, loops: Sequence[MappedLoop], ranges: Dictionary[str, TileRange], known: isl.Set
-    ) -> Nodes:
+    def _tiles(self, loops: Sequence[MappedLoop], ranges: _Ranges, known: isl.Set) -> Nodes:
         """Return the tiles of a block along ``loops``, and what is inside."""
         if not loops:
             return self._inside_tile(ranges, known)
@@ -299,7 +303,7 @@ class KernelBuilder:
             return (origin, *self._tiles(others, ranges, known))
         return self._strided(loop, ranges, lambda: self._tiles(others, ranges, known))
 
-    def _inside_tile(self, ranges: Dictionary[str, TileRange], known: isl.Set) -> Nodes:
+    def _inside_tile(self, ranges: _Ranges, known: isl.Set) -> Nodes:
         references = self._references
         found = [
             *self._single_points(self._mapping.mapped),
@@ -311,13 +315,10 @@ class KernelBuilder:
             found += self._at_points(references.neutral())
             references.combine_atomically = True
         else:
-            for name, points in references.transfers("load"):
-                found += self._transfer(name, points, known)
+            found += self._transfers("load", known)
         for part in self._parts:
             found += self._part(part, known)
-        for name, points in references.transfers("store"):
-            found += self._transfer(name, points, known)
-        return tuple(found)
+        return (*found, *self._transfers("store", known))
 
     def _notes(self) -> Iterator[str]:
         """Say which operands are copied, what is computed anew, which loops share an axis."""
@@ -363,7 +364,7 @@ class KernelBuilder:
             Let(name=name, value=value, narrow=True)
             for name, value in zip((lane, warp), values, strict=True)
         ]
-        return declared, dict(zip((loop.name for loop in loops), places, strict=True))
+        return declared, dict(zip(their_names(loops), places, strict=True))
 
     def _threads(self) -> tuple[list[Node], Environment]:
         """Return each loop's coordinate of a thread, and what of lanes is declared for them.
@@ -380,10 +381,10 @@ class KernelBuilder:
             loops = self._mapping.threads_along(axis)
             extents = [Constant(loop.threads) for loop in loops]
             places = digits(Name(CUDA.thread + axis), extents, self._span)
-            found.update(zip((loop.name for loop in loops), places, strict=True))
+            found.update(zip(their_names(loops), places, strict=True))
         return [], found
 
-    def _numbered_blocks(self, ranges: Dictionary[str, TileRange]) -> list[Node]:
+    def _numbered_blocks(self, ranges: _Ranges) -> list[Node]:
         """Declare the block's number along x where loops share it, and note each loop's digit."""
         loops = self._mapping.blocks_along("x")
         if len(loops) < 2:
@@ -392,10 +393,10 @@ class KernelBuilder:
         counts = [ranges[loop.name].count for loop in loops]
         self._index.note(*counts)
         places = digits(Name(number), counts, self._span)
-        self._digits.update(zip((loop.name for loop in loops), places, strict=True))
+        self._digits.update(zip(their_names(loops), places, strict=True))
         return [Let(name=number, value=Name(f"{CUDA.block}x"))]
 
-    def _start(self, loop: MappedLoop, ranges: Dictionary[str, TileRange]) -> IntExpr:
+    def _start(self, loop: MappedLoop, ranges: _Ranges) -> IntExpr:
         digit = self._digits.get(loop.name, Name(f"{CUDA.block}{loop.grid}"))
         first = ranges[loop.name].first
         self._index.note(first)
@@ -405,7 +406,7 @@ class KernelBuilder:
     def _strided(
         self,
         loop: MappedLoop,
-        ranges: Dictionary[str, TileRange],
+        ranges: _Ranges,
         body: Callable[[], Nodes],
     ) -> Nodes:
         """Return a loop over the tiles of a block, or the only one that there is."""
@@ -428,12 +429,10 @@ class KernelBuilder:
         return [
             Let(name=loop.name, value=self._index(loop.first.expression()))
             for loop in loops
-            if loop.points == 1 and (loop.threads > 1 or loop.tile > 1)
+            if loop.is_single
         ]
 
-    def _split_sum(
-        self, loop: MappedLoop, ranges: Dictionary[str, TileRange], known: isl.Set
-    ) -> Nodes:
+    def _split_sum(self, loop: MappedLoop, ranges: _Ranges, known: isl.Set) -> Nodes:
         """Return sums whose loop is spread over threads and blocks, and their combination."""
         references = self._references
         neutral = self._at_points(references.neutral())
@@ -458,11 +457,7 @@ class KernelBuilder:
             found.append(with_bodies(put, self._at_points))
             found += self._at_points(taken)
         references.combine_atomically = self._mapping.chunks > 1
-        stores = tuple(
-            node
-            for name, points in references.transfers("store")
-            for node in self._transfer(name, points, known)
-        )
+        stores = self._transfers("store", known)
         if loop.threads > 1:
             first = equals(Name(loop.thread), 0)
             stores = (If(conditions=(first,), body=stores),)
@@ -477,22 +472,24 @@ class KernelBuilder:
                 nodes = (counted(loop.point, loop.points, nodes, "whole"),)
         return nodes
 
-    def _transfer(self, name: str, points: isl.Set, known: isl.Set) -> Nodes:
-        """Return the loads or stores of registers at ``points``."""
-        instance = self._references.transfer_instance(name, points)
-        phase = Phase(
-            instances=(instance,),
-            bound=self._bound,
-            mapped=self._mapping.mapped,
-            serial=(),
-            below=None,
-        )
-        return self._phase(phase, known, separate=False)
+    def _transfers(self, kind: Literal["load", "store"], known: isl.Set) -> Nodes:
+        """Return the loads or stores of registers, each at its points."""
+        found: list[Node] = []
+        for instance in self._references.transfers(kind):
+            phase = Phase(
+                instances=(instance,),
+                bound=self._bound,
+                mapped=self._mapping.mapped,
+                serial=(),
+                below=None,
+            )
+            found += self._phase(phase, known, separate=False)
+        return tuple(found)
 
     def _part(self, part: Part, known: isl.Set) -> Nodes:
         """Return the statements of a part, the serial tiles around them."""
         serial = tuple(tile for tile in self._mapping.serial if tile.name in part.serial)
-        instances = tuple(self._piece.domain_of(name) for name in part.statements)
+        instances = self._piece.domains_of(part)
         tile = tile_set(self._isl, self._mapping.spread)
         inside = coalesced(union_of([i.params().intersect(tile) for i in instances]))
         staged = self._staging.stage(part.statements, serial)
@@ -553,7 +550,7 @@ class KernelBuilder:
 
     def _compute(self, part: Part, serial: tuple[SerialTile, ...], known: isl.Set) -> Nodes:
         phase = Phase(
-            instances=tuple(self._piece.domain_of(name) for name in part.statements),
+            instances=self._piece.domains_of(part),
             bound=self._bound,
             mapped=self._mapping.spread,
             serial=serial,
@@ -600,11 +597,15 @@ class KernelBuilder:
 
     def _whole(self, phase: Phase, known: isl.Set) -> Phase | None:
         """Return a phase over all points of its tiles, where what is too much does no harm."""
+        tiles = self._whole_tiles(phase, known)
+        return None if tiles is None else tiles.harmless(zeros=bool(self._mapping.warps))
+
+    def _whole_tiles(self, phase: Phase, known: isl.Set) -> WholeTiles | None:
+        """Return what knows whether tiles may run whole, ``None`` where they never do."""
         if not self._staging.clears or self._mapping.split is not None:
             return None
-        tiles, zeros = self._references.staged(), bool(self._mapping.warps)
-        places = self._references.places(tiles)
-        return WholeTiles(phase, self._piece, tiles, places, known).harmless(zeros=zeros)
+        staged = self._references.staged()
+        return WholeTiles(phase, self._piece, staged, self._references.places(staged), known)
 
     def _if_finite(
         self, phase: Phase, full: isl.Set, known: isl.Set
@@ -617,21 +618,21 @@ class KernelBuilder:
             known: what is known of sizes and origins.
         """
         context = self._context
-        if context.strict_fp or not self._staging.clears or self._mapping.split is not None:
+        tiles = self._whole_tiles(phase, known)
+        if context.strict_fp or tiles is None:
             return None
         written = {
             self._piece.statement(one.get_tuple_name()).write.array for one in phase.instances
         }
         if not all(context.scop.array(one).element_type.is_floating for one in written):
             return None
-        staged = self._references.staged()
-        places = self._references.places(staged)
-        found = WholeTiles(phase, self._piece, staged, places, known).if_finite()
+        found = tiles.if_finite()
         if found is None or not found.places:
             return None
         threads = thread_range(self._isl, self._mapping.spread)
         fast = self._checked_code(found.phase, known.intersect(threads))
         name, counter = self._names.fresh("finite"), self._names.inner().fresh("e")
+        staged = self._references.staged()
         shares = dict.fromkeys(self._share(place, staged, Name(counter)) for place in found.places)
         condition = strict(condition_of(full, known))
         vote = AllFinite(

@@ -15,6 +15,7 @@ import numpy as np
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, Layout
 from eatss.analysis.variant import KernelVariant
+from eatss.base.frozen import Names
 from eatss.cards.profile import GpuProfile
 from eatss.cost.card import card_of
 from eatss.lower.instructions import of_warps
@@ -62,7 +63,7 @@ def unpromoted_notes(
     recipe: KernelRecipe | None,
     options: CodegenOptions,
     piece: Piece,
-) -> tuple[str, ...]:
+) -> Names:
     """Say which references meant for shared memory are not staged, and why."""
     staged = {candidate.array for candidate in storage.candidates}
     held = {registers.array for registers in storage.registers}
@@ -152,7 +153,7 @@ def launch_plan_of(
             cut=cut,
             loops=(rows.loop.source_name, columns.loop.source_name),
             instruction=row,
-            types={array.name: array.element_type for array in scheduled.scop.arrays},
+            types=scheduled.scop.types,
         )
         cut = replace(
             cut, products=tuple(one for part in unit.parts for one in found.of_part(part))

@@ -18,7 +18,7 @@ from eatss.analysis.layout import (
 )
 from eatss.analysis.variant import WarpInstruction
 from eatss.base.diagnostics import SourceSpan, input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen, their_names
 from eatss.base.targets import AXES, CUDA, Axis
 from eatss.cards import GpuProfile
 from eatss.choose.problem import choose_block
@@ -58,6 +58,11 @@ class MappedLoop:
     def points(self) -> int:
         """Points a thread has along the loop, at most."""
         return -(-self.tile // self.threads)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether a thread has one point, which is none of the block's own."""
+        return self.points == 1 and (self.threads > 1 or self.tile > 1)
 
     @property
     def distribution(self) -> Distribution:
@@ -146,6 +151,16 @@ class Mapping:
     def shared(self) -> SerialTile | None:
         """The serial loop at whose tiles blocks take turns."""
         return next((tile for tile in self.serial if tile.shared is not None), None)
+
+    @property
+    def shares_sums(self) -> bool:
+        """Whether several threads or blocks add up one sum."""
+        return self.split is not None or self.shared is not None
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """What serial loops are called in the source, by their names in C."""
+        return {tile.name: tile.source_name for tile in self.serial}
 
     @property
     def block(self) -> tuple[int, int, int]:
@@ -374,14 +389,14 @@ class _Wanted:
     def block(self, tiles: OwnSizes) -> SizePairs:
         """Return the threads along each mapped loop, the one along x last."""
         facts, selection = self.facts, self.selection
-        order = [loop.name for loop in mapped_loops(facts)]
+        order = their_names(mapped_loops(facts))
         given = next(
             (sizes for kernel, sizes in reversed(self.options.block) if kernel in ("", facts.name)),
             None,
         )
         if given is not None:
             return self._given_block(given, order)
-        same = tiles == dict(selection.tile_sizes) and order == [n for n, _ in selection.block]
+        same = tiles == dict(selection.tile_sizes) and order == tuple(dict(selection.block))
         if same:
             return _launchable(selection.block)
         # the last loop gets threads, and two long ones
@@ -392,16 +407,14 @@ class _Wanted:
         sizes = dict(choose_block(replace(facts, loops=tuple(loops)), tiles, self.profile))
         return _launchable(tuple((name, sizes.get(name, 1)) for name in order))
 
-    def _given_block(
-        self, given: tuple[int, ...] | NamedThreads, order: Sequence[str]
-    ) -> SizePairs:
+    def _given_block(self, given: Numbers | NamedThreads, order: Sequence[str]) -> SizePairs:
         """Return the threads along each mapped loop that the user gives, by loop or in order."""
         if isinstance(given, NamedThreads):
             sizes = dict(given.threads)
             fits = {*sizes} <= {*order}
         else:
             # of up to three loops each has an axis, and the user says which has x
-            band = [loop.name for loop in self.facts.parallel_loops]
+            band = their_names(self.facts.parallel_loops)
             order = band if len(band) <= len(AXES) else order
             sizes = dict(zip(order[::-1], given[::-1], strict=False))
             fits = prod(given[: len(given) - len(sizes)]) == 1

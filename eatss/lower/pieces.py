@@ -16,7 +16,7 @@ import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.analysis.facts import KernelFacts
-from eatss.base.frozen import Names, called, frozen
+from eatss.base.frozen import Names, called, frozen, their_names
 from eatss.polyhedral.isl_names import (
     bound_domain,
     function_on,
@@ -26,7 +26,7 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernel import Dependences, Kernel, ScheduledScop
 from eatss.polyhedral.kernels import build_kernels
-from eatss.polyhedral.scop import Statement
+from eatss.polyhedral.scop import Access, Place, Statement
 from eatss.polyhedral.tree import KernelTree, Member, alone, cut_tree
 from eatss.program.tokens import RESERVED_FORM, is_reserved
 
@@ -117,12 +117,25 @@ class Piece:
 
     def domain_of(self, name: str) -> isl.Set:
         """Return the placed domain of a statement."""
-        names = (statement.name for statement in self.statements)
-        return dict(zip(names, self.placed, strict=True))[name]
+        return next(domain for one, domain in self.placed_statements if one.name == name)
+
+    def domains_of(self, part: Part) -> tuple[isl.Set, ...]:
+        """Return the placed domains of the statements of a part."""
+        return tuple(map(self.domain_of, part.statements))
 
     def statement(self, name: str) -> Statement:
         """Return a statement by name."""
         return called(name, self.statements)
+
+    def access(self, place: Place) -> Access:
+        """Return the access at a place."""
+        statement, number = place
+        return self.statement(statement).accesses[number]
+
+    @property
+    def placed_statements(self) -> Iterator[tuple[Statement, isl.Set]]:
+        """The statements, each with its placed domain."""
+        return zip(self.statements, self.placed, strict=True)
 
     def unbound(self, domain: isl.Set) -> isl.Set:
         """Project the parameters of band loops out of a placed domain."""
@@ -131,29 +144,35 @@ class Piece:
     def inner_names(self, names: NameTable) -> NameTable:
         """Return a table of names inside the loops of the piece."""
         local = names.inner()
-        local.reserve(*(loop.name for loop in (*self.band, *self.inner)))
+        local.reserve(*their_names(self.loops))
         return local
 
     def facts_in(self, facts: Iterable[KernelFacts]) -> KernelFacts | None:
         """Return the facts of the same statements, if there are any."""
-        names = tuple(statement.name for statement in self.statements)
+        names = their_names(self.statements)
         return next((one for one in facts if one.statements == names), None)
 
     def tied(self, mapped: Collection[str]) -> dict[str, isl.Set]:
         """Return the instances of each statement at one point of the mapped loops of a launch."""
         others = [name for name in self.bound if name not in mapped]
-        pairs = zip(self.statements, self.placed, strict=True)
-        return {one.name: without_parameters(placed, others) for one, placed in pairs}
+        return {
+            one.name: without_parameters(placed, others) for one, placed in self.placed_statements
+        }
+
+    @property
+    def loops(self) -> tuple[LoopMember, ...]:
+        """The loops of the kernel, outermost first, without those of the host."""
+        return self.band + self.inner
 
     @property
     def bound(self) -> Names:
         """C names of the loops of the band, outermost first."""
-        return tuple(loop.name for loop in self.band)
+        return their_names(self.band)
 
     @property
     def host_names(self) -> Names:
         """C names of the host loops, outermost first."""
-        return tuple(loop.name for loop in self.host)
+        return their_names(self.host)
 
 
 def pieces_of(scheduled: ScheduledScop, names: NameTable) -> tuple[Piece, ...]:
@@ -204,7 +223,7 @@ def _placed(statement: Statement, loops: Sequence[LoopMember], assumes: isl.Set 
     if assumes is not None:
         domain = domain.intersect_params(assumes)
     functions = [function_on(loop.member.function, domain) for loop in loops]
-    return bound_domain(domain, functions, [loop.name for loop in loops])
+    return bound_domain(domain, functions, their_names(loops))
 
 
 @frozen
@@ -219,7 +238,7 @@ def parts_of(
     piece: Piece, mapped: Sequence[str], serial: Sequence[str], dependences: Dependences
 ) -> tuple[Part, ...]:
     """Cut a piece whose loops ``mapped`` go to threads into parts, in the order they run."""
-    names = [statement.name for statement in piece.statements]
+    names = their_names(piece.statements)
     moving = {name: _moving(piece, name, mapped, serial) for name in names}
     if not any(moving.values()):
         return (Part(statements=tuple(names), serial=()),)

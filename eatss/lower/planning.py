@@ -10,7 +10,7 @@ from math import prod
 from eatss.analysis.analyse import analyse_kernel
 from eatss.analysis.facts import KernelFacts, VolumeKind
 from eatss.analysis.layout import Layout, SplitK
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen, their_names
 from eatss.cards import GpuProfile
 from eatss.lower.checks import check_launches, check_order, crosses_threads
 from eatss.lower.instructions import of_warps
@@ -20,7 +20,6 @@ from eatss.lower.products import described, reused_accumulators
 from eatss.lower.recipe import CodegenOptions
 from eatss.lower.storage import (
     NeedsOneThreadError,
-    Place,
     StoragePlan,
     StoragePlans,
     within_registers,
@@ -42,6 +41,7 @@ from eatss.lower.units import (
     trips,
 )
 from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.scop import Place
 
 
 @frozen
@@ -57,7 +57,7 @@ class Unit:
     storage: StoragePlan
     kernel: str | None
     names: NameTable
-    notes: tuple[str, ...]
+    notes: Names
     continued: Dictionary[str, str] = field(default_factory=dict)
 
 
@@ -119,8 +119,7 @@ class UnitPlanner:
         shared = chosen.shared_sum
         if shared is None or any(unit.mapping.shared is not None for unit in units):
             return units
-        note = f"blocks cannot share the sum over {shared.loop}"
-        return [replace(unit, notes=(*unit.notes, note)) for unit in units]
+        return _noted(units, f"blocks cannot share the sum over {shared.loop}")
 
     def _whole(self, piece: Piece, facts: KernelFacts, chosen: Layout, names: NameTable) -> Unit:
         """Return the unit of all of a piece.
@@ -147,8 +146,8 @@ class UnitPlanner:
         self._plans.of(piece, mapping.mapped)
         if crosses_threads(self._scop, piece, mapping, dependences):
             raise NeedsOneThreadError("iterations of parallel loops need one another's memory")
-        mapped = [loop.name for loop in mapping.mapped]
-        return parts_of(piece, mapped, [tile.name for tile in mapping.serial], dependences)
+        mapped = their_names(mapping.mapped)
+        return parts_of(piece, mapped, their_names(mapping.serial), dependences)
 
     def _unit(
         self,
@@ -157,7 +156,7 @@ class UnitPlanner:
         parts: Sequence[Part],
         kernel: str | None,
         names: NameTable,
-        notes: tuple[str, ...] = (),
+        notes: Names = (),
     ) -> Unit:
         """Return the unit of some parts, with what fits registers in them.
 
@@ -207,7 +206,7 @@ class UnitPlanner:
 
         Empty if that is not legal, or leaves no sum to be split.
         """
-        mapped = [loop.name for loop in whole.mapping.mapped]
+        mapped = their_names(whole.mapping.mapped)
         for piece in hoistable(whole.piece, mapped, self._scheduled.dependences):
             if piece.host[-1].source_name != chosen.host_loop:
                 continue
@@ -217,8 +216,7 @@ class UnitPlanner:
                 continue
             units = self._split_units(inside, facts, chosen, names)
             if any(unit.mapping.split is not None for unit in units):
-                note = f"the loop {chosen.host_loop} runs on the host"
-                return [replace(unit, notes=(*unit.notes, note)) for unit in units]
+                return _noted(units, f"the loop {chosen.host_loop} runs on the host")
         return []
 
     def _split_units(
@@ -246,7 +244,7 @@ class UnitPlanner:
             units += [self._rest(beside, waiting)] if waiting else []
         except NeedsOneThreadError:  # what is left shares a scalar with a sum
             return [whole]
-        split = any(unit.mapping.split or unit.mapping.shared for unit in units)
+        split = any(unit.mapping.shares_sums for unit in units)
         return units if split and not share_scalars(units, whole.storage) else [whole]
 
     def _rest(self, whole: Unit, parts: Sequence[Part]) -> Unit:
@@ -270,11 +268,8 @@ class UnitPlanner:
             mapping = with_shared_sum(whole.mapping, loop, shared.blocks)
             if mapping is None:
                 return None
-            how, own = (
-                f"{shared.loop} is shared by up to {shared.blocks} blocks",
-                whole.names.inner(),
-            )
-            return self.summing(whole.piece, part, mapping, whole.kernel, own, how)
+            how = f"{shared.loop} is shared by up to {shared.blocks} blocks"
+            return self.summing(whole.piece, part, mapping, whole.kernel, whole.names.inner(), how)
         loop = sum_loop(whole.piece, part.statements, part.serial, sums, facts, dependences)
         if spread is None or loop is None:
             return None
@@ -356,7 +351,7 @@ class UnitPlanner:
             self._scop, piece.kernel, volume=VolumeKind.PRODUCT, element_type=None, index=0
         )
         for own, loop in runs:
-            unit, statements = None, tuple(one.name for one in own.statements)
+            unit, statements = None, their_names(own.statements)
             dependences = self._scheduled.dependences
             if loop and sum_loop(own, statements, (loop,), sums, facts, dependences):
                 part = Part(statements=statements, serial=(loop,))
@@ -366,7 +361,7 @@ class UnitPlanner:
 
     def one_thread(self, piece: Piece, names: NameTable, why: str) -> Unit:
         """Return the unit that runs a piece in one thread."""
-        part = Part(statements=tuple(s.name for s in piece.statements), serial=())
+        part = Part(statements=their_names(piece.statements), serial=())
         alone = Mapping(mapped=(), serial=())
         return self._unit(piece, alone, (part,), None, names.inner(), (f"one thread: {why}",))
 
@@ -389,6 +384,10 @@ class UnitPlanner:
     def _sums(self, piece: Piece) -> _Sums:
         """Return the sums of a piece that may be taken in any order."""
         return sums_of(piece, self._scop, exact=self._options.strict_fp)
+
+
+def _noted(units: Sequence[Unit], note: str) -> list[Unit]:
+    return [replace(unit, notes=(*unit.notes, note)) for unit in units]
 
 
 def share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:
@@ -416,11 +415,10 @@ def _held_sums(units: Sequence[Unit], facts: KernelFacts) -> frozenset[Place]:
     """Return the references in registers that a thread meets in many iterations."""
     held: set[Place] = set()
     for unit in units:
-        sources = {tile.name: tile.source_name for tile in unit.mapping.serial}
         many = {
             name
             for part in unit.parts
-            if prod(trips(facts, sources[loop]) for loop in part.serial) >= LEAST_TRIPS
+            if prod(trips(facts, unit.mapping.sources[loop]) for loop in part.serial) >= LEAST_TRIPS
             for name in part.statements
         }
         held.update(place for place in unit.storage.held if place[0] in many)

@@ -28,7 +28,7 @@ import islpy as isl
 
 from eatss.analysis.facts import KernelFacts, StatementFacts
 from eatss.analysis.variant import LaunchFacts, ProductFacts, WarpInstruction
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, called, distinct, frozen, their_names
 from eatss.cards.profile import GpuProfile, Tf32
 from eatss.lower.instructions.products import PRODUCTS
 from eatss.lower.kernel.instruction import Instruction
@@ -47,10 +47,11 @@ from eatss.polyhedral.expression import (
     factors,
     narrow_factor,
     preorder,
+    reads_in,
     terms,
 )
 from eatss.polyhedral.isl_names import involved_dims, without_parameters
-from eatss.polyhedral.scop import Scop, Statement
+from eatss.polyhedral.scop import Place, Scop, Statement
 
 _TF32_PARTS: dict[Tf32, int] = {"off": 0, "on": 1, "split": 2}
 """Numbers in TF32 that a float may become."""
@@ -138,9 +139,9 @@ class WarpProducts:
 
     def _of_statement(self, statement: Statement, sum_loop: str) -> tuple[ProductFacts, ...]:
         """Return the products that a statement adds; none if it adds something else, too."""
-        work = next(one for one in self.facts.work.statements if one.name == statement.name)
+        work = called(statement.name, self.facts.work.statements)
         kind, loops = self.types[statement.write.array], {*self.loops, sum_loop}
-        inner = {loop.name for loop in self.facts.inner_loops}
+        inner = {*their_names(self.facts.inner_loops)}
 
         def type_of(access: int) -> ElementType:
             return self.types[statement.accesses[access].array]
@@ -201,7 +202,7 @@ class WarpProducts:
         work: StatementFacts,
         value: Expression,
         sum_loop: str,
-    ) -> tuple[int, ...] | None:
+    ) -> Numbers | None:
         """Return the references of a product whose factors are those of two matrices.
 
         Where the instruction takes factors of other types, each of both groups has one, of the type
@@ -218,7 +219,7 @@ class WarpProducts:
             affine = [one for one in preorder(factor) if isinstance(one, AffineValue)]
             if any(one is not factor or involved_dims(one.value) for one in affine):
                 return None  # which no lane knows of the others' points
-            reads = [one.access for one in preorder(factor) if isinstance(one, Read)]
+            reads = reads_in(factor)
             places = {n: self._reference(statement, n) for n in reads}
             own = {at for at in places.values() if at is not None}
             moving = {loop for at in own for loop in _moving(work, at)}
@@ -238,7 +239,7 @@ class WarpProducts:
             references += sorted(own)
         if not all({loop, sum_loop} <= moving for loop, moving in along.items()):
             return None
-        return tuple(dict.fromkeys(references))
+        return distinct(references)
 
 
 def _has_whole_tiles(statement: Statement, work: StatementFacts, loops: set[str]) -> bool:
@@ -254,21 +255,19 @@ def _is_target(statement: Statement, one: Expression) -> bool:
     return (access.array, access.text) == (statement.write.array, statement.write.text)
 
 
-def references_at(
-    kernel: KernelFacts, piece: Piece, places: Iterable[tuple[str, int]]
-) -> tuple[int, ...]:
+def references_at(kernel: KernelFacts, piece: Piece, places: Iterable[Place]) -> Numbers:
     """Return which references of the facts the accesses at some places are.
 
     Code for any size may distinguish references that are one at the sizes of the source: what
     is read of ``E[0][j]`` is read of ``E[k][j]``, too, where ``k`` has a first value.
     """
     found = set()
-    for name, number in places:
-        access = piece.statement(name).accesses[number]
+    for place in places:
+        access = piece.access(place)
         own = [
             at
             for at, one in enumerate(kernel.references)
-            if one.array == access.array and name in one.statements
+            if one.array == access.array and place[0] in one.statements
         ]
         spelled = [at for at in own if kernel.references[at].access == access.text]
         found.update((spelled or own)[:1])
@@ -291,7 +290,7 @@ def reused_accumulators(
         storage: what may live in registers.
         parts: of the piece, in their order.
     """
-    if mapping.split is not None or mapping.shared is not None:
+    if mapping.shares_sums:
         return {}
     mapped = {loop.name for loop in mapping.mapped}
     written = {one.write.array for one in piece.statements}

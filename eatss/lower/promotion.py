@@ -8,13 +8,14 @@ from typing import TypeVar
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.lower.kernel.nodes import Buffer, Extents, For, Nodes
 from eatss.lower.pieces import NameTable
 from eatss.lower.storage import Candidate
 from eatss.plan.stage import Stage, copied_in_rows
 from eatss.polyhedral.expression import ElementType
 from eatss.polyhedral.isl_names import (
+    big_value,
     parameter_at_least,
     parameter_at_most,
 )
@@ -204,7 +205,7 @@ class SharedTile:
     footprint: isl.Set
 
     @property
-    def sizes(self) -> tuple[int, ...]:
+    def sizes(self) -> Numbers:
         """The extents in elements."""
         return tuple(self.stage.extents)
 
@@ -240,7 +241,7 @@ class SharedTile:
         """Return the places in the array that the tile has, a parameter for each dimension."""
         found = isl.Set.universe(self.footprint.params().get_space())
         for name, offset, size in zip(at, self.offsets, self.sizes, strict=True):
-            last = offset.add_constant_val(isl.Val.int_from_si(offset.get_ctx(), size - 1))
+            last = offset.add_constant_val(big_value(offset.get_ctx(), size - 1))
             found = found.intersect(parameter_at_least(name, offset))
             found = found.intersect(parameter_at_most(name, last))
         return found

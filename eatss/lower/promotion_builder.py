@@ -14,7 +14,7 @@ from math import prod
 import islpy as isl
 import numpy as np
 
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.lower.arrays import FALSE, TRUE, condition_of, union_of, value_of
 from eatss.lower.kernel.copies import planned_kind
@@ -42,7 +42,7 @@ from eatss.lower.promotion import (
     transposed_copy_loop,
 )
 from eatss.lower.references import KernelInput, References
-from eatss.lower.storage import Candidate, Place
+from eatss.lower.storage import Candidate
 from eatss.lower.thread_ast import tile_set
 from eatss.plan.numbers import nowhere
 from eatss.plan.stage import (
@@ -56,13 +56,18 @@ from eatss.plan.stage import (
 )
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
+    PARAM,
+    SET,
+    big_value,
     coalesced,
     dims_as_parameters,
     fixed_box,
     involved_parameters,
+    parameters_set,
     points_at_a_sample,
     without_parameters,
 )
+from eatss.polyhedral.scop import Place
 from eatss.program import (
     Apply,
     Constant,
@@ -140,7 +145,7 @@ class PromotionBuilder:
                 self._mostly_read.add(tile.name)
             self._references.share(tile, places)
         if tiles:
-            self.groups.append(tuple(tile.name for tile in tiles))
+            self.groups.append(their_names(tiles))
         return tuple(tiles)
 
     def _placed(
@@ -199,21 +204,18 @@ class PromotionBuilder:
             )
         return reason
 
-    def _footprint(
-        self, places: Sequence[tuple[str, int]], serial: tuple[SerialTile, ...]
-    ) -> isl.Set:
+    def _footprint(self, places: Sequence[Place], serial: tuple[SerialTile, ...]) -> isl.Set:
         """Return the elements the accesses touch in a tile of the loops given."""
         tile = tile_set(self._isl, (*self._mapping.spread, *serial))
         images = []
-        for name, number in places:
-            domain = self._piece.domain_of(name).intersect_params(tile)
+        for place in places:
+            domain = self._piece.domain_of(place[0]).intersect_params(tile)
             free = without_parameters(domain, self._bound)
-            relation = self._piece.statement(name).accesses[number].relation
-            images.append(free.apply(relation))
+            images.append(free.apply(self._piece.access(place).relation))
         return union_of(images)
 
     def _is_mostly_read(
-        self, tile: SharedTile, places: Sequence[tuple[str, int]], serial: tuple[SerialTile, ...]
+        self, tile: SharedTile, places: Sequence[Place], serial: tuple[SerialTile, ...]
     ) -> bool:
         """Tell whether a box may be loaded as a whole, and a tile away from edges reads most of it.
 
@@ -239,11 +241,15 @@ class PromotionBuilder:
         at = tuple(self._names.fresh(f"x{k}") for k in range(len(tile.sizes)))
         footprint = dims_as_parameters(tile.footprint, at)
         box = known.intersect(tile.within(at))
-        full = coalesced(known.subtract(without_parameters(box.subtract(footprint), at)))
+
+        def full_of(there: isl.Set) -> isl.Set:
+            return coalesced(known.subtract(without_parameters(box.subtract(there), at)))
+
+        full = full_of(footprint)
         if full.is_empty() and tile.name in self._mostly_read:
             extent = self._arrays[tile.candidate.array].array.extent
             footprint = box.intersect(dims_as_parameters(extent, at))
-            full = coalesced(known.subtract(without_parameters(box.subtract(footprint), at)))
+            full = full_of(footprint)
         condition = condition_of(full, known)
         if condition == TRUE:
             return Staging(ways=(self._way(tile, at, known, wide=True),))
@@ -287,7 +293,7 @@ class PromotionBuilder:
             return None
         spread = {one.origin: one.tile for one in self._mapping.spread}
         for origin, size in (spread | serial).items():
-            begins = _params(known, f"{origin} mod {size} = 0", origin)
+            begins = parameters_set(self._isl, (origin,), f"{origin} mod {size} = 0")
             known, box = known.intersect(begins), box.intersect(begins)
         edge = without_parameters(footprint, moving)
         missing = without_parameters(box.intersect(edge).subtract(footprint), at)
@@ -317,18 +323,18 @@ class PromotionBuilder:
             box: those that there are.
         """
         end = self._names.inner().fresh("end")
-        begins = box.intersect(_params(box, f"{row} mod {width} = 0", row))
-        offset = tile.offsets[-1].mod_val(isl.Val.int_from_si(self._isl, width))
+        begins = box.intersect(parameters_set(self._isl, (row,), f"{row} mod {width} = 0"))
+        offset = tile.offsets[-1].mod_val(big_value(self._isl, width))
         begins = begins.intersect(offset.zero_set())  # tested in front of the copy
         *outer, extent = self._arrays[tile.candidate.array].shape
         if outer and isinstance(extent, Name):
-            whole = _params(begins, f"{extent.name} mod {width} = 0", extent.name)
-            begins = begins.intersect(whole)
-        position = footprint.find_dim_by_name(isl.dim_type.param, row)
-        other = footprint.set_dim_name(isl.dim_type.param, position, end)
+            whole = f"{extent.name} mod {width} = 0"
+            begins = begins.intersect(parameters_set(self._isl, (extent.name,), whole))
+        position = footprint.find_dim_by_name(PARAM, row)
+        other = footprint.set_dim_name(PARAM, position, end)
         first = begins.intersect(footprint)
         for behind in range(1, width):
-            there = _params(begins, f"{end} = {row} + {behind}", row, end)
+            there = parameters_set(self._isl, (row, end), f"{end} = {row} + {behind}")
             later = without_parameters(other.intersect(there), (end,))
             if not begins.intersect(later).is_equal(first):
                 return False
@@ -451,9 +457,4 @@ class PromotionBuilder:
 def _is_bounded(array: Array) -> bool:
     """Tell whether all extents of an array are known."""
     dims = range(array.n_dims)
-    return all(array.extent.dim_has_upper_bound(isl.dim_type.set, at) for at in dims)
-
-
-def _params(beside: isl.Set, text: str, *names: str) -> isl.Set:
-    """Return the values of parameters of which something holds."""
-    return isl.Set.read_from_str(beside.get_ctx(), f"[{', '.join(names)}] -> {{ : {text} }}")
+    return all(array.extent.dim_has_upper_bound(SET, at) for at in dims)

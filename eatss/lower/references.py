@@ -8,7 +8,7 @@ from typing import Literal
 
 import islpy as isl
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, frozen, their_names
 from eatss.base.targets import Axis
 from eatss.lower.arrays import DeviceArray, affine_text, subscripts_of, value_of
 from eatss.lower.index_range import Indices
@@ -26,12 +26,12 @@ from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import NameTable, Piece
 from eatss.lower.planning import Unit
 from eatss.lower.promotion import SharedTile
-from eatss.lower.storage import Place, Registers
+from eatss.lower.storage import Registers
 from eatss.lower.units import combiner_in
 from eatss.lower.whole_tiles import Places
 from eatss.polyhedral.expression import Combiner, ElementType
 from eatss.polyhedral.isl_names import dim_names, output_affs
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.scop import Place, Scop
 from eatss.program import Constant, IntExpr, Name
 from eatss.program.expression import IntExprs, SizePairs
 
@@ -104,7 +104,7 @@ class BuiltKernel:
     launch: isl.Set
     parameter_tiles: SizePairs
     most_blocks: IntExpr | None
-    notes: tuple[str, ...]
+    notes: Names
     index: Indices
     origins: IntExprs = ()
     grid_strides: tuple[Axis, ...] = ()
@@ -177,7 +177,7 @@ class References:
     @property
     def own_names(self) -> frozenset[str]:
         """Return the names of arrays and of what is kept in registers."""
-        arrays = frozenset(array.name for array in self._arrays.values())
+        arrays = frozenset(their_names(self._arrays.values()))
         return arrays.union(registers.buffer.name for registers in self._registers)
 
     @property
@@ -212,20 +212,20 @@ class References:
         """Return the declarations of the registers."""
         return tuple(Declare(buffer=r.buffer) for r in self._registers)
 
-    def transfers(self, kind: Literal["load", "store"]) -> list[tuple[str, isl.Set]]:
-        """Return names of transfers into registers, or out of them, and the points they are for."""
-        found = ((f"{kind}_{k}", getattr(r.item, kind)) for k, r in enumerate(self._registers))
-        return [(name, points) for name, points in found if not points.is_empty()]
+    def transfers(self, kind: Literal["load", "store"]) -> Iterator[isl.Set]:
+        """Yield the domains of transfers into registers, or out of them.
 
-    def transfer_instance(self, name: str, points: isl.Set) -> isl.Set:
-        """Return the domain of a transfer, the mapped loops bound to parameters."""
-        loops = [loop.name for loop in self._mapping.mapped]
+        The mapped loops are bound to parameters.
+        """
+        loops = their_names(self._mapping.mapped)
         dims = [f"{loop}'" for loop in loops]  # which no C can name
         equal = " and ".join(f"{d} = {loop}" for d, loop in zip(dims, loops, strict=True))
-        bound = isl.Set.read_from_str(
-            points.get_ctx(), f"[{', '.join(loops)}] -> {{ {name}[{', '.join(dims)}] : {equal} }}"
-        )
-        return points.set_tuple_name(name).intersect(bound)
+        for number, registers in enumerate(self._registers):
+            points, name = getattr(registers.item, kind), f"{kind}_{number}"
+            if not points.is_empty():
+                text = f"[{', '.join(loops)}] -> {{ {name}[{', '.join(dims)}] : {equal} }}"
+                bound = isl.Set.read_from_str(points.get_ctx(), text)
+                yield points.set_tuple_name(name).intersect(bound)
 
     def transfer(self, name: str, values: Sequence[IntExpr]) -> Copy | Intrinsic:
         """Return what a transfer does at a point."""
@@ -266,7 +266,7 @@ class References:
         home = self._at.get(place)
         if isinstance(home, RegisterArray):
             return home.element
-        access = self._piece.statement(place[0]).accesses[place[1]]
+        access = self._piece.access(place)
         subscripts = subscripts_of(access, dict(values))
         if isinstance(home, SharedTile):
             places = tuple(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from eatss.analysis.layout import GridSplitK, Layout
 from eatss.analysis.variant import MAX_STAGES
 from eatss.base.diagnostics import InputError, input_error
+from eatss.base.frozen import Names, Numbers, their_names
 from eatss.base.options import changed
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
@@ -26,7 +27,7 @@ from eatss.lower.recipe import (
     Tiles,
     compact,
 )
-from eatss.program.expression import OwnSizes, SizePairs
+from eatss.program.expression import OwnSizes, SizePairs, Sizes
 
 if TYPE_CHECKING:
     from eatss.analysis.facts import KernelFacts
@@ -90,7 +91,7 @@ def check_decided(
 
 def choices(
     wanted: CodeRequest, choosing: SelectOptions, selection: object, reading: Reading
-) -> tuple[str, ...]:
+) -> Names:
     """Return the names of what the user chose and a recipe decides.
 
     Args:
@@ -125,7 +126,7 @@ def _misfits(
     if (made.gpu, made.dtype) != (profile.name, dtype):
         yield f"it is for {made.dtype} on {made.gpu}, not for {dtype} on {profile.name}"
     kernels: Sequence[KernelSelection | KernelRecipe] = made.kernels
-    here, there = [one.name for one in facts], [one.name for one in kernels]
+    here, there = their_names(facts), their_names(kernels)
     if here != there:
         yield f"it has other kernels ({', '.join(there)}) than the source ({', '.join(here)})"
     for at, (kernel, decided) in enumerate(zip(facts, kernels, strict=True)):
@@ -149,8 +150,8 @@ def _misfits(
 
 def _is_of(kernel: KernelFacts, decided: KernelSelection | KernelRecipe) -> bool:
     """Tell whether what was decided names statements, loops and references of a kernel."""
-    loops = tuple(loop.name for loop in kernel.loops)
-    parallel = tuple(loop.name for loop in kernel.parallel_loops)
+    loops = their_names(kernel.loops)
+    parallel = their_names(kernel.parallel_loops)
     sizes, shared = dict(decided.tile_sizes), decided.shared_sum
     texts = [(one.array, one.access) for one in kernel.references]
     return (
@@ -246,7 +247,7 @@ class Kernels:
     def _having(self, loop: str, asked: Sequence[KernelFacts] = ()) -> list[KernelFacts]:
         """Return the kernels that tile a loop, of some or of all; an error if there are none."""
         asked = asked or [*self._facts.values()]
-        tiled = {one.name: [found.name for found in one.loops] for one in asked}
+        tiled = {one.name: their_names(one.loops) for one in asked}
         having = [one for one in asked if loop in tiled[one.name]]
         if not having:
             loops = dict.fromkeys(found for names in tiled.values() for found in names)
@@ -268,7 +269,7 @@ class Kernels:
                     given[kernel.name][loop] = _size(loop, own)
         yield from ((name, tuple(chosen.items())) for name, chosen in given.items() if chosen)
 
-    def blocks(self, block: Block) -> Iterator[tuple[str, tuple[int, ...] | NamedThreads]]:
+    def blocks(self, block: Block) -> Iterator[tuple[str, Numbers | NamedThreads]]:
         """Yield the threads of kernels: for all (``""``), by loop for all, then for one kernel."""
         if not isinstance(block, Mapping):
             block = {"": block} if block else {}
@@ -322,8 +323,8 @@ def _size(loop: str, size: object) -> int:
 
 
 def _threads(
-    sizes: int | Sequence[int] | Mapping[str, int],
-) -> tuple[int, ...] | NamedThreads:
+    sizes: int | Sequence[int] | Sizes,
+) -> Numbers | NamedThreads:
     """Return threads in the order of the loops, or by loop; those that no block has are refused."""
     if isinstance(sizes, Mapping):
         counts, few = [*sizes.values()], True

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-
-import islpy as isl
+from functools import partial
 
 from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, Layout
-from eatss.base.frozen import called, frozen
+from eatss.base.frozen import Names, called, frozen, their_names
 from eatss.base.text import counted
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import TRUE, condition_of, union_of
@@ -50,7 +49,7 @@ from eatss.lower.units import (
 from eatss.lower.variants import launch_of
 from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.phases import RowPhase, RowRun, RowStorage, kept_rows, slots_of
-from eatss.polyhedral.dependences import at_most, bounded_work, ran_out, source_lines
+from eatss.polyhedral.dependences import bounded_work, source_lines, tried
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.program.expression import SizePairs
@@ -196,7 +195,7 @@ class RowPlanner(UnitPlanner):
         orders = [self.in_order(unit) for unit in units]
         body, notes = self._in_registers(lowered, block, context)
         rows = counted(block.rows, "row")
-        of_phases = "; ".join(", ".join(s.name for s in unit.piece.statements) for unit in units)
+        of_phases = "; ".join(", ".join(their_names(unit.piece.statements)) for unit in units)
         kernel = replace(
             first.kernel,
             name=name,
@@ -235,11 +234,11 @@ class RowPlanner(UnitPlanner):
 
     def _in_registers(
         self, phases: Sequence[LoweredPhase], block: FusedRows, context: KernelContext
-    ) -> tuple[Nodes, tuple[str, ...]]:
+    ) -> tuple[Nodes, Names]:
         """Return the body of phases with what registers have of rows, and notes of it."""
         units = [phase.unit for phase in phases]
         storage, names = self.storage(units, block.loops), units[0].names.inner()
-        declared, told = tuple[Declare, ...](), tuple[str, ...]()
+        declared, told = tuple[Declare, ...](), Names()
         if block.lanes > 1:
             values = [(one, context.arrays[one.array].buffer) for one in storage.values]
             declared, phases, told = with_row_values(phases, values, names)
@@ -339,15 +338,10 @@ def row_runs(
         kernels = [known[one.kernel.statements] for one in run if one.kernel.statements in known]
         if len(kernels) < len(run):
             continue
-        named = tuple(one.name for one in kernels)
+        named = their_names(kernels)
         block = FusedRows(kernels=named, loops=depth, rows=1, lanes=_TRIAL_LANES, tile=_TRIAL_LANES)
-        try:
-            with at_most(scheduled.scop.isl_context, _OPERATIONS):
-                units = planner.phases(run, block, names) or ()
-        except isl.Error:
-            if ran_out(scheduled.scop):
-                raise
-            units = ()
+        find = partial(planner.phases, run, block, names)
+        units = tried(scheduled.scop, _OPERATIONS, find) or ()
         if not any(unit.mapping.split is not None for unit in units):
             continue
         phases = []

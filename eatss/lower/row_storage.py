@@ -14,12 +14,12 @@ that is written all accesses are of that element. The model reads the same
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import islpy as isl
 
 from eatss.analysis.facts import KernelFacts
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, Numbers, fixed, frozen
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import union_of
 from eatss.lower.kernel.nodes import (
@@ -40,7 +40,6 @@ from eatss.lower.mapping import MappedLoop
 from eatss.lower.pieces import NameTable, Piece
 from eatss.lower.planning import Unit
 from eatss.lower.products import references_at
-from eatss.lower.storage import Place
 from eatss.plan.phases import KeptRow, RowStorage, RowValue
 from eatss.polyhedral.isl_names import (
     coalesced,
@@ -48,8 +47,9 @@ from eatss.polyhedral.isl_names import (
     parameter_bound,
     without_parameters,
 )
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.scop import Place, Scop
 from eatss.program import Name, equals
+from eatss.program.linear import Coefficients
 
 _FIRST_LANE = equals(Name(f"{CUDA.thread}x"), 0)
 
@@ -69,7 +69,7 @@ class LoweredPhase:
 
 def with_row_values(
     phases: Sequence[LoweredPhase], values: Sequence[tuple[RowValue, Buffer]], names: NameTable
-) -> tuple[tuple[Declare, ...], tuple[LoweredPhase, ...], tuple[str, ...]]:
+) -> tuple[tuple[Declare, ...], tuple[LoweredPhase, ...], Names]:
     """Return what is declared, phases that are right for all lanes of a row, and notes.
 
     Args:
@@ -91,7 +91,7 @@ def with_row_values(
     return tuple(Declare(buffer=one) for one in homes.values()), tuple(changed), tuple(notes)
 
 
-def _home(array: Buffer, name: str, extents: tuple[int, ...], names: NameTable) -> Buffer:
+def _home(array: Buffer, name: str, extents: Numbers, names: NameTable) -> Buffer:
     return Buffer.of("register", names.fresh(name), array.element_type, *extents)
 
 
@@ -140,7 +140,7 @@ def with_rows_kept(
     kept: Sequence[tuple[KeptRow, Buffer]],
     slots: int,
     names: NameTable,
-) -> tuple[Nodes, tuple[Nodes, ...], tuple[str, ...]]:
+) -> tuple[Nodes, tuple[Nodes, ...], Names]:
     """Return what is declared and loaded in front, the nodes of each phase, and notes.
 
     Args:
@@ -169,7 +169,7 @@ def with_rows_kept(
     return tuple(front), tuple(nodes), tuple(notes)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Row:
     """An array of which one phase has elements of rows in the registers ``home``."""
 
@@ -240,11 +240,11 @@ def _elements(node: Compute | Copy) -> tuple[Element, ...]:
 _LANE = "lane"
 """What the loop whose iterations the lanes of a row share is called in every phase."""
 
-_Form = tuple[tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...], int], ...]
+_Form = tuple[tuple[Coefficients, Coefficients, int], ...]
 """Subscripts by what loops are to all phases, by symbols, and constants."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Access:
     """What a phase does with an array: at the ``places``, for the elements ``image``.
 
@@ -437,7 +437,7 @@ def _loading(needed: isl.Set, read: Sequence[_Access]) -> int | None:
     return next((at for at, own in images.items() if needed.is_subset(union_of(own))), None)
 
 
-def _stores(own: Sequence[_Access]) -> tuple[int, ...]:
+def _stores(own: Sequence[_Access]) -> Numbers:
     """Return the phases that write something which no later one overwrites."""
     end = max(one.phase for one in own) + 1
     written = (one for one in own if one.writes)

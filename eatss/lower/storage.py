@@ -9,7 +9,7 @@ from dataclasses import replace
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, frozen, their_names
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import union_of
 from eatss.lower.mapping import MappedLoop, Mapping
@@ -18,16 +18,14 @@ from eatss.plan.contract import are_held, held_words, registers_of_a_thread
 from eatss.plan.stage import element_words
 from eatss.polyhedral.expression import Array
 from eatss.polyhedral.isl_names import (
+    IN,
     coalesced,
     maps_of,
     parameters_as_inputs,
     without_parameters,
 )
 from eatss.polyhedral.kernel import Dependences, Reference
-from eatss.polyhedral.scop import Access, Scop, Statement
-
-Place = tuple[str, int]
-"""A statement and the number of one of its accesses."""
+from eatss.polyhedral.scop import Place, Scop, Statement
 
 
 @frozen
@@ -98,7 +96,7 @@ class StoragePlans:
         Raises:
             NeedsOneThreadError: threads cannot share a scalar the way the piece uses it.
         """
-        key = (id(piece), tuple(loop.name for loop in mapped), sums)
+        key = (id(piece), their_names(mapped), sums)
         if key not in self._known:
             planner = _Planner(self._scop, piece, key[1], self._dependences)
             self._known[key] = piece, planner.plan(sums=sums)
@@ -111,7 +109,7 @@ def within_registers(
     scop: Scop,
     profile: GpuProfile,
     continued: Collection[str] = (),
-) -> tuple[StoragePlan, tuple[str, ...]]:
+) -> tuple[StoragePlan, Names]:
     """Keep in registers what fits; return the plan and why something does not.
 
     Sums of arrays that are ``continued`` are in the registers of others.
@@ -188,12 +186,9 @@ class _Planner:
                 found.setdefault(access.array, []).append((statement.name, number))
         return found
 
-    def _access(self, place: Place) -> Access:
-        return self._piece.statement(place[0]).accesses[place[1]]
-
     def _image(self, place: Place, domains: Dictionary[str, isl.Set]) -> isl.Set:
         """Return the elements an access touches, by the parameters of ``domains``."""
-        return domains[place[0]].apply(self._access(place).relation)
+        return domains[place[0]].apply(self._piece.access(place).relation)
 
     def _groups(self, places: Sequence[Place]) -> Iterator[tuple[list[Place], bool]]:
         """Yield accesses to one array in groups that never touch the same element in a launch.
@@ -203,7 +198,7 @@ class _Planner:
         images = [coalesced(self._image(place, self._launch)) for place in places]
         graph = nx.Graph()
         graph.add_nodes_from(range(len(places)))
-        writers = [k for k, place in enumerate(places) if self._access(place).is_write]
+        writers = [k for k, place in enumerate(places) if self._piece.access(place).is_write]
         for k in writers:
             for other in range(len(places)):
                 if other != k and not images[k].is_disjoint(images[other]):
@@ -211,7 +206,7 @@ class _Planner:
         free: list[Place] = []
         for component in nx.connected_components(graph):
             group = [places[k] for k in sorted(component)]
-            if any(self._access(place).is_write for place in group):
+            if any(self._piece.access(place).is_write for place in group):
                 yield group, True
             else:
                 free.extend(group)
@@ -228,7 +223,7 @@ class _Planner:
         for references in shapes.values():
             own = [place for one in references for place in group if place in one.places]
             if own:
-                text = self._access(own[0]).text
+                text = self._piece.access(own[0]).text
                 yield Candidate(array=array, text=text, places=frozenset(own))
 
     def _points(self, domain: isl.Set) -> isl.Set:
@@ -244,7 +239,7 @@ class _Planner:
         read = []
         written = []
         for name, number in group:
-            if not self._access((name, number)).is_write:
+            if not self._piece.access((name, number)).is_write:
                 read.append(self._from_outside((name, number)))
             elif declared.is_local:
                 written.append(self._escaping(declared, self._piece.statement(name)))
@@ -272,11 +267,11 @@ class _Planner:
     def _from_outside(self, place: Place) -> isl.Set:
         """Return the instances of a read, tied to a point, that no write at the point feeds."""
         statement = self._piece.statement(place[0])
-        access = self._access(place)
+        access = self._piece.access(place)
         domain = self._tied[statement.name]
         fed = self._scop.no_points
         for part in maps_of(self._flow_within(statement.name)):
-            writer = self._piece.statement(part.get_tuple_name(isl.dim_type.in_))
+            writer = self._piece.statement(part.get_tuple_name(IN))
             if writer.write.array == access.array:
                 # the flow must be through this array, not another the sink reads
                 same = writer.write.relation.apply_range(access.relation.reverse())
@@ -293,7 +288,7 @@ class _Planner:
     def _scalar(self, array: Array, places: Sequence[Place]) -> Registers:
         everywhere = self._points(self._tied[places[0][0]])
         nothing = isl.Set.empty(everywhere.get_space())
-        reads = [place for place in places if not self._access(place).is_write]
+        reads = [place for place in places if not self._piece.access(place).is_write]
         load = union_of([nothing, *(self._points(self._from_outside(one)) for one in reads)])
         escaping = tuple(
             (name, escape)

@@ -22,6 +22,7 @@ from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.mapping import Mapping as LoopMapping
 from eatss.lower.pieces import Piece
 from eatss.polyhedral.isl_names import (
+    big_value,
     dim_names,
     integer,
     node_kind,
@@ -38,7 +39,7 @@ from eatss.program import (
     c_text,
     substitute,
 )
-from eatss.program.expression import IntExprs
+from eatss.program.expression import IntExprs, Sizes
 
 
 @frozen
@@ -135,7 +136,7 @@ def subtree_of(piece: Piece, mapping: LoopMapping) -> Subtree:
     """Return what of the schedule a thread runs: what is below the band, or all of the piece."""
     node = piece.tree.node.get_child(0) if mapping.spread else piece.tree.node
     # a loop hoisted out of the band still stands in the node; it has one value there
-    named = tuple((loop.member.key, loop.name) for loop in (*piece.host, *piece.band, *piece.inner))
+    named = tuple((loop.member.key, loop.name) for loop in (*piece.host, *piece.loops))
     return Subtree(node=node, loop_names=named)
 
 
@@ -262,7 +263,7 @@ def order_of(phase: Phase) -> isl.MultiUnionPwAff:
     schedule = _schedule(phase, domain)
     node = schedule.get_root().get_child(0)
     for serial in reversed(phase.serial):
-        tile = isl.Val.int_from_si(domain.get_ctx(), serial.tile)
+        tile = big_value(domain.get_ctx(), serial.tile)
         function = _values(phase, serial.name).scale_down_val(tile).floor()
         node = node.insert_partial_schedule(function)
     return isl.MultiUnionPwAff.from_union_map(
@@ -361,7 +362,7 @@ def _graft(
 
 
 def _translate(
-    node: isl.AstNode, hint: str | None, values: Mapping[str, IntExpr], points: Mapping[str, int]
+    node: isl.AstNode, hint: str | None, values: Mapping[str, IntExpr], points: Sizes
 ) -> Node:
     """Return what isl generated as a tree; ``hint`` is the mark above, ``values`` replace names."""
 

@@ -75,9 +75,7 @@ class ThreadBuilder:
         self._split_point = None if mapping.split is None else mapping.split.point
         self._by_point = {loop.point: loop for loop in mapping.spread if loop.points > 1}
         self._definitions = [
-            Definition(loop.name, loop.first)
-            for loop in mapping.spread
-            if loop.points == 1 and (loop.threads > 1 or loop.tile > 1)
+            Definition(loop.name, loop.first) for loop in mapping.spread if loop.is_single
         ]
 
     def lowered(self, node: Node) -> Node:

@@ -27,6 +27,8 @@ from eatss.lower.recipe import CodegenOptions
 from eatss.plan.shares import chunks_of, threads_beside_lanes
 from eatss.polyhedral.expression import Combiner, combiner_of
 from eatss.polyhedral.isl_names import (
+    among,
+    big_value,
     bound_domain,
     function_on,
     named_map,
@@ -35,7 +37,7 @@ from eatss.polyhedral.isl_names import (
     universes,
 )
 from eatss.polyhedral.kernel import Dependences
-from eatss.polyhedral.scheduling import live_ranges_overlap
+from eatss.polyhedral.scheduling import live_ranges_overlap, tagger_of
 from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.tree import alone, members
 
@@ -43,7 +45,7 @@ from eatss.polyhedral.tree import alone, members
 def within_launch(piece: Piece, dependences: Dependences) -> isl.UnionMap:
     """Return every dependence between instances of one launch, the host loops as parameters."""
     here = instances(piece)
-    return every_dependence(dependences).intersect_domain(here).intersect_range(here)
+    return among(every_dependence(dependences), here)
 
 
 def instances(piece: Piece) -> isl.UnionSet:
@@ -91,7 +93,7 @@ def _reads_results(piece: Piece) -> bool:
     """Tell whether a launch reads what it writes other than to take up the element it updates."""
     updates = {reduction.statement for reduction in piece.kernel.reductions}
     written = read = isl.UnionSet.empty(instances(piece).get_space())
-    for statement, placed in zip(piece.statements, piece.placed, strict=True):
+    for statement, placed in piece.placed_statements:
         here = piece.unbound(placed)
         taken_up = 0
         for access in statement.accesses:
@@ -120,7 +122,7 @@ def launches_respect(piece: Piece, launches: Sequence[Piece], dependences: Depen
     """
     time = isl.MultiUnionPwAff.from_union_map(_launch_times(piece, launches))
     here = instances(piece)
-    needed = dependences.validity.intersect_domain(here).intersect_range(here)
+    needed = among(dependences.validity, here)
     if not needed.lex_gt_at_multi_union_pw_aff(time).is_empty():
         return False
     order, flow = (
@@ -128,20 +130,16 @@ def launches_respect(piece: Piece, launches: Sequence[Piece], dependences: Depen
     )
     if order.is_empty():
         return True
-    tagged = order.domain().union(order.range())
-    tagger = tagged.universe().unwrap().domain_map_union_pw_multi_aff()
-    swapped = order.lex_gt_at_multi_union_pw_aff(time.pullback_union_pw_multi_aff(tagger))
+    tagged_time = time.pullback_union_pw_multi_aff(tagger_of(order))
+    swapped = order.lex_gt_at_multi_union_pw_aff(tagged_time)
     return not live_ranges_overlap(swapped, flow, time)
 
 
 def tied_between(relation: isl.UnionMap, tied: isl.UnionSet) -> isl.UnionMap:
     """Keep of a relation between tagged instances what is between instances in ``tied``."""
-    tagged = relation.domain().union(relation.range())
-    if tagged.is_empty():
+    if relation.is_empty():
         return relation
-    tagger = tagged.universe().unwrap().domain_map_union_pw_multi_aff()
-    inside = tied.preimage_union_pw_multi_aff(tagger)
-    return relation.intersect_domain(inside).intersect_range(inside)
+    return among(relation, tied.preimage_union_pw_multi_aff(tagger_of(relation)))
 
 
 def every_dependence(dependences: Dependences) -> isl.UnionMap:
@@ -156,7 +154,7 @@ def _launch_times(piece: Piece, launches: Sequence[Piece]) -> isl.UnionMap:
         further = launch.host[len(piece.host) :]
         for statement in launch.statements:
             space = isl.LocalSpace.from_space(statement.domain.get_space())
-            which = isl.Val.int_from_si(space.get_ctx(), number)
+            which = big_value(space.get_ctx(), number)
             constant = isl.PwAff.from_aff(isl.Aff.zero_on_domain(space).set_constant_val(which))
             functions = [function_on(loop.member.function, statement.domain) for loop in further]
             named = named_map(statement.domain, [*functions, constant], "launch", ())
@@ -188,7 +186,7 @@ def sum_loop(
 
     Every statement has to be a sum along it, and none may need what another computes.
     """
-    sources = {loop.name: loop.source_name for loop in (*piece.band, *piece.inner)}
+    sources = {loop.name: loop.source_name for loop in piece.loops}
     found = [
         loop
         for loop in loops
@@ -258,7 +256,7 @@ def split_mapping(
         options: tile sizes the user gave, which come first.
         names: where C names come from.
     """
-    by_name = {item.name: item for item in (*piece.band, *piece.inner)}
+    by_name = {item.name: item for item in piece.loops}
     item, lanes = by_name[loop], spread.lanes
     inwards = sorted(whole.mapped, key=lambda mapped: -mapped.order)  # along x first
     counts = threads_beside_lanes(
@@ -341,7 +339,7 @@ def stay_in_rows(pieces: Sequence[Piece], depth: int, dependences: Dependences) 
         _row_of(piece, one, depth).to_union_map() for piece in pieces for one in piece.statements
     ]
     row = isl.MultiUnionPwAff.from_union_map(union_of(rows))
-    needed = every_dependence(dependences).intersect_domain(here).intersect_range(here)
+    needed = among(every_dependence(dependences), here)
     return bool(
         needed.lex_lt_at_multi_union_pw_aff(row).is_empty()
         and needed.lex_gt_at_multi_union_pw_aff(row).is_empty()
@@ -361,7 +359,7 @@ def have_same_rows(pieces: Sequence[Piece], depth: int) -> bool:
         union_of(
             [
                 _row_of(piece, statement, depth).intersect_domain(piece.unbound(placed)).range()
-                for statement, placed in zip(piece.statements, piece.placed, strict=True)
+                for statement, placed in piece.placed_statements
             ]
         )
         for piece in pieces
@@ -426,16 +424,9 @@ def hoisted(piece: Piece, loop: LoopMember) -> Piece:
 
 def restricted(piece: Piece, statements: Sequence[str]) -> Piece:
     """Return the piece with some of its statements only."""
-    kept = [
-        (statement, domain)
-        for statement, domain in zip(piece.statements, piece.placed, strict=True)
-        if statement.name in statements
-    ]
-    return replace(
-        piece,
-        statements=tuple(statement for statement, _ in kept),
-        placed=tuple(domain for _, domain in kept),
-    )
+    kept = tuple(one for one in piece.statements if one.name in statements)
+    placed = tuple(piece.domain_of(one.name) for one in kept)
+    return replace(piece, statements=kept, placed=placed)
 
 
 def sums_of(piece: Piece, scop: Scop, *, exact: bool = False) -> dict[str, frozenset[str]]:
@@ -444,7 +435,7 @@ def sums_of(piece: Piece, scop: Scop, *, exact: bool = False) -> dict[str, froze
     With ``exact`` only those that come to the same value in any order: floating-point sums and
     products do not, and of zeros ``fmax`` may return either.
     """
-    names = {loop.source_name: loop.name for loop in (*piece.band, *piece.inner)}
+    names = {loop.source_name: loop.name for loop in piece.loops}
     found: dict[str, frozenset[str]] = {}
     for reduction in piece.kernel.reductions:
         element_type = scop.array(reduction.array).element_type

@@ -21,7 +21,7 @@ from eatss.analysis.variant import (
     RegisterTileFacts,
     WarpInstruction,
 )
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen, their_names
 from eatss.cards.profile import GpuProfile, Tf32
 from eatss.choose.cuda import in_warps, kernel_variant_of
 from eatss.choose.selection import KernelSelection, Selection
@@ -31,13 +31,13 @@ from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.products import WarpProducts, product_loops, references_at, warp_instructions
 from eatss.lower.recipe import CodegenOptions
-from eatss.lower.storage import Place, Registers, StoragePlans
+from eatss.lower.storage import Registers, StoragePlans
 from eatss.lower.units import LEAST_TRIPS, adds_only, combiner_in, hoistable, sums_of, trips
 from eatss.lower.whole_tiles import runs_whole_if_finite
 from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.expression import SUMS, ElementType
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.scop import Place, Scop
 
 
 def with_own_sizes(
@@ -245,7 +245,7 @@ class Describing:
     ) -> Iterator[KernelVariant]:
         """Yield the variant with an instruction of warps, for the first loops that it fits."""
         for instruction in warp_instructions(self.profile, self.tf32):
-            for loops in product_loops([one.name for one in self.kernel.parallel_loops]):
+            for loops in product_loops(their_names(self.kernel.parallel_loops)):
                 launches = tuple(
                     replace(cut, products=self._products(unit, cut, loops, instruction))
                     for unit, cut in zip(units, plain.launches, strict=True)
@@ -265,7 +265,7 @@ class Describing:
             cut=cut,
             loops=loops,
             instruction=of_warps(instruction.name),
-            types={array.name: array.element_type for array in self.scheduled.scop.arrays},
+            types=self.scheduled.scop.types,
         )
         return tuple(product for part in unit.parts for product in found.of_part(part))
 
@@ -290,15 +290,14 @@ def _whole_if_finite(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) 
         return
     staged = {place for one in unit.storage.candidates for place in one.places}
     held = unit.storage.held
-    mapped = [loop.name for loop in unit.mapping.mapped]
-    coupled = {one.name for one in kernel.work.statements if one.coupled}
-    types = {array.name: array.element_type for array in scheduled.scop.arrays}
+    mapped = their_names(unit.mapping.mapped)
+    types = scheduled.scop.types
     piece = unit.piece
     for name in (name for part in unit.parts if part.serial for name in part.statements):
         floating = types[piece.statement(name).write.array].is_floating
         if (
             floating
-            and name in coupled
+            and name in kernel.work.coupled
             and runs_whole_if_finite(piece, name, staged, held, mapped, types)
         ):
             yield name
@@ -307,10 +306,10 @@ def _whole_if_finite(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) 
 def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> LaunchFacts:
     """Return what a plan has to know of the launch of a unit."""
     mapping = unit.mapping
-    sources = {tile.name: tile.source_name for tile in mapping.serial}
+    sources = mapping.sources
     in_order = sorted(mapping.mapped, key=lambda loop: loop.order)
     split = mapping.split
-    groups: dict[tuple[int, ...], list[int]] = {}
+    groups: dict[Numbers, list[int]] = {}
     for candidate in unit.storage.candidates:
         if references := references_at(kernel, unit.piece, candidate.places):
             readers = _readers(kernel, unit, candidate.places, references)
@@ -338,7 +337,6 @@ def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> Regis
     """Return what is to be known of an array that registers keep."""
     mapping = unit.mapping
     widths = {array.name: array.element_bytes for array in kernel.work.arrays}
-    parts = mapping.split is not None or mapping.shared is not None
     combiner = combiner_in(unit.piece, {name for name, _ in held.places}, scop)
     element_type = scop.array(held.array).element_type
     return RegisterTileFacts(
@@ -348,8 +346,10 @@ def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> Regis
         # a scalar has no references and the type that it has there
         element_bytes=widths.get(held.array, element_type.size_bytes),
         loads=mapping.shared is None and not held.load.is_empty(),
-        what=combiner.what if parts and combiner is not None else "",
-        exchanges=parts and combiner is not None and element_type not in combiner.single,
+        what=combiner.what if mapping.shares_sums and combiner is not None else "",
+        exchanges=mapping.shares_sums
+        and combiner is not None
+        and element_type not in combiner.single,
         continued=held.array in unit.continued,
     )
 
@@ -368,7 +368,7 @@ def _readers(
         for work in kernel.work.statements
         for name in [work.name]
     }
-    named = {name for name, at in places if unit.piece.statement(name).accesses[at].text in texts}
+    named = {name for name, at in places if unit.piece.access((name, at)).text in texts}
     known = {form for name in named for form in forms[name]}
     alike = {name for name, _ in places if forms[name] & known}
     return alike or {name for name, _ in places}
@@ -386,7 +386,7 @@ def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> st
         scheduled: the region.
     """
     long = [part for part in unit.parts if part.serial]
-    if unit.mapping.split or unit.mapping.shared or len(long) != 1:
+    if unit.mapping.shares_sums or len(long) != 1:
         return None
     (part,) = long
     piece, scop, held = unit.piece, scheduled.scop, unit.storage.held
@@ -394,13 +394,12 @@ def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> st
     sums = {arrays[name] for name in part.statements}
     others = unit.parts[: unit.parts.index(part)]
     before = [name for other in others for name in other.statements]
-    coupled = {one.name for one in kernel.work.statements if one.coupled}
     added = {one.statement for one in piece.kernel.reductions if one.operator in SUMS}
     alone = (
         len(part.serial) == 1
         and len(sums) == 1
         and {scop.array(name).element_type for name in sums} <= _STREAMED_TYPES
-        and coupled.isdisjoint(part.statements)
+        and kernel.work.coupled.isdisjoint(part.statements)
         and added.issuperset(part.statements)
         and all((name, 0) in held for name in (*before, *part.statements))
         and all(arrays[name] in sums for name in before)
@@ -408,8 +407,7 @@ def stream_loop(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> st
             piece, part.statements, part.serial[0], sums_of(piece, scop), scheduled.dependences
         )
     )
-    sources = {tile.name: tile.source_name for tile in unit.mapping.serial}
-    return sources.get(part.serial[0]) if alone else None
+    return unit.mapping.sources.get(part.serial[0]) if alone else None
 
 
 _STREAMED_TYPES = {ElementType.FLOAT, ElementType.DOUBLE}

@@ -17,12 +17,11 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, distinct, frozen
 from eatss.lower.arrays import union_of
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.pieces import Piece
 from eatss.lower.promotion import SharedTile
-from eatss.lower.storage import Place
 from eatss.lower.thread_ast import Phase, tile_set
 from eatss.polyhedral.expression import (
     AffineValue,
@@ -36,14 +35,16 @@ from eatss.polyhedral.expression import (
     added_to,
     factors,
     preorder,
+    reads_in,
     terms,
 )
 from eatss.polyhedral.isl_names import (
+    DIV,
     coalesced,
     dims_as_parameters,
     without_parameters,
 )
-from eatss.polyhedral.scop import Statement
+from eatss.polyhedral.scop import Place, Statement
 
 Types: TypeAlias = Mapping[str, ElementType]
 """The types of arrays, by name."""
@@ -254,7 +255,7 @@ def runs_whole_if_finite(
 
 def factors_beside_zeros(
     statement: Statement, extra: isl.Set, read: Mapping[int, isl.Set]
-) -> tuple[int, ...] | None:
+) -> Numbers | None:
     """Return the factors that zeros are multiplied by at some instances.
 
     Args:
@@ -296,7 +297,7 @@ def _with_fewer_bounds(
     if single.n_basic_set() != 1:
         return None
     (part,) = single.get_basic_sets()
-    if part.dim(isl.dim_type.div):
+    if part.dim(DIV):
         return None
     bounds = [one for one in part.get_constraints() if not one.is_equality()]
     for bound in tuple(bounds):
@@ -332,13 +333,13 @@ class _Product:
     read by other factors, as in ``(A[k][i] - m[i]) * B[k][j]``.
     """
 
-    factors: tuple[int, ...]
-    inside: tuple[int, ...]
+    factors: Numbers
+    inside: Numbers
 
     @property
-    def every(self) -> tuple[int, ...]:
+    def every(self) -> Numbers:
         """All accesses."""
-        return tuple(dict.fromkeys((*self.factors, *self.inside)))
+        return distinct((*self.factors, *self.inside))
 
 
 def _staged_products(statement: Statement, places: Places) -> Sequence[_Product] | None:
@@ -397,7 +398,7 @@ def _product(value: Expression, types: Sequence[ElementType]) -> _Product | None
             case Literal() | AffineValue():
                 pass
             case _ if _stays_finite(factor, types):
-                inside += [one.access for one in preorder(factor) if isinstance(one, Read)]
+                inside += reads_in(factor)
             case _:
                 return None
     return _Product(factors=tuple(plain), inside=tuple(inside))

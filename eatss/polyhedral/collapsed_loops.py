@@ -22,6 +22,7 @@ import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.base.diagnostics import internal_error
+from eatss.base.frozen import distinct
 from eatss.base.trees import free_name
 from eatss.polyhedral.expression import AffineValue, Array, preorder
 from eatss.polyhedral.isl_names import (
@@ -193,7 +194,7 @@ def _collapsed(scop: Scop, lengths: _Lengths, group: set[_Place]) -> Scop:
     names: dict[tuple[str, str], str] = {}
     found = replace(
         scop,
-        parameters=tuple(dict.fromkeys((*scop.parameters, *products.values()))),
+        parameters=distinct((*scop.parameters, *products.values())),
         statements=tuple(
             _collapsed_statement(statement, sizes, names, taken) for statement in scop.statements
         ),

@@ -13,10 +13,9 @@ from functools import partial, reduce
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import frozen, their_names
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
-    Place,
     dependent_accesses,
     first_equal,
     flow_of,
@@ -25,14 +24,14 @@ from eatss.polyhedral.dependences import (
     with_accesses,
 )
 from eatss.polyhedral.expression import Array, Read
-from eatss.polyhedral.isl_names import OUT, named_points, universes
+from eatss.polyhedral.isl_names import OUT, SET, universes, with_names
 from eatss.polyhedral.kernel import Dependences, ScheduledScop
 from eatss.polyhedral.scheduling import (
     carries_nothing,
     coincidence_dependences,
     local_dependences,
 )
-from eatss.polyhedral.scop import Access, AccessKind, Scop, Statement
+from eatss.polyhedral.scop import Access, AccessKind, Place, Scop, Statement
 from eatss.polyhedral.tree import bands, coincident
 
 
@@ -94,12 +93,12 @@ def with_copied_operands(scop: Scop, places: Collection[Place]) -> Scop:
         return scop
     arrays, statements = list(scop.arrays), list(scop.statements)
     copies: list[Statement] = []
-    read = {(name, n): scop.statement(name).accesses[n] for name, n in sorted(places)}
+    read = {place: scop.access(place) for place in sorted(places)}
     for array in scop.arrays:
         own = {place: access for place, access in read.items() if access.array == array.name}
         if not own:
             continue
-        taken = scop.names.union((one.name for one in arrays), (one.name for one in copies))
+        taken = scop.names.union(their_names(arrays), their_names(copies))
         copy = _copy_of(array, tuple(own.values()), taken)
         first = next(iter(own.values()))
         arrays.append(copy)
@@ -201,8 +200,7 @@ def _pays(scop: Scop, read: _EarlyRead, loops: Mapping[str, _Loops], depth: int)
 def _are_early(scop: Scop, places: Collection[Place]) -> bool:
     """Tell whether no value that reads get was written by the region."""
     accesses = tag_accesses(scop)
-    read = (scop.statement(name).accesses[number] for name, number in places)
-    arrays = universes(scop.no_points, (one.relation.range() for one in read))
+    arrays = universes(scop.no_points, (scop.access(one).relation.range() for one in places))
     flow = flow_of(
         accesses.reads.intersect_range(arrays),
         accesses.schedule,
@@ -234,7 +232,7 @@ def _copying(
     """Return the statement that makes a copy, at a textual position before all others."""
     name = free_name("S_copy", taken)
     loops = tuple(free_name(f"c{k}", taken) for k in range(array.n_dims))
-    domain = named_points(copy.extent, name, loops)
+    domain = with_names(copy.extent, SET, loops).set_tuple_name(name)
     time = [str(position), *(entry for loop in loops for entry in (loop, "0"))]
     time += ["0"] * (scop.statements[0].schedule.dim(OUT) - len(time))
     text = f"{{ {name}[{', '.join(loops)}] -> [{', '.join(time)}] }}"

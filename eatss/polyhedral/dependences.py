@@ -9,23 +9,22 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from math import prod
-from typing import TypeAlias
+from typing import TypeVar
 
 import islpy as isl
 
 from eatss.base.diagnostics import Diagnostic, InputError, InternalError, SourceSpan, input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.polyhedral.isl_names import IN, OUT, coalesced, divisors, maps_of, universes
 from eatss.polyhedral.kernel import Dependences
-from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.scop import Access, Place, Scop, Statement
 from eatss.polyhedral.tree import original_schedule
+
+_Found = TypeVar("_Found")
 
 # -- accesses ----------------------------------------------------------------------------------
 # The accesses that can take part in a dependence, each once.
 
-
-Place: TypeAlias = tuple[str, int]
-"""An access: the name of its statement, and its number there."""
 
 _MANY = 24
 """Reads of one array in a statement above which those that make few boxes are one for dataflow."""
@@ -75,7 +74,7 @@ def dependent_accesses(scop: Scop) -> tuple[NumberedAccess, ...]:
     one element twice depends on it once. Leaving both out keeps a sum of thousands
     of terms cheap.
     """
-    written = {a.array for s in scop.statements for a in s.accesses if a.is_write}
+    written = scop.written_arrays
     found: list[NumberedAccess] = []
     number = 0
     for statement in scop.statements:
@@ -129,7 +128,7 @@ def union_of(relations: Sequence[isl.Map]) -> isl.Map:
     return coalesced(reduce(isl.Map.union, relations))
 
 
-def first_equal(accesses: Sequence[Access]) -> tuple[int, ...]:
+def first_equal(accesses: Sequence[Access]) -> Numbers:
     """Return, for each access, the position of the first one spelled alike with the same relation.
 
     Relations are compared as sets: isl simplifies them as they are used, so that two
@@ -324,6 +323,25 @@ def ran_out(scop: Scop) -> bool:
     isl may report an error that follows from it; then even trivial work fails.
     """
     return not _can_work(scop.isl_context)
+
+
+def tried(
+    scop: Scop,
+    operations: int,
+    step: Callable[[], _Found],
+    failure: type[Exception] = isl.Error,
+) -> _Found | None:
+    """Return what a step finds, ``None`` where isl fails or it ends with ``failure``.
+
+    The step may take ``operations``; isl's error is raised where those of the whole work ran out.
+    """
+    try:
+        with at_most(scop.isl_context, operations):
+            return step()
+    except (isl.Error, failure):
+        if ran_out(scop):
+            raise
+        return None
 
 
 # -- source lines ------------------------------------------------------------------------------
@@ -567,10 +585,5 @@ def _exact_or(
     scop: Scop, exact: Callable[[], isl.UnionMap], more: Callable[[], isl.UnionMap]
 ) -> isl.UnionMap:
     """Return a relation, or where isl takes long for it one that has it in it."""
-    try:
-        with at_most(scop.isl_context, _STEP):
-            return exact()
-    except isl.Error:
-        if ran_out(scop):
-            raise
-    return more()
+    found = tried(scop, _STEP, exact)
+    return more() if found is None else found

@@ -149,6 +149,12 @@ def as_single(value: float) -> float:
     return float(rounded)
 
 
+def as_half(value: float) -> float:
+    """Return a number rounded to 16 bits; ``OverflowError`` where it is too large."""
+    (rounded,) = struct.unpack("e", struct.pack("e", value))
+    return float(rounded)
+
+
 @frozen
 class Read:
     """A read of ``Statement.accesses[access]``."""
@@ -260,6 +266,11 @@ def _value_of(literal: Literal, kind: ElementType) -> float:
 
 SUMS = ("+", "-")
 """Operators of sums: what is subtracted is added with the other sign."""
+
+
+def reads_in(value: Expression) -> list[int]:
+    """Return the numbers of the accesses that a value reads, from left to right."""
+    return [one.access for one in preorder(value) if isinstance(one, Read)]
 
 
 def added_to(

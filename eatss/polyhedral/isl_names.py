@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import islpy as isl
 
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, Numbers
 from eatss.program import c_text
 from eatss.program.linear import Coefficients, Linear
 
@@ -134,11 +134,6 @@ def maps_of(union: isl.UnionMap) -> tuple[isl.Map, ...]:
     return tuple(sorted(found, key=lambda m: str(m.get_space())))
 
 
-def involves_parameter(function: isl.PwAff, name: str) -> bool:
-    """Return whether a function depends on a parameter."""
-    return name in involved_parameters(function)
-
-
 def parameter_is_bounded(params: isl.Set, name: str, *, above: bool) -> bool:
     """Return whether a parameter is bounded above (or below) for fixed other parameters."""
     line = parameters_as_dims(params, (name,), "line")
@@ -202,7 +197,7 @@ def set_names(union: isl.UnionSet) -> Names:
     return tuple(sorted(item.get_tuple_name() or "" for item in sets_of(union)))
 
 
-def coupled_dims(points: isl.Set) -> tuple[int, ...]:
+def coupled_dims(points: isl.Set) -> Numbers:
     """Return the positions of the dimensions whose values depend on those of others.
 
     A set is a product along a dimension where that dimension may take each of its values whatever
@@ -214,19 +209,6 @@ def coupled_dims(points: isl.Set) -> tuple[int, ...]:
         if not points.is_equal(points.eliminate(SET, at, 1).intersect(line)):
             found.append(at)
     return tuple(found)
-
-
-def has_bounds(isl_set: isl.Set, name: str) -> bool:
-    """Tell whether a dimension has a lower and an upper bound, possibly in parameters."""
-    position = dim_names(isl_set).index(name)
-    return bool(
-        isl_set.dim_has_lower_bound(SET, position) and isl_set.dim_has_upper_bound(SET, position)
-    )
-
-
-def stride_of(isl_set: isl.Set, name: str) -> int:
-    """Return the largest step all values of a dimension are known to keep."""
-    return integer(isl_set.get_stride(dim_names(isl_set).index(name)))
 
 
 def moving_dims(steps: isl.Map, names: Sequence[str]) -> Names:
@@ -273,11 +255,6 @@ def extremes(domain: isl.Set, functions: Sequence[isl.UnionPwAff] = ()) -> tuple
     return min(values), max(values)
 
 
-def leading_dims_positive(domain: isl.Set, count: int) -> bool:
-    """Tell whether the first dimensions of a set that is not empty are never negative."""
-    return all(domain.dim_min_val(position).is_nonneg() for position in range(count))
-
-
 def parameter_extremes(domain: isl.Set, name: str) -> tuple[int, int]:
     """Return the least and greatest value of a parameter for which a set is not empty.
 
@@ -293,7 +270,7 @@ def node_kind(node: isl.ScheduleNode | isl.AstNode | isl.AstExpr) -> str:
     return str(cast("Any", node.get_type()).name)
 
 
-def divisors(isl_set: isl.Set) -> tuple[int, ...]:
+def divisors(isl_set: isl.Set) -> Numbers:
     """Return the divisors of the integer divisions in the part of a set that has the most."""
     parts = [
         tuple(abs(integer(basic.get_div(k).get_denominator_val())) for k in range(basic.dim(DIV)))
@@ -420,9 +397,9 @@ def points_at_a_sample(points: isl.Set) -> int | None:
     return integer(there.project_out(PARAM, 0, there.dim(PARAM)).count_val())
 
 
-def points_of(isl_set: isl.Set) -> tuple[tuple[int, ...], ...]:
+def points_of(isl_set: isl.Set) -> tuple[Numbers, ...]:
     """Return the points of a bounded set without parameters, sorted."""
-    found: list[tuple[int, ...]] = []
+    found: list[Numbers] = []
 
     def note(point: isl.Point) -> None:
         values = (point.get_coordinate_val(SET, k) for k in range(isl_set.dim(SET)))
@@ -724,11 +701,6 @@ def leading_outputs_of(relation: isl.Map, count: int) -> isl.Map:
     return identity.project_out(OUT, count, extra).set_tuple_name(OUT, name)
 
 
-def named_points(points: isl.Set, name: str, dims: Sequence[str]) -> isl.Set:
-    """Return the same points in the space ``name[dims…]``."""
-    return with_names(points, SET, dims).set_tuple_name(name)
-
-
 def equal_leading_dims(relations: isl.UnionMap, count: int) -> isl.UnionMap:
     """Return the part of relations whose inputs and outputs share their first dimensions."""
     found = isl.UnionMap.empty(relations.get_space())
@@ -770,6 +742,11 @@ def universes(found: isl.UnionSet, pieces: Iterable[isl.Set]) -> isl.UnionSet:
     return found
 
 
+def among(relation: isl.UnionMap, instances: isl.UnionSet) -> isl.UnionMap:
+    """Return what a relation has between some instances."""
+    return relation.intersect_domain(instances).intersect_range(instances)
+
+
 def coalesced(piece: _Coalescable) -> _Coalescable:
     """Return a set, relation or function in fewer pieces, or as it is where isl fails.
 
@@ -793,7 +770,7 @@ def parameters_set(context: isl.Context, names: Sequence[str], condition: str) -
     return isl.Set.read_from_str(context, f"[{', '.join(names)}] -> {{ : {condition} }}")
 
 
-def without_parameters(params: isl.Set, names: Iterable[str]) -> isl.Set:
+def without_parameters(params: _Piece, names: Iterable[str]) -> _Piece:
     """Project parameters out."""
     for name in names:
         at = params.find_dim_by_name(PARAM, name)

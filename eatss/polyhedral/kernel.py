@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from itertools import pairwise, product
 from math import gcd, prod
@@ -11,10 +11,9 @@ from math import gcd, prod
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.base.frozen import Names, called, frozen
+from eatss.base.frozen import Names, Numbers, distinct, fixed, frozen
 from eatss.base.polynomial import Polynomial
-from eatss.polyhedral.scop import Scop
-from eatss.program.expression import OwnSizes
+from eatss.polyhedral.scop import Place, Scop
 from eatss.program.linear import Coefficients
 
 # -- kernel ------------------------------------------------------------------------------------
@@ -91,7 +90,7 @@ class Reference:
     writes: bool
     subscripts: tuple[Subscript, ...]
     relation: isl.Map
-    places: frozenset[tuple[str, int]] = frozenset()
+    places: frozenset[Place] = frozenset()
 
     @property
     def loops(self) -> frozenset[str]:
@@ -127,7 +126,6 @@ class Kernel:
     """
 
     name: str
-    index: int
     statements: Names
     host_loops: Names
     loops: tuple[Loop, ...]
@@ -142,10 +140,6 @@ class Kernel:
     def parallel_loops(self) -> tuple[Loop, ...]:
         """The parallel members of the band, outermost first."""
         return tuple(loop for loop in self.loops if loop.parallel)
-
-    def loop(self, name: str) -> Loop:
-        """Return the loop called ``name``; ``KeyError`` if there is none."""
-        return called(name, self.loops + self.inner_loops)
 
 
 # -- program -----------------------------------------------------------------------------------
@@ -191,19 +185,10 @@ class Dependences:
 
 
 @frozen
-class General:
-    """A scop with parameters for its sizes, and its dependences whatever they are."""
-
-    scop: Scop
-    dependences: Dependences
-
-
-@frozen
 class ScheduledScop:
     """A scop with its dependences, its new schedule tree and its kernels.
 
-    ``general`` is the scop for any sizes. ``kernels`` stand in the order in which the schedule
-    launches them.
+    ``kernels`` stand in the order in which the schedule launches them.
     ``host_statements`` are in no kernel: no loop of theirs is parallel and they come
     before the first kernel, after the last, or stand beside the kernels, so they run on the host,
     as in PPCG. ``assumes`` are the sizes that the schedule is right for, where it is not for all
@@ -213,7 +198,6 @@ class ScheduledScop:
 
     scop: Scop
     dependences: Dependences
-    general: General
     schedule: isl.Schedule
     kernels: tuple[Kernel, ...]
     host_statements: Names = ()
@@ -253,7 +237,7 @@ class _Axis:
     least: int
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Part:
     """Array dimensions that share no loop with the others.
 
@@ -261,7 +245,7 @@ class _Part:
     ``loops`` and its axes are theirs.
     """
 
-    dims: tuple[int, ...]
+    dims: Numbers
     loops: Names
     axes: tuple[_Axis, ...]
     step: int
@@ -293,7 +277,7 @@ def footprint(references: Sequence[Reference], loops: Sequence[Loop]) -> Footpri
         loop.name: _LEAST if loop.trip_count is None else max(1, min(_LEAST, loop.trip_count))
         for loop in loops
     }
-    shapes: dict[_Shape, set[tuple[int, ...]]] = {}
+    shapes: dict[_Shape, set[Numbers]] = {}
     total = Polynomial.constant(0)
     bounded: set[frozenset[str]] = set()
     for reference in references:
@@ -314,10 +298,10 @@ def footprint(references: Sequence[Reference], loops: Sequence[Loop]) -> Footpri
     return Footprint(elements=total, exact=exact)
 
 
-def _translates(shape: _Shape, offsets: Sequence[tuple[int, ...]], least: OwnSizes) -> Footprint:
+def _translates(shape: _Shape, offsets: Sequence[Numbers], least: dict[str, int]) -> Footprint:
     """Count the union of copies of one image, translated by ``offsets``."""
     parts = [_part(shape, dims, least) for dims in _independent_dims(shape)]
-    classes: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
+    classes: dict[tuple[object, ...], list[Numbers]] = {}
     for offset in offsets:
         key = []
         shift: list[int] = []
@@ -334,7 +318,7 @@ def _translates(shape: _Shape, offsets: Sequence[tuple[int, ...]], least: OwnSiz
     return Footprint(elements=total, exact=exact)
 
 
-def _independent_dims(shape: _Shape) -> list[tuple[int, ...]]:
+def _independent_dims(shape: _Shape) -> list[Numbers]:
     """Group the array's dimensions by the loops they share."""
     shared = nx.Graph()
     shared.add_nodes_from(range(len(shape.coefficients)))
@@ -344,8 +328,8 @@ def _independent_dims(shape: _Shape) -> list[tuple[int, ...]]:
     return sorted(tuple(sorted(one for one in group if isinstance(one, int))) for group in groups)
 
 
-def _part(shape: _Shape, dims: tuple[int, ...], least: OwnSizes) -> _Part:
-    loops = tuple(dict.fromkeys(name for d in dims for name, _ in shape.coefficients[d]))
+def _part(shape: _Shape, dims: Numbers, least: dict[str, int]) -> _Part:
+    loops = distinct(name for d in dims for name, _ in shape.coefficients[d])
     if len(dims) == 1:
         interval = _interval(shape.coefficients[dims[0]], least)
         if interval is not None:
@@ -363,14 +347,16 @@ def _matrix(shape: _Shape, dims: Sequence[int], loops: Sequence[str]) -> list[li
     return [[dict(shape.coefficients[d]).get(name, 0) for name in loops] for d in dims]
 
 
-def _interval(coefficients: Sequence[tuple[str, int]], least: OwnSizes) -> tuple[_Axis, int] | None:
+def _interval(
+    coefficients: Sequence[tuple[str, int]], least: dict[str, int]
+) -> tuple[_Axis, int] | None:
     """Return the length and step of the values of ``Σ c·l``, if they leave no gap."""
     step = gcd(*(c for _, c in coefficients)) or 1
     axis, has_gaps = _line([(name, c // step) for name, c in coefficients], least)
     return None if has_gaps else (axis, step)
 
 
-def _line(coefficients: Sequence[tuple[str, int]], least: OwnSizes) -> tuple[_Axis, bool]:
+def _line(coefficients: Sequence[tuple[str, int]], least: dict[str, int]) -> tuple[_Axis, bool]:
     """Return how far the values of ``Σ c·l`` reach, and whether some between are left out."""
     length, shortest, has_gaps = Polynomial.constant(1), 1, False
     for name, coefficient in sorted(coefficients, key=lambda pair: abs(pair[1])):
@@ -381,7 +367,7 @@ def _line(coefficients: Sequence[tuple[str, int]], least: OwnSizes) -> tuple[_Ax
     return _Axis(length=length, least=shortest), has_gaps
 
 
-def _locate(shape: _Shape, part: _Part, offset: tuple[int, ...]) -> tuple[object, tuple[int, ...]]:
+def _locate(shape: _Shape, part: _Part, offset: Numbers) -> tuple[object, Numbers]:
     """Split a translation into steps along the axes and what no steps can reach.
 
     Images whose second parts differ are disjoint: two translations differ by a combination of the
@@ -397,7 +383,7 @@ def _locate(shape: _Shape, part: _Part, offset: tuple[int, ...]) -> tuple[object
     return (*last[width:], *(value % 1 for value in last[:width])), whole
 
 
-def _union_of_boxes(axes: Sequence[_Axis], shifts: Sequence[tuple[int, ...]]) -> Footprint:
+def _union_of_boxes(axes: Sequence[_Axis], shifts: Sequence[Numbers]) -> Footprint:
     """Count the union of copies of one box: cells between their sides that some copy covers.
 
     Along each axis the sides of the copies cut out cells of constant width on the left
@@ -433,7 +419,7 @@ def _cells(axis: _Axis, marks: Sequence[int]) -> list[tuple[Polynomial, int, int
 
 
 def _bounded_union(
-    axes: Sequence[_Axis], shifts: Sequence[tuple[int, ...]], marks: Sequence[Sequence[int]]
+    axes: Sequence[_Axis], shifts: Sequence[Numbers], marks: Sequence[Sequence[int]]
 ) -> Footprint:
     """Bound the union by the sum of the copies or by their bounding box, whichever is less.
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, distinct, fixed, frozen
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import first_equal
 from eatss.polyhedral.expression import (
@@ -25,18 +25,18 @@ from eatss.polyhedral.expression import (
     Unary,
     label,
     preorder,
+    reads_in,
 )
 from eatss.polyhedral.isl_names import (
+    SET,
     AffineForm,
     affine_form,
     bind_leading_outputs,
     coalesced,
     constant_value,
     counter_of,
-    dim_names,
     drop_leading_outputs,
     function_on,
-    has_bounds,
     integer,
     involved_dims,
     involved_parameters,
@@ -47,7 +47,6 @@ from eatss.polyhedral.isl_names import (
     only_dim,
     output_affs,
     same_except,
-    stride_of,
 )
 from eatss.polyhedral.kernel import Dependences, Kernel, Loop, Reduction, Reference, Subscript
 from eatss.polyhedral.scop import Access, Scop, Statement
@@ -91,7 +90,7 @@ class _Group:
     @property
     def statements(self) -> Names:
         """Which statements do, in order."""
-        return tuple(dict.fromkeys(statement.name for statement, _ in self.uses))
+        return distinct(statement.name for statement, _ in self.uses)
 
 
 def merge_references(placed: Sequence[Placed], loops: Sequence[str]) -> tuple[Reference, ...]:
@@ -232,7 +231,7 @@ _Update: TypeAlias = tuple[str, frozenset[int]]
 """An operator, and the accesses that read the target."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Value:
     """What a statement stores to its target, of some type."""
 
@@ -258,7 +257,7 @@ class _Value:
         if len(own) != 1:
             return None
         (read,) = own
-        return (operator, frozenset({read})) if _reads(value).count(read) == 1 else None
+        return (operator, frozenset({read})) if reads_in(value).count(read) == 1 else None
 
     def _chosen(self, value: Select) -> _Update | None:
         """Return ``max`` or ``min`` if a value is the larger or the smaller of ``t`` and another.
@@ -279,10 +278,10 @@ class _Value:
         if not (straight or crossed) or sum(is_own) != 1 or (self.stored.is_floating and is_own[0]):
             return None
         target, other = arms if is_own[0] else arms[::-1]
-        if any(map(self._reads_target, _reads(other))):
+        if any(map(self._reads_target, reads_in(other))):
             return None
         larger = (condition.operator in _LARGER) == straight
-        reads = (*_reads(target), *filter(self._reads_target, _reads(condition)))
+        reads = (*reads_in(target), *filter(self._reads_target, reads_in(condition)))
         return ("max" if larger else "min"), frozenset(reads)
 
     def _alike(self, one: Expression, other: Expression) -> bool:
@@ -340,10 +339,6 @@ class _Value:
     def _reads_target(self, access: int) -> bool:
         own, write = self.statement.accesses[access], self.statement.write
         return own.array == write.array and own.relation.is_equal(write.relation)
-
-
-def _reads(value: Expression) -> list[int]:
-    return [one.access for one in preorder(value) if isinstance(one, Read)]
 
 
 def _operator_of(value: Expression, stored: ElementType) -> str | None:
@@ -477,7 +472,6 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
     references = merge_references(placed, names[n_host:])
     return Kernel(
         name=name,
-        index=index,
         statements=tuple(p.statement.name for p in placements),
         host_loops=names[:n_host],
         loops=loops[: len(tree.band)],
@@ -553,22 +547,19 @@ def trip_count(domains: Sequence[isl.Set], loop: str, context: isl.Set) -> int |
     values = coalesced(reduce(isl.Set.union, (part.reset_tuple_id() for part in parts)))
     if values.is_empty():
         return 0
-    (name,) = dim_names(values)
-    if not has_bounds(values, name):
+    if not (values.dim_has_lower_bound(SET, 0) and values.dim_has_upper_bound(SET, 0)):
         return None
     known = values.params()
     reach = coalesced(values.dim_max(0).sub(values.dim_min(0)).gist_params(known))
     span = constant_value(reach)
-    if span is None:
-        return None
-    return _count(values, name, span)
+    return None if span is None else _count(values, span)
 
 
-def _count(values: isl.Set, name: str, span: int) -> int | None:
+def _count(values: isl.Set, span: int) -> int | None:
     """Count the values of a range of ``span + 1`` that may have holes."""
     if _steps(values, 1).is_subset(values):
         return span + 1
-    stride = stride_of(values, name)
+    stride = integer(values.get_stride(0))
     if stride > 1 and _steps(values, stride).is_subset(values):
         return span // stride + 1
     if span > _ENUMERATED or not values.params().is_singleton():

@@ -10,7 +10,7 @@ from itertools import groupby
 import islpy as isl
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, frozen, their_names
 from eatss.polyhedral.dependences import dependent_accesses, flow_of, tagged
 from eatss.polyhedral.expression import Array, Call
 from eatss.polyhedral.expression import preorder as preorder_of_expression
@@ -18,6 +18,7 @@ from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     SET,
+    among,
     constant_value,
     maps_of,
     node_kind,
@@ -477,13 +478,13 @@ def group_chains(
     members = []
     for number, leaf in enumerate(groups):
         name = f"G_{number}"
-        inside = validity.intersect_domain(leaf.domain).intersect_range(leaf.domain)
+        inside = among(validity, leaf.domain)
         part = _contraction(leaf, name)
         if leaf.prefix.dim(OUT):
             inside = validity.eq_at_multi_union_pw_aff(leaf.prefix)
         validity = validity.subtract(inside)
         contraction = part if contraction is None else part.union_add(contraction)
-        members.append((name, tuple(s.name for s in leaf.statements)))
+        members.append((name, their_names(leaf.statements)))
     assert contraction is not None
     grouped = {name for _, names in members for name in names}
     others = (one.domain for one in live.statements if one.name not in grouped)

@@ -20,7 +20,7 @@ from eatss.base.files import StrPath
 from eatss.base.forked import anew
 from eatss.base.frozen import Names
 from eatss.polyhedral.dependences import bounded_work, ran_out, refuse_too_hard
-from eatss.polyhedral.isl_names import maps_of, parameter_names, renaming
+from eatss.polyhedral.isl_names import among, maps_of, parameter_names, renaming
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.ppcg import (
     Carrier,
@@ -240,7 +240,7 @@ def _size(constraints: isl.ScheduleConstraints) -> int:
     return sum(
         relation.n_basic_map() * (relation.domain().n_dim() + relation.range().n_dim())
         for union in relations
-        for relation in maps_of(union.intersect_domain(domain).intersect_range(domain))
+        for relation in maps_of(among(union, domain))
     )
 
 
@@ -297,31 +297,27 @@ def load_ppcg_schedule(scop: Scop, text: str) -> ScheduledScop:
         try:
             schedule = carried_over(theirs, carrier)
         except UnknownNodeError:
-            raise _error(
-                "EATSS-P021", "the PPCG schedule has nodes that no saved schedule has", _AGAIN, scop
-            ) from None
+            raise _error("the PPCG schedule has nodes that no saved schedule has", scop) from None
     try:
         return with_schedule(restricted(scop, live), schedule)
     except InternalError as error:
         problem = error.diagnostics[0].message.removeprefix("internal error: ")
-        raise _error(
-            "EATSS-P021", f"the PPCG schedule does not fit this region: {problem}", _AGAIN, scop
-        ) from None
+        raise _error(f"the PPCG schedule does not fit this region: {problem}", scop) from None
 
 
 def _read(scop: Scop, text: str) -> isl.Schedule:
     problem = "the file is not a schedule that PPCG saved"
     if len(text) > _MAX_CHARACTERS or not text.isascii() or _NESTED.search(text):
-        raise _error("EATSS-P021", problem, _AGAIN, scop)
+        raise _error(problem, scop)
     if re.match(r"[\s{\"]*domain", text) is None:
-        raise _error("EATSS-P021", problem, _AGAIN, scop)
+        raise _error(problem, scop)
     try:
         schedule = isl.Schedule.read_from_str(scop.isl_context, text)
         whole = schedule.get_root().n_children() == 1
     except isl.Error as error:
-        raise _error("EATSS-P021", f"{problem}: {error}", _AGAIN, scop) from None
+        raise _error(f"{problem}: {error}", scop) from None
     if not whole:
-        raise _error("EATSS-P021", problem, _AGAIN, scop)
+        raise _error(problem, scop)
     return schedule
 
 
@@ -346,8 +342,8 @@ def _check_domain(scop: Scop, region: PpcgRegion, known: isl.UnionSet) -> None:
     if scop.ppcg_counters:
         hint = "declare each counter in its loop, for (int i = 0; ...), and save it again"
     message = "the PPCG schedule is of another region: its parameters, statements or instances"
-    raise _error("EATSS-P021", message, hint, scop)
+    raise _error(message, scop, hint)
 
 
-def _error(code: str, message: str, hint: str, scop: Scop) -> InputError:
-    return input_error(code, message, hint=hint, span=scop.span)
+def _error(message: str, scop: Scop, hint: str = _AGAIN) -> InputError:
+    return input_error("EATSS-P021", message, hint=hint, span=scop.span)

@@ -21,7 +21,6 @@ import islpy as isl
 
 from eatss.base.frozen import Names, frozen
 from eatss.polyhedral.dependences import (
-    Place,
     at_most,
     first_equal,
     flow_by_read,
@@ -33,7 +32,7 @@ from eatss.polyhedral.expression import (
     Expression,
     Read,
     operands,
-    preorder,
+    reads_in,
     rebuilt,
 )
 from eatss.polyhedral.isl_names import (
@@ -47,7 +46,7 @@ from eatss.polyhedral.isl_names import (
     output_affs,
 )
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.scop import Access, Place, Scop, Statement
 
 _OPERATIONS = 500_000
 """isl operations to find out what an array is computed from."""
@@ -117,7 +116,7 @@ def with_values_anew(scop: Scop, places: Collection[Place]) -> Scop | None:
     ``None`` where that is not proven to give the same values. What nobody reads then goes.
     """
     found = _Region(scop).anew(sorted(places))
-    names = {scop.statement(name).accesses[at].array for name, at in places}
+    names = {scop.access(place).array for place in places}
     return None if found is None else _without_dead(found.scop, names)
 
 
@@ -277,7 +276,7 @@ def _reading_anew(
     firsts = first_equal(statement.accesses)
     kept = [k for k, first in enumerate(firsts) if first not in sources]
     accesses = [statement.accesses[k] for k in kept]
-    read = dict.fromkeys(firsts[number] for number in _read_numbers(statement.value))
+    read = dict.fromkeys(firsts[number] for number in reads_in(statement.value))
     reads = _operands_read(statement, {at: sources[at] for at in read if at in sources}, accesses)
     if reads is None:
         return None
@@ -311,7 +310,7 @@ def _operands_read(
             known.setdefault(_element(access.array, access.relation, reader), position)
     reads: dict[int, dict[int, int]] = {at: {} for at in sources}
     for at, source in sources.items():
-        for number in dict.fromkeys(_read_numbers(source.producer.value)):
+        for number in dict.fromkeys(reads_in(source.producer.value)):
             operand = source.producer.accesses[number]
             relation = source.elements(operand)
             element = array, subscripts = _element(operand.array, relation, reader)
@@ -337,10 +336,6 @@ def _in_counters_of(source: _Source, reads: Mapping[int, int]) -> Expression:
         return rebuilt(node, part)
 
     return part(source.producer.value)
-
-
-def _read_numbers(value: Expression) -> list[int]:
-    return [one.access for one in preorder(value) if isinstance(one, Read)]
 
 
 def _is_large(value: Expression) -> bool:

@@ -29,10 +29,9 @@ from functools import reduce
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, frozen, their_names
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
-    Place,
     dependent_accesses,
     first_equal,
     flow_of,
@@ -44,13 +43,12 @@ from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     equal_leading_dims,
-    leading_dims_positive,
     leading_outputs_of,
     maps_of,
     universes,
 )
 from eatss.polyhedral.recomputed_producers import with_values_anew
-from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.scop import Access, Place, Scop, Statement
 
 
 @frozen
@@ -94,10 +92,9 @@ def live_ranges(scop: Scop) -> Iterator[LiveRange]:
         for written, _, relation in values:
             if written in group:
                 inside = inside.union(relation)
-        name, at = next(iter(group))
         loops = [len(scop.statement(name).loops) for name, _ in group]
         yield LiveRange(
-            scalar=scalars[scop.statement(name).accesses[at].array],
+            scalar=scalars[scop.access(next(iter(group))).array],
             places=frozenset(group),
             flow=inside,
             depth=_depth(inside, min(loops)) if group.isdisjoint(from_before) else 0,
@@ -128,7 +125,7 @@ def with_expanded_scalars(scop: Scop) -> Scop:
     if not ranges:
         return scop
     left = _places(scop).difference(*(one.places for one in ranges))
-    used = {scop.statement(name).accesses[at].array for name, at in left}
+    used = {scop.access(place).array for place in left}
     taken = scop.names
     arrays = {one.name: one for one in scop.arrays}
     named = {}
@@ -158,8 +155,9 @@ def _expands(scop: Scop, values: LiveRange) -> bool:
     Counters do not get negative, for they become subscripts.
     """
     return 0 < values.depth < values.deepest and all(
-        leading_dims_positive(scop.statement(name).domain, values.depth)
+        scop.statement(name).domain.dim_min_val(position).is_nonneg()
         for name, _ in values.places
+        for position in range(values.depth)
     )
 
 
@@ -267,7 +265,7 @@ def _writer(scop: Scop, values: LiveRange) -> Statement | None:
     return writer if values.depth == len(writer.loops) else None
 
 
-def _reads(values: LiveRange) -> list[tuple[str, int]]:
+def _reads(values: LiveRange) -> list[Place]:
     return sorted((name, at) for name, at in values.places if at)
 
 
@@ -285,7 +283,7 @@ def _stored(scop: Scop, values: LiveRange, writer: Statement) -> Scop | None:
     The statement that stores it goes. In between nothing reads or writes that array, and up to the
     last reader of the value nothing writes it.
     """
-    names = [statement.name for statement in scop.statements]
+    names = their_names(scop.statements)
     first, last = names.index(writer.name), max(names.index(name) for name in _readers(values))
     for name, at in _reads(values):
         storing = scop.statement(name)

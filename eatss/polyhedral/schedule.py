@@ -11,7 +11,7 @@ import islpy as isl
 from networkx.utils import UnionFind  # type: ignore[import-untyped]
 
 from eatss.base.diagnostics import InputError, InternalError, input_error
-from eatss.base.frozen import frozen
+from eatss.base.frozen import frozen, their_names
 from eatss.polyhedral.dependences import (
     bounded_work,
     compute_dependences,
@@ -33,7 +33,7 @@ from eatss.polyhedral.isl_names import (
     with_parameters,
     with_sizes,
 )
-from eatss.polyhedral.kernel import Dependences, General, ScheduledScop
+from eatss.polyhedral.kernel import Dependences, ScheduledScop
 from eatss.polyhedral.kernels import build_kernels
 from eatss.polyhedral.scheduling import (
     TRY_S,
@@ -112,7 +112,7 @@ class _Sizes:
         self._classes = _classes(scop)
         self._clusters: dict[int, list[tuple[str, int]]] = {}
         self.names: dict[str, int] = {}
-        taken = {*scop.parameters, *(array.name for array in scop.arrays)}
+        taken = {*scop.parameters, *their_names(scop.arrays)}
         fresh = (name for k in count() if (name := f"size{k}") not in taken)
         macros = [pair for pair in _macros_that_help_fusion(scop) if pair[0] not in taken]
         sizes = {
@@ -345,12 +345,9 @@ def with_schedule(scop: Scop, schedule: isl.Schedule) -> ScheduledScop:
     refuse_too_hard(scop)
     with bounded_work(scop):
         symbolic = generalise(scop)
-        general = compute_dependences(symbolic.scop)
-        dependences = instantiate_dependences(general, symbolic.values)
+        dependences = instantiate_dependences(compute_dependences(symbolic.scop), symbolic.values)
         assumes = _checked(scop, dependences, schedule)
-        return _cut(
-            scop, dependences, schedule, General(scop=symbolic.scop, dependences=general), assumes
-        )
+        return _cut(scop, dependences, schedule, assumes)
 
 
 def cut_again(scheduled: ScheduledScop, schedule: isl.Schedule) -> ScheduledScop:
@@ -360,9 +357,7 @@ def cut_again(scheduled: ScheduledScop, schedule: isl.Schedule) -> ScheduledScop
         InternalError: ``EATSS-P901`` when a check fails.
     """
     check_legality(scheduled.scop, scheduled.dependences, schedule)
-    found = _cut(
-        scheduled.scop, scheduled.dependences, schedule, scheduled.general, scheduled.assumes
-    )
+    found = _cut(scheduled.scop, scheduled.dependences, schedule, scheduled.assumes)
     return replace(found, source_order=scheduled.source_order)
 
 
@@ -397,9 +392,7 @@ def _schedule(scop: Scop, symbolic: Symbolic, *, patient: bool) -> ScheduledScop
         dependences = instantiate_dependences(general, symbolic.values)
         assumes = scop.context if assumed else None  # numbers that became symbols are as they are
         schedule = instantiate_schedule(general_schedule, scop, symbolic.values)
-        cut = _cut(
-            scop, dependences, schedule, General(scop=symbolic.scop, dependences=general), assumes
-        )
+        cut = _cut(scop, dependences, schedule, assumes)
         return replace(cut, source_order=source_order)
 
 
@@ -407,7 +400,6 @@ def _cut(
     scop: Scop,
     dependences: Dependences,
     schedule: isl.Schedule,
-    general: General,
     assumes: isl.Set | None,
 ) -> ScheduledScop:
     """Cut a region into kernels by a schedule that was checked for sizes in ``assumes``."""
@@ -419,7 +411,6 @@ def _cut(
     return ScheduledScop(
         scop=scop,
         dependences=dependences,
-        general=general,
         schedule=schedule,
         kernels=kernels,
         host_statements=cut.host_statements,

@@ -9,8 +9,9 @@ import islpy as isl
 
 from eatss.base.diagnostics import internal_error
 from eatss.base.forked import ForkEndedError, Limits, run_forked
-from eatss.polyhedral.dependences import at_most, dependent_accesses, ran_out, tagging
+from eatss.polyhedral.dependences import at_most, dependent_accesses, tagging, tried
 from eatss.polyhedral.isl_names import (
+    among,
     coalesced,
     maps_of,
     node_kind,
@@ -92,12 +93,8 @@ def _patiently(
     schedule = forked_schedule(own, operations, seconds=seconds)
     if schedule is not None:
         return schedule
-    try:
-        with at_most(scop.isl_context, _FIXED_RANGES):
-            kept = fixed_ranges(scop, dependences).apply(renamed)
-    except isl.Error:
-        if ran_out(scop):
-            raise
+    kept = tried(scop, _FIXED_RANGES, lambda: fixed_ranges(scop, dependences).apply(renamed))
+    if kept is None:
         return None
     for coalescing in (1, 0):
         scop.isl_context.set_schedule_treat_coalescing(coalescing)
@@ -202,7 +199,7 @@ def coincidence_dependences(scop: Scop, dependences: Dependences) -> isl.UnionMa
 def local_dependences(coincidence: isl.UnionMap, node: isl.ScheduleNode) -> isl.UnionMap:
     """Return the dependences between instances that all loops around ``node`` run together."""
     domain = node.get_domain()
-    local = coincidence.intersect_domain(domain).intersect_range(domain)
+    local = among(coincidence, domain)
     if node.get_schedule_depth() == 0:
         return local
     return local.eq_at_multi_union_pw_aff(node.get_prefix_schedule_multi_union_pw_aff())
@@ -308,9 +305,9 @@ def check_legality(scop: Scop, dependences: Dependences, schedule: isl.Schedule)
         _check_parallel(scop, coincidence, node)
 
 
-def tagger_of(order: isl.UnionMap, flow: isl.UnionMap) -> isl.UnionPwMultiAff:
-    """Return the function from tagged instances to instances."""
-    tagged = order.domain().union(order.range()).union(flow.domain()).union(flow.range())
+def tagger_of(relation: isl.UnionMap) -> isl.UnionPwMultiAff:
+    """Return the function from the tagged instances of a relation to instances."""
+    tagged = relation.domain().union(relation.range())
     return tagged.universe().unwrap().domain_map_union_pw_multi_aff()
 
 
@@ -327,7 +324,7 @@ def live_ranges_overlap(order: isl.UnionMap, flow: isl.UnionMap, time: isl.Multi
     """
     if order.is_empty():
         return False
-    tagged_time = time.pullback_union_pw_multi_aff(tagger_of(order, flow))
+    tagged_time = time.pullback_union_pw_multi_aff(tagger_of(order.union(flow)))
     swapped = order.lex_ge_at_multi_union_pw_aff(tagged_time)
     if swapped.is_empty():
         return False

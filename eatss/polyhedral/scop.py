@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from eatss.base.diagnostics import SourceSpan
-from eatss.base.frozen import Names, called, frozen
+from eatss.base.frozen import Names, called, complete, frozen, their_names
 from eatss.polyhedral.expression import Array, ElementType, Expression
 from eatss.program.expression import OwnSizes, SizePairs, Sizes
 
@@ -44,6 +44,10 @@ class ParameterDeclaration:
     source_name: str
     element_type: ElementType
     origin: ParameterOrigin
+
+
+Place: TypeAlias = tuple[str, int]
+"""An access: the name of its statement, and its number there."""
 
 
 class AccessKind(Enum):
@@ -136,9 +140,8 @@ class SizeProduct:
 
     def value(self, sizes: Sizes) -> int | None:
         """Return its value, ``None`` where that of a factor is not known."""
-        values = [sizes.get(one) if isinstance(one, str) else one for one in self.factors]
-        known = [max(0, value) for value in values if value is not None]
-        return prod(known) if len(known) == len(values) else None
+        known = complete(sizes.get(one) if isinstance(one, str) else one for one in self.factors)
+        return None if known is None else prod(max(0, value) for value in known)
 
 
 @frozen
@@ -208,7 +211,7 @@ class Scop:
         named: tuple[Array | Statement | FunctionParameter, ...] = (
             *self.arrays, *self.statements, *self.function_parameters,
         )  # fmt: skip
-        return {*self.parameters, *(one.name for one in named)}
+        return {*self.parameters, *their_names(named)}
 
     @property
     def used_arrays(self) -> set[str]:
@@ -227,6 +230,21 @@ class Scop:
     def statement(self, name: str) -> Statement:
         """Return the statement called ``name``; ``KeyError`` if there is none."""
         return called(name, self.statements)
+
+    def access(self, place: Place) -> Access:
+        """Return the access at a place."""
+        statement, number = place
+        return self.statement(statement).accesses[number]
+
+    @property
+    def types(self) -> dict[str, ElementType]:
+        """The element types of arrays by name."""
+        return {array.name: array.element_type for array in self.arrays}
+
+    @property
+    def written_arrays(self) -> frozenset[str]:
+        """The arrays that statements write."""
+        return frozenset(statement.write.array for statement in self.statements)
 
     def is_dead_after(self, array: Array) -> bool:
         """Tell whether nothing outside the region sees the values that an array has after it."""

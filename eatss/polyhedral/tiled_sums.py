@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias, get_args
 
 import islpy as isl
 
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, fixed, their_names
 from eatss.polyhedral.isl_names import IN, maps_of, node_kind, same_except, set_names, sets_of
 from eatss.polyhedral.kernel import Dependences, Kernel, ScheduledScop
 from eatss.polyhedral.schedule import cut_again
@@ -108,7 +108,7 @@ def in_any_order(dependences: isl.UnionMap, kernel: Kernel) -> isl.UnionMap:
     return kept.union(free.apply_range(kept))
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Below:
     """A band of sums below another one, directly or in one branch of a sequence.
 
@@ -176,7 +176,7 @@ def _sums_below(node: isl.ScheduleNode, kernel: Kernel, taken: int) -> _Below | 
     if node_kind(child) != "band":
         return None
     members = tuple(functions(child))
-    loops = [loop.name for loop in kernel.inner_loops[taken : taken + len(members)]]
+    loops = their_names(kernel.inner_loops[taken : taken + len(members)])
     summed = {name for one in kernel.reductions for name in one.loops}
     if any(coincident(child)) or not summed.issuperset(loops):
         return None

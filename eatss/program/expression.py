@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from math import prod
 from operator import eq, floordiv, ge, gt, le, lt, mod, xor
 from typing import Any, TypeAlias
 
 from eatss.base.codec import JsonForm
+from eatss.base.frozen import fixed
 
 
 class Operator(StrEnum):
@@ -83,7 +84,7 @@ class _Operators:
         return Apply(operator, (_expression(self), _expression(other)))
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Constant(_Operators):
     """An integer."""
 
@@ -92,7 +93,7 @@ class Constant(_Operators):
     value: int
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Name(_Operators):
     """A parameter or a counter."""
 
@@ -101,7 +102,7 @@ class Name(_Operators):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Apply(_Operators):
     """An operator and its operands.
 

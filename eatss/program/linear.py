@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
+from eatss.base.frozen import complete, fixed
 from eatss.program import Apply, Constant, IntExpr, Name, Operator
+from eatss.program.expression import IntExprs, SizePairs, Sizes
 
-Coefficients: TypeAlias = tuple[tuple[str, int], ...]
+Coefficients: TypeAlias = SizePairs
 """Those of a linear form by name, in order."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Linear:
     """``Σ coefficient · name + constant``; no coefficient is 0."""
 
-    terms: Mapping[str, int]
+    terms: Sizes
     constant: int
 
     def plus(self, other: Linear, factor: int = 1) -> Linear:
@@ -45,7 +47,7 @@ class Linear:
         return Constant(self.constant) if result is None else result + self.constant
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Definition:
     """A C variable that equals a linear form."""
 
@@ -132,9 +134,8 @@ def bounds(end: IntExpr, step: int, base: Linear, *, upper: bool) -> list[IntExp
     ``None`` where ``end`` is no minimum (or maximum) of linear forms and quotients by ``step``.
     """
     if isinstance(end, Apply) and end.operator is (Operator.MIN if upper else Operator.MAX):
-        parts = [bounds(operand, step, base, upper=upper) for operand in end.operands]
-        found = [part for part in parts if part is not None]
-        return [one for part in found for one in part] if len(found) == len(parts) else None
+        parts = complete(bounds(operand, step, base, upper=upper) for operand in end.operands)
+        return None if parts is None else [one for part in parts for one in part]
     parsed = _rounded(end, step)
     if parsed is None:
         return None
@@ -145,7 +146,7 @@ def bounds(end: IntExpr, step: int, base: Linear, *, upper: bool) -> list[IntExp
     return [parsed.scaled(step).plus(base).plus(Linear({}, slack)).expression()]
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class _Rounded:
     """``whole + sign * floor(divided / step)``; without a quotient ``sign`` is 0."""
 
@@ -219,9 +220,8 @@ def _turned(condition: Apply) -> IntExpr:
 def _raised(expression: IntExpr) -> IntExpr | None:
     """Return ``expression + 1`` where that is no longer."""
     if isinstance(expression, Apply) and expression.operator in (Operator.MIN, Operator.MAX):
-        raised = [_raised(operand) for operand in expression.operands]
-        known = [operand for operand in raised if operand is not None]
-        return replace(expression, operands=tuple(known)) if len(known) == len(raised) else None
+        raised: IntExprs | None = complete(map(_raised, expression.operands))
+        return None if raised is None else replace(expression, operands=raised)
     if isinstance(expression, Constant):
         return Constant(expression.value + 1)
     if (

@@ -15,7 +15,7 @@ from eatss.base.files import read_regular
 from eatss.base.frozen import Names, called, frozen
 from eatss.base.shown import ExpectedRun, Shown, in_lines, pairs_text
 from eatss.base.trees import Parts
-from eatss.program.expression import IntExpr, SizePairs
+from eatss.program.expression import IntExpr, IntExprs, SizePairs
 
 _COMPILED = "eatss.session.jit.api:compiled"
 """What runs programs; found by its name when it is asked for, because it needs this noun."""
@@ -68,7 +68,7 @@ class Argument:
     name: str
     role: Role
     element_type: str
-    shape: tuple[IntExpr, ...]
+    shape: IntExprs
     reads: bool
     writes: bool
     source: Place
@@ -86,7 +86,7 @@ class Temporary:
 
     name: str
     element_type: str
-    shape: tuple[IntExpr, ...]
+    shape: IntExprs
     zeroed: bool = False
 
 
@@ -140,7 +140,7 @@ class KernelCode:
     registers: int
     arguments: Names
     tile_sizes: SizePairs
-    notes: tuple[str, ...]
+    notes: Names
     reassociates: bool = False
     inexact_instructions: Names = ()
     regroups: bool = False
@@ -251,7 +251,7 @@ class Work:
     operations: tuple[OperationCount, ...] | None
     read_bytes: IntExpr | None
     written_bytes: IntExpr | None
-    notes: tuple[str, ...]
+    notes: Names
 
 
 @frozen
@@ -290,8 +290,8 @@ class Original:
     """
 
     file: str
-    defines: tuple[str, ...]
-    include_dirs: tuple[str, ...]
+    defines: Names
+    include_dirs: Names
 
 
 @frozen
@@ -331,7 +331,7 @@ class Program(Shown):
     dtype: str
     strict_fp: bool
     index_bits: Literal[32, 64]
-    flags: tuple[str, ...]
+    flags: Names
     parameters: tuple[Parameter, ...]
     kernels: tuple[KernelCode, ...]
     entries: tuple[Entry, ...]

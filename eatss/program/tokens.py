@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal, TypeAlias, cast
 
+from eatss.base.frozen import fixed
 from eatss.program.expression import IntExpr, Name, c_text, names_in, substitute
 
 Kind: TypeAlias = Literal["directive", "text", "word", "number", "operator"]
@@ -39,7 +39,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Token:
     """A token, and where in the text it starts and ends."""
 
@@ -49,7 +49,7 @@ class Token:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Function:
     """The definition of a function: its parameters and its body, without the brackets."""
 

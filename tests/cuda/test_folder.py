@@ -34,12 +34,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
 ORIGINALS = OriginalFiles(
     original=Original(file="scale.c", defines=(), include_dirs=("include/none",)),
     files=(("scale.c", SOURCE.encode()), ("include/size.h", b"#define N 1000\n")),
-    folders=("include/none",),
 )
 LATER = OriginalFiles(
     original=ORIGINALS.original,
     files=(("scale.c", b"// later\n"), ("include/deep/size.h", b"")),
-    folders=(),
 )
 NAMES = {"scale.cu", "plan.json", "scale.c", "include/size.h"}
 

@@ -58,8 +58,8 @@ def test_the_first_structure_is_without_spread_and_there_is_one_of_each_kind(nam
             assert sorted(statements) == sorted(facts[kernel].statements)
             assert bool(one.products) == (one.instruction is not None)
             for launch in one.launches:
-                assert len(launch.copies) == len(launch.stageable)
-                assert all(count > 0 for count in launch.copies)
+                assert len(launch.copied_in) == len(launch.stageable)
+                assert all(launch.copied_in)
 
 
 def spread_loop(code: KernelCode) -> str | None:

@@ -15,7 +15,7 @@ from eatss.base.diagnostics import InputError, InternalError
 from eatss.base.forked import Cause, ForkEndedError
 from eatss.polyhedral import dependences, schedule, scheduling
 from eatss.polyhedral.dependences import at_most, bounded_work, compute_dependences, ran_out
-from eatss.polyhedral.schedule import schedule_scop
+from eatss.polyhedral.schedule import generalise, schedule_scop
 from eatss.polyhedral.scheduling import check_legality
 from eatss.polyhedral.scop import Scop
 from tests.examples import examples
@@ -137,12 +137,9 @@ def test_where_no_work_is_left_for_a_schedule_the_order_of_the_source_is_kept(
     assert [kernel.host_loops for kernel in found.kernels] == [("t",), ("t",)]
     assert all(loop.parallel for kernel in found.kernels for loop in kernel.loops)
     assert found.source_order
-    general = found.general
-    check_legality(
-        general.scop,
-        general.dependences,
-        scheduling.original_with_marks(general.scop, general.dependences),
-    )
+    general = generalise(found.scop).scop
+    needed = compute_dependences(general)
+    check_legality(general, needed, scheduling.original_with_marks(general, needed))
 
 
 def test_a_step_that_runs_out_leaves_the_rest_to_the_work_around_it(

@@ -70,11 +70,13 @@ def _value_of(combiner: Combiner, target: str, value: str) -> str:
     return " ".join(words.get(word, word) for word in combiner.value.split())
 
 
+_UPDATED = (Operand(name="target", role="inout"), Operand(name="value"))
+
 COMBINES = {
     one.name: Instruction(
         name=f"combine_{one.name}",
         what="a combination",
-        operands=(Operand(name="target", role="inout"), Operand(name="value")),
+        operands=_UPDATED,
         target="target",
         value=one.value,
         exact=True,
@@ -235,7 +237,7 @@ def _atomic(combiner: Combiner) -> Instruction:
     return Instruction(
         name=f"atomic_{combiner.name}",
         what=_CUDA.get(combiner.name, "atomicCAS"),
-        operands=(Operand(name="target", role="inout"), Operand(name="value")),
+        operands=_UPDATED,
         target="target",
         value="value" if adds else combiner.value,
         adds=adds,

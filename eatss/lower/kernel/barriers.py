@@ -33,7 +33,7 @@ from dataclasses import replace
 from itertools import count
 from typing import NamedTuple, TypeAlias
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, distinct, frozen
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.nodes import (
     AllFinite,
@@ -68,9 +68,9 @@ from eatss.program import (
 from eatss.program.expression import IntExprs
 from eatss.program.linear import linear
 
-_Definition: TypeAlias = tuple[str, tuple[IntExpr, ...]]
+_Definition: TypeAlias = tuple[str, IntExprs]
 
-_Places: TypeAlias = tuple[tuple[IntExpr, ...], frozenset[_Definition]]
+_Places: TypeAlias = tuple[IntExprs, frozenset[_Definition]]
 """Subscripts, and what the names in them stand for."""
 
 
@@ -202,7 +202,7 @@ def _behind_wait(node: Node, before: Pending) -> Pending:
     return before - {*sent} | closed
 
 
-def barrier_faults(body: Sequence[Node], overlaid: Overlaid = ()) -> tuple[str, ...]:
+def barrier_faults(body: Sequence[Node], overlaid: Overlaid = ()) -> Names:
     """Return what threads of a block may do to each other's shared memory, in words.
 
     Args:
@@ -215,7 +215,7 @@ def barrier_faults(body: Sequence[Node], overlaid: Overlaid = ()) -> tuple[str, 
     return _faults(body, varying_names(body), overlaid)
 
 
-def _faults(body: Sequence[Node], varying: frozenset[str], overlaid: Overlaid) -> tuple[str, ...]:
+def _faults(body: Sequence[Node], varying: frozenset[str], overlaid: Overlaid) -> Names:
     return Follower(varying, overlaid).followed(body, NOTHING)[1]
 
 
@@ -276,7 +276,7 @@ class Follower:
         self._uses: dict[int, tuple[Use, ...]] = {}
         self._faults: list[str] = []
 
-    def followed(self, nodes: Sequence[Node], before: Pending) -> tuple[Pending, tuple[str, ...]]:
+    def followed(self, nodes: Sequence[Node], before: Pending) -> tuple[Pending, Names]:
         """Return what is pending behind nodes that all threads get to, and the faults in words.
 
         Args:
@@ -286,7 +286,7 @@ class Follower:
         self._defined, self._cycles, self._uses, self._faults = {}, {}, {}, []
         self._numbered = set()
         pending = self._follow(nodes, before, uniform=True)
-        return pending, tuple(dict.fromkeys(self._faults))
+        return pending, distinct(self._faults)
 
     def _follow(self, nodes: Sequence[Node], before: Pending, *, uniform: bool) -> Pending:
         """Return what is pending behind nodes; ``uniform`` says that all threads get to them."""

@@ -24,6 +24,7 @@ from typing import TypeAlias
 
 from eatss.analysis.variant import COPIED_BYTES
 from eatss.base.diagnostics import Diagnostic, InternalError
+from eatss.base.frozen import Names, distinct, their_names
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.barriers import passed_on, varies, varying_names
 from eatss.lower.kernel.nodes import (
@@ -55,9 +56,10 @@ from eatss.lower.kernel.uses import (
     written,
 )
 from eatss.program import Constant, IntExpr, Name, equals, evaluate, names_in, substitute
+from eatss.program.expression import IntExprs
 
 
-def kernel_faults(kernel: Kernel, sizes: Collection[str]) -> tuple[str, ...]:
+def kernel_faults(kernel: Kernel, sizes: Collection[str]) -> Names:
     """Return what is wrong with a kernel, in words; nothing if it is well formed.
 
     Every name is known where it stands, every element has a subscript for each dimension of its
@@ -70,7 +72,7 @@ def kernel_faults(kernel: Kernel, sizes: Collection[str]) -> tuple[str, ...]:
         kernel: the kernel.
         sizes: names that are known without being passed, as macros are.
     """
-    known = {*sizes, *(argument.name for argument in kernel.arguments)}
+    known = {*sizes, *their_names(kernel.arguments)}
     passed = {one.buffer for one in kernel.arguments if one.buffer is not None}
     constant = {one.buffer for one in kernel.arguments if one.buffer and one.read_only}
     faults = [
@@ -84,7 +86,7 @@ def kernel_faults(kernel: Kernel, sizes: Collection[str]) -> tuple[str, ...]:
             if one.buffer in passed_on(kernel.body) and not one.passed_on
         ),
     ]
-    return tuple(dict.fromkeys(faults))
+    return distinct(faults)
 
 
 def fault_in(kernel: Kernel, what: str) -> InternalError:
@@ -243,13 +245,13 @@ def _missing(node: Intrinsic) -> Iterator[str]:
         yield f"{instruction.name} is not given what it takes, or more: {names}"
 
 
-_Test: TypeAlias = tuple[bool, tuple[IntExpr, ...]]
+_Test: TypeAlias = tuple[bool, IntExprs]
 """Whether some conditions hold, or not all of them do."""
 
 _Tests: TypeAlias = frozenset[_Test]
 
 
-def overlay_faults(nodes: Sequence[Node], overlaid: Sequence[Sequence[str]]) -> tuple[str, ...]:
+def overlay_faults(nodes: Sequence[Node], overlaid: Sequence[Sequence[str]]) -> Names:
     """Return which tiles may lose what they hold to tiles of other groups, in words.
 
     Args:
@@ -262,7 +264,7 @@ def overlay_faults(nodes: Sequence[Node], overlaid: Sequence[Sequence[str]]) -> 
     twice = [f"{name} lies in two places" for name, count in often.items() if count > 1]
     groups = {name: at for at, group in enumerate(overlaid) for name in group}
     fills = _Fills(nodes, groups)
-    return tuple(dict.fromkeys((*twice, *_met(nodes, groups), *fills.faults)))
+    return distinct((*twice, *_met(nodes, groups), *fills.faults))
 
 
 def _groups_in(node: Node, groups: Mapping[str, int]) -> set[int]:

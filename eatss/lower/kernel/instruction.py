@@ -28,10 +28,10 @@ from itertools import product
 from typing import Literal, TypeAlias
 
 from eatss.analysis.variant import TensorFormat
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, fixed, frozen, their_names
 from eatss.base.targets import CUDA
 from eatss.polyhedral.expression import ElementType
-from eatss.program.expression import SizePairs, Sizes
+from eatss.program.expression import OwnSizes, SizePairs, Sizes
 from eatss.program.linear import Linear
 
 Role: TypeAlias = Literal["in", "out", "inout"]
@@ -43,7 +43,7 @@ WORD = ElementType.UINT32
 """What registers are that hold several elements of a narrower type."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Coordinate:
     """A coordinate that counts from 0 to below ``extent``: a thread, a lane, a slot of one."""
 
@@ -51,10 +51,10 @@ class Coordinate:
     extent: int
 
 
-def places(coordinates: Sequence[Coordinate]) -> Iterator[dict[str, int]]:
+def places(coordinates: Sequence[Coordinate]) -> Iterator[OwnSizes]:
     """Yield the values of coordinates, by name, the last one fastest."""
     for values in product(*(range(one.extent) for one in coordinates)):
-        yield dict(zip((one.name for one in coordinates), values, strict=True))
+        yield dict(zip(their_names(coordinates), values, strict=True))
 
 
 @frozen
@@ -73,7 +73,7 @@ class Distribution:
         """Return by how much a point moves along a dimension where a coordinate grows by one."""
         return self.points[dimension].terms.get(name, 0)
 
-    def at(self, values: Sizes) -> tuple[int, ...]:
+    def at(self, values: Sizes) -> Numbers:
         """Return the point at coordinates; ``KeyError`` for a name without a value."""
         if self.flips is not None:
             name, other = self.flips

@@ -7,11 +7,12 @@ coordinates as CUDA spells them (``threadIdx.x``, ``blockIdx.y``, ``gridDim.z``)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Literal, TypeAlias
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, fixed, frozen
+from eatss.base.text import NamedTexts
 from eatss.lower.kernel.copies import BY_THREADS, CopyKind
 from eatss.lower.kernel.instruction import Instruction
 from eatss.plan.stage import in_shared
@@ -31,7 +32,7 @@ Unroll: TypeAlias = Literal["whole"] | int | None
 """Whether a loop is unrolled: as a whole, so many steps, or as the compiler likes."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed
 class Extents:
     """Extents in elements, the slowest first; ``padding`` elements follow each row.
 
@@ -361,7 +362,7 @@ class PartialSum:
     """
 
     counters: Names
-    extents: tuple[int, ...]
+    extents: Numbers
     sum: Element
     left: Element
     found: Element
@@ -564,7 +565,7 @@ class Kernel:
     warps: tuple[WarpAxis, ...] = ()
     resident: int = 1
     regroups: bool = False
-    continued: tuple[tuple[str, str], ...] = ()
+    continued: NamedTexts = ()
     overlaid: tuple[Names, ...] = ()
     streamed: Streamed | None = None
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, distinct, their_names
 from eatss.base.targets import AXES, CUDA, Axis
 from eatss.base.trees import Parts
 from eatss.lower.kernel.instruction import Instruction, Rounding
@@ -40,10 +40,10 @@ from eatss.polyhedral.expression import (
     AffineValue,
     ElementType,
     Expression,
-    Read,
     preorder,
+    reads_in,
 )
-from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, names_in, substitute
 from eatss.program.linear import linear
 from eatss.program.plan import RoundedSums
 
@@ -166,12 +166,8 @@ def mapped_of(
 def elements(node: Node) -> tuple[Element, ...]:
     """Return the elements that a node itself names."""
     if isinstance(node, Load):
-        return (node.target, *(node.reads[read.access] for read in _reads(node.part)))
+        return (node.target, *(node.reads[number] for number in reads_in(node.part)))
     return _ELEMENTS.of(node)
-
-
-def _reads(part: Expression) -> Iterator[Read]:
-    return (one for one in preorder(part) if isinstance(one, Read))
 
 
 def accesses(node: Node) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
@@ -234,6 +230,11 @@ def with_expressions(nodes: Iterable[Node], change: Callable[[IntExpr], IntExpr]
     )
 
 
+def substituted(nodes: Iterable[Node], values: Mapping[str, IntExpr]) -> Nodes:
+    """Return nodes with expressions in the places of names."""
+    return with_expressions(nodes, lambda one: substitute(one, values))
+
+
 def in_slot(nodes: Iterable[Node], slots: Mapping[Buffer, Buffer], slot: IntExpr) -> Nodes:
     """Return nodes with elements of one slot of others in the places of those of buffers."""
 
@@ -270,7 +271,7 @@ def own_names(node: Node) -> Names:
 def taken_names(kernel: Kernel, sizes: Iterable[str] = ()) -> set[str]:
     """Return all names that something in a kernel has, or that are known without being passed."""
     nodes = list(every(kernel.body))
-    found = {*sizes, *names_of(kernel.body), *(one.name for one in kernel.arguments)}
+    found = {*sizes, *names_of(kernel.body), *their_names(kernel.arguments)}
     found |= {one.name for one in (*buffers_of(kernel.body), *kernel.shared)}
     return found | {name for one in nodes for name in own_names(one)}
 
@@ -283,7 +284,7 @@ def buffers_of(nodes: Iterable[Node]) -> set[Buffer]:
 def without_unused(nodes: Sequence[Node]) -> Nodes:
     """Leave out constants that nothing mentions."""
     used = names_of(nodes)
-    declared = Counter(node.name for node in every_of(nodes, Let))
+    declared = Counter(their_names(every_of(nodes, Let)))
 
     def kept(node: Node) -> Nodes:
         if isinstance(node, Aligned) and node.name not in used:
@@ -321,7 +322,7 @@ def computed_by(kernel: Kernel, name: str) -> Names:
     """Return the statements that an instruction computes."""
     performed = every_of(kernel.body, Intrinsic)
     own = (one.computes for one in performed if one.computes and one.instruction.name == name)
-    return tuple(dict.fromkeys(own))
+    return distinct(own)
 
 
 def instruction_notes(kernel: Kernel, names: Sequence[str]) -> Iterator[str]:
@@ -376,25 +377,9 @@ def trips_from_zero(loop: For) -> int | None:
     return constant_trips(loop) if loop.lower == Constant(0) else None
 
 
-@frozen
-class Resources:
-    """Threads of a block, its bytes of shared memory, and 32-bit registers of a thread.
-
-    Registers are an estimate: the compiler decides.
-    """
-
-    threads: int
-    shared_bytes: int
-    register_words: int
-
-
-def resources_of(kernel: Kernel) -> Resources:
-    """Return what a block and a thread of a kernel take."""
-    return Resources(
-        threads=kernel.threads,
-        shared_bytes=kernel.shared_bytes,
-        register_words=_live_words(kernel.body) + _OTHER_WORDS,
-    )
+def register_words(kernel: Kernel) -> int:
+    """Return the 32-bit registers of a thread, an estimate: the compiler decides."""
+    return _live_words(kernel.body) + _OTHER_WORDS
 
 
 def _live_words(nodes: Sequence[Node]) -> int:

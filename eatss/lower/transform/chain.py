@@ -9,7 +9,7 @@ and with one fewer they would not be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from eatss.base.diagnostics import input_error
@@ -48,6 +48,7 @@ from eatss.lower.transform.rows_one_by_one import with_rows_one_by_one
 from eatss.lower.transform.stores_last import with_stores_last
 from eatss.lower.transform.stream_k import Stream, with_steps_streamed
 from eatss.lower.transform.use_instruction import use_warp_instruction
+from eatss.program.expression import Sizes
 
 
 def transformed(
@@ -61,7 +62,7 @@ def transformed(
     most_shared_bytes: int = 0,
     registers: int = 0,
     stream: Stream | None = None,
-    paddings: Mapping[str, int] | None = None,
+    paddings: Sizes | None = None,
     points: Collection[str] = (),
 ) -> Kernel:
     """Return a kernel with what a recipe names done to it, and barriers put.

@@ -43,6 +43,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from eatss.analysis.variant import WORD_BYTES
+from eatss.base.frozen import their_names
 from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import (
     Buffer,
@@ -297,7 +298,7 @@ def _loaded(rows: Node, whole: frozenset[Buffer], taken: set[str]) -> Nodes:
         return (rows,)
     inner = [*every_of(points.body, Let)]
     values = {one.name: (one.value,) for one in inner}
-    of_rows = {rows.counter, *(one.name for one in every_of(lets, Let))}
+    of_rows = {rows.counter, *their_names(every_of(lets, Let))}
     loads = {}
     for element in (one for node in every_of(points.body, Compute) for one in node.reads[1:]):
         names = depends_on(names_in(*element.subscripts), values)

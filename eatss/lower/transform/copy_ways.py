@@ -69,7 +69,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from eatss.analysis.variant import COPIED_BYTES, WORD_BYTES
-from eatss.base.frozen import frozen
+from eatss.base.frozen import complete, frozen
 from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import (
     Aligned,
@@ -346,10 +346,11 @@ def _in_vectors(loop: For) -> _Row | None:
 
     first = at(0)
     begins = _not_whole(first, width)
-    worst = [_at_worst(one, loop, value.name, at(0), at(points - 1)) for one in conditions]
-    ends = [one for one in worst if one is not None]
+    ends: IntExprs | None = complete(
+        _at_worst(one, loop, value.name, first, at(points - 1)) for one in conditions
+    )
     places = [in_order(at(point) - first) for point in range(points)]
-    if not _are_vectors(places, width) or begins is None or len(ends) < len(worst):
+    if not _are_vectors(places, width) or begins is None or ends is None:
         return None
     tests = [] if begins == Constant(0) else [equals(begins % width, 0)]
     change = {loop.counter: width * counter}

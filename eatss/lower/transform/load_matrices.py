@@ -25,7 +25,7 @@ from itertools import product
 from math import prod
 
 from eatss.analysis.variant import VECTOR_BYTES
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.lower.instructions.products import LANES_OF_A_BOX, LOADS, TRANSPOSED_BYTES
 from eatss.lower.kernel.barriers import varies, varying_names
 from eatss.lower.kernel.instruction import WORD, Instruction, Operand, places
@@ -136,7 +136,7 @@ class _Rows:
     """Rows that lanes name: where the first one begins, and how far away those of one bit are."""
 
     corner: _Place
-    bits: tuple[tuple[int, ...], ...]
+    bits: tuple[Numbers, ...]
 
     def own(self, dimension: int, row: IntExpr, quad: IntExpr, load: Instruction) -> IntExpr:
         """Return a subscript of the row that a lane names: that with its own number."""
@@ -220,7 +220,7 @@ class _Loader:
         counter = turns * Name(loop.counter)
         of_a_word = _of_a_word(elements[0].buffer)
         corner: _Place | None = None
-        rows: dict[int, tuple[int, ...]] = {}
+        rows: dict[int, Numbers] = {}
         for number, values in enumerate(places(target.slots(LANES_OF_A_BOX))):
             turn, word = words[number // of_a_word]
             element = elements[word * of_a_word + number % of_a_word]
@@ -285,7 +285,7 @@ def _is_vector(place: _Place, long: int) -> bool:
     return not last.constant % long and not any(one % long for one in last.terms.values())
 
 
-def _distance(one: _Place | None, other: _Place | None) -> tuple[int, ...] | None:
+def _distance(one: _Place | None, other: _Place | None) -> Numbers | None:
     """Return how far a place is from another one, ``None`` where that is not known."""
     if one is None or other is None:
         return None

@@ -33,7 +33,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Numbers, frozen
 from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import (
     Buffer,
@@ -56,6 +56,7 @@ from eatss.lower.kernel.uses import (
     every_of,
     names_of,
     rewritten,
+    substituted,
     trips_from_zero,
     walked,
     with_bodies,
@@ -64,7 +65,7 @@ from eatss.lower.kernel.uses import (
 )
 from eatss.plan.contract import STEPS_LOADED, reuses, unrolled
 from eatss.program import Constant, IntExpr, Name, evaluate, names_in, substitute
-from eatss.program.expression import Environment
+from eatss.program.expression import Environment, OwnSizes
 from eatss.program.linear import linear
 
 _Path = tuple[For | Let, ...]
@@ -144,7 +145,7 @@ def _opened(nodes: Sequence[Node]) -> Nodes:
                 continue
             values: Environment = {}
             for one in inner:
-                (inside,) = with_expressions((one,), lambda own: substitute(own, values))  # noqa: B023
+                (inside,) = substituted((one,), values)
                 if isinstance(inside, Let):
                     values[inside.name] = inside.value
                 else:
@@ -224,9 +225,9 @@ class _Operand:
     def _follow(self, loop: For | Let) -> bool:
         """Tell whether elements of a loop's first two iterations follow each other in a row."""
 
-        def place(turn: int) -> tuple[int, ...]:
+        def place(turn: int) -> Numbers:
             assert isinstance(loop, For)
-            known: dict[str, int] = defaultdict(int, {loop.counter: turn})
+            known: OwnSizes = defaultdict(int, {loop.counter: turn})
             for one in self.path:
                 if isinstance(one, Let):
                     known[one.name] = evaluate(one.value, known)

@@ -44,8 +44,8 @@ from eatss.lower.kernel.uses import (
     in_slot,
     mapped,
     mapped_of,
+    substituted,
     with_bodies,
-    with_expressions,
     written,
 )
 from eatss.lower.transform.copy_ways import (
@@ -72,6 +72,7 @@ from eatss.program import (
     names_in,
     substitute,
 )
+from eatss.program.expression import IntExprs
 
 _SELDOM = 4
 """How often loops over copies are unrolled that run at the edges only. As a whole, they take the
@@ -253,7 +254,7 @@ class _Ahead:
     def _at(self, nodes: Sequence[Node], place: IntExpr, slot: IntExpr) -> Nodes:
         """Return nodes of the iteration at a place, with the buffers of a slot."""
         change = {self.loop.counter: place}
-        there = with_expressions(nodes, lambda one: substitute(one, change))
+        there = substituted(nodes, change)
         return in_slot(there, self.staged, slot)
 
     def _here(self, nodes: Sequence[Node]) -> Nodes:
@@ -355,7 +356,7 @@ class _Ahead:
         return (Let(name=name, value=value, narrow=True),), (turn,)
 
 
-_Plain = tuple[tuple[IntExpr, ...], Nodes]
+_Plain = tuple[IntExprs, Nodes]
 """Copies without tests, and where they are right."""
 
 

@@ -27,7 +27,7 @@ groups of rows, column by column, they read less of both from memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from eatss.analysis.variant import SWIZZLED_ROWS
@@ -53,9 +53,9 @@ from eatss.lower.kernel.uses import (
     names_of,
     own_expressions,
     read,
+    substituted,
     trips_from_zero,
     with_buffers,
-    with_expressions,
 )
 from eatss.plan.contract import interleaved_fragments
 from eatss.program import (
@@ -63,8 +63,8 @@ from eatss.program import (
     Name,
     minimum,
     names_in,
-    substitute,
 )
+from eatss.program.expression import Sizes
 from eatss.program.linear import linear
 
 
@@ -221,7 +221,7 @@ def depends_on_points(node: Node, thread: str, point: str) -> bool:
     return any(name in (thread, point) for one in asked for name in names_in(one))
 
 
-def padded_for_lanes(kernel: Kernel, paddings: Mapping[str, int], most_shared_bytes: int) -> Kernel:
+def padded_for_lanes(kernel: Kernel, paddings: Sizes, most_shared_bytes: int) -> Kernel:
     """Return a kernel whose tiles have the padding that is planned, by their names.
 
     Only those that fragments are loaded from change, and only as far as shared memory is left.
@@ -265,5 +265,5 @@ def with_threadblock_swizzle(kernel: Kernel, taken: set[str]) -> Kernel:
         _X.name: Name(number) // Name(rows),
         _Y.name: first + Name(number) % Name(rows),
     }
-    body = with_expressions(kernel.body, lambda one: substitute(one, change))
+    body = substituted(kernel.body, change)
     return replace(kernel, body=(*order, *body))

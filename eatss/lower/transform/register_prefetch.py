@@ -93,8 +93,8 @@ from eatss.lower.kernel.uses import (
     every_of,
     in_slot,
     inside,
+    substituted,
     trips_from_zero,
-    with_expressions,
     written,
 )
 from eatss.plan.contract import (
@@ -105,7 +105,7 @@ from eatss.plan.contract import (
     steps_of_a_part,
     words_of_two,
 )
-from eatss.program import Constant, IntExpr, Name, substitute
+from eatss.program import Constant, IntExpr, Name
 from eatss.program.expression import IntExprs
 
 
@@ -312,7 +312,7 @@ class Prefetch:
     def _at(self, nodes: Sequence[Node], step: IntExpr, number: IntExpr) -> Nodes:
         """Return nodes of a step, in the set of registers that belongs to its number."""
         change = {self.counter: step}
-        found = with_expressions(nodes, lambda one: substitute(one, change))
+        found = substituted(nodes, change)
         if len(self.phases) > 1:
             return found
         which: IntExpr = number % STEPS_LOADED

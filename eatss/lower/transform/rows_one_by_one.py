@@ -39,8 +39,8 @@ from eatss.lower.kernel.uses import (
     every,
     every_of,
     names_of,
+    substituted,
     with_bodies,
-    with_expressions,
     written,
 )
 from eatss.program import IntExpr, Name, names_in, substitute
@@ -98,7 +98,7 @@ def _one(first: For, second: For) -> For | None:
         second,
         counter=first.counter,
         condition=substitute(second.condition, change),
-        body=with_expressions(second.body, lambda one: substitute(one, change)),
+        body=substituted(second.body, change),
     )
     if replace(first, body=()) != replace(other, body=()):
         return None

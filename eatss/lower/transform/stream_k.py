@@ -44,7 +44,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import frozen, their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.base.trees import free_name
 from eatss.lower.kernel.checks import fault_in
@@ -72,7 +72,7 @@ from eatss.lower.kernel.uses import (
     every,
     every_of,
     own_expressions,
-    with_expressions,
+    substituted,
     written,
 )
 from eatss.lower.transform.point_groups import with_threadblock_swizzle
@@ -88,7 +88,6 @@ from eatss.program import (
     at_least,
     names_in,
     select,
-    substitute,
 )
 from eatss.program.expression import IntExprs
 
@@ -136,7 +135,7 @@ def with_steps_streamed(
     loops = ((at, found) for at, one in enumerate(nodes) for found in _loops(one, stream.loop))
     at, (tests, loop) = next(loops)
     head, before = _parted(nodes[:at])
-    known = {*sizes, *(one.name for one in kernel.arguments)}
+    known = {*sizes, *their_names(kernel.arguments)}
     known |= {one.name for one in every_of(head, Let)}
     last, sums = bound_of(loop), _sums(loop)
     if last is None or not _is_alone(before, loop, sums) or not _are_known(loop, tests, known):
@@ -192,7 +191,7 @@ def with_steps_streamed(
     }
 
     def placed(nodes: Sequence[Node]) -> Nodes:
-        return with_expressions(nodes, lambda one: substitute(one, change))
+        return substituted(nodes, change)
 
     stop = Name(free_name("stop", taken))
     inner: Node = replace(

@@ -21,7 +21,7 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from eatss.base.frozen import frozen
+from eatss.base.frozen import complete, frozen, their_names
 from eatss.base.trees import free_name
 from eatss.lower.kernel.instruction import Coordinate, Instruction, Operand, places
 from eatss.lower.kernel.nodes import (
@@ -275,7 +275,7 @@ class _User:
     def __init__(self, kernel: Kernel, instruction: Instruction, taken: set[str]) -> None:
         self._instruction, self._taken = instruction, taken
         self._target, *factors = sorted(instruction.operands, key=lambda one: one.role != "inout")
-        lanes = dict(zip((own.name for own in instruction.lanes), kernel.warps, strict=True))
+        lanes = dict(zip(their_names(instruction.lanes), kernel.warps, strict=True))
         own = (*instruction.lanes, *self._target.slots(instruction.lanes))
         self._sides = [
             _Side(
@@ -299,15 +299,14 @@ class _User:
         nests = [own for one in found for own in _terms_apart(one)]
         if not nests or len({nest.compute.target for nest in nests}) > 1:
             return (node,)
-        parts = [self._parts(nest) for nest in nests]
-        known = [one for one in parts if one is not None]
-        if len(known) < len(parts):
+        parts = complete(map(self._parts, nests))
+        if parts is None:
             return (node,)
         self.fits = True
         self.regroups = self.regroups or len(nests) > len(found)
-        return tuple(self._steps(nest, own) for nest, own in zip(nests, known, strict=True))
+        return tuple(self._steps(nest, own) for nest, own in zip(nests, parts, strict=True))
 
-    def _parts(self, nest: _Nest) -> list[Expression] | None:
+    def _parts(self, nest: _Nest) -> Sequence[Expression] | None:
         """Return what each factor is, ``None`` where a nest does not fit the instruction.
 
         They have the factors that move along their own axis alone; those that move along neither
@@ -353,13 +352,12 @@ class _User:
         if not narrow:
             return [product_of(own) for own in groups]
         types = {at: one.buffer.element_type for at, one in enumerate(compute.reads)}
-        found = [
+        found: Sequence[Expression] | None = complete(
             narrow_factor(one, narrow[side.factor.name], types)
             for side, own in zip(self._sides, groups, strict=True)
             for one in own
-        ]
-        known = [one for one in found if one is not None]
-        return known if len(known) == len(found) == len(groups) else None
+        )
+        return found if found is not None and len(found) == len(groups) else None
 
     def _steps(self, nest: _Nest, parts: Sequence[Expression]) -> Steps:
         """Return what takes the place of a nest."""
