@@ -186,7 +186,8 @@ LEAST_WARPS = 12
 """Warps of an SM that keep the prediction true: with fewer, what a warp waits for decides, which is
 known least. Where the default has fewer, others may."""
 
-_WEIGHTS = {"tile": 0.5, "serial": 0.5, "threads": 1.0, "staged": 100.0, "points": 3.0}
+_WEIGHTS = {"tile": 0.1, "serial": 0.1, "threads": 0.2, "staged": 10.0, "points": 0.5,
+            "whole": 5.0}  # fmt: skip
 """How soon a box is cut along a size: what is staged and points of a thread decide most."""
 
 _MOST_MULTIPLES = 12
@@ -211,7 +212,8 @@ class PpcgSpace:
 
     A vector has the tiles of the band and the threads of the mapped loops; then for each group of
     references that may be staged 2 where it is in shared memory, else 1; and last, of boxes, the
-    points of a thread along the mapped loops.
+    points of a thread along the mapped loops, and for each loop 1 where tiles are whole: they divide
+    its trips, and are so many times the threads; else 2.
     """
 
     def __init__(
@@ -228,14 +230,17 @@ class PpcgSpace:
         self.depth, self.mapped = len(self.kernel.band), len(self.kernel.threads)
         self.groups = sum(group.may_be_staged for group in self.kernel.groups)
         self.width = self.depth + self.mapped
-        kinds = ("tile", "serial", "threads", "staged", "points")
-        counts = (self.mapped, self.depth - self.mapped, self.mapped, self.groups, self.mapped)
-        self.weights = np.repeat([_WEIGHTS[kind] for kind in kinds], counts)
+        serial = self.depth - self.mapped
+        counts = (self.mapped, serial, self.mapped, self.groups, self.mapped, self.depth)
+        self.weights = np.repeat([*_WEIGHTS.values()], counts)
         trips = [self.kernel.trips[name] for name in self.kernel.band]
         most = [min(one, profile.threads_per_block) for one in trips[: self.mapped]]
-        self._highs = np.array([*trips, *most, *[2] * self.groups, *trips[: self.mapped]])
+        sizes = [(one, np.arange(1, one + 1)) for one in trips]
+        self._whole = [np.append(own[one % own == 0], one + 1) for one, own in sizes]
+        self._highs = np.array([*trips, *most, *[2] * self.groups, *trips[: self.mapped],
+                                *[2] * self.depth])  # fmt: skip
         default = np.array([*default_vector(self.kernel), *[1] * self.groups])
-        default = np.minimum(default, self._highs[: -self.mapped])
+        default = np.minimum(default, self._highs[: self.width + self.groups])
         self.default = self.as_staged(default[None], np.array([1.0 * PPCG_SHARED_BYTES]))[0]
         mapped = {loop.name for loop in facts.parallel_loops}
         # the bounds of a loop that goes to threads depend on another loop
@@ -297,7 +302,19 @@ class PpcgSpace:
         """Return boxes without sizes that no layout has: tiles are threads times points, about."""
         least, most = lows.T.copy(), highs.T.copy()
         first = self.depth, self.width + self.groups
+        kinds = self.width + self.groups + self.mapped
         for _ in range(2):
+            for at, sizes in enumerate(self._whole):
+                places = [at, *(begin + at for begin in first)][: 3 if at < self.mapped else 1]
+                there = most[kinds + at] == 1
+                own = np.ix_(places, there)
+                least[own] = sizes[np.searchsorted(sizes[:-1], least[own])]
+                most[own] = sizes[np.searchsorted(sizes[:-1], most[own], side="right") - 1]
+                known = (least[places[:2]] == most[places[:2]]).all(axis=0)
+                every = (self._highs[at] % least[at] == 0) & (least[at] % least[places[-2:][0]] == 0)
+                kind = np.where(every, 1, 2)
+                least[kinds + at] = np.where(known, np.maximum(least[kinds + at], kind), least[kinds + at])
+                most[kinds + at] = np.where(known, np.minimum(most[kinds + at], kind), most[kinds + at])
             others = np.prod(least[self.depth : self.width], axis=0)
             for at in range(self.mapped):
                 places = [at, *(begin + at for begin in first)]
@@ -325,23 +342,26 @@ class PpcgSpace:
         kernel, ones = self.kernel, np.ones(len(lows))
         ends = [*zip(1.0 * lows.T, 1.0 * highs.T, strict=True)]
         sizes = {f"tile {name}": own for name, own in zip(kernel.band, ends, strict=False)}
-        points = dict(zip(kernel.threads, ends[self.width + self.groups :], strict=True))
+        points = dict(zip(kernel.threads, ends[self.width + self.groups :], strict=False))
         for name, (threads, count) in zip(kernel.threads, ends[self.depth :], strict=False):
             tile, tiles = sizes.pop(f"tile {name}")
             fewest, most = points[name]
             least = np.maximum(fewest - 1.0 + 1.0 / count, tile / count)
             sizes[f"threads {name}"] = threads, count
             sizes[f"factor {name}"] = np.maximum(1.0, least), np.minimum(tiles / threads, most)
-        box = Box(sizes)
+        box = Box(sizes, [name for name in sizes if not name.startswith("factor")])
         known = box.intervals
         for name, own in zip(kernel.threads, ends, strict=False):
             size = Monomial(((f"factor {name}", 1.0), (f"threads {name}", 1.0)), 1.0)
-            known[f"tile {name}"] = box.named(f"tile {name}", Interval(*own, box, size, size))
+            known[f"tile {name}"] = box.named(
+                f"tile {name}", Interval(*own, box, size, size, whole=True)
+            )
         pairs = zip(self._flags(lows), self._flags(highs), strict=True)
         return PpcgCandidates(
             tile_sizes=tuple((name, known[f"tile {name}"]) for name in kernel.band),
             block=tuple((name, known[f"threads {name}"]) for name in kernel.threads),
-            points=tuple((name, Interval(*own)) for name, own in points.items()),
+            points=tuple((name, Interval(*own, whole=True)) for name, own in points.items()),
+            cut=tuple((name, Interval(own[0] > 1, own[1] > 1)) for name, own in zip(kernel.band, ends[-self.depth:], strict=True)),
             stages=ones,
             resident=ones,
             shared_limit_bytes=self.most_bytes * ones,
@@ -449,19 +469,29 @@ class _Kernel:
     def __init__(self, space: PpcgSpace, effort: Effort) -> None:
         self.space, self.gap = space, effort.gap
         began = time.perf_counter()
-        self.found = search(space, space.seeds(effort), effort)
-        self.search_s = time.perf_counter() - began
         regular = np.array(regular_vectors(space.kernel), dtype=np.int64)
         unstaged = np.ones((len(regular), space.groups), dtype=np.int64)
-        whole = space.default[None], np.concatenate([regular, unstaged], axis=1), self.found.good
-        self.points = np.concatenate(whole)
-        self.regular = len(regular) + 1
+        self.points = np.concatenate([space.default[None], np.concatenate([regular, unstaged], axis=1)])
+        self.regular = len(self.points)
+        # others have to be so many times better
+        self.margin = IRREGULAR_MARGIN * (UNSURE_MARGIN if space.at_floor else MARGIN)
+        settings = (PPCG_DEFAULT, replace(PPCG_DEFAULT, max_shared_memory=space.most_bytes))
+        enough = min(float(self.under(one).weighed.min()) for one in settings) / self.margin
+        effort = replace(effort, enough=enough)
+        self.found = search(space, space.seeds(effort), effort)
+        self.points = np.concatenate([self.points, self.found.good])
+        self.search_s = time.perf_counter() - began
 
     @property
     def needed_bytes(self) -> int:
         """The least ``--max-shared-memory`` that the best sizes are for."""
         found = self.found
         return int(self.space.needed_bytes(np.array([found.sizes]))[0]) if found.sizes else 0
+
+    @property
+    def bound(self) -> float:
+        """What nothing else costs less than, times its margin."""
+        return self.margin * self.found.bound
 
     def margins(self, demand: Demand, expected: Predicted) -> npt.NDArray[np.float64]:
         """Return how many times the cost of a point of ours the default has to be."""
@@ -481,8 +511,9 @@ class _Kernel:
         allowed = space.allowed(demand, expected)
         allowed[0] = True
         every = np.where(allowed, costs(expected, space.objective), NEVER)
-        weighed = np.where(every < NEVER, every * self.margins(demand, expected), inf)
-        return _Cell(setting, demand, expected, every, weighed)
+        margins = self.margins(demand, expected)
+        weighed = np.where(every < NEVER, every * margins, inf)
+        return _Cell(setting, demand, expected, every, margins, weighed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,6 +527,7 @@ class _Cell:
     demand: Demand
     expected: Predicted
     costs: npt.NDArray[np.int64]
+    margins: Costs
     weighed: Costs
 
 
@@ -573,6 +605,7 @@ def proof_script(space: PpcgSpace, effort: Effort, *comments: str) -> SmtScript:
         *(f"threads_{name}" for name in kernel.threads),
         *staged,
         *(f"points_{name}" for name in kernel.threads),
+        *(f"whole_{name}" for name in kernel.band),
     ]
     sides = zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True)
     block = applied("*", (symbol(f"threads_{name}") for name in kernel.threads), "1")
@@ -649,7 +682,7 @@ def _described(own: _Kernel, cell: _Cell, row: int) -> KernelSelection:
     usual = prediction_at(*space.of_default, 0)
     prediction = prediction_at(cell.demand, cell.expected, row)
     objective = int(cell.costs[row]) if prediction is not None else 0
-    bound = int(min(objective, own.found.bound)) if objective else 0
+    bound = int(min(objective, own.bound / cell.margins[row])) if objective else 0
     why = too_large(space.of_default[0], space.model.card, 0)
     plan = space.model.plan(space.layouts(own.points[row : row + 1], cell.setting))
     sizes = [int(size) for size in own.points[row]]

@@ -43,11 +43,19 @@ BATCH = 4096
 """Boxes that are bounded at a time, about: it takes as long for one as for hundreds."""
 
 
+_SURE = 30.0
+"""Boxes cut along a side after which what they gained counts as much as what was assumed."""
+
+_LEAST_WORTH = 0.005
+_KEPT = 0.7
+"""Share of what was learnt that counts when more is."""
+
+
 class Space(Protocol):
     """What is searched: vectors of whole sizes."""
 
     weights: Costs
-    """Of the logarithm of each side of a box, where it is cut along the longest."""
+    """What a cut in two along each side is worth, until it is known."""
 
     def root(self) -> tuple[Sizes, Sizes]:
         """Return the least and greatest sizes of boxes that hold everything."""
@@ -76,7 +84,7 @@ MOST_CHILDREN = 2048
 class Effort:
     """How long to search: until nothing is a ``gap`` under the best, and no longer than this.
 
-    ``most_boxes``, about, are counted, so that every machine takes the same steps; ``within_s``
+    Nor is anything looked for that costs ``enough``. ``most_boxes``, about, are counted, so that every machine takes the same steps; ``within_s``
     seconds are not. A generation has ``children`` points.
     """
 
@@ -84,6 +92,7 @@ class Effort:
     most_boxes: int
     within_s: float = inf
     children: int = MOST_CHILDREN
+    enough: float = inf
 
 
 GAP = 0.02
@@ -146,12 +155,20 @@ def search(
     return _Search(space, effort, told).run(seeds)
 
 
+def _sides(lows: Sizes, highs: Sizes) -> Costs:
+    """Return the logarithms of the sides of boxes, of those that hold nothing 0."""
+    found: Costs = np.maximum(0.0, np.log(np.maximum(1, highs)) - np.log(np.maximum(1, lows)))
+    return found
+
+
 class _Boxes(NamedTuple):
     """Boxes with their bounds, an entry each."""
 
     lows: Sizes
     highs: Sizes
     bounds: Costs
+    sides: Costs
+    """What was bounded had sides of such logarithms."""
 
     def some(self, which: Any) -> _Boxes:
         """Return some of them, by a mask or by numbers."""
@@ -174,13 +191,17 @@ class _Search:
         self.space, self.effort, self.told, self.found = space, effort, told, Found()
         self.dice = np.random.default_rng(0)
         self.deadline = time.perf_counter() + effort.within_s
-        self.open = _Boxes(*space.root(), np.zeros(1))
+        low, high = space.root()
+        self.open = _Boxes(low, high, np.zeros(1), _sides(low, high))
         self.left = inf
+        self.worth = space.weights
+        self.seen = np.diag(np.full(low.shape[1], _SURE))
+        self.gained = _SURE * self.worth
 
     @property
     def limit(self) -> float:
         """The cost from which on nothing is looked for."""
-        return (1.0 - self.effort.gap) * self.found.cost
+        return (1.0 - self.effort.gap) * min(self.found.cost, self.effort.enough)
 
     def run(self, seeds: Sizes) -> Found:
         """Search, and return what was found."""
@@ -221,28 +242,28 @@ class _Search:
         return cut
 
     def _halves(self, boxes: _Boxes) -> _Boxes:
-        """Cut each box of several points along the longest side, in ratio, of what may fit."""
+        """Cut each box of several points in two, where that is expected to raise its bound most."""
         least, most = self.space.shrunk(boxes.lows, boxes.highs)
         fits: Any = (least <= most).all(axis=1)
         single: Any = (least == most).all(axis=1)
         nothing = boxes.some(~fits)
         self._leave(nothing._replace(bounds=np.full(len(nothing.bounds), inf)))
         several = fits & ~single
-        lows, highs, bounds = boxes.some(several)
+        lows, highs, bounds, sides = boxes.some(several)
         least, most = least[several], most[several]
-        sides = self.space.weights * (np.log(most) - np.log(least)) + 1e-9 * (most > least)
-        rows, axis = np.arange(len(lows)), np.argmax(sides, axis=1)
+        gains = self.worth * _sides(least, most) + 1e-9 * (most > least)
+        rows, axis = np.arange(len(lows)), np.argmax(gains, axis=1)
         low, high = least[rows, axis], most[rows, axis]
         middle = np.clip(np.sqrt(low * high).astype(np.int64), low, high - 1)
         ends, begins = highs.copy(), lows.copy()
         ends[rows, axis], begins[rows, axis] = middle, middle + 1
-        halves = _Boxes(lows, ends, bounds), _Boxes(begins, highs, bounds)
+        halves = _Boxes(lows, ends, bounds, sides), _Boxes(begins, highs, bounds, sides)
         return boxes.some(single).and_others(*halves)
 
     def _leave(self, boxes: _Boxes) -> None:
         """Tell of boxes that are not cut."""
         if self.told is not None:
-            self.told(*boxes)
+            self.told(*boxes[:3])
 
     def _bound(self, boxes: _Boxes) -> None:
         """Bound boxes, price points of them, and keep those that may hold better."""
@@ -252,6 +273,7 @@ class _Search:
         if fits.any():  # what holds for a box holds for its parts
             own = self.space.bounds(least[fits], most[fits])
             bounds[fits] = np.fmax(boxes.bounds[fits], own)
+            self._learn(boxes.sides - _sides(least, most), boxes.bounds, bounds)
         self.found.boxes += len(bounds)
         good = bounds < self.found.cost
         if good.any():
@@ -260,10 +282,22 @@ class _Search:
         if single.any():  # what one point costs is known
             bounds[single] = self.space.costs(least[single])
         kept: Any = (bounds < self.limit) & ~single
-        boxes = boxes._replace(bounds=bounds)
+        boxes = boxes._replace(bounds=bounds, sides=_sides(least, most))
         self.left = min(self.left, float(bounds[~kept].min(initial=inf)))
         self._leave(boxes.some(~kept))
         self.open = self.open.and_others(boxes.some(kept))
+
+    def _learn(self, cuts: Costs, before: Costs, after: Costs) -> None:
+        """Learn what cuts along each side are worth: how much they raised logarithms of bounds."""
+        known: Any = (before > 0) & (after > 0) & (before < inf)
+        most = min(self.limit, float(after[after < inf].max(initial=1.0)))
+        gains = np.log(np.clip(after[known], 0.0, most) / np.minimum(before[known], most))
+        cut = cuts[known]
+        self.seen = _KEPT * self.seen + cut.T @ cut
+        self.gained = _KEPT * self.gained + cut.T @ gains
+        sure = np.diag(np.full(len(self.worth), _SURE))
+        worth = np.linalg.solve(self.seen + sure, self.gained + _SURE * self.space.weights)
+        self.worth = np.maximum(worth, _LEAST_WORTH)
 
     def _price(self, points: Sizes) -> None:
         """Price points, and keep the best of all."""

@@ -19,7 +19,7 @@ from eatss.analysis.facts import AccessFacts, StatementFacts
 from eatss.base.quotients import STEPS
 from eatss.base.targets import CUDA
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
-from eatss.plan.intervals import Interval, beyond
+from eatss.plan.intervals import Interval, beyond, least_of, most_of
 from eatss.plan.numbers import Flag, Number, no
 
 Integers = npt.NDArray[np.int64]
@@ -108,11 +108,39 @@ def bank_wavefronts(lanes: Sequence[Number], steps: Sequence[Number], element_by
     """
     if not lanes:
         return 1.0
-    if any(isinstance(one, Interval) for one in (*lanes, *steps)):
-        return Interval(1.0, float(CUDA.lanes))
-    table = np.stack(np.broadcast_arrays(*lanes, *steps), axis=1).astype(np.int64)
+    numbers = *lanes, *steps
+    if not any(isinstance(one, Interval) for one in numbers):
+        return _wavefronts(_table(numbers), element_bytes)
+    least, most = (_table([end(one) for one in numbers]) for end in (least_of, most_of))
+    counts = np.minimum(most - least, _MOST_OF_BOX) + 1
+    cases = counts.prod(axis=1)
+    few = cases <= _MOST_OF_BOX
+    found = [np.ones(len(least)), np.full(len(least), float(CUDA.lanes))]
+    if few.any():
+        rows, begins = np.repeat(least[few], cases[few], axis=0), cases[few].cumsum() - cases[few]
+        number = np.arange(len(rows)) - np.repeat(begins, cases[few])
+        for at, count in enumerate(counts[few].T):
+            every = np.repeat(count, cases[few])
+            rows[:, at] += number % every
+            number //= every
+        cycles = _wavefronts(rows, element_bytes)
+        for end, join in zip(found, (np.minimum, np.maximum), strict=True):
+            end[few] = join.reduceat(cycles, begins)
+    return Interval(*found)
+
+
+_MOST_OF_BOX = 32
+"""Requests that a box of them is looked through for."""
+
+
+def _table(columns: Sequence[Number]) -> Integers:
+    return np.stack(np.broadcast_arrays(*columns), axis=-1).astype(np.int64)
+
+
+def _wavefronts(table: Integers, element_bytes: int) -> npt.NDArray[np.float64]:
+    """Return the cycles of requests, for each row of lanes and steps along as many axes."""
     unique, back = np.unique(_keys(table), return_index=True, return_inverse=True)[1:]
-    return _conflicts(table[unique], len(lanes), element_bytes)[back.reshape(-1)]
+    return _conflicts(table[unique], table.shape[1] // 2, element_bytes)[back.reshape(-1)]
 
 
 def box_wavefronts(

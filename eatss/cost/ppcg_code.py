@@ -24,7 +24,7 @@ from eatss.cost.access import (
 from eatss.cost.card import BLOCK_SHARED_BYTES, SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import DemandBuilder
 from eatss.plan.intervals import beyond, mixed
-from eatss.plan.numbers import Flag, Number, any_of, nowhere
+from eatss.plan.numbers import Flag, Number, any_of, no, nowhere
 from eatss.plan.ppcg import Group, PpcgPlan
 from eatss.plan.stage import element_words
 
@@ -154,9 +154,9 @@ class PpcgCode(DemandBuilder):
         resident = np.maximum(1.0, self.resident)
         moved = [name in loops for name in grid]
         if moved == [False, True]:
-            different = np.minimum(resident, across / np.gcd(across.astype(np.int64), int(sms)))
+            different = across / np.gcd(across.astype(np.int64), int(sms))
         elif moved == [True, False]:
-            different = np.minimum(resident, np.maximum(1.0, np.ceil(resident * sms / across)))
+            different = np.ceil(resident * sms / across)
         else:
             return 1.0
         more = beyond(resident / np.maximum(1.0, different), 1.0)
@@ -407,8 +407,7 @@ class _Counting:
         """Where the serial loop inside is of known length, and short enough to be unrolled."""
         name = self.serial[-1]
         steps, limit = self.plan.extent(name), self.of.constants.unrolled_steps
-        known = np.mod(self.plan.kernel.trips[name], steps) == 0
-        known = known & (name not in self.statement.coupled)
+        known = no(self.plan.cut.get(name, False)) & (name not in self.statement.coupled)
         return known & (steps * self.side <= limit)
 
     def add(self) -> None:

@@ -29,9 +29,9 @@ import numpy.typing as npt
 from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Layout
 from eatss.base.frozen import frozen
-from eatss.plan.intervals import beyond, both, named
+from eatss.plan.intervals import beyond, both, fitting, named
 from eatss.plan.launch import Tiled
-from eatss.plan.numbers import Flag, Number, all_of, chosen, nowhere
+from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, nowhere
 
 MAX_GRID_LOOPS = 2
 MAX_THREAD_LOOPS = 3
@@ -305,6 +305,7 @@ class PpcgCandidates(Layout):
     unroll: Number
     staged_groups: tuple[Number, ...] | None = None
     points: tuple[tuple[str, Number], ...] = ()
+    cut: tuple[tuple[str, Flag], ...] = ()
 
     def __len__(self) -> int:
         """Return the number of candidates."""
@@ -398,7 +399,7 @@ class PpcgPlan(Tiled):
     @property
     def shared_bytes(self) -> Number:
         """Shared memory of a block."""
-        return self._staged[1]
+        return fitting(self._staged[1], self.candidates.shared_limit_bytes)
 
     def _wanted(self, group: Group) -> Number:
         """Return 1 where a group that may be staged is used again in a tile, or not coalesced."""
@@ -482,15 +483,23 @@ class PpcgPlan(Tiled):
             left = np.mod(self.kernel.trips[name], tile)
             inside = np.where(left > 0, np.floor(left / count), points)
             inside = np.where(np.mod(tile, count) > 0, beyond(inside, 1.0), inside)
+            # what is left is less than a tile
+            inside = np.where(self.cut[name], np.minimum(inside, points - 1), points)
             free = free * np.where(points > 1, np.clip(inside / points, 0.0, 1.0), 1.0)
         return 1.0 - free
 
     @cached_property
     def cut_off(self) -> Number:
         """1 where the end of a loop cuts a tile, or a tile the threads of a block, off."""
-        cut: Number = 0.0
-        for name, count in self.threads.items():
-            tile = self.tile[name]
-            cut = np.maximum(cut, 1.0 * (np.mod(self.kernel.trips[name], tile) > 0))
-            cut = np.maximum(cut, 1.0 * (np.mod(tile, count) > 0))
-        return cut
+        return 1.0 * any_of(self.cut[name] for name in self.threads)
+
+    @cached_property
+    def cut(self) -> dict[str, Flag]:
+        """By loop where its end cuts a tile, or a tile the threads of a block, off."""
+        known = dict(self.candidates.cut)
+        return {name: known[name] if name in known else self._is_cut(name) for name in self.tile}
+
+    def _is_cut(self, name: str) -> Flag:
+        tile = self.tile[name]
+        cut = np.mod(self.kernel.trips[name], tile) > 0
+        return cut | (np.mod(tile, self.threads[name]) > 0) if name in self.threads else cut
