@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from math import inf, prod
 from typing import Any, Literal, TypeAlias
@@ -245,6 +245,7 @@ class PpcgSpace:
         mapped = {loop.name for loop in facts.parallel_loops}
         # the bounds of a loop that goes to threads depend on another loop
         self.triangular = any(mapped & set(one.coupled) for one in facts.work.statements)
+        self.least_threads = TRIANGLE_THREADS if self.triangular else 1
         demand, expected = model.columns(self.layouts(self.default[None], PPCG_DEFAULT))
         self.of_default = demand, expected
         self.default_cost = float(values(expected, objective)[0])
@@ -302,37 +303,81 @@ class PpcgSpace:
         """Return boxes without sizes that no layout has: tiles are threads times points, about."""
         least, most = lows.T.copy(), highs.T.copy()
         first = self.depth, self.width + self.groups
-        kinds = self.width + self.groups + self.mapped
         for _ in range(2):
-            for at, sizes in enumerate(self._whole):
-                places = [at, *(begin + at for begin in first)][: 3 if at < self.mapped else 1]
-                there = most[kinds + at] == 1
-                own = np.ix_(places, there)
-                least[own] = sizes[np.searchsorted(sizes[:-1], least[own])]
-                most[own] = sizes[np.searchsorted(sizes[:-1], most[own], side="right") - 1]
-                known = (least[places[:2]] == most[places[:2]]).all(axis=0)
-                every = (self._highs[at] % least[at] == 0) & (least[at] % least[places[-2:][0]] == 0)
-                kind = np.where(every, 1, 2)
-                least[kinds + at] = np.where(known, np.maximum(least[kinds + at], kind), least[kinds + at])
-                most[kinds + at] = np.where(known, np.minimum(most[kinds + at], kind), most[kinds + at])
-            others = np.prod(least[self.depth : self.width], axis=0)
+            self._fit(least, most)
+            self._keep_kinds(least, most)
+            others, every = (np.prod(own[self.depth : self.width], axis=0) for own in (least, most))
             for at in range(self.mapped):
                 places = [at, *(begin + at for begin in first)]
                 tile, threads, points = least[places]
                 tiles, count, all_points = most[places]
+                whole = most[at - self.depth] == 1
                 count = np.minimum(count, tiles)
                 count = np.minimum(count, self.profile.threads_per_block * threads // others)
-                fewer = np.minimum(count, (tiles - 1) // np.maximum(1, points - 1))
-                count = np.where(points > 1, fewer, count)
+                threads = np.maximum(threads, -(-self.least_threads * count // np.maximum(1, every)))
+                fewer = np.where(whole, tiles // points, (tiles - 1) // np.maximum(1, points - 1))
+                count = np.where(points > 1, np.minimum(count, fewer), count)
                 tile = np.maximum(tile, threads)
                 points = np.maximum(points, -(-tile // np.maximum(1, count)))
                 all_points = np.minimum(all_points, -(-tiles // threads))
                 tiles = np.minimum(tiles, all_points * count)
-                tile = np.maximum(tile, (points - 1) * threads + 1)
+                tile = np.maximum(tile, (points - 1) * threads + np.where(whole, threads, 1))
                 threads = np.maximum(threads, -(-tile // np.maximum(1, all_points)))
                 least[places] = tile, threads, points
                 most[places] = tiles, count, all_points
         return least.T, most.T
+
+    def _keep_kinds(self, least: Sizes, most: Sizes) -> None:
+        """Keep divisors of trips where tiles are whole, others where they are not."""
+        for at, sizes in enumerate(self._whole):
+            mapped, kind = at < self.mapped, at - self.depth
+            places = [at, self.depth + at, self.width + self.groups + at] if mapped else [at]
+            own = np.ix_(places, most[kind] == 1)
+            least[own] = sizes[np.searchsorted(sizes[:-1], least[own])]
+            most[own] = sizes[np.searchsorted(sizes[:-1], most[own], side="right") - 1]
+            tile, threads = least[places[:2][0]], least[places[:2][-1]]
+            whole = (self._highs[at] % tile == 0) & (tile % threads == 0)
+            known = (least[places[:2]] == most[places[:2]]).all(axis=0)
+            least[kind] = np.where(known & ~whole, 2, least[kind])
+            most[kind] = np.where(known & whole, 1, most[kind])
+            if not mapped:
+                cut = least[kind] == 2
+                for _ in range(3):
+                    least[at] += cut & (self._highs[at] % least[at] == 0)
+                    most[at] -= cut & (self._highs[at] % np.maximum(1, most[at]) == 0)
+
+    @cached_property
+    def _staged_boxes(self) -> list[tuple[int, int, list[tuple[int, list[tuple[int, int]]]]]]:
+        """Of what may be staged its place in a vector, bytes of an element, and each extent.
+
+        This is a number and for tiles how many times they are added to it.
+        """
+        kernel, band = self.kernel, list(self.kernel.band)
+        found = []
+        for place, group in enumerate((g for g in kernel.groups if g.may_be_staged), self.width):
+            extents = []
+            for terms, spread in group.box or ():
+                tiles = [(band.index(n), abs(factor)) for n, factor in terms if n in band]
+                fixed = sum(abs(f) * (kernel.trips[n] - 1) for n, f in terms if n not in band)
+                extents.append((1 + spread + fixed - sum(f for _, f in tiles), tiles))
+            if not any(kernel.statements[use.statement].tied for use in group.uses):
+                found.append((place, group.element_bytes, extents))
+        return found
+
+    def _fit(self, least: Sizes, most: Sizes) -> None:
+        """Keep tiles for which what is surely staged has room."""
+        left: Any = 1.0 * self.most_bytes
+        own = []
+        for place, width, extents in self._staged_boxes:
+            on = least[place] > 1
+            sides = [number + sum(f * least[at] for at, f in tiles) for number, tiles in extents]
+            own.append((on, on * width * prod(1.0 * side for side in sides), sides))
+            left = left - own[-1][1]
+        for (on, size, sides), (_, _, extents) in zip(own, self._staged_boxes, strict=True):
+            for side, (_, tiles) in zip(sides, extents, strict=True):
+                room = np.floor(side * left / np.maximum(1.0, size) + 1e-6).astype(np.int64)
+                for at, factor in tiles:
+                    most[at] = np.where(on, np.minimum(most[at], least[at] + room // factor), most[at])
 
     def _box(self, lows: Sizes, highs: Sizes) -> PpcgCandidates:
         """Return boxes as layouts of intervals.
@@ -372,8 +417,9 @@ class PpcgSpace:
     def bounds(self, lows: Sizes, highs: Sizes) -> Costs:
         """Return costs that no point of a box goes under."""
         with np.errstate(all="ignore"):
-            demand, expected = self.model.columns(self._box(lows, highs))
-            possible = most_of(self.allowed(demand, expected))
+            box = self._box(lows, highs)
+            demand, expected = self.model.columns(box)
+            possible = most_of(self.allowed(demand, expected) & self.model.plan(box).is_ruled)
         return np.where(possible, values(expected, self.objective), inf)
 
     # -- points -----------------------------------------------------------------------------------
@@ -402,11 +448,7 @@ class PpcgSpace:
         found = np.full(len(points), inf)
         if fits.any():
             decided, plan = self._decided(points[fits])
-            # the least --max-shared-memory that gives these groups theirs gives others nothing
-            needed = plan.shared_bytes
-            ruled = self.model.plan(replace(decided, staged_groups=None, shared_limit_bytes=needed))
-            pairs = zip(ruled.staged, plan.staged, strict=True)
-            true = (needed <= self.most_bytes) & all_of((one == other) for one, other in pairs)
+            true = (plan.shared_bytes <= self.most_bytes) & plan.is_ruled
             demand, expected = self.model.columns(decided)
             own = values(expected, self.objective)
             found[fits] = np.where(true & self.allowed(demand, expected), own, inf)
@@ -414,9 +456,9 @@ class PpcgSpace:
 
     def warps(self, demand: Demand, expected: Predicted) -> Number:
         """Return the warps of an SM that run at a time."""
-        blocks = demand.blocks / self.profile.sm_count
-        each = self.model.card.warps_of(demand.threads)
-        return np.minimum(expected.resident_blocks, blocks) * each
+        card, blocks = self.model.card, demand.blocks / self.profile.sm_count
+        found = np.minimum(expected.resident_blocks, blocks) * card.warps_of(demand.threads)
+        return np.minimum(found, card.most_warps(demand.registers))
 
     def allowed(self, demand: Demand, expected: Predicted) -> Flag:
         """Tell which launches are sure to fit, and are of a kind that is predicted well."""
@@ -425,7 +467,7 @@ class PpcgSpace:
         kept = kept & (expected.time_s <= self.of_default[1].time_s[0])
         most = SAFE_REGISTERS * demand.registers * threads
         kept = kept & ((threads <= SAFE_THREADS) | (most <= self.profile.registers_per_block))
-        return kept & (threads >= TRIANGLE_THREADS) if self.triangular else kept
+        return kept & (threads >= self.least_threads)
 
     def samples(self, lows: Sizes, highs: Sizes) -> Sizes:
         """Return points of boxes: the middle, with tiles of whole points, and the least sizes."""

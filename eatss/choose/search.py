@@ -226,10 +226,10 @@ class _Search:
         return float(self.open.bounds.min(initial=inf))
 
     def _taken(self) -> _Boxes:
-        """Take the boxes with the least bounds."""
+        """Take the boxes with the least bounds, if there are many those that lag behind."""
         bounds = self.open.bounds
         last = min(BATCH, len(bounds)) - 1
-        now = bounds <= np.partition(bounds, last)[last]
+        now = bounds <= min(np.partition(bounds, last)[last], (self._least() + self.limit) / 2)
         taken, self.open = self.open.some(now), self.open.some(~now)
         return taken
 

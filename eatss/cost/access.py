@@ -79,7 +79,7 @@ def line_wavefronts(least: Number, lines: Number, line_cycles: float) -> Number:
     It gives 128 bytes to registers in a cycle, so what lanes take is ``least``; each further one of
     the lines takes ``line_cycles``.
     """
-    return least + line_cycles * beyond(lines, least)
+    return (1.0 - line_cycles) * least + line_cycles * np.maximum(lines, least)
 
 
 def _pieces(

@@ -25,7 +25,7 @@ from eatss.cost.card import BLOCK_SHARED_BYTES, SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import DemandBuilder
 from eatss.plan.intervals import beyond, mixed
 from eatss.plan.numbers import Flag, Number, any_of, no, nowhere
-from eatss.plan.ppcg import Group, PpcgPlan
+from eatss.plan.ppcg import Group, PpcgPlan, spanned
 from eatss.plan.stage import element_words
 
 CARVE_OUTS_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
@@ -287,10 +287,8 @@ class PpcgCode(DemandBuilder):
         """Return the sectors that a tile touches through one access while some loops stand."""
         total: Number = 1.0
         for position, terms in enumerate(access.terms, start=1):
-            size: Number = 1.0
-            for loop, factor in terms:
-                if loop not in still:
-                    size = size + abs(factor) * (self.plan.extent(loop) - 1)
+            moved = {loop: self.plan.extent(loop) for loop, _ in terms if loop not in still}
+            size = spanned(terms, moved)
             if position == len(access.terms):
                 size = np.ceil(size * access.element_bytes / SECTOR_BYTES)
             total = total * size

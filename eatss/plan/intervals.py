@@ -438,6 +438,12 @@ def _not_equal(side: Side, one: Any, other: Any) -> Any:
     return np.logical_not(_equal(1 - side, one, other))
 
 
+def _both(side: Side, one: Any, other: Any) -> Any:
+    away = 0.0 if _whole(other) else _ROUNDED
+    near = _end(other, side) * (1 + away if side else 1 - away)
+    return (np.minimum if side else np.maximum)(_end(one, side), near)
+
+
 def _mixture(side: Side, share: Any, there: Any, elsewhere: Any) -> Any:
     one, other = _end(there, side), _end(elsewhere, side)
     found = [one * own + other * (1.0 - own) for own in (_end(share, 0), _end(share, 1))]
@@ -476,9 +482,7 @@ _RULES: Mapping[Any, Rule] = {
         )
     ),
     beyond: lambda side, one, other: np.maximum(0.0, _falling(np.subtract)(side, one, other)),
-    both: lambda side, one, other: (np.minimum if side else np.maximum)(
-        _end(one, side), _end(other, side)
-    ),
+    both: _both,
 }
 """What becomes of intervals, by function of NumPy, or of this file."""
 

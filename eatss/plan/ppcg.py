@@ -16,7 +16,7 @@ loops; else the points are loops around them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import chain, combinations, takewhile
@@ -31,7 +31,7 @@ from eatss.analysis.layout import Layout
 from eatss.base.frozen import frozen
 from eatss.plan.intervals import beyond, both, fitting, named
 from eatss.plan.launch import Tiled
-from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, nowhere
+from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no, nowhere
 
 MAX_GRID_LOOPS = 2
 MAX_THREAD_LOOPS = 3
@@ -336,6 +336,18 @@ def ppcg_plan(kernel: PpcgKernel, candidates: PpcgCandidates) -> PpcgPlan:
     )
 
 
+def spanned(
+    terms: Iterable[tuple[str, int]], extents: Mapping[str, Number], spread: int = 0
+) -> Number:
+    """Return how many elements along a dimension loops of such extents span."""
+    found: Number = 0.0
+    left = 1 + spread
+    for loop, factor in terms:
+        if loop in extents:
+            found, left = found + abs(factor) * extents[loop], left - abs(factor)
+    return found + 1.0 * left if left >= 0 else beyond(found, -1.0 * left)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PpcgPlan(Tiled):
     """A launch of candidates for a kernel.
@@ -401,6 +413,22 @@ class PpcgPlan(Tiled):
         """Shared memory of a block."""
         return fitting(self._staged[1], self.candidates.shared_limit_bytes)
 
+    @property
+    def is_ruled(self) -> Flag:
+        """Where PPCG stages what is decided, if a block may have just as much as that takes.
+
+        What it leaves out has no room beside what comes later, or is not wanted.
+        """
+        later: Number = 0.0
+        found: Flag = True
+        for group, on in zip(reversed(self.kernel.groups), reversed(self.staged), strict=True):
+            if group.may_be_staged:
+                size, wanted = prod(self.box(group)) * group.element_bytes, self._wanted(group) > 0
+                here = on > 0
+                found = found & (no(here) | wanted) & (here | (size / np.maximum(1.0, later) > 1) | no(wanted))
+                later = later + on * size
+        return found
+
     def _wanted(self, group: Group) -> Number:
         """Return 1 where a group that may be staged is used again in a tile, or not coalesced."""
         found: Number = 1.0
@@ -431,12 +459,9 @@ class PpcgPlan(Tiled):
         tied = statements[0].coupled if all(one.tied for one in statements) else ()
         least = reduce(np.minimum, map(self.extent, tied), np.inf)
         for terms, spread in group.box:
-            size: Number = 1.0 + spread
-            for loop, factor in terms:
-                extent = self.extent(loop)
-                extent = np.minimum(extent, least) if loop in tied else extent
-                size = size + abs(factor) * (extent - 1)
-            sizes.append(size)
+            extents = {loop: self.extent(loop) for loop, _ in terms}
+            extents |= {n: np.minimum(own, least) for n, own in extents.items() if n in tied}
+            sizes.append(spanned(terms, extents, spread))
         return sizes
 
     # -- the points of a thread -------------------------------------------------------------------
