@@ -39,8 +39,8 @@ from eatss.choose.smt import SmtScript, applied, box_term, searched_script, symb
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.cost.terms import Predicted, prediction_at, too_large
-from eatss.plan.intervals import Box, Interval, Monomial, most_of
-from eatss.plan.numbers import Flag, Number, all_of
+from eatss.plan.intervals import Box, Interval, Monomial, least_of, most_of
+from eatss.plan.numbers import Flag, Number
 from eatss.plan.ppcg import PpcgCandidates, PpcgKernel, PpcgPlan
 
 DEFAULT_TILE = 32
@@ -314,7 +314,9 @@ class PpcgSpace:
                 whole = most[at - self.depth] == 1
                 count = np.minimum(count, tiles)
                 count = np.minimum(count, self.profile.threads_per_block * threads // others)
-                threads = np.maximum(threads, -(-self.least_threads * count // np.maximum(1, every)))
+                threads = np.maximum(
+                    threads, -(-self.least_threads * count // np.maximum(1, every))
+                )
                 fewer = np.where(whole, tiles // points, (tiles - 1) // np.maximum(1, points - 1))
                 count = np.where(points > 1, np.minimum(count, fewer), count)
                 tile = np.maximum(tile, threads)
@@ -377,7 +379,9 @@ class PpcgSpace:
             for side, (_, tiles) in zip(sides, extents, strict=True):
                 room = np.floor(side * left / np.maximum(1.0, size) + 1e-6).astype(np.int64)
                 for at, factor in tiles:
-                    most[at] = np.where(on, np.minimum(most[at], least[at] + room // factor), most[at])
+                    most[at] = np.where(
+                        on, np.minimum(most[at], least[at] + room // factor), most[at]
+                    )
 
     def _box(self, lows: Sizes, highs: Sizes) -> PpcgCandidates:
         """Return boxes as layouts of intervals.
@@ -394,19 +398,22 @@ class PpcgSpace:
             least = np.maximum(fewest - 1.0 + 1.0 / count, tile / count)
             sizes[f"threads {name}"] = threads, count
             sizes[f"factor {name}"] = np.maximum(1.0, least), np.minimum(tiles / threads, most)
-        box = Box(sizes, [name for name in sizes if not name.startswith("factor")])
+        box = Box(sizes)
         known = box.intervals
         for name, own in zip(kernel.threads, ends, strict=False):
             size = Monomial(((f"factor {name}", 1.0), (f"threads {name}", 1.0)), 1.0)
             known[f"tile {name}"] = box.named(
-                f"tile {name}", Interval(*own, box, size, size, whole=True)
+                f"tile {name}", Interval(*own, box, size, size)
             )
         pairs = zip(self._flags(lows), self._flags(highs), strict=True)
         return PpcgCandidates(
             tile_sizes=tuple((name, known[f"tile {name}"]) for name in kernel.band),
             block=tuple((name, known[f"threads {name}"]) for name in kernel.threads),
-            points=tuple((name, Interval(*own, whole=True)) for name, own in points.items()),
-            cut=tuple((name, Interval(own[0] > 1, own[1] > 1)) for name, own in zip(kernel.band, ends[-self.depth:], strict=True)),
+            points=tuple((name, Interval(*own)) for name, own in points.items()),
+            loops_cut=tuple(
+                (name, Interval(own[0] > 1, own[1] > 1))
+                for name, own in zip(kernel.band, ends[-self.depth :], strict=True)
+            ),
             stages=ones,
             resident=ones,
             shared_limit_bytes=self.most_bytes * ones,
@@ -415,12 +422,13 @@ class PpcgSpace:
         )
 
     def bounds(self, lows: Sizes, highs: Sizes) -> Costs:
-        """Return costs that no point of a box goes under."""
+        """Return costs times margins that no point of a box goes under."""
         with np.errstate(all="ignore"):
             box = self._box(lows, highs)
             demand, expected = self.model.columns(box)
             possible = most_of(self.allowed(demand, expected) & self.model.plan(box).is_ruled)
-        return np.where(possible, values(expected, self.objective), inf)
+            weighed = values(expected, self.objective) * self.margins(demand, expected)
+        return np.where(possible, weighed, inf)
 
     # -- points -----------------------------------------------------------------------------------
 
@@ -441,7 +449,7 @@ class PpcgSpace:
         return self.possible(every)
 
     def costs(self, points: Sizes) -> Costs:
-        """Return the costs of points, infinite where one does not fit or is not what it says."""
+        """Return costs of points times margins, infinite where one does not fit as it says."""
         tiles, threads = points[:, : self.mapped], points[:, self.depth : self.width]
         fits = (threads <= tiles).all(axis=1)
         fits &= threads.prod(axis=1) <= self.profile.threads_per_block
@@ -450,7 +458,7 @@ class PpcgSpace:
             decided, plan = self._decided(points[fits])
             true = (plan.shared_bytes <= self.most_bytes) & plan.is_ruled
             demand, expected = self.model.columns(decided)
-            own = values(expected, self.objective)
+            own = values(expected, self.objective) * self.margins(demand, expected)
             found[fits] = np.where(true & self.allowed(demand, expected), own, inf)
         return found
 
@@ -468,6 +476,11 @@ class PpcgSpace:
         most = SAFE_REGISTERS * demand.registers * threads
         kept = kept & ((threads <= SAFE_THREADS) | (most <= self.profile.registers_per_block))
         return kept & (threads >= self.least_threads)
+
+    def margins(self, demand: Demand, expected: Predicted) -> Costs:
+        """Return how many times the cost of sizes the default has to be, at least."""
+        unsure = least_of(self.warps(demand, expected) < LEAST_WARPS)
+        return np.where(self.at_floor | (unsure > 0), UNSURE_MARGIN, MARGIN)
 
     def samples(self, lows: Sizes, highs: Sizes) -> Sizes:
         """Return points of boxes: the middle, with tiles of whole points, and the least sizes."""
@@ -513,12 +526,12 @@ class _Kernel:
         began = time.perf_counter()
         regular = np.array(regular_vectors(space.kernel), dtype=np.int64)
         unstaged = np.ones((len(regular), space.groups), dtype=np.int64)
-        self.points = np.concatenate([space.default[None], np.concatenate([regular, unstaged], axis=1)])
+        self.points = np.concatenate(
+            [space.default[None], np.concatenate([regular, unstaged], axis=1)]
+        )
         self.regular = len(self.points)
-        # others have to be so many times better
-        self.margin = IRREGULAR_MARGIN * (UNSURE_MARGIN if space.at_floor else MARGIN)
         settings = (PPCG_DEFAULT, replace(PPCG_DEFAULT, max_shared_memory=space.most_bytes))
-        enough = min(float(self.under(one).weighed.min()) for one in settings) / self.margin
+        enough = min(float(self.under(one).weighed.min()) for one in settings) / IRREGULAR_MARGIN
         effort = replace(effort, enough=enough)
         self.found = search(space, space.seeds(effort), effort)
         self.points = np.concatenate([self.points, self.found.good])
@@ -533,13 +546,12 @@ class _Kernel:
     @property
     def bound(self) -> float:
         """What nothing else costs less than, times its margin."""
-        return self.margin * self.found.bound
+        return IRREGULAR_MARGIN * self.found.bound
 
     def margins(self, demand: Demand, expected: Predicted) -> npt.NDArray[np.float64]:
         """Return how many times the cost of a point of ours the default has to be."""
         space = self.space
-        unsure = (space.warps(demand, expected) < LEAST_WARPS) | space.at_floor
-        found = np.where(unsure, UNSURE_MARGIN, MARGIN)
+        found = space.margins(demand, expected)
         found[self.regular :] *= IRREGULAR_MARGIN
         if expected.energy_j[0] == space.of_default[1].energy_j[0]:
             found[0] = 1.0  # the default, or what is the same

@@ -46,9 +46,11 @@ BATCH = 4096
 _SURE = 30.0
 """Boxes cut along a side after which what they gained counts as much as what was assumed."""
 
-_LEAST_WORTH = 0.005
 _KEPT = 0.7
 """Share of what was learnt that counts when more is."""
+
+_LEAST_WORTH = 0.005
+"""Of a cut: a side that never gained anything is cut at last, too."""
 
 
 class Space(Protocol):

@@ -19,7 +19,7 @@ from eatss.analysis.facts import AccessFacts, StatementFacts
 from eatss.base.quotients import STEPS
 from eatss.base.targets import CUDA
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
-from eatss.plan.intervals import Interval, beyond, least_of, most_of
+from eatss.plan.intervals import Interval, at_least, beyond, least_of, most_of
 from eatss.plan.numbers import Flag, Number, no
 
 Integers = npt.NDArray[np.int64]
@@ -31,21 +31,29 @@ BANK_BYTES = 4
 
 
 def sectors(
-    lanes: Sequence[Number], steps: Sequence[float], element_bytes: int, offset: int = 0
+    lanes: Sequence[Number],
+    steps: Sequence[float],
+    element_bytes: int,
+    offset: int = 0,
+    working: Number = 1.0,
 ) -> Number:
     """Return the 32-byte sectors that one request of a warp touches.
 
     A row of lanes that begins inside a sector, by ``offset`` bytes, touches one more than its bytes
-    fill.
+    fill. Of all lanes so many are known to be ``working``, at least.
     """
-    return _pieces(lanes, steps, element_bytes, SECTOR_BYTES, offset)
+    return _pieces(lanes, steps, element_bytes, SECTOR_BYTES, offset, working)
 
 
 def lines(
-    lanes: Sequence[Number], steps: Sequence[float], element_bytes: int, offset: int = 0
+    lanes: Sequence[Number],
+    steps: Sequence[float],
+    element_bytes: int,
+    offset: int = 0,
+    working: Number = 1.0,
 ) -> Number:
     """Return the 128-byte lines that one request of a warp touches."""
-    return _pieces(lanes, steps, element_bytes, LINE_BYTES, offset)
+    return _pieces(lanes, steps, element_bytes, LINE_BYTES, offset, working)
 
 
 def torn_sectors(
@@ -83,16 +91,25 @@ def line_wavefronts(least: Number, lines: Number, line_cycles: float) -> Number:
 
 
 def _pieces(
-    lanes: Sequence[Number], steps: Sequence[float], element_bytes: int, piece: int, offset: int
+    lanes: Sequence[Number],
+    steps: Sequence[float],
+    element_bytes: int,
+    piece: int,
+    offset: int,
+    working: Number,
 ) -> Number:
     count: Number = 1.0
+    beside: Number = 1.0
     extent: Number = float(element_bytes)  # bytes that lie together so far
     for along, step in zip(lanes, steps, strict=True):
         apart = abs(step)
         if apart >= piece:
             count = count * along
-        elif apart:
+            continue
+        beside = beside * along
+        if apart:
             extent = np.maximum(extent, (along - 1) * apart + element_bytes)
+    count = at_least(count, working / beside)
     # rows that begin inside a piece lie across one more for the share that their length says
     more = np.minimum(1.0, extent / piece) if offset % piece else 0.0
     return count * (np.ceil(extent / piece) + more)

@@ -23,7 +23,7 @@ from eatss.cost.access import (
 )
 from eatss.cost.card import BLOCK_SHARED_BYTES, SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import DemandBuilder
-from eatss.plan.intervals import beyond, mixed
+from eatss.plan.intervals import at_least, beyond, mixed
 from eatss.plan.numbers import Flag, Number, any_of, no, nowhere
 from eatss.plan.ppcg import Group, PpcgPlan, spanned
 from eatss.plan.stage import element_words
@@ -129,7 +129,8 @@ class PpcgCode(DemandBuilder):
     def resident(self) -> Number:
         """Blocks that fit an SM."""
         threads, limit = self.plan.block_threads, self.card.shared_per_block_bytes
-        return self.card.resident_blocks(threads, self.registers, self.plan.shared_bytes, limit)
+        found = self.card.resident_blocks(threads, self.registers, self.plan.shared_bytes, limit)
+        return at_least(found, 1.0)  # of a box those count that launch
 
     @cached_property
     def present(self) -> Number:
@@ -176,9 +177,10 @@ class PpcgCode(DemandBuilder):
         offset, least = self.begins(access) % LINE_BYTES, self.card.warp * width / LINE_BYTES
         key = (*strides, width, offset)
         if key not in self._requests:
-            touched = lines(lanes, strides, width, offset)
+            working = self.plan.block_threads / self.warps
+            touched = lines(lanes, strides, width, offset, working)
             cycles = line_wavefronts(least, touched, self.constants.line_cycles)
-            self._requests[key] = cycles, sectors(lanes, strides, width, offset)
+            self._requests[key] = cycles, sectors(lanes, strides, width, offset, working)
         return self._requests[key]
 
     # -- L1 ---------------------------------------------------------------------------------------
@@ -239,7 +241,7 @@ class PpcgCode(DemandBuilder):
         waits: Number = 1.0
         if not serial:
             stays = self._lines_stay(access, wave)
-            waits = 1.0 - stays + stays / self._points_together(statement, access)
+            waits = mixed(stays, 1.0 / self._points_together(statement, access), 1.0)
         for position, name in enumerate(serial, start=1):
             step = abs(access.moving.get(name, 0)) * access.element_bytes
             innermost = position == len(serial)

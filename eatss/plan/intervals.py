@@ -12,13 +12,12 @@ tile is at least the trips, whatever the tile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from math import log
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 Ends: TypeAlias = tuple[Any, Any]
@@ -34,14 +33,14 @@ _ROUNDED = 1e-12
 class Box:
     """The least and the greatest of each size, an entry a box; and of names for numbers of them."""
 
-    def __init__(self, sizes: Mapping[str, Ends], whole: Collection[str] = ()) -> None:
-        """Take the ends of each size, all above 0, and which are whole numbers."""
+    def __init__(self, sizes: Mapping[str, Ends]) -> None:
+        """Take the ends of each size, all above 0."""
         self._logs = {name: (np.log(low), np.log(high)) for name, (low, high) in sizes.items()}
         self._known: dict[Exponents, tuple[Any, Any, list[float]]] = {(): (1.0, 1.0, _some(0.0))}
         self._named: dict[str, Interval] = {}
         self.known: dict[object, Interval] = {}
         self.intervals = {
-            name: Interval(*ends, self, *(Monomial(((name, 1.0),), 1.0),) * 2, whole=name in whole)
+            name: Interval(*ends, self, *(Monomial(((name, 1.0),), 1.0),) * 2)
             for name, ends in sizes.items()
         }
 
@@ -56,8 +55,7 @@ class Box:
             self._named[name] = number
             self._logs[name] = np.log(number.low), np.log(number.high)
             alone = Monomial(((name, 1.0),), 1.0)
-            ends = number.low, number.high
-            self.intervals[name] = Interval(*ends, self, alone, alone, whole=number.whole)
+            self.intervals[name] = Interval(number.low, number.high, self, alone, alone)
         return self.intervals[name]
 
     def ends(self, exponents: Exponents) -> tuple[Any, Any, list[float]]:
@@ -121,11 +119,9 @@ class Interval(NDArrayOperatorsMixin):
         box: Box | None = None,
         under: Monomial | None = None,
         over: Monomial | None = None,
-        *,
-        whole: bool = False,
     ) -> None:
-        """Take both ends, and whether the numbers between them are whole ones."""
-        self.box, self._made, self.whole = box, None, whole
+        """Take both ends."""
+        self.box, self._made = box, None
         self._ends: list[Any] = [np.asarray(low), np.asarray(high)]
         self._sides: list[Monomials | None] = [(under,) if under else (), (over,) if over else ()]
 
@@ -137,7 +133,6 @@ class Interval(NDArrayOperatorsMixin):
         found._ends, found._sides = [None, None], [None, None]
         if box is None or function not in _MONOMIALS or any(map(_negative, inputs)):
             found._made_plain = True
-        found.whole = function in _ROUND or (function in _KEEP_WHOLE and all(map(_whole, inputs)))
         return found
 
     _made: tuple[Any, Sequence[Any]] | None
@@ -153,8 +148,6 @@ class Interval(NDArrayOperatorsMixin):
                 assert self.box is not None
                 own = monomial.coefficient * self.box.ends(monomial.exponents)[side]
                 near = own * (1 + _ROUNDED if side else 1 - _ROUNDED)
-                if self.whole:
-                    near = (np.floor if side else np.ceil)(near)
                 found = (np.fmin if side else np.fmax)(found, near)
             self._ends[side] = np.asarray(found)
         return self._ends[side]
@@ -197,8 +190,7 @@ class Interval(NDArrayOperatorsMixin):
 
     def astype(self, kind: type) -> Interval:
         """Return it with ends of another type."""
-        ends = self.low.astype(kind), self.high.astype(kind)
-        return Interval(*ends, whole=self.whole or kind is np.int64)
+        return Interval(self.low.astype(kind), self.high.astype(kind))
 
     def chosen(self, there: Any, elsewhere: Any) -> Interval:
         """Return one number where this flag holds, the other elsewhere, and both where it may."""
@@ -249,13 +241,6 @@ def within(number: Any, most: Any) -> Any:
     return _result(within, (number, most))
 
 
-def fitting(number: Any, most: Any) -> Any:
-    """Return a number of which what is above another does not matter, unless all of it is."""
-    if isinstance(number, Interval):
-        return _result(fitting, (number, most))
-    return number
-
-
 def named(name: str, number: Any) -> Any:
     """Return a number that keeps its name in the monomials of intervals."""
     if isinstance(number, Interval) and number.box is not None:
@@ -303,12 +288,6 @@ def _negative(number: Any) -> bool:
     if isinstance(number, Interval):
         return number.negative
     return bool(number < 0 if isinstance(number, int | float) else (number < 0).any())
-
-
-def _whole(number: Any) -> bool:
-    if isinstance(number, Interval):
-        return number.whole
-    return bool(np.all(np.floor(1.0 * number) == number))
 
 
 def _end(number: Any, side: Side) -> Any:
@@ -366,65 +345,20 @@ def _corner(side: Side, function: Any, one: Any, other: Any) -> Any:
     return (np.maximum if side else np.minimum).reduce(found)
 
 
-_MOST_TABLED = 1 << 15
-"""Whole numbers of which results are looked up."""
+def _known(function: Any, least: float) -> Rule:
+    """Return the rule of a remainder or a divisor: a number only where both numbers are known."""
 
+    def rule(side: Side, one: Any, other: Any) -> Any:
+        ends = [(_end(number, 0), _end(number, 1)) for number in (one, other)]
+        known = (ends[0][0] == ends[0][1]) & (ends[1][0] == ends[1][1])
+        own = function(*(pair[0] for pair in ends))
+        return np.where(known, own, np.minimum(ends[0][1], ends[1][1]) if side else least)
 
-@lru_cache(maxsize=64)
-def _tabled(function: Any, constant: float, least: bool) -> tuple[npt.NDArray[np.float64], ...]:
-    """Return the least or greatest results of 1, 2, 4 … whole numbers from each on."""
-    found = [function(np.arange(_MOST_TABLED + 1.0), constant)]
-    for level in range(_MOST_TABLED.bit_length() - 1):
-        found.append(found[-1].copy())
-        after = found[-2][1 << level :]
-        join = np.minimum if least else np.maximum
-        found[-1][: len(after)] = join(found[-2][: len(after)], after)
-    return np.array(found)
-
-
-def _of_wholes(side: Side, function: Any, number: Interval, constant: float) -> Any:
-    """Return an end of what a function makes of whole numbers, which are not too large."""
-    first, last = np.ceil(number.low).astype(np.int64), number.high.astype(np.int64)
-    level = np.frexp(last - first + 1)[1] - 1
-    known = _tabled(function, constant, not side)
-    join = np.maximum if side else np.minimum
-    return join(known[level, first], known[level, last + 1 - (1 << level)])
-
-
-def _is_tabled(number: Any, constant: Any) -> bool:
-    return (
-        isinstance(number, Interval)
-        and number.whole
-        and isinstance(constant, int | float)
-        and bool((number.low > 0).all() and (number.high <= _MOST_TABLED).all())
-    )
-
-
-def _left_of(number: Any, constant: float) -> Any:
-    return np.remainder(constant, np.maximum(1.0, number))
-
-
-def _remainder(side: Side, one: Any, other: Any) -> Any:
-    if _is_tabled(other, one):
-        return _of_wholes(side, _left_of, other, one)
-    ends = [_end(number, at) for number in (one, other) for at in (0, 1)]
-    # of one divisor numbers between two multiples of it are known
-    known = (ends[2] == ends[3]) & (np.floor(ends[0] / ends[3]) == np.floor(ends[1] / ends[3]))
-    own = np.remainder(ends[side], ends[3])
-    return np.where(known, own, np.minimum(ends[1], ends[3]) if side else 0.0)
+    return rule
 
 
 def _whole_gcd(one: Any, other: Any) -> Any:
-    return 1.0 * np.gcd(*(np.asarray(number).astype(np.int64) for number in (one, other)))
-
-
-def _divisor(side: Side, one: Any, other: Any) -> Any:
-    if _is_tabled(one, other):
-        return _of_wholes(side, _whole_gcd, one, other)
-    ends = [_end(number, at) for number in (one, other) for at in (0, 1)]
-    known = (ends[0] == ends[1]) & (ends[2] == ends[3])
-    own = _whole_gcd(ends[0], ends[2])
-    return np.where(known, own, np.minimum(ends[1], ends[3]) if side else 1.0)
+    return np.gcd(*(np.asarray(number).astype(np.int64) for number in (one, other)))
 
 
 def _equal(side: Side, one: Any, other: Any) -> Any:
@@ -436,12 +370,6 @@ def _equal(side: Side, one: Any, other: Any) -> Any:
 
 def _not_equal(side: Side, one: Any, other: Any) -> Any:
     return np.logical_not(_equal(1 - side, one, other))
-
-
-def _both(side: Side, one: Any, other: Any) -> Any:
-    away = 0.0 if _whole(other) else _ROUNDED
-    near = _end(other, side) * (1 + away if side else 1 - away)
-    return (np.minimum if side else np.maximum)(_end(one, side), near)
 
 
 def _mixture(side: Side, share: Any, there: Any, elsewhere: Any) -> Any:
@@ -462,8 +390,8 @@ _RULES: Mapping[Any, Rule] = {
     np.floor_divide: lambda side, one, other: np.floor(_quotient(side, one, other)),
     np.less: lambda side, one, other: _falling(np.greater)(side, other, one),
     np.less_equal: lambda side, one, other: _falling(np.greater_equal)(side, other, one),
-    np.remainder: _remainder,
-    np.gcd: _divisor,
+    np.remainder: _known(np.remainder, least=0.0),
+    np.gcd: _known(_whole_gcd, least=1.0),
     np.equal: _equal,
     np.not_equal: _not_equal,
     np.invert: lambda side, one: np.logical_not(_end(one, 1 - side)),
@@ -474,15 +402,10 @@ _RULES: Mapping[Any, Rule] = {
     within: lambda side, one, other: (
         np.minimum(_end(one, 1), _end(other, 1)) if side else _end(one, 0)
     ),
-    fitting: lambda side, one, most: (
-        (
-            np.maximum(_end(one, 0), np.minimum(_end(one, 1), _end(most, 1)))
-            if side
-            else _end(one, 0)
-        )
-    ),
     beyond: lambda side, one, other: np.maximum(0.0, _falling(np.subtract)(side, one, other)),
-    both: _both,
+    both: lambda side, one, other: (np.minimum if side else np.maximum)(
+        _end(one, side), _end(other, side)
+    ),
 }
 """What becomes of intervals, by function of NumPy, or of this file."""
 
@@ -498,15 +421,9 @@ _KEEP_SIGN = frozenset(
         np.where,
         mixed,
         both,
-        fitting,
     )
 )
 """Functions of numbers none of which is negative that give no negative one."""
-
-_ROUND = frozenset((np.ceil, np.floor, np.rint, np.floor_divide))
-
-_KEEP_WHOLE = frozenset((np.add, np.subtract, np.multiply, np.minimum, np.maximum, np.where, both))
-"""Functions of whole numbers that give whole ones."""
 
 
 # -- monomials ------------------------------------------------------------------------------------
@@ -667,6 +584,5 @@ _MONOMIALS: Mapping[Any, Callable[..., Sequence[Monomial]]] = {
     mixed: lambda side, _, there, elsewhere: _EITHER(side, there, elsewhere),
     within: lambda side, one, _: one.side(side),
     both: lambda side, one, _: one.side(side),
-    fitting: lambda side, one, _: one.side(side),
 }
 """What becomes of monomials: of a side, and numbers none of which is negative."""

@@ -43,7 +43,7 @@ from eatss.plan.contract import (
     unrolled,
     words_of_two,
 )
-from eatss.plan.intervals import Interval, both, named, within
+from eatss.plan.intervals import Interval, named, within
 from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, largest, no, nowhere
 from eatss.plan.shares import (
     Stream,
@@ -156,16 +156,11 @@ def lanes_of(threads: Iterable[Number]) -> list[Number]:
     Args:
         threads: threads along each axis, ``x`` first.
     """
-    lanes: list[Number] = []
+    lanes = []
     left = float(CUDA.lanes)
-    before: Number = 1.0
     for count in threads:
-        own = np.maximum(1.0, np.minimum(count, left))
-        left = np.maximum(1.0, left / own)
-        # those along all axes so far are as many as threads, or a warp
-        until = named(f"lanes {len(lanes)}", np.minimum(before * count, float(CUDA.lanes)))
-        lanes.append(both(own, until / before))
-        before = until
+        lanes.append(np.maximum(1.0, np.minimum(count, left)))
+        left = np.maximum(1.0, left / lanes[-1])
     return lanes
 
 

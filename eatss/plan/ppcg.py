@@ -29,7 +29,7 @@ import numpy.typing as npt
 from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Layout
 from eatss.base.frozen import frozen
-from eatss.plan.intervals import beyond, both, fitting, named
+from eatss.plan.intervals import beyond, both, named
 from eatss.plan.launch import Tiled
 from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no, nowhere
 
@@ -305,7 +305,7 @@ class PpcgCandidates(Layout):
     unroll: Number
     staged_groups: tuple[Number, ...] | None = None
     points: tuple[tuple[str, Number], ...] = ()
-    cut: tuple[tuple[str, Flag], ...] = ()
+    loops_cut: tuple[tuple[str, Flag], ...] = ()
 
     def __len__(self) -> int:
         """Return the number of candidates."""
@@ -321,9 +321,8 @@ def ppcg_plan(kernel: PpcgKernel, candidates: PpcgCandidates) -> PpcgPlan:
     blocks: Number = 1.0
     turns: Number = 1.0
     for name, most in zip(kernel.grid, GRID_LIMITS.get(len(kernel.grid), ()), strict=True):
-        launched = np.minimum(steps[name], most)
-        blocks = blocks * launched
-        turns = turns * steps[name] / launched
+        blocks = blocks * np.minimum(steps[name], most)
+        turns = turns * np.maximum(1.0, steps[name] / most)
     return PpcgPlan(
         kernel=kernel,
         candidates=candidates,
@@ -411,7 +410,7 @@ class PpcgPlan(Tiled):
     @property
     def shared_bytes(self) -> Number:
         """Shared memory of a block."""
-        return fitting(self._staged[1], self.candidates.shared_limit_bytes)
+        return self._staged[1]
 
     @property
     def is_ruled(self) -> Flag:
@@ -425,7 +424,11 @@ class PpcgPlan(Tiled):
             if group.may_be_staged:
                 size, wanted = prod(self.box(group)) * group.element_bytes, self._wanted(group) > 0
                 here = on > 0
-                found = found & (no(here) | wanted) & (here | (size / np.maximum(1.0, later) > 1) | no(wanted))
+                found = (
+                    found
+                    & (no(here) | wanted)
+                    & (here | (size / np.maximum(1.0, later) > 1) | no(wanted))
+                )
                 later = later + on * size
         return found
 
@@ -521,7 +524,7 @@ class PpcgPlan(Tiled):
     @cached_property
     def cut(self) -> dict[str, Flag]:
         """By loop where its end cuts a tile, or a tile the threads of a block, off."""
-        known = dict(self.candidates.cut)
+        known = dict(self.candidates.loops_cut)
         return {name: known[name] if name in known else self._is_cut(name) for name in self.tile}
 
     def _is_cut(self, name: str) -> Flag:
