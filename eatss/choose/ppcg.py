@@ -212,8 +212,9 @@ class PpcgSpace:
 
     A vector has the tiles of the band and the threads of the mapped loops; then for each group of
     references that may be staged 2 where it is in shared memory, else 1; and last, of boxes, the
-    points of a thread along the mapped loops, and for each loop 1 where tiles are whole: they divide
-    its trips, and are so many times the threads; else 2.
+    points of a thread along the mapped loops, and for each loop 1 where its tiles are whole: they
+    divide its trips, and threads divide them; else 2. A loop cut off costs tests and addresses,
+    whatever its tile: so both kinds are bounded apart.
     """
 
     def __init__(
@@ -402,9 +403,7 @@ class PpcgSpace:
         known = box.intervals
         for name, own in zip(kernel.threads, ends, strict=False):
             size = Monomial(((f"factor {name}", 1.0), (f"threads {name}", 1.0)), 1.0)
-            known[f"tile {name}"] = box.named(
-                f"tile {name}", Interval(*own, box, size, size)
-            )
+            known[f"tile {name}"] = box.named(f"tile {name}", Interval(*own, box, size, size))
         pairs = zip(self._flags(lows), self._flags(highs), strict=True)
         return PpcgCandidates(
             tile_sizes=tuple((name, known[f"tile {name}"]) for name in kernel.band),
@@ -464,9 +463,9 @@ class PpcgSpace:
 
     def warps(self, demand: Demand, expected: Predicted) -> Number:
         """Return the warps of an SM that run at a time."""
-        card, blocks = self.model.card, demand.blocks / self.profile.sm_count
-        found = np.minimum(expected.resident_blocks, blocks) * card.warps_of(demand.threads)
-        return np.minimum(found, card.most_warps(demand.registers))
+        blocks = demand.blocks / self.profile.sm_count
+        each = self.model.card.warps_of(demand.threads)
+        return np.minimum(expected.resident_blocks, blocks) * each
 
     def allowed(self, demand: Demand, expected: Predicted) -> Flag:
         """Tell which launches are sure to fit, and are of a kind that is predicted well."""

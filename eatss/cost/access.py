@@ -19,7 +19,7 @@ from eatss.analysis.facts import AccessFacts, StatementFacts
 from eatss.base.quotients import STEPS
 from eatss.base.targets import CUDA
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
-from eatss.plan.intervals import Interval, at_least, beyond, least_of, most_of
+from eatss.plan.intervals import Interval, at_least, beyond
 from eatss.plan.numbers import Flag, Number, no
 
 Integers = npt.NDArray[np.int64]
@@ -128,22 +128,20 @@ def bank_wavefronts(lanes: Sequence[Number], steps: Sequence[Number], element_by
     numbers = *lanes, *steps
     if not any(isinstance(one, Interval) for one in numbers):
         return _wavefronts(_table(numbers), element_bytes)
-    least, most = (_table([end(one) for one in numbers]) for end in (least_of, most_of))
+    ends = [(one.low, one.high) if isinstance(one, Interval) else (one, one) for one in numbers]
+    least, most = map(_table, zip(*ends, strict=True))
     counts = np.minimum(most - least, _MOST_OF_BOX) + 1
     cases = counts.prod(axis=1)
-    few = cases <= _MOST_OF_BOX
-    found = [np.ones(len(least)), np.full(len(least), float(CUDA.lanes))]
+    found, few = np.ones(len(least)), cases <= _MOST_OF_BOX
     if few.any():
-        rows, begins = np.repeat(least[few], cases[few], axis=0), cases[few].cumsum() - cases[few]
+        begins = cases[few].cumsum() - cases[few]
+        rows, every = (np.repeat(own[few], cases[few], axis=0) for own in (least, counts))
         number = np.arange(len(rows)) - np.repeat(begins, cases[few])
-        for at, count in enumerate(counts[few].T):
-            every = np.repeat(count, cases[few])
-            rows[:, at] += number % every
-            number //= every
-        cycles = _wavefronts(rows, element_bytes)
-        for end, join in zip(found, (np.minimum, np.maximum), strict=True):
-            end[few] = join.reduceat(cycles, begins)
-    return Interval(*found)
+        for at, count in enumerate(every.T):
+            rows[:, at] += number % count
+            number //= count
+        found[few] = np.minimum.reduceat(_wavefronts(rows, element_bytes), begins)
+    return Interval(found, float(CUDA.lanes))
 
 
 _MOST_OF_BOX = 32

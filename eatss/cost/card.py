@@ -144,12 +144,6 @@ class Card:
         """Return the warps of so many threads of a block."""
         return named("warps", np.ceil(threads / self.warp))
 
-    def most_warps(self, registers: Number) -> Number:
-        """Return the warps of an SM that registers of a thread allow."""
-        registers = np.ceil(registers / REGISTER_STEP) * REGISTER_STEP
-        each = self.registers_per_sm / SCHEDULERS
-        return np.floor(each / (registers * self.warp)) * SCHEDULERS
-
     def resident_blocks(
         self, threads: Number, registers: Number, shared_bytes: Number, shared_limit_bytes: Number
     ) -> Number:
@@ -161,7 +155,9 @@ class Card:
         per compute capability]. A block may have ``shared_limit_bytes``.
         """
         warps = self.warps_of(threads)
-        by_registers = np.floor(self.most_warps(registers) / warps)
+        registers = np.ceil(registers / REGISTER_STEP) * REGISTER_STEP
+        each = self.registers_per_sm / SCHEDULERS
+        by_registers = np.floor(np.floor(each / (registers * self.warp)) * SCHEDULERS / warps)
         by_threads = np.floor(self.threads_per_sm / (warps * self.warp))
         by_shared = np.floor(self.shared_per_sm_bytes / (shared_bytes + BLOCK_SHARED_BYTES))
         least = np.minimum(np.minimum(by_registers, by_threads), by_shared)

@@ -216,6 +216,25 @@ def keeps_bounds(space: PpcgSpace, dice: np.random.Generator) -> None:
         assert (bounds <= costs_of[fitting].min(axis=1) * (1 + 1e-9)).all()
 
 
+@pytest.mark.parametrize("name", ["symm", "fdtd-apml", "syr2k", "doitgen"])
+def test_what_ppcg_would_stage_otherwise_is_known(name: str) -> None:
+    dice = np.random.default_rng(4)
+    for facts in analysed(name).facts:
+        model = PpcgModel.of(facts, H200)
+        if not model.kernel.threads:
+            continue
+        space = PpcgSpace(facts, model, H200, 49152, "energy")
+        points = space.seeds(Effort(gap=0.0, most_boxes=1, children=512))
+        kinds, count = points[:, space.width :], points.shape[0]
+        kinds[: count // 2] = dice.integers(1, 3, (count // 2, space.groups))
+        decided, plan = space._decided(points)
+        room = replace(decided, staged_groups=None, shared_limit_bytes=plan.shared_bytes)
+        pairs = [*zip(model.plan(room).staged, plan.staged, strict=True)]
+        ruled = np.all([np.broadcast_to(a == b, count) for a, b in pairs], axis=0)
+        assert (np.broadcast_to(plan.is_ruled, count) == ruled).all()
+        assert ruled.any()
+
+
 def test_a_difference_that_may_be_negative_has_no_least_share_of_its_first_number() -> None:
     box = Box({"n": (np.array([26.0]), np.array([39.0]))})
     share = box.intervals["n"] / 39.0
