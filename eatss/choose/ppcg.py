@@ -186,9 +186,9 @@ LEAST_WARPS = 12
 """Warps of an SM that keep the prediction true: with fewer, what a warp waits for decides, which is
 known least. Where the default has fewer, others may."""
 
-_WEIGHTS = {"tile": 0.1, "serial": 0.1, "threads": 0.2, "staged": 10.0, "points": 0.5,
-            "whole": 5.0}  # fmt: skip
-"""How soon a box is cut along a size: what is staged and points of a thread decide most."""
+_WEIGHTS = {"tile": 0.1, "serial": 0.1, "threads": 0.2, "staged": 2.0, "points": 0.5,
+            "whole": 2.0}  # fmt: skip
+"""What a cut along a size is worth until it is known: what is staged and whole decides most."""
 
 _MOST_MULTIPLES = 12
 """Points of a thread along a loop that a search begins with."""
@@ -237,7 +237,7 @@ class PpcgSpace:
         trips = [self.kernel.trips[name] for name in self.kernel.band]
         most = [min(one, profile.threads_per_block) for one in trips[: self.mapped]]
         sizes = [(one, np.arange(1, one + 1)) for one in trips]
-        self._whole = [np.append(own[one % own == 0], one + 1) for one, own in sizes]
+        self._whole = [np.concatenate([[0], own[n % own == 0], [n + 1]]) for n, own in sizes]
         self._highs = np.array([*trips, *most, *[2] * self.groups, *trips[: self.mapped],
                                 *[2] * self.depth])  # fmt: skip
         default = np.array([*default_vector(self.kernel), *[1] * self.groups])
@@ -337,7 +337,7 @@ class PpcgSpace:
             places = [at, self.depth + at, self.width + self.groups + at] if mapped else [at]
             own = np.ix_(places, most[kind] == 1)
             least[own] = sizes[np.searchsorted(sizes[:-1], least[own])]
-            most[own] = sizes[np.searchsorted(sizes[:-1], most[own], side="right") - 1]
+            most[own] = sizes[np.searchsorted(sizes[1:-1], most[own], side="right")]
             tile, threads = least[places[:2][0]], least[places[:2][-1]]
             whole = (self._highs[at] % tile == 0) & (tile % threads == 0)
             known = (least[places[:2]] == most[places[:2]]).all(axis=0)
@@ -528,10 +528,11 @@ class _Kernel:
         self.points = np.concatenate(
             [space.default[None], np.concatenate([regular, unstaged], axis=1)]
         )
-        self.regular = len(self.points)
+        self.regular, self.least_regular = len(self.points), inf
         settings = (PPCG_DEFAULT, replace(PPCG_DEFAULT, max_shared_memory=space.most_bytes))
-        enough = min(float(self.under(one).weighed.min()) for one in settings) / IRREGULAR_MARGIN
-        effort = replace(effort, enough=enough)
+        for one in settings:
+            self.under(one)
+        effort = replace(effort, enough=self.least_regular / IRREGULAR_MARGIN)
         self.found = search(space, space.seeds(effort), effort)
         self.points = np.concatenate([self.points, self.found.good])
         self.search_s = time.perf_counter() - began
@@ -544,8 +545,8 @@ class _Kernel:
 
     @property
     def bound(self) -> float:
-        """What nothing else costs less than, times its margin."""
-        return IRREGULAR_MARGIN * self.found.bound
+        """What nothing costs less than, times its margin."""
+        return min(self.least_regular, IRREGULAR_MARGIN * self.found.bound)
 
     def margins(self, demand: Demand, expected: Predicted) -> npt.NDArray[np.float64]:
         """Return how many times the cost of a point of ours the default has to be."""
@@ -566,6 +567,7 @@ class _Kernel:
         every = np.where(allowed, costs(expected, space.objective), NEVER)
         margins = self.margins(demand, expected)
         weighed = np.where(every < NEVER, every * margins, inf)
+        self.least_regular = min(self.least_regular, float(weighed[: self.regular].min()))
         return _Cell(setting, demand, expected, every, margins, weighed)
 
 
@@ -675,7 +677,10 @@ def proof_script(space: PpcgSpace, effort: Effort, *comments: str) -> SmtScript:
         for least, most, cost in zip(lows.tolist(), highs.tolist(), bounds.tolist(), strict=True)
     )
     sizes = ", ".join(f"{name} = {size}" for name, size in zip(names, found.sizes, strict=False))
-    about = f"found: {sizes or 'nothing that fits'}; cost {found.cost:.0f}, in {space.unit}"
+    about = (
+        f"found: {sizes or 'nothing that fits'}; cost {found.cost:.0f}, in {space.unit}, margins "
+        "counted; whole_x is 1 where tiles divide the trips of x, and threads divide them, else 2"
+    )
     least_cost = int(min(found.bound, _MOST_COST))
     return searched_script(names, limits, boxes, least_cost, *comments, about)
 
