@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from math import inf, prod
 from typing import Any, Literal, TypeAlias
@@ -39,8 +39,8 @@ from eatss.choose.smt import SmtScript, applied, box_term, searched_script, symb
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.cost.terms import Predicted, prediction_at, too_large
-from eatss.plan.intervals import Box, Interval, Monomial, most_of
-from eatss.plan.numbers import Flag, Number, all_of
+from eatss.plan.intervals import Box, Interval, Monomial, least_of, most_of
+from eatss.plan.numbers import Flag, Number
 from eatss.plan.ppcg import PpcgCandidates, PpcgKernel, PpcgPlan
 
 DEFAULT_TILE = 32
@@ -186,8 +186,9 @@ LEAST_WARPS = 12
 """Warps of an SM that keep the prediction true: with fewer, what a warp waits for decides, which is
 known least. Where the default has fewer, others may."""
 
-_WEIGHTS = {"tile": 0.5, "serial": 0.5, "threads": 1.0, "staged": 100.0, "points": 3.0}
-"""How soon a box is cut along a size: what is staged and points of a thread decide most."""
+_WEIGHTS = {"tile": 0.1, "serial": 0.1, "threads": 0.2, "staged": 2.0, "points": 0.5,
+            "whole": 2.0}  # fmt: skip
+"""What a cut along a size is worth until it is known: what is staged and whole decides most."""
 
 _MOST_MULTIPLES = 12
 """Points of a thread along a loop that a search begins with."""
@@ -211,7 +212,9 @@ class PpcgSpace:
 
     A vector has the tiles of the band and the threads of the mapped loops; then for each group of
     references that may be staged 2 where it is in shared memory, else 1; and last, of boxes, the
-    points of a thread along the mapped loops.
+    points of a thread along the mapped loops, and for each loop 1 where its tiles are whole: they
+    divide its trips, and threads divide them; else 2. A loop cut off costs tests and addresses,
+    whatever its tile: so both kinds are bounded apart.
     """
 
     def __init__(
@@ -228,18 +231,22 @@ class PpcgSpace:
         self.depth, self.mapped = len(self.kernel.band), len(self.kernel.threads)
         self.groups = sum(group.may_be_staged for group in self.kernel.groups)
         self.width = self.depth + self.mapped
-        kinds = ("tile", "serial", "threads", "staged", "points")
-        counts = (self.mapped, self.depth - self.mapped, self.mapped, self.groups, self.mapped)
-        self.weights = np.repeat([_WEIGHTS[kind] for kind in kinds], counts)
+        serial = self.depth - self.mapped
+        counts = (self.mapped, serial, self.mapped, self.groups, self.mapped, self.depth)
+        self.weights = np.repeat([*_WEIGHTS.values()], counts)
         trips = [self.kernel.trips[name] for name in self.kernel.band]
         most = [min(one, profile.threads_per_block) for one in trips[: self.mapped]]
-        self._highs = np.array([*trips, *most, *[2] * self.groups, *trips[: self.mapped]])
+        sizes = [(one, np.arange(1, one + 1)) for one in trips]
+        self._whole = [np.concatenate([[0], own[n % own == 0], [n + 1]]) for n, own in sizes]
+        self._highs = np.array([*trips, *most, *[2] * self.groups, *trips[: self.mapped],
+                                *[2] * self.depth])  # fmt: skip
         default = np.array([*default_vector(self.kernel), *[1] * self.groups])
-        default = np.minimum(default, self._highs[: -self.mapped])
+        default = np.minimum(default, self._highs[: self.width + self.groups])
         self.default = self.as_staged(default[None], np.array([1.0 * PPCG_SHARED_BYTES]))[0]
         mapped = {loop.name for loop in facts.parallel_loops}
         # the bounds of a loop that goes to threads depend on another loop
         self.triangular = any(mapped & set(one.coupled) for one in facts.work.statements)
+        self.least_threads = TRIANGLE_THREADS if self.triangular else 1
         demand, expected = model.columns(self.layouts(self.default[None], PPCG_DEFAULT))
         self.of_default = demand, expected
         self.default_cost = float(values(expected, objective)[0])
@@ -298,24 +305,84 @@ class PpcgSpace:
         least, most = lows.T.copy(), highs.T.copy()
         first = self.depth, self.width + self.groups
         for _ in range(2):
-            others = np.prod(least[self.depth : self.width], axis=0)
+            self._fit(least, most)
+            self._keep_kinds(least, most)
+            others, every = (np.prod(own[self.depth : self.width], axis=0) for own in (least, most))
             for at in range(self.mapped):
                 places = [at, *(begin + at for begin in first)]
                 tile, threads, points = least[places]
                 tiles, count, all_points = most[places]
+                whole = most[at - self.depth] == 1
                 count = np.minimum(count, tiles)
                 count = np.minimum(count, self.profile.threads_per_block * threads // others)
-                fewer = np.minimum(count, (tiles - 1) // np.maximum(1, points - 1))
-                count = np.where(points > 1, fewer, count)
+                threads = np.maximum(
+                    threads, -(-self.least_threads * count // np.maximum(1, every))
+                )
+                fewer = np.where(whole, tiles // points, (tiles - 1) // np.maximum(1, points - 1))
+                count = np.where(points > 1, np.minimum(count, fewer), count)
                 tile = np.maximum(tile, threads)
                 points = np.maximum(points, -(-tile // np.maximum(1, count)))
                 all_points = np.minimum(all_points, -(-tiles // threads))
                 tiles = np.minimum(tiles, all_points * count)
-                tile = np.maximum(tile, (points - 1) * threads + 1)
+                tile = np.maximum(tile, (points - 1) * threads + np.where(whole, threads, 1))
                 threads = np.maximum(threads, -(-tile // np.maximum(1, all_points)))
                 least[places] = tile, threads, points
                 most[places] = tiles, count, all_points
         return least.T, most.T
+
+    def _keep_kinds(self, least: Sizes, most: Sizes) -> None:
+        """Keep divisors of trips where tiles are whole, others where they are not."""
+        for at, sizes in enumerate(self._whole):
+            mapped, kind = at < self.mapped, at - self.depth
+            places = [at, self.depth + at, self.width + self.groups + at] if mapped else [at]
+            own = np.ix_(places, most[kind] == 1)
+            least[own] = sizes[np.searchsorted(sizes[:-1], least[own])]
+            most[own] = sizes[np.searchsorted(sizes[1:-1], most[own], side="right")]
+            tile, threads = least[places[:2][0]], least[places[:2][-1]]
+            whole = (self._highs[at] % tile == 0) & (tile % threads == 0)
+            known = (least[places[:2]] == most[places[:2]]).all(axis=0)
+            least[kind] = np.where(known & ~whole, 2, least[kind])
+            most[kind] = np.where(known & whole, 1, most[kind])
+            if not mapped:
+                cut = least[kind] == 2
+                for _ in range(3):
+                    least[at] += cut & (self._highs[at] % least[at] == 0)
+                    most[at] -= cut & (self._highs[at] % np.maximum(1, most[at]) == 0)
+
+    @cached_property
+    def _staged_boxes(self) -> list[tuple[int, int, list[tuple[int, list[tuple[int, int]]]]]]:
+        """Of what may be staged its place in a vector, bytes of an element, and each extent.
+
+        This is a number and for tiles how many times they are added to it.
+        """
+        kernel, band = self.kernel, list(self.kernel.band)
+        found = []
+        for place, group in enumerate((g for g in kernel.groups if g.may_be_staged), self.width):
+            extents = []
+            for terms, spread in group.box or ():
+                tiles = [(band.index(n), abs(factor)) for n, factor in terms if n in band]
+                fixed = sum(abs(f) * (kernel.trips[n] - 1) for n, f in terms if n not in band)
+                extents.append((1 + spread + fixed - sum(f for _, f in tiles), tiles))
+            if not any(kernel.statements[use.statement].tied for use in group.uses):
+                found.append((place, group.element_bytes, extents))
+        return found
+
+    def _fit(self, least: Sizes, most: Sizes) -> None:
+        """Keep tiles for which what is surely staged has room."""
+        left: Any = 1.0 * self.most_bytes
+        own = []
+        for place, width, extents in self._staged_boxes:
+            on = least[place] > 1
+            sides = [number + sum(f * least[at] for at, f in tiles) for number, tiles in extents]
+            own.append((on, on * width * prod(1.0 * side for side in sides), sides))
+            left = left - own[-1][1]
+        for (on, size, sides), (_, _, extents) in zip(own, self._staged_boxes, strict=True):
+            for side, (_, tiles) in zip(sides, extents, strict=True):
+                room = np.floor(side * left / np.maximum(1.0, size) + 1e-6).astype(np.int64)
+                for at, factor in tiles:
+                    most[at] = np.where(
+                        on, np.minimum(most[at], least[at] + room // factor), most[at]
+                    )
 
     def _box(self, lows: Sizes, highs: Sizes) -> PpcgCandidates:
         """Return boxes as layouts of intervals.
@@ -325,7 +392,7 @@ class PpcgSpace:
         kernel, ones = self.kernel, np.ones(len(lows))
         ends = [*zip(1.0 * lows.T, 1.0 * highs.T, strict=True)]
         sizes = {f"tile {name}": own for name, own in zip(kernel.band, ends, strict=False)}
-        points = dict(zip(kernel.threads, ends[self.width + self.groups :], strict=True))
+        points = dict(zip(kernel.threads, ends[self.width + self.groups :], strict=False))
         for name, (threads, count) in zip(kernel.threads, ends[self.depth :], strict=False):
             tile, tiles = sizes.pop(f"tile {name}")
             fewest, most = points[name]
@@ -342,6 +409,10 @@ class PpcgSpace:
             tile_sizes=tuple((name, known[f"tile {name}"]) for name in kernel.band),
             block=tuple((name, known[f"threads {name}"]) for name in kernel.threads),
             points=tuple((name, Interval(*own)) for name, own in points.items()),
+            loops_cut=tuple(
+                (name, Interval(own[0] > 1, own[1] > 1))
+                for name, own in zip(kernel.band, ends[-self.depth :], strict=True)
+            ),
             stages=ones,
             resident=ones,
             shared_limit_bytes=self.most_bytes * ones,
@@ -350,11 +421,13 @@ class PpcgSpace:
         )
 
     def bounds(self, lows: Sizes, highs: Sizes) -> Costs:
-        """Return costs that no point of a box goes under."""
+        """Return costs times margins that no point of a box goes under."""
         with np.errstate(all="ignore"):
-            demand, expected = self.model.columns(self._box(lows, highs))
-            possible = most_of(self.allowed(demand, expected))
-        return np.where(possible, values(expected, self.objective), inf)
+            box = self._box(lows, highs)
+            demand, expected = self.model.columns(box)
+            possible = most_of(self.allowed(demand, expected) & self.model.plan(box).is_ruled)
+            weighed = values(expected, self.objective) * self.margins(demand, expected)
+        return np.where(possible, weighed, inf)
 
     # -- points -----------------------------------------------------------------------------------
 
@@ -375,20 +448,16 @@ class PpcgSpace:
         return self.possible(every)
 
     def costs(self, points: Sizes) -> Costs:
-        """Return the costs of points, infinite where one does not fit or is not what it says."""
+        """Return costs of points times margins, infinite where one does not fit as it says."""
         tiles, threads = points[:, : self.mapped], points[:, self.depth : self.width]
         fits = (threads <= tiles).all(axis=1)
         fits &= threads.prod(axis=1) <= self.profile.threads_per_block
         found = np.full(len(points), inf)
         if fits.any():
             decided, plan = self._decided(points[fits])
-            # the least --max-shared-memory that gives these groups theirs gives others nothing
-            needed = plan.shared_bytes
-            ruled = self.model.plan(replace(decided, staged_groups=None, shared_limit_bytes=needed))
-            pairs = zip(ruled.staged, plan.staged, strict=True)
-            true = (needed <= self.most_bytes) & all_of((one == other) for one, other in pairs)
+            true = (plan.shared_bytes <= self.most_bytes) & plan.is_ruled
             demand, expected = self.model.columns(decided)
-            own = values(expected, self.objective)
+            own = values(expected, self.objective) * self.margins(demand, expected)
             found[fits] = np.where(true & self.allowed(demand, expected), own, inf)
         return found
 
@@ -405,7 +474,12 @@ class PpcgSpace:
         kept = kept & (expected.time_s <= self.of_default[1].time_s[0])
         most = SAFE_REGISTERS * demand.registers * threads
         kept = kept & ((threads <= SAFE_THREADS) | (most <= self.profile.registers_per_block))
-        return kept & (threads >= TRIANGLE_THREADS) if self.triangular else kept
+        return kept & (threads >= self.least_threads)
+
+    def margins(self, demand: Demand, expected: Predicted) -> Costs:
+        """Return how many times the cost of sizes the default has to be, at least."""
+        unsure = least_of(self.warps(demand, expected) < LEAST_WARPS)
+        return np.where(self.at_floor | (unsure > 0), UNSURE_MARGIN, MARGIN)
 
     def samples(self, lows: Sizes, highs: Sizes) -> Sizes:
         """Return points of boxes: the middle, with tiles of whole points, and the least sizes."""
@@ -449,13 +523,19 @@ class _Kernel:
     def __init__(self, space: PpcgSpace, effort: Effort) -> None:
         self.space, self.gap = space, effort.gap
         began = time.perf_counter()
-        self.found = search(space, space.seeds(effort), effort)
-        self.search_s = time.perf_counter() - began
         regular = np.array(regular_vectors(space.kernel), dtype=np.int64)
         unstaged = np.ones((len(regular), space.groups), dtype=np.int64)
-        whole = space.default[None], np.concatenate([regular, unstaged], axis=1), self.found.good
-        self.points = np.concatenate(whole)
-        self.regular = len(regular) + 1
+        self.points = np.concatenate(
+            [space.default[None], np.concatenate([regular, unstaged], axis=1)]
+        )
+        self.regular, self.least_regular = len(self.points), inf
+        settings = (PPCG_DEFAULT, replace(PPCG_DEFAULT, max_shared_memory=space.most_bytes))
+        for one in settings:
+            self.under(one)
+        effort = replace(effort, enough=self.least_regular / IRREGULAR_MARGIN)
+        self.found = search(space, space.seeds(effort), effort)
+        self.points = np.concatenate([self.points, self.found.good])
+        self.search_s = time.perf_counter() - began
 
     @property
     def needed_bytes(self) -> int:
@@ -463,11 +543,15 @@ class _Kernel:
         found = self.found
         return int(self.space.needed_bytes(np.array([found.sizes]))[0]) if found.sizes else 0
 
+    @property
+    def bound(self) -> float:
+        """What nothing costs less than, times its margin."""
+        return min(self.least_regular, IRREGULAR_MARGIN * self.found.bound)
+
     def margins(self, demand: Demand, expected: Predicted) -> npt.NDArray[np.float64]:
         """Return how many times the cost of a point of ours the default has to be."""
         space = self.space
-        unsure = (space.warps(demand, expected) < LEAST_WARPS) | space.at_floor
-        found = np.where(unsure, UNSURE_MARGIN, MARGIN)
+        found = space.margins(demand, expected)
         found[self.regular :] *= IRREGULAR_MARGIN
         if expected.energy_j[0] == space.of_default[1].energy_j[0]:
             found[0] = 1.0  # the default, or what is the same
@@ -481,8 +565,10 @@ class _Kernel:
         allowed = space.allowed(demand, expected)
         allowed[0] = True
         every = np.where(allowed, costs(expected, space.objective), NEVER)
-        weighed = np.where(every < NEVER, every * self.margins(demand, expected), inf)
-        return _Cell(setting, demand, expected, every, weighed)
+        margins = self.margins(demand, expected)
+        weighed = np.where(every < NEVER, every * margins, inf)
+        self.least_regular = min(self.least_regular, float(weighed[: self.regular].min()))
+        return _Cell(setting, demand, expected, every, margins, weighed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,6 +582,7 @@ class _Cell:
     demand: Demand
     expected: Predicted
     costs: npt.NDArray[np.int64]
+    margins: Costs
     weighed: Costs
 
 
@@ -573,6 +660,7 @@ def proof_script(space: PpcgSpace, effort: Effort, *comments: str) -> SmtScript:
         *(f"threads_{name}" for name in kernel.threads),
         *staged,
         *(f"points_{name}" for name in kernel.threads),
+        *(f"whole_{name}" for name in kernel.band),
     ]
     sides = zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True)
     block = applied("*", (symbol(f"threads_{name}") for name in kernel.threads), "1")
@@ -589,7 +677,10 @@ def proof_script(space: PpcgSpace, effort: Effort, *comments: str) -> SmtScript:
         for least, most, cost in zip(lows.tolist(), highs.tolist(), bounds.tolist(), strict=True)
     )
     sizes = ", ".join(f"{name} = {size}" for name, size in zip(names, found.sizes, strict=False))
-    about = f"found: {sizes or 'nothing that fits'}; cost {found.cost:.0f}, in {space.unit}"
+    about = (
+        f"found: {sizes or 'nothing that fits'}; cost {found.cost:.0f}, in {space.unit}, margins "
+        "counted; whole_x is 1 where tiles divide the trips of x, and threads divide them, else 2"
+    )
     least_cost = int(min(found.bound, _MOST_COST))
     return searched_script(names, limits, boxes, least_cost, *comments, about)
 
@@ -649,7 +740,7 @@ def _described(own: _Kernel, cell: _Cell, row: int) -> KernelSelection:
     usual = prediction_at(*space.of_default, 0)
     prediction = prediction_at(cell.demand, cell.expected, row)
     objective = int(cell.costs[row]) if prediction is not None else 0
-    bound = int(min(objective, own.found.bound)) if objective else 0
+    bound = int(min(objective, own.bound / cell.margins[row])) if objective else 0
     why = too_large(space.of_default[0], space.model.card, 0)
     plan = space.model.plan(space.layouts(own.points[row : row + 1], cell.setting))
     sizes = [int(size) for size in own.points[row]]

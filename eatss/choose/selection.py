@@ -151,8 +151,8 @@ class KernelSelection(Layout, Shown):
         weights: Pairs of a loop and its weight ``H_i`` in the objective.
         optimal: ``"proven"``, within the gap that was asked for where a prediction is least; or
             ``"best found"`` where time or steps ran out.
-        bound: What no sizes that fit the card cost less than, in the unit of ``objective``; 0
-            where nothing is known.
+        bound: What no sizes that fit the card cost less than, in the unit of ``objective``, margins
+            by which they have to be better counted; 0 where nothing is known.
         boxes: Boxes of sizes that were bounded for it.
         split_factor: Share of L1 that is shared memory, from 0 to 1.
         warp_fraction: Share of a warp that sizes are multiples of.

@@ -19,7 +19,7 @@ from eatss.analysis.facts import AccessFacts, StatementFacts
 from eatss.base.quotients import STEPS
 from eatss.base.targets import CUDA
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
-from eatss.plan.intervals import Interval, beyond
+from eatss.plan.intervals import Interval, at_least, beyond
 from eatss.plan.numbers import Flag, Number, no
 
 Integers = npt.NDArray[np.int64]
@@ -31,21 +31,29 @@ BANK_BYTES = 4
 
 
 def sectors(
-    lanes: Sequence[Number], steps: Sequence[float], element_bytes: int, offset: int = 0
+    lanes: Sequence[Number],
+    steps: Sequence[float],
+    element_bytes: int,
+    offset: int = 0,
+    working: Number = 1.0,
 ) -> Number:
     """Return the 32-byte sectors that one request of a warp touches.
 
     A row of lanes that begins inside a sector, by ``offset`` bytes, touches one more than its bytes
-    fill.
+    fill. Of all lanes so many are known to be ``working``, at least.
     """
-    return _pieces(lanes, steps, element_bytes, SECTOR_BYTES, offset)
+    return _pieces(lanes, steps, element_bytes, SECTOR_BYTES, offset, working)
 
 
 def lines(
-    lanes: Sequence[Number], steps: Sequence[float], element_bytes: int, offset: int = 0
+    lanes: Sequence[Number],
+    steps: Sequence[float],
+    element_bytes: int,
+    offset: int = 0,
+    working: Number = 1.0,
 ) -> Number:
     """Return the 128-byte lines that one request of a warp touches."""
-    return _pieces(lanes, steps, element_bytes, LINE_BYTES, offset)
+    return _pieces(lanes, steps, element_bytes, LINE_BYTES, offset, working)
 
 
 def torn_sectors(
@@ -79,20 +87,29 @@ def line_wavefronts(least: Number, lines: Number, line_cycles: float) -> Number:
     It gives 128 bytes to registers in a cycle, so what lanes take is ``least``; each further one of
     the lines takes ``line_cycles``.
     """
-    return least + line_cycles * beyond(lines, least)
+    return (1.0 - line_cycles) * least + line_cycles * np.maximum(lines, least)
 
 
 def _pieces(
-    lanes: Sequence[Number], steps: Sequence[float], element_bytes: int, piece: int, offset: int
+    lanes: Sequence[Number],
+    steps: Sequence[float],
+    element_bytes: int,
+    piece: int,
+    offset: int,
+    working: Number,
 ) -> Number:
     count: Number = 1.0
+    beside: Number = 1.0
     extent: Number = float(element_bytes)  # bytes that lie together so far
     for along, step in zip(lanes, steps, strict=True):
         apart = abs(step)
         if apart >= piece:
             count = count * along
-        elif apart:
+            continue
+        beside = beside * along
+        if apart:
             extent = np.maximum(extent, (along - 1) * apart + element_bytes)
+    count = at_least(count, working / beside)
     # rows that begin inside a piece lie across one more for the share that their length says
     more = np.minimum(1.0, extent / piece) if offset % piece else 0.0
     return count * (np.ceil(extent / piece) + more)
@@ -108,11 +125,37 @@ def bank_wavefronts(lanes: Sequence[Number], steps: Sequence[Number], element_by
     """
     if not lanes:
         return 1.0
-    if any(isinstance(one, Interval) for one in (*lanes, *steps)):
-        return Interval(1.0, float(CUDA.lanes))
-    table = np.stack(np.broadcast_arrays(*lanes, *steps), axis=1).astype(np.int64)
+    numbers = *lanes, *steps
+    if not any(isinstance(one, Interval) for one in numbers):
+        return _wavefronts(_table(numbers), element_bytes)
+    ends = [(one.low, one.high) if isinstance(one, Interval) else (one, one) for one in numbers]
+    least, most = map(_table, zip(*ends, strict=True))
+    counts = np.minimum(most - least, _MOST_OF_BOX) + 1
+    cases = counts.prod(axis=1)
+    found, few = np.ones(len(least)), cases <= _MOST_OF_BOX
+    if few.any():
+        begins = cases[few].cumsum() - cases[few]
+        rows, every = (np.repeat(own[few], cases[few], axis=0) for own in (least, counts))
+        number = np.arange(len(rows)) - np.repeat(begins, cases[few])
+        for at, count in enumerate(every.T):
+            rows[:, at] += number % count
+            number //= count
+        found[few] = np.minimum.reduceat(_wavefronts(rows, element_bytes), begins)
+    return Interval(found, float(CUDA.lanes))
+
+
+_MOST_OF_BOX = 32
+"""Requests that a box of them is looked through for."""
+
+
+def _table(columns: Sequence[Number]) -> Integers:
+    return np.stack(np.broadcast_arrays(*columns), axis=-1).astype(np.int64)
+
+
+def _wavefronts(table: Integers, element_bytes: int) -> npt.NDArray[np.float64]:
+    """Return the cycles of requests, for each row of lanes and steps along as many axes."""
     unique, back = np.unique(_keys(table), return_index=True, return_inverse=True)[1:]
-    return _conflicts(table[unique], len(lanes), element_bytes)[back.reshape(-1)]
+    return _conflicts(table[unique], table.shape[1] // 2, element_bytes)[back.reshape(-1)]
 
 
 def box_wavefronts(

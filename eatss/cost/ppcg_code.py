@@ -23,9 +23,9 @@ from eatss.cost.access import (
 )
 from eatss.cost.card import BLOCK_SHARED_BYTES, SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import DemandBuilder
-from eatss.plan.intervals import beyond, mixed
-from eatss.plan.numbers import Flag, Number, any_of, nowhere
-from eatss.plan.ppcg import Group, PpcgPlan
+from eatss.plan.intervals import at_least, beyond, mixed
+from eatss.plan.numbers import Flag, Number, any_of, no, nowhere
+from eatss.plan.ppcg import Group, PpcgPlan, spanned
 from eatss.plan.stage import element_words
 
 CARVE_OUTS_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
@@ -129,7 +129,8 @@ class PpcgCode(DemandBuilder):
     def resident(self) -> Number:
         """Blocks that fit an SM."""
         threads, limit = self.plan.block_threads, self.card.shared_per_block_bytes
-        return self.card.resident_blocks(threads, self.registers, self.plan.shared_bytes, limit)
+        found = self.card.resident_blocks(threads, self.registers, self.plan.shared_bytes, limit)
+        return at_least(found, 1.0)  # of a box those count that launch
 
     @cached_property
     def present(self) -> Number:
@@ -154,9 +155,9 @@ class PpcgCode(DemandBuilder):
         resident = np.maximum(1.0, self.resident)
         moved = [name in loops for name in grid]
         if moved == [False, True]:
-            different = np.minimum(resident, across / np.gcd(across.astype(np.int64), int(sms)))
+            different = across / np.gcd(across.astype(np.int64), int(sms))
         elif moved == [True, False]:
-            different = np.minimum(resident, np.maximum(1.0, np.ceil(resident * sms / across)))
+            different = np.ceil(resident * sms / across)
         else:
             return 1.0
         more = beyond(resident / np.maximum(1.0, different), 1.0)
@@ -176,9 +177,10 @@ class PpcgCode(DemandBuilder):
         offset, least = self.begins(access) % LINE_BYTES, self.card.warp * width / LINE_BYTES
         key = (*strides, width, offset)
         if key not in self._requests:
-            touched = lines(lanes, strides, width, offset)
+            working = self.plan.block_threads / self.warps
+            touched = lines(lanes, strides, width, offset, working)
             cycles = line_wavefronts(least, touched, self.constants.line_cycles)
-            self._requests[key] = cycles, sectors(lanes, strides, width, offset)
+            self._requests[key] = cycles, sectors(lanes, strides, width, offset, working)
         return self._requests[key]
 
     # -- L1 ---------------------------------------------------------------------------------------
@@ -239,7 +241,7 @@ class PpcgCode(DemandBuilder):
         waits: Number = 1.0
         if not serial:
             stays = self._lines_stay(access, wave)
-            waits = 1.0 - stays + stays / self._points_together(statement, access)
+            waits = mixed(stays, 1.0 / self._points_together(statement, access), 1.0)
         for position, name in enumerate(serial, start=1):
             step = abs(access.moving.get(name, 0)) * access.element_bytes
             innermost = position == len(serial)
@@ -287,10 +289,8 @@ class PpcgCode(DemandBuilder):
         """Return the sectors that a tile touches through one access while some loops stand."""
         total: Number = 1.0
         for position, terms in enumerate(access.terms, start=1):
-            size: Number = 1.0
-            for loop, factor in terms:
-                if loop not in still:
-                    size = size + abs(factor) * (self.plan.extent(loop) - 1)
+            moved = {loop: self.plan.extent(loop) for loop, _ in terms if loop not in still}
+            size = spanned(terms, moved)
             if position == len(access.terms):
                 size = np.ceil(size * access.element_bytes / SECTOR_BYTES)
             total = total * size
@@ -407,8 +407,7 @@ class _Counting:
         """Where the serial loop inside is of known length, and short enough to be unrolled."""
         name = self.serial[-1]
         steps, limit = self.plan.extent(name), self.of.constants.unrolled_steps
-        known = np.mod(self.plan.kernel.trips[name], steps) == 0
-        known = known & (name not in self.statement.coupled)
+        known = no(self.plan.cut.get(name, False)) & (name not in self.statement.coupled)
         return known & (steps * self.side <= limit)
 
     def add(self) -> None:

@@ -139,8 +139,8 @@ class _Launch:
             "fp32": units(demand.fp32, card.fp32_per_cycle),
             **tensor,
             "L1": wavefronts * (self.most / demand.blocks) / cycles,
-            "L2": beyond(demand.l2_bytes, demand.torn_bytes) / card.l2_bytes_s
-            + demand.torn_bytes / card.l2_torn_bytes_s,
+            "L2": np.maximum(demand.l2_bytes, demand.torn_bytes) / card.l2_bytes_s
+            + demand.torn_bytes * (1.0 / card.l2_torn_bytes_s - 1.0 / card.l2_bytes_s),
             "fetch": self._fetched() / cycles,
             "latency": rounds * demand.chain_cycles / cycles,
         }

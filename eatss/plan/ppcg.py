@@ -16,7 +16,7 @@ loops; else the points are loops around them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import chain, combinations, takewhile
@@ -31,7 +31,7 @@ from eatss.analysis.layout import Layout
 from eatss.base.frozen import frozen
 from eatss.plan.intervals import beyond, both, named
 from eatss.plan.launch import Tiled
-from eatss.plan.numbers import Flag, Number, all_of, chosen, nowhere
+from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no, nowhere
 
 MAX_GRID_LOOPS = 2
 MAX_THREAD_LOOPS = 3
@@ -305,6 +305,7 @@ class PpcgCandidates(Layout):
     unroll: Number
     staged_groups: tuple[Number, ...] | None = None
     points: tuple[tuple[str, Number], ...] = ()
+    loops_cut: tuple[tuple[str, Flag], ...] = ()
 
     def __len__(self) -> int:
         """Return the number of candidates."""
@@ -320,9 +321,8 @@ def ppcg_plan(kernel: PpcgKernel, candidates: PpcgCandidates) -> PpcgPlan:
     blocks: Number = 1.0
     turns: Number = 1.0
     for name, most in zip(kernel.grid, GRID_LIMITS.get(len(kernel.grid), ()), strict=True):
-        launched = np.minimum(steps[name], most)
-        blocks = blocks * launched
-        turns = turns * steps[name] / launched
+        blocks = blocks * np.minimum(steps[name], most)
+        turns = turns * np.maximum(1.0, steps[name] / most)
     return PpcgPlan(
         kernel=kernel,
         candidates=candidates,
@@ -333,6 +333,18 @@ def ppcg_plan(kernel: PpcgKernel, candidates: PpcgCandidates) -> PpcgPlan:
         turns=turns,
         tiles=prod((steps[name] for name in kernel.grid), start=1.0),
     )
+
+
+def spanned(
+    terms: Iterable[tuple[str, int]], extents: Mapping[str, Number], spread: int = 0
+) -> Number:
+    """Return how many elements along a dimension loops of such extents span."""
+    found: Number = 0.0
+    left = 1 + spread
+    for loop, factor in terms:
+        if loop in extents:
+            found, left = found + abs(factor) * extents[loop], left - abs(factor)
+    return found + 1.0 * left if left >= 0 else beyond(found, -1.0 * left)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -400,6 +412,26 @@ class PpcgPlan(Tiled):
         """Shared memory of a block."""
         return self._staged[1]
 
+    @property
+    def is_ruled(self) -> Flag:
+        """Where PPCG stages what is decided, if a block may have just as much as that takes.
+
+        What it leaves out has no room beside what comes later, or is not wanted.
+        """
+        later: Number = 0.0
+        found: Flag = True
+        for group, on in zip(reversed(self.kernel.groups), reversed(self.staged), strict=True):
+            if group.may_be_staged:
+                size, wanted = prod(self.box(group)) * group.element_bytes, self._wanted(group) > 0
+                here = on > 0
+                found = (
+                    found
+                    & (no(here) | wanted)
+                    & (here | (size / np.maximum(1.0, later) > 1) | no(wanted))
+                )
+                later = later + on * size
+        return found
+
     def _wanted(self, group: Group) -> Number:
         """Return 1 where a group that may be staged is used again in a tile, or not coalesced."""
         found: Number = 1.0
@@ -430,12 +462,9 @@ class PpcgPlan(Tiled):
         tied = statements[0].coupled if all(one.tied for one in statements) else ()
         least = reduce(np.minimum, map(self.extent, tied), np.inf)
         for terms, spread in group.box:
-            size: Number = 1.0 + spread
-            for loop, factor in terms:
-                extent = self.extent(loop)
-                extent = np.minimum(extent, least) if loop in tied else extent
-                size = size + abs(factor) * (extent - 1)
-            sizes.append(size)
+            extents = {loop: self.extent(loop) for loop, _ in terms}
+            extents |= {n: np.minimum(own, least) for n, own in extents.items() if n in tied}
+            sizes.append(spanned(terms, extents, spread))
         return sizes
 
     # -- the points of a thread -------------------------------------------------------------------
@@ -482,15 +511,23 @@ class PpcgPlan(Tiled):
             left = np.mod(self.kernel.trips[name], tile)
             inside = np.where(left > 0, np.floor(left / count), points)
             inside = np.where(np.mod(tile, count) > 0, beyond(inside, 1.0), inside)
+            # what is left is less than a tile
+            inside = np.where(self.cut[name], np.minimum(inside, points - 1), points)
             free = free * np.where(points > 1, np.clip(inside / points, 0.0, 1.0), 1.0)
         return 1.0 - free
 
     @cached_property
     def cut_off(self) -> Number:
         """1 where the end of a loop cuts a tile, or a tile the threads of a block, off."""
-        cut: Number = 0.0
-        for name, count in self.threads.items():
-            tile = self.tile[name]
-            cut = np.maximum(cut, 1.0 * (np.mod(self.kernel.trips[name], tile) > 0))
-            cut = np.maximum(cut, 1.0 * (np.mod(tile, count) > 0))
-        return cut
+        return 1.0 * any_of(self.cut[name] for name in self.threads)
+
+    @cached_property
+    def cut(self) -> dict[str, Flag]:
+        """By loop where its end cuts a tile, or a tile the threads of a block, off."""
+        known = dict(self.candidates.loops_cut)
+        return {name: known[name] if name in known else self._is_cut(name) for name in self.tile}
+
+    def _is_cut(self, name: str) -> Flag:
+        tile = self.tile[name]
+        cut = np.mod(self.kernel.trips[name], tile) > 0
+        return cut | (np.mod(tile, self.threads[name]) > 0) if name in self.threads else cut

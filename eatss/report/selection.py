@@ -175,7 +175,7 @@ def _bound(kernel: KernelSelection) -> str:
     least = text(kernel.bound * small)
     below = f"{kernel.gap:.1%} below this; " if kernel.gap else ""
     took = f"{grouped(kernel.boxes)} boxes, {1000 * kernel.solve_time_s:.0f} ms"
-    return f"nothing that may be taken is predicted under {least} ({below}{took})"
+    return f"nothing that may be taken, margins counted, is under {least} ({below}{took})"
 
 
 def _proof(kernel: KernelSelection, number: int, what: str) -> str:

@@ -180,27 +180,59 @@ def test_no_point_of_a_box_costs_less_than_its_bound(name: str) -> None:
             keeps_bounds(PpcgSpace(facts, model, H200, 49152, "energy"), dice)
 
 
+def kinds_of(space: PpcgSpace, points: Sizes) -> Sizes:
+    """Return what boxes say of points in addition: points of a thread, and whether tiles fit."""
+    tiles, threads = points[..., : space.depth], points[..., space.depth : space.width]
+    trips = np.array([space.kernel.trips[name] for name in space.kernel.band])
+    whole = trips % tiles == 0
+    whole[..., : space.mapped] &= tiles[..., : space.mapped] % threads == 0
+    return np.concatenate([-(-tiles[..., : space.mapped] // threads), 2 - whole], axis=-1)
+
+
 def keeps_bounds(space: PpcgSpace, dice: np.random.Generator) -> None:
     low, high = (ends[0] for ends in space.root())
-    count = len(low) - space.mapped
+    count = space.width + space.groups
     some = space.seeds(Effort(gap=0.0, most_boxes=4096))
-    for spread in (0.5, 1.0, 2.0):  # boxes of all widths around points that fit
+    for spread in (0.0, 0.5, 1.0, 2.0):  # boxes of all widths around points that fit
         points = some[dice.integers(0, len(some), 64)]
         points[0, : space.width] = 32  # the first holds the default's kind, near its ends
+        points = np.concatenate([points, kinds_of(space, points)], axis=1)
         wide = np.exp(dice.random((64, 1)) * spread)
-        lows = np.maximum(low, np.concatenate([points / wide, np.ones((64, space.mapped))], axis=1))
-        highs = np.minimum(
-            high, np.concatenate([np.ceil(points * wide), [high[count:]] * 64], axis=1)
-        )
-        lows, highs = lows.astype(np.int64), highs.astype(np.int64)
+        lows = np.maximum(low, (points / wide).astype(np.int64))
+        highs = np.minimum(high, np.ceil(points * wide).astype(np.int64))
+        told = dice.random(points.shape) < 1 / 2
+        told[:, :count] = True  # of the others some are known, some are not
+        lows, highs = np.where(told, lows, low), np.where(told, highs, high)
         inside = np.stack([dice.integers(lows, highs + 1)[:, :count] for _ in range(64)], axis=1)
-        inside[:, 0] = points
+        inside[:, 0] = points[:, :count]
         costs_of = space.costs(inside.reshape(-1, count)).reshape(64, 64)
+        kinds = kinds_of(space, inside)
+        held = (kinds >= lows[:, None, count:]) & (kinds <= highs[:, None, count:])
+        costs_of[~held.all(axis=2)] = np.inf
         shrunk = space.shrunk(lows, highs)
         fitting: Any = (shrunk[0] <= shrunk[1]).all(axis=1)
         assert fitting[np.isfinite(costs_of).any(axis=1)].all()
-        bounds = space.bounds(*shrunk)
-        assert (bounds[fitting] <= costs_of[fitting].min(axis=1) * (1 + 1e-9)).all()
+        bounds = space.bounds(*(own[fitting] for own in shrunk))
+        assert (bounds <= costs_of[fitting].min(axis=1) * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("name", ["symm", "fdtd-apml", "syr2k", "doitgen"])
+def test_what_ppcg_would_stage_otherwise_is_known(name: str) -> None:
+    dice = np.random.default_rng(4)
+    for facts in analysed(name).facts:
+        model = PpcgModel.of(facts, H200)
+        if not model.kernel.threads:
+            continue
+        space = PpcgSpace(facts, model, H200, 49152, "energy")
+        points = space.seeds(Effort(gap=0.0, most_boxes=1, children=512))
+        kinds, count = points[:, space.width :], points.shape[0]
+        kinds[: count // 2] = dice.integers(1, 3, (count // 2, space.groups))
+        decided, plan = space._decided(points)
+        room = replace(decided, staged_groups=None, shared_limit_bytes=plan.shared_bytes)
+        pairs = [*zip(model.plan(room).staged, plan.staged, strict=True)]
+        ruled = np.all([np.broadcast_to(a == b, count) for a, b in pairs], axis=0)
+        assert (np.broadcast_to(plan.is_ruled, count) == ruled).all()
+        assert ruled.any()
 
 
 def test_a_difference_that_may_be_negative_has_no_least_share_of_its_first_number() -> None:

@@ -7,6 +7,7 @@ Stores of a warp: which sectors they fill and which they tear.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import product
@@ -35,6 +36,7 @@ from eatss.cost.access import (
 from eatss.cost.card import CodeConstants, CudaConstants, card_of
 from eatss.cost.cuda_code import CudaCode
 from eatss.cost.demand import DemandBuilder
+from eatss.plan.intervals import Interval, least_of
 from eatss.plan.launch import lanes_of
 from tests.examples import examples
 
@@ -140,6 +142,35 @@ def test_bank_conflicts_are_those_of_the_lanes_one_by_one(
     steps = steps[: len(split)]
     found = bank_wavefronts(columns(split), columns(steps), width)
     assert found[0] == bank_cycles(split, steps, width)
+
+
+def test_no_request_of_a_box_takes_fewer_cycles_than_it_says() -> None:
+    dice = np.random.default_rng(7)
+    least = np.stack([dice.integers(1, 9, 400), dice.integers(1, 5, 400),
+                      *dice.integers(-20, 40, (2, 400))])  # fmt: skip
+    most = least + dice.integers(0, 4, least.shape)
+    for width in (2, 4, 8, 16):
+        box = [Interval(1.0 * a, 1.0 * b) for a, b in zip(least, most, strict=True)]
+        found = bank_wavefronts(box[:2], box[2:], width)
+        assert (found.low > 1.0).any()
+        for _ in range(40):
+            lanes, steps = np.split(1.0 * dice.integers(least, most + 1), 2)
+            assert (found.low <= bank_wavefronts(list(lanes), list(steps), width)).all()
+
+
+def test_lanes_that_work_are_in_some_row() -> None:
+    dice = np.random.default_rng(8)
+    for _ in range(200):
+        threads = dice.integers(1, 12, 3)
+        ends = [(max(1, int(n * 0.7)), int(np.ceil(n * 1.4))) for n in threads]
+        lanes = lanes_of(np.array([1.0 * n]) for n in threads)
+        box = [Interval(np.array([1.0 * a]), np.array([1.0 * b])) for a, b in ends]
+        work = math.prod(box, start=1.0)
+        working = work / np.ceil(work / WARP)
+        steps = [float(one) for one in dice.choice([0, 8, 16, 800], 3)]
+        for request in (sectors, lines):
+            bound = request(lanes_of(box), steps, 8, 0, working)
+            assert np.all(least_of(bound) <= request(lanes, steps, 8) * (1 + 1e-9))
 
 
 CONSTANTS = CodeConstants()
