@@ -28,12 +28,12 @@ BEFORE, AFTER = "before", "after"
 
 
 def measured(folder: Path, seconds: float, rounds: int) -> Iterator[Row]:
-    """Measure the kernels of a folder, one after the other."""
+    """Measure the kernels of a folder, one after the other, all programs of one by turns."""
     import torch  # noqa: PLC0415 - only where the card is
 
     for place in sorted(folder.iterdir()):
         rows, runs = {}, {}
-        for label in (BEFORE, AFTER):
+        for label in sorted(one.name for one in place.iterdir()):
             rows[label] = Row(workload=place.name, dtype="", program=label)
             try:
                 runs[label] = _runs(torch, place / label)

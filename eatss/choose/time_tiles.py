@@ -38,7 +38,7 @@ LENGTHS = (32, 64, 128, 256, 512)
 LINES = ((1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (4, 4), (4, 8))
 """Lines of a warp and warps of a block, where cells have three dimensions."""
 
-MARGIN = 1.1
+MARGIN = 1.2
 """So many times less than steps apart tiles are to cost: no run of them was measured yet."""
 
 
