@@ -21,6 +21,7 @@ from eatss.plan.time_tiles import (
     TimeRun,
     TimeTilePlan,
     Version,
+    is_possible,
     sources_of,
     stored_cells,
 )
@@ -65,9 +66,9 @@ def tiles_demand(
     for level in plan.levels:
         if plan.versions[level.version].halo is not None:
             asked.add_level(level)
-    for version in plan.versions:
+    for number, version in enumerate(plan.versions):
         if version.shared_slots:
-            asked.add_edges(version)
+            asked.add_edges(version, plan.edge_lines(number, tile.rows))
     for number in plan.loaded:
         asked.add_memory(plan.versions[number], loads=True)
     for number in plan.stored:
@@ -117,14 +118,19 @@ class _Asked:
         sums["instructions"] += far * _LOAD
         sums["l1_wavefronts"] += far * self._tile.columns * CUDA.lanes * size / LINE_BYTES
         sums["l2_bytes"] += far * CUDA.lanes * size
+        if level.step == 0:  # rows of later steps are the same ones a little later
+            far_bytes = float(prod(run.cells)) * size * run.far_reads[level.update]
+            sums["dram_bytes"] += far_bytes
+        if run.far_reads[level.update]:
+            self._chain = self._chain + card.l1_cycles + card.l2_cycles
         self._chain = self._chain + _CHAIN * (card.fp64_cycles if wide else card.fp32_cycles)
         if run.dims == 1:  # the cells beside were computed just now
             self._chain = self._chain + card.shared_cycles
 
-    def add_edges(self, version: Version) -> None:
+    def add_edges(self, version: Version, edge_lines: Number) -> None:
         """Add what warps leave for each other in shared memory, and a barrier a row."""
         array = version.field.array
-        lines = np.minimum(self._tile.rows, 2) * self._tile.columns
+        lines = edge_lines * self._tile.columns
         self._sums["shared_wavefronts"] += 2 * self._turns * lines * self._words[array]
         self._sums["instructions"] += 2 * self._turns * lines
         each = version.shared_slots * lines * CUDA.lanes * self._bytes[array]
@@ -178,10 +184,7 @@ def fits(
     """Return which tiles keep something between their halos, and their windows in registers."""
     registers = _registers(run, plan, tile, statements)
     fine: Flag = registers * tile.warps * CUDA.lanes <= model.card.registers_per_sm
-    fine = fine & (registers <= _MOST_REGISTERS)
-    for cells in stored_cells(plan, tile):
-        fine = fine & (cells > 0)
-    return fine
+    return fine & (registers <= _MOST_REGISTERS) & is_possible(plan, tile)
 
 
 _MOST_REGISTERS = 224.0

@@ -253,7 +253,8 @@ class RegionBuilder:
             elif isinstance(step, HostLoop) and step.counter == time:
                 dependences = self._scheduled.dependences
                 made = tiled_steps(names, chain, tile, context, time, step.upper, dependences)
-                self._note_tiles(made, chain, tile, piece, placed[0])
+                like = next(one for one in placed if one.piece.statements[0] in piece.statements)
+                self._note_tiles(made, chain, tile, piece, like)
                 yield from taken_in_turns(step, made)
             else:
                 yield step
@@ -261,7 +262,9 @@ class RegionBuilder:
         def through(body: Sequence[HostStep]) -> tuple[HostStep, ...]:
             return tuple(found for step in body for found in tiled(step))
 
-        return through(steps)
+        found = through(steps)
+        assert len(self._made.kernels) == first + len(names)  # the loop is there, once
+        return found
 
     def _note_tiles(
         self, made: TiledSteps, chain: TimeChain, tile: TimeTile, piece: Piece, like: BuiltKernel

@@ -229,7 +229,8 @@ class TileBuilder:
             InternalError: ``EATSS-K901``, it is not well formed, or threads may meet.
         """
         buffers = (*self.windows.values(), *self._next.values())
-        front = (*self._where(), *map(_declared, buffers), *self._filled())
+        declared = [Declare(buffer=one) for one in buffers]
+        front = (*self._where(), *declared, *self._filled())
         nodes = with_barriers(without_unused((*front, *self._rows())))
         kernel = Kernel(
             name=name,
@@ -344,14 +345,7 @@ class TileBuilder:
     # -- edges of warps --------------------------------------------------------------------
 
     def _edge_lines(self, version: int) -> int:
-        """Return how many lines of each warp others read: of those at its edges."""
-        reach: int = max(
-            abs(source.offset[1])
-            for level in self.plan.levels
-            for source in level.sources
-            if source is not None and source.version == version
-        )
-        return min(int(self.tile.rows), 2 * reach)
+        return int(self.plan.edge_lines(version, self.tile.rows))
 
     def edge(self, version: int, age: int, warp: IntExpr, line: int, places: IntExprs) -> Element:
         """Return what a warp left of a line of the row that came ``age`` turns ago."""
@@ -559,10 +553,6 @@ class _LevelBuilder:
         ):
             yield Constant(front) <= own * each + place
             yield own * each + place < each * count - back
-
-
-def _declared(buffer: Buffer) -> Declare:
-    return Declare(buffer=buffer)
 
 
 def _all(tests: Iterable[IntExpr]) -> IntExpr:

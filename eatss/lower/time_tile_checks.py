@@ -4,7 +4,9 @@
   before in the same tile, or what was there when the tile began (isl).
 - **Windows.** Rows are gone through, and each slot holds the row that is read of it.
 - **Halos.** Of every version those cells are known that cells which are stored come from.
-- **Memory.** No launch writes what it reads: what it takes from memory no step writes.
+- **Planes.** Fields are the planes of arrays that the source names, at every step (isl).
+- **Memory.** The last version of every field that steps write is stored, and of what a launch reads
+  from memory beside its fields no step writes anything (isl).
 
 The plan is taken as it is: how lags, slots and halos were found is not asked again.
 """
@@ -18,11 +20,18 @@ import islpy as isl
 
 from eatss.analysis.layout import TimeTile
 from eatss.base.targets import CUDA
-from eatss.plan.time_tiles import Level, TimeTilePlan, sources_of
-from eatss.polyhedral.isl_names import OUT, PARAM, SET, big_value, with_parameters
+from eatss.plan.time_tiles import Level, Source, TimeTilePlan, Version, sources_of
+from eatss.polyhedral.isl_names import (
+    OUT,
+    PARAM,
+    SET,
+    big_value,
+    output_affs,
+    with_parameters,
+)
 from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scop import Scop
-from eatss.polyhedral.time_chains import TimeChain
+from eatss.polyhedral.time_chains import TimeChain, plane_at
 
 _BEGIN = "tile_begin"
 """The first step of a tile, a parameter."""
@@ -33,8 +42,10 @@ def tile_faults(
 ) -> Iterator[str]:
     """Yield what a tile would compute otherwise than the loop, in words; nothing if it is right."""
     yield from _wrong_operands(chain, plan, scop, dependences)
-    yield from _wrong_slots(chain, plan, tile)
+    yield from _wrong_planes(chain, plan)
+    yield from _wrong_slots(chain, plan)
     yield from _unknown_cells(chain, plan, tile)
+    yield from _wrong_results(chain, plan)
     yield from _met_in_memory(chain, plan)
 
 
@@ -63,6 +74,36 @@ def _wrong_operands(
         if not named.intersect_domain(inside).is_equal(found):
             statement = update.statement.name
             yield f"{statement} at step {level.step} of a tile has other operands than in the loop"
+
+
+def _wrong_planes(chain: TimeChain, plan: TimeTilePlan) -> Iterator[str]:
+    """Look whether fields are the planes of their arrays that the source names, at every step."""
+    for level in plan.levels:
+        update = chain.updates[level.update]
+        here = _instances(chain, level)
+        for access, version in zip(
+            update.statement.accesses, (level.version, *_versions(level)), strict=True
+        ):
+            field = None if version is None else plan.versions[version].field
+            if field is None:
+                continue
+            leading = output_affs(access.relation)[: -chain.dims]
+            for function, own in zip(leading, field.plane, strict=True):
+                expected = (
+                    plane_at(here, field.turn, chain.period, _BEGIN)
+                    if own is None
+                    else isl.PwAff.from_aff(
+                        isl.Aff.zero_on_domain(
+                            isl.LocalSpace.from_space(here.get_space())
+                        ).set_constant_val(big_value(here.get_ctx(), own))
+                    )
+                )
+                if not function.ne_set(expected).intersect(here).is_empty():
+                    yield f"{access.text} is another plane than {field.array} has {field.turn} on"
+
+
+def _versions(level: Level) -> Iterator[int | None]:
+    return (None if one is None else one.version for one in level.sources)
 
 
 def _makers(
@@ -109,7 +150,7 @@ def _from_begin(domain: isl.Set, step: int, *, exactly: bool) -> isl.Set:
 # -- windows -------------------------------------------------------------------------------------
 
 
-def _wrong_slots(chain: TimeChain, plan: TimeTilePlan, tile: TimeTile) -> Iterator[str]:
+def _wrong_slots(chain: TimeChain, plan: TimeTilePlan) -> Iterator[str]:
     """Go through rows as code does, and look which row each slot has when it is read.
 
     What other warps left at their edges is there one row later, and the slot of the newest row may
@@ -117,33 +158,43 @@ def _wrong_slots(chain: TimeChain, plan: TimeTilePlan, tile: TimeTile) -> Iterat
     """
     if chain.dims < 2:
         return
-    held: dict[tuple[str, int, int], int] = {}
-    turns = 2 * plan.unroll + plan.ahead + plan.behind + 1
-    for turn in range(turns):
-        made = [*plan.loaded, *(one.version for one in plan.levels)]
-        levels = {one.version: one for one in plan.levels}
-        for number in made:
-            version = plan.versions[number]
-            if version.halo is None:
+    held: _Held = {}
+    levels = {one.version: one for one in plan.levels}
+    used = [number for number, one in enumerate(plan.versions) if one.halo is not None]
+    for turn in range(2 * plan.unroll + plan.ahead + plan.behind + 1):
+        for number in (*plan.loaded, *levels):
+            if number not in used:
                 continue
-            level = levels.get(number)
-            for source in () if level is None else sources_of(level, chain.dims):
-                own = plan.versions[source.version]
-                row = turn - version.lag + source.offset[0]
-                if row + own.lag < 0:
-                    continue  # in front of all rows that a tile has
-                age = version.lag - own.lag - source.offset[0]
-                beside = chain.dims > 2 and source.offset[1] != 0
-                slots = own.shared_slots if beside else own.slots
-                place = ("edge" if beside else "own", source.version, (turn - age) % slots)
-                written = beside and age % slots == 0
-                if age < 0 or written or held.get(place) != row:
-                    yield f"version {number} reads row {row} of version {source.version} too late"
+            version = plan.versions[number]
+            for source in sources_of(levels[number], chain.dims) if number in levels else ():
+                if not _is_held(held, plan, turn, version, source):
+                    yield f"version {number} reads a row of version {source.version} too late"
                     return
             held["own", number, turn % version.slots] = turn - version.lag
-        for number, version in enumerate(plan.versions):
-            if version.shared_slots and version.halo is not None:
+        for number in used:
+            version = plan.versions[number]
+            if version.shared_slots:
                 held["edge", number, turn % version.shared_slots] = turn - version.lag
+
+
+_Held = dict[tuple[str, int, int], int]
+"""Which row each slot of each version has: in registers, and at the edges of warps."""
+
+
+def _is_held(held: _Held, plan: TimeTilePlan, turn: int, version: Version, source: Source) -> bool:
+    """Tell whether the row is there that a version reads of a source."""
+    own = plan.versions[source.version]
+    row = turn - version.lag + source.offset[0]
+    age = version.lag - own.lag - source.offset[0]
+    if row + own.lag < 0:
+        return True  # in front of all rows that a tile has
+    if age < 0 or held.get(("own", source.version, (turn - age) % own.slots)) != row:
+        return False
+    if len(source.offset) < 3 or source.offset[1] == 0:
+        return True
+    slots = own.shared_slots
+    there = slots > 0 and age % slots != 0
+    return there and held.get(("edge", source.version, (turn - age) % slots)) == row
 
 
 # -- halos ---------------------------------------------------------------------------------------
@@ -180,7 +231,9 @@ def _cells_made(
     level: Level, known: dict[int, list[tuple[int, int]]], sizes: tuple[int, ...]
 ) -> list[tuple[int, int]]:
     """Return the cells, along each dimension, all of whose operands are known."""
-    cells = [(-size, 2 * size) for size in sizes]
+    cells = [(0, size) for size in sizes]
+    if len(sizes) > 1:
+        cells[0] = -sizes[0], 2 * sizes[0]  # rows are cut off by turns
     for source in sources_of(level, len(sizes)):
         cells = [
             (max(low, first - far), min(high, end - far))
@@ -194,19 +247,29 @@ def _cells_made(
 # -- memory --------------------------------------------------------------------------------------
 
 
+def _wrong_results(chain: TimeChain, plan: TimeTilePlan) -> Iterator[str]:
+    """Yield which fields are handed on, or left at the end, other than as the last update made."""
+    last = {plan.versions[one.version].field: one.version for one in plan.levels}
+    loaded = {plan.versions[number].field for number in plan.loaded}
+    handed_on = [number for field, number in last.items() if field in loaded]
+    left = [number for field, number in last.items() if field not in loaded]
+    if not loaded <= {*last}:
+        yield "tiles take over fields that no step writes"
+    if sorted(plan.stored) != sorted(handed_on) or sorted(plan.left) != sorted(left):
+        yield "tiles hand on other versions than the last ones of what steps write"
+
+
 def _met_in_memory(chain: TimeChain, plan: TimeTilePlan) -> Iterator[str]:
     """Yield what tiles take from memory that other tiles may have written."""
-    handed_on = {plan.versions[number].field for number in plan.stored}
     loaded = {plan.versions[number].field for number in plan.loaded}
-    left = [plan.versions[number].field for number in plan.left]
-    if handed_on != loaded or len(handed_on) != len(plan.stored) or handed_on & {*left}:
-        yield "tiles hand on other fields than they take over"
     for level in plan.levels:
         field = plan.versions[level.version].field
         if level.before is None and (field in loaded or field.array not in chain.settled):
             yield f"what {field.array} has beside its cells is read where steps write it"
-    written = {one.target.array for one in chain.updates}
+    written = [one.statement.write for one in chain.updates]
+    elements = reduce(isl.UnionSet.union, (one.relation.range().to_union_set() for one in written))
     for update in chain.updates:
         for access, read in zip(update.statement.reads, update.reads, strict=True):
-            if read is None and access.array in written:
+            met = access.relation.range().to_union_set().intersect(elements)
+            if read is None and not met.is_empty():
                 yield f"{access.text} is read from memory, and steps write it"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.facts import KernelFacts
@@ -26,7 +27,7 @@ from eatss.lower.time_tile_builder import TileBuilder
 from eatss.lower.time_tile_checks import tile_faults
 from eatss.plan.time_tiles import (
     TimeRun,
-    stored_cells,
+    is_possible,
     time_tile_plan,
 )
 from eatss.polyhedral.dependences import bounded_work, source_lines
@@ -135,13 +136,15 @@ def chain_of(
         if (
             tuple(one.name for one in found if one is not None) == tile.kernels
             and tile.depth % chain.period == 0
-            and min(stored_cells(time_tile_plan(chain, tile.depth), tile)) > 0
+            and (chain.dims > 2 or tile.rows == tile.warps == 1)
+            and is_possible(time_tile_plan(chain, tile.depth), tile)
         ):
             return chain
     raise input_error(
         "EATSS-K011",
-        f"{', '.join(tile.kernels)} are no steps of a loop over time that {tile.depth} of them "
-        "can be taken of at once",
+        f"no time tile of {tile.depth} steps, {tile.cells} cells, can be of "
+        f"{', '.join(tile.kernels)}: they are no loop over time, its planes come back after other "
+        "steps, or halos leave nothing of the tile",
         hint="leave time_tile out of the recipe",
     )
 
@@ -216,6 +219,12 @@ def time_runs(scheduled: ScheduledScop, facts: Sequence[KernelFacts]) -> Iterato
         known = [one for one in kernels if one is not None]
         launches = {one.work.launches for one in known}
         arrays = {array.name: array for one in known for array in one.work.arrays}
+        plans = tuple(
+            (depth, time_tile_plan(chain, depth))
+            for depth in range(chain.period, MOST_DEPTH + 1, chain.period)
+        )
+        if not plans[0][1].loaded or _is_part(chain, known):
+            continue
         trips = {name: count for one in known for name, count in one.work.trips}
         loops = [one.statement.loops[1:] for one in chain.updates]
         counts = [[trips.get(name, 0) for name in own] for own in loops if len(own) == chain.dims]
@@ -232,13 +241,27 @@ def time_runs(scheduled: ScheduledScop, facts: Sequence[KernelFacts]) -> Iterato
                 sum(
                     1
                     for read, access in zip(one.reads, one.statement.reads, strict=True)
-                    if read is None and scop.array(access.array).n_dims
+                    if read is None and scop.array(access.array).n_dims >= chain.dims
                 )
                 for one in chain.updates
             ),
             element_bytes=tuple((name, array.element_bytes) for name, array in arrays.items()),
-            plans=tuple(
-                (depth, time_tile_plan(chain, depth))
-                for depth in range(chain.period, MOST_DEPTH + 1, chain.period)
-            ),
+            plans=plans,
         )
+
+
+def _is_part(chain: TimeChain, kernels: Sequence[KernelFacts]) -> bool:
+    """Tell whether arrays have many more cells than steps write: tiles would take all of them."""
+    fields = {one.target.array for one in chain.updates}
+    for kernel in kernels:
+        trips = dict(kernel.work.trips)
+        cells = prod(trips.get(loop.name, 1) for loop in kernel.loops)
+        for array in kernel.work.arrays:
+            planes = prod(extent or 1 for extent in array.extents[: -chain.dims])
+            if array.name in fields and array.elements > _MUCH_LARGER * cells * planes:
+                return True
+    return False
+
+
+_MUCH_LARGER = 1.5
+"""So many times more cells than are computed an array may have."""

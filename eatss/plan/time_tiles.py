@@ -21,6 +21,7 @@ from math import lcm
 from eatss.analysis.layout import Number, TimeTile
 from eatss.base.frozen import Names, frozen
 from eatss.base.targets import CUDA
+from eatss.plan.numbers import Flag, least
 from eatss.polyhedral.time_chains import Field, TimeChain
 from eatss.program.expression import SizePairs
 
@@ -90,14 +91,23 @@ class TimeTilePlan:
 
     @property
     def halo(self) -> tuple[tuple[int, int], ...]:
-        """Cells beside a tile that are loaded, in front and behind along each dimension."""
-        return _largest([self.versions[one].halo for one in self.loaded])
+        """Cells beside a tile that are computed again, in front and behind along each dimension."""
+        return _largest([one.halo for one in self.versions])
 
     @property
     def ahead(self) -> int:
         """Rows from the first one that is stored back to the first one that is loaded."""
-        own = (self.versions[one] for one in self.loaded)
-        return max(one.halo[0][0] + one.lag for one in own if one.halo is not None)
+        return max(one.halo[0][0] + one.lag for one in self.versions if one.halo is not None)
+
+    def edge_lines(self, version: int, rows: Number) -> Number:
+        """Return how many of a warp's lines others read of a version: those at its edges."""
+        reach = max(
+            abs(source.offset[1])
+            for level in self.levels
+            for source in level.sources
+            if source is not None and source.version == version
+        )
+        return least(rows, 2 * reach)
 
     @property
     def depth(self) -> int:
@@ -275,3 +285,16 @@ def stored_cells(plan: TimeTilePlan, tile: TimeTile) -> tuple[Number, ...]:
     beside = [(0, 0), *halo[1:]] if len(halo) > 1 else [*halo]
     own = sizes if len(halo) > 2 else (sizes[0], sizes[2])[2 - len(halo) :]
     return tuple(size - front - back for size, (front, back) in zip(own, beside, strict=True))
+
+
+MOST_UPDATES = 1024
+"""Updates that are unrolled, at most: code for more is compiled for minutes."""
+
+
+def is_possible(plan: TimeTilePlan, tile: TimeTile) -> Flag:
+    """Tell whether something of a tile is left between its halos, and it is not too much code."""
+    points = tile.rows * tile.columns
+    fine = (plan.unroll * len(plan.levels) * points <= MOST_UPDATES) & bool(plan.loaded)
+    for cells in stored_cells(plan, tile):
+        fine = fine & (cells > 0)
+    return fine

@@ -14,6 +14,7 @@ what no step writes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import groupby
 
@@ -22,12 +23,16 @@ import islpy as isl
 from eatss.base.frozen import Names, frozen
 from eatss.polyhedral.isl_names import (
     OUT,
+    PARAM,
     SET,
     big_value,
     constant_value,
     dim_names,
+    dims_as_parameters,
     integer,
     output_affs,
+    parameter_at_least,
+    parameter_at_most,
     with_names,
 )
 from eatss.polyhedral.kernel import Dependences
@@ -148,17 +153,38 @@ def _chain(scop: Scop, statements: Sequence[Statement], dependences: Dependences
         raise _NoChainError("statements run in different steps")
     if period > 1 and times.dim_min_val(0).is_neg():
         raise _NoChainError("planes of an array have numbers from 0 on")
+    first, last = times.dim_min(0).coalesce(), times.dim_max(0).coalesce()
+    between = parameter_at_least(TIME, first).intersect(parameter_at_most(TIME, last))
+    if not between.is_equal(dims_as_parameters(times, (TIME,))):
+        raise _NoChainError("some steps between the first and the last are left out")
     _check_order(scop, statements, dependences)
-    updates = tuple(_update(one, dims, period, written) for one in statements)
+    updates = _with_far_reads([_update(one, dims, period, written) for one in statements])
     return TimeChain(
         loop=next(iter(loops)),
-        first=times.dim_min(0).coalesce(),
-        last=times.dim_max(0).coalesce(),
+        first=first,
+        last=last,
         period=period,
         dims=dims,
         settled=frozenset(name for name in written if _is_settled(name, updates, times)),
         updates=updates,
     )
+
+
+def _with_far_reads(updates: Sequence[CellUpdate]) -> tuple[CellUpdate, ...]:
+    """Return updates whose reads of planes that no update writes are no fields."""
+    fields = {(one.target.array, one.target.plane) for one in updates}
+    turning = {name for name, plane in fields if None in plane}
+    found = []
+    for one in updates:
+        known = [read for read in (one.target, *one.reads) if read is not None]
+        if any(read.array in turning and None not in read.plane for read in known):
+            raise _NoChainError("some planes of an array take turns and others do not")
+        reads = (
+            read if read is not None and (read.array, read.plane) in fields else None
+            for read in one.reads
+        )
+        found.append(replace(one, reads=tuple(reads)))
+    return tuple(found)
 
 
 def _is_settled(array: str, updates: Sequence[CellUpdate], times: isl.Set) -> bool:
@@ -190,26 +216,31 @@ def _check_order(scop: Scop, statements: Sequence[Statement], dependences: Depen
 
 def _period(access: Access, dims: int) -> int:
     """Return after how many steps an access comes back to the same plane of its array."""
-    return max([_turn(function)[1] for function in output_affs(access.relation)[:-dims]], default=1)
+    leading = output_affs(access.relation)[:-dims]
+    return max([_turn(access, function)[1] for function in leading], default=1)
 
 
-def _turn(function: isl.PwAff) -> tuple[int, int]:
+def _turn(access: Access, function: isl.PwAff) -> tuple[int, int]:
     """Return ``c`` and ``period`` of ``(t + c) % period``; a constant has the period 1."""
     own = constant_value(function)
     if own is not None:
         return own, 1
-    inputs = function.domain().get_space()
-    values = []
-    for step in range(2 * MOST_PERIOD):
-        point = isl.Point.zero(inputs).set_coordinate_val(
-            SET, 0, big_value(function.get_ctx(), step)
-        )
-        value = function.eval(point)
-        values.append(integer(value) if value.is_int() else -1)
+    domain = access.relation.domain()
     for period in range(2, MOST_PERIOD + 1):
-        if values == [(values[0] + step) % period for step in range(2 * MOST_PERIOD)]:
-            return values[0], period
+        for turn in range(period):
+            expected = plane_at(domain, turn, period)
+            if function.ne_set(expected).intersect(domain).is_empty():
+                return turn, period
     raise _NoChainError("planes of an array do not take turns")
+
+
+def plane_at(domain: isl.Set, turn: int, period: int, name: str = "") -> isl.PwAff:
+    """Return ``(t + turn) % period`` on instances, ``t`` their first counter or a parameter."""
+    space = isl.LocalSpace.from_space(domain.get_space())
+    kind, at = (PARAM, domain.find_dim_by_name(PARAM, name)) if name else (SET, 0)
+    time = isl.Aff.var_on_domain(space, kind, at)
+    time = time.add_constant_val(big_value(domain.get_ctx(), turn))
+    return isl.PwAff.from_aff(time.mod_val(big_value(domain.get_ctx(), period)))
 
 
 def _update(statement: Statement, dims: int, period: int, written: set[str]) -> CellUpdate:
@@ -246,7 +277,7 @@ def _update(statement: Statement, dims: int, period: int, written: set[str]) -> 
 def _access(access: Access, cells: isl.Map, written: isl.Map, period: int) -> FieldAccess:
     """Return the field of an access to ``cells`` in the places of those that are ``written``."""
     leading = output_affs(access.relation)[: -cells.dim(OUT)]
-    turns = [_turn(function) for function in leading]
+    turns = [_turn(access, function) for function in leading]
     several = [turn for turn, own in turns if own > 1]
     if len(several) > 1 or any(own not in (1, period) for _, own in turns):
         raise _NoChainError("planes of an array do not take turns")

@@ -86,10 +86,28 @@ CUBE = loop(
            " + b[i][j - 1][k + 1]) + b[i][j][k];"),
     "double a[n][n][n], double b[n][n][n]",
 )  # fmt: skip
+READ_ONLY = loop(
+    nest("ij", "u[1][i][j] = 0.2f * (u[0][i - 1][j] + u[0][i][j + 1]) + u[2][i][j - 1];")
+    + nest("ij", "u[0][i][j] = u[1][i][j] + 0.1f * u[1][i + 1][j];"),
+    "float u[3][n][n]",
+)
+FRESH = loop(
+    nest("ij", "b[i][j] = c[i][j] * s[t];", 0, 0)
+    + nest(
+        "ij",
+        "a[(t + 1) % 2][i][j] = 0.4 * (a[t % 2][i - 1][j] + a[t % 2][i + 1][j])"
+        " + b[i - 1][j - 4] + b[i + 1][j + 3];",
+        4,
+        4,
+    ),
+    "double a[2][n][n], double b[n][n], double c[n][n], double s[steps]",
+)
 TILES: Mapping[str, tuple[str, dict[str, int]]] = {
     "planes in turns, and quotients": (PLANES, {"depth": 4, "columns": 2, "length": 8}),
     "three planes, and another array": (WAVE, {"depth": 3, "columns": 4, "length": 16}),
     "fields in place": (FIELDS, {"depth": 3, "columns": 1, "length": 8}),
+    "a plane that is only read": (READ_ONLY, {"depth": 2, "columns": 1, "length": 8}),
+    "what comes of other arrays": (FRESH, {"depth": 2, "columns": 2, "length": 8}),
     "a line": (LINE, {"depth": 5, "columns": 2, "length": 1}),
     "warps that share lines": (
         CUBE, {"depth": 1, "columns": 1, "length": 4, "rows": 2, "warps": 4},
@@ -158,7 +176,11 @@ def chains(draw: st.DrawFn) -> tuple[str, dict[str, int], int]:
     else:
         names, here = "ab", "".join(f"[{c}]" for c in counters)
         back = draw(st.sampled_from([f"b{here}", f"{value('b', 0)} + a{here}"]))
-        body = nest(counters, f"b{here} = {value('a', 0)};", *margins)
+        far = "".join(f"[{c} + {draw(st.integers(-1, 1))}]" for c in counters)
+        fresh = draw(st.booleans())
+        made = f"0.3f * c{far}" if fresh else value("a", 0)
+        back = f"{back} + 0.5f * a{here}" if fresh else back
+        body = nest(counters, f"b{here} = {made};", *margins)
         body += nest(counters, f"a{here} = {back};", *margins)
     planes = f"[{period}]" if period > 1 else ""
     arrays = ", ".join(f"{kind} {name}{planes}{'[n]' * dims}" for name in names)
@@ -242,6 +264,10 @@ WRONG: Mapping[str, tuple[str, int, Callable[[TimeTilePlan], TimeTilePlan], str]
     "stored twice": (
         PLANES, 4, lambda plan: replace(plan, stored=(*plan.stored, plan.left[0])), "hand on",
     ),
+    "not stored at last": (PLANES, 4, lambda plan: replace(plan, left=()), "hand on"),
+    "stored before the last update": (
+        PLANES, 4, lambda plan: replace(plan, stored=(2,)), "hand on",
+    ),
     "edges of a field from memory": (
         FIELDS, 2, level(1, before=lambda _: None), "where steps write it",
     ),
@@ -287,6 +313,14 @@ NO_CHAINS = {
     ),
     "whole numbers": loop(
         nest("i", "b[i] = a[i - 1] + a[i + 1];") + nest("i", "a[i] = b[i];"), "int a[n], int b[n]"
+    ),
+    "planes that sizes choose": loop(
+        nest("ij", "a[(t + n + 1) % 2][i][j] = a[(t + n) % 2][i - 1][j + 1];"),
+        "double a[2][n][n]",
+    ),
+    "a step that is left out": loop(
+        "if (t != 6) {" + nest("i", "b[i] = a[i - 1] + a[i + 1];") + nest("i", "a[i] = b[i];")
+        + "}", "double a[n], double b[n]",
     ),
     "a product": loop(nest("ij", "c[i][j] += a[i][t] * b[t][j];"), "double c[n][n], double a[n][n],"
                       " double b[n][n]"),
