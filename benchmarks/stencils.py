@@ -1,4 +1,4 @@
-"""Stencils over time: steps apart, time tiles as selected, and tiles drawn at random, by turns.
+"""Stencils over time: steps apart, time tiles, and tiles drawn at random, by turns.
 
     python benchmarks/stencils.py prepare DIR --random 24                      # anywhere
     python benchmarks/before_and_after.py run DIR -o FILE                      # where the card is
@@ -19,8 +19,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 
+import numpy as np
 from scipy.stats import spearmanr
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -28,14 +30,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.before_and_after import AFTER, BEFORE
 from benchmarks.library import Row, read_rows
 from benchmarks.recorded import geometric_mean
-from eatss.analysis.layout import TimeTile
-from eatss.base.diagnostics import EatssError
+from eatss.analysis.layout import TimeTile, mapped
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
-from eatss.choose.time_tiles import COLUMNS, LENGTHS, LINES
+from eatss.choose.selection import Selection
+from eatss.choose.time_tiles import candidates
+from eatss.cost.cuda_model import CudaModel
+from eatss.cost.terms import predict
+from eatss.cost.time_tiles import TilePrices
 from eatss.frontend.options import Reading
 from eatss.lower.recipe import CodeRequest
+from eatss.lower.time_tiles import time_runs_for
 from eatss.session.session import Session
 
 H200 = load_profile("h200")
@@ -134,31 +140,48 @@ def _written(
 ) -> Iterator[tuple[str, tuple[float, float]]]:
     """Write the programs of one stencil; yield the seconds and joules that are expected."""
     options = SelectOptions(target="cuda")
-    chosen = {on: session.select(H200, options, fuse_rows=on) for on in (False, True)}
-    programs = {BEFORE: chosen[False], AFTER: chosen[True]}
-    first = chosen[True].kernels[0]
-    if first.time_tile is not None:
-        for number, tile in enumerate(_drawn(first.time_tile, place.name, count)):
-            own = (replace(first, time_tile=tile), *chosen[True].kernels[1:])
-            programs[f"random-{number:02}"] = replace(chosen[True], kernels=own)
-    for label, selection in programs.items():
-        try:
-            recipe = session.recipe(selection, H200, CodeRequest())
-            session.write(session.generate(recipe, H200), place / label)
-        except EatssError as error:  # drawn tiles may be none
-            print(place.name, label, error)
-            continue
-        known = [one.predicted for one in selection.kernels if one.predicted is not None]
-        yield label, (sum(one.time_s for one in known), sum(one.energy_j for one in known))
+    apart, tiled = (session.select(H200, options, tile_time=on) for on in (False, True))
+    programs = {BEFORE: (apart, _total(apart)), AFTER: (tiled, _total(tiled))}
+    for number, (tile, found) in enumerate(_drawn(session, _total(apart), place.name, count)):
+        first, *others = apart.kernels
+        own = replace(apart, kernels=(replace(first, time_tile=tile), *others))
+        programs[f"random-{number:02}"] = own, found
+    for label, (selection, found) in programs.items():
+        recipe = session.recipe(selection, H200, CodeRequest())
+        session.write(session.generate(recipe, H200), place / label)
+        yield label, found
 
 
-def _drawn(like: TimeTile, seed: str, count: int) -> Iterator[TimeTile]:
+def _total(selection: Selection) -> tuple[float, float]:
+    known = [one.predicted for one in selection.kernels if one.predicted is not None]
+    return sum(one.time_s for one in known), sum(one.energy_j for one in known)
+
+
+def _drawn(
+    session: Session, apart: tuple[float, float], seed: str, count: int
+) -> Iterator[tuple[TimeTile, tuple[float, float]]]:
+    """Yield tiles drawn from all that may be chosen, and what is expected of all steps."""
+    program = session.analysed
+    (run,) = time_runs_for(program, lambda: [one.scheduled for one in session.symbolic.regions])
+    facts = [one for one in program.facts if one.name in run.kernels]
+    statements = {one.name: one for own in facts for one in own.work.statements}
+    model = CudaModel.of(facts[0], H200)
+    every: list[tuple[TimeTile, tuple[float, float]]] = []
+    for _, plan in run.plans:
+        tiles = candidates(run, plan)
+        prices = TilePrices(run=run, plan=plan, tile=tiles, statements=statements, model=model)
+        places = np.flatnonzero(prices.fits)
+        if prices.launches and len(places):
+            prices = replace(prices, tile=mapped(itemgetter(places), tiles))
+            found = predict(prices.demand, model.card, model.constants)
+            rest = 1.0 - prices.launches * plan.depth / run.steps
+            for row in range(len(places)):
+                tile = mapped(int, mapped(itemgetter(row), prices.tile))
+                time_s, energy_j = float(found.time_s[row]), float(found.energy_j[row])
+                every.append((tile, (time_s + rest * apart[0], energy_j + rest * apart[1])))
+    every = [one for one in every if np.isfinite(one[1]).all()]
     rng = random.Random(seed)  # noqa: S311 - not for secrets
-    lines = LINES if like.warps > 1 else ((1, 1),)
-    step = 1 if like.depth % 2 else 2
-    every = list(product(range(step, 11, step), COLUMNS, LENGTHS, lines))
-    for depth, columns, length, (rows, warps) in rng.sample(every, min(count, len(every))):
-        yield replace(like, depth=depth, columns=columns, length=length, rows=rows, warps=warps)
+    yield from rng.sample(every, min(count, len(every)))
 
 
 def report(folder: Path, rows: Sequence[Row]) -> None:

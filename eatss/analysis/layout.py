@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 from eatss.analysis.variant import KernelVariant
 from eatss.base.codec import BY_NAME
 from eatss.base.frozen import Names, frozen
-from eatss.base.targets import AXES, Axis
+from eatss.base.targets import AXES, CUDA, Axis
 
 if TYPE_CHECKING:
     from eatss.analysis.facts import KernelFacts
@@ -135,7 +135,7 @@ class TimeTile:
     @property
     def cells(self) -> str:
         """The cells of a block, along the first dimension first, as text."""
-        sizes = (self.length, self.rows * self.warps, 32 * self.columns)
+        sizes = (self.length, self.rows * self.warps, CUDA.lanes * self.columns)
         return " × ".join(str(size) for size in sizes if size > 1)
 
 

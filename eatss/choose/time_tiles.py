@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from operator import itemgetter
 
@@ -26,7 +27,7 @@ from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Column, Demand
 from eatss.cost.expected import Prediction
 from eatss.cost.terms import Predicted, predict, prediction_at
-from eatss.cost.time_tiles import fits, tiles_demand, tiles_of
+from eatss.cost.time_tiles import TilePrices
 from eatss.plan.time_tiles import TimeRun, TimeTilePlan
 
 COLUMNS = (1, 2, 4)
@@ -94,6 +95,9 @@ def with_time_tiles(
         options: what is best.
     """
     facts, found = {one.name: one for one in kernels}, {one.name: one for one in selections}
+    arrays = {array.name: array for one in kernels for array in one.work.arrays}
+    taken_bytes = sum(one.elements * one.element_bytes for one in arrays.values())
+    room_bytes = float(profile.memory_bytes - taken_bytes)
     for run in runs:
         apart = [found[name].predicted for name in run.kernels]
         known = [one for one in apart if one is not None]
@@ -102,7 +106,7 @@ def with_time_tiles(
                 one.name: one for name in run.kernels for one in facts[name].work.statements
             }
             model = CudaModel.of(facts[run.kernels[0]], profile)
-            best = _best(run, known, statements, model, options)
+            best = _best(run, known, statements, model, options, room_bytes)
             if best is not None:
                 found |= dict(_in_tiles(best, found))
     return tuple(found[one.name] for one in selections)
@@ -114,34 +118,38 @@ def _best(
     statements: Mapping[str, StatementFacts],
     model: CudaModel,
     options: ModelOptions,
+    room_bytes: float,
 ) -> _Tiled | None:
     """Return the tile with which all steps cost least, ``None`` where they do apart.
 
-    What is expected to take much longer than the fastest is left out.
+    What is expected to take much longer than the fastest is left out, and what needs more memory
+    beside the arrays than there is room for.
     """
     alone_s, alone_j = (sum(getattr(one, name) for one in apart) for name in ("time_s", "energy_j"))
     alone = int(_costs(np.array([alone_s]), np.array([alone_j]), options)[0])
     depths: list[_Depth] = []
     for _, plan in run.plans if {*run.updates} <= {*statements} else ():
-        every = _candidates(run, plan)
-        chosen = np.flatnonzero(fits(run, plan, every, statements, model))
-        tiles = tiles_of(run, plan)
-        if tiles and len(chosen):
-            every = mapped(itemgetter(chosen), every)
-            demand = tiles_demand(run, plan, every, statements, model)
-            expected = predict(demand, model.card, model.constants)
-            rest = 1.0 - tiles * plan.depth / run.steps
-            times, energies = expected.time_s + rest * alone_s, expected.energy_j + rest * alone_j
-            depths.append(
-                _Depth(
-                    tiles=every,
-                    demand=demand,
-                    expected=expected,
-                    times_s=times,
-                    energies_j=energies,
-                    costs=_costs(times, energies, options),
-                )
+        prices = partial(TilePrices, run=run, plan=plan, statements=statements, model=model)
+        every = candidates(run, plan)
+        all_of = prices(tile=every)
+        chosen = np.flatnonzero(all_of.fits)
+        if not (all_of.launches and len(chosen) and all_of.twin_bytes <= room_bytes):
+            continue
+        every = mapped(itemgetter(chosen), every)
+        demand = prices(tile=every).demand
+        expected = predict(demand, model.card, model.constants)
+        rest = 1.0 - all_of.launches * plan.depth / run.steps
+        times, energies = expected.time_s + rest * alone_s, expected.energy_j + rest * alone_j
+        depths.append(
+            _Depth(
+                tiles=every,
+                demand=demand,
+                expected=expected,
+                times_s=times,
+                energies_j=energies,
+                costs=_costs(times, energies, options),
             )
+        )
     fastest_s = min([alone_s, *(float(one.times_s.min()) for one in depths)])
     found = [one.best(FULL_SPEED * fastest_s) for one in depths]
     best = min((one for one in found if one), key=lambda one: one.cost, default=None)
@@ -155,7 +163,7 @@ def _costs(times_s: Column, energies_j: Column, options: ModelOptions) -> Intege
     return costs(each, options.objective)
 
 
-def _candidates(run: TimeRun, plan: TimeTilePlan) -> TimeTile:
+def candidates(run: TimeRun, plan: TimeTilePlan) -> TimeTile:
     """Return the tiles of a depth, a column each."""
     lengths = [one for one in LENGTHS if one < 2 * run.cells[0]] if run.dims > 1 else [1]
     lines = LINES if run.dims > 2 else ((1, 1),)

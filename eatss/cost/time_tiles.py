@@ -11,6 +11,7 @@ import numpy as np
 from eatss.analysis.facts import StatementFacts
 from eatss.analysis.layout import TimeTile
 from eatss.analysis.variant import WORD_BYTES
+from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES, instructions_of, is_wide
 from eatss.cost.cuda_model import CudaModel
@@ -22,7 +23,8 @@ from eatss.plan.time_tiles import (
     TimeTilePlan,
     Version,
     is_possible,
-    sources_of,
+    pairs_of,
+    shuffles_of,
     stored_cells,
 )
 
@@ -41,77 +43,112 @@ _CHAIN = 3.0
 """Operations of an update that wait for the newest row, one after the other; assumed."""
 
 
-def tiles_of(run: TimeRun, plan: TimeTilePlan) -> int:
-    """Return how many launches of a depth there are: two at a time, what is left runs alone."""
-    return 2 * (run.steps // (2 * plan.depth))
+@frozen
+class TilePrices:
+    """What tiles of a depth ask of a card, an entry a candidate.
 
-
-def tiles_demand(
-    run: TimeRun,
-    plan: TimeTilePlan,
-    tile: TimeTile,
-    statements: Mapping[str, StatementFacts],
-    model: CudaModel,
-) -> Demand:
-    """Return what launches of a depth ask of a card, an entry a candidate.
-
-    Args:
-        run: the loop.
-        plan: of the depth.
-        tile: columns of its other sizes.
-        statements: those of a step, by name.
-        model: the card, and figures of code.
+    ``tile`` are columns of sizes, ``statements`` those of a step by name, ``model`` the card and
+    figures of code.
     """
-    asked = _Asked(run, plan, tile, statements, model)
-    for level in plan.levels:
-        if plan.versions[level.version].halo is not None:
-            asked.add_level(level)
-    for number, version in enumerate(plan.versions):
-        if version.shared_slots:
-            asked.add_edges(version, plan.edge_lines(number, tile.rows))
-    for number in plan.loaded:
-        asked.add_memory(plan.versions[number], loads=True)
-    for number in plan.stored:
-        asked.add_memory(plan.versions[number], loads=False)
-    return asked.demand()
+
+    run: TimeRun
+    plan: TimeTilePlan
+    tile: TimeTile
+    statements: Mapping[str, StatementFacts]
+    model: CudaModel
+
+    @property
+    def launches(self) -> int:
+        """Launches of a run; the steps that are left run one by one."""
+        return 2 * int(pairs_of(self.run.steps, self.plan.depth))
+
+    @property
+    def twin_bytes(self) -> float:
+        """Memory for a second copy of the fields that steps hand on."""
+        each = dict(self.run.element_bytes)
+        arrays = (self.plan.versions[number].field.array for number in self.plan.loaded)
+        return float(prod(self.run.cells) * sum(map(each.__getitem__, arrays)))
+
+    @property
+    def points(self) -> Number:
+        """Cells of a row that a thread has."""
+        return self.tile.columns * (self.tile.rows if self.run.dims > 2 else 1)
+
+    @property
+    def words(self) -> dict[str, int]:
+        """Registers of a cell of each array."""
+        return {name: -(-size // WORD_BYTES) for name, size in self.run.element_bytes}
+
+    @property
+    def registers(self) -> Number:
+        """Registers of a thread: windows, rows that are loaded ahead, and all else."""
+        plan, words, copied = self.plan, self.words, set[int]()
+        for level in plan.levels:
+            statement = self.statements[self.run.updates[level.update]]
+            if not statement.operations:  # one window serves both
+                copied |= {source.version for source in level.sources if source is not None}
+        kept = sum(
+            one.slots * words[one.field.array]
+            for number, one in enumerate(plan.versions)
+            if one.halo is not None and number not in {*plan.stored, *copied}
+        )
+        ahead = sum(words[plan.versions[number].field.array] for number in plan.loaded)
+        kinds = {kind for one in self.statements.values() for kind, _ in one.operations}
+        base = _REGISTERS + _OF_CALLS * bool(kinds & _CALLS) + _OF_LINES * (self.run.dims > 2)
+        return base + (kept + ahead + _OF_WORD * max(words.values())) * self.points
+
+    @property
+    def fits(self) -> Flag:
+        """Which tiles keep something between their halos, and their windows in registers."""
+        card, threads = self.model.card, self.tile.warps * CUDA.lanes
+        fine: Flag = self.registers * threads <= card.registers_per_sm
+        return fine & (self.registers <= _MOST_REGISTERS) & is_possible(self.plan, self.tile)
+
+    @property
+    def demand(self) -> Demand:
+        """What launches ask of the card."""
+        asked = _Asked(self)
+        for level in self.plan.levels:
+            if self.plan.versions[level.version].halo is not None:
+                asked.add_level(level)
+        for number, version in enumerate(self.plan.versions):
+            if version.shared_slots:
+                asked.add_edges(version, self.plan.edge_lines(number, self.tile.rows))
+        for number in self.plan.loaded:
+            asked.add_memory(self.plan.versions[number], loads=True)
+        for number in self.plan.stored:
+            asked.add_memory(self.plan.versions[number], loads=False)
+        return asked.demand()
 
 
 class _Asked:
     """Sums over the levels and rows of a launch, an entry a candidate; names as in ``Demand``."""
 
-    def __init__(
-        self,
-        run: TimeRun,
-        plan: TimeTilePlan,
-        tile: TimeTile,
-        statements: Mapping[str, StatementFacts],
-        model: CudaModel,
-    ) -> None:
-        self._run, self._plan, self._tile = run, plan, tile
-        self._statements, self._model = statements, model
-        count = len(tile.columns)
+    def __init__(self, of: TilePrices) -> None:
+        self._of, self._run, self._plan, self._tile = of, of.run, of.plan, of.tile
+        count = len(of.tile.columns)
         self._blocks = np.ones(count)
-        for extent, cells in zip(run.cells, stored_cells(plan, tile), strict=True):
+        for extent, cells in zip(of.run.cells, stored_cells(of.plan, of.tile), strict=True):
             self._blocks = self._blocks * np.ceil(extent / cells)
-        self._rows = plan.rows(tile.length) if run.dims > 1 else np.ones(count)
-        self._points = points_of(run, tile)
-        self._turns = self._blocks * tile.warps * self._rows
-        self._bytes, self._words = dict(run.element_bytes), words_of(run)
+        self._rows = of.plan.rows(of.tile.length) if of.run.dims > 1 else np.ones(count)
+        self._points = of.points
+        self._turns = self._blocks * of.tile.warps * self._rows
+        self._bytes, self._words = dict(of.run.element_bytes), of.words
         self._sums = {one.name: np.zeros(count) for one in fields(Demand)}
         self._chain: Number = np.zeros(count)
 
     def add_level(self, level: Level) -> None:
         """Add an update: arithmetic, what keeps other cells, and cells of other lanes."""
-        run, sums, card = self._run, self._sums, self._model.card
+        run, sums, card = self._run, self._sums, self._of.model.card
         array = self._plan.versions[level.version].field.array
         words, size = self._words[array], self._bytes[array]
-        statement = self._statements[run.updates[level.update]]
+        statement = self._of.statements[run.updates[level.update]]
         cells = self._turns * self._points
         wide = is_wide(statement)
-        arithmetic = instructions_of(statement, self._model.constants)
+        arithmetic = instructions_of(statement, self._of.model.constants)
         sums["fp64" if wide else "fp32"] += cells * arithmetic
         sums["instructions"] += cells * (_EACH + _EACH_WORD * words)
-        shuffled = self._turns * _shuffled(self._plan, level, run.dims, self._tile) * words
+        shuffled = self._turns * self._shuffles(level) * words
         sums["instructions"] += shuffled
         sums["shared_wavefronts"] += shuffled
         far = cells * run.far_reads[level.update]
@@ -126,6 +163,10 @@ class _Asked:
         self._chain = self._chain + _CHAIN * (card.fp64_cycles if wide else card.fp32_cycles)
         if run.dims == 1:  # the cells beside were computed just now
             self._chain = self._chain + card.shared_cycles
+
+    def _shuffles(self, level: Level) -> Number:
+        sizes = zip(self._tile.rows, self._tile.columns, strict=True)
+        return np.array([shuffles_of(level, self._run.dims, int(r), int(c)) for r, c in sizes])
 
     def add_edges(self, version: Version, edge_lines: Number) -> None:
         """Add what warps leave for each other in shared memory, and a barrier a row."""
@@ -150,18 +191,17 @@ class _Asked:
 
     def demand(self) -> Demand:
         """Return the sums, and what else is said of candidates."""
-        card, model, count = self._model.card, self._model, len(self._blocks)
+        card, model, count = self._of.model.card, self._of.model, len(self._blocks)
         self._sums["instructions"] += self._turns * _ROW
         waits = card.l1_cycles + card.l2_cycles + card.dram_cycles
         barrier = model.constants.barrier_wait * card.barrier_cycles
         chain = self._chain + (self._sums["shared_bytes"] > 0) * barrier
         each = np.maximum(chain, waits) if self._run.dims > 1 else chain + waits
-        registers = _registers(self._run, self._plan, self._tile, self._statements)
         known = {
-            "launches": np.full(count, float(tiles_of(self._run, self._plan))),
+            "launches": np.full(count, float(self._of.launches)),
             "blocks": self._blocks,
             "threads": self._tile.warps * float(CUDA.lanes),
-            "registers": np.minimum(registers, float(card.registers_per_thread)),
+            "registers": np.minimum(self._of.registers, float(card.registers_per_thread)),
             "shared_limit_bytes": np.full(count, float(card.shared_optin_bytes)),
             "lanes": np.ones(count),
             "scatter": np.ones(count),
@@ -174,65 +214,9 @@ _FROM_MEMORY = 0.3
 """Share of the cells of halos that come from memory again; L2 has the others. Assumed."""
 
 
-def fits(
-    run: TimeRun,
-    plan: TimeTilePlan,
-    tile: TimeTile,
-    statements: Mapping[str, StatementFacts],
-    model: CudaModel,
-) -> Flag:
-    """Return which tiles keep something between their halos, and their windows in registers."""
-    registers = _registers(run, plan, tile, statements)
-    fine: Flag = registers * tile.warps * CUDA.lanes <= model.card.registers_per_sm
-    return fine & (registers <= _MOST_REGISTERS) & is_possible(plan, tile)
-
-
 _MOST_REGISTERS = 224.0
 """Registers that are expected at most: a few more may be needed, and there are 255."""
 
 
-def _registers(
-    run: TimeRun,
-    plan: TimeTilePlan,
-    tile: TimeTile,
-    statements: Mapping[str, StatementFacts],
-) -> Number:
-    """Return the registers of a thread: windows, rows that are loaded ahead, and all else."""
-    words, copied = words_of(run), set[int]()
-    for level in plan.levels:
-        if not statements[run.updates[level.update]].operations:  # one window serves both
-            copied |= {source.version for source in level.sources if source is not None}
-    kept = sum(
-        one.slots * words[one.field.array]
-        for number, one in enumerate(plan.versions)
-        if one.halo is not None and number not in {*plan.stored, *copied}
-    )
-    ahead = sum(words[plan.versions[number].field.array] for number in plan.loaded)
-    kinds = {kind for one in statements.values() for kind, _ in one.operations}
-    calls = _OF_CALLS * bool(kinds & _CALLS)
-    lines = _OF_LINES * (run.dims > 2)
-    each = kept + ahead + _OF_WORD * max(words.values())
-    return _REGISTERS + calls + lines + each * points_of(run, tile)
-
-
 _CALLS = frozenset({"divide", "square root", "function"})
 """Kinds of operations that are many instructions."""
-
-
-def points_of(run: TimeRun, tile: TimeTile) -> Number:
-    """Return the cells of a row that a thread has."""
-    return tile.columns * (tile.rows if run.dims > 2 else 1)
-
-
-def words_of(run: TimeRun) -> dict[str, int]:
-    """Return the registers of a cell of each array."""
-    return {name: -(-size // WORD_BYTES) for name, size in run.element_bytes}
-
-
-def _shuffled(plan: TimeTilePlan, level: Level, dims: int, tile: TimeTile) -> Number:
-    """Return the registers of other lanes that a level asks for."""
-    lines = tile.rows if dims > 2 else 1
-    total: Number = 0.0
-    for source in {*sources_of(level, dims)}:
-        total = total + np.minimum(abs(source.offset[-1]), tile.columns) * lines
-    return total

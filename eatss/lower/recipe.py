@@ -128,7 +128,6 @@ class CodeOptions:
             ahead; by default as selected.
         fuse_rows: Let kernels that share rows become one, where that is selected; with sizes,
             blocks or places of your own they stay apart.
-        tile_time: Let several steps of a loop over time become one launch, likewise.
     """
 
     strict_fp: Annotated[
@@ -178,18 +177,26 @@ class CodeOptions:
             help="Let kernels that share rows become one, where that is selected.",
         ),
     ] = True
-    tile_time: Annotated[
-        bool,
-        _option(
-            "--tile-time/--no-tile-time",
-            help="Let several steps of a loop over time become one launch, where that is selected.",
-        ),
-    ] = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class CodeRequest(CodeOptions, SizeKeywords):
-    """What the user wants of generated code instead of what is selected."""
+    """What the user wants of generated code instead of what is selected.
+
+    Attributes:
+        tile_time: Let several steps of a loop over time become one launch where that is expected
+            to cost less: time tiles, of which no run was measured yet. With sizes, blocks or
+            places of your own steps stay apart.
+    """
+
+    tile_time: Annotated[
+        bool,
+        _option(
+            "--tile-time/--no-tile-time",
+            help="Let several steps of a loop over time become one launch, where that is expected "
+            "to cost less.",
+        ),
+    ] = False
 
     @property
     def lays_out(self) -> bool:
@@ -255,7 +262,6 @@ class CodegenOptions(CodeOptions):
             ("strict_fp", "placements"),
             ("stages", "instructions"),
             ("fuse_rows", "shared_sums"),
-            ("tile_time", "fuse_rows"),
         )
     )
 
@@ -312,7 +318,7 @@ class CodegenOptions(CodeOptions):
             stages=self.stages or (1 if sized else chosen.stages),
             resident=resident,
             row_block=None if self.keeps_apart else chosen.row_block,
-            time_tile=chosen.time_tile if self.tile_time and not self._lays_out else None,
+            time_tile=None if self._lays_out else chosen.time_tile,
         )
 
     @property

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, reduce
-from itertools import product
 
 import islpy as isl
 
@@ -47,7 +46,14 @@ from eatss.lower.lanes import digits
 from eatss.lower.pieces import NameTable
 from eatss.lower.references import KernelContext
 from eatss.lower.transform.chain import with_barriers
-from eatss.plan.time_tiles import Level, Source, TimeTilePlan, stored_cells
+from eatss.plan.time_tiles import (
+    Level,
+    Source,
+    TimeTilePlan,
+    place_of,
+    points_of,
+    stored_cells,
+)
 from eatss.polyhedral.expression import ElementType, fused_quotient, preorder
 from eatss.polyhedral.isl_names import (
     coalesced,
@@ -155,7 +161,7 @@ class TileBuilder:
     @property
     def points(self) -> Iterator[_Point]:
         """The cells of a row that a thread has."""
-        return product(*map(range, (*self._lines, self.tile.columns)))
+        return points_of(self.chain.dims, int(self.tile.rows), int(self.tile.columns))
 
     def cell(self, row: IntExpr, point: _Point) -> IntExprs:
         """Return the place of a thread's point in a row."""
@@ -479,30 +485,27 @@ class _LevelBuilder:
         window = of.windows[version]
         row = source.offset[0] if of.chain.dims > 1 else 0
         age = self._age(version, row)
-        lanes, column = divmod(point[-1] + source.offset[-1], int(of.tile.columns))
-        warps, lines = 0, point[:-1]
-        if lines:
-            warps, line = divmod(point[0] + source.offset[1], int(of.tile.rows))
-            lines = (line,)
-        if not (lanes or warps):
-            return of.register(version, age, (*lines, column))
-        key = version, row, warps, lines, lanes, column
-        if not warps:
+        place = place_of(point, source, int(of.tile.rows), int(of.tile.columns))
+        there = (*([place.line] if of.chain.dims > 2 else []), place.column)
+        if not (place.lanes or place.warps):
+            return of.register(version, age, there)
+        key = version, row, place
+        if not place.warps:
             own, new = self._register(key, f"{window.name}_of_lane", window.element_type)
-            value = of.register(version, age, (*lines, column))
+            value = of.register(version, age, there)
             shuffle = Intrinsic(
                 instruction=OF_LANE,
                 operands=(("target", (own,)), ("value", (value,))),
-                immediates=(("delta", lanes),),
+                immediates=(("delta", place.lanes),),
             )
             self._others += [shuffle] if new else []
             return own
         own, new = self._register(key, f"{of.edges[version].name}_r", window.element_type)
-        warp, lane = of.warp + warps, of.lane + lanes
-        there = [Constant(0) <= warp, warp < of.tile.warps]
-        there += [Constant(0) <= lane, lane < CUDA.lanes] if lanes else []
-        left = of.edge(version, age, warp, lines[0], (Constant(column), lane))
-        copy = Copy(target=own, source=left, condition=Apply(Operator.AND, tuple(there)))
+        warp, lane = of.warp + place.warps, of.lane + place.lanes
+        tests = [Constant(0) <= warp, warp < of.tile.warps]
+        tests += [Constant(0) <= lane, lane < CUDA.lanes] if place.lanes else []
+        left = of.edge(version, age, warp, place.line, (Constant(place.column), lane))
+        copy = Copy(target=own, source=left, condition=Apply(Operator.AND, tuple(tests)))
         self._others += [Init(target=own, value=0), copy] if new else []
         return own
 

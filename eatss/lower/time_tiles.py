@@ -28,6 +28,7 @@ from eatss.lower.time_tile_checks import tile_faults
 from eatss.plan.time_tiles import (
     TimeRun,
     is_possible,
+    pairs_of,
     time_tile_plan,
 )
 from eatss.polyhedral.dependences import bounded_work, source_lines
@@ -45,7 +46,6 @@ from eatss.program import (
     Launch,
     Temporary,
     at_least,
-    floored,
 )
 
 
@@ -183,7 +183,7 @@ def taken_in_turns(loop: HostLoop, made: TiledSteps) -> tuple[HostStep, ...]:
     both = 2 * made.depth
     launches = tuple(Launch(kernel=one.name, grid=made.grid) for one in made.kernels)
     tiles = replace(loop, upper=loop.upper - (both - 1), step=both, body=launches)
-    pairs = at_least(floored(loop.upper - loop.lower + 1, both), 0)
+    pairs = at_least(pairs_of(loop.upper - loop.lower + 1, made.depth), 0)
     return tiles, replace(loop, lower=loop.lower + pairs * both)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import lcm
 
 from eatss.analysis.layout import Number, TimeTile
@@ -298,3 +299,42 @@ def is_possible(plan: TimeTilePlan, tile: TimeTile) -> Flag:
     for cells in stored_cells(plan, tile):
         fine = fine & (cells > 0)
     return fine
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a cell of a row is: so many warps and lanes on, in that thread's line and column."""
+
+    warps: int
+    lanes: int
+    line: int
+    column: int
+
+
+def place_of(point: tuple[int, ...], source: Source, rows: int, columns: int) -> Place:
+    """Return where a source is for a thread's point: its line, in three dimensions, and column."""
+    lanes, column = divmod(point[-1] + source.offset[-1], columns)
+    if len(point) < 2:
+        return Place(0, lanes, 0, column)
+    warps, line = divmod(point[0] + source.offset[1], rows)
+    return Place(warps, lanes, line, column)
+
+
+def points_of(dims: int, rows: int, columns: int) -> Iterator[tuple[int, ...]]:
+    """Yield the cells of a row that a thread has: lines, in three dimensions, and columns."""
+    return product(*([range(rows)] if dims > 2 else []), range(columns))
+
+
+def shuffles_of(level: Level, dims: int, rows: int, columns: int) -> int:
+    """Return how many cells of other lanes of its warp a thread asks for, each once."""
+    found = set()
+    for source, point in product(sources_of(level, dims), [*points_of(dims, rows, columns)]):
+        place = place_of(point, source, rows, columns)
+        if place.lanes and not place.warps:
+            found.add((source.version, source.offset[0] if dims > 1 else 0, place))
+    return len(found)
+
+
+def pairs_of(steps: Number, depth: int) -> Number:
+    """Return how often two launches, there and back, take ``depth`` steps each."""
+    return steps // (2 * depth)

@@ -310,7 +310,7 @@ class Session:
         *,
         strict_fp: bool = False,
         fuse_rows: bool = True,
-        tile_time: bool | None = None,
+        tile_time: bool = False,
         progress: Progress = no_progress,
     ) -> Selection:
         """Select tile sizes for a card: once analysed, for many.
@@ -320,7 +320,7 @@ class Session:
             options: what is best.
             strict_fp: whether generated code keeps the order of all operations.
             fuse_rows: whether kernels of generated code that share rows may become one.
-            tile_time: whether several steps of a loop over time may, by default as rows.
+            tile_time: whether several steps of a loop over time may.
             progress: hears which kernel it is at.
 
         Raises:
@@ -329,7 +329,6 @@ class Session:
         """
         profile = load_profile(gpu)
         chosen = options.for_card(profile)
-        tile_time = fuse_rows if tile_time is None else tile_time
         how = {"strict_fp": strict_fp, "fuse_rows": fuse_rows, "tile_time": tile_time}
         best = self._selected(profile, chosen, **how, progress=progress)
         if not self._chooses(chosen):

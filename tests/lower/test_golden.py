@@ -53,7 +53,6 @@ def laid_out(name: str, source: Path) -> Selection:
         kernels.append(
             replace(
                 kernel,
-                time_tile=None,
                 tile_sizes=tuple(layout["tile_sizes"].items()),
                 block=tuple(layout["block"].items()),
                 references=tuple(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
@@ -20,11 +21,12 @@ from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
+from eatss.frontend.options import Reading
 from eatss.lower.pieces import NameTable, pieces_of
 from eatss.lower.recipe import CodeRequest, recipe_from_dict
 from eatss.lower.time_tile_checks import tile_faults
 from eatss.lower.time_tiles import chains_of
-from eatss.plan.time_tiles import Source, TimeTilePlan, time_tile_plan
+from eatss.plan.time_tiles import Source, TimeTilePlan, shuffles_of, time_tile_plan
 from eatss.polyhedral.time_chains import time_chains
 from eatss.program import Program
 from eatss.session.session import Session
@@ -145,6 +147,19 @@ def test_tiles_equal_the_loop_in_every_bit(what: str, tmp_path: Path) -> None:
     sizes = [{"n": 21, "steps": 2 * twice + 2}, {"n": 5, "steps": twice}, {"n": 3, "steps": 1}]
     found = verify(tmp_path / "out", device="cpu", sizes=sizes)
     assert (found.status, found.message) == ("ok", "")
+
+
+@pytest.mark.parametrize("what", TILES)
+def test_the_plan_has_the_shuffles_of_the_code(what: str) -> None:
+    text, tile = TILES[what]
+    session, _ = apart(text)
+    (region,) = session.symbolic.regions
+    (chain,) = time_chains(region.scheduled.scop, region.scheduled.dependences)
+    plan = time_tile_plan(chain, tile["depth"])
+    rows, columns = tile.get("rows", 1), tile["columns"]
+    planned = sum(shuffles_of(one, chain.dims, rows, columns) for one in plan.levels)
+    text = tiled(text, tile).text.partition("#ifdef EATSS_MAIN")[0]
+    assert len(re.findall(r" = eatss_of_lane\(", text)) == 2 * planned
 
 
 @st.composite
@@ -336,14 +351,22 @@ def test_other_loops_are_no_chains(what: str) -> None:
         assert not [*chains_of(region.scheduled, pieces)]
 
 
-def test_stencils_are_tiled_unless_asked_not_to_or_laid_out_by_hand() -> None:
+def chosen(source: Path | str, *defines: str, **parameters: int) -> Selection:
+    reading = Reading(defines=defines, parameters=parameters or None)
+    session = Session(source, reading, code=True)
+    return session.select(H200, SelectOptions(target="cuda"), tile_time=True)
+
+
+def test_stencils_are_tiled_if_asked_to_and_not_laid_out_by_hand() -> None:
     source = data_directory("kernels") / "jacobi-2d.c"
-    selection = eatss.select(source, gpu="h200", target="cuda")
+    selection = chosen(source)
     tile = selection.kernels[0].time_tile
     assert tile is not None
     assert tile.kernels == ("kernel0", "kernel1")
     both = {f"t {tile.depth}"}
-    for wanted, tiles in (({}, both), ({"tile_time": False}, set()), ({"tiles": {"i": 16}}, set())):
+    for wanted, tiles in (
+        ({"tile_time": True}, both), ({}, set()), ({"tile_time": True, "tiles": {"i": 16}}, set()),
+    ):  # fmt: skip
         program = eatss.codegen(source, gpu="h200", **wanted)
         found = {f"{name} {size}" for one in program.kernels for name, size in one.tile_sizes}
         assert {one for one in found if one.startswith("t ")} == tiles
@@ -351,7 +374,7 @@ def test_stencils_are_tiled_unless_asked_not_to_or_laid_out_by_hand() -> None:
 
 def test_few_steps_run_one_by_one() -> None:
     source = data_directory("kernels") / "jacobi-2d.c"
-    selection = eatss.select(source, gpu="h200", target="cuda", defines=["TSTEPS=1"])
+    selection = chosen(source, "TSTEPS=1")
     assert all(one.time_tile is None for one in selection.kernels)
 
 
@@ -370,11 +393,16 @@ def test_a_recipe_keeps_tiles_and_is_refused_where_they_cannot_be() -> None:
 
 
 def test_sizes_that_are_parameters_are_tiled_at_their_values() -> None:
-    selection = eatss.select(
-        PLANES, gpu="h200", target="cuda", parameters={"n": 4096, "steps": 100}
-    )
+    selection = chosen(PLANES, n=4096, steps=100)
     assert selection.kernels[0].time_tile is not None
 
 
 def test_the_picture_of_the_page_is_drawn_from_the_plan() -> None:
     assert PICTURE.read_text(encoding="utf-8") == picture()
+
+
+def test_a_second_copy_needs_room_in_memory() -> None:
+    text = PLANES.replace("int n, int steps, float A[2][n][n]", "float A[2][N][N]")
+    text = "#define N 100000\n#define steps 100\n" + text.replace("n - 1", "N - 1")
+    assert chosen(text).kernels[0].time_tile is not None
+    assert chosen(text.replace("100000", "120000")).kernels[0].time_tile is None

@@ -222,7 +222,7 @@ def test_arrays_of_two_libraries_need_one_stream(
 
 
 def test_many_launches_are_captured_the_second_time_and_replayed(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS, tile_time=False)
+    steps = jit(STEPS)
     array = random(40)
     given = cupy.array(array)
     for number in range(1, 5):
@@ -235,9 +235,7 @@ def test_many_launches_are_captured_the_second_time_and_replayed(cupy: FakeCupy,
 
 
 def test_a_graph_is_of_its_arrays_and_scalars(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(
-        STEPS.replace("int n,", "int n, double x,").replace("(DATA_TYPE)2", "x"), tile_time=False
-    )
+    steps = jit(STEPS.replace("int n,", "int n, double x,").replace("(DATA_TYPE)2", "x"))
     one, other = random(40), random(40, seed=1)
     for _ in range(3):
         for array in (one, other):
@@ -252,7 +250,7 @@ def test_a_graph_is_of_its_arrays_and_scalars(cupy: FakeCupy, jit: Jit) -> None:
 
 
 def test_graphs_are_replayed_on_the_stream_of_the_call(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS, tile_time=False)
+    steps = jit(STEPS)
     given = cupy.array(random(40))
     for stream in (0x11, 0x22, 0x33, 0):
         steps(A=given, stream=stream)
@@ -262,7 +260,7 @@ def test_graphs_are_replayed_on_the_stream_of_the_call(cupy: FakeCupy, jit: Jit)
 
 
 def test_graphs_that_were_not_used_for_long_go(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS, tile_time=False)
+    steps = jit(STEPS)
     arrays = [random(40, seed=seed) for seed in range(12)]
     for array in arrays:
         for _ in range(2):
@@ -280,7 +278,7 @@ def test_graphs_that_were_not_used_for_long_go(cupy: FakeCupy, jit: Jit) -> None
 def test_the_caller_s_own_capture_gets_launches_and_memory_that_lasts(
     cupy: FakeCupy, jit: Jit
 ) -> None:
-    steps = jit(STEPS, tile_time=False)
+    steps = jit(STEPS)
     array = random(40)
     given, stream = cupy.array(array), cupy.cuda.Stream()
     for _ in range(2):
@@ -301,7 +299,7 @@ def test_the_caller_s_own_capture_gets_launches_and_memory_that_lasts(
 
 
 def test_prepared_calls_compile_nothing_while_a_graph_is_captured(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS, cache=False, tile_time=False)
+    steps = jit(STEPS, cache=False)
     array = random(40)
     steps.prepare(39, cupy.array(array))
     assert not cupy.launched
@@ -316,7 +314,7 @@ def test_prepared_calls_compile_nothing_while_a_graph_is_captured(cupy: FakeCupy
 
 
 def test_temporaries_are_of_a_stream_and_not_shared(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS, tile_time=False)
+    steps = jit(STEPS)
     given = cupy.array(random(40))
     for stream in (0x11, 0x22, 0x11, 0x22):
         steps(A=given, COUNT=2, stream=stream)
@@ -571,13 +569,13 @@ def test_counters_are_zero_for_a_graph_that_the_caller_captures(cupy: FakeCupy, 
 
 
 def test_a_callable_that_goes_waits_for_its_calls(cupy: FakeCupy) -> None:
-    eatss.jit(STEPS, gpu="h200", tile_time=False)(A=cupy.array(random(20)), COUNT=2, stream=0x11)
+    eatss.jit(STEPS, gpu="h200")(A=cupy.array(random(20)), COUNT=2, stream=0x11)
     gc.collect()
     assert ("all done", 0) in cupy.log
 
 
 def test_threads_do_not_share_the_memory_of_their_own_default_streams(cupy: FakeCupy) -> None:
-    steps = eatss.jit(STEPS, gpu="h200", tile_time=False)
+    steps = eatss.jit(STEPS, gpu="h200")
     given = cupy.array(random(20))
     steps.prepare(A=given, COUNT=2)
     before = len(cupy.allocated)
@@ -597,7 +595,7 @@ def test_threads_do_not_share_the_memory_of_their_own_default_streams(cupy: Fake
 
 
 def test_info_is_told_while_graphs_come_and_go(cupy: FakeCupy) -> None:
-    steps = eatss.jit(STEPS, gpu="h200", tile_time=False)
+    steps = eatss.jit(STEPS, gpu="h200")
     given = [cupy.array(random(20)) for _ in range(12)]
     failed: list[BaseException] = []
     ended = threading.Event()
