@@ -6,14 +6,16 @@
     python benchmarks/before_and_after.py [FILE]                   # prints the table
 
 Where texts are the same there is nothing to measure. Windows of both alternate, on data of their
-own that begin alike, at the sizes of the source.
+own that begin alike, at the sizes of the source. With ``--within 1e-4`` what the first call of
+each leaves has to be as near that of ``before``, in the norm of each array, or it failed.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +29,35 @@ FILE = RESULTS.parent / "h100" / "before-and-after-streams.json"
 BEFORE, AFTER = "before", "after"
 
 
-def measured(folder: Path, seconds: float, rounds: int) -> Iterator[Row]:
+def measured(
+    folder: Path, seconds: float, rounds: int, within: float | None = None
+) -> Iterator[Row]:
     """Measure the kernels of a folder, one after the other, all programs of one by turns."""
     import torch  # noqa: PLC0415 - only where the card is
 
     for place in sorted(folder.iterdir()):
-        rows, runs = {}, {}
-        for label in sorted(one.name for one in place.iterdir()):
-            rows[label] = Row(workload=place.name, dtype="", program=label)
+        if not place.is_dir():
+            continue
+        labels = sorted(
+            (one.name for one in place.iterdir()), key=lambda name: (name != BEFORE, name)
+        )
+        rows = {label: Row(workload=place.name, dtype="", program=label) for label in labels}
+        runs: dict[str, Callable[[], object]] = {}
+        expected: Mapping[str, Any] = {}
+        with ThreadPoolExecutor() as pool:
+            started = {label: pool.submit(_started, torch, place / label) for label in labels}
+        for label, one in started.items():
             try:
-                runs[label] = _runs(torch, place / label)
-                runs[label]()
-                torch.cuda.synchronize()
+                run, arrays = one.result()
             except Exception as error:
                 rows[label].status = f"{type(error).__name__}: {error}"[:200]
-                runs.pop(label, None)
+                continue
+            expected = expected or arrays
+            apart = _apart(torch, expected, arrays)
+            if within is not None and not apart <= within:
+                rows[label].status = f"results {apart:.1e} apart"
+            else:
+                runs[label] = run
         for _ in range(rounds):
             for label, run in runs.items():
                 time_s, energy_j = window(torch, run, seconds)
@@ -50,23 +66,35 @@ def measured(folder: Path, seconds: float, rounds: int) -> Iterator[Row]:
         yield from rows.values()
 
 
-def _runs(torch: Any, folder: Path) -> Callable[[], object]:
-    """Return a call of a program on random arrays of the sizes of the source."""
+def _apart(torch: Any, expected: Mapping[str, Any], found: Mapping[str, Any]) -> float:
+    """Return the largest distance of two arrays, over the norm of what is expected."""
+    norm = torch.linalg.vector_norm
+    pairs = ((one, found[name]) for name, one in expected.items())
+    return max(float(norm(one - other) / norm(one)) for one, other in pairs)
+
+
+def _started(torch: Any, folder: Path) -> tuple[Callable[[], object], Mapping[str, Any]]:
+    """Run a program on random arrays of the sizes of the source; return calls of it, and these."""
     from eatss.program import evaluate, load_program  # noqa: PLC0415 - as above
 
-    torch.manual_seed(0)
     program = load_program(folder)
     sizes = {one.name: one.default for one in program.parameters if one.default is not None}
     given: dict[str, Any] = {}
+    drawn = torch.Generator("cuda")
+    drawn.manual_seed(0)
     for argument in program.entries[0].arguments:
         kind = torch.float32 if argument.element_type == "float" else torch.float64
         if argument.role == "array":
             shape = [evaluate(extent, sizes) for extent in argument.shape]
-            given[argument.name] = torch.rand(shape, dtype=kind, device="cuda") - 0.5
+            values = torch.rand(shape, dtype=kind, device="cuda", generator=drawn)
+            given[argument.name] = values - 0.5
         elif argument.role == "scalar":
             given[argument.name] = 0.75
     compiled = program.compile()
-    return lambda: compiled(**given)
+    compiled(**given)
+    torch.cuda.synchronize()
+    arrays = {name: one for name, one in given.items() if isinstance(one, torch.Tensor)}
+    return (lambda: compiled(**given)), arrays
 
 
 def report(rows: Sequence[Row]) -> None:
@@ -101,11 +129,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("-o", "--output", type=Path, default=FILE)
     parser.add_argument("--seconds", type=float, default=0.6)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--within", type=float)
     given = parser.parse_args(arguments)
     what, *rest = given.words or [""]
     if what == "run":
         rows = []
-        for row in measured(Path(rest[0]), given.seconds, given.rounds):
+        for row in measured(Path(rest[0]), given.seconds, given.rounds, given.within):
             rows.append(row)
             write_rows(rows, given.output)
         report(rows)

@@ -74,9 +74,11 @@ def _star(dims: int, radius: int) -> Iterator[tuple[int, ...]]:
             yield own
 
 
-def _sum(points: Iterator[tuple[int, ...]]) -> str:
-    terms = (f"0.{11 + at}f * {_at(*own)}" for at, own in enumerate(points))
-    return " + ".join(terms)
+def _sum(points: Iterator[tuple[int, ...]], total: float = 1.0) -> str:
+    """Return a weighted sum. Weights add up to ``total``, so that values stay ordinary numbers."""
+    own = [*points]
+    unit = total / sum(range(11, 11 + len(own)))
+    return " + ".join(f"{unit * (11 + at):.5f}f * {_at(*one)}" for at, one in enumerate(own))
 
 
 def _difference(*offset: int) -> str:
@@ -90,13 +92,13 @@ def _box(dims: int, radius: int) -> Iterator[tuple[int, ...]]:
 _BESIDE = map(_difference, (-1, 1, 0, 0), (0, 0, 1, -1))
 _SQUARES = " + ".join(f"{one} * {one}" for one in _BESIDE)
 STENCILS: Mapping[str, tuple[int, int, str]] = {
-    "j2d5pt": (2, 1, f"({_sum(_star(2, 1))}) / 118"),
-    "j2d9pt": (2, 2, f"({_sum(_star(2, 2))}) / 118"),
+    "j2d5pt": (2, 1, f"({_sum(_star(2, 1), 118)}) / 118"),
+    "j2d9pt": (2, 2, f"({_sum(_star(2, 2), 118)}) / 118"),
     "box2d1r": (2, 1, _sum(_box(2, 1))),
     "box2d2r": (2, 2, _sum(_box(2, 2))),
     "gradient2d": (2, 1, f"{_at(0, 0)} + 1.0f / sqrt(0.0001f + {_SQUARES})"),
     "star3d1r": (3, 1, _sum(_star(3, 1))),
-    "j3d27pt": (3, 1, f"({_sum(_box(3, 1))}) / 159"),
+    "j3d27pt": (3, 1, f"({_sum(_box(3, 1), 159)}) / 159"),
 }
 """Dimensions, radius, and the value of a cell."""
 

@@ -122,7 +122,7 @@ class TimeTile:
 
     A launch computes ``depth`` steps. A warp has ``32 * columns`` cells of ``rows`` rows, side by
     side with other ``warps`` of its block, and goes ``length`` cells along the first dimension.
-    ``kernels`` are the names of all.
+    Rows are loaded ``prefetch`` rows before they are used. ``kernels`` are the names of all.
     """
 
     kernels: Names
@@ -131,6 +131,7 @@ class TimeTile:
     length: Number
     rows: Number = 1
     warps: Number = 1
+    prefetch: Number = 1
 
     @property
     def cells(self) -> str:

@@ -33,8 +33,8 @@ from eatss.plan.time_tiles import TimeRun, TimeTilePlan
 COLUMNS = (1, 2, 4)
 """Neighbouring cells of a thread."""
 
-LENGTHS = (32, 64, 128, 256, 512)
-"""Cells along the first dimension."""
+LENGTHS = range(16, 1025)
+"""Cells along the first dimension, at least and at most."""
 
 LINES = ((1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (4, 4), (4, 8))
 """Lines of a warp and warps of a block, where cells have three dimensions."""
@@ -165,14 +165,28 @@ def _costs(times_s: Column, energies_j: Column, options: ModelOptions) -> Intege
 
 def candidates(run: TimeRun, plan: TimeTilePlan) -> TimeTile:
     """Return the tiles of a depth, a column each."""
-    lengths = [one for one in LENGTHS if one < 2 * run.cells[0]] if run.dims > 1 else [1]
+    lengths = sorted(_lengths(run.cells[0])) if run.dims > 1 else [1]
     lines = LINES if run.dims > 2 else ((1, 1),)
-    table = [(columns, length, *own) for columns, length, own in product(COLUMNS, lengths, lines)]
-    columns, length, rows, warps = np.array(table, dtype=np.int64).reshape(-1, 4).T
-    depth = np.full(len(table), plan.depth)
+    table = [
+        (columns, length, *own, prefetch)
+        for columns, length, own, prefetch in product(COLUMNS, lengths, lines, plan.prefetches)
+    ]
+    columns, length, rows, warps, prefetch = np.array(table, dtype=np.int64).reshape(-1, 5).T
     return TimeTile(
-        kernels=run.kernels, depth=depth, columns=columns, length=length, rows=rows, warps=warps
+        kernels=run.kernels,
+        depth=np.full(len(table), plan.depth),
+        columns=columns,
+        length=length,
+        rows=rows,
+        warps=warps,
+        prefetch=prefetch,
     )
+
+
+def _lengths(cells: int) -> set[int]:
+    """Return the lengths with which tiles along the first dimension are as equal as can be."""
+    equal = {-(-cells // tiles) for tiles in range(1, cells // LENGTHS.start + 2)}
+    return {one for one in equal if one in LENGTHS} or {cells}
 
 
 def _in_tiles(

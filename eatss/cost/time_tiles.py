@@ -92,7 +92,9 @@ class TilePrices:
             for number, one in enumerate(plan.versions)
             if one.halo is not None and number not in {*plan.stored, *copied}
         )
-        ahead = sum(words[plan.versions[number].field.array] for number in plan.loaded)
+        ahead = self.tile.prefetch * sum(
+            words[plan.versions[number].field.array] for number in plan.loaded
+        )
         kinds = {kind for one in self.statements.values() for kind, _ in one.operations}
         base = _REGISTERS + _OF_CALLS * bool(kinds & _CALLS) + _OF_LINES * (self.run.dims > 2)
         return base + (kept + ahead + _OF_WORD * max(words.values())) * self.points
@@ -165,8 +167,10 @@ class _Asked:
             self._chain = self._chain + card.shared_cycles
 
     def _shuffles(self, level: Level) -> Number:
-        sizes = zip(self._tile.rows, self._tile.columns, strict=True)
-        return np.array([shuffles_of(level, self._run.dims, int(r), int(c)) for r, c in sizes])
+        sizes = np.stack([self._tile.rows, self._tile.columns])
+        every, back = np.unique(sizes, axis=1, return_inverse=True)
+        found = [shuffles_of(level, self._run.dims, int(r), int(c)) for r, c in every.T]
+        return np.array(found)[back.reshape(-1)]
 
     def add_edges(self, version: Version, edge_lines: Number) -> None:
         """Add what warps leave for each other in shared memory, and a barrier a row."""
@@ -196,6 +200,7 @@ class _Asked:
         waits = card.l1_cycles + card.l2_cycles + card.dram_cycles
         barrier = model.constants.barrier_wait * card.barrier_cycles
         chain = self._chain + (self._sums["shared_bytes"] > 0) * barrier
+        waits = waits / self._tile.prefetch
         each = np.maximum(chain, waits) if self._run.dims > 1 else chain + waits
         known = {
             "launches": np.full(count, float(self._of.launches)),

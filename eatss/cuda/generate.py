@@ -274,12 +274,16 @@ class RegionBuilder:
         statements = tuple(one.statement for one in chain.updates)
         piece = replace(piece, statements=statements)
         note = f"time tile: {tile.depth} steps of {chain.loop}, {tile.cells} cells in registers"
-        tiles = ((chain.loop, tile.depth),)
         for kernel in made.kernels:
             built = replace(
-                like, kernel=kernel, piece=piece, parameter_tiles=(), grid_strides=(), notes=()
+                like,
+                kernel=kernel,
+                piece=piece,
+                parameter_tiles=made.parameter_tiles,
+                grid_strides=(),
+                notes=(),
             )
-            self._note(built, piece, made.block, tiles, (note,), True)
+            self._note(built, piece, made.block, made.cells, (note,), True)
 
     def _sizes(
         self,

@@ -12,6 +12,7 @@ from eatss.cuda.text import Lines, constant_text, type_text
 from eatss.cuda.value_text import ValuePrinter
 from eatss.lower.kernel.copies import BY_THREADS, function
 from eatss.lower.kernel.nodes import (
+    Agreed,
     Aligned,
     AllFinite,
     Argument,
@@ -66,6 +67,7 @@ _LINES: Mapping[type[Node], str] = {
     Let: "const {type} {name} = {value};",
     Flag: "bool {name} = true;",
     Barrier: "__syncthreads();",
+    Agreed: "const bool {name} = __syncthreads_and({flag});",
     Commit: "eatss_commit_copies();",
     Wait: "eatss_wait_for_copies<{pending}>();",
     Init: "{target} = {value};",

@@ -515,15 +515,15 @@ def _with_least(text: str) -> str:
 
 _QUOTIENT = _with_least("""\
 
-// x / c for a constant c, if the flag stays; it is cleared where x or the quotient is very small,
-// infinite or no number. A product with 1 / c, and that times what is still missing.
+// x / c for a constant c, if the flag stays; it is cleared where x or the quotient is very small
+// but not zero, infinite or no number. A product with 1 / c, less what is too much times 1 / c.
 template <typename Number>
 __device__ __forceinline__ Number eatss_quotient(Number x, Number c, bool &exact)
 {
     const Number least = (Number)(sizeof(Number) == sizeof(float) ? {float} : {double});
     const Number reciprocal = 1 / c, q = x * reciprocal;
-    const Number quotient = fma(fma(-q, c, x), reciprocal, q);
-    exact &= fabs(quotient) >= least;
+    const Number quotient = fma(fma(q, c, -x), -reciprocal, q);
+    exact &= fabs(quotient) >= least || x == 0;
     return quotient;
 }
 template <typename Number>

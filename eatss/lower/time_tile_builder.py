@@ -4,23 +4,38 @@ A thread has points: neighbouring columns of a row, of several lines in three di
 version its registers have a window of rows, whose slots are known when the loop over rows is
 unrolled. Cells of other lanes come by shuffles, those of other warps from shared memory, where each
 warp leaves the lines at its edges.
+
+Rows are there twice: for tiles all of whose cells every step writes, without any test of them, and
+for tiles at edges.
+
+    const int whole = 2 <= row_from - 4 && …;
+    bool exact = true;
+    if (whole) { rows }
+    const bool exact_in_all = __syncthreads_and(exact);
+    if ((whole && exact_in_all) == 0) { rows, each cell with tests }
+
+A quotient by a literal clears the flag where it is not exact (:func:`eatss_quotient`), and the
+whole tile is computed again, by divisions; where there are none, one or the other is done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 
 import islpy as isl
 
 from eatss.analysis.layout import TimeTile
+from eatss.analysis.variant import COPIED_BYTES
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import affine_text, condition_of, subscripts_of
 from eatss.lower.instructions import OF_LANE
 from eatss.lower.kernel.barriers import barrier_faults
 from eatss.lower.kernel.checks import fault_in, kernel_faults
 from eatss.lower.kernel.nodes import (
+    Agreed,
+    Aligned,
     Argument,
     Buffer,
     Compute,
@@ -50,12 +65,14 @@ from eatss.plan.time_tiles import (
     Level,
     Source,
     TimeTilePlan,
+    beside,
     place_of,
     points_of,
     stored_cells,
 )
 from eatss.polyhedral.expression import ElementType, fused_quotient, preorder
 from eatss.polyhedral.isl_names import (
+    box_between,
     coalesced,
     dims_as_parameters,
     parameter_at_least,
@@ -71,10 +88,11 @@ from eatss.program import (
     equals,
     floored,
     multiplied,
+    names_in,
     select,
     substitute,
 )
-from eatss.program.expression import Environment, IntExprs
+from eatss.program.expression import Environment, IntExprs, SizePairs
 from eatss.program.linear import strict
 
 _Point = tuple[int, ...]
@@ -111,6 +129,7 @@ class TileBuilder:
         self._twins, self._time, self.back = twins, time, back
         self.names = context.names.inner()
         self.first_step: IntExpr = Name(time) + (tile.depth if back else 0)
+        self._last = last
         self.is_last = last - (4 * tile.depth - 1) < Name(time)  # no tile comes behind it
         self.lane, self.warp, self._first, self._end, self._row, self._turn, *places = (
             Name(self.names.fresh(one))
@@ -118,6 +137,13 @@ class TileBuilder:
         )
         self.row: IntExpr = self._row
         self.turn: IntExpr = self._turn
+        self.whole = False
+        self.absent = set[int]()
+        quotients = (
+            fused_quotient(part) for one in chain.updates for part in preorder(one.statement.value)
+        )
+        self.flag = self.names.fresh("exact") if any(quotients) else ""
+        self._aligned: dict[Buffer, Aligned] = {}
         self._origins = places[-1:] if chain.dims < 3 else places
         self._lines = (int(tile.rows),) if chain.dims > 2 else ()
         self.windows = {
@@ -128,7 +154,9 @@ class TileBuilder:
             if one.halo is not None
         }
         self._next = {
-            number: self.registers(self.names, f"{self.windows[number].name}_next", own.field)
+            number: self.registers(
+                self.names, f"{self.windows[number].name}_next", own.field, tile.prefetch
+            )
             for number in plan.loaded
             for own in (plan.versions[number],)
         }
@@ -198,10 +226,7 @@ class TileBuilder:
         name = update.statement.name
         if name not in self._conditions:
             params = dims_as_parameters(update.cells, (TIME, *CELL[-self.chain.dims :]))
-            known = isl.Set.universe(self.context.scop.context.get_space())
-            known = known.intersect(parameter_at_least(TIME, self.chain.first))
-            known = known.intersect(parameter_at_most(TIME, self.chain.last))
-            self._conditions[name] = condition_of(coalesced(params), known)
+            self._conditions[name] = condition_of(coalesced(params), self._known())
         return strict(substitute(self._conditions[name], values))
 
     # -- the kernel ------------------------------------------------------------------------
@@ -228,16 +253,23 @@ class TileBuilder:
         """Blocks of a launch."""
         return reduce(multiplied, self._counts)
 
+    @property
+    def parameter_tiles(self) -> SizePairs:
+        """Cells of a tile along what sizes bound, and steps of two launches."""
+        extents = [*zip(self._all_extents, stored_cells(self.plan, self.tile), strict=True)]
+        found = dict[str, int]()
+        for extent, tile in (*extents, (self._last, 2 * self.tile.depth)):
+            found |= {name: max(tile, found.get(name, 0)) for name in names_in(extent)}
+        return tuple(found.items())
+
     def kernel(self, name: str) -> Kernel:
         """Return the kernel.
 
         Raises:
             InternalError: ``EATSS-K901``, it is not well formed, or threads may meet.
         """
-        buffers = (*self.windows.values(), *self._next.values())
-        declared = [Declare(buffer=one) for one in buffers]
-        front = (*self._where(), *declared, *self._filled())
-        nodes = with_barriers(without_unused((*front, *self._rows())))
+        front, body = tuple(self._where()), self._body()
+        nodes = with_barriers(without_unused((*front, *self._aligned.values(), *body)))
         kernel = Kernel(
             name=name,
             threads=CUDA.lanes * self.tile.warps,
@@ -259,7 +291,11 @@ class TileBuilder:
         yield Let(name=self.warp.name, value=Name(f"{CUDA.thread}y"), narrow=True)
         span = self.chain.updates[0].statement.span
         places = digits(Name(number), self._counts, span)
-        kept, halo = stored_cells(self.plan, self.tile), self.plan.halo
+        kept, halo = stored_cells(self.plan, self.tile), beside(self.plan, self.tile)
+        self._corner = tuple(
+            place * cells - front
+            for place, cells, (front, _) in zip(places, kept, halo, strict=True)
+        )
         if self.chain.dims > 1:
             yield Let(name=self._first.name, value=places[0] * kept[0])
             ends = (self._first + kept[0], self._all_extents[0])
@@ -268,6 +304,71 @@ class TileBuilder:
         for at, (origin, part) in enumerate(zip(self._origins, own, strict=True)):
             k = len(places) - len(own) + at
             yield Let(name=origin.name, value=places[k] * kept[k] + (part - halo[k][0]))
+
+    def _body(self) -> Nodes:
+        """Return the rows of whole tiles, and those of others."""
+        whole, done = (Name(self.names.fresh(one)) for one in ("whole", "exact_in_all"))
+        with_tests = self._every_row(whole=False)
+        test = self._all_written()
+        if test == Constant(0):
+            return with_tests
+        without, known = self._every_row(whole=True), Let(name=whole.name, value=test, narrow=True)
+        if not self.flag:
+            return (known, If(conditions=(whole,), body=without, orelse=with_tests))
+        again = equals(Apply(Operator.AND, (whole, done)), 0)
+        return (
+            known,
+            Flag(name=self.flag),
+            If(conditions=(whole,), body=without),
+            Agreed(name=done.name, flag=self.flag),
+            If(conditions=(again,), body=with_tests),
+        )
+
+    def _every_row(self, *, whole: bool) -> Nodes:
+        """Return all that is done with rows, of whole tiles without tests of their cells."""
+        self.whole = whole
+        declared = (Declare(buffer=one) for one in (*self.windows.values(), *self._next.values()))
+        return (*declared, *self._filled(), *self._rows())
+
+    def _all_written(self) -> IntExpr:
+        """Return the condition that every step writes all cells of a tile, those beside it too.
+
+        Updates that write at edges only are to write none of them (``absent``).
+        """
+        plan, tile, dims = self.plan, self.tile, self.chain.dims
+        sizes = (tile.warps * tile.rows, CUDA.lanes * tile.columns)[-len(self._origins) :]
+        spans = zip(self._corner[dims - len(sizes) :], sizes, strict=True)
+        lows, highs = zip(*((low, low + (size - 1)) for low, size in spans), strict=True)
+        low, high = [self.first_step, *lows], [self.first_step + (tile.depth - 1), *highs]
+        least = [tile.depth, *sizes]
+        if dims > 1:
+            before = plan.ahead + max(one.lag for one in plan.versions)
+            behind = plan.behind + plan.unroll + tile.prefetch - 2
+            low.insert(1, self._first - before)
+            high.insert(1, self._end + behind)
+            least.insert(1, before + behind + 1)
+        names = [(f"from{at}", f"to{at}") for at in range(len(low))]
+        box = box_between(self.chain.updates[0].cells, names, least)
+        known = box.params().intersect(parameter_at_least("from0", self.chain.first))
+        known = known.intersect(parameter_at_most("to0", self.chain.last))
+        found = known
+        for number, update in enumerate(self.chain.updates):
+            everywhere = known.subtract(box.subtract(update.cells).params())
+            if everywhere.is_empty():
+                self.absent.add(number)
+                everywhere = known.subtract(box.intersect(update.cells).params())
+            found = found.intersect(everywhere)
+        if any(one.before is None and one.update in self.absent for one in plan.levels):
+            return Constant(0)
+        corners = zip(names, zip(low, high, strict=True), strict=True)
+        values = {name: at for pair, own in corners for name, at in zip(pair, own, strict=True)}
+        return strict(substitute(condition_of(coalesced(found), known), values))
+
+    def _known(self) -> isl.Set:
+        """Return what is known of a step, as a parameter."""
+        known = isl.Set.universe(self.context.scop.context.get_space())
+        known = known.intersect(parameter_at_least(TIME, self.chain.first))
+        return known.intersect(parameter_at_most(TIME, self.chain.last))
 
     def _filled(self) -> Iterator[Node]:
         """Yield what gives windows values, which rows before the first ones are taken to have."""
@@ -298,17 +399,17 @@ class TileBuilder:
 
     def _rows(self) -> Nodes:
         """Return the loop over rows, or what is done with the only one."""
-        plan = self.plan
+        plan, ahead = self.plan, int(self.tile.prefetch)
         if self.chain.dims == 1:
             self.turn = self.row = Constant(0)
-            return (*self._fetched(self.row), *self._taken(), *self._levels())
+            return (*self._fetched(self.row, Constant(0)), *self._taken(), *self._levels())
         base, first = self.names.fresh("rows"), self._first - plan.ahead
         inside: Nodes = (
             Let(name=self._row.name, value=Name(base) + self.turn),
             *(
                 node
                 for one in plan.loaded
-                for node in (*self._taken(one), *self._fetched(self.row + 1, one))
+                for node in (*self._taken(one), *self._fetched(self.row + ahead, self._slot, one))
             ),
             *self._levels(),
             *self._left_at_edges(),
@@ -321,26 +422,52 @@ class TileBuilder:
             body=(counted(self._turn.name, plan.unroll, inside),),
             unroll=1,
         )
-        return (*self._fetched(first), *self._edges_filled(), loop)
+        begin = [node for at in range(ahead) for node in self._fetched(first + at, Constant(at))]
+        return (*begin, *self._edges_filled(), loop)
 
-    def _fetched(self, row: IntExpr, *versions: int) -> Iterator[Copy]:
-        """Yield the loads, for the next turn, of what comes when ``row`` is the newest."""
+    @property
+    def _slot(self) -> IntExpr:
+        """Which of the rows on their way comes now."""
+        ahead = int(self.tile.prefetch)
+        return Constant(0) if ahead == 1 else self.turn % ahead
+
+    def _fetched(self, row: IntExpr, slot: IntExpr, *versions: int) -> Iterator[Node]:
+        """Yield the loads of what comes when ``row`` is the newest."""
         for version in versions or self.plan.loaded:
             own = self.plan.versions[version]
+            loads: list[Copy] = []
             for point in self.points:
                 cell = self.cell(row - own.lag, point)
-                yield Copy(
-                    target=self._next[version].at(*map(Constant, point)),
-                    source=self.memory(own.field, cell, twin=self.back),
-                    condition=self.inside(own.field, cell),
-                    clears=True,
+                here = None if self.whole else self.inside(own.field, cell)
+                loads.append(
+                    Copy(
+                        target=self._next[version].at(slot, *map(Constant, point)),
+                        source=self.memory(own.field, cell, twin=self.back),
+                        condition=here,
+                        clears=here is not None,
+                    )
                 )
+            yield from self.in_vectors(loads)
+
+    def in_vectors(self, copies: Sequence[Copy]) -> Nodes:
+        """Return copies of all points, of whole tiles in vectors where memory is aligned so."""
+        one = copies[0]
+        memory = next(e.buffer for e in (one.target, one.source) if e.buffer.space == "global")
+        width = COPIED_BYTES // memory.element_type.size_bytes
+        if not self.whole or width == 1 or self.tile.columns % width:
+            return tuple(copies)
+        if memory not in self._aligned:
+            name = self.names.fresh(f"wide_{memory.name}")
+            self._aligned[memory] = Aligned(name=name, buffer=memory, width=width)
+        vectors = tuple(replace(copy, width=width) for copy in copies[::width])
+        wide = Name(self._aligned[memory].name)
+        return (If(conditions=(wide,), body=vectors, orelse=tuple(copies)),)
 
     def _taken(self, *versions: int) -> Iterator[Copy]:
         """Yield what takes the rows that were loaded into their windows."""
         for version in versions or self.plan.loaded:
             for point in self.points:
-                own = self._next[version].at(*map(Constant, point))
+                own = self._next[version].at(self._slot, *map(Constant, point))
                 yield Copy(target=self.register(version, 0, point), source=own)
 
     def _levels(self) -> Iterator[Scope]:
@@ -405,19 +532,17 @@ class _LevelBuilder:
             lag = of.plan.versions[level.version].lag
             yield Let(name=self._row.name, value=of.row - lag)
         yield SourceLine(line=statement.span.line, text=statement.text)
+        if of.whole and level.update in of.absent:
+            yield from map(self._still, of.points)
+            yield from self._stores()
+            return
         values = of.registers(self._names, f"value_{level.version}", self._field)
         yield Declare(buffer=values)
         quotients = any(map(fused_quotient, preorder(statement.value)))
-        flag = self._names.fresh(f"exact_{level.version}") if quotients else ""
+        flag = of.flag if of.whole and quotients else ""
         computes = [self._value(values, point, flag) for point in of.points]
         yield from self._others
-        if flag:
-            again = tuple(replace(one, flag="") for one in computes)
-            yield Flag(name=flag)
-            yield from computes
-            yield If(conditions=(equals(Name(flag), 0),), body=again)
-        else:
-            yield from computes
+        yield from computes
         for point in of.points:
             yield from self._kept(point, values.at(*map(Constant, point)))
         yield from self._stores()
@@ -475,8 +600,10 @@ class _LevelBuilder:
             return element
         register, new = self._register((element, point), f"{own.name}_r", own.array.element_type)
         if new:
-            there = self._writes(point)
-            self._others.append(Copy(target=register, source=element, condition=there, clears=True))
+            there = None if self._of.whole else self._writes(point)
+            clears = there is not None
+            copy = Copy(target=register, source=element, condition=there, clears=clears)
+            self._others.append(copy)
         return register
 
     def _near(self, source: Source, point: _Point) -> Element:
@@ -513,16 +640,27 @@ class _LevelBuilder:
 
     def _kept(self, point: _Point, value: Element) -> Iterator[Copy]:
         """Yield what makes a cell its new value where the level writes it, else what it was."""
-        of, before, writes = self._of, self._level.before, self._writes(point)
+        of, before = self._of, self._level.before
         target = of.register(self._level.version, 0, point)
+        if of.whole:
+            yield Copy(target=target, source=value)
+            return
+        writes = self._writes(point)
         if before is None:
             cell = of.cell(self._row, point)
             beside = Apply(Operator.AND, (equals(writes, 0), of.inside(self._field, cell)))
             yield Copy(target=target, source=value)
             yield Copy(target=target, source=of.at(self._field, cell), condition=beside)
             return
-        yield Copy(target=target, source=of.register(before, self._age(before, 0), point))
+        yield self._still(point)
         yield Copy(target=target, source=value, condition=writes)
+
+    def _still(self, point: _Point) -> Copy:
+        """Return what leaves a cell as it was."""
+        of, before = self._of, self._level.before
+        assert before is not None
+        target = of.register(self._level.version, 0, point)
+        return Copy(target=target, source=of.register(before, self._age(before, 0), point))
 
     def _stores(self) -> Iterator[Node]:
         """Yield the stores of a row of what is handed on, or left by the last tile."""
@@ -530,32 +668,34 @@ class _LevelBuilder:
         left = version in of.plan.left
         if version not in (*of.plan.stored, *(of.plan.left if of.back else ())):
             return
-        stores: list[Node] = []
+        groups: dict[IntExprs, list[Copy]] = {}
         for point in of.points:
             cell = of.cell(self._row, point)
-            tests = [of.inside(self._field, cell), *self._in_tile(point)]
-            tests += [self._writes(point)] if left else []
-            stores.append(
-                Copy(
-                    target=of.memory(self._field, cell, twin=not (left or of.back)),
-                    source=of.register(version, 0, point),
-                    condition=_all(tests),
-                )
+            tests = [] if of.whole else [of.inside(self._field, cell)]
+            tests += [self._writes(point)] if left and not of.whole else []
+            store = Copy(
+                target=of.memory(self._field, cell, twin=not (left or of.back)),
+                source=of.register(version, 0, point),
+                condition=_all(tests) if tests else None,
             )
-        tests = [of.is_last] if left else []
+            groups.setdefault(tuple(self._in_tile(point)), []).append(store)
+        where = [of.is_last] if left else []
         if of.chain.dims > 1:
-            tests += of.rows_of_tile(self._row)
-        yield from (If(conditions=tuple(tests), body=tuple(stores)),) if tests else stores
+            where += of.rows_of_tile(self._row)
+        for inside, stores in groups.items():
+            conditions = (*where, *inside)
+            yield If(conditions=conditions, body=of.in_vectors(stores))
 
     def _in_tile(self, point: _Point) -> Iterator[IntExpr]:
-        """Yield the conditions that a point is none of the halo."""
-        tile, halo = self._of.tile, self._of.plan.halo
-        axes = ((self._of.warp, tile.rows, tile.warps), (self._of.lane, tile.columns, CUDA.lanes))
-        for (own, each, count), place, (front, back) in zip(
-            axes[-len(point) :], point, halo[-len(point) :], strict=True
-        ):
-            yield Constant(front) <= own * each + place
-            yield own * each + place < each * count - back
+        """Yield the conditions that a point is none of the halo, the same for all of a line."""
+        tile, halo = self._of.tile, beside(self._of.plan, self._of.tile)
+        *line, _ = point
+        for place, (front, back) in zip(line, halo[1:-1], strict=True):
+            yield Constant(front) <= self._of.warp * tile.rows + place
+            yield self._of.warp * tile.rows + place < tile.rows * tile.warps - back
+        front, back = halo[-1]
+        yield Constant(front) <= self._of.lane * tile.columns
+        yield self._of.lane * tile.columns < CUDA.lanes * tile.columns - back
 
 
 def _all(tests: Iterable[IntExpr]) -> IntExpr:

@@ -20,7 +20,7 @@ import islpy as isl
 
 from eatss.analysis.layout import TimeTile
 from eatss.base.targets import CUDA
-from eatss.plan.time_tiles import Level, Source, TimeTilePlan, Version, sources_of
+from eatss.plan.time_tiles import Level, Source, TimeTilePlan, Version, beside, sources_of
 from eatss.polyhedral.isl_names import (
     OUT,
     PARAM,
@@ -219,7 +219,7 @@ def _unknown_cells(chain: TimeChain, plan: TimeTilePlan, tile: TimeTile) -> Iter
             known[level.version] = cells
     for number in (*plan.stored, *plan.left):
         for at, ((low, high), size) in enumerate(zip(known[number], own, strict=True)):
-            front, back = plan.halo[at]
+            front, back = beside(plan, tile)[at]
             first, end = front, size - back
             if at == 0 and chain.dims > 1:
                 first, end = plan.ahead, plan.ahead + tile.length

@@ -29,6 +29,7 @@ from eatss.plan.time_tiles import (
     TimeRun,
     is_possible,
     pairs_of,
+    stored_cells,
     time_tile_plan,
 )
 from eatss.polyhedral.dependences import bounded_work, source_lines
@@ -47,6 +48,7 @@ from eatss.program import (
     Temporary,
     at_least,
 )
+from eatss.program.expression import SizePairs
 
 
 @frozen
@@ -54,6 +56,8 @@ class TiledSteps:
     """Kernels that take ``depth`` steps each, the first into ``twins``, the second back.
 
     Both begin at the step that the counter ``time`` names, the second ``depth`` later.
+    ``cells`` are those of a tile that are stored, ``parameter_tiles`` how many cells or steps it
+    has along what sizes bound.
     """
 
     kernels: tuple[Kernel, Kernel]
@@ -61,6 +65,8 @@ class TiledSteps:
     block: tuple[int, int, int]
     depth: int
     twins: tuple[Temporary, ...]
+    cells: SizePairs
+    parameter_tiles: SizePairs
 
 
 def tiled_steps(
@@ -119,6 +125,10 @@ def tiled_steps(
             Temporary(name=one.name, element_type=one.element_type.value, shape=one.layout.extents)
             for one in twins.values()
         ),
+        cells=tuple(
+            zip(chain.updates[0].statement.loops[1:], stored_cells(plan, tile), strict=False)
+        ),
+        parameter_tiles=builders[0].parameter_tiles,
     )
 
 

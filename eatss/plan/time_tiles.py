@@ -87,6 +87,11 @@ class TimeTilePlan:
         return lcm(*(one.slots for one in self.versions), *self._shared)
 
     @property
+    def prefetches(self) -> tuple[int, ...]:
+        """How many rows may be on their way: slots of these are known, too, where rows unroll."""
+        return tuple(one for one in range(1, _MOST_ROWS_AHEAD + 1) if self.unroll % one == 0)
+
+    @property
     def _shared(self) -> Iterator[int]:
         return (one.shared_slots for one in self.versions if one.shared_slots)
 
@@ -279,14 +284,27 @@ class TimeRun:
         return len(self.cells)
 
 
+def beside(plan: TimeTilePlan, tile: TimeTile) -> tuple[tuple[Number, Number], ...]:
+    """Return a tile's cells beside the stored ones, in front and behind along each dimension.
+
+    Along the last one they are all cells of some lanes, so that others can store vectors.
+    """
+    *others, last = plan.halo
+    front, back = (-(-cells // tile.columns) * tile.columns for cells in last)
+    return (*others, (front, back))
+
+
 def stored_cells(plan: TimeTilePlan, tile: TimeTile) -> tuple[Number, ...]:
     """Return how many cells of a tile are stored along each dimension, halos left out."""
-    halo = plan.halo
+    halo = beside(plan, tile)
     sizes = (tile.length, tile.warps * tile.rows, CUDA.lanes * tile.columns)
-    beside = [(0, 0), *halo[1:]] if len(halo) > 1 else [*halo]
+    around = [(0, 0), *halo[1:]] if len(halo) > 1 else [*halo]
     own = sizes if len(halo) > 2 else (sizes[0], sizes[2])[2 - len(halo) :]
-    return tuple(size - front - back for size, (front, back) in zip(own, beside, strict=True))
+    return tuple(size - front - back for size, (front, back) in zip(own, around, strict=True))
 
+
+_MOST_ROWS_AHEAD = 6
+"""Rows on their way, at most: they take registers."""
 
 MOST_UPDATES = 1024
 """Updates that are unrolled, at most: code for more is compiled for minutes."""
@@ -296,6 +314,7 @@ def is_possible(plan: TimeTilePlan, tile: TimeTile) -> Flag:
     """Tell whether something of a tile is left between its halos, and it is not too much code."""
     points = tile.rows * tile.columns
     fine = (plan.unroll * len(plan.levels) * points <= MOST_UPDATES) & bool(plan.loaded)
+    fine = fine & (plan.unroll % tile.prefetch == 0)
     for cells in stored_cells(plan, tile):
         fine = fine & (cells > 0)
     return fine

@@ -794,6 +794,30 @@ def dims_as_parameters(elements: isl.Set, names: Sequence[str]) -> isl.Set:
     return elements.bind(_tuple(elements.get_space(), names))
 
 
+def box_between(
+    elements: isl.Set, corners: Sequence[tuple[str, str]], least: Sequence[int]
+) -> isl.Set:
+    """Return all between two corners, in the space of a set.
+
+    Args:
+        elements: the set.
+        corners: parameters that are the first and the last element along each dimension.
+        least: how many elements there are along each dimension, at least.
+    """
+    names = [name for pair in corners for name in pair]
+    box = isl.Set.universe(with_parameters(elements, names).get_space())
+    space = isl.LocalSpace.from_space(box.get_space())
+    for at, ((first, last), size) in enumerate(zip(corners, least, strict=True)):
+        here = isl.Aff.var_on_domain(space, SET, at)
+        low, high = (
+            isl.Aff.var_on_domain(space, PARAM, box.find_dim_by_name(PARAM, name))
+            for name in (first, last)
+        )
+        box = box.intersect(low.le_set(here)).intersect(here.le_set(high))
+        box = box.intersect(low.add_constant_val(big_value(box.get_ctx(), size - 1)).le_set(high))
+    return box
+
+
 def parameter_at_least(name: str, function: isl.PwAff, factor: int = 1) -> isl.Set:
     """Return the parameters where ``factor`` times one of them is at least a function of them."""
     return _times(name, function, factor).ge_set(function)

@@ -61,6 +61,9 @@ TESTS_QUOTIENTS = "eatss_quotient<"
 ASKS_QUOTIENTS = re.compile(r"\bexact\w* == 0")
 """A condition that asks what that has found."""
 
+VOTES_ON_QUOTIENTS = "__syncthreads_and(exact"
+"""What a block does that computes a whole tile again for one of them."""
+
 _ASKS_START = re.compile(r"\beatss_is_aligned\((\w+)\)")
 _BYTES_PER_ELEMENT = 80
 _WORK_PER_ELEMENT = 4
@@ -168,8 +171,9 @@ def sizes_around_tiles(program: Program) -> tuple[Sizes, ...]:
 
     Code for full tiles that runs too soon then reads beyond rows. One less than the largest tile of
     a size is one less than a multiple of each tile that divides it. Where a size is several tiles,
-    a loop over them comes to its steady state: what it loads ahead it uses. Of two tiles the second
-    is cut off, and of many each block of a group of them that runs together finds its own.
+    a loop over them comes to its steady state: what it loads ahead it uses, of whole vectors too.
+    Of two tiles the second is cut off, and of many each block of a group of them that runs together
+    finds its own.
     """
     free, tiles = _free(program), _tiles(program)
     whole = {p.name: p.tile if p.tile > 1 else _UNTILED for p in free}
@@ -182,6 +186,9 @@ def sizes_around_tiles(program: Program) -> tuple[Sizes, ...]:
         wanted += [{**whole, p.name: tile - 1} for tile in (*smaller, p.tile)]
         wanted += [{**few, p.name: p.tile + 1}, {**few, p.name: _MOST_TIMES * p.tile + 3}]
         wanted += [{**few, p.name: 2 * p.tile - 1}, {**cut, p.name: 3 * p.tile + 1}]
+        if _ASKS_START.search(program.text):
+            own = {p.tile, *(tile for tile in tiles if tile < p.tile)}
+            wanted += [{**cut, p.name: 3 * tile + _UNTILED} for tile in own]
         wanted += [{**few, p.name: _GROUPS * tile + 1} for tile in tiles if p.tile % tile == 0]
     if len(free) == 1:
         wanted += [{free[0].name: tile} for tile in tiles]

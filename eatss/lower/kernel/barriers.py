@@ -8,8 +8,8 @@ threads, and needs no barrier in between. That one copy has different places for
 is up to who made it. In global memory threads of a block meet between phases only: what one phase
 wrote is there for another behind a barrier.
 
-That threads meet in a vote (:class:`AllFinite`) or in a fixup counts for nothing, since they do so
-only at times.
+That threads meet in a vote (:class:`AllFinite`, :class:`Agreed`) or in a fixup counts for nothing:
+of most of these they do so only at times.
 
 What is copied ahead is on its way until the thread that sent it has waited for it; only then does
 a barrier make it seen. Buffers of several stages are known by their first subscript:
@@ -36,6 +36,7 @@ from typing import NamedTuple, TypeAlias
 from eatss.base.frozen import Names, distinct, frozen
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.nodes import (
+    Agreed,
     AllFinite,
     Barrier,
     Buffer,
@@ -323,6 +324,8 @@ class Follower:
         if isinstance(node, Barrier) and not uniform:
             yield f"a barrier stands {where}"
         if isinstance(node, AllFinite) and (not uniform or self._varies(node.unless)):
+            yield f"a vote stands {where}"
+        if isinstance(node, Agreed) and not uniform:
             yield f"a vote stands {where}"
         if isinstance(node, Fixup) and (not uniform or self._varies(node.number, node.own)):
             yield f"sums are put together {where}"

@@ -28,6 +28,7 @@ from eatss.base.frozen import Names, distinct, their_names
 from eatss.base.targets import CUDA
 from eatss.lower.kernel.barriers import passed_on, varies, varying_names
 from eatss.lower.kernel.nodes import (
+    Agreed,
     AllFinite,
     Buffer,
     Compute,
@@ -55,7 +56,17 @@ from eatss.lower.kernel.uses import (
     walked,
     written,
 )
-from eatss.program import Constant, IntExpr, Name, equals, evaluate, names_in, substitute
+from eatss.program import (
+    Apply,
+    Constant,
+    IntExpr,
+    Name,
+    Operator,
+    equals,
+    evaluate,
+    names_in,
+    substitute,
+)
 from eatss.program.expression import IntExprs
 
 
@@ -96,10 +107,13 @@ def fault_in(kernel: Kernel, what: str) -> InternalError:
 
 def _untested(nodes: Sequence[Node]) -> Iterator[str]:
     """Yield the flags whose values are used, or stored, before what they tell of is made good."""
+    votes = {one.flag: at for at, one in enumerate(nodes) if isinstance(one, Agreed)}
     for at, node in enumerate(nodes):
         for body in inside(node):
             yield from _untested(body)
-        if isinstance(node, Flag):
+        if isinstance(node, Flag) and node.name in votes:
+            yield from _not_done_again(nodes[at + 1 :], votes[node.name] - at - 1, node.name)
+        elif isinstance(node, Flag):
             test = (equals(Name(node.name), 0),)
             end = next(
                 (
@@ -118,6 +132,34 @@ def _untested(nodes: Sequence[Node]) -> Iterator[str]:
                 yield f"what {node.name} tells of is not computed again"
             if own & read(first):
                 yield f"what {node.name} tells of is used before it is known"
+
+
+def _not_done_again(nodes: Sequence[Node], vote: int, flag: str) -> Iterator[str]:
+    """Yield what a flag tells of that is not done again where all threads agree that it has to be.
+
+    Whatever is written in front of the vote has to be written again, and is not read there. What
+    is read again, of cells that were not written, is up to who made it.
+    """
+    told, agreed, again = nodes[:vote], nodes[vote], nodes[vote + 1]
+    assert isinstance(agreed, Agreed)
+    made = {one for one in written(told) if one.space == "global"}
+    if not isinstance(again, If) or not _follows_from(again.conditions, agreed.name):
+        yield f"what {flag} tells of is not computed again"
+        return
+    if not made <= written(again.body):
+        yield f"what {flag} tells of is not computed again"
+    if made & read(told):
+        yield f"what {flag} tells of is used before it is known"
+    if any(one.flag == flag for one in every_of(nodes[vote:], Compute)):
+        yield f"{flag} is cleared behind the vote on it"
+
+
+def _follows_from(conditions: IntExprs, name: str) -> bool:
+    """Tell whether conditions hold wherever a name is 0."""
+    match conditions:
+        case (Apply(Operator.EQ, (Apply(Operator.AND, asked), Constant(0))),):
+            return Name(name) in asked
+    return False
 
 
 def _misplaced(kernel: Kernel) -> Iterator[str]:

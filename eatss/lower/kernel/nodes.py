@@ -355,6 +355,14 @@ class AllFinite:
 
 
 @frozen
+class Agreed:
+    """``name`` is 1 where a flag is 1 in all threads of a block, which meet there."""
+
+    name: str
+    flag: str
+
+
+@frozen
 class PartialSum:
     """Sums in registers of which blocks have parts: ``counters`` go through all ``extents``.
 
@@ -478,6 +486,7 @@ Node: TypeAlias = (
     | Copy
     | Aligned
     | AllFinite
+    | Agreed
     | Fixup
     | Commit
     | Wait

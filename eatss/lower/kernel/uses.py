@@ -14,6 +14,7 @@ from eatss.base.targets import AXES, CUDA, Axis
 from eatss.base.trees import Parts
 from eatss.lower.kernel.instruction import Instruction, Rounding
 from eatss.lower.kernel.nodes import (
+    Agreed,
     Aligned,
     AllFinite,
     Buffer,
@@ -50,7 +51,7 @@ from eatss.program.plan import RoundedSums
 _OTHER_WORDS = 24
 """Registers of 32 bits for addresses and counters."""
 
-NAMED = Let | Flag | Aligned | AllFinite | Fixup
+NAMED = Let | Flag | Aligned | AllFinite | Agreed | Fixup
 """Nodes by whose name something is called behind them."""
 
 
