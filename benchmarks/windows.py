@@ -18,7 +18,7 @@ def window(torch: Any, run: Callable[[], object], seconds: float) -> tuple[float
     queue.keep_busy(LEAD_S)
     begin_s, begin_j = queue.next_value()
     first = queue.done
-    while time.perf_counter() < begin_s + seconds:
+    while time.perf_counter() < begin_s + seconds or queue.done is first:
         queue.turn()
     end_s, end_j = queue.next_value()
     time_s = queue.seconds_since(first)

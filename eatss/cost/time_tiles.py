@@ -10,7 +10,7 @@ import numpy as np
 
 from eatss.analysis.facts import StatementFacts
 from eatss.analysis.layout import TimeTile
-from eatss.analysis.variant import WORD_BYTES
+from eatss.analysis.variant import COPIED_BYTES, WORD_BYTES
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES, instructions_of, is_wide
@@ -28,16 +28,15 @@ from eatss.plan.time_tiles import (
     stored_cells,
 )
 
-_EACH, _EACH_WORD = 1.5, 1.5
-"""Instructions of an update at a cell besides its arithmetic, and those for each register of it:
-tests of cells at edges, and what keeps them; from machine code of eight stencils for an H200."""
+_EACH, _ACCESS, _ROW = 0.8, 1.5, 22.0
+"""Instructions beside arithmetic and shuffles: an update at a cell, a load or store, and a row.
 
-_LOAD, _STORE, _ROW = 5.0, 4.0, 12.0
-"""Instructions for a cell that is loaded or stored, and of a row; from the same."""
+From machine code of 50 tiles of ten stencils for an H200, of which it is 0.9 to 1.1."""
 
-_REGISTERS, _OF_LINES, _OF_CALLS, _OF_WORD = 22.0, 8.0, 40.0, 3.0
+_REGISTERS, _OF_LINES, _OF_CALLS, _OF_WORD, _OF_NEXT = 32.0, 4.0, 5.0, 2.8, 0.4
 """Registers beside windows; where warps have lines; where operations are many instructions; of a
-row's cells for each word of them. From the same, which took 0.8 to 1.2 of what comes of it."""
+row's cells for each word of them, and for each that is on its way. From the same tiles, which took
+0.85 to 1.15 of what comes of it."""
 
 _CHAIN = 3.0
 """Operations of an update that wait for the newest row, one after the other; assumed."""
@@ -97,7 +96,14 @@ class TilePrices:
         )
         kinds = {kind for one in self.statements.values() for kind, _ in one.operations}
         base = _REGISTERS + _OF_CALLS * bool(kinds & _CALLS) + _OF_LINES * (self.run.dims > 2)
-        return base + (kept + ahead + _OF_WORD * max(words.values())) * self.points
+        return base + (kept + _OF_NEXT * ahead + _OF_WORD * max(words.values())) * self.points
+
+    def pieces(self, array: str) -> Number:
+        """Return in how many accesses each 32 bytes of a row are read, or written."""
+        size = dict(self.run.element_bytes)[array]
+        width = COPIED_BYTES // size
+        wide = (self.tile.columns % width == 0) & (width > 1)
+        return np.where(wide, self.tile.columns / width, self.tile.columns)
 
     @property
     def fits(self) -> Flag:
@@ -149,12 +155,12 @@ class _Asked:
         wide = is_wide(statement)
         arithmetic = instructions_of(statement, self._of.model.constants)
         sums["fp64" if wide else "fp32"] += cells * arithmetic
-        sums["instructions"] += cells * (_EACH + _EACH_WORD * words)
+        sums["instructions"] += cells * _EACH
         shuffled = self._turns * self._shuffles(level) * words
         sums["instructions"] += shuffled
         sums["shared_wavefronts"] += shuffled
         far = cells * run.far_reads[level.update]
-        sums["instructions"] += far * _LOAD
+        sums["instructions"] += far * _ACCESS
         sums["l1_wavefronts"] += far * self._tile.columns * CUDA.lanes * size / LINE_BYTES
         sums["l2_bytes"] += far * CUDA.lanes * size
         if level.step == 0:  # rows of later steps are the same ones a little later
@@ -185,11 +191,12 @@ class _Asked:
         """Add the loads of a field's rows, halos among them, or the stores of its cells."""
         sums, columns = self._sums, self._tile.columns
         size, stored = self._bytes[version.field.array], float(prod(self._run.cells))
-        sums["instructions"] += self._turns * self._points * (_LOAD if loads else _STORE)
+        pieces = self._of.pieces(version.field.array)
+        sums["instructions"] += self._turns * self._points * pieces / columns * _ACCESS
         row = self._points * CUDA.lanes
-        sums["l1_wavefronts"] += self._turns * row * size / LINE_BYTES * columns
+        sums["l1_wavefronts"] += self._turns * row * size / LINE_BYTES * pieces
         torn = SECTOR_BYTES * self._points / columns
-        sums["l2_bytes"] += self._turns * (row * size + torn) if loads else stored * size
+        sums["l2_bytes"] += self._turns * (row * size + torn) if loads else stored * size * pieces
         again = self._turns * row / stored - 1.0 if loads else 0.0
         sums["dram_bytes"] += stored * size * (1.0 + _FROM_MEMORY * again)
 
@@ -197,6 +204,7 @@ class _Asked:
         """Return the sums, and what else is said of candidates."""
         card, model, count = self._of.model.card, self._of.model, len(self._blocks)
         self._sums["instructions"] += self._turns * _ROW
+        each_row = sum(self._sums[one] for one in ("instructions", "fp32", "fp64")) / self._turns
         waits = card.l1_cycles + card.l2_cycles + card.dram_cycles
         barrier = model.constants.barrier_wait * card.barrier_cycles
         chain = self._chain + (self._sums["shared_bytes"] > 0) * barrier
@@ -210,6 +218,8 @@ class _Asked:
             "shared_limit_bytes": np.full(count, float(card.shared_optin_bytes)),
             "lanes": np.ones(count),
             "scatter": np.ones(count),
+            "apart_code": each_row * self._plan.unroll,
+            "apart_again": np.ones(count),
             "chain_cycles": model.code.start_cycles + self._rows * each,
         }
         return Demand(**self._sums | known)
