@@ -9,13 +9,15 @@ Rows are there twice: for tiles all of whose cells every step writes, without an
 for tiles at edges.
 
     const int whole = 2 <= row_from - 4 && …;
-    bool exact = true;
-    if (whole) { rows }
-    const bool exact_in_all = __syncthreads_and(exact);
-    if ((whole && exact_in_all) == 0) { rows, each cell with tests }
+    if (whole) { rows } else { rows, each cell with tests }
 
-A quotient by a literal clears the flag where it is not exact (:func:`eatss_quotient`), and the
-whole tile is computed again, by divisions; where there are none, one or the other is done.
+A quotient by a literal clears a flag where it is not exact (``eatss_quotient``). Then all of a tile
+is computed again, by divisions.
+
+    bool exact = true;
+    …
+    const bool exact_in_all = __syncthreads_and(exact);
+    if (exact_in_all == 0) { rows, each cell with tests }
 """
 
 from __future__ import annotations
@@ -137,7 +139,7 @@ class TileBuilder:
         )
         self.row: IntExpr = self._row
         self.turn: IntExpr = self._turn
-        self.whole = False
+        self.whole = self.divides = False
         self.absent = set[int]()
         quotients = (
             fused_quotient(part) for one in chain.updates for part in preorder(one.statement.value)
@@ -308,25 +310,23 @@ class TileBuilder:
     def _body(self) -> Nodes:
         """Return the rows of whole tiles, and those of others."""
         whole, done = (Name(self.names.fresh(one)) for one in ("whole", "exact_in_all"))
-        with_tests = self._every_row(whole=False)
-        test = self._all_written()
-        if test == Constant(0):
-            return with_tests
-        without, known = self._every_row(whole=True), Let(name=whole.name, value=test, narrow=True)
+        body, test = self._every_row(whole=False), self._all_written()
+        if test != Constant(0):
+            known = Let(name=whole.name, value=test, narrow=True)
+            rows = self._every_row(whole=True)
+            body = (known, If(conditions=(whole,), body=rows, orelse=body))
         if not self.flag:
-            return (known, If(conditions=(whole,), body=without, orelse=with_tests))
-        again = equals(Apply(Operator.AND, (whole, done)), 0)
+            return body
         return (
-            known,
             Flag(name=self.flag),
-            If(conditions=(whole,), body=without),
+            *body,
             Agreed(name=done.name, flag=self.flag),
-            If(conditions=(again,), body=with_tests),
+            If(conditions=(equals(done, 0),), body=self._every_row(whole=False, divides=True)),
         )
 
-    def _every_row(self, *, whole: bool) -> Nodes:
+    def _every_row(self, *, whole: bool, divides: bool = False) -> Nodes:
         """Return all that is done with rows, of whole tiles without tests of their cells."""
-        self.whole = whole
+        self.whole, self.divides = whole, divides
         declared = (Declare(buffer=one) for one in (*self.windows.values(), *self._next.values()))
         return (*declared, *self._filled(), *self._rows())
 
@@ -539,7 +539,7 @@ class _LevelBuilder:
         values = of.registers(self._names, f"value_{level.version}", self._field)
         yield Declare(buffer=values)
         quotients = any(map(fused_quotient, preorder(statement.value)))
-        flag = of.flag if of.whole and quotients else ""
+        flag = of.flag if quotients and not of.divides else ""
         computes = [self._value(values, point, flag) for point in of.points]
         yield from self._others
         yield from computes

@@ -57,11 +57,9 @@ from eatss.lower.kernel.uses import (
     written,
 )
 from eatss.program import (
-    Apply,
     Constant,
     IntExpr,
     Name,
-    Operator,
     equals,
     evaluate,
     names_in,
@@ -137,29 +135,19 @@ def _untested(nodes: Sequence[Node]) -> Iterator[str]:
 def _not_done_again(nodes: Sequence[Node], vote: int, flag: str) -> Iterator[str]:
     """Yield what a flag tells of that is not done again where all threads agree that it has to be.
 
-    Whatever is written in front of the vote has to be written again, and is not read there. What
-    is read again, of cells that were not written, is up to who made it.
+    Whatever is written in front of the vote has to be written again. That none of it was read
+    there, or is read again, is up to who made it.
     """
     told, agreed, again = nodes[:vote], nodes[vote], nodes[vote + 1]
     assert isinstance(agreed, Agreed)
     made = {one for one in written(told) if one.space == "global"}
-    if not isinstance(again, If) or not _follows_from(again.conditions, agreed.name):
+    if not isinstance(again, If) or again.conditions != (equals(Name(agreed.name), 0),):
         yield f"what {flag} tells of is not computed again"
         return
     if not made <= written(again.body):
         yield f"what {flag} tells of is not computed again"
-    if made & read(told):
-        yield f"what {flag} tells of is used before it is known"
     if any(one.flag == flag for one in every_of(nodes[vote:], Compute)):
         yield f"{flag} is cleared behind the vote on it"
-
-
-def _follows_from(conditions: IntExprs, name: str) -> bool:
-    """Tell whether conditions hold wherever a name is 0."""
-    match conditions:
-        case (Apply(Operator.EQ, (Apply(Operator.AND, asked), Constant(0))),):
-            return Name(name) in asked
-    return False
 
 
 def _misplaced(kernel: Kernel) -> Iterator[str]:
