@@ -235,6 +235,10 @@ INTEGER_PRODUCT = 2.0
 """Instructions of units for floats whose time a multiply-add of integers takes: 64 of an SM in a
 cycle, of cards with 128 such units [CUDA C++ Programming Guide, arithmetic instructions]."""
 
+_OF_UNITS = 0.2
+"""Share of a 64-bit division or root that units for doubles run; from machine code of a stencil
+with both, and what it took on an H200."""
+
 _SLOW = ("divide", "square root", "function")
 _QUOTIENT = "quotient"
 
@@ -250,6 +254,11 @@ def instructions_of(statement: StatementFacts, constants: CodeConstants) -> floa
     A product and a sum are one where they meet; a division is as many as its iteration takes.
     """
     return _instructions(statement, dict(statement.operations), constants) + _integers(statement)
+
+
+def slow_instructions(statement: StatementFacts, constants: CodeConstants) -> float:
+    """Return the instructions of 64-bit divisions, roots and functions that other units run."""
+    return _slow(dict(statement.operations)) * constants.division64 * (1.0 - _OF_UNITS)
 
 
 def unrolled_instructions(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from math import prod
 
@@ -13,7 +13,13 @@ from eatss.analysis.layout import TimeTile
 from eatss.analysis.variant import COPIED_BYTES, WORD_BYTES
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
-from eatss.cost.access import LINE_BYTES, SECTOR_BYTES, instructions_of, is_wide
+from eatss.cost.access import (
+    LINE_BYTES,
+    SECTOR_BYTES,
+    instructions_of,
+    is_wide,
+    slow_instructions,
+)
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Demand
 from eatss.plan.numbers import Flag, Number
@@ -22,6 +28,7 @@ from eatss.plan.time_tiles import (
     TimeRun,
     TimeTilePlan,
     Version,
+    edge_reads_of,
     is_possible,
     pairs_of,
     shuffles_of,
@@ -38,8 +45,21 @@ _REGISTERS, _OF_LINES, _OF_CALLS, _OF_WORD, _OF_NEXT = 32.0, 4.0, 5.0, 2.8, 0.4
 row's cells for each word of them, and for each that is on its way. From the same tiles, which took
 0.85 to 1.15 of what comes of it."""
 
-_CHAIN = 3.0
-"""Operations of an update that wait for the newest row, one after the other; assumed."""
+_SPARE = 1.12
+"""So many times more registers are counted on: with one too many, fewer warps run at a time."""
+
+_EDGE_READ = 3.0
+"""Instructions for a cell of another warp: a load, and which warps and lanes there are."""
+
+_ALONE, _LEVEL = 3.2, 20.0
+"""Cycles in which a warp by itself issues an instruction, and for what comes of another level. They
+and the next two are from 150 tiles of nine stencils on an H200 (``benchmarks/stencils.py``)."""
+
+_AT_EDGES = 0.6
+"""Share of a tile's time that those at edges take longer, whose cells are tested."""
+
+_FETCHED = 0.35
+"""Share of the instructions of a loop that does not fit the cache which are fetched anew."""
 
 
 @frozen
@@ -96,7 +116,8 @@ class TilePrices:
         )
         kinds = {kind for one in self.statements.values() for kind, _ in one.operations}
         base = _REGISTERS + _OF_CALLS * bool(kinds & _CALLS) + _OF_LINES * (self.run.dims > 2)
-        return base + (kept + _OF_NEXT * ahead + _OF_WORD * max(words.values())) * self.points
+        each = kept + _OF_NEXT * ahead + _OF_WORD * max(words.values())
+        return _SPARE * (base + each * self.points)
 
     def pieces(self, array: str) -> Number:
         """Return in how many accesses each 32 bytes of a row are read, or written."""
@@ -144,6 +165,8 @@ class _Asked:
         self._bytes, self._words = dict(of.run.element_bytes), of.words
         self._sums = {one.name: np.zeros(count) for one in fields(Demand)}
         self._chain: Number = np.zeros(count)
+        sizes = np.stack([of.tile.rows, of.tile.columns])
+        self._sizes, self._size_at = np.unique(sizes, axis=1, return_inverse=True)
 
     def add_level(self, level: Level) -> None:
         """Add an update: arithmetic, what keeps other cells, and cells of other lanes."""
@@ -154,11 +177,13 @@ class _Asked:
         cells = self._turns * self._points
         wide = is_wide(statement)
         arithmetic = instructions_of(statement, self._of.model.constants)
-        sums["fp64" if wide else "fp32"] += cells * arithmetic
-        sums["instructions"] += cells * _EACH
-        shuffled = self._turns * self._shuffles(level) * words
-        sums["instructions"] += shuffled
-        sums["shared_wavefronts"] += shuffled
+        slow = slow_instructions(statement, self._of.model.constants) if wide else 0.0
+        sums["fp64" if wide else "fp32"] += cells * (arithmetic - slow)
+        sums["instructions"] += cells * (_EACH + slow)
+        shuffled = self._turns * self._counted(shuffles_of, level) * words
+        read = self._turns * self._counted(edge_reads_of, level)
+        sums["instructions"] += shuffled + read * _EDGE_READ
+        sums["shared_wavefronts"] += shuffled + read * words
         far = cells * run.far_reads[level.update]
         sums["instructions"] += far * _ACCESS
         sums["l1_wavefronts"] += far * self._tile.columns * CUDA.lanes * size / LINE_BYTES
@@ -168,22 +193,21 @@ class _Asked:
             sums["dram_bytes"] += far_bytes
         if run.far_reads[level.update]:
             self._chain = self._chain + card.l1_cycles + card.l2_cycles
-        self._chain = self._chain + _CHAIN * (card.fp64_cycles if wide else card.fp32_cycles)
+        self._chain = self._chain + _LEVEL
         if run.dims == 1:  # the cells beside were computed just now
             self._chain = self._chain + card.shared_cycles
 
-    def _shuffles(self, level: Level) -> Number:
-        sizes = np.stack([self._tile.rows, self._tile.columns])
-        every, back = np.unique(sizes, axis=1, return_inverse=True)
-        found = [shuffles_of(level, self._run.dims, int(r), int(c)) for r, c in every.T]
-        return np.array(found)[back.reshape(-1)]
+    def _counted(self, count: Callable[[Level, int, int, int], int], level: Level) -> Number:
+        """Return how many cells of others a thread asks for at a level."""
+        found = [count(level, self._run.dims, int(r), int(c)) for r, c in self._sizes.T]
+        return np.array(found)[self._size_at.reshape(-1)]
 
     def add_edges(self, version: Version, edge_lines: Number) -> None:
         """Add what warps leave for each other in shared memory, and a barrier a row."""
         array = version.field.array
         lines = edge_lines * self._tile.columns
-        self._sums["shared_wavefronts"] += 2 * self._turns * lines * self._words[array]
-        self._sums["instructions"] += 2 * self._turns * lines
+        self._sums["shared_wavefronts"] += self._turns * lines * self._words[array]
+        self._sums["instructions"] += self._turns * lines
         each = version.shared_slots * lines * CUDA.lanes * self._bytes[array]
         self._sums["shared_bytes"] += self._tile.warps * each
 
@@ -207,7 +231,9 @@ class _Asked:
         each_row = sum(self._sums[one] for one in ("instructions", "fp32", "fp64")) / self._turns
         waits = card.l1_cycles + card.l2_cycles + card.dram_cycles
         barrier = model.constants.barrier_wait * card.barrier_cycles
-        chain = self._chain + (self._sums["shared_bytes"] > 0) * barrier
+        chain = _ALONE * each_row + self._chain + (self._sums["shared_bytes"] > 0) * barrier
+        at_once = card.sms * np.maximum(1.0, self._resident())
+        late = 1.0 + _AT_EDGES / np.ceil(self._blocks / at_once)
         waits = waits / self._tile.prefetch
         each = np.maximum(chain, waits) if self._run.dims > 1 else chain + waits
         known = {
@@ -219,10 +245,16 @@ class _Asked:
             "lanes": np.ones(count),
             "scatter": np.ones(count),
             "apart_code": each_row * self._plan.unroll,
-            "apart_again": np.ones(count),
-            "chain_cycles": model.code.start_cycles + self._rows * each,
+            "apart_again": np.full(count, _FETCHED),
+            "chain_cycles": model.code.start_cycles + late * self._rows * each,
         }
         return Demand(**self._sums | known)
+
+    def _resident(self) -> Number:
+        card, shared = self._of.model.card, self._sums["shared_bytes"]
+        threads = self._tile.warps * float(CUDA.lanes)
+        most = np.full(len(shared), float(card.shared_optin_bytes))
+        return card.resident_blocks(threads, self._of.registers, shared, most)
 
 
 _FROM_MEMORY = 0.3

@@ -346,12 +346,21 @@ def points_of(dims: int, rows: int, columns: int) -> Iterator[tuple[int, ...]]:
 
 def shuffles_of(level: Level, dims: int, rows: int, columns: int) -> int:
     """Return how many cells of other lanes of its warp a thread asks for, each once."""
-    found = set()
-    for source, point in product(sources_of(level, dims), [*points_of(dims, rows, columns)]):
-        place = place_of(point, source, rows, columns)
-        if place.lanes and not place.warps:
-            found.add((source.version, source.offset[0] if dims > 1 else 0, place))
-    return len(found)
+    found = _places_of(level, dims, rows, columns)
+    return sum(1 for _, _, place in found if place.lanes and not place.warps)
+
+
+def edge_reads_of(level: Level, dims: int, rows: int, columns: int) -> int:
+    """Return how many cells of other warps a thread reads, each once."""
+    return sum(1 for _, _, place in _places_of(level, dims, rows, columns) if place.warps)
+
+
+def _places_of(level: Level, dims: int, rows: int, columns: int) -> set[tuple[int, int, Place]]:
+    """Return the places that a thread's points ask for: of which version, how many rows away."""
+    return {
+        (source.version, _row(source.offset), place_of(point, source, rows, columns))
+        for source, point in product(sources_of(level, dims), [*points_of(dims, rows, columns)])
+    }
 
 
 def pairs_of(steps: Number, depth: int) -> Number:
