@@ -5,11 +5,11 @@ version its registers have a window of rows, whose slots are known when the loop
 unrolled. Cells of other lanes come by shuffles, those of other warps from shared memory, where each
 warp leaves the lines at its edges.
 
-Rows are there twice: for tiles all of whose cells every step writes, without any test of them, and
-for tiles at edges.
+Rows are there twice: where every step writes all of their cells, without any test of them, and at
+edges.
 
-    const int whole = 2 <= row_from - 4 && …;
-    if (whole) { rows } else { rows, each cell with tests }
+    for (rows = row_from - 4; …; rows += 3)
+        if (3 <= rows && …) { three rows } else { three rows, each cell with tests }
 
 A quotient by a literal clears a flag where it is not exact (``eatss_quotient``). Then all of a tile
 is computed again, by divisions.
@@ -22,7 +22,7 @@ is computed again, by divisions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 
@@ -147,6 +147,8 @@ class TileBuilder:
         self.flag = self.names.fresh("exact") if any(quotients) else ""
         self._aligned: dict[Buffer, Aligned] = {}
         self._origins = places[-1:] if chain.dims < 3 else places
+        corners = (Name(self.names.fresh(one)) for one in ("line_from", "column_from"))
+        self._corners = [*corners][-len(self._origins) :]
         self._lines = (int(tile.rows),) if chain.dims > 2 else ()
         self.windows = {
             number: self.registers(
@@ -294,61 +296,61 @@ class TileBuilder:
         span = self.chain.updates[0].statement.span
         places = digits(Name(number), self._counts, span)
         kept, halo = stored_cells(self.plan, self.tile), beside(self.plan, self.tile)
-        self._corner = tuple(
-            place * cells - front
-            for place, cells, (front, _) in zip(places, kept, halo, strict=True)
-        )
         if self.chain.dims > 1:
             yield Let(name=self._first.name, value=places[0] * kept[0])
             ends = (self._first + kept[0], self._all_extents[0])
             yield Let(name=self._end.name, value=Apply(Operator.MIN, ends))
         own = (self.warp * self.tile.rows, self.lane * self.tile.columns)[-len(self._origins) :]
-        for at, (origin, part) in enumerate(zip(self._origins, own, strict=True)):
-            k = len(places) - len(own) + at
-            yield Let(name=origin.name, value=places[k] * kept[k] + (part - halo[k][0]))
+        for at, (corner, origin, part) in enumerate(
+            zip(self._corners, self._origins, own, strict=True), len(places) - len(own)
+        ):
+            yield Let(name=corner.name, value=places[at] * kept[at] - halo[at][0])
+            yield Let(name=origin.name, value=corner + part)
 
     def _body(self) -> Nodes:
-        """Return the rows of whole tiles, and those of others."""
-        whole, done = (Name(self.names.fresh(one)) for one in ("whole", "exact_in_all"))
-        body, test = self._every_row(whole=False), self._all_written()
-        if test != Constant(0):
-            known = Let(name=whole.name, value=test, narrow=True)
-            rows = self._every_row(whole=True)
-            body = (known, If(conditions=(whole,), body=rows, orelse=body))
+        """Return all that is done with rows, and that again where a quotient is not exact."""
+        rows, done = self._every_row(divides=False), Name(self.names.fresh("exact_in_all"))
         if not self.flag:
-            return body
+            return rows
         return (
             Flag(name=self.flag),
-            *body,
+            *rows,
             Agreed(name=done.name, flag=self.flag),
-            If(conditions=(equals(done, 0),), body=self._every_row(whole=False, divides=True)),
+            If(conditions=(equals(done, 0),), body=self._every_row(divides=True)),
         )
 
-    def _every_row(self, *, whole: bool, divides: bool = False) -> Nodes:
-        """Return all that is done with rows, of whole tiles without tests of their cells."""
-        self.whole, self.divides = whole, divides
+    def _every_row(self, *, divides: bool) -> Nodes:
+        self.divides = divides
         declared = (Declare(buffer=one) for one in (*self.windows.values(), *self._next.values()))
         return (*declared, *self._filled(), *self._rows())
 
-    def _all_written(self) -> IntExpr:
-        """Return the condition that every step writes all cells of a tile, those beside it too.
+    def _ways(self, rows: Callable[[], Nodes], first: IntExpr, count: int) -> Nodes:
+        """Return what is done with rows with tests of cells, or without where that is the same.
+
+        Args:
+            rows: what is done.
+            first: the first row whose cells are mentioned.
+            count: how many there are.
+        """
+        with_tests, test = rows(), Constant(0) if self.divides else self._all_written(first, count)
+        if test == Constant(0):
+            return with_tests
+        self.whole = True
+        without_tests = rows()
+        self.whole = False
+        return (If(conditions=(test,), body=without_tests, orelse=with_tests),)
+
+    def _all_written(self, first: IntExpr, count: int) -> IntExpr:
+        """Return the condition that every step writes all of a thread block's cells in some rows.
 
         Updates that write at edges only are to write none of them (``absent``).
         """
-        plan, tile, dims = self.plan, self.tile, self.chain.dims
-        sizes = (tile.warps * tile.rows, CUDA.lanes * tile.columns)[-len(self._origins) :]
-        spans = zip(self._corner[dims - len(sizes) :], sizes, strict=True)
-        lows, highs = zip(*((low, low + (size - 1)) for low, size in spans), strict=True)
-        low, high = [self.first_step, *lows], [self.first_step + (tile.depth - 1), *highs]
-        least = [tile.depth, *sizes]
-        if dims > 1:
-            before = plan.ahead + max(one.lag for one in plan.versions)
-            behind = plan.behind + plan.unroll + tile.prefetch - 2
-            low.insert(1, self._first - before)
-            high.insert(1, self._end + behind)
-            least.insert(1, before + behind + 1)
-        names = [(f"from{at}", f"to{at}") for at in range(len(low))]
-        box = box_between(self.chain.updates[0].cells, names, least)
+        tile, dims = self.tile, self.chain.dims
+        sizes = [tile.warps * tile.rows, CUDA.lanes * tile.columns][-len(self._corners) :]
+        low = [self.first_step, *([first] if dims > 1 else []), *self._corners]
+        sizes = [tile.depth, *([count] if dims > 1 else []), *sizes]
+        names = [(f"from{at}", f"to{at}") for at in range(len(sizes))]
+        box = box_between(self.chain.updates[0].cells, names, sizes)
         known = box.params().intersect(parameter_at_least("from0", self.chain.first))
         known = known.intersect(parameter_at_most("to0", self.chain.last))
         found = known
@@ -358,10 +360,11 @@ class TileBuilder:
                 self.absent.add(number)
                 everywhere = known.subtract(box.intersect(update.cells).params())
             found = found.intersect(everywhere)
-        if any(one.before is None and one.update in self.absent for one in plan.levels):
+        if any(one.before is None and one.update in self.absent for one in self.plan.levels):
             return Constant(0)
-        corners = zip(names, zip(low, high, strict=True), strict=True)
-        values = {name: at for pair, own in corners for name, at in zip(pair, own, strict=True)}
+        values: dict[str, IntExpr] = {}
+        for (begin, end), at, size in zip(names, low, sizes, strict=True):
+            values |= {begin: at, end: at + (size - 1)}
         return strict(substitute(condition_of(coalesced(found), known), values))
 
     def _known(self) -> isl.Set:
@@ -401,25 +404,34 @@ class TileBuilder:
         """Return the loop over rows, or what is done with the only one."""
         plan, ahead = self.plan, int(self.tile.prefetch)
         if self.chain.dims == 1:
-            self.turn = self.row = Constant(0)
-            return (*self._fetched(self.row, Constant(0)), *self._taken(), *self._levels())
+            self.turn = self.row = zero = Constant(0)
+            return self._ways(
+                lambda: (*self._fetched(zero, zero), *self._taken(), *self._levels()), zero, 1
+            )
         base, first = self.names.fresh("rows"), self._first - plan.ahead
-        inside: Nodes = (
-            Let(name=self._row.name, value=Name(base) + self.turn),
-            *(
-                node
-                for one in plan.loaded
-                for node in (*self._taken(one), *self._fetched(self.row + ahead, self._slot, one))
-            ),
-            *self._levels(),
-            *self._left_at_edges(),
-        )
+
+        def turns() -> Nodes:
+            inside: Nodes = (
+                Let(name=self._row.name, value=Name(base) + self.turn),
+                *(
+                    node
+                    for one in plan.loaded
+                    for node in (
+                        *self._taken(one), *self._fetched(self.row + ahead, self._slot, one)
+                    )
+                ),
+                *self._levels(),
+                *self._left_at_edges(),
+            )  # fmt: skip
+            return (counted(self._turn.name, plan.unroll, inside),)
+
+        lags = max(one.lag for one in plan.versions)
         loop = For(
             counter=base,
             lower=first,
             condition=strict(Name(base) <= self._end + (plan.behind - 1)),
             step=Constant(plan.unroll),
-            body=(counted(self._turn.name, plan.unroll, inside),),
+            body=self._ways(turns, Name(base) - lags, lags + plan.unroll + ahead),
             unroll=1,
         )
         begin = [node for at in range(ahead) for node in self._fetched(first + at, Constant(at))]

@@ -314,7 +314,10 @@ def test_a_wrong_plan_is_found(what: str) -> None:
 
 
 BROKEN = {
-    "a tile at an edge that is taken for a whole one": ("+ 123 + 2 <= n", "+ 123 + 2 <= n + 99"),
+    "a tile at an edge that is taken for a whole one": (
+        "column_from + 127 + 2 <= n",
+        "column_from + 28 <= n",
+    ),
     "what is not exact is not computed again": ("if (exact_in_all == 0)", "if (n == 1)"),
     "a row too early": ("A_0_next[turn % 3][0]", "A_0_next[(turn + 1) % 3][0]"),
     "vectors that are not aligned": ("const bool wide_A = ", "const bool wide_A = true || "),
@@ -322,7 +325,7 @@ BROKEN = {
         "A_3[turn % 3][0] = value_3[0];",
         "A_3[(turn + 1) % 3][0] = value_3[0];",
     ),
-    "a column too few in the halo": ("lane * 4 - 4", "lane * 4 - 3"),
+    "a column too few in the halo": ("column_from + lane * 4;", "column_from + lane * 4 + 1;"),
     "a lane too far": ("[3], -1)", "[3], -2)"),
     "the slot of another row": ("A_1[(turn + 1) % 3][0]", "A_1[(turn + 2) % 3][0]"),
     "the other plane": ("A[(t % 2 * n", "A[((t + 1) % 2 * n"),
