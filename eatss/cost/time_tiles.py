@@ -51,11 +51,11 @@ _SPARE = 1.12
 _EDGE_READ = 3.0
 """Instructions for a cell of another warp: a load, and which warps and lanes there are."""
 
-_ALONE, _LEVEL = 3.2, 20.0
+_ALONE, _LEVEL = 2.4, 20.0
 """Cycles in which a warp by itself issues an instruction, and for what comes of another level. They
 and the next two are from 150 tiles of nine stencils on an H200 (``benchmarks/stencils.py``)."""
 
-_AT_EDGES = 0.6
+_AT_EDGES = 0.4
 """Share of a tile's time that those at edges take longer, whose cells are tested."""
 
 _FETCHED = 0.35
@@ -235,7 +235,7 @@ class _Asked:
         at_once = card.sms * np.maximum(1.0, self._resident())
         late = 1.0 + _AT_EDGES / np.ceil(self._blocks / at_once)
         waits = waits / self._tile.prefetch
-        each = np.maximum(chain, waits) if self._run.dims > 1 else chain + waits
+        each = np.hypot(chain, waits) if self._run.dims > 1 else chain + waits
         known = {
             "launches": np.full(count, float(self._of.launches)),
             "blocks": self._blocks,
