@@ -1,12 +1,14 @@
 """Stencils over time: steps apart, time tiles, and tiles drawn at random, by turns.
 
-    python benchmarks/stencils.py prepare DIR --random 24                      # anywhere
+    python benchmarks/stencils.py prepare DIR --random 24 [--unseen]           # anywhere
     python benchmarks/before_and_after.py run DIR -o FILE                      # where the card is
     python benchmarks/stencils.py report DIR FILE                              # the table
 
 ``before`` are steps apart, ``after`` what is selected. ``expected.json`` in DIR has what was
 predicted of each program. Beside them stand kernels of the same form that were written by hand, and
-AN5D's, of 27 November 2026 on one H200 (120 steps of 8192 x 8192 or 512 x 512 x 512 cells).
+AN5D's, of 27 November 2026 on one H200 (120 steps of 8192 x 8192 or 512 x 512 x 512 cells). Those
+of ``programs/stencils`` (``--unseen``) were written when the code and its figures were frozen; they
+are doubles and floats by turns.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import cycle, product
 from operator import itemgetter
 from pathlib import Path
 
@@ -45,6 +47,7 @@ from eatss.lower.time_tiles import time_runs_for
 from eatss.session.session import Session
 
 H200 = load_profile("h200")
+UNSEEN = Path(__file__).parent / "programs" / "stencils"
 DTYPES = ("double", "float")
 BY_HAND: Mapping[tuple[str, str], tuple[float, float]] = {
     ("j2d5pt", "double"): (12.6, 8.7), ("j2d5pt", "float"): (6.5, 3.9),
@@ -105,6 +108,8 @@ STENCILS: Mapping[str, tuple[int, int, str]] = {
 
 def text(name: str, dtype: str) -> str:
     """Return the C of a stencil."""
+    if name not in STENCILS and name not in SIZES:
+        return (UNSEEN / f"{name}.c").read_text(encoding="utf-8")
     if name in SIZES:
         return (data_directory("kernels") / f"{name}.c").read_text(encoding="utf-8")
     dims, radius, value = STENCILS[name]
@@ -122,10 +127,12 @@ def text(name: str, dtype: str) -> str:
     )
 
 
-def prepare(folder: Path, count: int) -> None:
+def prepare(folder: Path, count: int, *, unseen: bool) -> None:
     """Write the programs of all stencils, and what is expected of them."""
     expected: dict[str, dict[str, tuple[float, float]]] = {}
-    for name, dtype in product((*STENCILS, *SIZES), DTYPES):
+    known = product((*STENCILS, *SIZES), DTYPES)
+    names = sorted(path.stem for path in UNSEEN.glob("*.c"))
+    for name, dtype in zip(names, cycle(DTYPES), strict=False) if unseen else known:
         place = folder / f"{name}-{dtype}"
         place.mkdir(parents=True)
         source = place.with_suffix(".c")
@@ -164,7 +171,10 @@ def _drawn(
 ) -> Iterator[tuple[TimeTile, tuple[float, float]]]:
     """Yield tiles drawn from all that may be chosen, and what is expected of all steps."""
     program = session.analysed
-    (run,) = time_runs_for(program, lambda: [one.scheduled for one in session.symbolic.regions])
+    runs = time_runs_for(program, lambda: [one.scheduled for one in session.symbolic.regions])
+    if not runs:
+        return
+    (run,) = runs
     facts = [one for one in program.facts if one.name in run.kernels]
     statements = {one.name: one for own in facts for one in own.work.statements}
     model = CudaModel.of(facts[0], H200)
@@ -247,9 +257,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("file", type=Path, nargs="?")
     parser.add_argument("--random", type=int, default=24)
+    parser.add_argument("--unseen", action="store_true")
     given = parser.parse_args(arguments)
     if given.what == "prepare":
-        prepare(given.folder, given.random)
+        prepare(given.folder, given.random, unseen=given.unseen)
     else:
         report(given.folder, read_rows(given.file))
 
