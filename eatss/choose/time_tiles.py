@@ -22,6 +22,7 @@ from eatss.choose.cuda_candidates import Integers
 from eatss.choose.objectives import NEVER, costs
 from eatss.choose.options import ModelOptions
 from eatss.choose.selection import KernelSelection
+from eatss.cost.access import division_cycles
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Column, Demand
 from eatss.cost.expected import Prediction
@@ -38,9 +39,12 @@ LENGTHS = range(16, 1025)
 LINES = ((1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (4, 4), (4, 8))
 """Lines of a warp and warps of a block, where cells have three dimensions."""
 
-MARGIN = {1: 1.15, 2: 1.15, 3: 1.4}
-"""So many times less than steps apart tiles are to cost, by the dimensions of cells: the energy of
-tiles of two is predicted within 7 % in the median, of three 30 % (``benchmarks/stencils.py``)."""
+_MARGINS = {1: 1.15, 2: 1.15, 3: 1.4}
+"""So many times less than steps apart tiles are to cost and to take, by the dimensions of cells:
+energy of tiles is predicted within 11 % in the median, of three dimensions 20 to 30 % too low."""
+
+_DIVIDES = 1.5
+"""The same where steps divide: tiles of such stencils took 0.3 to 1.3 of the time expected."""
 
 _FULL_SPEED = 1.05
 """So many times the time of the fastest tile may be taken: more saves hardly any energy."""
@@ -154,9 +158,13 @@ def _best(
             )
         )
     fastest_s = min([alone_s, *(float(one.times_s.min()) for one in depths)])
-    found = [one.best(_FULL_SPEED * fastest_s) for one in depths]
+    margin = _MARGINS[run.dims]
+    if any(division_cycles(statements[name], model.card) for name in run.updates):
+        margin = max(margin, _DIVIDES)
+    limit_s = min(_FULL_SPEED * fastest_s, alone_s / margin)
+    found = [one.best(limit_s) for one in depths]
     best = min((one for one in found if one), key=lambda one: one.cost, default=None)
-    return best if best is not None and best.cost * MARGIN[run.dims] < alone else None
+    return best if best is not None and best.cost * margin < alone else None
 
 
 def _costs(times_s: Column, energies_j: Column, options: ModelOptions) -> Integers:

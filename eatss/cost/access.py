@@ -301,7 +301,13 @@ def slow_cycles(statement: StatementFacts, card: Card, constants: CodeConstants)
     each = card.fp64_div_cycles if wide else card.fp32_div_cycles
     steps = STEPS * (card.fp64_cycles if wide else card.fp32_cycles)
     quotient = steps if constants.quotient else each
-    return _slow(counts) * each + counts.get(_QUOTIENT, 0) * quotient
+    return division_cycles(statement, card) + counts.get(_QUOTIENT, 0) * quotient
+
+
+def division_cycles(statement: StatementFacts, card: Card) -> float:
+    """Return the same of those that are no quotients by literals."""
+    each = card.fp64_div_cycles if is_wide(statement) else card.fp32_div_cycles
+    return _slow(dict(statement.operations)) * each
 
 
 def _instructions(

@@ -16,6 +16,7 @@ from eatss.base.targets import CUDA
 from eatss.cost.access import (
     LINE_BYTES,
     SECTOR_BYTES,
+    division_cycles,
     instructions_of,
     is_wide,
     slow_instructions,
@@ -51,12 +52,15 @@ _SPARE = 1.12
 _EDGE_READ = 3.0
 """Instructions for a cell of another warp: a load, and which warps and lanes there are."""
 
-_ALONE, _LEVEL = 2.4, 20.0
-"""Cycles in which a warp by itself issues an instruction, and for what comes of another level. They
-and the next two are from 150 tiles of nine stencils on an H200 (``benchmarks/stencils.py``)."""
+_ALONE = 2.7
+"""Cycles in which a warp by itself issues an instruction. This and the next two are from 290 tiles of
+20 stencils on H200s (``benchmarks/stencils.py``)."""
 
-_AT_EDGES = 0.4
-"""Share of a tile's time that those at edges take longer, whose cells are tested."""
+_AT_EDGES = 0.9
+"""Share of a tile's time that the last ones take longer: those at edges, whose cells are tested."""
+
+_IN_TURNS = 0.5
+"""Share of its latency that a division takes while no other one of the warp runs: it branches."""
 
 _FETCHED = 0.35
 """Share of the instructions of a loop that does not fit the cache which are fetched anew."""
@@ -107,7 +111,7 @@ class TilePrices:
             if not statement.operations:  # one window serves both
                 copied |= {source.version for source in level.sources if source is not None}
         kept = sum(
-            one.slots * words[one.field.array]
+            one.rows * words[one.field.array]
             for number, one in enumerate(plan.versions)
             if one.halo is not None and number not in {*plan.stored, *copied}
         )
@@ -179,7 +183,8 @@ class _Asked:
         arithmetic = instructions_of(statement, self._of.model.constants)
         slow = slow_instructions(statement, self._of.model.constants) if wide else 0.0
         sums["fp64" if wide else "fp32"] += cells * (arithmetic - slow)
-        sums["instructions"] += cells * (_EACH + slow)
+        compared = dict(statement.operations).get("compare", 0) * words  # values are selected, too
+        sums["instructions"] += cells * (_EACH + slow + compared)
         shuffled = self._turns * self._counted(shuffles_of, level) * words
         read = self._turns * self._counted(edge_reads_of, level)
         sums["instructions"] += shuffled + read * _EDGE_READ
@@ -191,9 +196,8 @@ class _Asked:
         if level.step == 0:  # rows of later steps are the same ones a little later
             far_bytes = float(prod(run.cells)) * size * run.far_reads[level.update]
             sums["dram_bytes"] += far_bytes
-        if run.far_reads[level.update]:
-            self._chain = self._chain + card.l1_cycles + card.l2_cycles
-        self._chain = self._chain + _LEVEL
+        divided = _IN_TURNS * division_cycles(statement, card)
+        self._chain = self._chain + self._points * divided
         if run.dims == 1:  # the cells beside were computed just now
             self._chain = self._chain + card.shared_cycles
 

@@ -15,7 +15,7 @@ registers. Cells beside a tile are computed again by its neighbours: the halo.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import lcm
 
@@ -39,14 +39,16 @@ class Source:
 class Version:
     """What a ``field`` is behind an update, or at first.
 
-    Its row comes ``lag`` rows behind the newest one that is loaded. ``slots`` rows are kept in
-    registers, ``shared_slots`` of rows at the edges of warps in shared memory. ``halo`` are the
+    Its row comes ``lag`` rows behind the newest one that is loaded. ``rows`` of it are kept, in
+    ``slots`` that take turns: registers, which are only taken while something is in them.
+    ``shared_slots`` are those of lines at the edges of warps in shared memory. ``halo`` are the
     cells around the stored ones, in front of them and behind them along each dimension, of which it
     is needed; ``None`` where nothing needs it.
     """
 
     field: Field
     lag: int
+    rows: int
     slots: int
     shared_slots: int
     halo: tuple[tuple[int, int], ...] | None
@@ -213,13 +215,24 @@ def _with_windows(
         return Version(
             field=fields[number],
             lag=lags[number],
+            rows=most + 1,
             slots=most + 1,
             shared_slots=shared + 1 if shared else 0,
             halo=halos[number],
         )
 
+    versions = [version(number) for number in range(len(fields))]
+    turns = max(one.rows for one in versions)
+
+    def in_turns(slots: int) -> int:
+        """Return the slots, more if they have to be to come back with the others."""
+        return slots if slots < 2 or turns % slots == 0 else turns
+
     return TimeTilePlan(
-        versions=tuple(version(number) for number in range(len(fields))),
+        versions=tuple(
+            replace(one, slots=in_turns(one.slots), shared_slots=in_turns(one.shared_slots))
+            for one in versions
+        ),
         levels=tuple(levels),
         loaded=loaded,
         stored=stored,

@@ -290,7 +290,7 @@ WRONG: Mapping[str, tuple[str, int, Callable[[TimeTilePlan], TimeTilePlan], str]
     "a halo too small": (PLANES, 4, version(0, halo=less), "does not know"),
     "a slot too few": (PLANES, 4, version(1, slots=one_less), "too late"),
     "a row too early": (PLANES, 4, version(2, lag=one_less), "too late"),
-    "an edge kept too short": (CUBE, 1, version(1, shared_slots=one_less), "too late"),
+    "an edge kept too short": (CUBE, 1, version(1, shared_slots=lambda _: 1), "too late"),
     "operands of another step": (PLANES, 4, level(2, sources=older), "other operands"),
     "a step of another plane": (PLANES, 4, level(1, step=lambda _: 2), "other operands"),
     "stored twice": (
