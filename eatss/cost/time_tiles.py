@@ -53,8 +53,8 @@ _EDGE_READ = 3.0
 """Instructions for a cell of another warp: a load, and which warps and lanes there are."""
 
 _ALONE = 2.7
-"""Cycles in which a warp by itself issues an instruction. This and the next two are from 290 tiles of
-20 stencils on H200s (``benchmarks/stencils.py``)."""
+"""Cycles in which a warp by itself issues an instruction. This and the next two are from 290 tiles
+of 20 stencils on H200s (``benchmarks/stencils.py``)."""
 
 _AT_EDGES = 0.9
 """Share of a tile's time that the last ones take longer: those at edges, whose cells are tested."""

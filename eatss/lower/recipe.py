@@ -185,8 +185,7 @@ class CodeRequest(CodeOptions, SizeKeywords):
 
     Attributes:
         tile_time: Let several steps of a loop over time become one launch where that is expected
-            to cost less: time tiles, of which no run was measured yet. With sizes, blocks or
-            places of your own steps stay apart.
+            to cost less: time tiles. With sizes, blocks or places of your own steps stay apart.
     """
 
     tile_time: Annotated[
@@ -196,7 +195,7 @@ class CodeRequest(CodeOptions, SizeKeywords):
             help="Let several steps of a loop over time become one launch, where that is expected "
             "to cost less.",
         ),
-    ] = False
+    ] = True
 
     @property
     def lays_out(self) -> bool:

@@ -310,7 +310,7 @@ class Session:
         *,
         strict_fp: bool = False,
         fuse_rows: bool = True,
-        tile_time: bool = False,
+        tile_time: bool = True,
         progress: Progress = no_progress,
     ) -> Selection:
         """Select tile sizes for a card: once analysed, for many.

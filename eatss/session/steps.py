@@ -123,7 +123,7 @@ def select_for(
     *,
     strict_fp: bool = False,
     fuse_rows: bool = True,
-    tile_time: bool = False,
+    tile_time: bool = True,
     code: CodeSchedules | None = None,
     progress: Progress = no_progress,
 ) -> Selection:

@@ -27,7 +27,8 @@ from eatss.lower.recipe import CodeRequest, recipe_from_dict
 from eatss.lower.time_tile_checks import tile_faults
 from eatss.lower.time_tiles import chains_of
 from eatss.plan.time_tiles import Source, TimeTilePlan, shuffles_of, time_tile_plan
-from eatss.polyhedral.time_chains import time_chains
+from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.time_chains import TimeChain, time_chains
 from eatss.program import Program
 from eatss.session.session import Session
 from eatss.verify.run import verify
@@ -167,16 +168,13 @@ def test_tiles_equal_the_loop_in_every_bit(what: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", TILES)
 def test_the_plan_has_the_shuffles_of_the_code(what: str) -> None:
     text, tile = TILES[what]
-    session, _ = apart(text)
-    (region,) = session.symbolic.regions
-    (chain,) = time_chains(region.scheduled.scop, region.scheduled.dependences)
-    plan = time_tile_plan(chain, tile["depth"])
+    _, chain, plan = planned(text, tile["depth"])
     rows, columns = tile.get("rows", 1), tile["columns"]
-    planned = sum(shuffles_of(one, chain.dims, rows, columns) for one in plan.levels)
+    each = sum(shuffles_of(one, chain.dims, rows, columns) for one in plan.levels)
     text = tiled(text, tile).text.partition("#ifdef EATSS_MAIN")[0]
     often = 3 if "eatss_quotient" in text else 2  # with tests, without, and by divisions
     both = 2  # there and back
-    assert len(re.findall(r" = eatss_of_lane\(", text)) == often * both * planned
+    assert len(re.findall(r" = eatss_of_lane\(", text)) == often * both * each
 
 
 @st.composite
@@ -237,20 +235,27 @@ def test_random_chains_equal_the_original(
 ) -> None:
     text, tile, dims = drawn
     folder = tmp_path_factory.mktemp("chain") / "out"
+    tile["prefetch"] = planned(text, tile["depth"])[2].prefetches[-1]
     tiled(text, tile, folder)
-    sizes = [{"n": 14 if dims > 2 else 30, "steps": 2 * tile["depth"] + 1}]
-    right(verify(folder, device="cpu", sizes=sizes))
+    small, whole = (14, 64) if dims > 2 else (30, 72 * tile["columns"] + 1)
+    sizes = [{"n": n, "steps": 2 * tile["depth"] + 1} for n in (small, whole)]
+    right(verify(folder, device="cpu", sizes=sizes[: 1 if dims > 2 and tile["columns"] > 1 else 2]))
 
 
 # -- what would be wrong is found ----------------------------------------------------------------
 
 
-def faults(text: str, depth: int, change: Callable[[TimeTilePlan], TimeTilePlan]) -> list[str]:
+def planned(text: str, depth: int) -> tuple[ScheduledScop, TimeChain, TimeTilePlan]:
     session, _ = apart(text)
     (region,) = session.symbolic.regions
     scheduled = region.scheduled
     (chain,) = time_chains(scheduled.scop, scheduled.dependences)
-    plan = change(time_tile_plan(chain, depth))
+    return scheduled, chain, time_tile_plan(chain, depth)
+
+
+def faults(text: str, depth: int, change: Callable[[TimeTilePlan], TimeTilePlan]) -> list[str]:
+    scheduled, chain, plan = planned(text, depth)
+    plan = change(plan)
     tile = TimeTile(kernels=(), depth=depth, columns=1, length=16, rows=4, warps=4)
     return [*tile_faults(chain, plan, tile, scheduled.scop, scheduled.dependences)]
 
@@ -386,7 +391,7 @@ def chosen(source: Path | str, *defines: str, **parameters: int) -> Selection:
     return session.select(H200, SelectOptions(target="cuda"), tile_time=True)
 
 
-def test_stencils_are_tiled_if_asked_to_and_not_laid_out_by_hand() -> None:
+def test_stencils_are_tiled_unless_told_not_to_or_laid_out_by_hand() -> None:
     source = data_directory("kernels") / "jacobi-2d.c"
     selection = chosen(source)
     tile = selection.kernels[0].time_tile
@@ -394,7 +399,7 @@ def test_stencils_are_tiled_if_asked_to_and_not_laid_out_by_hand() -> None:
     assert tile.kernels == ("kernel0", "kernel1")
     both = {f"time tile: {tile.depth} steps of t, {tile.cells} cells in registers"}
     for wanted, tiles in (
-        ({"tile_time": True}, both), ({}, set()), ({"tile_time": True, "tiles": {"i": 16}}, set()),
+        ({}, both), ({"tile_time": False}, set()), ({"tiles": {"i": 16}}, set()),
     ):  # fmt: skip
         program = eatss.codegen(source, gpu="h200", **wanted)
         found = {note for one in program.kernels for note in one.notes}
