@@ -118,7 +118,7 @@ class CudaMaker:
                 recomputed = self.program(()).session.recomputed  # variants are of one program
                 reading = sized.reading_at(sizes)
                 sized = Session(sized.c_source, reading, code=True, recomputed=recomputed)
-            base = sized.select(self._profile, self._choosing, fuse_rows=False)
+            base = sized.select(self._profile, self._choosing, fuse_rows=False, tile_time=False)
             sized = sized.of(base)
             variants = kernel_variants_for(sized.analysed, self._profile)
             self._programs[sizes] = Program(session=sized, base=base, variants=variants)
@@ -186,7 +186,7 @@ def selected_under(
     session = Session(
         source, reading, volume=options.volume_name(), code=True, recomputed=recomputed
     )
-    return session.select(profile, options, fuse_rows=False)
+    return session.select(profile, options, fuse_rows=False, tile_time=False)
 
 
 def default_sizes(

@@ -200,12 +200,12 @@ def test_doubles_are_divided_by_any_number_that_passes(
 
 
 MUTANTS = {
-    "no test": ("exact &= fabs(quotient) >= least;", ""),
+    "no test": ("exact &= fabs(quotient) >= least || x == 0;", ""),
     "a test that lets NaN pass": ("fabs(quotient) >= least", "!(fabs(quotient) < least)"),
     "a least number that is too small": ("(Number)(sizeof", "(Number)1e-20 * (Number)(sizeof"),
     "another reciprocal": ("1 / c, q", "(1 / c) * (Number)1.001, q"),
-    "no second step": ("fma(fma(-q, c, x), reciprocal, q)", "q"),
-    "a remainder that is rounded twice": ("fma(-q, c, x)", "(x - q * c)"),
+    "no second step": ("fma(fma(q, c, -x), -reciprocal, q)", "q"),
+    "a remainder that is rounded twice": ("fma(q, c, -x)", "(q * c - x)"),
 }
 
 

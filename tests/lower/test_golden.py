@@ -62,6 +62,7 @@ def laid_out(name: str, source: Path) -> Selection:
                 spread=None if spread is None else SplitK(**spread),
                 host_loop=layout["host_loop"],
                 warps=None if warps is None else WarpUse(**warps),
+                time_tile=None,
             )
         )
     return replace(selection, kernels=tuple(kernels))

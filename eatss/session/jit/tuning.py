@@ -169,19 +169,24 @@ def _candidates(maker: Maker, folder: str, count: int) -> dict[str, Recipe]:
     session = Session(maker.source, maker.reading, volume=choosing.volume_name(), code=True)
     sized = Session(maker.source, session.reading_at(maker.sizes), code=True)
 
-    def select(*, fuse_rows: bool) -> Selection:
-        return sized.select(profile, choosing, strict_fp=wanted.strict_fp, fuse_rows=fuse_rows)
+    def select(*, fuse_rows: bool, tile_time: bool) -> Selection:
+        return sized.select(
+            profile,
+            choosing,
+            strict_fp=wanted.strict_fp,
+            fuse_rows=fuse_rows,
+            tile_time=tile_time,
+        )
 
-    selection = apart = select(fuse_rows=wanted.fuse_rows)
+    selection = apart = select(**wanted.joins)
     sized = sized.of(selection)
     options = choosing.for_card(profile)
     variants = kernel_variants_for(
         sized.analysed, profile, strict_fp=wanted.strict_fp, tf32=options.tf32
     )
     if any(one.row_block or one.time_tile for one in selection.kernels):
-        apart = select(
-            fuse_rows=False
-        )  # another layout of one kernel is for kernels that are not one
+        # another layout of one kernel is for kernels that are not one
+        apart = select(fuse_rows=False, tile_time=False)
     others = []
     for number, (facts, best) in enumerate(zip(sized.analysed.facts, apart.kernels, strict=True)):
         weight = 0.0 if best.predicted is None else best.predicted.energy_j

@@ -53,7 +53,7 @@ def test_the_card_gets_the_launches_of_the_plan_and_computes_what_the_cpu_does(
     kernel: str, cupy: FakeCupy, jit: Jit
 ) -> None:
     sizes = SIZES[kernel]
-    function = jit(KERNELS / f"{kernel}.c")
+    function = jit(KERNELS / f"{kernel}.c", tile_time=False)
     on_card = arrays_for(function, **sizes)
     on_host = {name: array.copy() for name, array in on_card.items()}
     scalars = {
@@ -222,7 +222,7 @@ def test_arrays_of_two_libraries_need_one_stream(
 
 
 def test_many_launches_are_captured_the_second_time_and_replayed(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS)
+    steps = jit(STEPS, tile_time=False)
     array = random(40)
     given = cupy.array(array)
     for number in range(1, 5):
@@ -235,7 +235,9 @@ def test_many_launches_are_captured_the_second_time_and_replayed(cupy: FakeCupy,
 
 
 def test_a_graph_is_of_its_arrays_and_scalars(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS.replace("int n,", "int n, double x,").replace("(DATA_TYPE)2", "x"))
+    steps = jit(
+        STEPS.replace("int n,", "int n, double x,").replace("(DATA_TYPE)2", "x"), tile_time=False
+    )
     one, other = random(40), random(40, seed=1)
     for _ in range(3):
         for array in (one, other):
@@ -250,7 +252,7 @@ def test_a_graph_is_of_its_arrays_and_scalars(cupy: FakeCupy, jit: Jit) -> None:
 
 
 def test_graphs_are_replayed_on_the_stream_of_the_call(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS)
+    steps = jit(STEPS, tile_time=False)
     given = cupy.array(random(40))
     for stream in (0x11, 0x22, 0x33, 0):
         steps(A=given, stream=stream)
@@ -260,7 +262,7 @@ def test_graphs_are_replayed_on_the_stream_of_the_call(cupy: FakeCupy, jit: Jit)
 
 
 def test_graphs_that_were_not_used_for_long_go(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS)
+    steps = jit(STEPS, tile_time=False)
     arrays = [random(40, seed=seed) for seed in range(12)]
     for array in arrays:
         for _ in range(2):
@@ -278,7 +280,7 @@ def test_graphs_that_were_not_used_for_long_go(cupy: FakeCupy, jit: Jit) -> None
 def test_the_caller_s_own_capture_gets_launches_and_memory_that_lasts(
     cupy: FakeCupy, jit: Jit
 ) -> None:
-    steps = jit(STEPS)
+    steps = jit(STEPS, tile_time=False)
     array = random(40)
     given, stream = cupy.array(array), cupy.cuda.Stream()
     for _ in range(2):
@@ -299,7 +301,7 @@ def test_the_caller_s_own_capture_gets_launches_and_memory_that_lasts(
 
 
 def test_prepared_calls_compile_nothing_while_a_graph_is_captured(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS, cache=False)
+    steps = jit(STEPS, cache=False, tile_time=False)
     array = random(40)
     steps.prepare(39, cupy.array(array))
     assert not cupy.launched
@@ -314,7 +316,7 @@ def test_prepared_calls_compile_nothing_while_a_graph_is_captured(cupy: FakeCupy
 
 
 def test_temporaries_are_of_a_stream_and_not_shared(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS)
+    steps = jit(STEPS, tile_time=False)
     given = cupy.array(random(40))
     for stream in (0x11, 0x22, 0x11, 0x22):
         steps(A=given, COUNT=2, stream=stream)
@@ -569,13 +571,13 @@ def test_counters_are_zero_for_a_graph_that_the_caller_captures(cupy: FakeCupy, 
 
 
 def test_a_callable_that_goes_waits_for_its_calls(cupy: FakeCupy) -> None:
-    eatss.jit(STEPS, gpu="h200")(A=cupy.array(random(20)), COUNT=2, stream=0x11)
+    eatss.jit(STEPS, gpu="h200", tile_time=False)(A=cupy.array(random(20)), COUNT=2, stream=0x11)
     gc.collect()
     assert ("all done", 0) in cupy.log
 
 
 def test_threads_do_not_share_the_memory_of_their_own_default_streams(cupy: FakeCupy) -> None:
-    steps = eatss.jit(STEPS, gpu="h200")
+    steps = eatss.jit(STEPS, gpu="h200", tile_time=False)
     given = cupy.array(random(20))
     steps.prepare(A=given, COUNT=2)
     before = len(cupy.allocated)
@@ -595,7 +597,7 @@ def test_threads_do_not_share_the_memory_of_their_own_default_streams(cupy: Fake
 
 
 def test_info_is_told_while_graphs_come_and_go(cupy: FakeCupy) -> None:
-    steps = eatss.jit(STEPS, gpu="h200")
+    steps = eatss.jit(STEPS, gpu="h200", tile_time=False)
     given = [cupy.array(random(20)) for _ in range(12)]
     failed: list[BaseException] = []
     ended = threading.Event()
