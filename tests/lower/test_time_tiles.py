@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from itertools import product
@@ -17,11 +17,17 @@ from hypothesis import strategies as st
 
 import eatss
 from eatss.analysis.layout import TimeTile
+from eatss.base.diagnostics import InternalError
+from eatss.base.frozen import Names
 from eatss.base.shipped import data_directory
 from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
 from eatss.frontend.options import Reading
+from eatss.lower import time_tile_builder
+from eatss.lower.kernel.checks import kernel_faults
+from eatss.lower.kernel.nodes import Compute, If, Kernel, Nodes
+from eatss.lower.kernel.uses import mapped_of
 from eatss.lower.pieces import NameTable, pieces_of
 from eatss.lower.recipe import CodeRequest, recipe_from_dict
 from eatss.lower.time_tile_checks import tile_faults
@@ -349,6 +355,40 @@ def test_verification_finds_a_broken_tile(what: str, tmp_path: Path) -> None:
     sizes = None if "exact" in what else [{"n": 269, "steps": 17}]
     found = verify(tmp_path / "out", device="cpu", sizes=sizes, timeout_s=30.0)
     assert found.status in ("wrong result", "race", "out of bounds", "launch error")
+
+
+def without_the_last(nodes: Nodes) -> Nodes:
+    return nodes[:-1]
+
+
+def still_flagged(nodes: Nodes) -> Nodes:
+    return mapped_of(nodes, Compute, lambda one: replace(one, flag="exact"))
+
+
+def stored_elsewhere(nodes: Nodes) -> Nodes:
+    *first, last = nodes
+    assert isinstance(last, If)
+    return (*first, replace(last, body=last.body[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("broken", "fault"),
+    [
+        (without_the_last, "is not computed again"),
+        (stored_elsewhere, "is not computed again"),
+        (still_flagged, "cleared behind the vote"),
+    ],
+)
+def test_a_vote_that_changes_nothing_is_a_fault_of_ours(
+    broken: Callable[[Nodes], Nodes], fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changed(kernel: Kernel, sizes: Collection[str]) -> Names:
+        assert not kernel_faults(kernel, sizes)
+        return kernel_faults(replace(kernel, body=broken(kernel.body)), sizes)
+
+    monkeypatch.setattr(time_tile_builder, "kernel_faults", changed)
+    with pytest.raises(InternalError, match=fault):
+        tiled(*TILES["planes in turns, and quotients"])
 
 
 # -- what is no chain, and what is chosen --------------------------------------------------------

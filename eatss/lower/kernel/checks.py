@@ -138,13 +138,12 @@ def _not_done_again(nodes: Sequence[Node], vote: int, flag: str) -> Iterator[str
     Whatever is written in front of the vote has to be written again. That none of it was read
     there, or is read again, is up to who made it.
     """
-    told, agreed, again = nodes[:vote], nodes[vote], nodes[vote + 1]
+    agreed, behind = nodes[vote], nodes[vote + 1 : vote + 2]
     assert isinstance(agreed, Agreed)
-    made = {one for one in written(told) if one.space == "global"}
-    if not isinstance(again, If) or again.conditions != (equals(Name(agreed.name), 0),):
-        yield f"what {flag} tells of is not computed again"
-        return
-    if not made <= written(again.body):
+    made = {one for one in written(nodes[:vote]) if one.space == "global"}
+    test = (equals(Name(agreed.name), 0),)
+    again = [one for one in behind if isinstance(one, If) and one.conditions == test]
+    if not again or not made <= written(again[0].body):
         yield f"what {flag} tells of is not computed again"
     if any(one.flag == flag for one in every_of(nodes[vote:], Compute)):
         yield f"{flag} is cleared behind the vote on it"

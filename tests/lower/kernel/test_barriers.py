@@ -13,11 +13,13 @@ from eatss.lower.kernel.barriers import (
     without_barrier,
 )
 from eatss.lower.kernel.nodes import (
+    Agreed,
     AllFinite,
     Barrier,
     Copy,
     Element,
     Fixup,
+    Flag,
     For,
     If,
     Init,
@@ -133,6 +135,16 @@ def test_a_vote_reads_its_boxes_and_all_threads_have_to_get_to_it() -> None:
     some = If(conditions=(THREAD,), body=(vote(S),))
     assert "a vote stands" in barrier_faults([fill(S), SYNC, some])[0]
     assert "a vote stands" in barrier_faults([fill(S), SYNC, vote(S, unless=THREAD)])[0]
+
+
+def test_all_threads_have_to_get_to_a_vote_on_a_flag_and_it_is_the_same_for_all_of_them() -> None:
+    flag, agreed = Flag(name="exact"), Agreed(name="all_exact", flag="exact")
+    then = If(conditions=(Name("all_exact"),), body=(SYNC,))
+    assert barrier_faults([flag, agreed, then]) == ()
+    some = If(conditions=(THREAD,), body=(agreed,))
+    assert "a vote stands" in barrier_faults([flag, some])[0]
+    alone = If(conditions=(Name("exact"),), body=(SYNC,))
+    assert "a barrier stands" in barrier_faults([flag, alone])[0]
 
 
 def together(*, number: IntExpr = N, own: IntExpr = ZERO) -> Fixup:
