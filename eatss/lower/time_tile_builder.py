@@ -362,6 +362,12 @@ class TileBuilder:
             found = found.intersect(everywhere)
         if any(one.before is None and one.update in self.absent for one in self.plan.levels):
             return Constant(0)
+        # what no update writes everywhere may have fewer cells
+        updates = [one for k, one in enumerate(self.chain.updates) if k not in self.absent]
+        moved = (*self.plan.loaded, *self.plan.stored, *self.plan.left)
+        arrays = {self.plan.versions[number].field.array for number in moved}
+        if not arrays <= {one.target.array for one in updates}:
+            return Constant(0)
         values: dict[str, IntExpr] = {}
         for (begin, end), at, size in zip(names, low, sizes, strict=True):
             values |= {begin: at, end: at + (size - 1)}
@@ -466,7 +472,10 @@ class TileBuilder:
         one = copies[0]
         memory = next(e.buffer for e in (one.target, one.source) if e.buffer.space == "global")
         width = COPIED_BYTES // memory.element_type.size_bytes
-        if not self.whole or width == 1 or self.tile.columns % width:
+        torn = any(
+            isinstance(one, Constant) and one.value % width for one in memory.layout.strides[:-1]
+        )
+        if not self.whole or width == 1 or self.tile.columns % width or torn:
             return tuple(copies)
         if memory not in self._aligned:
             name = self.names.fresh(f"wide_{memory.name}")
