@@ -99,6 +99,8 @@ class CudaMaker:
 
     def _expected(self, program: Program, selection: Selection) -> Metrics:
         """Return what the model expects of a selection, whoever chose it."""
+        if any(kernel.row_block or kernel.time_tile for kernel in selection.kernels):
+            return predicted_metrics(selection.kernels)
         kernels = [
             replace(
                 kernel,
@@ -157,6 +159,9 @@ class CudaMaker:
         base = self._base(wanted)
         if wanted.role == "default":
             return default_sizes(program.session, base, program.variants, self._profile)
+        if wanted.role == "ours" and not any(name in decisions for name in SELECTING):
+            # as users get it: kernels may become one, and steps of time one launch
+            return program.session.select(self._profile, self._choosing)
         if wanted.role:
             return base
         options_at = self._choosing.for_card(self._profile)

@@ -177,6 +177,18 @@ def test_variants_at_all_sizes_are_of_the_program_that_is_selected(tmp_path: Pat
         assert [kernel.statements for kernel in kernels] == [("S1",)]
 
 
+def test_ours_is_what_users_get_with_steps_of_time_in_one_launch(tmp_path: Path) -> None:
+    maker = CudaMaker(job("jacobi-2d", tmp_path))
+    wanted = Wanted(variant="ours", values=(), decisions=(), role="ours")
+    first, *_ = maker.chosen(wanted).kernels
+    assert first.time_tile is not None
+    made = maker.make(wanted)
+    program = load_program(Path(made.folder or ""))
+    assert any("time tile: " in note for kernel in program.kernels for note in kernel.notes)
+    assert first.predicted is not None
+    assert dict(made.metrics)["predicted_energy_j"] == first.predicted.energy_j
+
+
 def test_a_lab_that_cannot_make_anything_says_why(tmp_path: Path) -> None:
     lab = Lab(
         replace(job("gemm", tmp_path), profile="{}"), 1, BenchJob(card="tests.tune.no_card:NoCard")
