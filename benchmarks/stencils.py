@@ -7,9 +7,11 @@
 ``before`` are steps apart, ``after`` what is selected. ``expected.json`` in DIR has what was
 predicted of each program. Beside them stand kernels of the same form that were written by hand: in
 the same run, if there are rows of ``hand``, else of 27 November 2026 on another H200 (120 steps of
-8192 x 8192 or 512 x 512 x 512 cells). Those
-of ``programs/stencils`` (``--unseen``) were written when the code and its figures were frozen; they
-are doubles and floats by turns.
+8192 x 8192 or 512 x 512 x 512 cells). Those of ``programs/stencils`` (``--unseen``) were written
+when the code and its figures were frozen; they are doubles and floats by turns. What was measured:
+
+    cd benchmarks/results/h200
+    python ../../stencils.py report stencils stencils/rows.json
 """
 
 from __future__ import annotations

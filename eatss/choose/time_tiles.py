@@ -48,7 +48,8 @@ _DIVIDES = 1.5
 """The same where steps divide: tiles of such stencils took 0.3 to 1.3 of the time expected."""
 
 _FULL_SPEED = 1.05
-"""So many times the time of the fastest tile may be taken: more saves hardly any energy."""
+"""So many times the time of the fastest tile may be taken: with 1.15, tiles took up to 1.3 times as
+long as kernels by hand, for 0.8 to 1.1 of their energy."""
 
 
 @frozen

@@ -10,7 +10,7 @@ import numpy as np
 
 from eatss.analysis.facts import StatementFacts
 from eatss.analysis.layout import TimeTile
-from eatss.analysis.variant import COPIED_BYTES, WORD_BYTES
+from eatss.analysis.variant import WORD_BYTES
 from eatss.base.frozen import frozen
 from eatss.base.targets import CUDA
 from eatss.cost.access import (
@@ -34,6 +34,7 @@ from eatss.plan.time_tiles import (
     pairs_of,
     shuffles_of,
     stored_cells,
+    vector_width,
 )
 
 _EACH, _ACCESS, _ROW = 0.8, 1.5, 22.0
@@ -43,7 +44,7 @@ From machine code of 50 tiles of ten stencils for an H200, of which it is 0.9 to
 
 _REGISTERS, _OF_LINES, _OF_CALLS, _OF_WORD, _OF_NEXT = 32.0, 4.0, 5.0, 2.8, 0.4
 """Registers beside windows; where warps have lines; where operations are many instructions; of a
-row's cells for each word of them, and for each that is on its way. From the same tiles, which took
+row's cells for each word of them, and for each that is prefetched. From the same tiles, which took
 0.85 to 1.15 of what comes of it."""
 
 _SPARE = 1.12
@@ -125,10 +126,8 @@ class TilePrices:
 
     def pieces(self, array: str) -> Number:
         """Return in how many accesses each 32 bytes of a row are read, or written."""
-        size = dict(self.run.element_bytes)[array]
-        width = COPIED_BYTES // size
-        wide = (self.tile.columns % width == 0) & (width > 1)
-        return np.where(wide, self.tile.columns / width, self.tile.columns)
+        columns = self.tile.columns
+        return columns / vector_width(dict(self.run.element_bytes)[array], columns)
 
     @property
     def fits(self) -> Flag:

@@ -215,7 +215,10 @@ def _has_tile(decided: Layout, following: Sequence[str], profile: GpuProfile) ->
         len(tile.kernels) > 0
         and tile.kernels == tuple(following[: len(tile.kernels)])
         and 1 <= CUDA.lanes * tile.warps <= profile.threads_per_block
-        and all(1 <= one <= MAX_TILE for one in (tile.depth, tile.columns, tile.length, tile.rows))
+        and all(
+            1 <= one <= MAX_TILE
+            for one in (tile.depth, tile.columns, tile.length, tile.rows, tile.prefetch)
+        )
     )
 
 

@@ -29,7 +29,6 @@ from functools import cached_property, reduce
 import islpy as isl
 
 from eatss.analysis.layout import TimeTile
-from eatss.analysis.variant import COPIED_BYTES
 from eatss.base.targets import CUDA
 from eatss.lower.arrays import affine_text, condition_of, subscripts_of
 from eatss.lower.instructions import OF_LANE
@@ -71,6 +70,7 @@ from eatss.plan.time_tiles import (
     place_of,
     points_of,
     stored_cells,
+    vector_width,
 )
 from eatss.polyhedral.expression import ElementType, fused_quotient, preorder
 from eatss.polyhedral.isl_names import (
@@ -471,11 +471,9 @@ class TileBuilder:
         """Return copies of all points, of whole tiles in vectors where memory is aligned so."""
         one = copies[0]
         memory = next(e.buffer for e in (one.target, one.source) if e.buffer.space == "global")
-        width = COPIED_BYTES // memory.element_type.size_bytes
-        torn = any(
-            isinstance(one, Constant) and one.value % width for one in memory.layout.strides[:-1]
-        )
-        if not self.whole or width == 1 or self.tile.columns % width or torn:
+        width = int(vector_width(memory.element_type.size_bytes, self.tile.columns))
+        known = [one.value for one in memory.layout.strides[:-1] if isinstance(one, Constant)]
+        if not self.whole or width == 1 or any(one % width for one in known):
             return tuple(copies)
         if memory not in self._aligned:
             name = self.names.fresh(f"wide_{memory.name}")

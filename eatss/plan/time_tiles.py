@@ -20,9 +20,10 @@ from itertools import product
 from math import lcm
 
 from eatss.analysis.layout import Number, TimeTile
+from eatss.analysis.variant import COPIED_BYTES
 from eatss.base.frozen import Names, frozen
 from eatss.base.targets import CUDA
-from eatss.plan.numbers import Flag, least
+from eatss.plan.numbers import Flag, chosen, least
 from eatss.polyhedral.time_chains import Field, TimeChain
 from eatss.program.expression import SizePairs
 
@@ -90,8 +91,8 @@ class TimeTilePlan:
 
     @property
     def prefetches(self) -> tuple[int, ...]:
-        """How many rows may be on their way: slots of these are known, too, where rows unroll."""
-        return tuple(one for one in range(1, _MOST_ROWS_AHEAD + 1) if self.unroll % one == 0)
+        """How many rows may be prefetched: their slots are known where rows unroll."""
+        return tuple(one for one in range(1, _MOST_PREFETCH + 1) if self.unroll % one == 0)
 
     @property
     def _shared(self) -> Iterator[int]:
@@ -316,8 +317,14 @@ def stored_cells(plan: TimeTilePlan, tile: TimeTile) -> tuple[Number, ...]:
     return tuple(size - front - back for size, (front, back) in zip(own, around, strict=True))
 
 
-_MOST_ROWS_AHEAD = 6
-"""Rows on their way, at most: they take registers."""
+def vector_width(element_bytes: int, columns: Number) -> Number:
+    """Return how many cells of a row a thread loads or stores at a time, where rows are aligned."""
+    width = COPIED_BYTES // element_bytes
+    return chosen(columns % width == 0, width, 1)
+
+
+_MOST_PREFETCH = 6
+"""Rows that are prefetched, at most: they take registers."""
 
 MOST_UPDATES = 1024
 """Updates that are unrolled, at most: code for more is compiled for minutes."""

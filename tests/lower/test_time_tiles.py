@@ -485,7 +485,10 @@ def test_a_recipe_keeps_tiles_and_is_refused_where_they_cannot_be() -> None:
     assert program.recipe is not None
     again = eatss.codegen(PLANES, gpu="h200", recipe=recipe_from_dict(program.recipe))
     assert again.text == program.text
-    wrong = (("depth", 3), ("depth", 32), ("columns", 0), ("warps", 64), ("kernels", ["kernel1"]))
+    wrong = (
+        ("depth", 3), ("depth", 32), ("columns", 0), ("warps", 64), ("kernels", ["kernel1"]),
+        ("prefetch", 0), ("prefetch", 2),
+    )  # fmt: skip
     for name, value in wrong:
         broken = json.loads(json.dumps(program.recipe))
         broken["kernels"][0]["time_tile"][name] = value
