@@ -39,10 +39,9 @@ LENGTHS = range(16, 1025)
 LINES = ((1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (4, 4), (4, 8))
 """Lines of a warp and warps of a block, where cells have three dimensions."""
 
-_MARGINS = {1: 1.15, 2: 1.15, 3: 2.5}
-"""So many times less than steps apart tiles are to cost and to take, by the dimensions of cells. In
-one and two, energy is predicted within 11 % in the median; in three, a box of 27 points took 2.4
-times what was expected, and more than steps apart."""
+_MARGIN = 1.15
+"""So many times less than steps apart tiles are to cost and to take: energy is predicted within
+15 % in the median."""
 
 _DIVIDES = 1.5
 """The same where steps divide: tiles of such stencils took 0.3 to 1.3 of the time expected."""
@@ -160,9 +159,9 @@ def _best(
             )
         )
     fastest_s = min([alone_s, *(float(one.times_s.min()) for one in depths)])
-    margin = _MARGINS[run.dims]
+    margin = _MARGIN
     if any(division_cycles(statements[name], model.card) for name in run.updates):
-        margin = max(margin, _DIVIDES)
+        margin = _DIVIDES
     limit_s = min(_FULL_SPEED * fastest_s, alone_s / margin)
     found = [one.best(limit_s) for one in depths]
     best = min((one for one in found if one), key=lambda one: one.cost, default=None)

@@ -218,7 +218,7 @@ class _Planner:
         shapes: dict[object, list[Reference]] = {}
         for reference in self._piece.kernel.references:
             if reference.array == array:
-                shape = tuple(s.direction or id(s) for s in reference.subscripts)
+                shape = tuple(s.direction for s in reference.subscripts)
                 shapes.setdefault(shape, []).append(reference)
         for references in shapes.values():
             own = [place for one in references for place in group if place in one.places]

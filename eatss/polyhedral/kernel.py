@@ -46,15 +46,20 @@ class Subscript:
     ``coefficients`` lists the kernel's loops with a non-zero coefficient, outermost
     first; ``symbols`` the counters of host loops and the parameters with a
     non-zero coefficient, by name in alphabetical order; ``offset`` is the constant.
-    ``affine`` is false where the subscript is no single affine form (integer
-    division, a piecewise bound): then ``coefficients`` and ``symbols`` list what
-    is involved, each with coefficient 0, and ``offset`` is 0.
+    Where the subscript is no single affine form (integer division, a piecewise bound),
+    ``function`` is its text: then ``coefficients`` and ``symbols`` list what is
+    involved, each with coefficient 0, and ``offset`` is 0.
     """
 
     coefficients: Coefficients
     symbols: Coefficients
     offset: int
-    affine: bool = True
+    function: str = ""
+
+    @property
+    def affine(self) -> bool:
+        """Whether it is one affine form."""
+        return not self.function
 
     @property
     def loops(self) -> Names:
@@ -62,14 +67,13 @@ class Subscript:
         return tuple(name for name, _ in self.coefficients)
 
     @property
-    def direction(self) -> tuple[object, object] | None:
-        """What it is but for its constant, ``None`` where it is not affine."""
-        return (self.coefficients, self.symbols) if self.affine else None
+    def direction(self) -> tuple[object, ...]:
+        """What it is but for its constant."""
+        return self.coefficients, self.symbols, self.function
 
     def distance(self, other: Subscript) -> int | None:
         """Return how far apart two subscripts are, ``None`` where that is no known constant."""
-        same = self.direction is not None and self.direction == other.direction
-        return abs(self.offset - other.offset) if same else None
+        return abs(self.offset - other.offset) if self.direction == other.direction else None
 
 
 @frozen

@@ -152,7 +152,7 @@ def _joined(groups: Sequence[_Group]) -> list[_Group]:
         others = (
             other
             for other_shape, alike in by_shape.items()
-            if other_shape[0] == group.array and (other_shape != shape or None in shape)
+            if other_shape[0] == group.array and other_shape != shape
             for other in alike
             if not _is_apart(other, group)
         )
@@ -176,7 +176,7 @@ def _is_apart(one: _Group, other: _Group) -> bool:
 
 def _subscript(function: isl.PwAff) -> Subscript:
     form = affine_form(function)
-    affine = form is not None
+    text = "" if form else str(function)
     if form is None:
         loops, sizes = involved_dims(function), involved_parameters(function)
         form = AffineForm(tuple((n, 0) for n in loops), tuple((n, 0) for n in sizes), 0)
@@ -184,7 +184,7 @@ def _subscript(function: isl.PwAff) -> Subscript:
         coefficients=form.coefficients,
         symbols=tuple(sorted(form.parameters)),
         offset=form.constant,
-        affine=affine,
+        function=text,
     )
 
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from eatss.polyhedral.isl_names import fixed_box
 from eatss.polyhedral.kernel import Kernel, Loop, Reference, Subscript, footprint
 from eatss.polyhedral.schedule import schedule_scop
 from eatss.session.session import Session
@@ -59,6 +60,26 @@ def test_host_loops_are_symbols_of_subscripts(scop_of: Callable[..., Any]) -> No
     column = next(r for r in second.references if r.text == "A[i][k]")
     assert column.subscripts[1] == Subscript(coefficients=(), symbols=(("k", 1),), offset=0)
     assert [loop.trip_count for loop in second.loops] == [None, None]
+
+
+def test_planes_in_turns_are_told_apart_and_each_is_one(scop_of: Callable[..., Any]) -> None:
+    source = (
+        "for t in range(0, T):\n    for i in range(1, N-1):\n"
+        "        A[(t+1)%2,i] = A[t%2,i-1] + A[t%2,i+1]\n"
+    )
+    (kernel,) = schedule_scop(scop_of(source, parameters=["T", "N"])).kernels
+    store, left, right = (one.subscripts for one in kernel.references)
+    assert left[0] == right[0] != store[0]
+    assert left[0].distance(right[0]) == 0
+    assert left[0].distance(store[0]) is None
+    assert left[1].distance(right[1]) == 2
+
+
+def test_a_plane_in_turns_is_one_wide() -> None:
+    box = isl.Set("[t, o] -> { A[d, i] : d = t mod 2 and o <= i < o + 4 and t >= 0 }")
+    (plane, one), (_, other) = fixed_box(box) or ()
+    assert (one, other) == (1, 4)
+    assert plane.plain_is_equal(isl.PwAff("[t, o] -> { [(t mod 2)] }"))
 
 
 def test_a_time_skewed_band_is_seen_through_its_inverse(scop_of: Callable[..., Any]) -> None:
@@ -289,7 +310,8 @@ def test_references_that_move_differently_are_added_and_marked() -> None:
 
 
 def test_a_subscript_that_is_not_affine_is_bounded_by_its_loops() -> None:
-    odd = Subscript(coefficients=(("i", 0), ("j", 0)), symbols=(), offset=0, affine=False)
+    parts = (("i", 0), ("j", 0))
+    odd = Subscript(coefficients=parts, symbols=(), offset=0, function="floor((i + j)/2)")
     reference = Reference(
         array="A", text="A", statements=("S0",), reads=True, writes=False,
         subscripts=(odd,), relation=NO_RELATION,
