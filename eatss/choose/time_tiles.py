@@ -22,7 +22,6 @@ from eatss.choose.cuda_candidates import Integers
 from eatss.choose.objectives import NEVER, costs
 from eatss.choose.options import ModelOptions
 from eatss.choose.selection import KernelSelection
-from eatss.cost.access import division_cycles
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Column, Demand
 from eatss.cost.expected import Prediction
@@ -41,10 +40,7 @@ LINES = ((1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (4, 4), (4, 8))
 
 _MARGIN = 1.15
 """So many times less than steps apart tiles are to cost and to take: energy is predicted within
-15 % in the median."""
-
-_DIVIDES = 1.5
-"""The same where steps divide: tiles of such stencils took 0.3 to 1.3 of the time expected."""
+16 % in the median."""
 
 _FULL_SPEED = 1.05
 """So many times the time of the fastest tile may be taken: with 1.15, tiles took up to 1.3 times as
@@ -159,13 +155,10 @@ def _best(
             )
         )
     fastest_s = min([alone_s, *(float(one.times_s.min()) for one in depths)])
-    margin = _MARGIN
-    if any(division_cycles(statements[name], model.card) for name in run.updates):
-        margin = _DIVIDES
-    limit_s = min(_FULL_SPEED * fastest_s, alone_s / margin)
+    limit_s = min(_FULL_SPEED * fastest_s, alone_s / _MARGIN)
     found = [one.best(limit_s) for one in depths]
     best = min((one for one in found if one), key=lambda one: one.cost, default=None)
-    return best if best is not None and best.cost * margin < alone else None
+    return best if best is not None and best.cost * _MARGIN < alone else None
 
 
 def _costs(times_s: Column, energies_j: Column, options: ModelOptions) -> Integers:

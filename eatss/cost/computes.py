@@ -31,11 +31,13 @@ from eatss.cost.access import (
     issue_cycles,
     result_cycles,
     slow_cycles,
+    slow_instructions,
     unrolled_instructions,
 )
 from eatss.cost.card import SCHEDULERS
 from eatss.cost.cuda_code import CudaCode
 from eatss.plan.contract import FRAGMENT_PLACES, Contract, most_unrolled, runs_along, unrolled
+from eatss.plan.intervals import beyond
 from eatss.plan.launch import Compute, LaunchPlan
 from eatss.plan.numbers import Number, no, nowhere
 from eatss.plan.shares import UniformSet
@@ -200,7 +202,9 @@ class _Counting:
         """Add arithmetic, loops and tests, accesses, and what a thread waits for."""
         of, one, code = self.of, self.one, self.of.code
         instances = one.share * one.points * self.steps
-        of.add_arithmetic(one.facts, instances * self.each)
+        slow = slow_instructions(one.facts, of.constants)
+        of.add_arithmetic(one.facts, instances * beyond(self.each, slow))
+        of.add_instructions(instances * np.minimum(self.each, slow))
         late = code.late_instructions * one.loads_late * of.launched_warps
         of.late += late * one.share * self.steps
         guards = code.guard_instructions * self.guarded * one.points

@@ -180,7 +180,7 @@ class _Asked:
         cells = self._turns * self._points
         wide = is_wide(statement)
         arithmetic = instructions_of(statement, self._of.model.constants)
-        slow = slow_instructions(statement, self._of.model.constants) if wide else 0.0
+        slow = slow_instructions(statement, self._of.model.constants)
         sums["fp64" if wide else "fp32"] += cells * (arithmetic - slow)
         compared = dict(statement.operations).get("compare", 0) * words  # values are selected, too
         sums["instructions"] += cells * (_EACH + slow + compared)
