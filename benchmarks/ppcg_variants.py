@@ -54,6 +54,8 @@ FLAVOURS: Mapping[tuple[str, str], str] = {
     ("cholesky", "A"): "dominant",
     ("doitgen", "C4"): "small",
     ("durbin", "r"): "small",
+    ("fdtd-apml", "cxmh"): "small",
+    ("fdtd-apml", "cymh"): "small",
     ("gramschmidt", "A"): "dominant",
     ("lu", "A"): "dominant",
     ("trisolv", "A"): "dominant",

@@ -363,6 +363,11 @@ def add_computes(of: PpcgCode) -> None:
         _Counting(of, at).add()
 
 
+def _unlike(one: Number, other: Number) -> Flag:
+    """Tell whether neither number is a multiple of the other."""
+    return (np.mod(one, other) > 0) & (np.mod(other, one) > 0)
+
+
 class _Counting:
     """Adds up one statement.
 
@@ -395,8 +400,12 @@ class _Counting:
         self.unrolled = (plan.unrolled if self.mapped else 0.0) > 0
         changing = any(name in coupled for name in self.serial)
         first, *others = [name for name in self.mapped if name in coupled] or [""]
-        # tests of points over a triangle are alike where its tiles are squares
-        skewed = changing or any_of(plan.tile[name] != plan.tile[first] for name in others)
+        # tests of points over a triangle are alike where its tiles are squares, and threads along
+        # one side a multiple of those along the other
+        skewed = changing or any_of(
+            (plan.tile[name] != plan.tile[first]) | _unlike(plan.threads[name], plan.threads[first])
+            for name in others
+        )
         self.bound = np.where(skewed, plan.points_along({*loops} & {*coupled}), 1.0) > 1
         self.guards = np.where(self.bound, 1.0, plan.guarded(plan.threads))
         # private arrays in local memory keep the points of a thread in order

@@ -170,8 +170,10 @@ def test_solvers_agree_that_nothing_costs_less_than_is_proven(seed: int, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "name", ["gemm", "jacobi-2d", "syr2k", "heat-3d", "trmm", "fdtd-apml", "gesummv", "symm"]
-)
+    "name",
+    ["gemm", "jacobi-2d", "syr2k", "heat-3d", "trmm", "fdtd-apml", "gesummv", "symm",
+     "correlation"],
+)  # fmt: skip
 def test_no_point_of_a_box_costs_less_than_its_bound(name: str) -> None:
     dice = np.random.default_rng(3)
     models = [(facts, PpcgModel.of(facts, H200)) for facts in analysed(name).facts]

@@ -376,6 +376,20 @@ def test_shared_memory_takes_the_cycles_that_machine_code_does(
 
 
 @pytest.mark.parametrize(
+    ("dtype", "block", "other", "measured"),
+    [("float", (16, 10), (16, 8), 1.6), ("double", (16, 15), (16, 16), 1.3)],
+)
+def test_points_over_a_triangle_have_tests_of_their_own_where_sides_of_a_block_do_not_divide(
+    dtype: str, block: Vector, other: Vector, measured: float
+) -> None:
+    """correlation's products, tiles of 80 × 80; times that an H200 took (variants)."""
+    model = models("correlation", "h200", dtype)[3]
+    vectors = [(80, 80, 32, *sides) for sides in (block, other)]
+    apart, alike = model.columns(candidates(model.kernel, vectors, options(49152)))[1].time_s
+    assert apart > measured * alike
+
+
+@pytest.mark.parametrize(
     ("counts", "uneven", "requests", "waits"),
     [
         ((10, 5), False, 50, 20),  # 1, then 4
