@@ -85,6 +85,7 @@ from eatss.polyhedral.dependences import (
     default_operations,
     tried,
 )
+from eatss.polyhedral.expression import with_reciprocals
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.time_chains import TimeChain
@@ -105,6 +106,7 @@ from eatss.program import (
     multiplied,
 )
 from eatss.program.expression import OwnSizes, SizePairs
+from eatss.program.plan import FAST_MATH
 
 KERNEL_OPERATIONS = 6_000_000
 """What isl may do for one kernel before it becomes one of a single thread, twice as much for sizes
@@ -645,6 +647,8 @@ def generate(
         InternalError: ``EATSS-K901``, a check of the generated code failed.
     """
     macros, options = dict(parameters), recipe.options
+    if options.fast_math:
+        regions = [*map(_with_reciprocals, regions)]
     bits = options.index_bits or max(
         index_bits_of(region.scheduled.scop, macros) for region in regions
     )
@@ -670,7 +674,7 @@ def generate(
         dtype=recipe.dtype,
         strict_fp=options.strict_fp,
         index_bits=bits,
-        flags=("-fmad=false",) if options.strict_fp else (),
+        flags=("-fmad=false",) if options.strict_fp else FAST_MATH * options.fast_math,
         parameters=parameters_of(
             [(region.scheduled.scop, region.generic) for region in regions], macros, made.tiles
         ),
@@ -680,6 +684,13 @@ def generate(
     )
     check_capability(made.code, profile)
     return file_text(program, made.code, line_info=options.line_info)
+
+
+def _with_reciprocals(region: RegionInput) -> RegionInput:
+    scop = region.scheduled.scop
+    statements = tuple(replace(one, value=with_reciprocals(one.value)) for one in scop.statements)
+    scop = replace(scop, statements=statements)
+    return replace(region, scheduled=replace(region.scheduled, scop=scop))
 
 
 def _regions(

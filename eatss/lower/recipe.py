@@ -120,6 +120,7 @@ class CodeOptions:
 
     Attributes:
         strict_fp: Keep the order of every floating-point operation.
+        fast_math: Let divisions and roots of floats be approximate, and their subnormals 0.
         index_bits: Width of index arithmetic; by default the narrowest that is proven to do.
         line_info: Let compilers, debuggers and profilers name lines of the C source.
         instructions: Instructions of tensor cores that take the place of products, by name
@@ -135,6 +136,13 @@ class CodeOptions:
         _option(
             "--strict-fp",
             help="Keep the order of every floating-point operation: no sum of them is split.",
+        ),
+    ] = False
+    fast_math: Annotated[
+        bool,
+        _option(
+            "--fast-math",
+            help="Floats: divisions and roots within 2 units in the last place, subnormals are 0.",
         ),
     ] = False
     index_bits: Annotated[
@@ -214,7 +222,7 @@ class CodeRequest(CodeOptions, SizeKeywords):
 
         Raises:
             InputError: ``EATSS-C004``, something of another kind than it takes, such as one string
-                instead of several; ``EATSS-X005``.
+                instead of several; ``EATSS-K019``, approximate and exact at once; ``EATSS-X005``.
         """
         by_name, listed = "say what is which, by name: {'k': 4}", "give a list of names"
         for name, kinds, hint in (
@@ -225,6 +233,12 @@ class CodeRequest(CodeOptions, SizeKeywords):
             value = getattr(self, name)
             if isinstance(value, str | bytes) or not isinstance(value, kinds | None):
                 raise input_error("EATSS-C004", f"{name} is {value!r}", hint=hint)
+        if self.strict_fp and self.fast_math:
+            raise input_error(
+                "EATSS-K019",
+                "operations that are approximate are not those of the source",
+                hint="leave out --fast-math or --strict-fp",
+            )
         for name in self.instructions:
             from eatss.lower.instructions import of_warps  # noqa: PLC0415 - most requests name none
 
@@ -259,6 +273,7 @@ class CodegenOptions(CodeOptions):
     json_layout = JsonForm(
         after=(
             ("strict_fp", "placements"),
+            ("fast_math", "shared_sums"),
             ("stages", "instructions"),
             ("fuse_rows", "shared_sums"),
         )

@@ -255,6 +255,22 @@ def fused_quotient(node: Expression) -> ElementType | None:
     return kind if exact else None
 
 
+def with_reciprocals(node: Expression) -> Expression:
+    """Return a value whose quotients of floats by literals are products."""
+
+    def changed(one: Expression) -> Expression:
+        own = rebuilt(one, changed)
+        if not isinstance(own, Binary) or fused_quotient(own) is not ElementType.FLOAT:
+            return own
+        literal = own.right.operand if isinstance(own.right, Cast) else own.right
+        assert isinstance(literal, Literal)
+        inverse = as_single(1.0 / _value_of(literal, ElementType.FLOAT))
+        factor = Literal(text=f"{single_text(inverse)}f", element_type=ElementType.FLOAT)
+        return replace(own, operator="*", right=factor)
+
+    return changed(node)
+
+
 def _value_of(literal: Literal, kind: ElementType) -> float:
     """Return the value of a literal that is converted to a type, NaN where it is not known."""
     try:

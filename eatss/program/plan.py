@@ -294,6 +294,10 @@ class Original:
     include_dirs: Names
 
 
+FAST_MATH: Names = ("-prec-div=false", "-prec-sqrt=false", "-ftz=true")
+"""Options with which compilers make operations of floats approximate."""
+
+
 @frozen
 class Program(Shown):
     """CUDA text with its launch plan.
@@ -345,6 +349,11 @@ class Program(Shown):
             f"Program {self.name}: {self.gpu}, {self.dtype}, {self.index_bits}-bit indices{told}",
             [repr(kernel)[len("<KernelCode ") : -1] for kernel in self.kernels],
         )
+
+    @property
+    def fast_math(self) -> bool:
+        """Whether divisions and roots of floats are approximate, and their subnormals 0."""
+        return {*FAST_MATH} <= {*self.flags}
 
     def compile(self, *, cache: Any = None) -> Any:
         """Return the program as a function of arrays, as :func:`eatss.jit` does.

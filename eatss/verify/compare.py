@@ -142,24 +142,29 @@ _SAFETY = 8.0
 _UNIT = {"_Float16": 2.0**-11, "float": 2.0**-24, "double": 2.0**-53}
 
 
-Roundings: TypeAlias = Mapping[str, tuple[float, float, float]]
-"""By type, how the generated program rounds sums of products: how far a product may be off, as a
-share of it, the roundings of a sum for each product, and how far a subnormal factor may be off."""
+_Figures: TypeAlias = tuple[float, float, float, float, float]
+Roundings: TypeAlias = Mapping[str, _Figures]
+"""By type, how the generated program rounds: how far a product that is added may be off, as a share
+of it, the roundings of a sum for each product, how far a subnormal factor may be off, the roundings
+of a quotient, and what numbers are 0 below."""
 
-EXACT_FACTORS = (0.0, 1.0, 0.0)
+EXACT_FACTORS: _Figures = (0.0, 1.0, 0.0, 1.0, 0.0)
 """The same of C."""
+
+_FAST: _Figures = (0.0, 1.0, 0.0, 4.0, float(np.finfo(np.float32).tiny))
+"""The same of floats that are approximate: quotients are within 2 units in the last place [CUDA C++
+Programming Guide, mathematical functions]."""
 
 
 def roundings_of(program: Program) -> Roundings:
-    """Return how a program rounds sums of products, where it does so more than C."""
-    found: dict[str, tuple[float, float, float]] = {}
+    """Return how a program rounds, where it does so more than C."""
+    found: dict[str, _Figures] = {"float": _FAST} if program.fast_math else {}
     for kernel in program.kernels:
         for one in kernel.rounded_sums:
             own = (one.product_error, one.sum_roundings, one.least)
             before = found.get(one.element_type, EXACT_FACTORS)
-            found[one.element_type] = (
-                max(own[0], before[0]), max(own[1], before[1]), max(own[2], before[2])
-            )  # fmt: skip
+            product, sums, least = map(max, zip(own, before[:3], strict=True))
+            found[one.element_type] = (product, sums, least, *before[3:])
     return found
 
 
@@ -250,7 +255,7 @@ def bounds_by_perturbing(
     def share(buffer: Buffer, times: float) -> float | None:
         """Return how much so many times the roundings of a sum, and a product, change a number."""
         kind = buffer.argument.element_type
-        product, sums, _ = roundings.get(kind, EXACT_FACTORS)
+        product, sums, *_ = roundings.get(kind, EXACT_FACTORS)
         return times * (1.0 + sums) * length * _UNIT[kind] + product if kind in _UNIT else None
 
     found: list[Floats | None] = [

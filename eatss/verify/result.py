@@ -208,12 +208,17 @@ class Verifications(Shown):
 def must_be_bit_equal(program: Program, device: Device) -> bool:
     """Return whether floating-point results have to agree in every bit.
 
-    On a CPU they do unless a kernel splits sums or rounds by an instruction; on a card, where the
-    compiler contracts products and sums, only under ``strict_fp``.
+    On a CPU they do unless a kernel splits sums or rounds by an instruction, or operations are
+    approximate; on a card, where the compiler contracts products and sums, only under
+    ``strict_fp``.
     """
     if program.strict_fp:
         return True
-    return device == "cpu" and all(kernel.bit_exact for kernel in program.kernels)
+    return (
+        device == "cpu"
+        and not program.fast_math
+        and all(kernel.bit_exact for kernel in program.kernels)
+    )
 
 
 def refused(directory: Path, device: Device, error: EatssError) -> Verification:

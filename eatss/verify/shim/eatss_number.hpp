@@ -12,7 +12,8 @@
 // The generated program may round factors before it multiplies them, and the sums of such products
 // more than once for each. eatss_rounds_* say so of a type: a product that is added to something may
 // be off by the first figure times itself, and takes part in as many roundings as the second; a
-// factor may be off by the third. Of the original they are 0, 1, 0.
+// factor may be off by the third; a quotient has as many roundings as the fourth; numbers below the
+// fifth are 0. Of the original they are 0, 1, 0, 1, 0.
 #pragma once
 
 #define _GLIBCXX_INCLUDE_NEXT_C_HEADERS  // <math.h> of C: the C++ one takes longer than the text
@@ -27,8 +28,8 @@
 #undef _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 
 extern "C" {
-double eatss_rounds_float[3] = {0, 1, 0}, eatss_rounds_double[3] = {0, 1, 0};
-double eatss_rounds_half[3] = {0, 1, 0};
+double eatss_rounds_float[5] = {0, 1, 0, 1, 0}, eatss_rounds_double[5] = {0, 1, 0, 1, 0};
+double eatss_rounds_half[5] = {0, 1, 0, 1, 0};
 }
 
 namespace eatss {
@@ -120,18 +121,21 @@ struct Number {
 
 template <class T> Number<T> sum(const Number<T> &a, const Number<T> &b, T value) {
     const Real *rounds = Is<T>::rounds(), products = a.product * a.size + b.product * b.size;
-    const Real off = rounds[0] * products, each = a.product + b.product > 0 ? rounds[1] : 1;
+    const Real off = rounds[0] * products + 3 * rounds[4];  // both terms, and the sum
+    const Real each = a.product + b.product > 0 ? rounds[1] : 1;
     return Number<T>(value, a.size + b.size + off, a.leaf + b.leaf + off, a.adds + b.adds + each);
 }
 template <class T> Number<T> product(const Number<T> &a, const Number<T> &b) {
     Real x = ::fabs((Real)a.v), y = ::fabs((Real)b.v), ex = a.bound(), ey = b.bound();
-    Real error = x * ey + y * ex + ex * ey + Is<T>::rounds()[2] * (x + y + ex + ey);
+    const Real *rounds = Is<T>::rounds(), off = rounds[2] + rounds[4];
+    Real error = x * ey + y * ex + ex * ey + off * (x + y + ex + ey + rounds[4]) + rounds[4];
     return Number<T>::term(a.v * b.v, error + Is<T>::unit * (x * y + error) + Is<T>::tiny, 1);
 }
 template <class T> Number<T> quotient(const Number<T> &a, const Number<T> &b) {
-    Real y = ::fabs((Real)b.v), least = y - b.bound(), q = ::fabs((Real)(a.v / b.v));
-    Real error = least > 0 ? (a.bound() + q * b.bound()) / least : HUGE_VAL;
-    return Number<T>::term(a.v / b.v, error + Is<T>::unit * (q + error) + Is<T>::tiny);
+    const Real *rounds = Is<T>::rounds(), ea = a.bound() + rounds[4], eb = b.bound() + rounds[4];
+    Real y = ::fabs((Real)b.v), least = y - eb, q = ::fabs((Real)(a.v / b.v));
+    Real error = (least > 0 ? (ea + q * eb) / least : HUGE_VAL) + rounds[4];
+    return Number<T>::term(a.v / b.v, error + rounds[3] * Is<T>::unit * (q + error) + Is<T>::tiny);
 }
 
 #define EATSS_BOTH(op, result, make)                                                            \
@@ -173,7 +177,8 @@ template <class T> inline bool operator!(const Number<T> &a) { return a.v == 0; 
 // A function of one argument: `slope` bounds |f'| over the argument's interval. Compilers' math
 // libraries and a card's round functions within a few units, not one.
 template <class T> Number<T> applied(const Number<T> &a, T value, Real slope) {
-    Real error = slope * a.bound();
+    const Real flushed = Is<T>::rounds()[4];
+    Real error = slope * (a.bound() + flushed) + flushed;
     Real units = 4 * Is<T>::unit;
     return Number<T>::term(value, error + units * (::fabs((Real)value) + error) + Is<T>::tiny);
 }
@@ -199,7 +204,7 @@ typedef eatss::Number<_Float16> eatss_half;
         return eatss::applied<double>(a, ::name(a.v), slope);                           \
     }                                                                                   \
     inline eatss_float name##f(eatss_float a) {                                         \
-        double x = a.v, e = a.bound();                                                  \
+        double x = a.v, e = a.bound() + eatss_rounds_float[4];                          \
         (void)x, (void)e;                                                               \
         return eatss::applied<float>(a, ::name##f(a.v), slope);                         \
     }                                                                                   \

@@ -1,0 +1,79 @@
+"""Divisions and roots of floats that are approximate on request, and what verify allows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import eatss
+from eatss.base.diagnostics import InputError
+from eatss.program import Program, save_program
+from eatss.program.plan import FAST_MATH
+from eatss.verify.result import Verification
+from eatss.verify.run import verify
+
+SIZES = {"N": 70}
+
+
+def _program(place: Path, dtype: str, **wanted: bool) -> Program:
+    source = place / "means.c"
+    source.write_text(
+        f"#ifndef N\n#define N 70\n#endif\nvoid means({dtype} a[N], {dtype} b[N])\n{{\n#pragma scop\n"
+        "    for (int i = 1; i < N - 1; i++)\n"
+        f"        b[i] = (a[i - 1] + a[i] + a[i + 1]) / ({dtype})3.0 + a[i] / (a[i + 1] + 9);\n"
+        "#pragma endscop\n}\n",
+        encoding="utf-8",
+    )
+    return eatss.codegen(source, gpu="h200", **wanted)
+
+
+def _verified(place: Path, program: Program) -> Verification:
+    folder = place / "program"
+    folder.mkdir()
+    save_program(program, folder)
+    (folder / "means.c").write_text((place / "means.c").read_text(encoding="utf-8"))
+    return verify(folder, sizes=[SIZES])
+
+
+def test_quotients_of_floats_by_literals_are_products(tmp_path: Path) -> None:
+    fast = _program(tmp_path, "float", fast_math=True)
+    assert fast.fast_math
+    assert set(FAST_MATH) <= set(fast.flags)
+    assert "* 0.33333334f" in fast.text
+    assert "eatss_quotient" not in fast.text
+
+
+def test_doubles_stay_as_they_are(tmp_path: Path) -> None:
+    exact, fast = (_program(tmp_path, "double", fast_math=on) for on in (False, True))
+    assert not exact.fast_math
+    assert "eatss_quotient<double>" in exact.text
+    assert fast.text.splitlines()[4:] == exact.text.splitlines()[4:]
+
+
+def test_approximate_and_exact_exclude_each_other(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="EATSS-K019"):
+        _program(tmp_path, "float", fast_math=True, strict_fp=True)
+
+
+@pytest.mark.parametrize(
+    ("by", "status"),
+    [
+        ("0.33333334f", "ok"),
+        ("0.33333331f", "ok"),  # 1 unit in the last place less
+        ("0.33333310f", "wrong result"),  # 8 less
+    ],
+)
+def test_verify_allows_what_approximate_operations_may_do(
+    tmp_path: Path, by: str, status: str
+) -> None:
+    fast = _program(tmp_path, "float", fast_math=True)
+    found = _verified(tmp_path, replace(fast, text=fast.text.replace("0.33333334f", by)))
+    assert found.status == status, found.message
+    assert not found.bit_equal
+
+
+def test_without_the_flags_nothing_but_every_bit_will_do(tmp_path: Path) -> None:
+    fast = _program(tmp_path, "float", fast_math=True)
+    assert _verified(tmp_path, replace(fast, flags=())).status == "wrong result"
