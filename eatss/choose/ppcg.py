@@ -39,7 +39,7 @@ from eatss.choose.smt import SmtScript, applied, box_term, searched_script, symb
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.cost.terms import Predicted, prediction_at, too_large
-from eatss.plan.intervals import Box, Interval, Monomial, least_of, most_of
+from eatss.plan.intervals import Box, Interval, Learnt, Monomial, least_of, most_of
 from eatss.plan.numbers import Flag, Number
 from eatss.plan.ppcg import PpcgCandidates, PpcgKernel, PpcgPlan
 
@@ -227,6 +227,7 @@ class PpcgSpace:
     ) -> None:
         """Take a kernel and the shared memory that a block may have."""
         self.facts, self.profile, self.objective = facts, profile, objective
+        self.learnt = Learnt()
         self.model, self.kernel, self.most_bytes = model, model.kernel, most_bytes
         self.depth, self.mapped = len(self.kernel.band), len(self.kernel.threads)
         self.groups = sum(group.may_be_staged for group in self.kernel.groups)
@@ -384,7 +385,7 @@ class PpcgSpace:
                         on, np.minimum(most[at], least[at] + room // factor), most[at]
                     )
 
-    def _box(self, lows: Sizes, highs: Sizes) -> PpcgCandidates:
+    def _box(self, lows: Sizes, highs: Sizes) -> tuple[Box, PpcgCandidates]:
         """Return boxes as layouts of intervals.
 
         A tile is threads times a factor, which points round up: so they cancel in products.
@@ -399,13 +400,13 @@ class PpcgSpace:
             least = np.maximum(fewest - 1.0 + 1.0 / count, tile / count)
             sizes[f"threads {name}"] = threads, count
             sizes[f"factor {name}"] = np.maximum(1.0, least), np.minimum(tiles / threads, most)
-        box = Box(sizes)
+        box = Box(sizes, self.learnt)
         known = box.intervals
         for name, own in zip(kernel.threads, ends, strict=False):
-            size = Monomial(((f"factor {name}", 1.0), (f"threads {name}", 1.0)), 1.0)
+            size = Monomial(((f"factor {name}", 1.0), (f"threads {name}", 1.0)))
             known[f"tile {name}"] = box.named(f"tile {name}", Interval(*own, box, size, size))
         pairs = zip(self._flags(lows), self._flags(highs), strict=True)
-        return PpcgCandidates(
+        return box, PpcgCandidates(
             tile_sizes=tuple((name, known[f"tile {name}"]) for name in kernel.band),
             block=tuple((name, known[f"threads {name}"]) for name in kernel.threads),
             points=tuple((name, Interval(*own)) for name, own in points.items()),
@@ -423,10 +424,11 @@ class PpcgSpace:
     def bounds(self, lows: Sizes, highs: Sizes) -> Costs:
         """Return costs times margins that no point of a box goes under."""
         with np.errstate(all="ignore"):
-            box = self._box(lows, highs)
-            demand, expected = self.model.columns(box)
-            possible = most_of(self.allowed(demand, expected) & self.model.plan(box).is_ruled)
+            box, layouts = self._box(lows, highs)
+            demand, expected = self.model.columns(layouts)
+            possible = most_of(self.allowed(demand, expected) & self.model.plan(layouts).is_ruled)
             weighed = values(expected, self.objective) * self.margins(demand, expected)
+            box.forget()
         return np.where(possible, weighed, inf)
 
     # -- points -----------------------------------------------------------------------------------

@@ -527,7 +527,16 @@ class PpcgPlan(Tiled):
         known = dict(self.candidates.loops_cut)
         return {name: known[name] if name in known else self._is_cut(name) for name in self.tile}
 
+    def tiles_cut(self, name: str) -> Flag:
+        """Where a loop's end cuts a tile off."""
+        mapped = name in self.threads
+        return (self.cut[name] & self._ends_inside(name)) if mapped else self.cut[name]
+
     def _is_cut(self, name: str) -> Flag:
-        tile = self.tile[name]
-        cut = np.mod(self.kernel.trips[name], tile) > 0
-        return cut | (np.mod(tile, self.threads[name]) > 0) if name in self.threads else cut
+        cut = self._ends_inside(name)
+        return (
+            cut | (np.mod(self.tile[name], self.threads[name]) > 0) if name in self.threads else cut
+        )
+
+    def _ends_inside(self, name: str) -> Flag:
+        return np.mod(self.kernel.trips[name], self.tile[name]) > 0
