@@ -41,7 +41,7 @@ from eatss.cost.ppcg_model import PpcgModel
 from eatss.cost.terms import Predicted, prediction_at, too_large
 from eatss.plan.intervals import Box, Interval, Learnt, Monomial, least_of, most_of
 from eatss.plan.numbers import Flag, Number
-from eatss.plan.ppcg import PpcgCandidates, PpcgKernel, PpcgPlan
+from eatss.plan.ppcg import PpcgCandidates, PpcgKernel, PpcgPlan, is_cut
 
 DEFAULT_TILE = 32
 """PPCG's tile along every loop."""
@@ -336,11 +336,10 @@ class PpcgSpace:
         """By loop and kind all tiles of it, between two that do not exist, as the plan has them."""
         found = []
         for at, name in enumerate(self.kernel.band):
-            points = np.ones((self._highs[at], self.width), dtype=np.int64)
-            points[:, at] = sizes = np.arange(1, len(points) + 1)
-            cut = self.model.plan(self.layouts(points, PPCG_DEFAULT)).cut[name]
+            sizes = np.arange(1, self.kernel.trips[name] + 1)
+            cut = is_cut(len(sizes), sizes)
             kinds = {1: sizes[~cut]} if at < self.mapped else {1: sizes[~cut], 2: sizes[cut]}
-            ends = [0], [len(points) + 1]
+            ends = [0], [len(sizes) + 1]
             found.append({n: np.concatenate([ends[0], own, ends[1]]) for n, own in kinds.items()})
         return found
 

@@ -10,6 +10,7 @@ algorithm: generations of points that mix the sizes of the best.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +41,7 @@ _MOST_GENERATIONS = 24
 
 _FEWEST_CHILDREN = 512
 
-BATCH = 3072
+BATCH = 2048
 """Boxes that are bounded at a time, about: it takes as long for one as for hundreds."""
 
 
@@ -168,10 +169,16 @@ def search(
 def prove(searches: Sequence[Search]) -> None:
     """Bound boxes of searches, whose efforts they share, always of the one that may gain most."""
     most = sum(one.effort.most_boxes for one in searches)
-    while most > 0 and (one := max(searches, key=lambda one: one.unproven)).unproven:
-        if time.perf_counter() >= one.effort.until and one.found.boxes:
-            break
-        most -= one.step(most)
+    collects = gc.isenabled()
+    gc.disable()  # boxes let go of their numbers by themselves
+    try:
+        while most > 0 and (one := max(searches, key=lambda own: own.unproven)).unproven:
+            if time.perf_counter() >= one.effort.until and one.found.boxes:
+                break
+            most -= one.step(most)
+    finally:
+        if collects:
+            gc.enable()
     for one in searches:
         one.end()
 
@@ -239,8 +246,9 @@ class Search:
     def step(self, most: int) -> int:
         """Bound boxes, at most so many about, and return how many."""
         before, boxes, began = self.found.cost, self.found.boxes, time.perf_counter()
-        # wide boxes are not worth a bound
-        wanted = min(BATCH // 2, most) if boxes else min(BATCH // 4, self.effort.most_boxes)
+        # wide boxes are not worth a bound; at first much is learnt of few
+        wanted = min(max(BATCH // 2, min(boxes // 4, BATCH)), most)
+        wanted = wanted if boxes else min(BATCH // 4, self.effort.most_boxes)
         self._bound(self._cut(self._taken(), wanted))
         if self.found.cost < before:
             self._evolve()

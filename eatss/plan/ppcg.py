@@ -336,6 +336,11 @@ def ppcg_plan(kernel: PpcgKernel, candidates: PpcgCandidates) -> PpcgPlan:
     )
 
 
+def is_cut(trips: int, tile: Number, threads: Number = 1.0) -> Flag:
+    """Return where the end of a loop cuts a tile, or a tile the threads of a block, off."""
+    return (np.mod(trips, tile) > 0) | (np.mod(tile, threads) > 0)
+
+
 def _whole(quotient: Number, cut: Flag | None) -> Number:
     """Return a quotient rounded up, which it need not be where it is known that nothing is cut."""
     found = np.ceil(quotient)
@@ -542,18 +547,15 @@ class PpcgPlan(Tiled):
     def cut(self) -> dict[str, Flag]:
         """By loop where its end cuts a tile, or a tile the threads of a block, off."""
         known = dict(self.candidates.loops_cut)
-        return {name: known[name] if name in known else self._is_cut(name) for name in self.tile}
+        trips, threads = self.kernel.trips, self.threads
+        return {
+            name: known[name]
+            if name in known
+            else is_cut(trips[name], tile, threads.get(name, 1.0))
+            for name, tile in self.tile.items()
+        }
 
     def tiles_cut(self, name: str) -> Flag:
         """Where a loop's end cuts a tile off."""
-        mapped = name in self.threads
-        return (self.cut[name] & self._ends_inside(name)) if mapped else self.cut[name]
-
-    def _is_cut(self, name: str) -> Flag:
-        cut = self._ends_inside(name)
-        return (
-            cut | (np.mod(self.tile[name], self.threads[name]) > 0) if name in self.threads else cut
-        )
-
-    def _ends_inside(self, name: str) -> Flag:
-        return np.mod(self.kernel.trips[name], self.tile[name]) > 0
+        alone = is_cut(self.kernel.trips[name], self.tile[name])
+        return self.cut[name] & alone if name in self.threads else self.cut[name]
