@@ -9,7 +9,6 @@ model errs is not taken.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -28,7 +27,7 @@ from eatss.choose.cuda import predicted_kernel
 from eatss.choose.cuda_candidates import reach
 from eatss.choose.objectives import NEVER, OBJECTIVES, costs, nothing_allowed, values
 from eatss.choose.options import ModelOptions, ObjectiveName
-from eatss.choose.search import Costs, Effort, Sizes, effort_of, search
+from eatss.choose.search import Costs, Effort, Search, Sizes, effort_of, prove, search
 from eatss.choose.selection import (
     PPCG_DEFAULT,
     PPCG_SHARED_BYTES,
@@ -37,11 +36,12 @@ from eatss.choose.selection import (
 )
 from eatss.choose.smt import SmtScript, applied, box_term, searched_script, symbol
 from eatss.cost.demand import Demand
+from eatss.cost.ppcg_code import PpcgCode
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.cost.terms import Predicted, prediction_at, too_large
-from eatss.plan.intervals import Box, Interval, Monomial, least_of, most_of
+from eatss.plan.intervals import Box, Interval, Learnt, Monomial, least_of, most_of
 from eatss.plan.numbers import Flag, Number
-from eatss.plan.ppcg import PpcgCandidates, PpcgKernel, PpcgPlan
+from eatss.plan.ppcg import PpcgCandidates, PpcgKernel, PpcgPlan, is_cut
 
 DEFAULT_TILE = 32
 """PPCG's tile along every loop."""
@@ -186,9 +186,10 @@ LEAST_WARPS = 12
 """Warps of an SM that keep the prediction true: with fewer, what a warp waits for decides, which is
 known least. Where the default has fewer, others may."""
 
-_WEIGHTS = {"tile": 0.1, "serial": 0.1, "threads": 0.2, "staged": 2.0, "points": 0.5,
-            "whole": 2.0}  # fmt: skip
-"""What a cut along a size is worth until it is known: what is staged and whole decides most."""
+_WEIGHTS = {"tile": 0.1, "serial": 0.1, "threads": 0.2, "staged": 1.0, "points": 0.5,
+            "whole": 0.5}  # fmt: skip
+"""What a cut along a size is worth until it is known: what is staged decides most. Set by hand, by
+the gaps of eight kernels after 25 000 boxes, as the number of boxes of a batch is."""
 
 _MOST_MULTIPLES = 12
 """Points of a thread along a loop that a search begins with."""
@@ -227,6 +228,7 @@ class PpcgSpace:
     ) -> None:
         """Take a kernel and the shared memory that a block may have."""
         self.facts, self.profile, self.objective = facts, profile, objective
+        self.learnt, self.learnt_of_room = Learnt(), Learnt()
         self.model, self.kernel, self.most_bytes = model, model.kernel, most_bytes
         self.depth, self.mapped = len(self.kernel.band), len(self.kernel.threads)
         self.groups = sum(group.may_be_staged for group in self.kernel.groups)
@@ -236,8 +238,6 @@ class PpcgSpace:
         self.weights = np.repeat([*_WEIGHTS.values()], counts)
         trips = [self.kernel.trips[name] for name in self.kernel.band]
         most = [min(one, profile.threads_per_block) for one in trips[: self.mapped]]
-        sizes = [(one, np.arange(1, one + 1)) for one in trips]
-        self._whole = [np.concatenate([[0], own[n % own == 0], [n + 1]]) for n, own in sizes]
         self._highs = np.array([*trips, *most, *[2] * self.groups, *trips[: self.mapped],
                                 *[2] * self.depth])  # fmt: skip
         default = np.array([*default_vector(self.kernel), *[1] * self.groups])
@@ -252,7 +252,8 @@ class PpcgSpace:
         self.default_cost = float(values(expected, objective)[0])
         floor = max(float(expected.terms_s[name][0]) for name in ("memory", "L2"))
         self.at_floor = floor > AT_FLOOR * float(expected.time_s[0])
-        self.fewest_warps = min(LEAST_WARPS, float(self.warps(demand, expected)[0]) or LEAST_WARPS)
+        warps = self.warps(demand.threads, demand.blocks, expected.resident_blocks)
+        self.fewest_warps = min(LEAST_WARPS, float(warps[0]) or LEAST_WARPS)
 
     @property
     def unit(self) -> str:
@@ -330,61 +331,57 @@ class PpcgSpace:
                 most[places] = tiles, count, all_points
         return least.T, most.T
 
-    def _keep_kinds(self, least: Sizes, most: Sizes) -> None:
-        """Keep divisors of trips where tiles are whole, others where they are not."""
-        for at, sizes in enumerate(self._whole):
-            mapped, kind = at < self.mapped, at - self.depth
-            places = [at, self.depth + at, self.width + self.groups + at] if mapped else [at]
-            own = np.ix_(places, most[kind] == 1)
-            least[own] = sizes[np.searchsorted(sizes[:-1], least[own])]
-            most[own] = sizes[np.searchsorted(sizes[1:-1], most[own], side="right")]
-            tile, threads = least[places[:2][0]], least[places[:2][-1]]
-            whole = (self._highs[at] % tile == 0) & (tile % threads == 0)
-            known = (least[places[:2]] == most[places[:2]]).all(axis=0)
-            least[kind] = np.where(known & ~whole, 2, least[kind])
-            most[kind] = np.where(known & whole, 1, most[kind])
-            if not mapped:
-                cut = least[kind] == 2
-                for _ in range(3):
-                    least[at] += cut & (self._highs[at] % least[at] == 0)
-                    most[at] -= cut & (self._highs[at] % np.maximum(1, most[at]) == 0)
-
     @cached_property
-    def _staged_boxes(self) -> list[tuple[int, int, list[tuple[int, list[tuple[int, int]]]]]]:
-        """Of what may be staged its place in a vector, bytes of an element, and each extent.
-
-        This is a number and for tiles how many times they are added to it.
-        """
-        kernel, band = self.kernel, list(self.kernel.band)
+    def _sizes_of_kinds(self) -> list[dict[int, Sizes]]:
+        """By loop and kind all tiles of it, between two that do not exist, as the plan has them."""
         found = []
-        for place, group in enumerate((g for g in kernel.groups if g.may_be_staged), self.width):
-            extents = []
-            for terms, spread in group.box or ():
-                tiles = [(band.index(n), abs(factor)) for n, factor in terms if n in band]
-                fixed = sum(abs(f) * (kernel.trips[n] - 1) for n, f in terms if n not in band)
-                extents.append((1 + spread + fixed - sum(f for _, f in tiles), tiles))
-            if not any(kernel.statements[use.statement].tied for use in group.uses):
-                found.append((place, group.element_bytes, extents))
+        for at, name in enumerate(self.kernel.band):
+            sizes = np.arange(1, self.kernel.trips[name] + 1)
+            cut = is_cut(len(sizes), sizes)
+            kinds = {1: sizes[~cut]} if at < self.mapped else {1: sizes[~cut], 2: sizes[cut]}
+            ends = [0], [len(sizes) + 1]
+            found.append({n: np.concatenate([ends[0], own, ends[1]]) for n, own in kinds.items()})
         return found
 
-    def _fit(self, least: Sizes, most: Sizes) -> None:
-        """Keep tiles for which what is surely staged has room."""
-        left: Any = 1.0 * self.most_bytes
-        own = []
-        for place, width, extents in self._staged_boxes:
-            on = least[place] > 1
-            sides = [number + sum(f * least[at] for at, f in tiles) for number, tiles in extents]
-            own.append((on, on * width * prod(1.0 * side for side in sides), sides))
-            left = left - own[-1][1]
-        for (on, size, sides), (_, _, extents) in zip(own, self._staged_boxes, strict=True):
-            for side, (_, tiles) in zip(sides, extents, strict=True):
-                room = np.floor(side * left / np.maximum(1.0, size) + 1e-6).astype(np.int64)
-                for at, factor in tiles:
-                    most[at] = np.where(
-                        on, np.minimum(most[at], least[at] + room // factor), most[at]
-                    )
+    def _keep_kinds(self, least: Sizes, most: Sizes) -> None:
+        """Keep tiles of the kinds that boxes have; threads and points divide what is whole, too."""
+        for at, kinds in enumerate(self._sizes_of_kinds):
+            kind = at - self.depth
+            places = [at, self.depth + at, self.width + self.groups + at][
+                :: 1 if at < self.mapped else 3
+            ]
+            for number, sizes in kinds.items():
+                some = np.ix_(places, (least[kind] == number) & (most[kind] == number))
+                least[some] = sizes[np.searchsorted(sizes[:-1], least[some])]
+                most[some] = sizes[np.searchsorted(sizes[1:-1], most[some], side="right")]
+        points = np.maximum(1, least.T[:, : self.width])
+        cut = self.model.plan(self.layouts(points, PPCG_DEFAULT)).cut
+        for at, name in enumerate(self.kernel.band):
+            own, kind = [at, self.depth + at][: 1 + (at < self.mapped)], at - self.depth
+            known = (least[own] == most[own]).all(axis=0)
+            least[kind] = np.where(known & cut[name], 2, least[kind])
+            most[kind] = np.where(known & ~cut[name], 1, most[kind])
 
-    def _box(self, lows: Sizes, highs: Sizes) -> PpcgCandidates:
+    def _fit(self, least: Sizes, most: Sizes) -> None:
+        """Leave out tiles for which the plan has no room with all others at their least.
+
+        A larger tile never needs less. Where the last one is that has room is a guess.
+        """
+
+        def needed(at: int, tile: Sizes) -> npt.NDArray[np.float64]:
+            points = least.T[:, : self.width + self.groups].copy()
+            points[:, at] = np.maximum(1, tile)
+            return self.needed_bytes(points)
+
+        now = needed(0, least[0])
+        for at in range(self.depth if self.groups else 0):
+            more = np.maximum(1.0, needed(at, most[at]) - now)
+            steps = np.floor((most[at] - least[at]) * (self.most_bytes - now) / more + 1e-6)
+            next_one = np.clip(least[at] + steps + 1, least[at], most[at]).astype(np.int64)
+            full = needed(at, next_one) > self.most_bytes
+            most[at] = np.where(full, next_one - 1, most[at])
+
+    def _box(self, lows: Sizes, highs: Sizes, learnt: Learnt) -> tuple[Box, PpcgCandidates]:
         """Return boxes as layouts of intervals.
 
         A tile is threads times a factor, which points round up: so they cancel in products.
@@ -399,13 +396,13 @@ class PpcgSpace:
             least = np.maximum(fewest - 1.0 + 1.0 / count, tile / count)
             sizes[f"threads {name}"] = threads, count
             sizes[f"factor {name}"] = np.maximum(1.0, least), np.minimum(tiles / threads, most)
-        box = Box(sizes)
+        box = Box(sizes, learnt)
         known = box.intervals
         for name, own in zip(kernel.threads, ends, strict=False):
-            size = Monomial(((f"factor {name}", 1.0), (f"threads {name}", 1.0)), 1.0)
+            size = Monomial(((f"factor {name}", 1.0), (f"threads {name}", 1.0)))
             known[f"tile {name}"] = box.named(f"tile {name}", Interval(*own, box, size, size))
         pairs = zip(self._flags(lows), self._flags(highs), strict=True)
-        return PpcgCandidates(
+        return box, PpcgCandidates(
             tile_sizes=tuple((name, known[f"tile {name}"]) for name in kernel.band),
             block=tuple((name, known[f"threads {name}"]) for name in kernel.threads),
             points=tuple((name, Interval(*own)) for name, own in points.items()),
@@ -423,10 +420,11 @@ class PpcgSpace:
     def bounds(self, lows: Sizes, highs: Sizes) -> Costs:
         """Return costs times margins that no point of a box goes under."""
         with np.errstate(all="ignore"):
-            box = self._box(lows, highs)
-            demand, expected = self.model.columns(box)
-            possible = most_of(self.allowed(demand, expected) & self.model.plan(box).is_ruled)
+            box, layouts = self._box(lows, highs, self.learnt)
+            demand, expected = self.model.columns(layouts)
+            possible = most_of(self.allowed(demand, expected) & self.model.plan(layouts).is_ruled)
             weighed = values(expected, self.objective) * self.margins(demand, expected)
+            box.forget()
         return np.where(possible, weighed, inf)
 
     # -- points -----------------------------------------------------------------------------------
@@ -461,24 +459,40 @@ class PpcgSpace:
             found[fits] = np.where(true & self.allowed(demand, expected), own, inf)
         return found
 
-    def warps(self, demand: Demand, expected: Predicted) -> Number:
+    def warps(self, threads: Number, blocks: Number, resident: Number) -> Number:
         """Return the warps of an SM that run at a time."""
-        blocks = demand.blocks / self.profile.sm_count
-        each = self.model.card.warps_of(demand.threads)
-        return np.minimum(expected.resident_blocks, blocks) * each
+        each = self.model.card.warps_of(threads)
+        return np.minimum(resident, blocks / self.profile.sm_count) * each
 
     def allowed(self, demand: Demand, expected: Predicted) -> Flag:
         """Tell which launches are sure to fit, and are of a kind that is predicted well."""
-        threads = demand.threads
-        kept = self.warps(demand, expected) >= self.fewest_warps
-        kept = kept & (expected.time_s <= self.of_default[1].time_s[0])
-        most = SAFE_REGISTERS * demand.registers * threads
+        own = demand.threads, demand.registers, demand.blocks, expected.resident_blocks
+        return self._has_room(*own) & (expected.time_s <= self.of_default[1].time_s[0])
+
+    def _has_room(
+        self, threads: Number, registers: Number, blocks: Number, resident: Number
+    ) -> Flag:
+        kept = self.warps(threads, blocks, resident) >= self.fewest_warps
+        most = SAFE_REGISTERS * registers * threads
         kept = kept & ((threads <= SAFE_THREADS) | (most <= self.profile.registers_per_block))
         return kept & (threads >= self.least_threads)
 
+    def have_room(self, lows: Sizes, highs: Sizes) -> npt.NDArray[np.bool_]:
+        """Tell which boxes may hold what fits, staged as they say."""
+        with np.errstate(all="ignore"):
+            box, layouts = self._box(lows, highs, self.learnt_of_room)
+            code = PpcgCode(self.model.plan(layouts), self.model.card, self.model.constants)
+            plan = code.plan
+            own = plan.block_threads, code.registers, plan.active, code.resident
+            room = self._has_room(*own) & (plan.shared_bytes <= self.most_bytes) & plan.is_ruled
+            found: npt.NDArray[np.bool_] = most_of(room) & np.ones(len(lows), dtype=bool)
+            box.forget()
+        return found
+
     def margins(self, demand: Demand, expected: Predicted) -> Costs:
         """Return how many times the cost of sizes the default has to be, at least."""
-        unsure = least_of(self.warps(demand, expected) < LEAST_WARPS)
+        warps = self.warps(demand.threads, demand.blocks, expected.resident_blocks)
+        unsure = least_of(warps < LEAST_WARPS)
         return np.where(self.at_floor | (unsure > 0), UNSURE_MARGIN, MARGIN)
 
     def samples(self, lows: Sizes, highs: Sizes) -> Sizes:
@@ -521,8 +535,7 @@ class _Kernel:
     """A kernel, what the search found of it, and what that is under options of the program."""
 
     def __init__(self, space: PpcgSpace, effort: Effort) -> None:
-        self.space, self.gap = space, effort.gap
-        began = time.perf_counter()
+        self.space = space
         regular = np.array(regular_vectors(space.kernel), dtype=np.int64)
         unstaged = np.ones((len(regular), space.groups), dtype=np.int64)
         self.points = np.concatenate(
@@ -533,9 +546,12 @@ class _Kernel:
         for one in settings:
             self.under(one)
         effort = replace(effort, enough=self.least_regular / IRREGULAR_MARGIN)
-        self.found = search(space, space.seeds(effort), effort)
+        self.search = Search(space, space.seeds(effort), effort)
+        self.found = self.search.found
+
+    def end(self) -> None:
+        """Take what was found."""
         self.points = np.concatenate([self.points, self.found.good])
-        self.search_s = time.perf_counter() - began
 
     @property
     def needed_bytes(self) -> int:
@@ -608,6 +624,9 @@ def select_ppcg(
     for number, (space, effort) in enumerate(spaces):
         progress(f"searching sizes of {space.facts.name}", number, len(spaces))
         searched[space.facts.name] = _Kernel(space, effort)
+    prove([own.search for own in searched.values()])
+    for own in searched.values():
+        own.end()
     limits = {PPCG_SHARED_BYTES, most_bytes, 0, *(own.needed_bytes for own in searched.values())}
     others = sorted(limit for limit in limits - {PPCG_SHARED_BYTES} if limit <= most_bytes)
     settings = [PPCG_DEFAULT, *(replace(PPCG_DEFAULT, max_shared_memory=own) for own in others)]
@@ -759,8 +778,8 @@ def _described(own: _Kernel, cell: _Cell, row: int) -> KernelSelection:
         prediction=prediction,
         objective=objective,
         bound=bound,
-        optimal="proven" if bound >= (1.0 - own.gap) * objective else "best found",
-        solve_time_s=own.search_s,
+        optimal="proven" if bound >= (1.0 - own.search.effort.gap) * objective else "best found",
+        solve_time_s=own.found.seconds,
         boxes=own.found.boxes,
         compared=own.found.points,
         default=usual,

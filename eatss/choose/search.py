@@ -10,8 +10,9 @@ algorithm: generations of points that mix the sizes of the best.
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple, Protocol
@@ -40,7 +41,7 @@ _MOST_GENERATIONS = 24
 
 _FEWEST_CHILDREN = 512
 
-BATCH = 4096
+BATCH = 2048
 """Boxes that are bounded at a time, about: it takes as long for one as for hundreds."""
 
 
@@ -66,6 +67,9 @@ class Space(Protocol):
     def shrunk(self, lows: Sizes, highs: Sizes) -> tuple[Sizes, Sizes]:
         """Return boxes without sizes that surely do not fit, a low above its high if none does."""
 
+    def have_room(self, lows: Sizes, highs: Sizes) -> npt.NDArray[np.bool_]:
+        """Tell which boxes may hold what fits; it takes a tenth of a bound."""
+
     def bounds(self, lows: Sizes, highs: Sizes) -> Costs:
         """Return costs that no point of a box goes under, infinite where none fits."""
 
@@ -88,13 +92,13 @@ class Effort:
     """How long to search: until nothing is a ``gap`` under the best, and no longer than this.
 
     Nor is anything looked for that costs ``enough``. ``most_boxes``, about, are counted, so that
-    every machine takes the same steps; ``within_s`` seconds are not. A generation has ``children``
-    points.
+    every machine takes the same steps; the time ``until`` which it goes on, by
+    ``time.perf_counter``, is not. A generation has ``children`` points.
     """
 
     gap: float
     most_boxes: int
-    within_s: float = inf
+    until: float = inf
     children: int = MOST_CHILDREN
     enough: float = inf
 
@@ -108,12 +112,12 @@ many gemm is proven to 4 % in place of 14."""
 
 
 def effort_of(options: ModelOptions, share: float) -> Effort:
-    """Return the effort for a share of a program."""
+    """Return the effort for a share of a program, whose search begins now."""
     asked = options.gap is not None or options.timeout_s is not None
     return Effort(
         gap=GAP if options.gap is None else options.gap,
         most_boxes=1 << 62 if asked else int(share * MOST_BOXES),
-        within_s=share * longest_s(options) if asked else inf,
+        until=time.perf_counter() + longest_s(options) if asked else inf,
         children=max(_FEWEST_CHILDREN, int(share * MOST_CHILDREN)),
     )
 
@@ -128,6 +132,7 @@ class Found:
     bound: float = inf
     boxes: int = 0
     points: int = 0
+    seconds: float = 0.0
     good: Sizes = field(default_factory=lambda: np.empty((0, 0), dtype=np.int64))
     costs: Costs = field(default_factory=lambda: np.empty(0))
 
@@ -156,7 +161,26 @@ def search(
         effort: when to end.
         told: hears boxes that are not cut, with bounds; together they are the root.
     """
-    return _Search(space, effort, told).run(seeds)
+    one = Search(space, seeds, effort, told)
+    prove([one])
+    return one.found
+
+
+def prove(searches: Sequence[Search]) -> None:
+    """Bound boxes of searches, whose efforts they share, always of the one that may gain most."""
+    most = sum(one.effort.most_boxes for one in searches)
+    collects = gc.isenabled()
+    gc.disable()  # boxes let go of their numbers by themselves
+    try:
+        while most > 0 and (one := max(searches, key=lambda own: own.unproven)).unproven:
+            if time.perf_counter() >= one.effort.until and one.found.boxes:
+                break
+            most -= one.step(most)
+    finally:
+        if collects:
+            gc.enable()
+    for one in searches:
+        one.end()
 
 
 def _sides(lows: Sizes, highs: Sizes) -> Costs:
@@ -183,47 +207,58 @@ class _Boxes(NamedTuple):
         return _Boxes(*map(np.concatenate, zip(self, *others, strict=True)))
 
 
-class _Search:
+class Search:
     """``open`` are boxes to cut; no point that was left out is under ``left``."""
 
     def __init__(
         self,
         space: Space,
+        seeds: Sizes,
         effort: Effort,
-        told: Callable[[Sizes, Sizes, Costs], None] | None,
+        told: Callable[[Sizes, Sizes, Costs], None] | None = None,
     ) -> None:
+        """Find good points, and bound nothing yet."""
         self.space, self.effort, self.told, self.found = space, effort, told, Found()
         self.dice = np.random.default_rng(0)
-        self.deadline = time.perf_counter() + effort.within_s
         low, high = space.root()
         self.open = _Boxes(low, high, np.zeros(1), _sides(low, high))
         self.left = inf
         self.worth = space.weights
         self.seen = np.diag(np.full(low.shape[1], _SURE))
         self.gained = _SURE * self.worth
+        self.priced: set[bytes] = set()
+        self.found.good, began = seeds[:0], time.perf_counter()
+        self._price(seeds)
+        self._evolve_apart()
+        self.found.seconds = time.perf_counter() - began
 
     @property
     def limit(self) -> float:
         """The cost from which on nothing is looked for."""
         return (1.0 - self.effort.gap) * min(self.found.cost, self.effort.enough)
 
-    def run(self, seeds: Sizes) -> Found:
-        """Search, and return what was found."""
-        found, self.found.good = self.found, seeds[:0]
-        self._price(seeds)
-        self._evolve_apart()
-        wanted = min(BATCH // 4, self.effort.most_boxes)  # wide boxes are not worth a bound
-        while self._least() < self.limit and found.boxes < self.effort.most_boxes:
-            if time.perf_counter() >= self.deadline and found.boxes:
-                break
-            before = found.cost
-            self._bound(self._cut(self._taken(), wanted))
-            if found.cost < before:
-                self._evolve()
-            wanted = min(BATCH // 2, self.effort.most_boxes - found.boxes)
-        found.bound = min(found.cost, self.left, self._least())
+    @property
+    def unproven(self) -> float:
+        """How much better something may be, 0 where it is not worth looking for."""
+        least, limit = self._least(), self.limit
+        return (limit - least if self.found.boxes else inf) if least < limit else 0.0
+
+    def step(self, most: int) -> int:
+        """Bound boxes, at most so many about, and return how many."""
+        before, boxes, began = self.found.cost, self.found.boxes, time.perf_counter()
+        # wide boxes are not worth a bound; at first much is learnt of few
+        wanted = min(max(BATCH // 2, min(boxes // 4, BATCH)), most)
+        wanted = wanted if boxes else min(BATCH // 4, self.effort.most_boxes)
+        self._bound(self._cut(self._taken(), wanted))
+        if self.found.cost < before:
+            self._evolve()
+        self.found.seconds += time.perf_counter() - began
+        return self.found.boxes - boxes
+
+    def end(self) -> None:
+        """Say what is proven."""
+        self.found.bound = min(self.found.cost, self.left, self._least())
         self._leave(self.open)
-        return found
 
     def _least(self) -> float:
         """Return the least bound of what is open."""
@@ -273,6 +308,7 @@ class _Search:
         """Bound boxes, price points of them, and keep those that may hold better."""
         least, most = self.space.shrunk(boxes.lows, boxes.highs)
         fits: Any = (least <= most).all(axis=1)
+        fits[fits] = self.space.have_room(least[fits], most[fits])
         bounds = np.full(len(least), inf)
         if fits.any():  # what holds for a box holds for its parts
             own = self.space.bounds(least[fits], most[fits])
@@ -304,7 +340,10 @@ class _Search:
         self.worth = np.maximum(worth, _LEAST_WORTH)
 
     def _price(self, points: Sizes) -> None:
-        """Price points, and keep the best of all."""
+        """Price points, each once, and keep the best of all."""
+        places = {point.tobytes(): place for place, point in enumerate(points)}
+        points = points[[place for point, place in places.items() if point not in self.priced]]
+        self.priced.update(places)
         found, costs = self.found, self.space.costs(points)
         found.points += len(points)
         some: Any = costs < inf
@@ -331,7 +370,7 @@ class _Search:
         """Price generations of points until they are no better."""
         found, patience = self.found, _PATIENCE
         for _ in range(_MOST_GENERATIONS):
-            if not patience or found.cost == inf or time.perf_counter() >= self.deadline:
+            if not patience or found.cost == inf or time.perf_counter() >= self.effort.until:
                 break
             before = found.cost
             self._price(self.space.children(found.good, self.effort.children, self.dice))

@@ -224,10 +224,9 @@ def _most_wanted(address: Integers, banks: int) -> Integers:
     ordered = np.sort(address, axis=1)
     fresh = np.ones(ordered.shape, dtype=bool)
     fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    numbers = np.broadcast_to(np.arange(len(ordered))[:, None], ordered.shape)
-    wanted = np.zeros((len(ordered), banks), dtype=np.int64)
-    np.add.at(wanted, (numbers[fresh], (ordered % banks)[fresh]), 1)
-    return np.asarray(wanted.max(axis=1))
+    places = ordered % banks + banks * np.arange(len(ordered))[:, None]
+    wanted = np.bincount(places[fresh], minlength=banks * len(ordered))
+    return np.asarray(wanted.reshape(-1, banks).max(axis=1))
 
 
 _WIDE_BYTES = 8

@@ -83,6 +83,7 @@ class PpcgCode(DemandBuilder):
         self._kept: dict[frozenset[str], Number] = {}
         self._requests: dict[object, tuple[Number, Number]] = {}
         self._missing: dict[object, Number] = {}
+        self._banks: dict[object, Number] = {}
 
     @property
     def issue_cycles(self) -> Number:
@@ -182,6 +183,14 @@ class PpcgCode(DemandBuilder):
             cycles = line_wavefronts(least, touched, self.constants.line_cycles)
             self._requests[key] = cycles, sectors(lanes, strides, width, offset, working)
         return self._requests[key]
+
+    def banks(self, group: Group, access: AccessFacts, together: int = 1) -> Number:
+        """Return the cycles of one request to a group in shared memory, for several elements."""
+        box, width = self.plan.box(group), group.element_bytes
+        key = id(box), access.terms, width, together
+        if key not in self._banks:
+            self._banks[key] = self.bank_request(access, box, width, together)
+        return self._banks[key]
 
     # -- L1 ---------------------------------------------------------------------------------------
 
@@ -502,12 +511,10 @@ class _Counting:
         of, on, group = self.of, self.plan.staged[position], self.plan.kernel.groups[position]
         if nowhere(on):
             return
-        box, width = self.plan.box(group), group.element_bytes
-        waves, together = of.bank_request(access, box, width), self._together(access, group)
+        waves, together = of.banks(group, access), self._together(access, group)
         for count in (2, 4):
             if not nowhere(together == count):
-                own = of.bank_request(access, box, width, count)
-                waves = np.where(together == count, own, waves)
+                waves = np.where(together == count, of.banks(group, access, count), waves)
         often = often / together
         of.add_shared(on * self.instances * often * (access.reads + access.writes), waves)
         loads = on * access.reads * often

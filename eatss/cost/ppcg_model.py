@@ -20,7 +20,7 @@ from eatss.cost.demand import Demand
 from eatss.cost.ppcg_code import PpcgCode, add_computes
 from eatss.cost.terms import Predicted, predict
 from eatss.plan.intervals import at_least, beyond
-from eatss.plan.numbers import Flag, Number, all_of, largest
+from eatss.plan.numbers import Flag, Number, all_of, largest, no
 from eatss.plan.ppcg import Group, PpcgCandidates, PpcgKernel, PpcgPlan, ppcg_plan
 
 PAGE_PIECE_BYTES = 256
@@ -149,7 +149,7 @@ def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, ...]:
     even = (dealt == 1) & (loads <= constants.unrolled_steps)
     for name in group.loops:
         if name in plan.tile:
-            even = even & (np.mod(plan.kernel.trips[name], plan.tile[name]) == 0)
+            even = even & no(plan.tiles_cut(name))
     every = all_of(size == count for size, count in pairs)
     under_way = np.where(every, constants.window, constants.rolled)
     few, most = sizes[-1], threads[-1]

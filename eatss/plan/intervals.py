@@ -12,10 +12,10 @@ tile is at least the trips, whatever the tile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache, partial
 from math import log
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -30,19 +30,45 @@ _ROUNDED = 1e-12
 """Share by which a monomial may be off, rounded as it is: ends keep away from it so far."""
 
 
+class Learnt:
+    """What boxes of a search tell the next ones: which monomials say something of which number.
+
+    Numbers go by their place in a price. What is wrongly left out loosens a bound, no more.
+    """
+
+    def __init__(self) -> None:
+        """Know nothing."""
+        self.boxes = 0
+        self.kept: dict[object, tuple[Exponents, ...]] = {}
+        self.telling: dict[object, bool] = {}
+
+    @property
+    def open(self) -> bool:
+        """Whether all is looked at, as of the first boxes, the second, the fourth and so on."""
+        return self.boxes & (self.boxes - 1) == 0
+
+
 class Box:
     """The least and the greatest of each size, an entry a box; and of names for numbers of them."""
 
-    def __init__(self, sizes: Mapping[str, Ends]) -> None:
+    def __init__(self, sizes: Mapping[str, Ends], learnt: Learnt | None = None) -> None:
         """Take the ends of each size, all above 0."""
+        self.learnt = learnt or Learnt()
+        self.learnt.boxes += 1
         self._logs = {name: (np.log(low), np.log(high)) for name, (low, high) in sizes.items()}
-        self._known: dict[Exponents, tuple[Any, Any, list[float]]] = {(): (1.0, 1.0, _some(0.0))}
+        self._known: dict[tuple[Exponents, Side, Any], Any] = {}
         self._named: dict[str, Interval] = {}
         self.known: dict[object, Interval] = {}
         self.intervals = {
-            name: Interval(*ends, self, *(Monomial(((name, 1.0),), 1.0),) * 2)
+            name: Interval(*ends, self, *(Monomial(((name, 1.0),)),) * 2)
             for name, ends in sizes.items()
         }
+
+    def forget(self) -> None:
+        """Let go of all numbers, which hold their box."""
+        self.known.clear()
+        self.intervals.clear()
+        self._named.clear()
 
     def named(self, name: str, number: Interval) -> Interval:
         """Return a number with itself as its monomials, so that it is left out where it cancels."""
@@ -50,53 +76,64 @@ class Box:
         if known is not number:
             if known is not None:  # of another launch
                 kept = self._known.items()
-                self._known = {own: ends for own, ends in kept if name not in dict(own)}
+                self._known = {own: end for own, end in kept if name not in dict(own[0])}
                 self.known.clear()
             self._named[name] = number
             self._logs[name] = np.log(number.low), np.log(number.high)
-            alone = Monomial(((name, 1.0),), 1.0)
+            alone = Monomial(((name, 1.0),))
             self.intervals[name] = Interval(number.low, number.high, self, alone, alone)
         return self.intervals[name]
 
-    def ends(self, exponents: Exponents) -> tuple[Any, Any, list[float]]:
-        """Return a monomial's least and greatest value, and its middle's logarithm in some."""
-        if exponents not in self._known:
-            least, most = self._of(exponents)
-            if any(name in self._named for name, _ in exponents):
-                inside = self._of(exponents, under=True)[0], self._of(exponents, under=False)[1]
-                least, most = np.fmax(least, inside[0]), np.fmin(most, inside[1])
-            self._known[exponents] = np.exp(least), np.exp(most), _some((least + most) / 2)
-        return self._known[exponents]
+    def end(self, exponents: Exponents, side: Side, of: Any = np.exp) -> Any:
+        """Return a monomial's least or greatest value, or its logarithm."""
+        key = exponents, side, of
+        if key not in self._known:
+            if of is np.exp:
+                found = np.exp(self.end(exponents, side, np.log))
+            else:
+                found = self._log(exponents, side)
+                if any(name in self._named for name, _ in exponents):
+                    inside = self._log(exponents, side, through=True)
+                    found = (np.fmin if side else np.fmax)(found, inside)
+            self._known[key] = found
+        return self._known[key]
 
-    def _of(self, exponents: Exponents, under: bool | None = None) -> tuple[Any, Any]:
-        """Return the logarithms of both ends; where told a side, for it names are written out."""
+    def _log(
+        self, exponents: Iterable[tuple[str, float]], side: Side, through: bool = False
+    ) -> Any:
+        """Return the logarithm of an end; names are written out where it goes through them."""
         written: dict[str, float] = {}
         factor: Any = 0.0
         more = False
         for name, power in exponents:
-            found = self._named.get(name) if under is not None else None
-            sides = () if found is None else found.side(int((power > 0) != under))
-            side = sides[0] if sides else None
-            if side is None:
+            number = self._named.get(name) if through else None
+            own = () if number is None else number.side(side if power > 0 else 1 - side)
+            if not own:
                 written[name] = written.get(name, 0.0) + power
                 continue
             more = True
-            factor = factor + power * np.log(side.coefficient)
-            for inner, own in side.exponents:
-                written[inner] = written.get(inner, 0.0) + power * own
-        if more and any(name in self._named and p for name, p in written.items()):
-            low, high = self._of(tuple(written.items()), under)
-            return factor + low, factor + high
-        low = sum(power * self._logs[name][power < 0] for name, power in written.items())
-        high = sum(power * self._logs[name][power > 0] for name, power in written.items())
-        return factor + low, factor + high
+            factor = factor + power * np.log(own[0].coefficient)
+            for inner, inside in own[0].exponents:
+                written[inner] = written.get(inner, 0.0) + power * inside
+        if more and any(name in self._named and power for name, power in written.items()):
+            return factor + self._log(written.items(), side, through)
+        return factor + sum(
+            power * self._logs[name][side if power > 0 else 1 - side]
+            for name, power in written.items()
+        )
 
 
-class Monomial(NamedTuple):
+class Monomial:
     """A coefficient, an entry a box, times powers of sizes."""
 
-    exponents: Exponents
-    coefficient: Any
+    def __init__(self, exponents: Exponents, made: Callable[[], Any] = lambda: 1.0) -> None:
+        """Take what makes the coefficient where it is asked for."""
+        self.exponents, self._made = exponents, made
+
+    @cached_property
+    def coefficient(self) -> Any:
+        """The coefficient."""
+        return self._made()
 
 
 Monomials: TypeAlias = tuple[Monomial, ...]
@@ -121,7 +158,7 @@ class Interval(NDArrayOperatorsMixin):
         over: Monomial | None = None,
     ) -> None:
         """Take both ends."""
-        self.box, self._made = box, None
+        self.box, self._made, self.place = box, None, 0
         self._ends: list[Any] = [np.asarray(low), np.asarray(high)]
         self._sides: list[Monomials | None] = [(under,) if under else (), (over,) if over else ()]
 
@@ -130,6 +167,7 @@ class Interval(NDArrayOperatorsMixin):
         """Return what a function makes of numbers."""
         found = cls.__new__(cls)
         found.box, found._made = box, (function, inputs)
+        found.place = len(box.known) if box is not None else 0
         found._ends, found._sides = [None, None], [None, None]
         if box is None or function not in _MONOMIALS or any(map(_negative, inputs)):
             found._made_plain = True
@@ -144,13 +182,24 @@ class Interval(NDArrayOperatorsMixin):
             assert self._made is not None
             function, inputs = self._made
             found = _RULES[function](side, *inputs)
+            self._ends[side] = np.asarray(
+                self._told(side, found) if function in _CANCELS else found
+            )
+        return self._ends[side]
+
+    def _told(self, side: Side, end: Any) -> Any:
+        """Return an end, or what monomials tell if that is more."""
+        if self.box is None:
+            return end
+        learnt, key, found = self.box.learnt, (self.place, side), end
+        if learnt.open or learnt.telling.get(key, True):
             for monomial in self.side(side):
-                assert self.box is not None
-                own = monomial.coefficient * self.box.ends(monomial.exponents)[side]
+                own = monomial.coefficient * self.box.end(monomial.exponents, side)
                 near = own * (1 + _ROUNDED if side else 1 - _ROUNDED)
                 found = (np.fmin if side else np.fmax)(found, near)
-            self._ends[side] = np.asarray(found)
-        return self._ends[side]
+            if learnt.open:
+                learnt.telling[key] = learnt.telling.get(key, False) or bool((found != end).any())
+        return found
 
     def side(self, side: Side) -> Monomials:
         """Return monomials below or above."""
@@ -160,7 +209,8 @@ class Interval(NDArrayOperatorsMixin):
             if self._made is not None and self.box is not None and not self._made_plain:
                 function, inputs = self._made
                 operands = [_Operand(self.box, x) for x in inputs]
-                known = _kept(side, self.box, _MONOMIALS[function](side, *operands))
+                found, firsts = _MONOMIALS[function](side, *operands)
+                known = _kept(side, self.box, found, firsts, (self.place, function, side))
             self._sides[side] = known
         return known
 
@@ -177,6 +227,8 @@ class Interval(NDArrayOperatorsMixin):
     @cached_property
     def negative(self) -> bool:
         """Whether an entry may be below 0."""
+        if self._made is not None and self._made[0] in _NEVER_NEGATIVE:
+            return False
         if self._made is not None and self._made[0] in _KEEP_SIGN:
             return any(map(_negative, self._made[1]))
         return bool((self.low < 0).any())
@@ -410,20 +462,18 @@ _RULES: Mapping[Any, Rule] = {
 """What becomes of intervals, by function of NumPy, or of this file."""
 
 _KEEP_SIGN = frozenset(
-    (
-        np.add,
-        np.minimum,
-        np.maximum,
-        np.ceil,
-        np.floor,
-        np.multiply,
-        np.divide,
-        np.where,
-        mixed,
-        both,
-    )
-)
+    (np.add, np.minimum, np.maximum, np.ceil, np.floor, np.multiply, np.divide, np.floor_divide,
+     np.remainder, np.rint, np.where, mixed, both, within)
+)  # fmt: skip
 """Functions of numbers none of which is negative that give no negative one."""
+
+_NEVER_NEGATIVE = frozenset(
+    (beyond, np.gcd, np.greater, np.greater_equal, np.less, np.less_equal, np.equal, np.not_equal,
+     np.invert, np.bitwise_and, np.bitwise_or)
+)  # fmt: skip
+
+_CANCELS = frozenset((np.multiply, np.divide))
+"""Functions in whose monomials sizes cancel: those of others say no more than their ends."""
 
 
 # -- monomials ------------------------------------------------------------------------------------
@@ -445,16 +495,21 @@ class _Operand:
     def side(self, side: Side) -> Monomials:
         """Return monomials on one side."""
         known = self.number.side(side) if isinstance(self.number, Interval) else ()
-        return known or (Monomial((), self.end(side)),)
+        return known or (Monomial((), partial(self.end, side)),)
 
     def coefficient(self, side: Side, exponents: Exponents) -> Any:
         """Return a coefficient with which a monomial is on a side of the number."""
-        found = self.end(side) / self.box.ends(exponents)[1 - side]
+        found = self.end(side) / self.box.end(exponents, 1 - side)
         for own in self.side(side):
             if own.exponents == exponents:
                 found = (np.fmin if side else np.fmax)(found, own.coefficient)
         return found
 
+
+_Found: TypeAlias = tuple[Sequence[Monomial], int]
+
+MonomialRule: TypeAlias = Callable[..., _Found]
+"""Takes a side and numbers; returns monomials, and how many of them come first."""
 
 _MOST = 2
 """Monomials that are kept on a side: entries differ in which says most."""
@@ -462,9 +517,10 @@ _MOST = 2
 
 def _size(one: Monomial, box: Box) -> float:
     """Return how much a monomial says in the middle of boxes, as a logarithm."""
+    least, most = (_some(box.end(one.exponents, side, np.log)) for side in (0, 1))
     said = [
-        log(max(own, 1e-300)) + middle
-        for own, middle in zip(_some(one.coefficient), box.ends(one.exponents)[2], strict=False)
+        log(max(own, 1e-300)) + (low + high) / 2
+        for own, low, high in zip(_some(one.coefficient), least, most, strict=False)
     ]
     return sorted(said)[len(said) // 2]
 
@@ -478,33 +534,39 @@ def _some(column: Any) -> list[float]:
     return found[:_SOME]
 
 
-def _kept(side: Side, box: Box, found: Sequence[Monomial]) -> Monomials:
-    """Return the first monomial and of the others the one that says most."""
-    if len(found) <= _MOST:
+def _kept(side: Side, box: Box, found: Sequence[Monomial], firsts: int, key: object) -> Monomials:
+    """Return of the first monomials the one that says most, and of the others."""
+    if len(found) <= max(1, _MOST - (firsts - 1)):
         return tuple(found)
-    others = sorted(found[1:], key=lambda one: _size(one, box), reverse=not side)
-    return (found[0], *others[: _MOST - 1])
+    kinds = {own.exponents: own for own in reversed(found)}
+    known = box.learnt.kept.get(key, ())
+    if known and not box.learnt.open and kinds.keys() >= {*known}:
+        return tuple(kinds[own] for own in known)
+    ordered = sorted(found, key=lambda own: _size(own, box), reverse=not side)
+    best = next(own for own in ordered if own in found[:firsts])
+    kept = (best, *[own for own in ordered if own is not best][: _MOST - 1])
+    box.learnt.kept[key] = tuple(own.exponents for own in kept)
+    return kept
 
 
-def _each(joined: Callable[[Side], Callable[[Any, Any], Any]]) -> Callable[..., list[Monomial]]:
+def _each(joined: Callable[[Side], Callable[[Any, Any], Any]]) -> MonomialRule:
     """Return the rule that joins coefficients, in the exponents of either number."""
 
-    def rule(side: Side, one: _Operand, other: _Operand) -> list[Monomial]:
+    def rule(side: Side, one: _Operand, other: _Operand) -> _Found:
         join = joined(side)
-        kinds = dict.fromkeys(own.exponents for x in (one, other) for own in x.side(side))
-        found = {
-            own: Monomial(own, join(one.coefficient(side, own), other.coefficient(side, own)))
-            for own in kinds
-        }
-        firsts = dict.fromkeys(x.side(side)[0].exponents for x in (one, other))
-        if len(firsts) > 1:
-            best = (min if side else max)(firsts, key=lambda own: _size(found[own], one.box))
-            found = {best: found[best], **found}
-        return list(found.values())
+        sides = one.side(side), other.side(side)
+        firsts = dict.fromkeys(own[0].exponents for own in sides)
+        kinds = firsts | dict.fromkeys(own.exponents for x in sides for own in x)
+
+        def coefficient(own: Exponents) -> Any:
+            return join(one.coefficient(side, own), other.coefficient(side, own))
+
+        return [Monomial(own, partial(coefficient, own)) for own in kinds], len(firsts)
 
     return rule
 
 
+@lru_cache(maxsize=1 << 16)
 def _joined(one: Exponents, other: Exponents, sign: int) -> Exponents:
     powers = dict(one)
     for name, power in other:
@@ -512,65 +574,79 @@ def _joined(one: Exponents, other: Exponents, sign: int) -> Exponents:
     return tuple(sorted((name, power) for name, power in powers.items() if power))
 
 
-def _of_product(side: Side, one: _Operand, other: _Operand) -> list[Monomial]:
+def _multiplied(one: Monomial, other: Monomial) -> Any:
+    return one.coefficient * other.coefficient
+
+
+def _of_product(side: Side, one: _Operand, other: _Operand) -> _Found:
     return [
-        Monomial(_joined(a.exponents, b.exponents, 1), a.coefficient * b.coefficient)
+        Monomial(_joined(a.exponents, b.exponents, 1), partial(_multiplied, a, b))
         for a in one.side(side)
         for b in other.side(side)
-    ]
+    ], 1
 
 
-def _of_quotient(side: Side, one: _Operand, other: _Operand) -> list[Monomial]:
-    none = np.inf if side else 0.0
+def _of_quotient(side: Side, one: _Operand, other: _Operand) -> _Found:
+    def coefficient(a: Monomial, b: Monomial) -> Any:
+        found = a.coefficient / b.coefficient
+        return np.where(b.coefficient > 0, found, np.inf if side else 0.0)
+
     return [
-        Monomial(
-            _joined(a.exponents, b.exponents, -1),
-            np.where(b.coefficient > 0, a.coefficient / b.coefficient, none),
-        )
+        Monomial(_joined(a.exponents, b.exponents, -1), partial(coefficient, a, b))
         for a in one.side(side)
         for b in other.side(1 - side)
-    ]
+    ], 1
 
 
-def _times(number: _Operand, side: Side, factor: Any) -> list[Monomial]:
-    return [Monomial(own.exponents, own.coefficient * factor) for own in number.side(side)]
+def _times(number: _Operand, side: Side, factor: Callable[[], Any]) -> _Found:
+    def coefficient(own: Monomial) -> Any:
+        return own.coefficient * factor()
+
+    return [Monomial(own.exponents, partial(coefficient, own)) for own in number.side(side)], 1
 
 
-def _of_difference(side: Side, one: _Operand, other: _Operand) -> list[Monomial]:
+def _of_difference(side: Side, one: _Operand, other: _Operand) -> _Found:
     if not side and np.any(one.end(0) < other.end(1)):  # it may be negative
-        return []
+        return [], 1
     return _of_surplus(side, one, other)
 
 
-def _of_surplus(side: Side, one: _Operand, other: _Operand) -> list[Monomial]:
-    end = one.end(side)
-    left = np.maximum(0.0, 1.0 - other.end(1 - side) / end)
-    return _times(one, side, np.where(end > 0, left, float(side)))
+def _of_surplus(side: Side, one: _Operand, other: _Operand) -> _Found:
+    def factor() -> Any:
+        end = one.end(side)
+        left = np.maximum(0.0, 1.0 - other.end(1 - side) / end)
+        return np.where(end > 0, left, float(side))
+
+    return _times(one, side, factor)
 
 
-def _of_ceiling(side: Side, number: _Operand) -> list[Monomial]:
-    least = number.end(0)
-    return _times(number, side, np.where(least > 0, 1.0 + 1.0 / least, np.inf) if side else 1.0)
+def _of_ceiling(side: Side, number: _Operand) -> _Found:
+    def factor() -> Any:
+        least = number.end(0)
+        return np.where(least > 0, 1.0 + 1.0 / least, np.inf) if side else 1.0
+
+    return _times(number, side, factor)
 
 
-def _of_floor(side: Side, number: _Operand) -> list[Monomial]:
-    whole = np.floor(number.end(0))
-    return _times(number, side, 1.0 if side else whole / (whole + 1.0))
+def _of_floor(side: Side, number: _Operand) -> _Found:
+    def factor() -> Any:
+        whole = np.floor(number.end(0))
+        return 1.0 if side else whole / (whole + 1.0)
+
+    return _times(number, side, factor)
 
 
-def _of_where(side: Side, flag: _Operand, there: _Operand, elsewhere: _Operand) -> list[Monomial]:
-    surely, maybe = flag.end(0), flag.end(1)
-
+def _of_where(side: Side, flag: _Operand, there: _Operand, elsewhere: _Operand) -> _Found:
     def chosen(one: Any, other: Any) -> Any:
         either = (np.maximum if side else np.minimum)(one, other)
-        return np.where(surely, one, np.where(maybe, either, other))
+        return np.where(flag.end(0), one, np.where(flag.end(1), either, other))
 
     return _each(lambda _: chosen)(side, there, elsewhere)
 
 
 _EITHER = _each(lambda side: np.maximum if side else np.minimum)
 
-_MONOMIALS: Mapping[Any, Callable[..., Sequence[Monomial]]] = {
+_MONOMIALS: Mapping[Any, MonomialRule] = {
     np.add: _each(lambda _: np.add),
     np.minimum: _each(lambda _: np.minimum),
     np.maximum: _each(lambda _: np.maximum),
@@ -582,7 +658,7 @@ _MONOMIALS: Mapping[Any, Callable[..., Sequence[Monomial]]] = {
     np.floor: _of_floor,
     np.where: _of_where,
     mixed: lambda side, _, there, elsewhere: _EITHER(side, there, elsewhere),
-    within: lambda side, one, _: one.side(side),
-    both: lambda side, one, _: one.side(side),
+    within: lambda side, one, _: (one.side(side), 1),
+    both: lambda side, one, _: (one.side(side), 1),
 }
 """What becomes of monomials: of a side, and numbers none of which is negative."""

@@ -316,7 +316,8 @@ def ppcg_plan(kernel: PpcgKernel, candidates: PpcgCandidates) -> PpcgPlan:
     """Return what a launch of each candidate's code does."""
     trips = kernel.trips
     tile = dict(candidates.tile_sizes)
-    steps = {name: np.ceil(trips[name] / tile[name]) for name in kernel.band}
+    cut = dict(candidates.loops_cut)
+    steps = {n: _whole(trips[n] / tile[n], cut.get(n)) for n in kernel.band}
     threads = dict(candidates.block)
     blocks: Number = 1.0
     turns: Number = 1.0
@@ -333,6 +334,17 @@ def ppcg_plan(kernel: PpcgKernel, candidates: PpcgCandidates) -> PpcgPlan:
         turns=turns,
         tiles=prod((steps[name] for name in kernel.grid), start=1.0),
     )
+
+
+def is_cut(trips: int, tile: Number, threads: Number = 1.0) -> Flag:
+    """Return where the end of a loop cuts a tile, or a tile the threads of a block, off."""
+    return (np.mod(trips, tile) > 0) | (np.mod(tile, threads) > 0)
+
+
+def _whole(quotient: Number, cut: Flag | None) -> Number:
+    """Return a quotient rounded up, which it need not be where it is known that nothing is cut."""
+    found = np.ceil(quotient)
+    return found if cut is None else both(np.where(cut, found, quotient), found)
 
 
 def spanned(
@@ -460,12 +472,19 @@ class PpcgPlan(Tiled):
         assert group.box is not None
         statements, sizes = [self.kernel.statements[use.statement] for use in group.uses], []
         tied = statements[0].coupled if all(one.tied for one in statements) else ()
+        if (group.box, tied) in self._boxes:
+            return self._boxes[group.box, tied]
         least = reduce(np.minimum, map(self.extent, tied), np.inf)
         for terms, spread in group.box:
             extents = {loop: self.extent(loop) for loop, _ in terms}
             extents |= {n: np.minimum(own, least) for n, own in extents.items() if n in tied}
             sizes.append(spanned(terms, extents, spread))
+        self._boxes[group.box, tied] = sizes
         return sizes
+
+    @cached_property
+    def _boxes(self) -> dict[object, list[Number]]:
+        return {}
 
     # -- the points of a thread -------------------------------------------------------------------
 
@@ -473,7 +492,10 @@ class PpcgPlan(Tiled):
     def points(self) -> dict[str, Number]:
         """Points of a thread by mapped loop."""
         counted = super().points
-        known = dict(self.candidates.points)
+        known, cut = dict(self.candidates.points), dict(self.candidates.loops_cut)
+        if cut:  # of a box
+            parts = {n: self.tile[n] / own for n, own in self.threads.items()}
+            counted = {n: both(np.where(cut[n], own, parts[n]), own) for n, own in counted.items()}
         return {n: named(f"points {n}", both(own, known.get(n, own))) for n, own in counted.items()}
 
     @cached_property
@@ -525,9 +547,15 @@ class PpcgPlan(Tiled):
     def cut(self) -> dict[str, Flag]:
         """By loop where its end cuts a tile, or a tile the threads of a block, off."""
         known = dict(self.candidates.loops_cut)
-        return {name: known[name] if name in known else self._is_cut(name) for name in self.tile}
+        trips, threads = self.kernel.trips, self.threads
+        return {
+            name: known[name]
+            if name in known
+            else is_cut(trips[name], tile, threads.get(name, 1.0))
+            for name, tile in self.tile.items()
+        }
 
-    def _is_cut(self, name: str) -> Flag:
-        tile = self.tile[name]
-        cut = np.mod(self.kernel.trips[name], tile) > 0
-        return cut | (np.mod(tile, self.threads[name]) > 0) if name in self.threads else cut
+    def tiles_cut(self, name: str) -> Flag:
+        """Where a loop's end cuts a tile off."""
+        alone = is_cut(self.kernel.trips[name], self.tile[name])
+        return self.cut[name] & alone if name in self.threads else self.cut[name]

@@ -197,7 +197,9 @@ def keeps_bounds(space: PpcgSpace, dice: np.random.Generator) -> None:
     some = space.seeds(Effort(gap=0.0, most_boxes=4096))
     for spread in (0.0, 0.5, 1.0, 2.0):  # boxes of all widths around points that fit
         points = some[dice.integers(0, len(some), 64)]
-        points[0, : space.width] = 32  # the first holds the default's kind, near its ends
+        points[0, : space.width] = np.minimum(
+            32, high[: space.width]
+        )  # the first holds the default's kind, near its ends
         points = np.concatenate([points, kinds_of(space, points)], axis=1)
         wide = np.exp(dice.random((64, 1)) * spread)
         lows = np.maximum(low, (points / wide).astype(np.int64))
