@@ -293,8 +293,8 @@ def fixed_box(elements: isl.Set) -> tuple[tuple[isl.PwAff, int], ...] | None:
         # of a diagonal, or of pieces that lie apart, only the line has bounds of its own
         apart = _lower_bounds(line.simple_hull().remove_divs(), 0)
         if line.is_singleton():  # a plane in turns, t % 2
-            only = line.dim_min(0).gist(line.params())
-            apart += [only] if only.n_piece() == 1 else []
+            only = line.dim_min(0).gist(line.params()).floor()  # isl may leave a fraction, t / 2
+            apart += [only] if only.isa_aff() else []
         for bound in (*_lower_bounds(hull, position), *apart):
             reach = _reach_from(line, bound)
             if reach is not None and (best is None or reach[1] < best[1]):
