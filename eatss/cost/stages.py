@@ -168,7 +168,7 @@ def add_held(of: CudaCode) -> None:
             # those of all blocks to one sector come one after the other
             rows = plan.neighbours(plan.cut.mapped[-1]) if plan.cut.mapped else False
             requests = np.where(rows, vector(own.element_bytes), 1.0)
-            turns = plan.chunks * requests * _ATOMIC_TURN_CYCLES
+            turns = plan.blocks_of_sum * requests * _ATOMIC_TURN_CYCLES
             of.chain_cycles += (of.card.atomic_cycles + turns) * times
             continue
         if own.loads:
@@ -179,16 +179,24 @@ def add_held(of: CudaCode) -> None:
 
 
 def add_spread(of: CudaCode) -> None:
-    """Add the shuffles and atomic operations at the end of spread sums."""
-    plan, points = of.plan, of.plan.all_points
+    """Add the shuffles and atomic operations at the end of spread sums.
+
+    Warps that share one leave their parts in shared memory, where the first one adds them up.
+    """
+    plan, points, card = of.plan, of.plan.all_points, of.card
     if plan.cut.sum_loop is None:
         return
-    rounds = np.log2(np.maximum(1.0, plan.sum_lanes))
-    of.add_instructions(points * rounds * 4)
-    of.chain_cycles += points * rounds * of.constants.result_wait * of.card.fp64_cycles * 2
-    times, shared = _EXCHANGE if plan.cut.exchanges else 1.0, plan.chunks > 1
-    of.add_global(np.where(shared, points * times, 0.0), 2.0, 8.0)
-    turns = plan.chunks * _ATOMIC_TURN_CYCLES
+    lanes = np.clip(plan.sum_lanes, 1.0, card.warp)
+    warps = np.maximum(1.0, plan.sum_lanes / card.warp)
+    rounds, handed = np.log2(lanes), np.where(warps > 1, points * warps, 0.0)
+    of.add_instructions(points * rounds * 4 + handed / warps)
+    of.add_shared((handed + points * (warps > 1)) / warps, 1.0)
+    of.chain_cycles += points * rounds * of.constants.result_wait * card.fp64_cycles * 2
+    wait = of.code.barrier_wait * card.barrier_cycles + card.shared_cycles
+    of.chain_cycles += (warps > 1) * wait + handed * card.fp64_cycles
+    times, shared = _EXCHANGE if plan.cut.exchanges else 1.0, plan.blocks_of_sum > 1
+    of.add_global(np.where(shared, points * times / warps, 0.0), 2.0, 8.0)
+    turns = plan.blocks_of_sum * _ATOMIC_TURN_CYCLES
     of.chain_cycles += np.where(shared, (of.card.atomic_cycles + turns) * times, 0.0)
 
 

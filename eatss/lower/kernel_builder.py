@@ -258,10 +258,10 @@ class KernelBuilder:
         split, shared = self._mapping.split, self._mapping.shared
         if split is not None and split.grid is not None:
             grid[split.grid] = minimum(ranges[split.name].count, self._mapping.chunks)
-        elif shared is not None and shared.shared is not None:
+        if shared is not None and shared.shared is not None:
             tiles = tile_range(self._values(shared.name), shared, self._launch_params())
             self._index.note(tiles.count)
-            grid[shared.shared] = minimum(tiles.count, self._mapping.chunks)
+            grid[shared.shared] = minimum(tiles.count, shared.blocks)
         return grid["x"], grid["y"], grid["z"]
 
     def _most_blocks(self, launch: isl.Set) -> IntExpr | None:
@@ -451,13 +451,18 @@ class KernelBuilder:
             *summed,
             *self._at_points(shuffles(parts, min(loop.threads, CUDA.lanes))),
         ]
-        if self._sums_for_all and loop.threads > 1:
-            tiles, put, taken = passed_to_all(parts, loop, self._mapping, self._names)
+        taken: Nodes = ()
+        if loop.threads > (1 if self._sums_for_all else CUDA.lanes):
+            tiles, put, all_parts = passed_to_all(parts, loop, self._mapping, self._names)
             self._boxes += tiles
             found.append(with_bodies(put, self._at_points))
-            found += self._at_points(taken)
-        references.combine_atomically = self._mapping.chunks > 1
+            taken = self._at_points(all_parts)
+        references.combine_atomically = self._mapping.blocks_of_sum > 1
         stores = self._transfers("store", known)
+        if self._sums_for_all:
+            found += taken
+        else:
+            stores = (*taken, *stores)
         if loop.threads > 1:
             first = equals(Name(loop.thread), 0)
             stores = (If(conditions=(first,), body=stores),)

@@ -266,7 +266,7 @@ def _copied_otherwise(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
         for one in copies
     )
     through_registers = _one(plan.transposed_in_registers) or _one(plan.register_staged_words)
-    if lines != bool(through_registers):
+    if plan.cut.sum_loop is None and lines != bool(through_registers):  # else parts of sums are
         yield f"copies through registers are{'' if through_registers else ' not'} planned"
     for group, stage in enumerate(plan.stages):
         width = _one(stage.on * stage.width)

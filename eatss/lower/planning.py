@@ -33,6 +33,7 @@ from eatss.lower.units import (
     hoistable,
     may_follow,
     only_updates,
+    outer_loop,
     restricted,
     serial_runs,
     split_mapping,
@@ -94,7 +95,26 @@ class UnitPlanner:
         """
         units = self._units(piece, names)
         check_launches(piece, [unit.piece for unit in units], self._scheduled.dependences)
+        facts = piece.facts_in(self._facts)
+        if self._options.strict_fp and facts is not None:
+            units = [_noted([unit], *self._kept_in_order(unit.piece, facts))[0] for unit in units]
         return units
+
+    def _kept_in_order(self, piece: Piece, facts: KernelFacts) -> Iterator[str]:
+        """Yield which sums would be spread if they did not have to keep their order, and its cost.
+
+        That is how many terms one thread adds up, where there are few threads.
+        """
+        kept, card = self._sums(piece), self._profile
+        threads = prod(trips(facts, loop.name) for loop in facts.parallel_loops)
+        if threads >= card.sm_count * card.max_threads_per_sm:
+            return
+        for name, loops in sums_of(piece, self._scop).items():
+            own = [one.source_name for one in piece.loops if one.name in loops]
+            terms = prod(trips(facts, loop) for loop in own)
+            if name in their_names(piece.statements) and name not in kept and terms >= LEAST_TRIPS:
+                over = " and ".join(own)
+                yield f"the order over {over} is kept: a thread adds up {terms} terms one by one"
 
     def _units(self, piece: Piece, names: NameTable) -> list[Unit]:
         facts = piece.facts_in(self._facts)
@@ -270,10 +290,9 @@ class UnitPlanner:
                 return None
             how = f"{shared.loop} is shared by up to {shared.blocks} blocks"
             return self.summing(whole.piece, part, mapping, whole.kernel, whole.names.inner(), how)
-        loop = sum_loop(whole.piece, part.statements, part.serial, sums, facts, dependences)
-        if spread is None or loop is None:
+        if spread is None:
             return None
-        return self._spread(whole, facts, part, loop, spread, names)
+        return self._spread(whole, facts, part, spread, names)
 
     def summing(
         self,
@@ -318,22 +337,31 @@ class UnitPlanner:
         whole: Unit,
         facts: KernelFacts,
         part: Part,
-        loop: str,
         spread: SplitK,
         names: NameTable,
     ) -> Unit | None:
         """Return the unit of a part whose sum is split, ``None`` where it cannot be."""
-        own = names.inner()
+        piece, statements = whole.piece, part.statements
+        sums, dependences = self._sums(piece), self._scheduled.dependences
+        loop = sum_loop(piece, statements, part.serial, sums, facts, dependences)
+        if loop is None:
+            return None
+        outer = outer_loop(piece, statements, part.serial, loop, sums, dependences)
+        own, card = names.inner(), self._profile
         mapping = split_mapping(
-            whole.piece, facts, whole.mapping, loop, spread, self._profile, self._options, own
+            piece, facts, whole.mapping, loop, outer, spread, card, self._options, own
         )
-        split = mapping.split
-        if split is None or (split.threads == 1 and mapping.chunks == 1):
+        split, shared = mapping.split, mapping.shared
+        if split is None or (split.threads == 1 and mapping.blocks_of_sum == 1):
             return None  # one thread would add up all
         serial = tuple(name for name in part.serial if name != loop)
         counts = {"threads": split.threads, "blocks": mapping.chunks}
         over = " and ".join(f"{count} {what}" for what, count in counts.items() if count > 1)
-        how = f"{split.source_name} is split over {over}"
+        how = f"{split.source_name} is split over {over}" if over else ""
+        if shared is not None:
+            how += (
+                " and " * bool(how) + f"over {shared.source_name} by up to {shared.blocks} blocks"
+            )
         inside = Part(statements=part.statements, serial=serial)
         return self.summing(whole.piece, inside, mapping, whole.kernel, own, how)
 
@@ -344,19 +372,17 @@ class UnitPlanner:
         spread = SERIAL_SPREAD if facts is None else self._sizes(facts.name).spread
         sums, why = self._sums(piece), "no loop is parallel"
         runs = [] if spread is None else [*serial_runs(piece, sums)]
-        if spread is None or not any(loop for _, loop in runs):
+        if spread is None or not any(loops for _, loops in runs):
             yield self.one_thread(piece, names, why)
             return
         facts = facts or analyse_kernel(
             self._scop, piece.kernel, volume=VolumeKind.PRODUCT, element_type=None, index=0
         )
-        for own, loop in runs:
+        for own, loops in runs:
             unit, statements = None, their_names(own.statements)
-            dependences = self._scheduled.dependences
-            if loop and sum_loop(own, statements, (loop,), sums, facts, dependences):
-                part = Part(statements=statements, serial=(loop,))
-                whole = self.one_thread(own, names, "")
-                unit = self._spread(whole, facts, part, loop, spread, names)
+            if loops:
+                part = Part(statements=statements, serial=loops)
+                unit = self._spread(self.one_thread(own, names, ""), facts, part, spread, names)
             yield unit or self.one_thread(restricted(piece, statements), names, why)
 
     def one_thread(self, piece: Piece, names: NameTable, why: str) -> Unit:
@@ -386,8 +412,8 @@ class UnitPlanner:
         return sums_of(piece, self._scop, exact=self._options.strict_fp)
 
 
-def _noted(units: Sequence[Unit], note: str) -> list[Unit]:
-    return [replace(unit, notes=(*unit.notes, note)) for unit in units]
+def _noted(units: Sequence[Unit], *notes: str) -> list[Unit]:
+    return [replace(unit, notes=(*unit.notes, *notes)) for unit in units]
 
 
 def share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:

@@ -114,7 +114,7 @@ def _with_shared_sum(
     return found
 
 
-_TRIAL = SplitK(lanes=32, tile=32, chunks=2)
+_TRIAL = SplitK(lanes=32, tile=32, chunks=2, outer=2)
 """Shows whether sums can be spread; its numbers decide nothing."""
 
 
@@ -309,6 +309,7 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
     sources = mapping.sources
     in_order = sorted(mapping.mapped, key=lambda loop: loop.order)
     split = mapping.split
+    shared = None if mapping.shared is None else mapping.shared.source_name
     groups: dict[Numbers, list[int]] = {}
     for candidate in unit.storage.candidates:
         if references := references_at(kernel, unit.piece, candidate.places):
@@ -329,7 +330,8 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
         stageable=tuple(groups),
         copied_in=tuple(map(tuple, groups.values())),
         sum_loop=None if split is None else split.source_name,
-        shared_loop=None if mapping.shared is None else mapping.shared.source_name,
+        outer_loop=shared if split is not None else None,
+        shared_loop=shared if split is None else None,
     )
 
 
@@ -345,7 +347,7 @@ def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> Regis
         # of the types that sizes are selected for, which may be others than the source has;
         # a scalar has no references and the type that it has there
         element_bytes=widths.get(held.array, element_type.size_bytes),
-        loads=mapping.shared is None and not held.load.is_empty(),
+        loads=(mapping.shared is None or mapping.split is not None) and not held.load.is_empty(),
         what=combiner.what if mapping.shares_sums and combiner is not None else "",
         exchanges=mapping.shares_sums
         and combiner is not None
