@@ -79,7 +79,8 @@ SPREAD_POINTS = (1, 2, 4)
 LANES = {
     1: (8, 16, 32, 64),
     32: (64, 128, 256),
-    **{lanes: (4 * lanes, 8 * lanes) for lanes in (64, 128, 256, 512)},
+    **{lanes: (4 * lanes, 8 * lanes) for lanes in (64, 128, 256)},
+    512: (2048,),
 }
 """Threads that share a sum, with the steps of it that they take at a time."""
 
