@@ -346,7 +346,7 @@ class UnitPlanner:
         loop = sum_loop(piece, statements, part.serial, sums, facts, dependences)
         if loop is None:
             return None
-        outer = outer_loop(piece, statements, part.serial, loop, sums, dependences)
+        outer = outer_loop(piece, statements, part.serial, loop, sums, facts, dependences)
         own, card = names.inner(), self._profile
         mapping = split_mapping(
             piece, facts, whole.mapping, loop, outer, spread, card, self._options, own

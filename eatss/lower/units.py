@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from math import prod
 
 import islpy as isl
 
@@ -184,17 +185,19 @@ def sum_loop(
     facts: KernelFacts,
     dependences: Dependences,
 ) -> str | None:
-    """Return the loop of a part to split, by C name.
+    """Return the loop of a part to split, by C name: one with work for a warp, of a long sum.
 
     Every statement has to be a sum along it, and none may need what another computes.
     """
     sources = {loop.name: loop.source_name for loop in piece.loops}
-    found = [
-        loop
+    length = {
+        loop: trips(facts, sources[loop])
         for loop in loops
-        if trips(facts, sources[loop]) >= LEAST_TRIPS
-        and adds_only(piece, statements, loop, sums, dependences)
-    ]
+        if adds_only(piece, statements, loop, sums, dependences)
+    }
+    found = [loop for loop, own in length.items() if own >= CUDA.lanes]
+    if prod(length.values()) < LEAST_TRIPS:
+        return None
     return max(found, key=lambda name: _contiguous(piece, sources[name]), default=None)
 
 
@@ -204,15 +207,17 @@ def outer_loop(
     loops: Sequence[str],
     lanes: str,
     sums: dict[str, frozenset[str]],
+    facts: KernelFacts,
     dependences: Dependences,
 ) -> str | None:
-    """Return the outermost loop of a part but that of the lanes that is one of the sum, too."""
+    """Return the longest loop of a part but that of the lanes that is one of the sum, too."""
+    sources = {loop.name: loop.source_name for loop in piece.loops}
     found = (
         one
         for one in loops
         if one != lanes and adds_only(piece, statements, one, sums, dependences)
     )
-    return next(found, None)
+    return max(found, key=lambda name: trips(facts, sources[name]), default=None)
 
 
 def adds_only(
