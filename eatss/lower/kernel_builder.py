@@ -41,7 +41,14 @@ from eatss.lower.kernel.nodes import (
     counted,
 )
 from eatss.lower.kernel.uses import buffers_of, names_of, with_bodies, without_unused
-from eatss.lower.lanes import digits, interleaved_places, lane_and_warp, passed_to_all, shuffles
+from eatss.lower.lanes import (
+    digits,
+    interleaved_places,
+    lane_and_warp,
+    of_lanes,
+    passed_to_all,
+    shuffles,
+)
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.pieces import Part
 from eatss.lower.planning import Unit
@@ -64,7 +71,6 @@ from eatss.program import (
     Name,
     Operator,
     c_text,
-    equals,
     minimum,
     multiplied,
     names_in,
@@ -464,7 +470,7 @@ class KernelBuilder:
         else:
             stores = (*taken, *stores)
         if loop.threads > 1:
-            first = equals(Name(loop.thread), 0)
+            first = of_lanes(Name(loop.thread), loop.threads)[0]
             stores = (If(conditions=(first,), body=stores),)
         return (*found, *stores)
 

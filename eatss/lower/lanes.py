@@ -111,8 +111,8 @@ def passed_to_all(
     Returns:
         Tiles, what first lanes leave of their warps' parts there, and how all threads add them up.
     """
-    lanes = min(loop.threads, CUDA.lanes)
-    warps, thread = loop.threads // lanes, Name(loop.thread)
+    _, is_first, warp = of_lanes(Name(loop.thread), loop.threads)
+    warps = loop.threads // min(loop.threads, CUDA.lanes)
     several = [m for m in mapping.mapped if m.threads > 1]
     points = [m for m in mapping.mapped if m.points > 1]
     own = [*(Name(m.thread) for m in several), *(Name(m.point) for m in points)]
@@ -124,7 +124,7 @@ def passed_to_all(
         name, kind = names.fresh(f"{register.buffer.name}_warps"), register.buffer.element_type
         tile = Buffer.of("shared", name, kind, *extents)
         tiles.append(tile)
-        put.append(Copy(target=tile.at(*own, thread // lanes), source=register))
+        put.append(Copy(target=tile.at(*own, warp), source=register))
         first, *others = (tile.at(*own, Constant(at)) for at in range(warps))
         taken.append(Copy(target=register, source=first))
         taken += (
@@ -134,8 +134,13 @@ def passed_to_all(
             )
             for part in others
         )
-    is_first = equals(thread % lanes, 0)
     return tiles, If(conditions=(is_first,), body=tuple(put)), tuple(taken)
+
+
+def of_lanes(thread: IntExpr, threads: int) -> IntExprs:
+    """Return what code asks of a thread that shares a sum: whether it is first, and its warp."""
+    lanes = min(threads, CUDA.lanes)
+    return equals(thread, 0), equals(thread % lanes, 0), thread // lanes
 
 
 def lane_and_warp(thread: IntExpr) -> tuple[IntExpr, IntExpr]:

@@ -375,6 +375,7 @@ class UnitPlanner:
         if spread is None or not any(loops for _, loops in runs):
             yield self.one_thread(piece, names, why)
             return
+        selected = None if facts is None else facts.name
         facts = facts or analyse_kernel(
             self._scop, piece.kernel, volume=VolumeKind.PRODUCT, element_type=None, index=0
         )
@@ -382,7 +383,8 @@ class UnitPlanner:
             unit, statements = None, their_names(own.statements)
             if loops:
                 part = Part(statements=statements, serial=loops)
-                unit = self._spread(self.one_thread(own, names, ""), facts, part, spread, names)
+                whole = replace(self.one_thread(own, names, ""), kernel=selected)
+                unit = self._spread(whole, facts, part, spread, names)
             yield unit or self.one_thread(restricted(piece, statements), names, why)
 
     def one_thread(self, piece: Piece, names: NameTable, why: str) -> Unit:

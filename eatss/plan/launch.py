@@ -405,6 +405,34 @@ class LaunchPlan(Tiled):
         """Registers for all factors that a thread loads for the steps of an instruction."""
         return largest(one.step_words for one in self.contracts.values())
 
+    @cached_property
+    def rows_loaded(self) -> tuple[Names, Number]:
+        """Arrays of which lanes of a sum load rows, and how many elements they do at a time.
+
+        They do where each element is loaded once, if nothing else along the loop is loaded for each
+        point of a thread: what a loop of a thread does not move stays in registers. All rows have
+        to begin at multiples of one vector.
+        """
+        loop, found = self.cut.sum_loop, dict[str, int]()
+        extents = {one.name: one.extents for one in self.facts.work.arrays}
+        for one in self.computes:
+            for use in one.uses:
+                access, last = use.access, use.access.subscripts[-1:]
+                if use.held or loop not in access.moving or not {*one.serial} <= {*access.moving}:
+                    continue
+                across = {name for terms in access.terms[:-1] for name, _ in terms}
+                alone = last == ((((loop, 1),), 0),) and loop not in across and not any(use.spans)
+                if not alone or self.is_written(access.array):
+                    return (), 1.0
+                if not {*self.cut.mapped} <= {*access.moving}:
+                    return (), 1.0
+                found[access.array] = copied_together(extents[access.array], access.element_bytes)
+        if len({*found.values()}) != 1 or loop is None:
+            return (), 1.0
+        width, (*arrays,) = next(iter(found.values())), found
+        whole = np.mod(self.tile[loop] / self.sum_lanes, width) == 0
+        return tuple(arrays), chosen(whole & (self.sum_lanes > 1), width, 1.0)
+
     # -- registers --------------------------------------------------------------------------------
 
     @property

@@ -168,6 +168,8 @@ def test_one_result_of_two_loops_has_lanes_along_what_is_contiguous(
     (note,) = (one for one in kernel.notes if "is split over" in one)
     assert f"{what} over l is split over 128 threads" in note
     assert "over j by up to 5 blocks" in note
+    assert "eatss_load_wide(&X_row[2 * rl]" in program.text  # c stays in registers
+    assert "c_row" not in program.text
 
 
 def test_sums_over_three_loops_keep_a_result_a_row_of_threads(tmp_path: Path) -> None:
