@@ -18,7 +18,7 @@ from math import prod
 from eatss.analysis.variant import ALONG_X, ALONG_Y
 from eatss.base.diagnostics import SourceSpan, internal_error
 from eatss.base.targets import CUDA
-from eatss.lower.instructions import COMBINES, SHUFFLES
+from eatss.lower.instructions import COMBINES, LAST_LANE, SCAN_STEPS, SHUFFLES
 from eatss.lower.kernel.nodes import Buffer, Copy, Element, If, Intrinsic, Node, Nodes
 from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import NameTable
@@ -95,6 +95,37 @@ def shuffles(parts: Parts, width: int) -> Nodes:
         for register, combiner in parts
         for step in range(1, width.bit_length())
     )
+
+
+def scan_steps(
+    values: Element, carried: Element, combiner: Combiner, width: int
+) -> tuple[Nodes, Nodes]:
+    """Return what gives each of ``width`` lanes what those up to it come to, and passes it on.
+
+    Args:
+        values: what each lane has of a step, and what comes of it.
+        carried: what all steps before came to, and then those with this one.
+        combiner: what makes one value of two.
+        width: the lanes.
+    """
+    steps = tuple(
+        Intrinsic(
+            instruction=SCAN_STEPS[combiner.name],
+            operands=(("sum", (values,)),),
+            immediates=(("delta", 1 << step), ("width", width)),
+        )
+        for step in range(width.bit_length() - 1)
+    )
+    added = Intrinsic(
+        instruction=COMBINES[combiner.name],
+        operands=(("target", (values,)), ("value", (carried,))),
+    )
+    last = Intrinsic(
+        instruction=LAST_LANE,
+        operands=(("target", (carried,)), ("value", (values,))),
+        immediates=(("width", width),),
+    )
+    return steps, (added, last)
 
 
 def passed_to_all(

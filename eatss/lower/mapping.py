@@ -26,6 +26,7 @@ from eatss.lower.kernel.instruction import Coordinate, Distribution
 from eatss.lower.pieces import LoopMember, NameTable, Piece
 from eatss.lower.recipe import CodegenOptions, NamedThreads
 from eatss.plan.shares import widening
+from eatss.polyhedral.expression import Combiner
 from eatss.program.expression import OwnSizes, SizePairs
 from eatss.program.linear import Linear
 
@@ -131,6 +132,7 @@ class Mapping:
     ``mapped`` are outermost first; a piece that runs in one thread has none. ``split`` is a loop
     of a sum that is spread likewise: each thread adds up its points, over ``chunks`` blocks. Blocks
     take turns at the tiles of a serial loop that is shared.
+    What ``scan`` combines along the split loop is stored at each of its points.
     ``warps`` are loops, all that have several threads, whose threads are boxes of lanes. Where
     lanes are ``interleaved`` warps are boxes along the two fastest loops, too, with lanes in the
     order of :mod:`eatss.analysis.variant`.
@@ -142,6 +144,7 @@ class Mapping:
     chunks: int = 1
     warps: tuple[WarpLoop, ...] = ()
     interleaved: bool = False
+    scan: Combiner | None = None
 
     @property
     def spread(self) -> tuple[MappedLoop, ...]:

@@ -11,6 +11,7 @@ from eatss.analysis.analyse import analyse_kernel
 from eatss.analysis.facts import KernelFacts, VolumeKind
 from eatss.analysis.layout import Layout, SplitK
 from eatss.base.frozen import Names, frozen, their_names
+from eatss.base.targets import CUDA
 from eatss.cards import GpuProfile
 from eatss.lower.checks import check_launches, check_order, crosses_threads
 from eatss.lower.instructions import of_warps
@@ -18,10 +19,12 @@ from eatss.lower.mapping import Mapping, in_warps, layout, widened, with_shared_
 from eatss.lower.pieces import NameTable, Part, Piece, parts_of
 from eatss.lower.products import described, reused_accumulators
 from eatss.lower.recipe import CodegenOptions
+from eatss.lower.scans import scan_of
 from eatss.lower.storage import (
     NeedsOneThreadError,
     StoragePlan,
     StoragePlans,
+    scan_storage,
     within_registers,
 )
 from eatss.lower.thread_ast import subtree_of
@@ -345,7 +348,7 @@ class UnitPlanner:
         sums, dependences = self._sums(piece), self._scheduled.dependences
         loop = sum_loop(piece, statements, part.serial, sums, facts, dependences)
         if loop is None:
-            return None
+            return self._scanned(whole, facts, part, names)
         outer = outer_loop(piece, statements, part.serial, loop, sums, facts, dependences)
         own, card = names.inner(), self._profile
         mapping = split_mapping(
@@ -364,6 +367,46 @@ class UnitPlanner:
             )
         inside = Part(statements=part.statements, serial=serial)
         return self.summing(whole.piece, inside, mapping, whole.kernel, own, how)
+
+    def _scanned(
+        self, whole: Unit, facts: KernelFacts, part: Part, names: NameTable
+    ) -> Unit | None:
+        """Return the unit of running sums of which a warp has a row, ``None`` for others."""
+        mapped = their_names(whole.mapping.mapped)
+        found = None
+        if len(part.serial) == 1 and mapped:
+            found = scan_of(whole.piece, part.statements, part.serial[0], mapped, self._scop)
+        if found is None:
+            return None
+        kind = self._scop.array(found.piece.statements[0].write.array).element_type
+        lanes = SplitK(lanes=CUDA.lanes, tile=self._sizes(facts.name).sum_tile, chunks=1)
+        if trips(facts, self._source(whole, part.serial[0])) < LEAST_TRIPS or (
+            self._options.strict_fp and kind.is_floating
+        ):
+            return None
+        own, card, loop = names.inner(), self._profile, part.serial[0]
+        mapping = split_mapping(
+            found.piece, facts, whole.mapping, loop, None, lanes, card, self._options, own
+        )
+        if mapping.split is None:
+            return None
+        return Unit(
+            piece=found.piece,
+            mapping=replace(mapping, scan=found.combiner, split=replace(mapping.split, grid=None)),
+            parts=(Part(statements=part.statements, serial=()),),
+            storage=scan_storage(
+                self._scop, found.piece, found.before, mapped, loop, self._scheduled.dependences
+            ),
+            kernel=whole.kernel,
+            names=own,
+            notes=(
+                f"the running {found.combiner.what} over {mapping.split.source_name} "
+                f"is shared by {CUDA.lanes} threads",
+            ),
+        )
+
+    def _source(self, whole: Unit, loop: str) -> str:
+        return next(one.source_name for one in whole.piece.loops if one.name == loop)
 
     def _serial_units(
         self, piece: Piece, facts: KernelFacts | None, names: NameTable

@@ -326,11 +326,16 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
             )
             for part in unit.parts
         ),
-        held=tuple(_held(unit, held, kernel, scheduled.scop) for held in unit.storage.registers),
+        held=tuple(
+            _held(unit, held, kernel, scheduled.scop)
+            for held in unit.storage.registers
+            if held.places
+        ),
         stageable=tuple(groups),
         copied_in=tuple(map(tuple, groups.values())),
         sum_loop=None if split is None else split.source_name,
         outer_loop=shared if split is not None else None,
+        scans=mapping.scan is not None,
         shared_loop=shared if split is None else None,
     )
 
@@ -339,7 +344,7 @@ def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> Regis
     """Return what is to be known of an array that registers keep."""
     mapping = unit.mapping
     widths = {array.name: array.element_bytes for array in kernel.work.arrays}
-    combiner = combiner_in(unit.piece, {name for name, _ in held.places}, scop)
+    combiner = mapping.scan or combiner_in(unit.piece, {name for name, _ in held.places}, scop)
     element_type = scop.array(held.array).element_type
     return RegisterTileFacts(
         array=held.array,
@@ -350,6 +355,7 @@ def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> Regis
         loads=(mapping.shared is None or mapping.split is not None) and not held.load.is_empty(),
         what=combiner.what if mapping.shares_sums and combiner is not None else "",
         exchanges=mapping.shares_sums
+        and mapping.scan is None
         and combiner is not None
         and element_type not in combiner.single,
         continued=held.array in unit.continued,

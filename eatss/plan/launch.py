@@ -118,6 +118,8 @@ def launch_plan(
     lanes = chunks = outer = 1.0
     if cut.sum_loop is not None:
         lanes, inwards = layout.lanes, cut.mapped[::-1]
+        if cut.scans:  # a warp has a row
+            lanes = lanes * 0 + CUDA.lanes
         wanted = [threads[name] for name in inwards]
         most_along_z = CUDA.most_threads["z"]
         kept = threads_beside_lanes(wanted, lanes, card.threads_per_block, most_along_z)
@@ -129,7 +131,7 @@ def launch_plan(
             tiles = np.ceil(length / tile[cut.outer_loop])
         tile[cut.sum_loop] = at_a_time
         chunks, outer = blocks_of_sum(
-            free_axes(len(cut.mapped)),
+            0 if cut.scans else free_axes(len(cut.mapped)),
             np.ceil(own / at_a_time),
             layout.chunks,
             tiles,
@@ -414,6 +416,8 @@ class LaunchPlan(Tiled):
         to begin at multiples of one vector.
         """
         loop, found = self.cut.sum_loop, dict[str, int]()
+        if self.cut.scans:
+            return (), 1.0
         extents = {one.name: one.extents for one in self.facts.work.arrays}
         for one in self.computes:
             for use in one.uses:
@@ -453,7 +457,10 @@ class LaunchPlan(Tiled):
 
     def words_of(self, own: RegisterTileFacts) -> Number:
         """Return the registers of one array that a thread adds up."""
-        return self.all_points * element_words(own.element_bytes) * (not own.continued)
+        points = self.all_points * (not own.continued)
+        if self.cut.scans:
+            points = points * np.ceil(self.tile[self.cut.sum_loop or ""] / self.sum_lanes)
+        return points * element_words(own.element_bytes)
 
     @property
     def fits(self) -> Flag:
