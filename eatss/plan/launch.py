@@ -412,11 +412,12 @@ class LaunchPlan(Tiled):
         """Arrays of which lanes of a sum load rows, and how many elements they do at a time.
 
         They do where each element is loaded once, if nothing else along the loop is loaded for each
-        point of a thread: what a loop of a thread does not move stays in registers. All rows have
-        to begin at multiples of one vector.
+        point of a thread: what a loop of a thread does not move stays in registers. No test may ask
+        which points a thread has, as in a triangle, and all rows have to begin at multiples of one
+        vector.
         """
         loop, found = self.cut.sum_loop, dict[str, int]()
-        if self.cut.scans:
+        if self.cut.scans or any(loop in one.facts.coupled for one in self.computes):
             return (), 1.0
         extents = {one.name: one.extents for one in self.facts.work.arrays}
         for one in self.computes:
@@ -911,7 +912,7 @@ class Compute:
         plan, turn = self.plan, self._turn
         if not turn or any(one.contract for one in turn):
             return False
-        tiles = [plan.tile[name] for name in self.serial]
+        tiles = [plan.tile.get(name, 1.0) for name in self.serial]
         steps = prod(tiles, start=1.0)
         loads = [one._loaded() for one in turn]
         words = words_of_two([own for _, own in loads]) + more_words

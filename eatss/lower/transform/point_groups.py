@@ -102,6 +102,8 @@ def with_interleaved_vectors(kernel: Kernel, of: InterleavedPoints) -> Kernel:
     counted = _trips(kernel, of.point) <= {of.points}
     lanes = of_lanes(Name(of.thread), of.threads) if of.loads else ()
     found = _in_groups(kernel, of.thread, of.point, threads, of.vector, lanes) if counted else None
+    if found is None and of.loads:  # each thread's own vectors follow each other
+        return kernel
     if found is None:
         raise fault_in(kernel, f"{of.points} points of {of.thread} do not lie in vectors")
     return found
