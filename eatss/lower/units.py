@@ -319,13 +319,14 @@ def split_mapping(
         spread.outer,
     )
     axis, grid = AXES[0] if lanes > 1 else AXES[-1], free[0] if free else AXES[-1]
+    own_grid = None if takers > 1 and grid == free[-1] else grid  # which the outer loop has then
     return Mapping(
         mapped=tuple(kept[mapped.name] for mapped in whole.mapped),
         serial=tuple(
             replace(one, shared=free[-1], blocks=takers) if one is turns and takers > 1 else one
             for one in serial
         ),
-        split=laid_out(item, tile, lanes, axis, grid, names, 0),
+        split=laid_out(item, tile, lanes, axis, own_grid, names, 0),
         chunks=chunks,
     )
 

@@ -186,6 +186,20 @@ def test_sums_over_three_loops_keep_a_result_a_row_of_threads(tmp_path: Path) ->
     assert "over j by up to 4 blocks" in notes
 
 
+@pytest.mark.parametrize("lanes", [1, 32, 64])
+def test_blocks_share_one_loop_of_a_sum_where_results_have_two(lanes: int, tmp_path: Path) -> None:
+    text = FEW.replace(
+        "RESULT",
+        "  for (int i = 0; i < I; i++) for (int k = 0; k < K; k++)"
+        "\n    for (int j = 0; j < J; j++) for (int l = 0; l < L; l++)"
+        "\n      S[i][k] += X[i][j][k][l] * a[j];",
+    ).replace("double s[I]", "double S[I][K]")
+    spread = SplitK(lanes=lanes, tile=64, chunks=3, outer=4)  # of axes of the grid one is left
+    program, _ = spread_and_verified(text, tmp_path / "out", spread, *EVERYWHERE, threads=2)
+    notes = [note for kernel in program.kernels for note in kernel.notes]
+    assert any("over j by up to 4 blocks" in note for note in notes)
+
+
 VARIANCE = """
   for (int i = 0; i < I; i++) {
     s[i] = X[i][0][0][0];
