@@ -395,7 +395,13 @@ class UnitPlanner:
             mapping=replace(mapping, scan=found.combiner, split=replace(mapping.split, grid=None)),
             parts=(Part(statements=part.statements, serial=()),),
             storage=scan_storage(
-                self._scop, found.piece, found.before, mapped, loop, self._scheduled.dependences
+                self._scop,
+                found.piece,
+                found.before,
+                found.places,
+                mapped,
+                loop,
+                self._scheduled.dependences,
             ),
             kernel=whole.kernel,
             names=own,

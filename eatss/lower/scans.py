@@ -14,29 +14,32 @@ below have, then to what the steps before came to: an order of its own, as that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import islpy as isl
 
 from eatss.base.frozen import frozen, their_names
-from eatss.lower.pieces import Piece
+from eatss.lower.pieces import LoopMember, Piece
 from eatss.lower.units import restricted
 from eatss.polyhedral.expression import Combiner, combiner_of
 from eatss.polyhedral.isl_names import function_on, named_map
 from eatss.polyhedral.kernels import update_of
-from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.scop import Place, Scop, Statement
 
 
 @frozen
 class Scan:
     """A running sum: a piece of one statement that updates each element, and what combines.
 
-    ``before`` is the element in front of a row, which its first instance reads in the region.
+    ``before`` is the element in front of a row, which its first instance reads in the region;
+    ``places`` are what is written and what is read of the step before. The old value of an element
+    is read from memory.
     """
 
     piece: Piece
     before: isl.Map
+    places: frozenset[Place]
     combiner: Combiner
 
 
@@ -59,40 +62,51 @@ def scan_of(
     if len(piece.statements) != 1 or {*piece.bound} != {*mapped, loop} or piece.inner:
         return None
     (statement,), domain = piece.statements, piece.statements[0].domain
-    write, own = (
-        statement.write,
-        [k for k, o in enumerate(statement.accesses) if k and o.array == statement.write.array],
-    )
-    reads = [statement.accesses[k].relation for k in own]
+    write, accesses = statement.write, statement.accesses
+    own = [k for k, one in enumerate(accesses) if one.array == write.array]
+    other = [k for k in own if not accesses[k].relation.is_equal(write.relation)]
+    reads = [accesses[k].relation for k in other]
     if not reads or not all(one.is_equal(reads[0]) for one in reads[1:]):
         return None
-    order = sorted((*piece.host, *piece.band), key=lambda one: one.name == loop)
-    functions = [function_on(one.member.function, domain) for one in order]
-    time = named_map(domain, functions, "row", ())
+
+    def along(loops: Sequence[LoopMember]) -> isl.Map:
+        functions = [function_on(one.member.function, domain) for one in loops]
+        return named_map(domain, functions, "time", ())
+
+    rows = [one for one in piece.band if one.name != loop]
+    time = along([*rows, *(one for one in piece.band if one.name == loop)])
+    launch = along(piece.host)
     to_next = write.relation.apply_range(reads[0].reverse())
     to_next = to_next.intersect_domain(domain).intersect_range(domain)
+    to_next = to_next.intersect(launch.apply_range(launch.reverse()))
     steps = time.reverse().apply_range(to_next).apply_range(time).deltas()
-    one = f"{{ row[{', '.join(['0'] * (len(order) - 1) + ['1'])}] }}"
+    forward = f"{{ time[{', '.join([*(['0'] * len(rows)), '1'])}] }}"
     first = domain.subtract(to_next.range())
     if (
-        not write.relation.is_injective()
+        not write.relation.flat_range_product(launch).is_injective()
         or steps.is_empty()
-        or not steps.is_subset(isl.Set.read_from_str(domain.get_ctx(), one))
-        or not named_map(first, functions[:-1], "row", ()).is_injective()
+        or not steps.is_subset(isl.Set.read_from_str(domain.get_ctx(), forward))
+        or not along([*piece.host, *rows]).intersect_domain(first).is_injective()
     ):
         return None
-    accesses = tuple(
-        replace(o, relation=write.relation) if k in own else o
-        for k, o in enumerate(statement.accesses)
-    )
-    updated = replace(statement, accesses=accesses)
+
+    def with_relations(changed: Mapping[int, isl.Map]) -> Statement:
+        found = (replace(o, relation=changed.get(k, o.relation)) for k, o in enumerate(accesses))
+        return replace(statement, accesses=tuple(found))
+
+    updates = dict.fromkeys(other, write.relation)
+    old = {k: reads[0] for k in own if k and k not in other}  # is no value of a step before
     kind = scop.array(write.array).element_type
-    operator = update_of(updated, kind)
+    operator = update_of(with_relations(updates | old), kind)
     combiner = None if operator is None else combiner_of(operator, kind)
     if combiner is None:
         return None
-    before = reads[0].intersect_domain(first)
-    return Scan(piece=replace(piece, statements=(updated,)), before=before, combiner=combiner)
+    return Scan(
+        piece=replace(piece, statements=(with_relations(updates),)),
+        before=reads[0].intersect_domain(first),
+        places=frozenset((statement.name, k) for k in (0, *other)),
+        combiner=combiner,
+    )
 
 
 def is_scan(piece: Piece, loop: str, mapped: Sequence[str], scop: Scop) -> bool:

@@ -109,6 +109,7 @@ def scan_storage(
     scop: Scop,
     piece: Piece,
     before: isl.Map,
+    places: frozenset[Place],
     mapped: Sequence[str],
     loop: str,
     dependences: Dependences,
@@ -119,6 +120,7 @@ def scan_storage(
         scop: the region.
         piece: one statement, which reads what it writes.
         before: the element that the first instance of each row reads.
+        places: what is written, and what is read of the step before.
         mapped: the loops of rows.
         loop: that along rows.
         dependences: of the region.
@@ -132,9 +134,7 @@ def scan_storage(
     points = of_values._points(tied)
     values = Registers(
         array=array,
-        places=frozenset(
-            (statement.name, k) for k, o in enumerate(statement.accesses) if o.array == array
-        ),
+        places=places,
         relation=parameters_as_inputs(image, of_values._mapped, "point"),
         load=isl.Set.empty(points.get_space()),
         store=points,

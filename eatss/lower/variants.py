@@ -352,7 +352,7 @@ def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> Regis
         # of the types that sizes are selected for, which may be others than the source has;
         # a scalar has no references and the type that it has there
         element_bytes=widths.get(held.array, element_type.size_bytes),
-        loads=(mapping.shared is None or mapping.split is not None) and not held.load.is_empty(),
+        loads=_loads(unit, held),
         what=combiner.what if mapping.shares_sums and combiner is not None else "",
         exchanges=mapping.shares_sums
         and mapping.scan is None
@@ -360,6 +360,15 @@ def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> Regis
         and element_type not in combiner.single,
         continued=held.array in unit.continued,
     )
+
+
+def _loads(unit: Unit, held: Registers) -> bool:
+    """Tell whether a thread reads from memory what it then keeps: a running sum the old values."""
+    mapping = unit.mapping
+    if mapping.scan is not None:
+        (statement,) = unit.piece.statements
+        return sum(one.array == held.array for one in statement.accesses) > len(held.places)
+    return (mapping.shared is None or mapping.split is not None) and not held.load.is_empty()
 
 
 def _readers(

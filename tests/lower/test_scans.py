@@ -53,7 +53,8 @@ def random_scan(seed: int) -> str:
             ("int j = M - 2; j >= 0; j--", "j + 1"),
         ]
     )  # fmt: skip
-    term = dice.choice([f"x{rows}[j]", f"x{rows}[j] * w[j]", "w[i]", f"x{rows}[M - 1 - j]"])
+    terms = [f"x{rows}[j]", f"x{rows}[j] * w[j]", "w[i]", f"x{rows}[M - 1 - j]", f"s{rows}[j]"]
+    term = dice.choice(terms)
     update = dice.choice(UPDATES[kind]).format(t=f"s{rows}[j]", b=f"s{rows}[{before}]", e=term)
     start = dice.choice(["", f"s{rows}[0] = x{rows}[0];"])
     body = f"  {around}for (int i = 0; i < N; i++) {{ {start} for ({loop}) {update} }}"
