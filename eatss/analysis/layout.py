@@ -9,6 +9,7 @@ sizes for what is mapped, and the generator carries it out.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
@@ -71,13 +72,15 @@ Chosen = TypeVar("Chosen", bound="Layout")
 class SplitK:
     """How a sum is spread over threads and blocks.
 
-    ``lanes`` threads of a warp add up one sum together, ``tile`` steps of it at a time;
-    ``chunks`` blocks share it.
+    ``lanes`` threads of a block add up one sum together, ``tile`` steps of it at a time;
+    ``chunks`` blocks share these steps. So many blocks as ``outer`` says share another loop of the
+    sum, outside of it.
     """
 
     lanes: Number
     tile: Number
     chunks: Number
+    outer: Number = 1
 
 
 @frozen
@@ -217,6 +220,11 @@ class Layout:
         return 1 if self.spread is None else self.spread.chunks
 
     @property
+    def outer_chunks(self) -> Number:
+        """Blocks that share an outer loop of a spread sum."""
+        return 1 if self.spread is None else self.spread.outer
+
+    @property
     def streams(self) -> Number:
         """Blocks that take equal shares of all steps, 0 where they do not."""
         own = self.shared_sum
@@ -267,9 +275,19 @@ def mapped_loops(facts: KernelFacts) -> tuple[Loop, ...]:
 
     All parallel loops of the band: it is permutable, so one that stands behind a serial loop may
     stand in front of it. Neighbours in memory go to neighbouring threads, so the loop along
-    which memory is contiguous comes last.
+    which memory is contiguous comes last: that of the references that move along most loops, which
+    touch most elements, and of those that decide the CMA loop where these leave it open.
     """
-    return tuple(sorted(facts.parallel_loops, key=lambda loop: loop.name == facts.cma_loop))
+
+    def walked(loop: Loop) -> tuple[object, ...]:
+        along = (one for one in facts.references if loop.name in one.spatial)
+        own = Counter(-len(one.invariant) for one in along)
+        return *(own[-still] for still in range(depth)), loop.name == facts.cma_loop
+
+    depth = len(facts.loops) + len(facts.inner_loops)
+    last = max(facts.parallel_loops, key=walked, default=None)
+    last = last if facts.cma_loop else None
+    return tuple(sorted(facts.parallel_loops, key=lambda loop: loop is last))
 
 
 def reordering_loops(facts: KernelFacts) -> Names:

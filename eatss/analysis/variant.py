@@ -188,11 +188,12 @@ class LaunchFacts:
     last. ``stageable`` are groups of references, by index, that may be copied to shared memory
     together; ``copied_in`` says in which parts, by index, each of them is copied: in each that
     reads it. Boxes of one part lie where those of the others do.
-    ``sum_loop`` is the loop of the sums that are spread over lanes and chunks, ``shared_loop`` that
-    of sums that blocks share. ``products`` are the statements that the variant's instruction
-    computes. Tiles that a bound cuts, as in a triangle, run as full ones do for the statements that
-    are ``whole_if_finite``, where no factor is infinite. Blocks may take equal shares of the turns
-    of the ``stream_loop``.
+    ``sum_loop`` is the loop of the sums that are spread over lanes and chunks, ``outer_loop``
+    another one of theirs that blocks may share; ``shared_loop`` is that of sums that blocks share
+    and lanes do not. What ``scans`` stores each step of its sum. ``products`` are the statements
+    that the variant's instruction computes. Tiles that a bound cuts, as in a triangle, run as full
+    ones do for the statements that are ``whole_if_finite``, where no factor is infinite. Blocks may
+    take equal shares of the turns of the ``stream_loop``.
     """
 
     mapped: Names
@@ -201,10 +202,17 @@ class LaunchFacts:
     stageable: tuple[tuple[int, ...], ...]
     copied_in: tuple[tuple[int, ...], ...]
     sum_loop: str | None = None
+    outer_loop: str | None = None
     shared_loop: str | None = None
+    scans: bool = False
     products: tuple[ProductFacts, ...] = ()
     whole_if_finite: Names = ()
     stream_loop: str | None = None
+
+    @property
+    def turns_loop(self) -> str | None:
+        """The loop of sums at whose tiles blocks take turns."""
+        return self.shared_loop or self.outer_loop
 
     @property
     def exchanges(self) -> bool:

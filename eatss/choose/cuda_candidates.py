@@ -32,6 +32,7 @@ from eatss.base.targets import AXES, CUDA
 from eatss.cards.profile import GpuProfile
 from eatss.cost.demand import Column
 from eatss.plan.launch import trips_of
+from eatss.plan.shares import outer_tile
 from eatss.plan.stage import buffers, copied_together, is_asynchronous
 from eatss.polyhedral.dependences import MAX_DEPTH
 from eatss.polyhedral.kernel import Loop
@@ -75,7 +76,12 @@ MOST_SPREAD_THREADS = 256
 """Threads along a mapped loop of a launch whose sums are spread."""
 
 SPREAD_POINTS = (1, 2, 4)
-LANES = {32: (64, 128, 256), 1: (8, 16, 32, 64)}
+LANES = {
+    1: (8, 16, 32, 64),
+    32: (64, 128, 256),
+    **{lanes: (4 * lanes, 8 * lanes) for lanes in (64, 128, 256)},
+    512: (2048,),
+}
 """Threads that share a sum, with the steps of it that they take at a time."""
 
 CHUNKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -367,30 +373,37 @@ def _spread(facts: KernelFacts, variant: KernelVariant, profile: GpuProfile) -> 
     names = [loop.name for loop in mapped]
     trips = trips_of(facts)
     longest = max(trips[one.sum_loop] for one in variant.launches if one.sum_loop is not None)
+    outer = [one.outer_loop for one in variant.launches if one.outer_loop is not None]
+    turns = max((trips[loop] for loop in outer), default=1)
     most_blocks = MOST_BLOCKS_PER_SM * profile.sm_count
     rows: list[tuple[int, ...]] = []
     for own, each in zip(*map(np.ndarray.tolist, _spread_pairs(mapped)), strict=True):
         tiles = [t * p for t, p in zip(own, each, strict=True)]
         blocks = prod(-(-int(trips[name]) // tile) for name, tile in zip(names, tiles, strict=True))
         for lanes, sum_tiles in LANES.items():
-            if not profile.threads_per_warp <= prod(own) * lanes <= THREADS[-1]:
+            if not profile.threads_per_warp <= prod(own) * lanes <= THREADS[-1] or (
+                lanes > profile.threads_per_warp and lanes > longest
+            ):
                 continue
+            several = CHUNKS if names else (*CHUNKS, *MANY_CHUNKS)
             rows += [
-                (*own, *tiles, lanes, sum_tile, chunks)
+                (*own, *tiles, lanes, sum_tile, chunks, takers)
                 for sum_tile in sum_tiles
-                for chunks in (CHUNKS if names else (*CHUNKS, *MANY_CHUNKS))
-                if lanes * chunks > 1
-                and (chunks == 1 or chunks * blocks <= most_blocks)
-                and chunks * sum_tile < 2 * longest
+                for takers in (one for one in several if one < 2 * turns)
+                for chunks in (several if takers in (1, several[-1]) or takers >= turns else (1,))
+                if lanes * chunks * takers > 1
+                and (chunks * takers == 1 or chunks * takers * blocks <= most_blocks)
+                and (chunks == 1 or chunks * sum_tile < 2 * longest)
             ]
     depth = len(names)
-    table = np.array(rows, dtype=np.int64).reshape(len(rows), 2 * depth + 3).T
+    table = np.array(rows, dtype=np.int64).reshape(len(rows), 2 * depth + 4).T
     plain = np.full(len(rows), PLAIN_TILE, dtype=np.int64)
     tiles_of = {loop.name: plain for loop in facts.loops if loop.name != variant.host_loop}
-    tiles_of |= dict(zip(names, table[depth:-3], strict=True))
+    tiles_of |= dict(zip(names, table[depth:-4], strict=True))
     threads = dict(zip(names, table[:depth], strict=True))
-    lanes, sum_tile, chunks = table[-3:]
-    spread = SplitK(lanes=lanes, tile=sum_tile, chunks=chunks)
+    lanes, sum_tile, chunks, takers = table[-4:]
+    tiles_of |= {loop: outer_tile(int(trips[loop]), takers) for loop in outer if loop in tiles_of}
+    spread = SplitK(lanes=lanes, tile=sum_tile, chunks=chunks, outer=takers)
     return _made(facts, variant, len(rows), tiles_of, threads, spread=spread)
 
 

@@ -239,7 +239,9 @@ class _Counting:
         of.add_shared((requests * on - alone) / width, near)
         of.add_shared(alone, banks)
         of.operand_bytes += total * of.different_bytes(use.access)
-        each = np.where(on > 0, 1.0 / width, code.load_instructions)
+        arrays, together = self.plan.rows_loaded
+        alone_each = code.load_instructions / (together if use.access.array in arrays else 1.0)
+        each = np.where(on > 0, 1.0 / width, alone_each)
         converts = requests * float(use.access.converts)
         of.add_instructions((requests - alone) * each + alone + converts)
         missing = of.missing_bytes(one, use, total) * (1.0 - on)

@@ -156,6 +156,9 @@ class CudaCode(DemandBuilder):
         for name in plan.cut.mapped:
             cut = np.mod(plan.trips[name], plan.tile[name]) > 0
             free = free * np.where(cut, 1.0 - 1.0 / plan.steps[name], 1.0)
+        if plan.cut.sum_loop is not None:  # none of whose tiles is whole
+            loop = plan.cut.sum_loop
+            free = free * np.where(plan.trips[loop] < plan.tile[loop], 0.0, 1.0)
         return 1.0 - free
 
     # -- requests of a warp -----------------------------------------------------------------------

@@ -367,9 +367,9 @@ def _joined(
     # barriers keep a block from loading its rows while it computes with them; others of the SM may
     fetch = total.l2_bytes * card.sms * card.clock_hz / card.l2_bytes_s
     alone = (sum(busy_cycles(part, card) for part in parts) + fetch) / blocks
-    wait = len(spread) * (model.code.barrier_wait * card.barrier_cycles)
-    # warps leave their parts of sums in shared memory
+    # warps leave their parts of sums in shared memory; those of one pass them on there
     warps = np.ceil(block.lanes / card.warp)
+    wait = (warps == 1) * len(spread) * (model.code.barrier_wait * card.barrier_cycles)
     words = sum(own.element_bytes for launch in spread for own in launch.held)
     demand = replace(
         total,

@@ -17,7 +17,7 @@ from eatss.cost.cuda_code import CudaCode
 from eatss.plan.launch import LaunchPlan
 from eatss.plan.numbers import Number, largest, nowhere
 from eatss.plan.shares import UniformSet
-from eatss.plan.stage import FEWEST_AHEAD, PIECE_BYTES, vector
+from eatss.plan.stage import FEWEST_AHEAD, PIECE_BYTES, element_words, vector
 
 
 def add_stages(of: CudaCode) -> None:
@@ -155,6 +155,8 @@ floats on an H100, against layouts without streams (``library-streams-by-hand``)
 def add_held(of: CudaCode) -> None:
     """Add the loads and stores of what registers keep, or the atomic additions of it."""
     plan, code, points = of.plan, of.code, of.plan.all_points
+    if plan.cut.scans:  # each step is stored
+        points = points * np.ceil(plan.trips[plan.cut.sum_loop or ""] / plan.sum_lanes)
     for own in plan.cut.held:
         uses = [use for use in plan.uses if use.access.reference in own.references]
         if not uses:
@@ -168,7 +170,7 @@ def add_held(of: CudaCode) -> None:
             # those of all blocks to one sector come one after the other
             rows = plan.neighbours(plan.cut.mapped[-1]) if plan.cut.mapped else False
             requests = np.where(rows, vector(own.element_bytes), 1.0)
-            turns = plan.chunks * requests * _ATOMIC_TURN_CYCLES
+            turns = plan.blocks_of_sum * requests * _ATOMIC_TURN_CYCLES
             of.chain_cycles += (of.card.atomic_cycles + turns) * times
             continue
         if own.loads:
@@ -179,17 +181,37 @@ def add_held(of: CudaCode) -> None:
 
 
 def add_spread(of: CudaCode) -> None:
-    """Add the shuffles and atomic operations at the end of spread sums."""
-    plan, points = of.plan, of.plan.all_points
+    """Add the shuffles and atomic operations at the end of spread sums.
+
+    Warps that share one leave their parts in shared memory, where the first one adds them up.
+    """
+    plan, points, card = of.plan, of.plan.all_points, of.card
     if plan.cut.sum_loop is None:
         return
-    rounds = np.log2(np.maximum(1.0, plan.sum_lanes))
-    of.add_instructions(points * rounds * 4)
-    of.chain_cycles += points * rounds * of.constants.result_wait * of.card.fp64_cycles * 2
-    times, shared = _EXCHANGE if plan.cut.exchanges else 1.0, plan.chunks > 1
-    of.add_global(np.where(shared, points * times, 0.0), 2.0, 8.0)
-    turns = plan.chunks * _ATOMIC_TURN_CYCLES
+    if plan.cut.scans:
+        _add_scan(of, points * np.ceil(plan.trips[plan.cut.sum_loop] / plan.sum_lanes))
+        return
+    lanes = np.clip(plan.sum_lanes, 1.0, card.warp)
+    warps = np.maximum(1.0, plan.sum_lanes / card.warp)
+    rounds, handed = np.log2(lanes), np.where(warps > 1, points * warps, 0.0)
+    of.add_instructions(points * rounds * 4 + handed / warps)
+    of.add_shared((handed + points * (warps > 1)) / warps, 1.0)
+    of.chain_cycles += points * rounds * of.constants.result_wait * card.fp64_cycles * 2
+    wait = of.code.barrier_wait * card.barrier_cycles + card.shared_cycles
+    of.chain_cycles += (warps > 1) * wait + handed * card.fp64_cycles
+    times, shared = _EXCHANGE if plan.cut.exchanges else 1.0, plan.blocks_of_sum > 1
+    of.add_global(np.where(shared, points * times / warps, 0.0), 2.0, 8.0)
+    turns = plan.blocks_of_sum * _ATOMIC_TURN_CYCLES
     of.chain_cycles += np.where(shared, (of.card.atomic_cycles + turns) * times, 0.0)
+
+
+def _add_scan(of: CudaCode, steps: Number) -> None:
+    """Add the shuffles of so many steps of a warp, of which each waits for the one before."""
+    rounds, words = np.log2(of.plan.sum_lanes), element_words(of.plan.cut.held[0].element_bytes)
+    of.add_instructions(steps * (rounds * (words + 3.0) + words))
+    each = of.constants.result_wait * of.card.fp64_cycles + of.card.shared_cycles
+    tiles = steps * of.plan.sum_lanes / of.plan.tile[of.plan.cut.sum_loop or ""]
+    of.chain_cycles += steps * each + tiles * rounds * each
 
 
 def add_parts(of: CudaCode) -> Number:

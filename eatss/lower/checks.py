@@ -22,6 +22,7 @@ from eatss.lower.arrays import TileRange, isl_notation, union_of
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.mapping import Mapping as LoopMapping
 from eatss.lower.pieces import Part, Piece
+from eatss.lower.scans import is_scan
 from eatss.lower.thread_ast import (
     Block,
     If,
@@ -252,7 +253,9 @@ def check_order(
     if covered != sorted(their_names(piece.statements)):
         raise internal_error("EATSS-K901", "the parts do not cover the statements", span=span)
     if mapping.shares_sums:
-        if not only_updates(piece, dependences):
+        rows, along = their_names(mapping.mapped), mapping.split
+        scans = along is not None and mapping.scan and is_scan(piece, along.name, rows, scop)
+        if not (scans if mapping.scan else only_updates(piece, dependences)):
             raise internal_error("EATSS-K901", "a split sum computes more than sums", span=span)
         written = {scop.array(statement.write.array) for statement in piece.statements}
         exact = not any(array.element_type.is_floating for array in written)

@@ -177,7 +177,8 @@ class Indices:
                 self._small[name] = max(self._small.get(name, 0), count)
         self._room = max(self._room, *(tile for _, tile in mapping.tiles), 0)
         if mapping.shared is not None:  # copies ahead look so many iterations beyond the last tile
-            self._room = max(self._room, MAX_STAGES * mapping.chunks * mapping.shared.tile)
+            shared = mapping.shared
+            self._room = max(self._room, MAX_STAGES * shared.blocks * shared.tile)
 
     def joined(self, other: Indices) -> Indices:
         """Return what both remember; names of both mean the same."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from math import prod
 from typing import Literal
 
@@ -32,6 +32,7 @@ from eatss.lower.kernel.nodes import (
     Buffer,
     For,
     If,
+    Init,
     Kernel,
     Let,
     Node,
@@ -41,7 +42,15 @@ from eatss.lower.kernel.nodes import (
     counted,
 )
 from eatss.lower.kernel.uses import buffers_of, names_of, with_bodies, without_unused
-from eatss.lower.lanes import digits, interleaved_places, lane_and_warp, passed_to_all, shuffles
+from eatss.lower.lanes import (
+    digits,
+    interleaved_places,
+    lane_and_warp,
+    of_lanes,
+    passed_to_all,
+    scan_steps,
+    shuffles,
+)
 from eatss.lower.mapping import MappedLoop, SerialTile
 from eatss.lower.pieces import Part
 from eatss.lower.planning import Unit
@@ -55,6 +64,7 @@ from eatss.lower.thread_builder import ThreadBuilder
 from eatss.lower.whole_tiles import WholeTiles, is_product
 from eatss.plan.stage import StagedReads, Tiling, is_ahead
 from eatss.polyhedral.dependences import at_most
+from eatss.polyhedral.expression import Combiner
 from eatss.polyhedral.isl_names import coalesced, parameters_set, without_parameters
 from eatss.polyhedral.scop import Place
 from eatss.program import (
@@ -64,7 +74,6 @@ from eatss.program import (
     Name,
     Operator,
     c_text,
-    equals,
     minimum,
     multiplied,
     names_in,
@@ -258,10 +267,10 @@ class KernelBuilder:
         split, shared = self._mapping.split, self._mapping.shared
         if split is not None and split.grid is not None:
             grid[split.grid] = minimum(ranges[split.name].count, self._mapping.chunks)
-        elif shared is not None and shared.shared is not None:
+        if shared is not None and shared.shared is not None:
             tiles = tile_range(self._values(shared.name), shared, self._launch_params())
             self._index.note(tiles.count)
-            grid[shared.shared] = minimum(tiles.count, self._mapping.chunks)
+            grid[shared.shared] = minimum(tiles.count, shared.blocks)
         return grid["x"], grid["y"], grid["z"]
 
     def _most_blocks(self, launch: isl.Set) -> IntExpr | None:
@@ -310,7 +319,9 @@ class KernelBuilder:
             *references.declarations(),
         ]
         if self._mapping.split is not None:
-            return (*found, *self._split_sum(self._mapping.split, ranges, known))
+            scan, loop = self._mapping.scan, self._mapping.split
+            nodes = self._split_sum if scan is None else partial(self._scanned, scan)
+            return (*found, *nodes(loop, ranges, known))
         if self._mapping.shared is not None:
             found += self._at_points(references.neutral())
             references.combine_atomically = True
@@ -451,23 +462,53 @@ class KernelBuilder:
             *summed,
             *self._at_points(shuffles(parts, min(loop.threads, CUDA.lanes))),
         ]
-        if self._sums_for_all and loop.threads > 1:
-            tiles, put, taken = passed_to_all(parts, loop, self._mapping, self._names)
+        taken: Nodes = ()
+        if loop.threads > (1 if self._sums_for_all else CUDA.lanes):
+            tiles, put, all_parts = passed_to_all(parts, loop, self._mapping, self._names)
             self._boxes += tiles
             found.append(with_bodies(put, self._at_points))
-            found += self._at_points(taken)
-        references.combine_atomically = self._mapping.chunks > 1
+            taken = self._at_points(all_parts)
+        references.combine_atomically = self._mapping.blocks_of_sum > 1
         stores = self._transfers("store", known)
+        if self._sums_for_all:
+            found += taken
+        else:
+            stores = (*taken, *stores)
         if loop.threads > 1:
-            first = equals(Name(loop.thread), 0)
+            first = of_lanes(Name(loop.thread), loop.threads)[0]
             stores = (If(conditions=(first,), body=stores),)
         return (*found, *stores)
 
-    def _at_points(self, nodes: Nodes) -> Nodes:
-        """Return nodes for each of the thread's points, inside the domain or not."""
+    def _scanned(
+        self, combiner: Combiner, loop: MappedLoop, ranges: _Ranges, known: isl.Set
+    ) -> Nodes:
+        """Return running sums, of which a warp has some steps at a time."""
+        values, carried = (own for own, _ in self._references.combined())
+
+        def tile() -> Nodes:
+            inside = coalesced(known.intersect(ranges[loop.name].known))
+            neutral = Init(target=values, value=combiner.neutral(values.buffer.element_type))
+            nodes: list[Node] = [
+                *self._single_points([loop]),
+                *self._at_points((neutral,), self._mapping.spread),
+            ]
+            for part in self._parts:
+                nodes += self._part(part, inside)
+            steps, passed_on = scan_steps(values, carried, combiner, loop.threads)
+            rows = (self._at_points(own, (loop,)) for own in (steps, passed_on))
+            nodes += self._at_points(tuple(node for own in rows for node in own))
+            return (*nodes, *self._transfers("store", inside))
+
+        return (*self._transfers("load", known), *self._strided(loop, ranges, tile))
+
+    def _at_points(self, nodes: Nodes, loops: Sequence[MappedLoop] | None = None) -> Nodes:
+        """Return nodes for each of the thread's points, inside the domain or not.
+
+        They are those of mapped loops, if none are given.
+        """
         if not nodes:
             return ()
-        for loop in reversed(self._mapping.mapped):
+        for loop in reversed(self._mapping.mapped if loops is None else loops):
             if loop.points > 1:
                 nodes = (counted(loop.point, loop.points, nodes, "whole"),)
         return nodes
@@ -475,11 +516,11 @@ class KernelBuilder:
     def _transfers(self, kind: Literal["load", "store"], known: isl.Set) -> Nodes:
         """Return the loads or stores of registers, each at its points."""
         found: list[Node] = []
-        for instance in self._references.transfers(kind):
+        for instance, loops in self._references.transfers(kind):
             phase = Phase(
                 instances=(instance,),
                 bound=self._bound,
-                mapped=self._mapping.mapped,
+                mapped=loops,
                 serial=(),
                 below=None,
             )

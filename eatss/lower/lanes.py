@@ -18,7 +18,7 @@ from math import prod
 from eatss.analysis.variant import ALONG_X, ALONG_Y
 from eatss.base.diagnostics import SourceSpan, internal_error
 from eatss.base.targets import CUDA
-from eatss.lower.instructions import COMBINES, SHUFFLES
+from eatss.lower.instructions import COMBINES, LAST_LANE, SCAN_STEPS, SHUFFLES
 from eatss.lower.kernel.nodes import Buffer, Copy, Element, If, Intrinsic, Node, Nodes
 from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import NameTable
@@ -97,6 +97,37 @@ def shuffles(parts: Parts, width: int) -> Nodes:
     )
 
 
+def scan_steps(
+    values: Element, carried: Element, combiner: Combiner, width: int
+) -> tuple[Nodes, Nodes]:
+    """Return what gives each of ``width`` lanes what those up to it come to, and passes it on.
+
+    Args:
+        values: what each lane has of a step, and what comes of it.
+        carried: what all steps before came to, and then those with this one.
+        combiner: what makes one value of two.
+        width: the lanes.
+    """
+    steps = tuple(
+        Intrinsic(
+            instruction=SCAN_STEPS[combiner.name],
+            operands=(("sum", (values,)),),
+            immediates=(("delta", 1 << step), ("width", width)),
+        )
+        for step in range(width.bit_length() - 1)
+    )
+    added = Intrinsic(
+        instruction=COMBINES[combiner.name],
+        operands=(("target", (values,)), ("value", (carried,))),
+    )
+    last = Intrinsic(
+        instruction=LAST_LANE,
+        operands=(("target", (carried,)), ("value", (values,))),
+        immediates=(("width", width),),
+    )
+    return steps, (added, last)
+
+
 def passed_to_all(
     parts: Parts, loop: MappedLoop, mapping: Mapping, names: NameTable
 ) -> tuple[list[Buffer], If, Nodes]:
@@ -111,8 +142,8 @@ def passed_to_all(
     Returns:
         Tiles, what first lanes leave of their warps' parts there, and how all threads add them up.
     """
-    lanes = min(loop.threads, CUDA.lanes)
-    warps, thread = loop.threads // lanes, Name(loop.thread)
+    _, is_first, warp = of_lanes(Name(loop.thread), loop.threads)
+    warps = loop.threads // min(loop.threads, CUDA.lanes)
     several = [m for m in mapping.mapped if m.threads > 1]
     points = [m for m in mapping.mapped if m.points > 1]
     own = [*(Name(m.thread) for m in several), *(Name(m.point) for m in points)]
@@ -124,7 +155,7 @@ def passed_to_all(
         name, kind = names.fresh(f"{register.buffer.name}_warps"), register.buffer.element_type
         tile = Buffer.of("shared", name, kind, *extents)
         tiles.append(tile)
-        put.append(Copy(target=tile.at(*own, thread // lanes), source=register))
+        put.append(Copy(target=tile.at(*own, warp), source=register))
         first, *others = (tile.at(*own, Constant(at)) for at in range(warps))
         taken.append(Copy(target=register, source=first))
         taken += (
@@ -134,8 +165,13 @@ def passed_to_all(
             )
             for part in others
         )
-    is_first = equals(thread % lanes, 0)
     return tiles, If(conditions=(is_first,), body=tuple(put)), tuple(taken)
+
+
+def of_lanes(thread: IntExpr, threads: int) -> IntExprs:
+    """Return what code asks of a thread that shares a sum: whether it is first, and its warp."""
+    lanes = min(threads, CUDA.lanes)
+    return equals(thread, 0), equals(thread % lanes, 0), thread // lanes
 
 
 def lane_and_warp(thread: IntExpr) -> tuple[IntExpr, IntExpr]:

@@ -90,7 +90,10 @@ def with_vectors(mapping: Mapping, plan: LaunchPlan) -> Mapping:
         one if nowhere(plan.neighbours(one.source_name)) else replace(one, cyclic=False)
         for one in mapping.mapped
     )
-    return replace(mapping, mapped=mapped, interleaved=bool(plan.interleaved))
+    split = mapping.split
+    if split is not None and _one(plan.rows_loaded[1]) > 1:
+        split = replace(split, cyclic=False)
+    return replace(mapping, mapped=mapped, split=split, interleaved=bool(plan.interleaved))
 
 
 def neighbours_of(
@@ -119,6 +122,19 @@ def neighbours_of(
                     vector=widths.pop(),
                 )
             )
+    arrays, width = plan.rows_loaded
+    split = mapping.split
+    if split is not None and not split.cyclic:
+        found.append(
+            InterleavedPoints(
+                thread=split.thread,
+                threads=split.threads,
+                point=split.point,
+                points=split.points,
+                vector=int(_one(width)),
+                loads=arrays,
+            )
+        )
     return tuple(found)
 
 
@@ -266,11 +282,14 @@ def _copied_otherwise(plan: LaunchPlan, kernel: Kernel) -> Iterator[str]:
         for one in copies
     )
     through_registers = _one(plan.transposed_in_registers) or _one(plan.register_staged_words)
-    if lines != bool(through_registers):
+    if plan.cut.sum_loop is None and lines != bool(through_registers):  # else parts of sums are
         yield f"copies through registers are{'' if through_registers else ' not'} planned"
+    rows, together = plan.rows_loaded
+    planned = [(name, _one(together)) for name in rows]
     for group, stage in enumerate(plan.stages):
-        width = _one(stage.on * stage.width)
         array = next((use.access.array for use in plan.readers(group)), "")
+        planned.append((array, _one(stage.on * stage.width)))
+    for array, width in planned:
         made = max((one.width for one in copies if one.source.buffer.name == array), default=1)
         if width > made:
             yield f"{array} is to be copied {width:.0f} elements at a time, it is {made}"

@@ -26,6 +26,7 @@ from eatss.lower.kernel.instruction import Coordinate, Distribution
 from eatss.lower.pieces import LoopMember, NameTable, Piece
 from eatss.lower.recipe import CodegenOptions, NamedThreads
 from eatss.plan.shares import widening
+from eatss.polyhedral.expression import Combiner
 from eatss.program.expression import OwnSizes, SizePairs
 from eatss.program.linear import Linear
 
@@ -95,7 +96,7 @@ class MappedLoop:
 class SerialTile:
     """A band loop that is cut into tiles of ``tile`` iterations inside a block.
 
-    Where it is ``shared``, blocks along that axis of the grid take turns at its tiles.
+    Where it is ``shared``, so many ``blocks`` along that axis of the grid take turns at its tiles.
     """
 
     name: str
@@ -103,6 +104,7 @@ class SerialTile:
     tile: int
     origin: str
     shared: Axis | None = None
+    blocks: int = 1
 
 
 @frozen
@@ -128,8 +130,9 @@ class Mapping:
     """The layout of a piece.
 
     ``mapped`` are outermost first; a piece that runs in one thread has none. ``split`` is a loop
-    of a sum that is spread likewise: each thread adds up its points, over ``chunks`` blocks. So
-    many blocks take turns at the tiles of a serial loop that is shared.
+    of a sum that is spread likewise: each thread adds up its points, over ``chunks`` blocks. Blocks
+    take turns at the tiles of a serial loop that is shared.
+    What ``scan`` combines along the split loop is stored at each of its points.
     ``warps`` are loops, all that have several threads, whose threads are boxes of lanes. Where
     lanes are ``interleaved`` warps are boxes along the two fastest loops, too, with lanes in the
     order of :mod:`eatss.analysis.variant`.
@@ -141,6 +144,7 @@ class Mapping:
     chunks: int = 1
     warps: tuple[WarpLoop, ...] = ()
     interleaved: bool = False
+    scan: Combiner | None = None
 
     @property
     def spread(self) -> tuple[MappedLoop, ...]:
@@ -156,6 +160,11 @@ class Mapping:
     def shares_sums(self) -> bool:
         """Whether several threads or blocks add up one sum."""
         return self.split is not None or self.shared is not None
+
+    @property
+    def blocks_of_sum(self) -> int:
+        """Blocks that have parts of one sum, at most."""
+        return self.chunks * (1 if self.shared is None else self.shared.blocks)
 
     @property
     def sources(self) -> dict[str, str]:
@@ -279,9 +288,10 @@ def with_shared_sum(mapping: Mapping, loop: str, blocks: int) -> Mapping | None:
     if not free:
         return None
     serial = tuple(
-        replace(tile, shared=free[0]) if tile.name == loop else tile for tile in mapping.serial
+        replace(tile, shared=free[0], blocks=blocks) if tile.name == loop else tile
+        for tile in mapping.serial
     )
-    return replace(mapping, serial=serial, chunks=blocks)
+    return replace(mapping, serial=serial)
 
 
 def widened(mapping: Mapping, lanes: int, most_threads: int) -> Mapping:

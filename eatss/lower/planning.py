@@ -11,6 +11,7 @@ from eatss.analysis.analyse import analyse_kernel
 from eatss.analysis.facts import KernelFacts, VolumeKind
 from eatss.analysis.layout import Layout, SplitK
 from eatss.base.frozen import Names, frozen, their_names
+from eatss.base.targets import CUDA
 from eatss.cards import GpuProfile
 from eatss.lower.checks import check_launches, check_order, crosses_threads
 from eatss.lower.instructions import of_warps
@@ -18,10 +19,12 @@ from eatss.lower.mapping import Mapping, in_warps, layout, widened, with_shared_
 from eatss.lower.pieces import NameTable, Part, Piece, parts_of
 from eatss.lower.products import described, reused_accumulators
 from eatss.lower.recipe import CodegenOptions
+from eatss.lower.scans import scan_of
 from eatss.lower.storage import (
     NeedsOneThreadError,
     StoragePlan,
     StoragePlans,
+    scan_storage,
     within_registers,
 )
 from eatss.lower.thread_ast import subtree_of
@@ -33,6 +36,7 @@ from eatss.lower.units import (
     hoistable,
     may_follow,
     only_updates,
+    outer_loop,
     restricted,
     serial_runs,
     split_mapping,
@@ -94,7 +98,26 @@ class UnitPlanner:
         """
         units = self._units(piece, names)
         check_launches(piece, [unit.piece for unit in units], self._scheduled.dependences)
+        facts = piece.facts_in(self._facts)
+        if self._options.strict_fp and facts is not None:
+            units = [_noted([unit], *self._kept_in_order(unit.piece, facts))[0] for unit in units]
         return units
+
+    def _kept_in_order(self, piece: Piece, facts: KernelFacts) -> Iterator[str]:
+        """Yield which sums would be spread if they did not have to keep their order, and its cost.
+
+        That is how many terms one thread adds up, where there are few threads.
+        """
+        kept, card = self._sums(piece), self._profile
+        threads = prod(trips(facts, loop.name) for loop in facts.parallel_loops)
+        if threads >= card.sm_count * card.max_threads_per_sm:
+            return
+        for name, loops in sums_of(piece, self._scop).items():
+            own = [one.source_name for one in piece.loops if one.name in loops]
+            terms = prod(trips(facts, loop) for loop in own)
+            if name in their_names(piece.statements) and name not in kept and terms >= LEAST_TRIPS:
+                over = " and ".join(own)
+                yield f"the order over {over} is kept: a thread adds up {terms} terms one by one"
 
     def _units(self, piece: Piece, names: NameTable) -> list[Unit]:
         facts = piece.facts_in(self._facts)
@@ -270,10 +293,9 @@ class UnitPlanner:
                 return None
             how = f"{shared.loop} is shared by up to {shared.blocks} blocks"
             return self.summing(whole.piece, part, mapping, whole.kernel, whole.names.inner(), how)
-        loop = sum_loop(whole.piece, part.statements, part.serial, sums, facts, dependences)
-        if spread is None or loop is None:
+        if spread is None:
             return None
-        return self._spread(whole, facts, part, loop, spread, names)
+        return self._spread(whole, facts, part, spread, names)
 
     def summing(
         self,
@@ -318,24 +340,79 @@ class UnitPlanner:
         whole: Unit,
         facts: KernelFacts,
         part: Part,
-        loop: str,
         spread: SplitK,
         names: NameTable,
     ) -> Unit | None:
         """Return the unit of a part whose sum is split, ``None`` where it cannot be."""
-        own = names.inner()
+        piece, statements = whole.piece, part.statements
+        sums, dependences = self._sums(piece), self._scheduled.dependences
+        loop = sum_loop(piece, statements, part.serial, sums, facts, dependences)
+        if loop is None:
+            return self._scanned(whole, facts, part, names)
+        outer = outer_loop(piece, statements, part.serial, loop, sums, facts, dependences)
+        own, card = names.inner(), self._profile
         mapping = split_mapping(
-            whole.piece, facts, whole.mapping, loop, spread, self._profile, self._options, own
+            piece, facts, whole.mapping, loop, outer, spread, card, self._options, own
         )
-        split = mapping.split
-        if split is None or (split.threads == 1 and mapping.chunks == 1):
+        split, shared = mapping.split, mapping.shared
+        if split is None or (split.threads == 1 and mapping.blocks_of_sum == 1):
             return None  # one thread would add up all
         serial = tuple(name for name in part.serial if name != loop)
         counts = {"threads": split.threads, "blocks": mapping.chunks}
         over = " and ".join(f"{count} {what}" for what, count in counts.items() if count > 1)
-        how = f"{split.source_name} is split over {over}"
+        how = f"{split.source_name} is split over {over}" if over else ""
+        if shared is not None:
+            how += (
+                " and " * bool(how) + f"over {shared.source_name} by up to {shared.blocks} blocks"
+            )
         inside = Part(statements=part.statements, serial=serial)
         return self.summing(whole.piece, inside, mapping, whole.kernel, own, how)
+
+    def _scanned(
+        self, whole: Unit, facts: KernelFacts, part: Part, names: NameTable
+    ) -> Unit | None:
+        """Return the unit of running sums of which a warp has a row, ``None`` for others."""
+        mapped = their_names(whole.mapping.mapped)
+        found = None
+        if len(part.serial) == 1 and mapped:
+            found = scan_of(whole.piece, part.statements, part.serial[0], mapped, self._scop)
+        if found is None:
+            return None
+        kind = self._scop.array(found.piece.statements[0].write.array).element_type
+        lanes = SplitK(lanes=CUDA.lanes, tile=self._sizes(facts.name).sum_tile, chunks=1)
+        if trips(facts, self._source(whole, part.serial[0])) < LEAST_TRIPS or (
+            self._options.strict_fp and kind.is_floating
+        ):
+            return None
+        own, card, loop = names.inner(), self._profile, part.serial[0]
+        mapping = split_mapping(
+            found.piece, facts, whole.mapping, loop, None, lanes, card, self._options, own
+        )
+        if mapping.split is None:
+            return None
+        return Unit(
+            piece=found.piece,
+            mapping=replace(mapping, scan=found.combiner, split=replace(mapping.split, grid=None)),
+            parts=(Part(statements=part.statements, serial=()),),
+            storage=scan_storage(
+                self._scop,
+                found.piece,
+                found.before,
+                found.places,
+                mapped,
+                loop,
+                self._scheduled.dependences,
+            ),
+            kernel=whole.kernel,
+            names=own,
+            notes=(
+                f"the running {found.combiner.what} over {mapping.split.source_name} "
+                f"is shared by {CUDA.lanes} threads",
+            ),
+        )
+
+    def _source(self, whole: Unit, loop: str) -> str:
+        return next(one.source_name for one in whole.piece.loops if one.name == loop)
 
     def _serial_units(
         self, piece: Piece, facts: KernelFacts | None, names: NameTable
@@ -344,19 +421,19 @@ class UnitPlanner:
         spread = SERIAL_SPREAD if facts is None else self._sizes(facts.name).spread
         sums, why = self._sums(piece), "no loop is parallel"
         runs = [] if spread is None else [*serial_runs(piece, sums)]
-        if spread is None or not any(loop for _, loop in runs):
+        if spread is None or not any(loops for _, loops in runs):
             yield self.one_thread(piece, names, why)
             return
+        selected = None if facts is None else facts.name
         facts = facts or analyse_kernel(
             self._scop, piece.kernel, volume=VolumeKind.PRODUCT, element_type=None, index=0
         )
-        for own, loop in runs:
+        for own, loops in runs:
             unit, statements = None, their_names(own.statements)
-            dependences = self._scheduled.dependences
-            if loop and sum_loop(own, statements, (loop,), sums, facts, dependences):
-                part = Part(statements=statements, serial=(loop,))
-                whole = self.one_thread(own, names, "")
-                unit = self._spread(whole, facts, part, loop, spread, names)
+            if loops:
+                part = Part(statements=statements, serial=loops)
+                whole = replace(self.one_thread(own, names, ""), kernel=selected)
+                unit = self._spread(whole, facts, part, spread, names)
             yield unit or self.one_thread(restricted(piece, statements), names, why)
 
     def one_thread(self, piece: Piece, names: NameTable, why: str) -> Unit:
@@ -386,8 +463,8 @@ class UnitPlanner:
         return sums_of(piece, self._scop, exact=self._options.strict_fp)
 
 
-def _noted(units: Sequence[Unit], note: str) -> list[Unit]:
-    return [replace(unit, notes=(*unit.notes, note)) for unit in units]
+def _noted(units: Sequence[Unit], *notes: str) -> list[Unit]:
+    return [replace(unit, notes=(*unit.notes, *notes)) for unit in units]
 
 
 def share_scalars(units: Sequence[Unit], storage: StoragePlan) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Mapping as Dictionary
+from math import prod
 from typing import Literal
 
 import islpy as isl
@@ -22,7 +23,7 @@ from eatss.lower.kernel.nodes import (
     Intrinsic,
     Kernel,
 )
-from eatss.lower.mapping import Mapping
+from eatss.lower.mapping import MappedLoop, Mapping
 from eatss.lower.pieces import NameTable, Piece
 from eatss.lower.planning import Unit
 from eatss.lower.promotion import SharedTile
@@ -151,7 +152,8 @@ class References:
 
     def _declare(self, item: Registers, names: NameTable, what: str) -> None:
         array = self._arrays[item.array]
-        several = [m for m in self._mapping.mapped if m.points > 1]
+        mapping = self._mapping
+        several = [m for m in (mapping.spread if item.along else mapping.mapped) if m.points > 1]
         registers = RegisterArray(
             item=item,
             buffer=Buffer.of(
@@ -162,12 +164,14 @@ class References:
             ),
             array=array,
             point=tuple(Name(m.point) for m in several),
-            combiner=combiner_in(self._piece, {name for name, _ in item.places}, self._scop),
+            combiner=mapping.scan
+            or combiner_in(self._piece, {name for name, _ in item.places}, self._scop),
         )
         self._registers.append(registers)
         self._at |= dict.fromkeys(item.places, registers)
         self._escaping |= dict(item.escaping)
-        self.notes.append(f"{array.name}: {what}, {self._mapping.points} a thread")
+        points = prod(m.points for m in several)
+        self.notes += [f"{array.name}: {what}, {points} a thread"] if item.places else []
 
     @property
     def registers(self) -> dict[str, str]:
@@ -212,20 +216,23 @@ class References:
         """Return the declarations of the registers."""
         return tuple(Declare(buffer=r.buffer) for r in self._registers)
 
-    def transfers(self, kind: Literal["load", "store"]) -> Iterator[isl.Set]:
-        """Yield the domains of transfers into registers, or out of them.
+    def transfers(
+        self, kind: Literal["load", "store"]
+    ) -> Iterator[tuple[isl.Set, tuple[MappedLoop, ...]]]:
+        """Yield the domains of transfers into registers, or out of them, with their loops.
 
-        The mapped loops are bound to parameters.
+        These are bound to parameters.
         """
-        loops = their_names(self._mapping.mapped)
-        dims = [f"{loop}'" for loop in loops]  # which no C can name
-        equal = " and ".join(f"{d} = {loop}" for d, loop in zip(dims, loops, strict=True))
         for number, registers in enumerate(self._registers):
             points, name = getattr(registers.item, kind), f"{kind}_{number}"
             if not points.is_empty():
+                own = self._mapping.spread if registers.item.along else self._mapping.mapped
+                loops = their_names(own)
+                dims = [f"{loop}'" for loop in loops]  # which no C can name
+                equal = " and ".join(f"{d} = {loop}" for d, loop in zip(dims, loops, strict=True))
                 text = f"[{', '.join(loops)}] -> {{ {name}[{', '.join(dims)}] : {equal} }}"
                 bound = isl.Set.read_from_str(points.get_ctx(), text)
-                yield points.set_tuple_name(name).intersect(bound)
+                yield points.set_tuple_name(name).intersect(bound), own
 
     def transfer(self, name: str, values: Sequence[IntExpr]) -> Copy | Intrinsic:
         """Return what a transfer does at a point."""

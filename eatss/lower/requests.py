@@ -175,19 +175,25 @@ def _is_launch(decided: Layout) -> bool:
 
     warps, spread, shared = decided.warps, decided.spread, decided.shared_sum
     tiles = [*dict(decided.tile_sizes).values(), *([spread.tile] if spread else ())]
-    blocks = [*([spread.chunks] if spread else ()), *([shared.blocks] if shared else ())]
+    blocks = [*((spread.chunks, spread.outer) if spread else ())]
+    blocks += [shared.blocks] if shared else []
     ranges = (
         (tiles, MAX_TILE),
         ([*dict(decided.block).values()], _MOST_THREADS),
         (blocks, CUDA.most_blocks["y"]),
         ([decided.stages, *([warps.stages] if warps else ())], MAX_STAGES),
-        ([spread.lanes] if spread else [], CUDA.lanes),
+        ([spread.lanes] if spread else [], _MOST_THREADS),
     )
     return (
         _within(ranges)
-        and (spread is None or (CUDA.lanes % spread.lanes == 0 and shared is None))
+        and (spread is None or (shared is None and _in_warps(spread.lanes)))
         and (warps is None or warps.instruction in {one.name for one in PRODUCTS})
     )
+
+
+def _in_warps(lanes: int) -> bool:
+    """Tell whether threads that share a sum are whole warps, or an equal part of one."""
+    return CUDA.lanes % lanes == 0 or lanes % CUDA.lanes == 0
 
 
 def _within(ranges: Iterable[tuple[Sequence[int], int]]) -> bool:

@@ -35,7 +35,8 @@ class Registers:
     ``relation`` maps ``point[mapped loops]`` to the element. ``load`` and ``store`` are
     the points, as sets of ``point[…]``, whose element is read before it is written here, and
     whose element is written here for others to see. Of a scalar, each point has a copy:
-    ``escaping`` pairs statements with the instances whose value is read after the kernel.
+    ``escaping`` pairs statements with the instances whose value is read after the kernel. With a
+    loop ``along`` which lanes are there is one for each point of it, too.
     """
 
     array: str
@@ -44,6 +45,7 @@ class Registers:
     load: isl.Set
     store: isl.Set
     escaping: tuple[tuple[str, isl.Set], ...] = ()
+    along: str = ""
 
 
 @frozen
@@ -101,6 +103,54 @@ class StoragePlans:
             planner = _Planner(self._scop, piece, key[1], self._dependences)
             self._known[key] = piece, planner.plan(sums=sums)
         return self._known[key][1]
+
+
+def scan_storage(
+    scop: Scop,
+    piece: Piece,
+    before: isl.Map,
+    places: frozenset[Place],
+    mapped: Sequence[str],
+    loop: str,
+    dependences: Dependences,
+) -> StoragePlan:
+    """Return where the references of a scan live: its values, and the one in front of them.
+
+    Args:
+        scop: the region.
+        piece: one statement, which reads what it writes.
+        before: the element that the first instance of each row reads.
+        places: what is written, and what is read of the step before.
+        mapped: the loops of rows.
+        loop: that along rows.
+        dependences: of the region.
+    """
+    (statement,), array = piece.statements, piece.statements[0].write.array
+    of_values, of_rows = (
+        _Planner(scop, piece, names, dependences) for names in ((*mapped, loop), tuple(mapped))
+    )
+    tied = of_values._tied[statement.name]
+    image = of_values._image((statement.name, 0), of_values._tied)
+    points = of_values._points(tied)
+    values = Registers(
+        array=array,
+        places=places,
+        relation=parameters_as_inputs(image, of_values._mapped, "point"),
+        load=isl.Set.empty(points.get_space()),
+        store=points,
+        along=loop,
+    )
+    row = of_rows._tied[statement.name]
+    rows = of_rows._points(row)
+    carried = Registers(
+        array=array,
+        places=frozenset(),
+        relation=parameters_as_inputs(row.apply(before), of_rows._mapped, "point"),
+        load=rows,
+        store=isl.Set.empty(rows.get_space()),
+    )
+    read = frozenset(one.array for one in statement.accesses) - {array}
+    return StoragePlan(registers=(values, carried), scalars=(), candidates=(), read_only=read)
 
 
 def within_registers(

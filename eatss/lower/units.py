@@ -13,18 +13,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from math import prod
 
 import islpy as isl
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import FusedRows, SplitK
+from eatss.base.frozen import Names, their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import union_of
-from eatss.lower.mapping import Mapping, laid_out, serial_tile
+from eatss.lower.mapping import Mapping, SerialTile, laid_out, serial_tile
 from eatss.lower.pieces import LoopMember, NameTable, Piece, edges, tied_instances
 from eatss.lower.recipe import CodegenOptions
-from eatss.plan.shares import chunks_of, threads_beside_lanes
+from eatss.plan.shares import blocks_of_sum, outer_tile, threads_beside_lanes
 from eatss.polyhedral.expression import Combiner, combiner_of
 from eatss.polyhedral.isl_names import (
     among,
@@ -39,6 +41,7 @@ from eatss.polyhedral.isl_names import (
 from eatss.polyhedral.kernel import Dependences
 from eatss.polyhedral.scheduling import live_ranges_overlap, tagger_of
 from eatss.polyhedral.scop import Scop, Statement
+from eatss.polyhedral.tiled_sums import with_band_below
 from eatss.polyhedral.tree import alone, members
 
 
@@ -165,7 +168,7 @@ def _launch_times(piece: Piece, launches: Sequence[Piece]) -> isl.UnionMap:
 LEAST_TRIPS = 64
 """Trips of a serial loop below which it is left as it is."""
 
-SERIAL_SPREAD = SplitK(lanes=32, tile=256, chunks=64)
+SERIAL_SPREAD = SplitK(lanes=256, tile=1024, chunks=512, outer=512)
 """How the sums of what PPCG would leave on the host are spread, which no size is selected for."""
 
 
@@ -182,18 +185,39 @@ def sum_loop(
     facts: KernelFacts,
     dependences: Dependences,
 ) -> str | None:
-    """Return the loop of a part to split, by C name.
+    """Return the loop of a part to split, by C name: one with work for a warp, of a long sum.
 
     Every statement has to be a sum along it, and none may need what another computes.
     """
     sources = {loop.name: loop.source_name for loop in piece.loops}
-    found = [
-        loop
+    length = {
+        loop: trips(facts, sources[loop])
         for loop in loops
-        if trips(facts, sources[loop]) >= LEAST_TRIPS
-        and adds_only(piece, statements, loop, sums, dependences)
-    ]
+        if adds_only(piece, statements, loop, sums, dependences)
+    }
+    found = [loop for loop, own in length.items() if own >= CUDA.lanes]
+    if prod(length.values()) < LEAST_TRIPS:
+        return None
     return max(found, key=lambda name: _contiguous(piece, sources[name]), default=None)
+
+
+def outer_loop(
+    piece: Piece,
+    statements: Sequence[str],
+    loops: Sequence[str],
+    lanes: str,
+    sums: dict[str, frozenset[str]],
+    facts: KernelFacts,
+    dependences: Dependences,
+) -> str | None:
+    """Return the longest loop of a part but that of the lanes that is one of the sum, too."""
+    sources = {loop.name: loop.source_name for loop in piece.loops}
+    found = (
+        one
+        for one in loops
+        if one != lanes and adds_only(piece, statements, one, sums, dependences)
+    )
+    return max(found, key=lambda name: trips(facts, sources[name]), default=None)
 
 
 def adds_only(
@@ -236,6 +260,7 @@ def split_mapping(
     facts: KernelFacts,
     whole: Mapping,
     loop: str,
+    outer: str | None,
     spread: SplitK,
     profile: GpuProfile,
     options: CodegenOptions,
@@ -251,6 +276,7 @@ def split_mapping(
         facts: its kernel, for trip counts.
         whole: the layout of all of the piece, whose threads and tiles are kept where they fit.
         loop: the loop of the sum, by C name.
+        outer: another one of it, whose tiles blocks may share.
         spread: lanes, tile and chunks.
         profile: the card.
         options: tile sizes the user gave, which come first.
@@ -275,13 +301,33 @@ def split_mapping(
         kept[mapped.name] = laid_out(own, mapped.tile, threads, axis, grid, names, order)
     taken = {one.grid for one in kept.values()}
     free = [axis for axis in AXES if axis not in taken]
-    tile = options.tiles_of(facts.name).get(item.source_name, int(spread.tile))
+    asked = options.tiles_of(facts.name)
+    tile = asked.get(item.source_name, int(spread.tile))
+    known, serial = {one.name: one for one in whole.serial}, list[SerialTile]()
+    for own in piece.band:
+        if own.name not in (*kept, loop):
+            length = trips(facts, own.source_name)
+            size = outer_tile(length, spread.outer) if own.name == outer else _STEPS
+            made = serial_tile(own, asked.get(own.source_name, size), names)
+            serial.append(known.get(own.name, made))
+    turns = next((one for one in serial if one.name == outer), None)
+    chunks, takers = blocks_of_sum(
+        len(free),
+        -(-trips(facts, item.source_name) // tile),
+        spread.chunks,
+        1 if turns is None else -(-trips(facts, turns.source_name) // turns.tile),
+        spread.outer,
+    )
     axis, grid = AXES[0] if lanes > 1 else AXES[-1], free[0] if free else AXES[-1]
+    own_grid = None if takers > 1 and grid == free[-1] else grid  # which the outer loop has then
     return Mapping(
         mapped=tuple(kept[mapped.name] for mapped in whole.mapped),
-        serial=tuple(one for one in whole.serial if one.name != loop),
-        split=laid_out(item, tile, lanes, axis, grid, names, 0),
-        chunks=chunks_of(spread.chunks, trips(facts, item.source_name), tile) if free else 1,
+        serial=tuple(
+            replace(one, shared=free[-1], blocks=takers) if one is turns and takers > 1 else one
+            for one in serial
+        ),
+        split=laid_out(item, tile, lanes, axis, own_grid, names, 0),
+        chunks=chunks,
     )
 
 
@@ -460,41 +506,51 @@ def combiner_in(piece: Piece, statements: Collection[str], scop: Scop) -> Combin
     return next(iter(found)) if len(found) == 1 else None
 
 
-def serial_runs(
-    piece: Piece, sums: dict[str, frozenset[str]]
-) -> Iterator[tuple[Piece, str | None]]:
+def serial_runs(piece: Piece, sums: dict[str, frozenset[str]]) -> Iterator[tuple[Piece, Names]]:
     """Yield what runs one after another of a piece that has no parallel loop.
 
-    A sum that may be split is a piece of its own, with its loop; other statements stay together.
+    A sum that may be split is a piece of its own, with its loops as a band; other statements stay
+    together, without any.
     """
     waiting: list[str] = []
     for node in _items(piece.tree.node):
         statements = set_names(node.get_domain())
-        loop = None
-        if node_kind(node) == "band" and node.band_n_member() == 1 and len(statements) == 1:
-            summed, (member,) = sums.get(statements[0], ()), members(node)
-            same = [one for one in piece.inner if one.member.key == member.key]
-            loop = next((one for one in same if one.name in summed), None)
-        if loop is None:
+        banded = _banded(piece, node, sums) if len(statements) == 1 else None
+        if banded is None:
             waiting += statements
             continue
         if waiting:
-            yield restricted(piece, waiting), None
+            yield restricted(piece, waiting), ()
         waiting = []
-        yield _banded(restricted(piece, statements), node, loop), loop.name
+        yield banded, banded.bound
     if waiting:
-        yield restricted(piece, waiting), None
+        yield restricted(piece, waiting), ()
 
 
-def _banded(piece: Piece, node: isl.ScheduleNode, loop: LoopMember) -> Piece:
-    """Return the piece of one statement whose outermost loop is a band of one member."""
-    tree = replace(piece.tree, band=tuple(members(node)), permutable=True, node=node)
-    placed = []
-    for domain, statement in zip(piece.placed, piece.statements, strict=True):
-        function = function_on(loop.member.function, statement.domain)
-        placed.append(domain.intersect(bound_domain(statement.domain, [function], [loop.name])))
-    inner = tuple(other for other in piece.inner if other is not loop)
-    return replace(piece, tree=tree, band=(loop,), inner=inner, placed=tuple(placed))
+def _banded(piece: Piece, node: isl.ScheduleNode, sums: dict[str, frozenset[str]]) -> Piece | None:
+    """Return the piece of one statement whose bands of loops that it sums over are one."""
+    (name,) = set_names(node.get_domain())
+    known = {loop.member.key: loop for loop in piece.inner}
+    found: list[LoopMember] = []
+    wide, below = node, node
+    while own := [known[one.key] for one in members(below) if one.key in known]:
+        if not sums.get(name, frozenset()).issuperset(their_names(own)):
+            break
+        wide = node if below is node else with_band_below(wide)
+        found, below = [*found, *own], below.get_child(0)
+    if not found:
+        return None
+    (statement,) = restricted(piece, (name,)).statements
+    functions = [function_on(loop.member.function, statement.domain) for loop in found]
+    bound = bound_domain(statement.domain, functions, their_names(found))
+    band = [replace(o, member=m) for o, m in zip(found, members(wide), strict=True)]
+    return replace(
+        restricted(piece, (name,)),
+        tree=replace(piece.tree, band=tuple(members(wide)), permutable=True, node=wide),
+        band=tuple(band),
+        inner=tuple(one for one in piece.inner if one not in found),
+        placed=(piece.domain_of(name).intersect(bound),),
+    )
 
 
 def _items(node: isl.ScheduleNode) -> Iterator[isl.ScheduleNode]:

@@ -114,7 +114,7 @@ def _with_shared_sum(
     return found
 
 
-_TRIAL = SplitK(lanes=32, tile=32, chunks=2)
+_TRIAL = SplitK(lanes=32, tile=32, chunks=2, outer=2)
 """Shows whether sums can be spread; its numbers decide nothing."""
 
 
@@ -309,6 +309,7 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
     sources = mapping.sources
     in_order = sorted(mapping.mapped, key=lambda loop: loop.order)
     split = mapping.split
+    shared = None if mapping.shared is None else mapping.shared.source_name
     groups: dict[Numbers, list[int]] = {}
     for candidate in unit.storage.candidates:
         if references := references_at(kernel, unit.piece, candidate.places):
@@ -325,11 +326,17 @@ def launch_facts(unit: Unit, kernel: KernelFacts, scheduled: ScheduledScop) -> L
             )
             for part in unit.parts
         ),
-        held=tuple(_held(unit, held, kernel, scheduled.scop) for held in unit.storage.registers),
+        held=tuple(
+            _held(unit, held, kernel, scheduled.scop)
+            for held in unit.storage.registers
+            if held.places
+        ),
         stageable=tuple(groups),
         copied_in=tuple(map(tuple, groups.values())),
         sum_loop=None if split is None else split.source_name,
-        shared_loop=None if mapping.shared is None else mapping.shared.source_name,
+        outer_loop=shared if split is not None else None,
+        scans=mapping.scan is not None,
+        shared_loop=shared if split is None else None,
     )
 
 
@@ -337,7 +344,7 @@ def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> Regis
     """Return what is to be known of an array that registers keep."""
     mapping = unit.mapping
     widths = {array.name: array.element_bytes for array in kernel.work.arrays}
-    combiner = combiner_in(unit.piece, {name for name, _ in held.places}, scop)
+    combiner = mapping.scan or combiner_in(unit.piece, {name for name, _ in held.places}, scop)
     element_type = scop.array(held.array).element_type
     return RegisterTileFacts(
         array=held.array,
@@ -345,13 +352,23 @@ def _held(unit: Unit, held: Registers, kernel: KernelFacts, scop: Scop) -> Regis
         # of the types that sizes are selected for, which may be others than the source has;
         # a scalar has no references and the type that it has there
         element_bytes=widths.get(held.array, element_type.size_bytes),
-        loads=mapping.shared is None and not held.load.is_empty(),
+        loads=_loads(unit, held),
         what=combiner.what if mapping.shares_sums and combiner is not None else "",
         exchanges=mapping.shares_sums
+        and mapping.scan is None
         and combiner is not None
         and element_type not in combiner.single,
         continued=held.array in unit.continued,
     )
+
+
+def _loads(unit: Unit, held: Registers) -> bool:
+    """Tell whether a thread reads from memory what it then keeps: a running sum the old values."""
+    mapping = unit.mapping
+    if mapping.scan is not None:
+        (statement,) = unit.piece.statements
+        return sum(one.array == held.array for one in statement.accesses) > len(held.places)
+    return (mapping.shared is None or mapping.split is not None) and not held.load.is_empty()
 
 
 def _readers(

@@ -25,7 +25,7 @@ from eatss.analysis.facts import AccessFacts, KernelFacts, StatementFacts
 from eatss.analysis.layout import Candidates
 from eatss.analysis.variant import KernelVariant, LaunchFacts, RegisterTileFacts
 from eatss.base.frozen import Names
-from eatss.base.targets import AXES, CUDA
+from eatss.base.targets import CUDA
 from eatss.plan.contract import (
     MOST_POINTS,
     STEPS_LOADED,
@@ -48,7 +48,10 @@ from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, largest, no
 from eatss.plan.shares import (
     Stream,
     UniformSet,
+    blocks_of_sum,
     chunks_of,
+    free_axes,
+    outer_tile,
     stream_of,
     threads_beside_lanes,
     uniform_sets,
@@ -112,17 +115,30 @@ def launch_plan(
     launches = float(facts.work.launches or 1) * (1.0 if host is None else trips.pop(host))
     tile = {name: np.minimum(size, _MOST_TILE) for name, size in layout.tile_sizes if name in trips}
     threads = {name: within(layout.threads[name], tile[name]) for name in cut.mapped}
-    lanes = chunks = 1.0
+    lanes = chunks = outer = 1.0
     if cut.sum_loop is not None:
         lanes, inwards = layout.lanes, cut.mapped[::-1]
+        if cut.scans:  # a warp has a row
+            lanes = lanes * 0 + CUDA.lanes
         wanted = [threads[name] for name in inwards]
         most_along_z = CUDA.most_threads["z"]
         kept = threads_beside_lanes(wanted, lanes, card.threads_per_block, most_along_z)
         threads |= zip(inwards, kept, strict=True)
-        tile[cut.sum_loop] = layout.sum_tile
-        if len(cut.mapped) != len(AXES):  # three loops leave no axis of the grid for chunks
-            chunks = chunks_of(layout.chunks, trips[cut.sum_loop], layout.sum_tile)
-            chunks = named(f"chunks of {cut.statements[0]}", chunks)
+        own, at_a_time, tiles = trips[cut.sum_loop], layout.sum_tile, 1.0
+        if cut.outer_loop is not None:
+            length = trips[cut.outer_loop]
+            tile.setdefault(cut.outer_loop, outer_tile(length, layout.outer_chunks))
+            tiles = np.ceil(length / tile[cut.outer_loop])
+        tile[cut.sum_loop] = at_a_time
+        chunks, outer = blocks_of_sum(
+            0 if cut.scans else free_axes(len(cut.mapped)),
+            np.ceil(own / at_a_time),
+            layout.chunks,
+            tiles,
+            layout.outer_chunks,
+        )
+        chunks = named(f"chunks of {cut.statements[0]}", chunks)
+        outer = named(f"outer chunks of {cut.statements[0]}", outer)
     elif layout.variant.spreads and cut.mapped:
         along, own = cut.mapped[-1], prod(threads.values(), start=1.0)
         times = widening(own, layout.lanes, card.threads_per_block)
@@ -130,8 +146,9 @@ def launch_plan(
     steps = {name: np.ceil(trips[name] / tile[name]) for name in tile}
     if cut.shared_loop is not None:
         whole = steps[cut.shared_loop]
-        chunks = named(f"chunks of {cut.statements[0]}", chunks_of(layout.chunks, whole, 1))
-        steps[cut.shared_loop] = np.ceil(whole / chunks)
+        outer = named(f"chunks of {cut.statements[0]}", chunks_of(layout.chunks, whole, 1))
+    if cut.turns_loop is not None:
+        steps[cut.turns_loop] = np.ceil(steps[cut.turns_loop] / outer)
     return LaunchPlan(
         facts=facts,
         cut=cut,
@@ -144,6 +161,7 @@ def launch_plan(
         steps=steps,
         sum_lanes=lanes,
         chunks=chunks,
+        turns_of=outer,
     )
 
 
@@ -214,9 +232,9 @@ class LaunchPlan(Tiled):
     """A launch of layouts of one variant.
 
     ``facts`` are of the kernel, ``cut`` of the launch in it. ``trips`` are those of the loops that
-    run on the card, ``launches`` how often the host launches it. ``steps`` along a loop that blocks
-    share are those of one block. ``sum_lanes`` threads and ``chunks`` blocks share a sum, 1 where
-    none is spread here.
+    run on the card, ``launches`` how often the host launches it. ``steps`` along a loop at whose
+    tiles blocks take turns are those of one block. ``sum_lanes`` threads and ``chunks`` blocks
+    share a sum, 1 where none is spread here; ``turns_of`` blocks take turns at another loop of it.
     """
 
     facts: KernelFacts
@@ -227,6 +245,7 @@ class LaunchPlan(Tiled):
     launches: float
     sum_lanes: Number
     chunks: Number
+    turns_of: Number
 
     def __len__(self) -> int:
         """Return the number of layouts."""
@@ -248,7 +267,13 @@ class LaunchPlan(Tiled):
     @cached_property
     def blocks(self) -> Number:
         """Blocks of the grid."""
-        return prod((self.steps[name] for name in self.cut.mapped), start=1.0) * self.chunks
+        tiles = prod((self.steps[name] for name in self.cut.mapped), start=1.0)
+        return tiles * self.blocks_of_sum
+
+    @property
+    def blocks_of_sum(self) -> Number:
+        """Blocks that have parts of one sum."""
+        return self.chunks * self.turns_of
 
     @cached_property
     def active(self) -> Number:
@@ -288,8 +313,8 @@ class LaunchPlan(Tiled):
         return tuple(loop.name for loop in self.facts.loops if loop.name not in others)
 
     def block_trips(self, name: str) -> Number:
-        """Return the trips of a serial loop, or those of a block where blocks share the loop."""
-        if name != self.cut.shared_loop:
+        """Return the trips of a serial loop, or those of a block where blocks take turns at it."""
+        if name != self.cut.turns_loop:
             return self.trips[name]
         return np.minimum(self.trips[name], self.steps[name] * self.tile[name])
 
@@ -382,6 +407,37 @@ class LaunchPlan(Tiled):
         """Registers for all factors that a thread loads for the steps of an instruction."""
         return largest(one.step_words for one in self.contracts.values())
 
+    @cached_property
+    def rows_loaded(self) -> tuple[Names, Number]:
+        """Arrays of which lanes of a sum load rows, and how many elements they do at a time.
+
+        They do where each element is loaded once, if nothing else along the loop is loaded for each
+        point of a thread: what a loop of a thread does not move stays in registers. No test may ask
+        which points a thread has, as in a triangle, and all rows have to begin at multiples of one
+        vector.
+        """
+        loop, found = self.cut.sum_loop, dict[str, int]()
+        if self.cut.scans or any(loop in one.facts.coupled for one in self.computes):
+            return (), 1.0
+        extents = {one.name: one.extents for one in self.facts.work.arrays}
+        for one in self.computes:
+            for use in one.uses:
+                access, last = use.access, use.access.subscripts[-1:]
+                if use.held or loop not in access.moving or not {*one.serial} <= {*access.moving}:
+                    continue
+                across = {name for terms in access.terms[:-1] for name, _ in terms}
+                alone = last == ((((loop, 1),), 0),) and loop not in across and not any(use.spans)
+                if not alone or self.is_written(access.array):
+                    return (), 1.0
+                if not {*self.cut.mapped} <= {*access.moving}:
+                    return (), 1.0
+                found[access.array] = copied_together(extents[access.array], access.element_bytes)
+        if len({*found.values()}) != 1 or loop is None:
+            return (), 1.0
+        width, (*arrays,) = next(iter(found.values())), found
+        whole = np.mod(self.tile[loop] / self.sum_lanes, width) == 0
+        return tuple(arrays), chosen(whole & (self.sum_lanes > 1), width, 1.0)
+
     # -- registers --------------------------------------------------------------------------------
 
     @property
@@ -402,7 +458,10 @@ class LaunchPlan(Tiled):
 
     def words_of(self, own: RegisterTileFacts) -> Number:
         """Return the registers of one array that a thread adds up."""
-        return self.all_points * element_words(own.element_bytes) * (not own.continued)
+        points = self.all_points * (not own.continued)
+        if self.cut.scans:
+            points = points * np.ceil(self.tile[self.cut.sum_loop or ""] / self.sum_lanes)
+        return points * element_words(own.element_bytes)
 
     @property
     def fits(self) -> Flag:
@@ -622,7 +681,15 @@ class LaunchPlan(Tiled):
         """Shared memory of a block, in bytes: what the part needs that needs most."""
         each = [(one, one.on * in_shared(one.shared_bytes * one.buffers)) for one in self.stages]
         parts = range(len(self.cut.parts))
-        return largest(sum(size * one.parts.count(part) for one, size in each) for part in parts)
+        boxes = largest(sum(size * one.parts.count(part) for one, size in each) for part in parts)
+        return boxes + self.handed_bytes
+
+    @property
+    def handed_bytes(self) -> Number:
+        """Shared memory in which warps leave their parts of sums, where they share some."""
+        warps = self.block_threads / CUDA.lanes
+        each = sum(own.element_bytes for own in self.cut.held)
+        return (self.sum_lanes > CUDA.lanes) * (warps * self.all_points * each)
 
     @cached_property
     def register_staged_words(self) -> Number:
@@ -845,7 +912,7 @@ class Compute:
         plan, turn = self.plan, self._turn
         if not turn or any(one.contract for one in turn):
             return False
-        tiles = [plan.tile[name] for name in self.serial]
+        tiles = [plan.tile.get(name, 1.0) for name in self.serial]
         steps = prod(tiles, start=1.0)
         loads = [one._loaded() for one in turn]
         words = words_of_two([own for _, own in loads]) + more_words

@@ -17,6 +17,7 @@ import numpy as np
 from eatss.analysis.facts import AccessFacts, StatementFacts, TouchedBox
 from eatss.analysis.variant import LaunchFacts
 from eatss.base.frozen import frozen
+from eatss.base.targets import AXES, CUDA
 from eatss.plan import intervals
 from eatss.plan.numbers import Number, chosen, least, most
 from eatss.program import Apply, Constant, Name, at_least
@@ -53,12 +54,47 @@ def chunks_of(wanted: Number, trips: Number, tile: Number) -> Number:
     return most(1, least(wanted, -(-trips // tile)))
 
 
+def free_axes(mapped: int) -> int:
+    """Return how many axes of the grid so many mapped loops leave: of many the last two share."""
+    return len(AXES) - mapped if mapped <= len(AXES) else 1
+
+
+def blocks_of_sum(
+    axes: int, tiles: Number, chunks: Number, outer_tiles: Number, outer: Number
+) -> tuple[Number, Number]:
+    """Return how many blocks share a sum's loop of lanes, and how many its outer loop.
+
+    Each of both takes an axis of the grid; the outer loop comes first.
+
+    Args:
+        axes: those of the grid that no other loop has.
+        tiles: along the loop of lanes.
+        chunks: blocks wanted there.
+        outer_tiles: along the outer loop, 1 where there is none.
+        outer: blocks wanted there.
+    """
+    chunks, outer = (
+        chunks_of(wanted, own, 1) if axes else 1
+        for wanted, own in ((chunks, tiles), (outer, outer_tiles))
+    )
+    return (chunks if axes > 1 else chosen(outer > 1, 1, chunks)), outer
+
+
+MOST_OUTER_STEPS = 4
+"""Steps of an outer loop of a sum that a block takes at a time, unrolled."""
+
+
+def outer_tile(trips: Number, blocks: Number) -> Number:
+    """Return the steps of an outer loop of a sum at a time, where so many blocks share it."""
+    return most(1, least(MOST_OUTER_STEPS, trips // blocks))
+
+
 def widening(threads: Number, lanes: Number, most_threads: int) -> Number:
     """Return how many times the threads along x launches have beside one whose sums lanes share.
 
-    Their blocks are as large.
+    Their blocks are as large, where a sum has lanes of one warp.
     """
-    return most(1, least(lanes, most_threads // threads))
+    return most(1, least(least(lanes, CUDA.lanes), most_threads // threads))
 
 
 MOST_WAVES = 2

@@ -227,6 +227,12 @@ def find_reductions(
     return tuple(found)
 
 
+def update_of(statement: Statement, stored: ElementType) -> str | None:
+    """Return the operator of a statement ``t = t op e`` that stores a type, ``None`` for others."""
+    update = _Value(statement, stored).update()
+    return None if update is None else update[0]
+
+
 _Update: TypeAlias = tuple[str, frozenset[int]]
 """An operator, and the accesses that read the target."""
 

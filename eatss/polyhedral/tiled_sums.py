@@ -25,6 +25,7 @@ from eatss.polyhedral.scheduling import local_dependences
 from eatss.polyhedral.tree import (
     PARTED,
     alone,
+    bands,
     branches,
     coincident,
     functions,
@@ -153,6 +154,13 @@ class _Below:
         return member
 
 
+def with_band_below(node: isl.ScheduleNode) -> isl.ScheduleNode:
+    """Return a band with the members of the one right below it after its own."""
+    joined = _Below(None, tuple(functions(node.get_child(0)))).joined_to(node, "first")
+    assert joined is not None  # only branches have ends that may not be affine
+    return joined
+
+
 def _end(function: isl.UnionPwAff, *, last: bool) -> isl.Aff | None:
     """Return the least or the greatest value of a function, where that is one affine form."""
     relation = isl.UnionMap.from_union_pw_aff(function)
@@ -168,7 +176,7 @@ def _sums_below(node: isl.ScheduleNode, kernel: Kernel, taken: int) -> _Below | 
     child, branch = node.get_child(0), None
     if node_kind(child) in PARTED:
         inside = branches(child)
-        looped = [at for at, one in enumerate(inside) if node_kind(one) != "leaf"]
+        looped = [at for at, one in enumerate(inside) if any(True for _ in bands(one))]
         if len(looped) != 1:
             return None
         (branch,) = looped

@@ -400,6 +400,7 @@ def _variant_lines(kernel: KernelExpectation | KernelSelection) -> Iterator[str]
     if (spread := kernel.spread) is not None:
         parts = [f"{spread.lanes} lanes"] if spread.lanes > 1 else []
         parts += [f"up to {spread.chunks} blocks"] if spread.chunks > 1 else []
+        parts += [f"up to {spread.outer} blocks along an outer loop"] if spread.outer > 1 else []
         parts.append(f"{spread.tile} steps at a time")
         yield f"{_sum(kernel)} over {', '.join(kernel.sum_loops)}: {', '.join(parts)}"
     if (shared := kernel.shared_sum) is not None:

@@ -50,15 +50,15 @@ def _of_region(region: AnalysedScop, everything: int) -> Iterator[SlowLoop]:
     pieces: tuple[Piece, ...] = ()
     for fact in region.facts:
         launches = fact.work.launches or 1
-        sums = {one.statement: len(one.loops) for one in fact.reductions}
-        runs = [tuple(name for name in fact.statements if sums.get(name) != 1)]
+        sums = {one.statement for one in fact.reductions}
+        runs = [tuple(name for name in fact.statements if name not in sums)]
         if not fact.parallel_loops:
             if _instances(scop, fact.statements) < max(_STEPS, _STEPS_OF_LAUNCH * launches):
                 continue
             pieces = pieces or pieces_of(region.scheduled, NameTable())
             piece = next(one for one in pieces if one.kernel.statements == fact.statements)
             found = serial_runs(piece, sums_of(piece, scop))
-            runs = [tuple(s.name for s in own.statements) for own, loop in found if loop is None]
+            runs = [tuple(s.name for s in own.statements) for own, loops in found if not loops]
         trips = dict(fact.work.trips)
         threads = prod(trips.get(loop.name, 1) for loop in fact.parallel_loops)
         for names in runs:

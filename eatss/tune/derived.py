@@ -46,10 +46,10 @@ NONE = "none"
 PPCG_TILES = (4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256)
 """Tile sizes for PPCG: 15, so that three loops have the 3375 variants of EATSS, Sec. II."""
 
-_SPREAD = "lanes * chunks > 1"
+_SPREAD = "lanes * chunks * outer > 1"
 """When sums are spread, as a condition."""
 
-_OF_SPREADS = ("lanes", "steps", "chunks")
+_OF_SPREADS = ("lanes", "steps", "chunks", "outer")
 """What is decided of spread sums."""
 
 _Filters: TypeAlias = Iterable[tuple[str, str]]
@@ -184,7 +184,8 @@ def cut_values(own: Layout) -> dict[str, Any]:
     share = 1 if own.cut[1] is None else own.chunks
     spread = own.spread or SplitK(lanes=1, tile=1, chunks=1)
     ways = own.instruction or NONE, own.pipeline_stages, own.host_loop or NONE, share, own.streams
-    return dict(zip(CUTS, (*ways, spread.lanes, spread.tile, spread.chunks), strict=True))
+    of_spread = spread.lanes, spread.tile, spread.chunks, spread.outer
+    return dict(zip(CUTS, (*ways, *of_spread), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,7 +322,7 @@ class KernelSpace:
             numbers = {
                 "share > 1": own["share"] > 1,
                 "stream > 0": own["stream"] > 0,
-                _SPREAD: own["lanes"] * own["chunks"] > 1,
+                _SPREAD: own["lanes"] * own["chunks"] * own["outer"] > 1,
                 "lanes > 1": own["lanes"] > 1,
                 f"{staged} > 0": sum((own[n] for n in self.staged.values()), 0 * own["lanes"]) > 0,
             }
@@ -426,9 +427,10 @@ class KernelSpace:
         launches = [own for one in self.every if one.spread for own in one.variant.launches]
         longest = [int(trips[own.sum_loop]) for own in launches if own.sum_loop is not None]
         if "chunks" in self.dimensions and longest:
-            some = f"chunks * steps < {2 * max(longest)} and "
-            some += f"chunks * {tiles} <= {MOST_BLOCKS_PER_SM} * card.sm_count"
-            yield "spread sums: a chunk for each block", f"chunks == 1 or ({some})"
+            some = f"chunks == 1 or chunks * steps < {2 * max(longest)}"
+            most = f"chunks * outer * {tiles} <= {MOST_BLOCKS_PER_SM} * card.sm_count"
+            few = f"chunks * outer == 1 or ({most})"
+            yield "spread sums: a chunk for each block", f"({some}) and ({few})"
 
     def _elements(self, group: Group) -> str | None:
         """Return the elements that a tile touches through a group, at least, as an expression."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ from eatss.tune.derived import NONE, KernelVariants, cut_values, kernel_spaces
 from eatss.tune.points import CUTS, OF_LOOPS, Point, Value
 
 _TEXTS = ("host", "warps")
-_SPREAD = ("lanes", "steps", "chunks")
+_SPREAD = ("lanes", "steps", "chunks", "outer")
 
 Decided: TypeAlias = dict[str, Any]
 """What a point says of one kernel by the names of a search space, ``k0.`` left out."""
@@ -124,7 +125,7 @@ def _kernel_variant(
     spreads = base is not None and base.spreads
     warps, host = decided.get("warps", kernel.instruction or NONE), kernel.host_loop
     if any(name in decided for name in _SPREAD):
-        spreads = decided.get("lanes", 1) * decided.get("chunks", 1) > 1
+        spreads = prod(decided.get(name, 1) for name in _SPREAD if name != "steps") > 1
         host = host if spreads else None
     if "host" in decided:
         host = None if decided["host"] == NONE else decided["host"]
@@ -173,7 +174,7 @@ def _layout(
     stages, instruction = now["stages"], variant.instruction
     if not 1 <= stages <= MAX_STAGES:
         raise _refused(f"stages is {stages}, not 1 to {MAX_STAGES}")
-    spread = SplitK(lanes=now["lanes"], tile=now["steps"], chunks=now["chunks"])
+    spread = SplitK(lanes=now["lanes"], tile=now["steps"], chunks=now["chunks"], outer=now["outer"])
     return Candidates(
         variant=variant,
         tile_sizes=tuple((loop.name, tiles[loop.name]) for loop in facts.loops),

@@ -496,8 +496,8 @@ def _dimensions(program: Program) -> int:
 def estimated_points(program: Program, sizes: Sizes, *, tiles_only: bool = False) -> float:
     """Estimate the points of a run's tiles, partial ones counted whole: its time in proportion.
 
-    A loop is taken to run over the sizes that have its tile, or over the largest of all. Elements
-    of arrays count as well, unless tiles are asked for only.
+    A loop is taken to run over the sizes that have its tile, or over the largest that is left of
+    all, each of them once. Elements of arrays count as well, unless tiles are asked for only.
     """
     longest = max((1, *sizes.values()))
     dims = _dimensions(program)
@@ -506,10 +506,12 @@ def estimated_points(program: Program, sizes: Sizes, *, tiles_only: bool = False
         kernel = program.kernel(name)
         tiles = [max(1, size) for _, size in kernel.tile_sizes]
         tiles += [1] * ((dims if tiles else max(2, dims)) - len(tiles))
-        whole = 1.0
+        whole, known = 1.0, {p.name: p.tile for p in program.parameters}
+        left = sorted((size for n, size in sizes.items() if known.get(n) not in tiles), key=abs)
         for tile in tiles:
-            own = [sizes[p.name] for p in program.parameters if p.tile == tile]
-            whole *= -(-max(1, max(own, default=longest)) // tile)
+            own = [size for name, size in sizes.items() if known.get(name) == tile]
+            among = own or [left.pop() if left else longest]
+            whole *= -(-max(1, *among) // tile)
         return max(prod(tiles), prod(kernel.block)) * max(blocks, whole)
 
     found = 0.0 if tiles_only else 1.0 + sum(_elements(program, sizes))

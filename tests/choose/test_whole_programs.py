@@ -11,7 +11,6 @@ import pytest
 import eatss
 from eatss.base.shipped import data_directory
 from eatss.base.targets import TargetName
-from eatss.choose.cuda_candidates import CHUNKS
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
 from eatss.report.selection import selection_table
@@ -59,11 +58,11 @@ def test_full_reductions_are_spread_and_predicted(name: str) -> None:
     (kernel,) = selection.kernels
     assert kernel.spread is not None
     assert kernel.predicted is not None
-    assert kernel.spread.lanes * kernel.spread.chunks > 32
-    assert "over i: 32 lanes, up to" in selection_table(selection)
+    assert kernel.spread.lanes * kernel.spread.chunks * kernel.spread.outer > 32
+    assert re.search(r"over [ij]: \d+ lanes, up to", selection_table(selection))
     if name == "dot":  # as long as memory takes, about
         assert 64e6 / 4.8e12 < kernel.predicted.time_s < 4 * 64e6 / 4.8e12
-        assert kernel.spread.chunks > CHUNKS[-1] // 2
+        assert kernel.spread.lanes * kernel.spread.chunks > 64 * 132  # as many threads
 
 
 def test_what_runs_in_one_thread_has_a_prediction_and_counts() -> None:

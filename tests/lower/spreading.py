@@ -47,7 +47,7 @@ def spread_as(
             block=block,
             spread=spread,
             shared_sum=None,
-            host_loop=able[-1].host_loop,
+            host_loop=able[-1 if spread.outer == 1 else 0].host_loop,
         )
 
     return replace(selection, kernels=tuple(map(spread_kernel, selection.kernels)))

@@ -47,6 +47,7 @@ SPREADS = (
     SplitK(lanes=32, tile=64, chunks=3),
     SplitK(lanes=8, tile=24, chunks=5),
     SplitK(lanes=1, tile=16, chunks=4),
+    SplitK(lanes=96, tile=192, chunks=2, outer=3),  # three warps leave their parts to the first
 )
 SIZES = ({"n": 37, "m": 200}, {"n": 3, "m": 1}, {"n": 5, "m": 0})
 
@@ -79,7 +80,11 @@ def rows(kind: str, shape: str) -> str:
 
 @pytest.mark.parametrize(
     ("kind", "shape", "spread"),
-    [("double", "triangle", SPREADS[1]), ("int", "rectangle", SPREADS[2])],
+    [
+        ("double", "triangle", SPREADS[1]),
+        ("int", "rectangle", SPREADS[2]),
+        ("float", "rectangle", SPREADS[4]),
+    ],
 )
 def test_every_operator_equals_the_original(
     kind: str, shape: str, spread: SplitK, tmp_path: Path
@@ -115,6 +120,109 @@ def test_scalars_without_a_parallel_loop_are_reduced_by_many_threads(tmp_path: P
     program, _ = spread_and_verified(SCALARS, tmp_path / "out", ONE_BLOCK, *sizes)
     said = " ".join(note for code in program.kernels for note in code.notes)
     assert all(f"the {what} over" in said for what in ("maximum", "minimum", "product"))
+
+
+FEW = """
+#include <math.h>
+#ifndef I
+#define I 3
+#endif
+#ifndef J
+#define J 70
+#endif
+#ifndef K
+#define K 9
+#endif
+#ifndef L
+#define L 130
+#endif
+void f(double s[I], double X[I][J][K][L], double a[J], double b[K], double c[L])
+{
+#pragma scop
+RESULT
+#pragma endscop
+}
+"""
+RESULTS = {
+    "sum": "s[0] += X[0][j][0][l] * a[j] * c[l];",
+    "product": "s[0] *= 1 + 0.01 * X[0][j][0][l] * c[l];",
+    "minimum": "s[0] = fmin(s[0], X[0][j][0][l] * a[j]);",
+    "maximum": "s[0] = s[0] < X[0][j][0][l] - c[l] ? X[0][j][0][l] - c[l] : s[0];",
+}
+EVERYWHERE = [
+    {"I": 1, "J": 1, "K": 1, "L": 1},  # less than a block, and than a warp
+    {"I": 2, "J": 71, "K": 3, "L": 129},  # no multiple of anything
+    {"I": 3, "J": 4, "K": 2, "L": 1100},
+]
+
+
+@pytest.mark.parametrize("what", [*RESULTS])
+def test_one_result_of_two_loops_has_lanes_along_what_is_contiguous(
+    what: str, tmp_path: Path
+) -> None:
+    nest = "  for (int j = 0; j < J; j++) for (int l = 0; l < L; l++)\n    "
+    text = FEW.replace("RESULT", nest + RESULTS[what])
+    spread = SplitK(lanes=128, tile=256, chunks=2, outer=5)
+    program, _ = spread_and_verified(text, tmp_path / "out", spread, *EVERYWHERE)
+    (kernel,) = program.kernels
+    (note,) = (one for one in kernel.notes if "is split over" in one)
+    assert f"{what} over l is split over 128 threads" in note
+    assert "over j by up to 5 blocks" in note
+    assert "eatss_load_wide(&X_row[2 * rl]" in program.text  # c stays in registers
+    assert "c_row" not in program.text
+
+
+def test_sums_over_three_loops_keep_a_result_a_row_of_threads(tmp_path: Path) -> None:
+    text = FEW.replace(
+        "RESULT",
+        "  for (int i = 0; i < I; i++) {\n    s[i] = 0;\n    for (int j = 0; j < J; j++)"
+        "\n      for (int k = 0; k < K; k++) for (int l = 0; l < L; l++)"
+        "\n        s[i] += a[j] * b[k] * c[l] * X[i][j][k][l];\n  }",
+    )
+    spread = SplitK(lanes=64, tile=128, chunks=2, outer=4)
+    program, _ = spread_and_verified(text, tmp_path / "out", spread, *EVERYWHERE, threads=2)
+    notes = " ".join(note for kernel in program.kernels for note in kernel.notes)
+    assert "the sum over l is split over 64 threads" in notes
+    assert "over j by up to 4 blocks" in notes
+
+
+@pytest.mark.parametrize("lanes", [1, 32, 64])
+def test_blocks_share_one_loop_of_a_sum_where_results_have_two(lanes: int, tmp_path: Path) -> None:
+    text = FEW.replace(
+        "RESULT",
+        "  for (int i = 0; i < I; i++) for (int k = 0; k < K; k++)"
+        "\n    for (int j = 0; j < J; j++) for (int l = 0; l < L; l++)"
+        "\n      S[i][k] += X[i][j][k][l] * a[j];",
+    ).replace("double s[I]", "double S[I][K]")
+    spread = SplitK(lanes=lanes, tile=64, chunks=3, outer=4)  # of axes of the grid one is left
+    program, _ = spread_and_verified(text, tmp_path / "out", spread, *EVERYWHERE, threads=2)
+    notes = [note for kernel in program.kernels for note in kernel.notes]
+    assert any("over j by up to 4 blocks" in note for note in notes)
+
+
+VARIANCE = """
+  for (int i = 0; i < I; i++) {
+    s[i] = X[i][0][0][0];
+    b[i] = 0;
+    for (int j = 0; j < J; j++) for (int l = 0; l < L; l++)
+      b[i] += (X[i][j][0][l] - s[i]) * (X[i][j][0][l] - s[i]);
+  }
+"""
+
+
+def test_sums_behind_several_statements_have_lanes_along_what_is_contiguous() -> None:
+    text = FEW.replace("RESULT", VARIANCE).replace("I 3", "I 64").replace("L 130", "L 4096")
+    program = eatss.codegen(text.replace("b[K]", "b[I]"), gpu="h200")
+    notes = [note for kernel in program.kernels for note in kernel.notes]
+    assert any("the sum over l is split over" in note for note in notes)
+
+
+def test_strict_sums_say_what_their_order_costs() -> None:
+    nest = "  for (int j = 0; j < J; j++) for (int l = 0; l < L; l++)\n    "
+    text = FEW.replace("RESULT", nest + RESULTS["sum"])
+    program = eatss.codegen(text, gpu="h200", strict_fp=True)
+    notes = [note for kernel in program.kernels for note in kernel.notes]
+    assert "the order over j and l is kept: a thread adds up 9100 terms one by one" in notes
 
 
 TESTS = Path(__file__).parent.parent
@@ -154,7 +262,7 @@ DECLARED = (
     "float fmaxf(float, float);\nfloat fminf(float, float);\n"
 )
 BOUNDS = ("0; {c} < M", "1; {c} < N", "{o}; {c} < M", "0; {c} <= {o}", "0; {c} < M - 2 * {o}")
-LANES = [(32, 64), (32, 32), (8, 24), (1, 16)]
+LANES = [(32, 64), (32, 32), (8, 24), (1, 16), (64, 64), (128, 256)]
 
 
 @st.composite
@@ -165,7 +273,7 @@ def nests(draw: st.DrawFn) -> str:
     lines: list[str] = []
     for number in range(draw(st.integers(1, 3))):
         outer = [f"i{number}", f"h{number}"][: draw(st.integers(0, 2))]
-        inner = [f"j{number}", f"k{number}"][: draw(st.integers(1, 2))]
+        inner = [f"j{number}", f"k{number}", f"l{number}"][: draw(st.integers(1, 3))]
         target = f"T{number}[{outer[0]}][{outer[-1]}]" if outer else f"T{number}[3][0]"
         known, indent = ["2"], "    "
         for counter in (*outer, *inner):
@@ -194,12 +302,13 @@ def nests(draw: st.DrawFn) -> str:
     text=nests(),
     lanes=st.sampled_from(LANES),
     chunks=st.sampled_from([1, 2, 5]),
+    outer=st.sampled_from([1, 3]),
     threads=st.sampled_from([None, 4]),
 )
 def test_random_reductions_equal_the_original(
-    text: str, lanes: tuple[int, int], chunks: int, threads: int | None
+    text: str, lanes: tuple[int, int], chunks: int, outer: int, threads: int | None
 ) -> None:
-    spread = SplitK(lanes=lanes[0], tile=lanes[1], chunks=chunks)
+    spread = SplitK(lanes=lanes[0], tile=lanes[1], chunks=chunks, outer=outer)
     sizes = ({"N": 9, "M": 70}, {"N": 21, "M": 13}, {"N": 1, "M": 0})
     with TemporaryDirectory() as folder:
         spread_and_verified(text, Path(folder), spread, *sizes, threads=threads)

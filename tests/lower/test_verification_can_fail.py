@@ -65,9 +65,15 @@ BROKEN = {
 """What is broken: the text, what replaces it, and what verification may call it."""
 
 BROKEN_SUMS = {
-    "a shuffle over half the distance": ("tmp_r, 16, 32)", "tmp_r, 8, 32)"),
-    "no sum over the blocks": ("eatss_atomic_add(&y[j], y_r);", "y[j] = y_r;"),
+    "a shuffle over half the distance": (32, "tmp_r, 16, 32)", "tmp_r, 8, 32)"),
+    "no sum over the blocks": (1, "eatss_atomic_add(&y[j], y_r);", "y[j] = y_r;"),
+    "sums that begin at one": (64, "tmp_r = 0;", "tmp_r = 1;"),
+    "a lane left out": (64, "tmp_r, 1, 32)", "tmp_r, 0, 32)"),
+    "a warp left out": (64, "tmp_r += sh.tmp_r_warps[ti][1];", ""),
+    "no barrier between warps": (64, "__syncthreads();\n", ""),
+    "steps of another block": (64, "j0 += 64 * (int)gridDim.y", "j0 += 64"),
 }
+"""Lanes, the text that is broken, and what replaces it."""
 
 
 @pytest.fixture(scope="module")
@@ -88,13 +94,13 @@ def test_a_broken_product_is_reported(
 def test_a_broken_spread_sum_is_reported(
     facts_of: Callable[[str], SymbolicProgram], broken: Callable[..., Verification], what: str
 ) -> None:
-    old, new = BROKEN_SUMS[what]
+    lanes, old, new = BROKEN_SUMS[what]
     symbolic = facts_of("atax")
-    lanes = 32 if "shuffle" in what else 1
-    selection = spread_as(symbolic, SplitK(lanes=lanes, tile=32, chunks=2), threads=4)
+    spread = SplitK(lanes=lanes, tile=max(lanes, 32), chunks=2)
+    selection = spread_as(symbolic, spread, threads=4)
     program = made(symbolic, selection, data_directory("kernels") / "atax.c")
     found = broken(program, old, new, [{"NX": 37, "NY": 70}])
-    assert found.status == "wrong result"
+    assert found.status == ("shared memory" if "barrier" in what else "wrong result")
 
 
 def test_host_steps_in_another_order_are_reported(

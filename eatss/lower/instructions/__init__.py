@@ -8,12 +8,27 @@ from collections.abc import Mapping
 
 from eatss.base.diagnostics import did_you_mean, input_error
 from eatss.lower.instructions.products import PRODUCTS
-from eatss.lower.instructions.reductions import ATOMICS, COMBINES, OF_LANE, SHUFFLES
+from eatss.lower.instructions.reductions import (
+    ATOMICS,
+    COMBINES,
+    LAST_LANE,
+    OF_LANE,
+    SCAN_STEPS,
+    SHUFFLES,
+)
 from eatss.lower.kernel.instruction import Instruction
 
 INSTRUCTIONS: Mapping[str, Instruction] = {
     one.name: one
-    for one in (*SHUFFLES.values(), OF_LANE, *COMBINES.values(), *ATOMICS.values(), *PRODUCTS)
+    for one in (
+        *SHUFFLES.values(),
+        OF_LANE,
+        *COMBINES.values(),
+        *ATOMICS.values(),
+        *SCAN_STEPS.values(),
+        LAST_LANE,
+        *PRODUCTS,
+    )
 }
 """All by name, in the order in which files define what they use."""
 
@@ -35,4 +50,13 @@ def of_warps(name: str) -> Instruction:
 
 _OF_WARPS = {one.name: one for one in PRODUCTS}
 
-__all__ = ["ATOMICS", "COMBINES", "INSTRUCTIONS", "OF_LANE", "SHUFFLES", "of_warps"]
+__all__ = [
+    "ATOMICS",
+    "COMBINES",
+    "INSTRUCTIONS",
+    "LAST_LANE",
+    "OF_LANE",
+    "SCAN_STEPS",
+    "SHUFFLES",
+    "of_warps",
+]

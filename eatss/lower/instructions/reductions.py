@@ -130,6 +130,74 @@ They are found by the name of what combines them.
 
 SHUFFLE_DOWN_ADD = SHUFFLES[ADD.name]
 
+_BELOW = """\
+
+// The value of the thread `delta` lanes down, `other` where a group of `width` has none there; all
+// of the warp call it, and lanes are threads along x.
+template <typename Value, typename Other>
+__device__ __forceinline__ Value eatss_lane_below(
+    Value value, unsigned int delta, int width, Other other)
+{
+    const Value below = __shfl_up_sync(0xffffffffu, value, delta, width);
+    return threadIdx.x % width < delta ? (Value)other : below;
+}
+// The value of the last lane of a group of `width`; all of the warp call it.
+template <typename Value>
+__device__ __forceinline__ Value eatss_last_lane(Value value, int width)
+{
+    return __shfl_sync(0xffffffffu, value, width - 1, width);
+}
+"""
+_OTHERS = {"add": "0", "xor": "0", "multiply": "1"}
+
+
+def _scan_step(combiner: Combiner) -> Instruction:
+    own, adds = "sum[lane]", combiner is ADD
+    other = _OTHERS.get(combiner.name)
+    below = f"sum[lane - delta] if lane % width >= delta else {other or own}"
+    found = f"eatss_lane_below({{sum}}, {{delta}}, {{width}}, {other or '{sum}'})"
+    return Instruction(
+        name=f"scan_step_{combiner.name}",
+        what="shuffles between threads",
+        operands=(Operand(name="sum", role="inout", held=ONE_A_LANE),),
+        immediates=("delta", "width"),
+        instances=(("lane", CUDA.lanes),),
+        target=own,
+        value=below if adds else _value_of(combiner, own, f"({below})"),
+        adds=adds,
+        exact=True,
+        element_types=combiner.element_types,
+        together=True,
+        cuda=_combined_into(combiner, "{sum}", found),
+        helpers=_helpers_of(combiner),
+        definitions=_BELOW,
+        capabilities=(Capability(least=(3, 0)),),
+    )
+
+
+SCAN_STEPS = {one.name: _scan_step(one) for one in COMBINERS}
+"""``sum`` is combined with that of the lane ``delta`` down, within groups of ``width`` lanes."""
+
+LAST_LANE = Instruction(
+    name="last_lane",
+    what="shuffles between threads",
+    operands=(
+        Operand(name="target", role="out", held=ONE_A_LANE),
+        Operand(name="value", held=ONE_A_LANE),
+    ),
+    immediates=("width",),
+    instances=(("lane", CUDA.lanes),),
+    target="target[lane]",
+    value="value[lane - lane % width + width - 1]",
+    exact=True,
+    element_types=tuple(ElementType),
+    together=True,
+    cuda="{target} = eatss_last_lane({value}, {width});",
+    definitions=_BELOW,
+    capabilities=(Capability(least=(3, 0)),),
+)
+"""``target`` is the ``value`` of the last lane of its group of ``width``."""
+
 OF_LANE = Instruction(
     name="of_lane",
     what="shuffles between threads",

@@ -26,14 +26,18 @@ from eatss.lower.kernel.barriers import (
 )
 from eatss.lower.kernel.checks import fault_in, kernel_faults
 from eatss.lower.kernel.instruction import Instruction
-from eatss.lower.kernel.nodes import Barrier, For, Kernel, Node, Nodes
+from eatss.lower.kernel.nodes import Barrier, Buffer, For, Kernel, Node, Nodes
 from eatss.lower.kernel.uses import inexact_instructions, taken_names, with_bodies, without_unused
 from eatss.lower.transform.common_subexpressions import (
     with_common_subexpressions,
     with_loads_before_tests,
     with_registers_defined,
 )
-from eatss.lower.transform.copy_ways import Copying, with_vectorised_stores
+from eatss.lower.transform.copy_ways import (
+    Copying,
+    with_rows_in_registers,
+    with_vectorised_stores,
+)
 from eatss.lower.transform.epilogues import with_epilogue_scaling, with_factors_grouped
 from eatss.lower.transform.load_matrices import with_matrices_loaded
 from eatss.lower.transform.pipeline import pipelined
@@ -91,8 +95,11 @@ def transformed(
         return taken_names(of, sizes)
 
     kernel = _checked(kernel, sizes)
+    rows: frozenset[Buffer] = frozenset()
     for loop in neighbours:
         kernel = with_interleaved_vectors(kernel, loop)
+        kernel, own = with_rows_in_registers(kernel, loop.point, loop.loads, taken(kernel))
+        rows |= own
     for name in instructions:
         kernel = _with_instruction(kernel, of_warps(name), taken, apart=stream is not None)
     if kernel.warps:
@@ -110,7 +117,8 @@ def transformed(
         alone = ahead.body != plain.body and not kernel.warps
         plain = with_threadblock_swizzle(ahead, taken(ahead)) if alone else ahead
         plain = _checked(plain, sizes, "after copying ahead: ")
-    kernel = _checked(with_vectorised_stores(plain, taken(plain)), sizes, "after rows in vectors: ")
+    kernel = with_vectorised_stores(plain, taken(plain), rows)
+    kernel = _checked(kernel, sizes, "after rows in vectors: ")
     kernel = with_stores_last(kernel, points, taken(kernel))
     kernel = with_registers_defined(kernel, taken(kernel))
     kernel = with_common_subexpressions(kernel, taken(kernel))

@@ -59,13 +59,14 @@ becomes, where rows of ``C`` begin at multiples of 16 bytes,
     else …as before…
 
 Threads that follow each other have vectors that follow each other. One by one, each of their stores
-would write a part of every sector only. Where results are added to what memory had, it stays as it
-was: with two ways to load rows some compilers keep so many of them that they spill the sums.
+would write a part of every sector only. What threads add up of rows of memory comes to registers
+likewise. Where results are added to what memory had, it stays as it was: with two ways to load rows
+some compilers keep so many of them that they spill the sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from eatss.analysis.variant import COPIED_BYTES, WORD_BYTES
@@ -74,7 +75,9 @@ from eatss.base.trees import free_name
 from eatss.lower.kernel.nodes import (
     Aligned,
     Buffer,
+    Compute,
     Copy,
+    Declare,
     Element,
     Extents,
     For,
@@ -83,11 +86,14 @@ from eatss.lower.kernel.nodes import (
     Let,
     Node,
     Nodes,
+    Source,
     Staging,
     Steps,
     Way,
+    counted,
 )
 from eatss.lower.kernel.uses import (
+    elements,
     every,
     every_of,
     mapped,
@@ -95,6 +101,7 @@ from eatss.lower.kernel.uses import (
     own_names,
     trips_from_zero,
     with_bodies,
+    with_elements,
 )
 from eatss.lower.transform.use_instruction import in_order
 from eatss.program import (
@@ -252,10 +259,57 @@ _BELOW = {Operator.LT: 1, Operator.LE: 1, Operator.GT: -1, Operator.GE: -1}
 """Comparisons that hold for all of a row where they hold at one end, by the sign of the other."""
 
 
-def with_vectorised_stores(kernel: Kernel, taken: set[str]) -> Kernel:
+def with_rows_in_registers(
+    kernel: Kernel, point: str, arrays: Collection[str], taken: set[str]
+) -> tuple[Kernel, frozenset[Buffer]]:
+    """Return a kernel whose threads load rows of some arrays before they compute, and where to.
+
+        for (ri = 0; ri < 8; ++ri) { const int i = …; s_r += x[i] * y[i]; }
+
+    becomes three loops: two that load rows of ``x`` and ``y``, and one that computes with them.
+
+    Args:
+        kernel: the kernel.
+        point: the counter of the points along rows.
+        arrays: of which rows are loaded, by name; nothing writes them.
+        taken: names that are not free; those that come to be are added.
+    """
+    rows: set[Buffer] = set()
+
+    def loaded(loop: Node) -> Nodes:
+        count = trips_from_zero(loop) if isinstance(loop, For) and loop.counter == point else None
+        if not isinstance(loop, For) or count is None:
+            return ()
+        values = [one for one in loop.body if isinstance(one, Let)]
+        if len(values) != 1 or not all(isinstance(o, Let | Source | Compute) for o in loop.body):
+            return ()
+        (value,), front, homes = values, list[Node](), dict[Element, Element]()
+        for one in dict.fromkeys(read for node in loop.body for read in elements(node)):
+            others = {value.name, loop.counter} & {*names_in(*one.subscripts[:-1])}
+            if one.buffer.name in arrays and one.subscripts[-1:] == (Name(value.name),):
+                if others:
+                    continue
+                name, kind = free_name(f"{one.buffer.name}_row", taken), one.buffer.element_type
+                row = Buffer.of("register", name, kind, count)
+                rows.add(row)
+                homes[one] = row.at(Name(point))
+                copy = Copy(target=homes[one], source=one)
+                front += [Declare(buffer=row), counted(point, count, (value, copy))]
+        body = with_elements(loop.body, lambda one: homes.get(one, one))
+        return (*front, replace(loop, body=body)) if front else ()
+
+    def changed(nodes: Sequence[Node]) -> Nodes:
+        return tuple(new for one in nodes for new in loaded(one) or (with_bodies(one, changed),))
+
+    return replace(kernel, body=changed(kernel.body)), frozenset(rows)
+
+
+def with_vectorised_stores(
+    kernel: Kernel, taken: set[str], rows: Collection[Buffer] = ()
+) -> Kernel:
     """Return a kernel that stores rows of registers in vectors where those lie beside each other.
 
-    Names that are ``taken`` stay what they are.
+    It loads some ``rows`` so. Names that are ``taken`` stay what they are.
     """
     known = {(node.buffer, node.width): node for node in kernel.body if isinstance(node, Aligned)}
     copies = every_of(kernel.body, Copy)
@@ -263,7 +317,7 @@ def with_vectorised_stores(kernel: Kernel, taken: set[str]) -> Kernel:
     new = []
 
     def aligned(row: _Row) -> Name:
-        buffer, width = row.copy.target.buffer, row.copy.width
+        buffer, width = row.memory, row.copy.width
         if (buffer, width) not in known:
             name = free_name(f"wide_{buffer.name}", taken)
             new.append(Aligned(name=name, buffer=buffer, width=width))
@@ -272,17 +326,17 @@ def with_vectorised_stores(kernel: Kernel, taken: set[str]) -> Kernel:
 
     def both(loop: For) -> If | None:
         """Return a loop with and without vectors, none where its rows have none or other tests."""
-        rows = [row for row in map(_in_vectors, every_of((loop,), For)) if row is not None]
+        found = [row for one in every_of((loop,), For) if (row := _in_vectors(one, rows))]
         own = {name for node in every((loop,)) for name in own_names(node)}
-        tests = [test for row in rows for test in row.tests]
-        if not rows or own & set(names_in(*tests)):
+        tests = [test for row in found for test in row.tests]
+        if not found or own & set(names_in(*tests)):
             return None
-        if any(row.copy.target.buffer in loaded for row in rows):
+        if any(row.copy.target.buffer in loaded for row in found):
             return None
-        conditions = dict.fromkeys((*map(aligned, rows), *tests))
+        conditions = dict.fromkeys((*map(aligned, found), *tests))
 
         def in_vectors(node: Node) -> Nodes:
-            return next(((row.vectors,) for row in rows if row.loop == node), (node,))
+            return next(((row.vectors,) for row in found if row.loop == node), (node,))
 
         body = mapped((loop,), in_vectors)
         return If(conditions=tuple(conditions), body=body, orelse=(loop,))
@@ -311,11 +365,15 @@ class _Row:
     loop: For
     vectors: For
     copy: Copy
+    memory: Buffer
     tests: IntExprs
 
 
-def _in_vectors(loop: For) -> _Row | None:
-    """Return a loop that copies a row of registers to memory, ``None`` if it has no vectors."""
+def _in_vectors(loop: For, rows: Collection[Buffer]) -> _Row | None:
+    """Return a loop that copies a row of registers to memory, ``None`` if it has no vectors.
+
+    Or one that gets some ``rows`` from there.
+    """
     points = trips_from_zero(loop)
     if not points or loop.unroll != "whole" or len(loop.body) != len(("value", "copy")):
         return None
@@ -325,7 +383,8 @@ def _in_vectors(loop: For) -> _Row | None:
         conditions, (copy,) = copy.conditions, copy.body
     if not isinstance(value, Let) or not isinstance(copy, Copy) or copy.condition is not None:
         return None
-    memory, register = copy.target, copy.source
+    loads = copy.target.buffer in rows
+    memory, register = (copy.source, copy.target) if loads else (copy.target, copy.source)
     width = COPIED_BYTES // memory.buffer.element_type.size_bytes
     spaces, counter = (memory.buffer.space, register.buffer.space), Name(loop.counter)
     last = (memory.subscripts[-1:], register.subscripts[-1:])
@@ -358,10 +417,11 @@ def _in_vectors(loop: For) -> _Row | None:
     def of_vector(one: Element) -> Element:
         return replace(one, subscripts=tuple(substitute(s, change) for s in one.subscripts))
 
-    moved = replace(copy, target=of_vector(memory), source=of_vector(register), width=width)
+    target, source = of_vector(copy.target), of_vector(copy.source)
+    moved = replace(copy, target=target, source=source, width=width)
     place = replace(value, value=in_order(substitute(value.value, change)))
     vectors = replace(loop, condition=counter < points // width, body=(place, moved))
-    return _Row(loop=loop, vectors=vectors, copy=moved, tests=(*tests, *ends))
+    return _Row(loop=loop, vectors=vectors, copy=moved, memory=memory.buffer, tests=(*tests, *ends))
 
 
 def _at_worst(

@@ -31,7 +31,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from eatss.analysis.variant import SWIZZLED_ROWS
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
 from eatss.base.targets import CUDA
 from eatss.base.trees import free_name
 from eatss.lower.kernel.checks import fault_in
@@ -57,6 +57,7 @@ from eatss.lower.kernel.uses import (
     trips_from_zero,
     with_buffers,
 )
+from eatss.lower.lanes import of_lanes
 from eatss.plan.contract import interleaved_fragments
 from eatss.program import (
     Constant,
@@ -64,7 +65,7 @@ from eatss.program import (
     minimum,
     names_in,
 )
-from eatss.program.expression import Sizes
+from eatss.program.expression import IntExprs, Sizes
 from eatss.program.linear import linear
 
 
@@ -73,7 +74,8 @@ class InterleavedPoints:
     """A loop of which each thread of a block has points that follow each other.
 
     ``thread`` and ``point`` are the names of a thread's place and of what counts its points. It
-    loads ``vector`` of them at a time, of which ``points`` is a multiple.
+    loads ``vector`` of them at a time, of which ``points`` is a multiple. Of arrays in ``loads`` it
+    does so from global memory.
     """
 
     thread: str
@@ -81,6 +83,7 @@ class InterleavedPoints:
     point: str
     points: int
     vector: int
+    loads: Names = ()
 
 
 def with_interleaved_vectors(kernel: Kernel, of: InterleavedPoints) -> Kernel:
@@ -97,7 +100,10 @@ def with_interleaved_vectors(kernel: Kernel, of: InterleavedPoints) -> Kernel:
     if of.points <= of.vector:
         return kernel
     counted = _trips(kernel, of.point) <= {of.points}
-    found = _in_groups(kernel, of.thread, of.point, threads, of.vector) if counted else None
+    lanes = of_lanes(Name(of.thread), of.threads) if of.loads else ()
+    found = _in_groups(kernel, of.thread, of.point, threads, of.vector, lanes) if counted else None
+    if found is None and of.loads:  # each thread's own vectors follow each other
+        return kernel
     if found is None:
         raise fault_in(kernel, f"{of.points} points of {of.thread} do not lie in vectors")
     return found
@@ -171,11 +177,12 @@ def _values(kernel: Kernel, thread: str, point: str, threads: _Threads) -> dict[
 
 
 def _in_groups(
-    kernel: Kernel, thread: str, point: str, threads: _Threads, size: int
+    kernel: Kernel, thread: str, point: str, threads: _Threads, size: int, lanes: IntExprs = ()
 ) -> Kernel | None:
     """Return a kernel with so many points of a thread in each group.
 
-    ``None`` where something else than values of the loop depends on which points a thread has.
+    ``None`` where something else than values of the loop, and than what is asked of ``lanes``,
+    depends on which points a thread has.
     """
     values = _values(kernel, thread, point, threads)
 
@@ -192,7 +199,7 @@ def _in_groups(
     for node in every(kernel.body):
         own = node in values or node.name == thread if isinstance(node, Let) else False
         counts = isinstance(node, For) and node.counter == point
-        if not own and not counts and depends_on_points(node, thread, point):
+        if not own and not counts and depends_on_points(node, thread, point, lanes):
             return None
     return replace(kernel, body=mapped_of(kernel.body, Let, changed))
 
@@ -208,8 +215,11 @@ def _in_rows(nodes: Sequence[Node], values: set[str]) -> bool:
     return bool(last) and all(last)
 
 
-def depends_on_points(node: Node, thread: str, point: str) -> bool:
-    """Tell whether a node asks which points a thread has; registers are numbered by its points."""
+def depends_on_points(node: Node, thread: str, point: str, lanes: IntExprs = ()) -> bool:
+    """Tell whether a node asks which points a thread has; registers are numbered by its points.
+
+    What is asked of ``lanes`` is left out.
+    """
     own = {one for element in elements(node) for one in element.subscripts}
     asked = [one for one in own_expressions(node) if one not in own]
     for element in elements(node):
@@ -218,6 +228,7 @@ def depends_on_points(node: Node, thread: str, point: str) -> bool:
             for one in element.subscripts
             if element.buffer.space != "register" or one != Name(point)
         ]
+    asked = [one for one in asked if one not in lanes]
     return any(name in (thread, point) for one in asked for name in names_in(one))
 
 

@@ -760,6 +760,12 @@ inline T shuffle(T value, int delta, int width, int line) {
     return result;
 }
 
+template <class T, class Other>
+inline T lane_below(T value, int delta, int width, Other other, int line) {
+    const T below = shuffle(value, -delta, width, line);
+    return current % width < delta ? (T)other : below;
+}
+
 // Whether all threads of a block say so: all come here together, and the interval ends.
 inline bool all_agree(bool own, int line) {
     static bool posted[MAX_THREADS][2];
@@ -877,6 +883,10 @@ inline void whole_vector(const void *source) {
 #define __syncwarp() ((void)0)
 #define eatss_shuffle_down(value, delta, width) \
     eatss::shuffle(value, delta, width, __LINE__)
+#define eatss_lane_below(value, delta, width, other) \
+    eatss::lane_below(value, delta, width, other, __LINE__)
+#define eatss_last_lane(value, width) \
+    eatss::shuffle(value, (width) - 1 - (int)threadIdx.x % (width), width, __LINE__)
 #define eatss_of_lane(value, delta) eatss::shuffle(value, delta, (int)eatss::WARP, __LINE__)
 
 template <class T, int16_t group>

@@ -1,0 +1,130 @@
+"""Running sums along rows by a warp: right in any layout, found where they are, else left alone."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import eatss
+from eatss.analysis.layout import SplitK
+from eatss.program import save_program
+from eatss.session.session import Session
+from eatss.verify.run import verify
+from tests.examples import examples
+from tests.lower.spreading import made, spread_and_verified, spread_as
+
+UPDATES = {
+    "float": (
+        "{t} = {b} + {e};",
+        "{t} = {b} - {e};",
+        "{t} = {b} * (1 + 0.001f * {e});",
+        "{t} = fmaxf({b}, {e});",
+        "{t} = {e} > {b} ? {e} : {b};",
+    ),
+    "double": ("{t} = {e} + {b};", "{t} = {b} * (1 + 0.001 * {e});", "{t} = fmin({e}, {b});"),
+    "int": ("{t} = {b} + {e};", "{t} = {b} ^ {e};", "{t} = {b} > {e} ? {b} : {e};"),
+    "unsigned long": ("{t} = {b} * {e};", "{t} = {b} | {e};"),
+}
+HEAD = "float fmaxf(float, float);\ndouble fmin(double, double);\n"
+SIZES = ({"N": 5, "M": 300}, {"N": 9, "M": 33}, {"N": 3, "M": 3}, {"N": 1, "M": 0})
+
+
+def program(kind: str, body: str, *, dims: str = "[N][M]") -> str:
+    return (
+        f"{HEAD}void f(int N, int M, {kind} s{dims}, {kind} x{dims}, {kind} w[N + M])\n"
+        f"{{\n#pragma scop\n{body}\n#pragma endscop\n}}\n"
+    )
+
+
+def random_scan(seed: int) -> str:
+    """Return running sums of rows, forwards or backwards, with or without a start of their own."""
+    dice = random.Random(seed)
+    kind = dice.choice([*UPDATES])
+    around, rows = dice.choice([("", "[i]"), ("for (int h = 0; h < N; h++) ", "[h][i]")])
+    loop, before = dice.choice(
+        [
+            (f"int j = {dice.choice(['1', '2', 'i + 1'])}; j < {dice.choice(['M', 'M - i'])}; j++",
+             "j - 1"),
+            ("int j = M - 2; j >= 0; j--", "j + 1"),
+        ]
+    )  # fmt: skip
+    terms = [f"x{rows}[j]", f"x{rows}[j] * w[j]", "w[i]", f"x{rows}[M - 1 - j]", f"s{rows}[j]"]
+    term = dice.choice(terms)
+    update = dice.choice(UPDATES[kind]).format(t=f"s{rows}[j]", b=f"s{rows}[{before}]", e=term)
+    start = dice.choice(["", f"s{rows}[0] = x{rows}[0];"])
+    body = f"  {around}for (int i = 0; i < N; i++) {{ {start} for ({loop}) {update} }}"
+    return program(kind, body, dims="[N]" * rows.count("[") + "[M]")
+
+
+@settings(max_examples=examples(3), deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    seed=st.integers(0, 2**32),
+    tile=st.sampled_from([32, 96, 256]),
+    threads=st.sampled_from([None, 4]),
+)
+def test_random_running_sums_equal_the_original(
+    seed: int, tile: int, threads: int | None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    spread = SplitK(lanes=32, tile=tile, chunks=2)
+    folder = tmp_path_factory.mktemp("scan")
+    found, _ = spread_and_verified(random_scan(seed), folder, spread, *SIZES, threads=threads)
+    assert any("is shared by 32 threads" in note for one in found.kernels for note in one.notes)
+
+
+LEFT = {
+    "a gap": "if (j != 40) s[i][j] = s[i][j - 1] + x[i][j];",
+    "two before": "s[i][j] = s[i][j - 2] + x[i][j];",
+    "scaled": "s[i][j] = 0.5 * s[i][j - 1] + x[i][j];",
+    "of its own": "s[i][j] = s[i][j - 1] + s[i][0];",
+}
+
+
+@pytest.mark.parametrize("what", [*LEFT])
+def test_other_recurrences_are_left_alone(what: str, tmp_path: Path) -> None:
+    nest = "  for (int i = 0; i < N; i++)\n    for (int j = 2; j < M; j++)\n      "
+    spread = SplitK(lanes=32, tile=64, chunks=1)
+    text = program("double", nest + LEFT[what])
+    found, _ = spread_and_verified(text, tmp_path / "out", spread, {"N": 5, "M": 90})
+    assert not any("running" in note for one in found.kernels for note in one.notes)
+
+
+RUNNING = program(
+    "double", "  for (int i = 0; i < N; i++)\n    for (int j = 1; j < M; j++)\n"
+    "      s[i][j] = s[i][j - 1] + x[i][j];"
+)  # fmt: skip
+
+
+def test_strict_running_sums_keep_their_order(tmp_path: Path) -> None:
+    strict = eatss.codegen(RUNNING, gpu="h200", strict_fp=True)
+    assert "eatss_lane_below" not in strict.text
+    assert not any(one.reassociates for one in strict.kernels)
+    whole = eatss.codegen(RUNNING.replace("double", "int"), gpu="h200", strict_fp=True)
+    assert "eatss_lane_below" in whole.text
+
+
+BROKEN = {
+    "begins at one": ("s_r[rj] = 0;", "s_r[rj] = 1;"),
+    "a lane left out": ("eatss_lane_below(s_r[rj], 1, 32, 0)", "0"),
+    "nothing passed on": ("s_r_1 = eatss_last_lane(s_r[rj], 32);", ""),
+    "nothing in front": ("s_r_1 = s[i * M];", "s_r_1 = 0;"),
+    "stored too early": ("s[i * M + j] = s_r[rj];", "s[i * M + j] = x[i * M + j];"),
+}
+
+
+@pytest.mark.parametrize("what", [*BROKEN])
+def test_a_broken_running_sum_is_reported(what: str, tmp_path: Path) -> None:
+    source = tmp_path / "running.c"
+    source.write_text(RUNNING, encoding="utf-8")
+    symbolic = Session(source).symbolic
+    selection = spread_as(symbolic, SplitK(lanes=32, tile=64, chunks=1), threads=2)
+    whole = made(symbolic, selection, source)
+    old, new = BROKEN[what]
+    assert old in whole.text
+    save_program(replace(whole, text=whole.text.replace(old, new)), tmp_path)
+    found = verify(tmp_path, device="cpu", sizes=[{"N": 5, "M": 150}])
+    assert found.status == "wrong result"
