@@ -186,6 +186,19 @@ class CodeOptions:
         ),
     ] = True
 
+    def __post_init__(self) -> None:
+        """Refuse operations that are approximate and exact at once.
+
+        Raises:
+            InputError: ``EATSS-K019``.
+        """
+        if self.strict_fp and self.fast_math:
+            raise input_error(
+                "EATSS-K019",
+                "operations that are approximate are not those of the source",
+                hint="leave out --fast-math or --strict-fp",
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class CodeRequest(CodeOptions, SizeKeywords):
@@ -233,12 +246,7 @@ class CodeRequest(CodeOptions, SizeKeywords):
             value = getattr(self, name)
             if isinstance(value, str | bytes) or not isinstance(value, kinds | None):
                 raise input_error("EATSS-C004", f"{name} is {value!r}", hint=hint)
-        if self.strict_fp and self.fast_math:
-            raise input_error(
-                "EATSS-K019",
-                "operations that are approximate are not those of the source",
-                hint="leave out --fast-math or --strict-fp",
-            )
+        super().__post_init__()
         for name in self.instructions:
             from eatss.lower.instructions import of_warps  # noqa: PLC0415 - most requests name none
 

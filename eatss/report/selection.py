@@ -497,8 +497,9 @@ def render_program(
 def program_parts(program: Program) -> Parts:
     """Return a generated program: its kernels, and what is expected of a run."""
     functions = dict.fromkeys(entry.function for entry in program.entries)
-    order = ", strict order of operations" if program.strict_fp else ""
-    about = f"{program.gpu}, {program.dtype}, {program.index_bits}-bit indices{order}"
+    how = ", strict order of operations" * program.strict_fp
+    how += ", approximate divisions" * program.fast_math
+    about = f"{program.gpu}, {program.dtype}, {program.index_bits}-bit indices{how}"
     loops: dict[str, list[str]] = {}
     for entry in program.entries:
         for step, around in every_step(entry.body):

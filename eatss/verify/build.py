@@ -33,6 +33,7 @@ from eatss.verify.sources import (
     original_text,
     size_variable,
     size_variables,
+    with_numbers,
     with_open_arrays,
     with_switches,
 )
@@ -287,6 +288,7 @@ class Builder:
         text = with_switches(text, self._program, self._directory, system_headers=language == "c")
         if language == "c++":
             text = with_open_arrays(text)
+            text = with_numbers(text) if self._program.fast_math else text
         expanded.write_text(text, encoding="utf-8", errors="surrogateescape")
         return f'#include "{expanded}"\n'
 

@@ -348,6 +348,25 @@ def _passed(entry: Entry, shape: CallShape) -> str:
     return ", ".join(texts)
 
 
+def with_numbers(text: str) -> str:
+    """Return preprocessed C whose floating literals are numbers that know their bounds.
+
+    A quotient of an integer by one is exact in C, and not where divisions are approximate.
+    """
+    edits: list[Edit] = []
+    for token in tokens(text):
+        literal = _FLOATING.fullmatch(token.text) if token.kind == "number" else None
+        if literal is not None:
+            kind = "float" if literal[1] else "double"
+            edits.append((token.start, token.end, f"eatss_{kind}({token.text})"))
+    return edited(text, edits)
+
+
+_FLOATING = re.compile(
+    r"(?:(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|0[xX][\da-fA-F.]+[pP][+-]?\d+)([fF]?)"
+)
+
+
 def with_open_arrays(text: str) -> str:
     """Return preprocessed C with pointers in place of arrays among the parameters of functions.
 

@@ -9,6 +9,7 @@ import pytest
 
 import eatss
 from eatss.base.diagnostics import InputError
+from eatss.lower.recipe import recipe_from_dict
 from eatss.program import Program, save_program
 from eatss.program.plan import FAST_MATH
 from eatss.verify.result import Verification
@@ -17,16 +18,19 @@ from eatss.verify.run import verify
 SIZES = {"N": 70}
 
 
-def _program(place: Path, dtype: str, **wanted: bool) -> Program:
+def _program(
+    place: Path, dtype: str, *, fast_math: bool = False, strict_fp: bool = False
+) -> Program:
     source = place / "means.c"
     source.write_text(
-        f"#ifndef N\n#define N 70\n#endif\nvoid means({dtype} a[N], {dtype} b[N])\n{{\n#pragma scop\n"
+        "#ifndef N\n#define N 70\n#endif\n"
+        f"void means({dtype} a[N], {dtype} b[N])\n{{\n#pragma scop\n"
         "    for (int i = 1; i < N - 1; i++)\n"
         f"        b[i] = (a[i - 1] + a[i] + a[i + 1]) / ({dtype})3.0 + a[i] / (a[i + 1] + 9);\n"
         "#pragma endscop\n}\n",
         encoding="utf-8",
     )
-    return eatss.codegen(source, gpu="h200", **wanted)
+    return eatss.codegen(source, gpu="h200", fast_math=fast_math, strict_fp=strict_fp)
 
 
 def _verified(place: Path, program: Program) -> Verification:
@@ -55,6 +59,22 @@ def test_doubles_stay_as_they_are(tmp_path: Path) -> None:
 def test_approximate_and_exact_exclude_each_other(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="EATSS-K019"):
         _program(tmp_path, "float", fast_math=True, strict_fp=True)
+    recipe = _program(tmp_path, "float", fast_math=True).recipe
+    assert isinstance(recipe, dict)
+    wrong = recipe | {"options": recipe["options"] | {"strict_fp": True}}
+    with pytest.raises(InputError, match="EATSS-K019"):
+        recipe_from_dict(wrong)
+
+
+def test_quotients_of_integers_have_bounds_too(tmp_path: Path) -> None:
+    source = tmp_path / "means.c"
+    source.write_text(
+        "#ifndef N\n#define N 70\n#endif\nvoid means(float b[N])\n{\n#pragma scop\n"
+        "    for (int i = 0; i < N; i++)\n        b[i] = i / 3.0f;\n#pragma endscop\n}\n",
+        encoding="utf-8",
+    )
+    program = eatss.codegen(source, gpu="h200", fast_math=True)
+    assert _verified(tmp_path, program).status == "ok"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +82,7 @@ def test_approximate_and_exact_exclude_each_other(tmp_path: Path) -> None:
     [
         ("0.33333334f", "ok"),
         ("0.33333331f", "ok"),  # 1 unit in the last place less
-        ("0.33333310f", "wrong result"),  # 8 less
+        ("0.33333200f", "wrong result"),  # 45 less
     ],
 )
 def test_verify_allows_what_approximate_operations_may_do(

@@ -82,6 +82,13 @@ def test_a_plane_in_turns_is_one_wide() -> None:
     assert plane.plain_is_equal(isl.PwAff("[t, o] -> { [(t mod 2)] }"))
 
 
+def test_a_plane_that_only_some_steps_have_is_a_whole_number() -> None:
+    half = isl.Set("[t, o] -> { A[d, i] : 2d = t and o <= i < o + 4 and t >= 0 }")
+    (plane, one), _ = fixed_box(half) or ()
+    assert one == 1
+    assert plane.plain_is_equal(isl.PwAff("[t, o] -> { [floor(t / 2)] }"))
+
+
 def test_a_time_skewed_band_is_seen_through_its_inverse(scop_of: Callable[..., Any]) -> None:
     source = (
         "for t in range(0, 20):\n    for i in range(1, 99):\n        for j in range(1, 99):\n"

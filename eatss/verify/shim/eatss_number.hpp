@@ -95,7 +95,9 @@ struct Number {
     // units of the new type.
     template <class U>
     Number(const Number<U> &o)
-        : v((T)o.v), size(o.size), leaf(o.leaf + (sizeof(U) > sizeof(T) ? Is<T>::tiny : 0)),
+        : v((T)o.v), size(o.size),
+          leaf(o.leaf + (sizeof(U) > sizeof(T) ? Is<T>::tiny : 0) + Is<T>::rounds()[4]
+               + Is<U>::rounds()[4]),
           adds(o.adds * (Is<U>::unit / Is<T>::unit) + (sizeof(U) > sizeof(T) ? 1 : 0)), product(0) {}
     static Number term(T value, Real error, Real product = 0) {
         return Number(value, ::fabs((Real)value) + error, error, 0, product);
@@ -115,7 +117,9 @@ struct Number {
     Number &operator--() { return *this -= 1; }
     Number operator++(int) { Number old = *this; *this += 1; return old; }
     Number operator--(int) { Number old = *this; *this -= 1; return old; }
-    Number operator-() const { return Number(-v, size, leaf, adds, product); }
+    Number operator-() const {
+        return Number(-v, size, leaf + Is<T>::rounds()[4], adds, product);
+    }
     Number operator+() const { return *this; }
 };
 
@@ -228,6 +232,7 @@ EATSS_FUNCTION(erf, 1.1283791670955126)
     template <class T>                                                                  \
     inline eatss::Number<T> eatss_##name(eatss::Number<T> a, eatss::Number<T> b) {      \
         eatss::Real error = a.bound() > b.bound() ? a.bound() : b.bound();              \
+        error += eatss::Is<T>::rounds()[4];                                             \
         return eatss::Number<T>::term(a.v op b.v || b.v != b.v ? a.v : b.v, error);     \
     }                                                                                   \
     inline eatss_double name(eatss_double a, eatss_double b) {                          \
