@@ -11,7 +11,7 @@ from eatss.analysis.layout import Layout, Sizes
 from eatss.analysis.variant import RecomputedArray
 from eatss.base.codec import BY_NAME, Document, JsonForm, JsonObject
 from eatss.base.diagnostics import Diagnostic, Diagnostics, input_error
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.base.shown import (
     ExpectedRun,
     OfRun,
@@ -370,6 +370,7 @@ class Selection(OfRun, Tabular):
     schema_version: int = SCHEMA_VERSION
     warnings: Diagnostics = ()
     recomputed: tuple[RecomputedArray, ...] = ()
+    split: Numbers = ()
     sizes: tuple[ProgramSize, ...] = ()
     least_time_s: float = 0.0
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import islpy as isl
 import numpy as np
 
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
@@ -19,6 +21,7 @@ from eatss.base.diagnostics import (
     no_progress,
 )
 from eatss.base.forked import allow_more
+from eatss.base.frozen import Numbers, their_names
 from eatss.base.shown import sizes_text
 from eatss.base.targets import TARGETS, TargetName
 from eatss.base.text import bytes_text
@@ -33,10 +36,11 @@ from eatss.cost.demand import Column
 from eatss.cost.expected import Parts, host_time_s
 from eatss.cost.terms import Predicted
 from eatss.lower.recipe import CodegenOptions, NamedThreads, Recipe
-from eatss.polyhedral.dependences import source_lines, with_source_line
+from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
 from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.split_sets import with_split_sets
 from eatss.program import Original, Program
 from eatss.session.analysis import SymbolicProgram
 
@@ -48,6 +52,9 @@ if TYPE_CHECKING:
 
 
 Arrays = tuple[RecomputedArray, ...]
+
+_SPLITTING = 500_000
+"""isl operations to find where statements meet what they read."""
 
 
 def recomputable(numeric: Sequence[Scop], symbolic: Sequence[Scop]) -> Arrays:
@@ -65,8 +72,25 @@ def recomputable(numeric: Sequence[Scop], symbolic: Sequence[Scop]) -> Arrays:
     return tuple(found)
 
 
-def regions_with(scops: Sequence[Scop], arrays: Arrays) -> tuple[Scop, ...]:
+def splittable(numeric: Sequence[Scop], symbolic: Sequence[Scop]) -> Numbers:
+    """Return the regions that have statements to cut, into as many pieces for any size."""
+    found = []
+    for region, any_size in zip(numeric, symbolic, strict=True):
+        with suppress(isl.Error), at_most(region.isl_context, _SPLITTING):
+            cut = with_split_sets(region)
+            if cut is not region and _alike(cut, with_split_sets(any_size)):
+                found.append(region.index)
+    return tuple(found)
+
+
+def _alike(one: Scop, other: Scop) -> bool:
+    return their_names(one.statements) == their_names(other.statements)
+
+
+def regions_with(scops: Sequence[Scop], arrays: Arrays, split: Numbers = ()) -> tuple[Scop, ...]:
     """Return regions in which the readers of some arrays compute the elements anew.
+
+    And regions whose statements are cut.
 
     Raises:
         InputError: ``EATSS-P026``, they cannot.
@@ -81,7 +105,7 @@ def regions_with(scops: Sequence[Scop], arrays: Arrays) -> tuple[Scop, ...]:
                 f"region {scop.index} cannot compute {', '.join(names)} anew where it is read",
                 hint="select again: the source is another one",
             )
-        found.append(changed)
+        found.append(with_split_sets(changed) if scop.index in split else changed)
     return tuple(found)
 
 
