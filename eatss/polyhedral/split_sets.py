@@ -12,34 +12,48 @@ a step may share that of the last of the step before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
+from itertools import permutations, product
 
 import islpy as isl
+import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.base.diagnostics import InternalError, internal_error
-from eatss.base.frozen import fixed
+from eatss.base.frozen import fixed, their_names
 from eatss.base.trees import free_name
+from eatss.polyhedral.dependences import at_most, first_equal
 from eatss.polyhedral.expression import AffineValue, Expression, preorder, rebuilt
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
     SET,
     affine_form,
+    constant_value,
+    equal_leading_dims,
     function_on,
+    maps_of,
     node_kind,
     output_affs,
     set_names,
 )
 from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.recomputed_producers import (
+    Flow,
+    Source,
+    flow_to_reads,
+    reading_anew,
+    source_of,
+)
 from eatss.polyhedral.schedule import cut_again
 from eatss.polyhedral.scheduling import local_dependences
-from eatss.polyhedral.scop import Access, Scop, Statement
+from eatss.polyhedral.scop import Access, Place, Scop, Statement
 from eatss.polyhedral.tree import (
     PARTED,
     alone,
+    bands,
     branches,
     coincident,
     functions,
@@ -50,6 +64,9 @@ from eatss.polyhedral.tree import (
 
 _MOST_PIECES = 9
 """Pieces of one statement: two hyperplanes, three parts each."""
+
+_EARLY = 2_000_000
+"""isl operations to find out whether pieces may compute anew what others write."""
 
 _Sides = tuple[isl.Set, isl.Set, isl.Set]
 """The instances of a statement before a hyperplane, on it and behind it."""
@@ -69,7 +86,10 @@ def with_split_sets(scop: Scop) -> Scop:
     statements = tuple(piece for one in scop.statements for piece in _pieces(one, taken))
     if len(statements) == len(scop.statements):
         return scop
-    return replace(scop, statements=statements, written=scop.written or scop)
+    cut = replace(scop, statements=statements)
+    with suppress(isl.Error), at_most(scop.isl_context, _EARLY):
+        cut = _with_early_reads(cut) or cut
+    return replace(cut, written=scop.written or scop)
 
 
 def _pieces(statement: Statement, taken: set[str]) -> tuple[Statement, ...]:
@@ -154,6 +174,105 @@ def _piece(statement: Statement, part: isl.Set, name: str) -> Statement:
     )
 
 
+# -- early reads -------------------------------------------------------------------------------
+
+
+def _with_early_reads(scop: Scop) -> Scop | None:
+    """Return a region that reads nothing of what it writes in the same step of its one outer loop.
+
+    Such values are computed anew, and what writes what others read comes last: pieces of a step
+    then need fewer launches in turn. ``None`` where that is not proven to give the same values.
+    """
+    time = [output_affs(one.schedule) for one in scop.statements]
+    if (
+        not all(one.loops for one in scop.statements)
+        or len({constant_value(at[0]) for at in time}) > 1
+    ):
+        return None
+    expected = dict(flow_to_reads(scop))
+    edges = [flow for place, flow in expected.items() if place[1]]
+    changed = scop
+    for name in _in_order(scop, edges) or ():
+        found = _reading_early(changed.statement(name), changed, expected)
+        if found is None:
+            return None
+        statements = (found if one.name == name else one for one in changed.statements)
+        changed = replace(changed, statements=tuple(statements))
+    before_writes = [
+        read.relation.apply_range(writer.write.relation.reverse()).to_union_map()
+        for reader in changed.statements
+        for read in reader.reads
+        for writer in changed.statements
+        if writer is not reader and writer.write.array == read.array
+    ]
+    order = _in_order(changed, before_writes)
+    if changed is scop or order is None:
+        return None
+    late = tuple(_at_position(one, order.index(one.name)) for one in changed.statements)
+    changed = replace(changed, statements=late)
+    return changed if _same_values(scop, changed, expected) else None
+
+
+def _at_position(statement: Statement, position: int) -> Statement:
+    """Return a statement that runs at a place among the others of a step."""
+    place = isl.Val(position, statement.domain.get_ctx())
+    free = statement.schedule.project_out(OUT, 2, 1).insert_dims(OUT, 2, 1)
+    return replace(statement, schedule=free.fix_val(OUT, 2, place))
+
+
+def _same_values(before: Scop, after: Scop, expected: Flow) -> bool:
+    """Tell whether reads get what is expected, and writes of each element come in their order."""
+    flow = flow_to_reads(after)
+    writes = [one.write.relation.to_union_map() for one in before.statements]
+    written = reduce(isl.UnionMap.union, writes)
+    pairs = written.apply_range(written.reverse())
+    first, then = (
+        pairs.intersect(one.schedule.lex_lt_union_map(one.schedule)) for one in (before, after)
+    )
+    return first.is_equal(then) and all(flow[place].is_equal(expected[place]) for place in flow)
+
+
+def _in_order(scop: Scop, edges: Iterable[isl.UnionMap]) -> list[str] | None:
+    """Return the names of statements so that relations in a step lead forward, if they can."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(their_names(scop.statements))
+    for relation in edges:
+        for one in maps_of(equal_leading_dims(relation, 1)):
+            if not one.is_empty():
+                graph.add_edge(one.get_tuple_name(IN), one.get_tuple_name(OUT))
+    return list(nx.topological_sort(graph)) if nx.is_directed_acyclic_graph(graph) else None
+
+
+def _reading_early(
+    statement: Statement, scop: Scop, expected: dict[Place, isl.UnionMap]
+) -> Statement | None:
+    """Return a statement that computes anew what is written in its step, and note its flow."""
+    firsts = first_equal(statement.accesses)
+    sources: dict[int, Source] = {}
+    for at in sorted({*firsts} - {0}):
+        place = statement.name, at
+        if not equal_leading_dims(expected[place], 1).is_empty():
+            source = source_of(scop, place, expected, shared=True)
+            if source is None:
+                return None
+            sources[at] = source
+    if not sources:
+        return statement
+    anew = reading_anew(statement, sources)
+    if anew is None:
+        return None
+    kept = [at for at, first in enumerate(firsts) if first not in sources]
+    found = [(at, expected[statement.name, old]) for at, old in enumerate(kept)]
+    for at, reads in anew[1].items():
+        here = sources[at].relation.reverse().to_union_map()
+        for operand, read in reads.items():
+            flow = expected[sources[at].producer.name, operand].apply_range(here)
+            found.append((read, flow))
+    expected |= {(statement.name, at): flow for at, flow in found}
+    same = all(expected[statement.name, at].is_equal(flow) for at, flow in found)
+    return anew[0] if same else None
+
+
 # -- launches ----------------------------------------------------------------------------------
 
 
@@ -177,19 +296,23 @@ def with_shared_launches(scheduled: ScheduledScop) -> ScheduledScop:
     """
     if not any(one.piece_of for one in scheduled.scop.statements):
         return scheduled
-    for in_turn in (True, False):
-        root = _shared(scheduled, scheduled.schedule.get_root(), in_turn)
+    for whole, in_turn in product((True, False), repeat=2):
+        sharing = _Sharing(scheduled, whole, in_turn)
         with suppress(InternalError):
-            return cut_again(scheduled, root.get_schedule())
+            return cut_again(scheduled, sharing.node(scheduled.schedule.get_root()).get_schedule())
     return scheduled
 
 
 @fixed
 class _Launch:
-    """Instances that run together: the functions of their parallel loops, none for one point."""
+    """Instances that run together: the functions of their parallel loops, none for one point.
+
+    Those of ``first`` are before the others at each point.
+    """
 
     domain: isl.UnionSet
     members: tuple[isl.UnionPwAff, ...]
+    first: isl.UnionSet | None = None
 
     def with_(self, other: _Launch) -> _Launch:
         """Return both as one launch."""
@@ -202,37 +325,88 @@ class _Launch:
         if not self.members:
             return leaf
         band = leaf.insert_partial_schedule(_together(self.members))
-        return marked(band, permutable=True, parallel=[True] * len(self.members))
+        band = marked(band, permutable=True, parallel=[True] * len(self.members))
+        if self.first is None:
+            return band
+        parts = [self.first, self.domain.subtract(self.first)]
+        return with_parts(band.get_child(0), parts, lambda _, below: below, in_order=True).parent()
 
 
-def _shared(scheduled: ScheduledScop, node: isl.ScheduleNode, in_turn: bool) -> isl.ScheduleNode:
-    """Return a node of a tree in which launches below loops of the host are shared.
+@fixed
+class _Sharing:
+    """Shares launches below loops of the host.
 
-    ``in_turn`` says that the first launch of a step joins the last of the step before.
+    ``whole`` says that loops of the host after each other become one, ``in_turn`` that the first
+    launch of a step joins the last of the step before.
     """
-    if is_tilable(node):
-        return node
-    launches = _launches(node.get_child(0)) if node_kind(node) == "band" else None
-    if launches is None or len(launches) < 2:
-        for at in range(node.n_children()):
-            node = _shared(scheduled, node.get_child(at), in_turn).parent()
-        return node
-    layers = _layers(scheduled, node.get_child(0), launches)
-    steps = [_in_outer_counters(scheduled.scop, step) for step in functions(node)]
-    ends = [one for layer in (layers[0], layers[-1]) for one in layer]
-    if in_turn and len(steps) == 1 and len(layers) > 2 and len(ends) == 2:
-        first, last = ends
-        if len(first.members) == len(last.members) > 0:
-            sooner = isl.UnionPwAff.val_on_domain(first.domain, isl.Val(1, first.domain.get_ctx()))
-            steps = [steps[0].sub(sooner).union_add(steps[0].subtract_domain(first.domain))]
-            layers = [*layers[1:-1], [last.with_(first)]]
-    band = node.get_child(0).cut().parent().delete()
-    band = band.insert_partial_schedule(_together(steps)).band_set_permutable(1)
-    order = [one for layer in layers for one in layer]
-    domains = [one.domain for one in order]
-    leaf = band.get_child(0)
-    filled = with_parts(leaf, domains, lambda at, below: order[at].at_leaf(below), in_order=True)
-    return filled.parent()
+
+    scheduled: ScheduledScop
+    whole: bool
+    in_turn: bool
+
+    def node(self, node: isl.ScheduleNode) -> isl.ScheduleNode:
+        """Return a node of a tree in which launches are shared."""
+        launches = [] if is_tilable(node) else self._stepping(node)
+        layers = self._layers(node, launches) if len(launches) > 1 else None
+        if layers is None:
+            for at in range(0 if is_tilable(node) else node.n_children()):
+                node = self.node(node.get_child(at)).parent()
+            return node
+        step = self._step(launches)
+        if self.in_turn and len(layers) > 2 and len(layers[0]) == len(layers[-1]) == 1:
+            (early,), (late,) = layers[0], layers[-1]
+            sooner = isl.UnionPwAff.val_on_domain(early.domain, isl.Val(1, early.domain.get_ctx()))
+            before = _beside(self.scheduled.scop, late, [early])
+            if len(before.members) == len(early.members) > 0:
+                step = step.sub(sooner).union_add(step.subtract_domain(early.domain))
+                both = replace(before.with_(early), first=None if late.members else late.domain)
+                layers = [*layers[1:-1], [both]]
+        leaf = node.cut()
+        band = leaf.insert_partial_schedule(alone(step)).band_set_permutable(1)
+        order = [one for layer in layers for one in layer]
+        return with_parts(
+            band.get_child(0),
+            [one.domain for one in order],
+            lambda at, below: order[at].at_leaf(below),
+            in_order=True,
+        ).parent()
+
+    def _stepping(self, node: isl.ScheduleNode) -> list[_Launch]:
+        """Return the launches of a loop of the host, or of several loops after each other."""
+        if node_kind(node) in PARTED and self.whole:
+            parts = [self._stepping(one) for one in branches(node)]
+            return [one for part in parts for one in part] if all(parts) else []
+        if node_kind(node) != "band" or node.band_n_member() != 1:
+            return []
+        return _launches(node.get_child(0)) or []
+
+    def _step(self, launches: Sequence[_Launch]) -> isl.UnionPwAff:
+        """Return the loop of the host around launches."""
+        every = reduce(isl.UnionSet.union, (one.domain for one in launches))
+        node, names = self.scheduled.schedule.get_root(), {*set_names(every)}
+        found = isl.UnionPwAff.empty(every.get_space())
+        for band in bands(node):
+            if not is_tilable(band) and names.issuperset(set_names(band.get_domain())):
+                found = found.union_add(functions(band)[0])
+        return _in_outer_counters(self.scheduled.scop, found)
+
+    def _layers(
+        self, node: isl.ScheduleNode, launches: Sequence[_Launch]
+    ) -> list[list[_Launch]] | None:
+        """Return launches in layers that need nothing of each other, where there are such."""
+        dependences = self.scheduled.dependences
+        needed = local_dependences(dependences.memory_based.union(dependences.forced), node)
+        needed = needed.eq_at_multi_union_pw_aff(alone(self._step(launches)))
+        graph = nx.DiGraph()
+        graph.add_nodes_from(range(len(launches)))
+        for one, other in permutations(range(len(launches)), 2):
+            leading = needed.intersect_domain(launches[one].domain)
+            if not leading.intersect_range(launches[other].domain).is_empty():
+                graph.add_edge(one, other)
+        if not nx.is_directed_acyclic_graph(graph):
+            return None
+        layers = [[launches[at] for at in sorted(one)] for one in nx.topological_generations(graph)]
+        return [_joined(self.scheduled.scop, layer) for layer in layers]
 
 
 def _launches(node: isl.ScheduleNode) -> list[_Launch] | None:
@@ -244,24 +418,6 @@ def _launches(node: isl.ScheduleNode) -> list[_Launch] | None:
         return [_Launch(node.get_domain().universe(), ())]
     plain = is_tilable(node) and all(coincident(node)) and node_kind(node.get_child(0)) == "leaf"
     return [_Launch(node.get_domain().universe(), tuple(functions(node)))] if plain else None
-
-
-def _layers(
-    scheduled: ScheduledScop, node: isl.ScheduleNode, launches: Sequence[_Launch]
-) -> list[list[_Launch]]:
-    """Return launches in layers that need nothing of each other; those of as many loops are one."""
-    dependences = scheduled.dependences
-    needed = local_dependences(dependences.memory_based.union(dependences.forced), node)
-    layers: list[list[_Launch]] = []
-    for one in launches:
-        before = needed.intersect_range(one.domain).domain()
-        depth = 0
-        for at, layer in enumerate(layers, start=1):
-            if any(not each.domain.is_disjoint(before) for each in layer):
-                depth = at
-        layers += [[]] * (depth == len(layers))
-        layers[depth] = [*layers[depth], one]
-    return [_joined(scheduled.scop, layer) for layer in layers]
 
 
 def _joined(scop: Scop, layer: Sequence[_Launch]) -> list[_Launch]:

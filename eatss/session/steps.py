@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 Arrays = tuple[RecomputedArray, ...]
 
-_SPLITTING = 500_000
+_SPLITTING = 5_000_000
 """isl operations to find where statements meet what they read."""
 
 
