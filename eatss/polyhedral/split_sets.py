@@ -22,7 +22,7 @@ import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.base.diagnostics import InternalError, internal_error
-from eatss.base.frozen import fixed, their_names
+from eatss.base.frozen import complete, fixed, their_names
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import at_most, first_equal
 from eatss.polyhedral.expression import AffineValue, Expression, preorder, rebuilt
@@ -31,6 +31,7 @@ from eatss.polyhedral.isl_names import (
     OUT,
     SET,
     affine_form,
+    affine_text,
     constant_value,
     equal_leading_dims,
     function_on,
@@ -150,10 +151,17 @@ def _piece(statement: Statement, part: isl.Set, name: str) -> Statement:
     def own(relation: isl.Map) -> isl.Map:
         return relation.intersect_domain(part).set_tuple_name(IN, name)
 
-    def of(access: Access) -> Access:
-        return replace(access, relation=own(access.relation))
+    domain = part.set_tuple_name(name)
 
-    space = part.set_tuple_name(name).get_space()
+    def of(access: Access) -> Access:
+        relation = own(access.relation)
+        functions = (_outermost(one, domain) for one in output_affs(relation))
+        forms = complete(map(affine_form, functions))
+        subscripts = "".join(f"[{affine_text(one)}]" for one in forms or ())
+        text = access.text if forms is None else access.array + subscripts
+        return replace(access, relation=relation, text=text)
+
+    space = domain.get_space()
     same = isl.MultiAff.identity_on_domain_space(space).set_tuple_name(OUT, statement.name)
 
     def value(node: Expression) -> Expression:
@@ -165,7 +173,7 @@ def _piece(statement: Statement, part: isl.Set, name: str) -> Statement:
     return replace(
         statement,
         name=name,
-        domain=part.set_tuple_name(name),
+        domain=domain,
         schedule=own(statement.schedule),
         accesses=tuple(map(of, statement.accesses)),
         value=value(statement.value) if counts else statement.value,
@@ -449,17 +457,22 @@ def _beside(scop: Scop, point: _Launch, others: Sequence[_Launch]) -> _Launch:
 
 def _in_outer_counters(scop: Scop, step: isl.UnionPwAff) -> isl.UnionPwAff:
     """Return a loop around statements; on a piece with ``i = k`` it is the outer one of the two."""
-    for own in (one for one in scop.statements if one.piece_of):
+    found = isl.UnionPwAff.empty(step.get_space())
+    for own in scop.statements:
         here = function_on(step, own.domain)
-        space = isl.LocalSpace.from_space(own.domain.get_space())
-        for at in range(len(own.loops)):
-            counter = isl.PwAff.from_aff(isl.Aff.var_on_domain(space, SET, at))
-            if own.domain.is_subset(here.eq_set(counter)):
-                every = isl.Set.universe(own.domain.get_space()).to_union_set()
-                other = isl.UnionPwAff.from_pw_aff(counter)
-                step = step.subtract_domain(every).union_add(other)
-                break
-    return step
+        if not here.is_empty():
+            found = found.union_add(isl.UnionPwAff.from_pw_aff(_outermost(here, own.domain)))
+    return found
+
+
+def _outermost(function: isl.PwAff, domain: isl.Set) -> isl.PwAff:
+    """Return the outermost counter that a function is everywhere on a domain, or the function."""
+    space = isl.LocalSpace.from_space(domain.get_space())
+    for at in range(domain.n_dim()):
+        counter = isl.PwAff.from_aff(isl.Aff.var_on_domain(space, SET, at))
+        if domain.is_subset(function.eq_set(counter)):
+            return counter
+    return function
 
 
 def _together(members: Sequence[isl.UnionPwAff]) -> isl.MultiUnionPwAff:
