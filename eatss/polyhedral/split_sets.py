@@ -29,7 +29,6 @@ from eatss.polyhedral.expression import AffineValue, Expression, preorder, rebui
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
-    SET,
     affine_form,
     affine_text,
     constant_value,
@@ -37,6 +36,7 @@ from eatss.polyhedral.isl_names import (
     function_on,
     maps_of,
     node_kind,
+    outermost,
     output_affs,
     set_names,
 )
@@ -155,7 +155,7 @@ def _piece(statement: Statement, part: isl.Set, name: str) -> Statement:
 
     def of(access: Access) -> Access:
         relation = own(access.relation)
-        functions = (_outermost(one, domain) for one in output_affs(relation))
+        functions = (outermost(one, domain) for one in output_affs(relation))
         forms = complete(map(affine_form, functions))
         subscripts = "".join(f"[{affine_text(one)}]" for one in forms or ())
         text = access.text if forms is None else access.array + subscripts
@@ -461,18 +461,8 @@ def _in_outer_counters(scop: Scop, step: isl.UnionPwAff) -> isl.UnionPwAff:
     for own in scop.statements:
         here = function_on(step, own.domain)
         if not here.is_empty():
-            found = found.union_add(isl.UnionPwAff.from_pw_aff(_outermost(here, own.domain)))
+            found = found.union_add(isl.UnionPwAff.from_pw_aff(outermost(here, own.domain)))
     return found
-
-
-def _outermost(function: isl.PwAff, domain: isl.Set) -> isl.PwAff:
-    """Return the outermost counter that a function is everywhere on a domain, or the function."""
-    space = isl.LocalSpace.from_space(domain.get_space())
-    for at in range(domain.n_dim()):
-        counter = isl.PwAff.from_aff(isl.Aff.var_on_domain(space, SET, at))
-        if domain.is_subset(function.eq_set(counter)):
-            return counter
-    return function
 
 
 def _together(members: Sequence[isl.UnionPwAff]) -> isl.MultiUnionPwAff:
