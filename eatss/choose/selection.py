@@ -334,6 +334,7 @@ class Selection(OfRun, Tabular):
         schema_version: Of the JSON form.
         warnings: Why PPCG's kernels may be others than these, and notes on loops that run slowly.
         recomputed: Arrays whose elements kernels compute anew where they read them.
+        split: Numbers of the regions whose statements are cut where they meet what they read.
         sizes: What is expected of the kernels is for these sizes of the program.
         least_time_s: Time of the work of a run at the roofline of the card, in s.
     """

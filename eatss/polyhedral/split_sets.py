@@ -112,11 +112,10 @@ def _pieces(statement: Statement, taken: set[str]) -> tuple[Statement, ...]:
 def _hyperplanes(statement: Statement) -> Iterator[_Sides]:
     """Yield where a subscript of a read meets that of the write, and the domain is cut there."""
     known: list[isl.Set] = []
-    own = [one for one in statement.reads if one.array == statement.write.array]
-    for read in own:
-        for written, one in zip(
-            *(output_affs(a.relation) for a in (statement.write, read)), strict=True
-        ):
+    write = output_affs(statement.write.relation)
+    reads = {one.text: one for one in statement.reads if one.array == statement.write.array}
+    for read in reads.values():
+        for written, one in zip(write, output_affs(read.relation), strict=True):
             apart = written.sub(one).gist(statement.domain)
             form = affine_form(apart)
             if form is None or not form.coefficients:

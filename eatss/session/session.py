@@ -207,7 +207,7 @@ class Session:
         """The regions whose statements code of eatss may cut where they meet what they read."""
         if self.cut != "eatss":
             return ()
-        return splittable(self._written.scops, self._written_symbolic.scops)
+        return splittable(self._written.scops, lambda: self._written_symbolic.scops)
 
     def of(self, decided: Selection | Recipe) -> Session:
         """Return the session of the program with the arrays computed anew that were decided.

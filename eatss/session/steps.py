@@ -21,7 +21,7 @@ from eatss.base.diagnostics import (
     no_progress,
 )
 from eatss.base.forked import allow_more
-from eatss.base.frozen import Numbers, their_names
+from eatss.base.frozen import Numbers
 from eatss.base.shown import sizes_text
 from eatss.base.targets import TARGETS, TargetName
 from eatss.base.text import bytes_text
@@ -72,19 +72,21 @@ def recomputable(numeric: Sequence[Scop], symbolic: Sequence[Scop]) -> Arrays:
     return tuple(found)
 
 
-def splittable(numeric: Sequence[Scop], symbolic: Sequence[Scop]) -> Numbers:
+def splittable(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Numbers:
     """Return the regions that have statements to cut, into as many pieces for any size."""
     found = []
-    for region, any_size in zip(numeric, symbolic, strict=True):
+    for at, region in enumerate(numeric):
         with suppress(isl.Error), at_most(region.isl_context, _SPLITTING):
             cut = with_split_sets(region)
-            if cut is not region and _alike(cut, with_split_sets(any_size)):
+            if cut is not region and _alike(cut, with_split_sets(symbolic()[at])):
                 found.append(region.index)
     return tuple(found)
 
 
 def _alike(one: Scop, other: Scop) -> bool:
-    return their_names(one.statements) == their_names(other.statements)
+    """Tell whether two regions have the same statements, which use as much."""
+    first, second = ([(s.name, len(s.accesses)) for s in scop.statements] for scop in (one, other))
+    return first == second
 
 
 def regions_with(scops: Sequence[Scop], arrays: Arrays, split: Numbers = ()) -> tuple[Scop, ...]:
