@@ -280,7 +280,7 @@ def reading_anew(
     if reads is None:
         return None
     new = {old: position for position, old in enumerate(kept)}
-    produced = {at: _in_counters_of(sources[at], reads[at]) for at in reads}
+    produced = {at: in_counters_of(sources[at], reads[at]) for at in reads}
 
     def own(node: Expression) -> Expression:
         """Return a part of the value: what is produced is one object each time."""
@@ -324,7 +324,7 @@ def _operands_read(
     return reads
 
 
-def _in_counters_of(source: Source, reads: Mapping[int, int]) -> Expression:
+def in_counters_of(source: Source, reads: Mapping[int, int] | range) -> Expression:
     """Return the value of a producer in the counters of its reader."""
 
     def part(node: Expression) -> Expression:

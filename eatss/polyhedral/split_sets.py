@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
@@ -25,7 +25,7 @@ from eatss.base.diagnostics import InternalError, internal_error
 from eatss.base.frozen import complete, fixed, their_names
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import at_most, first_equal
-from eatss.polyhedral.expression import AffineValue, Expression, preorder, rebuilt
+from eatss.polyhedral.expression import AffineValue, preorder
 from eatss.polyhedral.isl_names import (
     IN,
     OUT,
@@ -45,6 +45,7 @@ from eatss.polyhedral.recomputed_producers import (
     Flow,
     Source,
     flow_to_reads,
+    in_counters_of,
     reading_anew,
     source_of,
 )
@@ -54,7 +55,6 @@ from eatss.polyhedral.scop import Access, Place, Scop, Statement
 from eatss.polyhedral.tree import (
     PARTED,
     alone,
-    bands,
     branches,
     coincident,
     functions,
@@ -98,8 +98,10 @@ def _pieces(statement: Statement, taken: set[str]) -> tuple[Statement, ...]:
     parts = [statement.domain]
     for sides in _hyperplanes(statement):
         parts = [
-            cut for part in parts for side in sides if not (cut := part.intersect(side)).is_empty()
+            cut for one in parts for side in sides if not (cut := one.intersect(side)).is_empty()
         ]
+        if len(parts) > _MOST_PIECES:
+            break
     if not 1 < len(parts) <= _MOST_PIECES:
         return (statement,)
     check_partition(statement, parts)
@@ -110,22 +112,16 @@ def _pieces(statement: Statement, taken: set[str]) -> tuple[Statement, ...]:
 
 
 def _hyperplanes(statement: Statement) -> Iterator[_Sides]:
-    """Yield where a subscript of a read meets that of the write, and the domain is cut there."""
-    known: list[isl.Set] = []
+    """Yield where a subscript of a read meets that of the write."""
     write = output_affs(statement.write.relation)
     reads = {one.text: one for one in statement.reads if one.array == statement.write.array}
     for read in reads.values():
         for written, one in zip(write, output_affs(read.relation), strict=True):
             apart = written.sub(one).gist(statement.domain)
             form = affine_form(apart)
-            if form is None or not form.coefficients:
-                continue
-            zero = isl.PwAff.zero_on_domain(apart.get_domain_space().to_local_space())
-            sides = apart.lt_set(zero), apart.eq_set(zero), apart.gt_set(zero)
-            met = [side for side in sides if not side.intersect(statement.domain).is_empty()]
-            if len(met) > 1 and not any(sides[1].is_equal(other) for other in known):
-                known.append(sides[1])
-                yield sides
+            if form is not None and form.coefficients:
+                zero = isl.PwAff.zero_on_domain(apart.get_domain_space().to_local_space())
+                yield apart.lt_set(zero), apart.eq_set(zero), apart.gt_set(zero)
 
 
 def check_partition(statement: Statement, parts: Sequence[isl.Set]) -> None:
@@ -134,14 +130,9 @@ def check_partition(statement: Statement, parts: Sequence[isl.Set]) -> None:
     Raises:
         InternalError: ``EATSS-P901``.
     """
-    whole = parts[0]
-    for part in parts[1:]:
-        if not whole.is_disjoint(part):
-            break
-        whole = whole.union(part)
-    else:
-        if whole.is_equal(statement.domain):
-            return
+    disjoint = all(one.is_disjoint(other) for one, other in combinations(parts, 2))
+    if disjoint and reduce(isl.Set.union, parts).is_equal(statement.domain):
+        return
     message = f"the pieces of {statement.name} do not run every instance exactly once"
     raise internal_error("EATSS-P901", message, span=statement.span)
 
@@ -160,22 +151,18 @@ def _piece(statement: Statement, part: isl.Set, name: str) -> Statement:
         text = access.text if forms is None else access.array + subscripts
         return replace(access, relation=relation, text=text)
 
-    space = domain.get_space()
-    same = isl.MultiAff.identity_on_domain_space(space).set_tuple_name(OUT, statement.name)
-
-    def value(node: Expression) -> Expression:
-        if isinstance(node, AffineValue):
-            return replace(node, value=node.value.pullback_multi_aff(same))
-        return rebuilt(node, value)
-
+    same = isl.MultiAff.identity_on_domain_space(domain.get_space())
+    same = same.set_tuple_name(OUT, statement.name)
+    whole = Source(producer=statement, instance=same, relation=isl.Map.from_multi_aff(same))
     counts = any(isinstance(node, AffineValue) for node in preorder(statement.value))
+    own_reads = range(len(statement.accesses))
     return replace(
         statement,
         name=name,
         domain=domain,
         schedule=own(statement.schedule),
         accesses=tuple(map(of, statement.accesses)),
-        value=value(statement.value) if counts else statement.value,
+        value=in_counters_of(whole, own_reads) if counts else statement.value,
         recomputed=tuple(map(of, statement.recomputed)),
         piece_of=statement.piece_of or statement.name,
     )
@@ -205,25 +192,25 @@ def _with_early_reads(scop: Scop) -> Scop | None:
             return None
         statements = (found if one.name == name else one for one in changed.statements)
         changed = replace(changed, statements=tuple(statements))
-    before_writes = [
-        read.relation.apply_range(writer.write.relation.reverse()).to_union_map()
-        for reader in changed.statements
-        for read in reader.reads
-        for writer in changed.statements
-        if writer is not reader and writer.write.array == read.array
-    ]
-    order = _in_order(changed, before_writes)
+    reads, writes = (
+        reduce(isl.UnionMap.union, (one.relation.to_union_map() for one in accesses))
+        for accesses in (
+            [read for one in changed.statements for read in one.reads],
+            [one.write for one in changed.statements],
+        )
+    )
+    order = _in_order(changed, [reads.apply_range(writes.reverse())])
     if changed is scop or order is None:
         return None
-    late = tuple(_at_position(one, order.index(one.name)) for one in changed.statements)
+    places = [isl.Val(order.index(one.name), scop.isl_context) for one in changed.statements]
+    late = tuple(map(_at_place, changed.statements, places))
     changed = replace(changed, statements=late)
     return changed if _same_values(scop, changed, expected) else None
 
 
-def _at_position(statement: Statement, position: int) -> Statement:
+def _at_place(statement: Statement, place: isl.Val) -> Statement:
     """Return a statement that runs at a place among the others of a step."""
-    place = isl.Val(position, statement.domain.get_ctx())
-    free = statement.schedule.project_out(OUT, 2, 1).insert_dims(OUT, 2, 1)
+    free = statement.schedule.eliminate(OUT, 2, 1)
     return replace(statement, schedule=free.fix_val(OUT, 2, place))
 
 
@@ -245,7 +232,7 @@ def _in_order(scop: Scop, edges: Iterable[isl.UnionMap]) -> list[str] | None:
     graph.add_nodes_from(their_names(scop.statements))
     for relation in edges:
         for one in maps_of(equal_leading_dims(relation, 1)):
-            if not one.is_empty():
+            if not one.is_empty() and one.get_tuple_name(IN) != one.get_tuple_name(OUT):
                 graph.add_edge(one.get_tuple_name(IN), one.get_tuple_name(OUT))
     return list(nx.topological_sort(graph)) if nx.is_directed_acyclic_graph(graph) else None
 
@@ -305,33 +292,35 @@ def with_shared_launches(scheduled: ScheduledScop) -> ScheduledScop:
         return scheduled
     for whole, in_turn in product((True, False), repeat=2):
         sharing = _Sharing(scheduled, whole, in_turn)
-        with suppress(InternalError):
+        with suppress(InternalError, isl.Error):
             return cut_again(scheduled, sharing.node(scheduled.schedule.get_root()).get_schedule())
     return scheduled
 
 
 @fixed
 class _Launch:
-    """Instances that run together: the functions of their parallel loops, none for one point.
+    """Instances that run together: the loop of the host, and parallel ones, none for one point.
 
     Those of ``first`` are before the others at each point.
     """
 
     domain: isl.UnionSet
+    step: isl.UnionPwAff
     members: tuple[isl.UnionPwAff, ...]
     first: isl.UnionSet | None = None
 
     def with_(self, other: _Launch) -> _Launch:
         """Return both as one launch."""
-        pairs = zip(self.members, other.members, strict=True)
-        members = tuple(one.union_add(another) for one, another in pairs)
-        return _Launch(self.domain.union(other.domain), members)
+        members = tuple(map(isl.UnionPwAff.union_add, self.members, other.members))
+        step, domain = self.step.union_add(other.step), self.domain.union(other.domain)
+        return replace(self, domain=domain, step=step, members=members)
 
     def at_leaf(self, leaf: isl.ScheduleNode) -> isl.ScheduleNode:
         """Put its band at a leaf."""
         if not self.members:
             return leaf
-        band = leaf.insert_partial_schedule(_together(self.members))
+        together = reduce(isl.MultiUnionPwAff.flat_range_product, map(alone, self.members))
+        band = leaf.insert_partial_schedule(together)
         band = marked(band, permutable=True, parallel=[True] * len(self.members))
         if self.first is None:
             return band
@@ -353,26 +342,26 @@ class _Sharing:
 
     def node(self, node: isl.ScheduleNode) -> isl.ScheduleNode:
         """Return a node of a tree in which launches are shared."""
-        launches = [] if is_tilable(node) else self._stepping(node)
+        if is_tilable(node):
+            return node
+        launches = self._stepping(node)
         layers = self._layers(node, launches) if len(launches) > 1 else None
         if layers is None:
-            for at in range(0 if is_tilable(node) else node.n_children()):
+            for at in range(node.n_children()):
                 node = self.node(node.get_child(at)).parent()
             return node
-        step = self._step(launches)
         if self.in_turn and len(layers) > 2 and len(layers[0]) == len(layers[-1]) == 1:
             (early,), (late,) = layers[0], layers[-1]
-            sooner = isl.UnionPwAff.val_on_domain(early.domain, isl.Val(1, early.domain.get_ctx()))
+            one = isl.UnionPwAff.val_on_domain(early.domain, isl.Val(1, early.domain.get_ctx()))
             before = _beside(self.scheduled.scop, late, [early])
             if len(before.members) == len(early.members) > 0:
-                step = step.sub(sooner).union_add(step.subtract_domain(early.domain))
-                both = replace(before.with_(early), first=None if late.members else late.domain)
+                both = before.with_(replace(early, step=early.step.sub(one)))
+                both = replace(both, first=None if late.members else late.domain)
                 layers = [*layers[1:-1], [both]]
-        leaf = node.cut()
-        band = leaf.insert_partial_schedule(alone(step)).band_set_permutable(1)
         order = [one for layer in layers for one in layer]
+        band = node.cut().insert_partial_schedule(alone(_step(order)))
         return with_parts(
-            band.get_child(0),
+            band.band_set_permutable(1).get_child(0),
             [one.domain for one in order],
             lambda at, below: order[at].at_leaf(below),
             in_order=True,
@@ -381,21 +370,10 @@ class _Sharing:
     def _stepping(self, node: isl.ScheduleNode) -> list[_Launch]:
         """Return the launches of a loop of the host, or of several loops after each other."""
         if node_kind(node) in PARTED and self.whole:
-            parts = [self._stepping(one) for one in branches(node)]
-            return [one for part in parts for one in part] if all(parts) else []
+            return _all(map(self._stepping, branches(node)))
         if node_kind(node) != "band" or node.band_n_member() != 1:
             return []
-        return _launches(node.get_child(0)) or []
-
-    def _step(self, launches: Sequence[_Launch]) -> isl.UnionPwAff:
-        """Return the loop of the host around launches."""
-        every = reduce(isl.UnionSet.union, (one.domain for one in launches))
-        node, names = self.scheduled.schedule.get_root(), {*set_names(every)}
-        found = isl.UnionPwAff.empty(every.get_space())
-        for band in bands(node):
-            if not is_tilable(band) and names.issuperset(set_names(band.get_domain())):
-                found = found.union_add(functions(band)[0])
-        return _in_outer_counters(self.scheduled.scop, found)
+        return _launches(node.get_child(0), functions(node)[0])
 
     def _layers(
         self, node: isl.ScheduleNode, launches: Sequence[_Launch]
@@ -403,7 +381,7 @@ class _Sharing:
         """Return launches in layers that need nothing of each other, where there are such."""
         dependences = self.scheduled.dependences
         needed = local_dependences(dependences.memory_based.union(dependences.forced), node)
-        needed = needed.eq_at_multi_union_pw_aff(alone(self._step(launches)))
+        needed = needed.eq_at_multi_union_pw_aff(alone(_step(launches)))
         graph = nx.DiGraph()
         graph.add_nodes_from(range(len(launches)))
         for one, other in permutations(range(len(launches)), 2):
@@ -416,53 +394,46 @@ class _Sharing:
         return [_joined(self.scheduled.scop, layer) for layer in layers]
 
 
-def _launches(node: isl.ScheduleNode) -> list[_Launch] | None:
-    """Return the launches of a step in their order, ``None`` where some have loops inside."""
+def _all(parts: Iterable[list[_Launch]]) -> list[_Launch]:
+    """Return the launches of all parts, none where a part has none that can be shared."""
+    found = list(parts)
+    return [one for part in found for one in part] if all(found) else []
+
+
+def _step(launches: Sequence[_Launch]) -> isl.UnionPwAff:
+    return reduce(isl.UnionPwAff.union_add, (one.step for one in launches))
+
+
+def _launches(node: isl.ScheduleNode, step: isl.UnionPwAff) -> list[_Launch]:
+    """Return the launches of a step in their order, none where some have loops inside."""
     if node_kind(node) in PARTED:
-        parts = [_launches(one) for one in branches(node)]
-        return None if None in parts else [one for part in parts if part for one in part]
-    if node_kind(node) == "leaf":
-        return [_Launch(node.get_domain().universe(), ())]
-    plain = is_tilable(node) and all(coincident(node)) and node_kind(node.get_child(0)) == "leaf"
-    return [_Launch(node.get_domain().universe(), tuple(functions(node)))] if plain else None
+        return _all(_launches(one, step) for one in branches(node))
+    parallel = is_tilable(node) and all(coincident(node))
+    domain, inside = node.get_domain().universe(), node.get_child(0) if parallel else node
+    members = tuple(functions(node)) if parallel else ()
+    found = [_Launch(domain, step.intersect_domain(domain), members)]
+    return found if node_kind(inside) == "leaf" else []
 
 
 def _joined(scop: Scop, layer: Sequence[_Launch]) -> list[_Launch]:
     """Return launches that need nothing of each other, those of as many loops as one."""
-    found: list[_Launch] = []
-    for one in (_beside(scop, one, layer) for one in layer):
-        alike = [each for each in found if len(each.members) == len(one.members) > 0]
-        found = [each for each in found if each not in alike] + [reduce(_Launch.with_, alike, one)]
-    return found
+    found: dict[int, _Launch] = {}
+    for at, one in enumerate(_beside(scop, one, layer) for one in layer):
+        place = len(one.members) or -at - 1
+        found[place] = found[place].with_(one) if place in found else one
+    return list(found.values())
 
 
 def _beside(scop: Scop, point: _Launch, others: Sequence[_Launch]) -> _Launch:
     """Return a launch of one point as one of those that other pieces of its statement run in."""
-    names = set_names(point.domain)
-    own = next((one for one in scop.statements if (one.name,) == names and one.piece_of), None)
-    if point.members or own is None:
-        return point
-    for other in others:
+    own = scop.statement(set_names(point.domain)[0])
+    same = isl.MultiAff.identity_on_domain_space(own.domain.get_space())
+    for other in others if own.piece_of and not point.members else ():
         for name in set_names(other.domain) if other.members else ():
             piece = scop.statement(name)
             if piece.piece_of == own.piece_of:
-                same = isl.MultiAff.identity_on_domain_space(own.domain.get_space())
-                same = same.set_tuple_name(OUT, name)
+                to_piece = same.set_tuple_name(OUT, name)
                 found = (function_on(one, piece.domain) for one in other.members)
-                here = (isl.UnionPwAff.from_pw_aff(one.pullback_multi_aff(same)) for one in found)
-                return _Launch(point.domain, tuple(here))
+                here = (one.pullback_multi_aff(to_piece) for one in found)
+                return replace(point, members=tuple(map(isl.UnionPwAff.from_pw_aff, here)))
     return point
-
-
-def _in_outer_counters(scop: Scop, step: isl.UnionPwAff) -> isl.UnionPwAff:
-    """Return a loop around statements; on a piece with ``i = k`` it is the outer one of the two."""
-    found = isl.UnionPwAff.empty(step.get_space())
-    for own in scop.statements:
-        here = function_on(step, own.domain)
-        if not here.is_empty():
-            found = found.union_add(isl.UnionPwAff.from_pw_aff(outermost(here, own.domain)))
-    return found
-
-
-def _together(members: Sequence[isl.UnionPwAff]) -> isl.MultiUnionPwAff:
-    return reduce(isl.MultiUnionPwAff.flat_range_product, map(alone, members))

@@ -375,7 +375,7 @@ class Session:
         if self.splittable and run_cost(best) != NEVER and room_for(first_s):
             progress("with statements cut where they meet what they read")
             with suppress(EatssError, isl.Error):
-                whole, cut = (self._with(best.recomputed, one) for one in ((), self.splittable))
+                whole, cut = self.of(best), self._with(best.recomputed, self.splittable)
                 pairs = zip(whole.analysed.scops, cut.analysed.scops, strict=True)
                 if any(frees_pieces(one.scheduled, its.scheduled) for one, its in pairs):
                     found = cut._selected(profile, chosen, **how, progress=no_progress)
@@ -446,8 +446,8 @@ class Session:
         from eatss.lower.recipe import recipe_of  # noqa: PLC0415 - select needs none
         from eatss.lower.requests import check_decided, checked_options  # noqa: PLC0415
 
-        if (selection.recomputed, selection.split) != (self.recomputed, self.split):
-            return self.of(selection).recipe(selection, profile, wanted, shared_limit_bytes)
+        if (changed := self.of(selection)) is not self:
+            return changed.recipe(selection, profile, wanted, shared_limit_bytes)
         program = self.analysed
         check_decided(selection, program.facts, profile, program.dtype)
         options = checked_options(program.facts, self.scops, wanted, shared_limit_bytes)
@@ -484,8 +484,8 @@ class Session:
         """
         from eatss.lower.requests import check_decided  # noqa: PLC0415 - select needs none
 
-        if (recipe.recomputed, recipe.split) != (self.recomputed, self.split):
-            return self.of(recipe).generate(recipe, profile, selection)
+        if (changed := self.of(recipe)) is not self:
+            return changed.generate(recipe, profile, selection)
         check_decided(recipe, self.analysed.facts, profile, self.analysed.dtype)
         program = generate_for(
             self.symbolic,

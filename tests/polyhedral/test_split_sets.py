@@ -162,7 +162,7 @@ def test_launches_in_another_order_are_not_taken(monkeypatch: pytest.MonkeyPatch
 def test_a_piece_at_another_place_of_the_step_is_found(early: int) -> None:
     cut = with_split_sets(floyd_warshall())
     moved = list(cut.statements)
-    moved[early] = split_sets._at_position(moved[early], -1 if early else 99)
+    moved[early] = split_sets._at_place(moved[early], isl.Val(-1 if early else 99, cut.isl_context))
     wrong = replace(cut, statements=tuple(moved))
     flow = split_sets.flow_to_reads(cut)
     assert split_sets._same_values(cut, cut, flow)
