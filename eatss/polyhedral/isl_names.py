@@ -187,9 +187,9 @@ def counter_of(function: isl.PwAff, *, shifted: bool = False) -> str | None:
 
 def outermost(function: isl.PwAff, domain: isl.Set) -> isl.PwAff:
     """Return the outermost counter that a function is everywhere on a domain, or the function."""
-    space = isl.LocalSpace.from_space(domain.get_space())
+    counters = isl.MultiAff.identity_on_domain_space(domain.get_space())
     for at in range(domain.n_dim()):
-        counter = isl.PwAff.from_aff(isl.Aff.var_on_domain(space, SET, at))
+        counter = counters.get_at(at).to_pw_aff()
         if domain.is_subset(function.eq_set(counter)):
             return counter
     return function

@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
-from itertools import combinations, permutations, product
+from itertools import chain, combinations, permutations
 
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.base.diagnostics import InternalError, internal_error
-from eatss.base.frozen import complete, fixed, their_names
+from eatss.base.frozen import fixed
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import at_most, first_equal
 from eatss.polyhedral.expression import AffineValue, preorder
@@ -33,11 +33,10 @@ from eatss.polyhedral.isl_names import (
     affine_text,
     constant_value,
     equal_leading_dims,
-    function_on,
-    maps_of,
     node_kind,
     outermost,
     output_affs,
+    renaming,
     set_names,
 )
 from eatss.polyhedral.kernel import ScheduledScop
@@ -117,11 +116,9 @@ def _hyperplanes(statement: Statement) -> Iterator[_Sides]:
     reads = {one.text: one for one in statement.reads if one.array == statement.write.array}
     for read in reads.values():
         for written, one in zip(write, output_affs(read.relation), strict=True):
-            apart = written.sub(one).gist(statement.domain)
-            form = affine_form(apart)
+            form = affine_form(written.sub(one))
             if form is not None and form.coefficients:
-                zero = isl.PwAff.zero_on_domain(apart.get_domain_space().to_local_space())
-                yield apart.lt_set(zero), apart.eq_set(zero), apart.gt_set(zero)
+                yield written.lt_set(one), written.eq_set(one), written.gt_set(one)
 
 
 def check_partition(statement: Statement, parts: Sequence[isl.Set]) -> None:
@@ -145,10 +142,9 @@ def _piece(statement: Statement, part: isl.Set, name: str) -> Statement:
 
     def of(access: Access) -> Access:
         relation = own(access.relation)
-        functions = (outermost(one, domain) for one in output_affs(relation))
-        forms = complete(map(affine_form, functions))
-        subscripts = "".join(f"[{affine_text(one)}]" for one in forms or ())
-        text = access.text if forms is None else access.array + subscripts
+        forms = [affine_form(outermost(one, domain)) for one in output_affs(relation)]
+        subscripts = "".join(f"[{affine_text(one)}]" for one in forms if one)
+        text = access.text if None in forms else access.array + subscripts
         return replace(access, relation=relation, text=text)
 
     same = isl.MultiAff.identity_on_domain_space(domain.get_space())
@@ -177,64 +173,68 @@ def _with_early_reads(scop: Scop) -> Scop | None:
     Such values are computed anew, and what writes what others read comes last: pieces of a step
     then need fewer launches in turn. ``None`` where that is not proven to give the same values.
     """
-    time = [output_affs(one.schedule) for one in scop.statements]
-    if (
-        not all(one.loops for one in scop.statements)
-        or len({constant_value(at[0]) for at in time}) > 1
+    if not all(one.loops for one in scop.statements) or any(
+        constant_value(output_affs(one.schedule)[0]) for one in scop.statements
     ):
         return None
     expected = dict(flow_to_reads(scop))
-    edges = [flow for place, flow in expected.items() if place[1]]
     changed = scop
-    for name in _in_order(scop, edges) or ():
-        found = _reading_early(changed.statement(name), changed, expected)
+    for at in chain(*_ranked(scop, reduce(isl.UnionMap.union, expected.values())) or ()):
+        found = _reading_early(changed.statements[at], changed, expected)
         if found is None:
             return None
-        statements = (found if one.name == name else one for one in changed.statements)
-        changed = replace(changed, statements=tuple(statements))
-    reads, writes = (
-        reduce(isl.UnionMap.union, (one.relation.to_union_map() for one in accesses))
-        for accesses in (
-            [read for one in changed.statements for read in one.reads],
-            [one.write for one in changed.statements],
-        )
-    )
-    order = _in_order(changed, [reads.apply_range(writes.reverse())])
-    if changed is scop or order is None:
+        before, after = changed.statements[:at], changed.statements[at + 1 :]
+        changed = replace(changed, statements=(*before, found, *after))
+    reads = _used(read for one in changed.statements for read in one.reads)
+    ranks = _ranked(changed, reads.apply_range(_written(changed).reverse()))
+    if changed is scop or ranks is None:
         return None
-    places = [isl.Val(order.index(one.name), scop.isl_context) for one in changed.statements]
-    late = tuple(map(_at_place, changed.statements, places))
-    changed = replace(changed, statements=late)
+    rank_of = {at: rank for rank, ats in enumerate(ranks) for at in ats}
+    late = (_at_place(one, rank_of[at]) for at, one in enumerate(changed.statements))
+    changed = replace(changed, statements=tuple(late))
     return changed if _same_values(scop, changed, expected) else None
 
 
-def _at_place(statement: Statement, place: isl.Val) -> Statement:
+def _ranked(scop: Scop, relation: isl.UnionMap) -> list[list[int]] | None:
+    """Return the numbers of statements in an order in which a relation leads forward in a step."""
+    domains = [one.domain.to_union_set() for one in scop.statements]
+    return _generations(domains, equal_leading_dims(relation, 1))
+
+
+def _generations(domains: Sequence[isl.UnionSet], relation: isl.UnionMap) -> list[list[int]] | None:
+    """Return the numbers of sets so that a relation leads forward between them, if it can."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(domains)))
+    for one, other in permutations(range(len(domains)), 2):
+        leading = relation.intersect_domain(domains[one])
+        if not leading.intersect_range(domains[other]).is_empty():
+            graph.add_edge(one, other)
+    ordered = nx.is_directed_acyclic_graph(graph)
+    return [sorted(one) for one in nx.topological_generations(graph)] if ordered else None
+
+
+def _used(accesses: Iterable[Access]) -> isl.UnionMap:
+    return reduce(isl.UnionMap.union, (one.relation.to_union_map() for one in accesses))
+
+
+def _written(scop: Scop) -> isl.UnionMap:
+    return _used(one.write for one in scop.statements)
+
+
+def _at_place(statement: Statement, place: int) -> Statement:
     """Return a statement that runs at a place among the others of a step."""
     free = statement.schedule.eliminate(OUT, 2, 1)
-    return replace(statement, schedule=free.fix_val(OUT, 2, place))
+    return replace(statement, schedule=free.fix_val(OUT, 2, isl.Val(place, free.get_ctx())))
 
 
 def _same_values(before: Scop, after: Scop, expected: Flow) -> bool:
     """Tell whether reads get what is expected, and writes of each element come in their order."""
     flow = flow_to_reads(after)
-    writes = [one.write.relation.to_union_map() for one in before.statements]
-    written = reduce(isl.UnionMap.union, writes)
-    pairs = written.apply_range(written.reverse())
+    pairs = _written(before).apply_range(_written(before).reverse())
     first, then = (
         pairs.intersect(one.schedule.lex_lt_union_map(one.schedule)) for one in (before, after)
     )
     return first.is_equal(then) and all(flow[place].is_equal(expected[place]) for place in flow)
-
-
-def _in_order(scop: Scop, edges: Iterable[isl.UnionMap]) -> list[str] | None:
-    """Return the names of statements so that relations in a step lead forward, if they can."""
-    graph = nx.DiGraph()
-    graph.add_nodes_from(their_names(scop.statements))
-    for relation in edges:
-        for one in maps_of(equal_leading_dims(relation, 1)):
-            if not one.is_empty() and one.get_tuple_name(IN) != one.get_tuple_name(OUT):
-                graph.add_edge(one.get_tuple_name(IN), one.get_tuple_name(OUT))
-    return list(nx.topological_sort(graph)) if nx.is_directed_acyclic_graph(graph) else None
 
 
 def _reading_early(
@@ -250,9 +250,7 @@ def _reading_early(
             if source is None:
                 return None
             sources[at] = source
-    if not sources:
-        return statement
-    anew = reading_anew(statement, sources)
+    anew = reading_anew(statement, sources) if sources else (statement, {})
     if anew is None:
         return None
     kept = [at for at, first in enumerate(firsts) if first not in sources]
@@ -272,14 +270,11 @@ def _reading_early(
 
 def frees_pieces(before: ScheduledScop, after: ScheduledScop) -> bool:
     """Tell whether a piece of a statement has more parallel loops than the statement."""
-    first, then = (
-        {name: len(kernel.parallel_loops) for kernel in one.kernels for name in kernel.statements}
-        for one in (before, after)
-    )
+    loops = {name: len(one.parallel_loops) for one in before.kernels for name in one.statements}
     return any(
-        then.get(one.name, 0) > first.get(one.piece_of, 0)
-        for one in after.scop.statements
-        if one.piece_of
+        piece and len(one.parallel_loops) > loops.get(piece, 0)
+        for one in after.kernels
+        for piece in (after.scop.statement(name).piece_of for name in one.statements)
     )
 
 
@@ -290,10 +285,10 @@ def with_shared_launches(scheduled: ScheduledScop) -> ScheduledScop:
     """
     if not any(one.piece_of for one in scheduled.scop.statements):
         return scheduled
-    for whole, in_turn in product((True, False), repeat=2):
-        sharing = _Sharing(scheduled, whole, in_turn)
+    for in_turn in (True, False):
+        root = _shared(scheduled, scheduled.schedule.get_root(), in_turn)
         with suppress(InternalError, isl.Error):
-            return cut_again(scheduled, sharing.node(scheduled.schedule.get_root()).get_schedule())
+            return cut_again(scheduled, root.get_schedule())
     return scheduled
 
 
@@ -328,91 +323,68 @@ class _Launch:
         return with_parts(band.get_child(0), parts, lambda _, below: below, in_order=True).parent()
 
 
-@fixed
-class _Sharing:
-    """Shares launches below loops of the host.
+def _shared(scheduled: ScheduledScop, node: isl.ScheduleNode, in_turn: bool) -> isl.ScheduleNode:
+    """Return a node of a tree in which launches below loops of the host are shared.
 
-    ``whole`` says that loops of the host after each other become one, ``in_turn`` that the first
-    launch of a step joins the last of the step before.
+    ``in_turn`` says that the first launch of a step joins the last of the step before.
     """
-
-    scheduled: ScheduledScop
-    whole: bool
-    in_turn: bool
-
-    def node(self, node: isl.ScheduleNode) -> isl.ScheduleNode:
-        """Return a node of a tree in which launches are shared."""
-        if is_tilable(node):
-            return node
-        launches = self._stepping(node)
-        layers = self._layers(node, launches) if len(launches) > 1 else None
-        if layers is None:
-            for at in range(node.n_children()):
-                node = self.node(node.get_child(at)).parent()
-            return node
-        if self.in_turn and len(layers) > 2 and len(layers[0]) == len(layers[-1]) == 1:
-            (early,), (late,) = layers[0], layers[-1]
-            one = isl.UnionPwAff.val_on_domain(early.domain, isl.Val(1, early.domain.get_ctx()))
-            before = _beside(self.scheduled.scop, late, [early])
-            if len(before.members) == len(early.members) > 0:
-                both = before.with_(replace(early, step=early.step.sub(one)))
-                both = replace(both, first=None if late.members else late.domain)
-                layers = [*layers[1:-1], [both]]
-        order = [one for layer in layers for one in layer]
-        band = node.cut().insert_partial_schedule(alone(_step(order)))
-        return with_parts(
-            band.band_set_permutable(1).get_child(0),
-            [one.domain for one in order],
-            lambda at, below: order[at].at_leaf(below),
-            in_order=True,
-        ).parent()
-
-    def _stepping(self, node: isl.ScheduleNode) -> list[_Launch]:
-        """Return the launches of a loop of the host, or of several loops after each other."""
-        if node_kind(node) in PARTED and self.whole:
-            return _all(map(self._stepping, branches(node)))
-        if node_kind(node) != "band" or node.band_n_member() != 1:
-            return []
-        return _launches(node.get_child(0), functions(node)[0])
-
-    def _layers(
-        self, node: isl.ScheduleNode, launches: Sequence[_Launch]
-    ) -> list[list[_Launch]] | None:
-        """Return launches in layers that need nothing of each other, where there are such."""
-        dependences = self.scheduled.dependences
-        needed = local_dependences(dependences.memory_based.union(dependences.forced), node)
-        needed = needed.eq_at_multi_union_pw_aff(alone(_step(launches)))
-        graph = nx.DiGraph()
-        graph.add_nodes_from(range(len(launches)))
-        for one, other in permutations(range(len(launches)), 2):
-            leading = needed.intersect_domain(launches[one].domain)
-            if not leading.intersect_range(launches[other].domain).is_empty():
-                graph.add_edge(one, other)
-        if not nx.is_directed_acyclic_graph(graph):
-            return None
-        layers = [[launches[at] for at in sorted(one)] for one in nx.topological_generations(graph)]
-        return [_joined(self.scheduled.scop, layer) for layer in layers]
+    if is_tilable(node):
+        return node
+    launches = _launches(node, None)
+    layers = _layers(scheduled, node, launches) if len(launches) > 1 else []
+    if not layers:
+        for at in range(node.n_children()):
+            node = _shared(scheduled, node.get_child(at), in_turn).parent()
+        return node
+    if in_turn and len(layers) > 2 and len(layers[0]) == len(layers[-1]) == 1:
+        (early,), (late,) = layers[0], layers[-1]
+        one = isl.UnionPwAff.val_on_domain(early.domain, isl.Val(1, early.domain.get_ctx()))
+        before = _beside(scheduled.scop, late, [early])
+        if len(before.members) == len(early.members) > 0:
+            both = before.with_(replace(early, step=early.step.sub(one)))
+            both = replace(both, first=None if late.members else late.domain)
+            layers = [*layers[1:-1], [both]]
+    order = [one for layer in layers for one in layer]
+    band = node.cut().insert_partial_schedule(alone(_step(order)))
+    return with_parts(
+        band.band_set_permutable(1).get_child(0),
+        [one.domain for one in order],
+        lambda at, below: order[at].at_leaf(below),
+        in_order=True,
+    ).parent()
 
 
-def _all(parts: Iterable[list[_Launch]]) -> list[_Launch]:
-    """Return the launches of all parts, none where a part has none that can be shared."""
-    found = list(parts)
-    return [one for part in found for one in part] if all(found) else []
+def _launches(node: isl.ScheduleNode, step: isl.UnionPwAff | None) -> list[_Launch]:
+    """Return the launches of a step of a loop of the host, in their order.
 
-
-def _step(launches: Sequence[_Launch]) -> isl.UnionPwAff:
-    return reduce(isl.UnionPwAff.union_add, (one.step for one in launches))
-
-
-def _launches(node: isl.ScheduleNode, step: isl.UnionPwAff) -> list[_Launch]:
-    """Return the launches of a step in their order, none where some have loops inside."""
+    Without a step, those of all such loops at a node. None where some have loops inside.
+    """
     if node_kind(node) in PARTED:
-        return _all(_launches(one, step) for one in branches(node))
+        parts = [_launches(one, step) for one in branches(node)]
+        return [one for part in parts for one in part] if all(parts) else []
+    if step is None:
+        alone_ = node_kind(node) == "band" and node.band_n_member() == 1
+        return _launches(node.get_child(0), functions(node)[0]) if alone_ else []
     parallel = is_tilable(node) and all(coincident(node))
     domain, inside = node.get_domain().universe(), node.get_child(0) if parallel else node
     members = tuple(functions(node)) if parallel else ()
     found = [_Launch(domain, step.intersect_domain(domain), members)]
     return found if node_kind(inside) == "leaf" else []
+
+
+def _layers(
+    scheduled: ScheduledScop, node: isl.ScheduleNode, launches: Sequence[_Launch]
+) -> list[list[_Launch]]:
+    """Return launches in layers that need nothing of each other, where there are such."""
+    dependences = scheduled.dependences
+    needed = local_dependences(dependences.memory_based.union(dependences.forced), node)
+    needed = needed.eq_at_multi_union_pw_aff(alone(_step(launches)))
+    layers = _generations([one.domain for one in launches], needed)
+    return [_joined(scheduled.scop, [launches[at] for at in layer]) for layer in layers or ()]
+
+
+def _step(launches: Sequence[_Launch]) -> isl.UnionPwAff:
+    return reduce(isl.UnionPwAff.union_add, (one.step for one in launches))
 
 
 def _joined(scop: Scop, layer: Sequence[_Launch]) -> list[_Launch]:
@@ -427,13 +399,10 @@ def _joined(scop: Scop, layer: Sequence[_Launch]) -> list[_Launch]:
 def _beside(scop: Scop, point: _Launch, others: Sequence[_Launch]) -> _Launch:
     """Return a launch of one point as one of those that other pieces of its statement run in."""
     own = scop.statement(set_names(point.domain)[0])
-    same = isl.MultiAff.identity_on_domain_space(own.domain.get_space())
     for other in others if own.piece_of and not point.members else ():
         for name in set_names(other.domain) if other.members else ():
-            piece = scop.statement(name)
-            if piece.piece_of == own.piece_of:
-                to_piece = same.set_tuple_name(OUT, name)
-                found = (function_on(one, piece.domain) for one in other.members)
-                here = (one.pullback_multi_aff(to_piece) for one in found)
-                return replace(point, members=tuple(map(isl.UnionPwAff.from_pw_aff, here)))
+            if scop.statement(name).piece_of == own.piece_of:
+                to_piece = renaming([(own.domain, name)])
+                here = (one.pullback_union_pw_multi_aff(to_piece) for one in other.members)
+                return replace(point, members=tuple(here))
     return point

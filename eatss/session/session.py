@@ -169,8 +169,6 @@ class Session:
         Raises:
             InputError: with all findings, if the source is refused.
         """
-        if not (self.recomputed or self.split):
-            return self._written
         scops = regions_with(self._written.scops, self.recomputed, self.split)
         return replace(self._written, scops=scops)
 
@@ -178,8 +176,6 @@ class Session:
     def parsed_symbolic(self) -> SymbolicResult:
         """The same with the sizes that macros name as parameters."""
         written = self._written_symbolic
-        if not (self.recomputed or self.split):
-            return written
         numeric = self._written.scops
         same = dict(zip(map(id, numeric), self.parsed.scops, strict=True))
         scops = regions_with(written.scops, self.recomputed, self.split)
@@ -583,8 +579,7 @@ class Session:
     def _chooses(self, options: ModelOptions) -> bool:
         """Tell whether the prediction says which arrays are computed anew, or what is split."""
         predicts = TARGETS[options.target].own and options.model == "prediction"
-        anew_ = self.reading.recompute == "auto" and self.recomputable
-        return self._asked is None and predicts and bool(anew_ or self.splittable)
+        return self._asked is None and predicts
 
     @cached_property
     def _written(self) -> FrontendResult:

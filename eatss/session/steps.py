@@ -36,7 +36,7 @@ from eatss.cost.demand import Column
 from eatss.cost.expected import Parts, host_time_s
 from eatss.cost.terms import Predicted
 from eatss.lower.recipe import CodegenOptions, NamedThreads, Recipe
-from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
+from eatss.polyhedral.dependences import source_lines, with_source_line
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
 from eatss.polyhedral.scop import Scop
@@ -52,9 +52,6 @@ if TYPE_CHECKING:
 
 
 Arrays = tuple[RecomputedArray, ...]
-
-_SPLITTING = 5_000_000
-"""isl operations to find where statements meet what they read."""
 
 
 def recomputable(numeric: Sequence[Scop], symbolic: Sequence[Scop]) -> Arrays:
@@ -76,17 +73,16 @@ def splittable(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) 
     """Return the regions that have statements to cut, into as many pieces for any size."""
     found = []
     for at, region in enumerate(numeric):
-        with suppress(isl.Error), at_most(region.isl_context, _SPLITTING):
+        with suppress(isl.Error):
             cut = with_split_sets(region)
-            if cut is not region and _alike(cut, with_split_sets(symbolic()[at])):
+            if cut is not region and _outline(cut) == _outline(with_split_sets(symbolic()[at])):
                 found.append(region.index)
     return tuple(found)
 
 
-def _alike(one: Scop, other: Scop) -> bool:
-    """Tell whether two regions have the same statements, which use as much."""
-    first, second = ([(s.name, len(s.accesses)) for s in scop.statements] for scop in (one, other))
-    return first == second
+def _outline(scop: Scop) -> list[tuple[str, int]]:
+    """Return the statements of a region, and how much each uses."""
+    return [(one.name, len(one.accesses)) for one in scop.statements]
 
 
 def regions_with(scops: Sequence[Scop], arrays: Arrays, split: Numbers = ()) -> tuple[Scop, ...]:
