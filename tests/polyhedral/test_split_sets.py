@@ -15,6 +15,7 @@ from eatss.frontend.parse import parse_file, parse_source
 from eatss.polyhedral import split_sets
 from eatss.polyhedral.dependences import compute_dependences
 from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.recomputed_producers import flow_to_reads
 from eatss.polyhedral.schedule import schedule_scop
 from eatss.polyhedral.scheduling import check_legality
 from eatss.polyhedral.scop import Scop
@@ -162,7 +163,7 @@ def test_a_piece_at_another_place_of_the_step_is_found(early: int) -> None:
     moved = list(cut.statements)
     moved[early] = split_sets._at_place(moved[early], -1 if early else 99)
     wrong = replace(cut, statements=tuple(moved))
-    flow = split_sets.flow_to_reads(cut)
+    flow = flow_to_reads(cut)
     assert split_sets._same_values(cut, cut, flow)
     same = split_sets._same_values(cut, wrong, flow)
     with pytest.raises(InternalError, match="EATSS-P901"):
