@@ -11,7 +11,7 @@ from eatss.analysis.layout import Layout, Sizes
 from eatss.analysis.variant import RecomputedArray
 from eatss.base.codec import BY_NAME, Document, JsonForm, JsonObject
 from eatss.base.diagnostics import Diagnostic, Diagnostics, input_error
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.base.shown import (
     ExpectedRun,
     OfRun,
@@ -334,6 +334,7 @@ class Selection(OfRun, Tabular):
         schema_version: Of the JSON form.
         warnings: Why PPCG's kernels may be others than these, and notes on loops that run slowly.
         recomputed: Arrays whose elements kernels compute anew where they read them.
+        split: Numbers of the regions whose statements are cut where they meet what they read.
         sizes: What is expected of the kernels is for these sizes of the program.
         least_time_s: Time of the work of a run at the roofline of the card, in s.
     """
@@ -370,6 +371,7 @@ class Selection(OfRun, Tabular):
     schema_version: int = SCHEMA_VERSION
     warnings: Diagnostics = ()
     recomputed: tuple[RecomputedArray, ...] = ()
+    split: Numbers = ()
     sizes: tuple[ProgramSize, ...] = ()
     least_time_s: float = 0.0
 

@@ -19,7 +19,7 @@ from eatss.analysis.variant import MAX_STAGES, RecomputedArray
 from eatss.base.codec import Document, JsonForm
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import read_regular
-from eatss.base.frozen import Names, called, frozen
+from eatss.base.frozen import Names, Numbers, called, frozen
 from eatss.base.options import (
     Words,
     option,
@@ -382,7 +382,8 @@ class Recipe:
     """Everything that was decided about the code of a program on a card.
 
     ``kernels`` are what a model chose, ``options`` what the user wants instead or besides.
-    ``recomputed`` are arrays whose elements kernels compute anew where they read them.
+    ``recomputed`` are arrays whose elements kernels compute anew where they read them, ``split``
+    the regions whose statements are cut where they meet what they read.
     """
 
     json_layout = JsonForm(closed=True)
@@ -392,6 +393,7 @@ class Recipe:
     kernels: tuple[KernelRecipe, ...]
     options: CodegenOptions = dataclasses.field(default_factory=CodegenOptions)
     recomputed: tuple[RecomputedArray, ...] = ()
+    split: Numbers = ()
     schema_version: int = SCHEMA_VERSION
 
     def wanted(self, name: str) -> KernelRecipe:
@@ -428,6 +430,7 @@ def recipe_of(selection: Selection, options: CodegenOptions) -> Recipe:
         kernels=kernels,
         options=options,
         recomputed=selection.recomputed,
+        split=selection.split,
     )
 
 

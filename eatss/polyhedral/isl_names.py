@@ -185,6 +185,16 @@ def counter_of(function: isl.PwAff, *, shifted: bool = False) -> str | None:
     return name if coefficient == 1 and (shifted or is_alone) else None
 
 
+def outermost(function: isl.PwAff, domain: isl.Set) -> isl.PwAff:
+    """Return the outermost counter that a function is everywhere on a domain, or the function."""
+    counters = isl.MultiAff.identity_on_domain_space(domain.get_space())
+    for at in range(domain.n_dim()):
+        counter = counters.get_at(at).to_pw_aff()
+        if domain.is_subset(function.eq_set(counter)):
+            return counter
+    return function
+
+
 def sets_of(union: isl.UnionSet) -> list[isl.Set]:
     """Return the sets of a union, in isl's order."""
     found: list[isl.Set] = []

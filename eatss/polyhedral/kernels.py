@@ -45,6 +45,7 @@ from eatss.polyhedral.isl_names import (
     name_inputs,
     named_map,
     only_dim,
+    outermost,
     output_affs,
     same_except,
 )
@@ -500,16 +501,19 @@ def _place(scop: Scop, tree: KernelTree, loops: Sequence[Member]) -> tuple[_Plac
             space = statement.domain.get_space()
             zero = isl.PwAff.zero_on_domain(isl.LocalSpace.from_space(space))
             around = {m.key for m in tree.host + tree.band + leaf.inner}
-            functions = tuple(
-                function_on(m.function, statement.domain) if m.key in around else zero
-                for m in loops
-            )
+            functions = tuple(_function(m, statement) if m.key in around else zero for m in loops)
             moving = tuple(map(_moves, functions))
             inside = tuple(m.key in around for m in loops)
             placements.append(
                 _Placement(statement=statement, functions=functions, inside=inside, moving=moving)
             )
     return tuple(placements)
+
+
+def _function(loop: Member, statement: Statement) -> isl.PwAff:
+    """Return the counter that a loop is; on a piece with ``i = k`` it is the outer one of both."""
+    found = function_on(loop.function, statement.domain)
+    return outermost(found, statement.domain) if statement.piece_of else found
 
 
 def _moves(function: isl.PwAff) -> bool:

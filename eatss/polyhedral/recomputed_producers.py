@@ -60,12 +60,12 @@ _MAX_DEPTH = 128
 _MAX_READS = 64
 """Different elements that a statement reads then."""
 
-_Flow: TypeAlias = Mapping[Place, isl.UnionMap]
+Flow: TypeAlias = Mapping[Place, isl.UnionMap]
 """For each access the instances that its values are from, as maps to those that read them."""
 
 
 @frozen
-class _Source:
+class Source:
     """The one statement that a read gets its values from, and which instance of it.
 
     ``instance`` maps the reader's instances to the producer's, and so does ``relation``.
@@ -157,9 +157,9 @@ class _Region:
         self.scop = scop
 
     @cached_property
-    def flow(self) -> _Flow:
+    def flow(self) -> Flow:
         """Where values come from."""
-        return _flow(self.scop)
+        return flow_to_reads(self.scop)
 
     def without(self, name: str) -> _Region | None:
         """Return the region with all reads of an array replaced, ``None`` if that is not proven.
@@ -181,14 +181,14 @@ class _Region:
     def _substituted(self, places: Sequence[Place]) -> _Region | None:
         sources = {}
         for place in places:
-            source = _source(self.scop, place, self.flow)
+            source = source_of(self.scop, place, self.flow)
             if source is None:
                 return None
             sources[place] = source
         statements, reads = [], {}
         for statement in self.scop.statements:
             own = {at: one for (reader, at), one in sources.items() if reader == statement.name}
-            anew = _reading_anew(statement, own) if own else (statement, {})
+            anew = reading_anew(statement, own) if own else (statement, {})
             if anew is None:
                 return None
             statements.append(anew[0])
@@ -217,7 +217,7 @@ def _reads_of(scop: Scop, name: str) -> list[Place]:
 # -- where values come from -------------------------------------------------------------
 
 
-def _flow(scop: Scop) -> _Flow:
+def flow_to_reads(scop: Scop) -> Flow:
     """Return for each read the instances that its values are from; reads spelled alike share one.
 
     Values of arrays that nothing writes are from nowhere.
@@ -233,20 +233,19 @@ def _flow(scop: Scop) -> _Flow:
     }
 
 
-def _source(scop: Scop, place: Place, flow: _Flow) -> _Source | None:
+def source_of(scop: Scop, place: Place, flow: Flow, *, shared: bool = False) -> Source | None:
     """Return where all values of a read are from, ``None`` unless one statement has them all.
 
-    The instance is an affine function of the reader's counters that no two instances share: each
-    element is computed anew once for each read.
+    The instance is an affine function of the reader's counters. Unless they may be ``shared``, no
+    two instances have one: each element is computed anew once for each read.
     """
     reader = scop.statement(place[0])
     found = maps_of(flow[place])
     if len(found) != 1:
         return None
     back = coalesced(found[0].reverse())
-    if not (
-        back.is_single_valued() and back.is_injective() and reader.domain.is_subset(back.domain())
-    ):
+    whole = back.is_single_valued() and reader.domain.is_subset(back.domain())
+    if not (whole and (shared or back.is_injective())):
         return None
     function = isl.PwMultiAff.from_map(back).gist(reader.domain).coalesce()
     if function.n_piece() != 1:
@@ -256,14 +255,14 @@ def _source(scop: Scop, place: Place, flow: _Flow) -> _Source | None:
     if any(affine_form(instance.get_at(k).to_pw_aff()) is None for k in range(len(producer.loops))):
         return None
     relation = isl.Map.from_multi_aff(instance).intersect_domain(reader.domain)
-    return _Source(producer=producer, instance=instance, relation=relation)
+    return Source(producer=producer, instance=instance, relation=relation)
 
 
 # -- expressions --------------------------------------------------------------------------
 
 
-def _reading_anew(
-    statement: Statement, sources: Mapping[int, _Source]
+def reading_anew(
+    statement: Statement, sources: Mapping[int, Source]
 ) -> tuple[Statement, Mapping[int, Mapping[int, int]]] | None:
     """Return a statement that computes what it reads anew.
 
@@ -281,7 +280,7 @@ def _reading_anew(
     if reads is None:
         return None
     new = {old: position for position, old in enumerate(kept)}
-    produced = {at: _in_counters_of(sources[at], reads[at]) for at in reads}
+    produced = {at: in_counters_of(sources[at], reads[at]) for at in reads}
 
     def own(node: Expression) -> Expression:
         """Return a part of the value: what is produced is one object each time."""
@@ -301,7 +300,7 @@ def _reading_anew(
 
 
 def _operands_read(
-    reader: Statement, sources: Mapping[int, _Source], accesses: list[Access]
+    reader: Statement, sources: Mapping[int, Source], accesses: list[Access]
 ) -> dict[int, dict[int, int]] | None:
     """Add the operands of producers to the accesses of a reader; return which access each is."""
     known: dict[_Element, int] = {}
@@ -325,7 +324,7 @@ def _operands_read(
     return reads
 
 
-def _in_counters_of(source: _Source, reads: Mapping[int, int]) -> Expression:
+def in_counters_of(source: Source, reads: Mapping[int, int] | range) -> Expression:
     """Return the value of a producer in the counters of its reader."""
 
     def part(node: Expression) -> Expression:

@@ -95,6 +95,7 @@ class Statement:
     it (empty: the region was not read from C). ``written_in`` is the name of the file of ``span``
     where that is not the C.
     ``recomputed`` are the reads of the source whose values the statement computes anew instead.
+    ``piece_of`` is the statement of the source that it runs some instances of.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Statement:
     ppcg_name: str = ""
     written_in: str = ""
     recomputed: tuple[Access, ...] = ()
+    piece_of: str = ""
 
     @property
     def write(self) -> Access:

@@ -212,7 +212,8 @@ def find_program(
         if not isinstance(selection, Selection):
             how = {"strict_fp": wanted.strict_fp, **wanted.joins}
             selection = sized.select(profile, choosing, **how, progress=progress)
-            if not {*selection.recomputed} <= {*session.recomputable}:  # loops are empty here
+            kept = {*selection.recomputed} <= {*session.recomputable}
+            if not kept or not {*selection.split} <= {*session.splittable}:  # loops are empty here
                 selection = sized.plain.select(profile, choosing, **how, progress=progress)
         limit = choosing.shared_limit_bytes(profile)
         return selection, session.recipe(selection, profile, wanted, limit)

@@ -27,7 +27,7 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.files import StrPath, folder_named
 from eatss.base.forked import anew, room_for, taken_s
-from eatss.base.frozen import Names
+from eatss.base.frozen import Names, Numbers
 from eatss.base.targets import TARGETS, Cut
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import CardLike
@@ -48,6 +48,7 @@ from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
 from eatss.polyhedral.dependences import with_source_line
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
 from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.split_sets import frees_pieces
 from eatss.program import Interface, Program
 from eatss.program.expression import SizePairs
 from eatss.session.analysis import (
@@ -68,6 +69,7 @@ from eatss.session.steps import (
     regions_with,
     run_cost,
     select_for,
+    splittable,
 )
 
 if TYPE_CHECKING:
@@ -106,6 +108,7 @@ class Session:
             the source is read in the type of ``reading``.
         recomputed: arrays that are computed anew where they are read; ``None`` for those that
             ``reading`` says, none where that leaves it to the prediction.
+        split: numbers of the regions whose statements are cut where they meet what they read.
         like: a session of the same source that has read it.
 
     Raises:
@@ -121,6 +124,7 @@ class Session:
         volume: VolumeName = "footprint",
         code: bool = False,
         recomputed: Arrays | None = None,
+        split: Numbers = (),
         like: Session | None = None,
     ) -> None:
         self.source = Source.of(source)
@@ -136,8 +140,9 @@ class Session:
         self.volume = volume
         self.code = code
         self._asked = recomputed
+        self.split = split
         self._like = like
-        self._others: dict[Arrays, Session] = {}
+        self._others: dict[tuple[Arrays, Numbers], Session] = {}
 
     @property
     def file(self) -> str:
@@ -159,24 +164,21 @@ class Session:
 
     @cached_property
     def parsed(self) -> FrontendResult:
-        """The regions, with ``recomputed`` arrays computed anew where they are read.
+        """The regions, ``recomputed`` arrays computed anew where they are read, others ``split``.
 
         Raises:
             InputError: with all findings, if the source is refused.
         """
-        if not self.recomputed:
-            return self._written
-        return replace(self._written, scops=regions_with(self._written.scops, self.recomputed))
+        scops = regions_with(self._written.scops, self.recomputed, self.split)
+        return replace(self._written, scops=scops)
 
     @cached_property
     def parsed_symbolic(self) -> SymbolicResult:
         """The same with the sizes that macros name as parameters."""
         written = self._written_symbolic
-        if not self.recomputed:
-            return written
         numeric = self._written.scops
         same = dict(zip(map(id, numeric), self.parsed.scops, strict=True))
-        scops = regions_with(written.scops, self.recomputed)
+        scops = regions_with(written.scops, self.recomputed, self.split)
         scops = tuple(
             same.get(id(before), after) for before, after in zip(written.scops, scops, strict=True)
         )
@@ -196,18 +198,27 @@ class Session:
             return ()
         return recomputable(self._written.scops, self._written_symbolic.scops)
 
+    @cached_property
+    def splittable(self) -> Numbers:
+        """The regions whose statements code of eatss may cut where they meet what they read."""
+        if self.cut != "eatss":
+            return ()
+        return splittable(self._written.scops, lambda: self._written_symbolic.scops)
+
     def of(self, decided: Selection | Recipe) -> Session:
         """Return the session of the program with the arrays computed anew that were decided.
+
+        And with the regions split.
 
         Raises:
             InputError: ``EATSS-P026``, the program cannot.
         """
-        return self._with(decided.recomputed)
+        return self._with(decided.recomputed, decided.split)
 
     @property
     def plain(self) -> Session:
-        """The session of the program that computes nothing anew, whatever is expected of it."""
-        return self._with((), chooses=self._asked is None)
+        """The session of the program as it is written, whatever is expected of another."""
+        return self._with((), (), chooses=self._asked is None)
 
     @cached_property
     def without_values(self) -> Session:
@@ -236,15 +247,19 @@ class Session:
         cut, volume, code = self.cut, self.volume, self.code
         return Session(self.source, reading, cut=cut, volume=volume, code=code, **changed)
 
-    def _with(self, arrays: Arrays, *, chooses: bool = False) -> Session:
-        """Return the session with arrays computed anew; this one if it is, unless it chooses."""
-        if arrays == self.recomputed and not chooses:
+    def _with(self, arrays: Arrays, split: Numbers, *, chooses: bool = False) -> Session:
+        """Return the session with arrays computed anew and regions split.
+
+        This one if it is, unless it chooses.
+        """
+        place = arrays, split
+        if place == (self.recomputed, self.split) and not chooses:
             return self
-        if arrays not in self._others:
-            other = self._like_this(self.reading, recomputed=arrays, like=self)
+        if place not in self._others:
+            other = self._like_this(self.reading, recomputed=arrays, split=split, like=self)
             _ = other.parsed
-            self._others[arrays] = other
-        return self._others[arrays]
+            self._others[place] = other
+        return self._others[place]
 
     @cached_property
     def analysed(self) -> AnalysedProgram:
@@ -333,7 +348,8 @@ class Session:
         best = self._selected(profile, chosen, **how, progress=progress)
         if not self._chooses(chosen):
             return best
-        first_s, arrays, tried = taken_s(), self.recomputable, [best.recomputed]
+        first_s, tried = taken_s(), [best.recomputed]
+        arrays = self.recomputable if self.reading.recompute == "auto" else ()
         alone = arrays if 1 < len(arrays) <= _MOST_TRIED else ()
         for changed in (arrays, *((one,) for one in alone)):  # all, then each left out or taken
             with_ = tuple(one for one in arrays if (one in best.recomputed) != (one in changed))
@@ -346,12 +362,21 @@ class Session:
             progress(f"with {', '.join(one.array for one in with_) or 'nothing'} computed anew")
             anew()
             with suppress(EatssError, isl.Error):
-                other = self._with(with_)
+                other = self._with(with_, ())
                 pairs = zip(self.analysed.scops, other.analysed.scops, strict=True)
                 if all(keeps_loops(one.scheduled, its.scheduled) for one, its in pairs):
                     found = other._selected(profile, chosen, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
         anew()
+        if self.splittable and run_cost(best) != NEVER and room_for(first_s):
+            progress("with statements cut where they meet what they read")
+            with suppress(EatssError, isl.Error):
+                whole, cut = self.of(best), self._with(best.recomputed, self.splittable)
+                pairs = zip(whole.analysed.scops, cut.analysed.scops, strict=True)
+                if any(frees_pieces(one.scheduled, its.scheduled) for one, its in pairs):
+                    found = cut._selected(profile, chosen, **how, progress=no_progress)
+                    best = min(best, found, key=run_cost)
+            anew()
         return best
 
     def predict(
@@ -417,8 +442,8 @@ class Session:
         from eatss.lower.recipe import recipe_of  # noqa: PLC0415 - select needs none
         from eatss.lower.requests import check_decided, checked_options  # noqa: PLC0415
 
-        if selection.recomputed != self.recomputed:
-            return self.of(selection).recipe(selection, profile, wanted, shared_limit_bytes)
+        if (changed := self.of(selection)) is not self:
+            return changed.recipe(selection, profile, wanted, shared_limit_bytes)
         program = self.analysed
         check_decided(selection, program.facts, profile, program.dtype)
         options = checked_options(program.facts, self.scops, wanted, shared_limit_bytes)
@@ -455,8 +480,8 @@ class Session:
         """
         from eatss.lower.requests import check_decided  # noqa: PLC0415 - select needs none
 
-        if recipe.recomputed != self.recomputed:
-            return self.of(recipe).generate(recipe, profile, selection)
+        if (changed := self.of(recipe)) is not self:
+            return changed.generate(recipe, profile, selection)
         check_decided(recipe, self.analysed.facts, profile, self.analysed.dtype)
         program = generate_for(
             self.symbolic,
@@ -487,6 +512,11 @@ class Session:
             defines=tuple(defines),
             parameters={**given, **(self.reading.parameters or {})} or None,
         )
+
+    def at(self, sizes: SizePairs) -> Session:
+        """Return the session of the same program, read at some sizes."""
+        reading = self.reading_at(sizes)
+        return self._like_this(reading, recomputed=self.recomputed, split=self.split)
 
     @cached_property
     def scops(self) -> tuple[Scop, ...]:
@@ -544,13 +574,12 @@ class Session:
             progress=progress,
         )
         warnings = found.warnings + self.notes
-        return replace(found, recomputed=self.recomputed, warnings=warnings)
+        return replace(found, recomputed=self.recomputed, split=self.split, warnings=warnings)
 
     def _chooses(self, options: ModelOptions) -> bool:
-        """Tell whether the prediction says which arrays are computed anew."""
-        free = self._asked is None and self.reading.recompute == "auto"
+        """Tell whether the prediction says which arrays are computed anew, or what is split."""
         predicts = TARGETS[options.target].own and options.model == "prediction"
-        return free and predicts and bool(self.recomputable)
+        return self._asked is None and predicts
 
     @cached_property
     def _written(self) -> FrontendResult:

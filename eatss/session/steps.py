@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import islpy as isl
 import numpy as np
 
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
@@ -19,6 +21,7 @@ from eatss.base.diagnostics import (
     no_progress,
 )
 from eatss.base.forked import allow_more
+from eatss.base.frozen import Numbers
 from eatss.base.shown import sizes_text
 from eatss.base.targets import TARGETS, TargetName
 from eatss.base.text import bytes_text
@@ -37,6 +40,7 @@ from eatss.polyhedral.dependences import source_lines, with_source_line
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
 from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.split_sets import with_split_sets
 from eatss.program import Original, Program
 from eatss.session.analysis import SymbolicProgram
 
@@ -65,8 +69,26 @@ def recomputable(numeric: Sequence[Scop], symbolic: Sequence[Scop]) -> Arrays:
     return tuple(found)
 
 
-def regions_with(scops: Sequence[Scop], arrays: Arrays) -> tuple[Scop, ...]:
+def splittable(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Numbers:
+    """Return the regions that have statements to cut, into as many pieces for any size."""
+    found = []
+    for at, region in enumerate(numeric):
+        with suppress(isl.Error):
+            cut = with_split_sets(region)
+            if cut is not region and _outline(cut) == _outline(with_split_sets(symbolic()[at])):
+                found.append(region.index)
+    return tuple(found)
+
+
+def _outline(scop: Scop) -> list[tuple[str, int]]:
+    """Return the statements of a region, and how much each uses."""
+    return [(one.name, len(one.accesses)) for one in scop.statements]
+
+
+def regions_with(scops: Sequence[Scop], arrays: Arrays, split: Numbers = ()) -> tuple[Scop, ...]:
     """Return regions in which the readers of some arrays compute the elements anew.
+
+    And regions whose statements are cut.
 
     Raises:
         InputError: ``EATSS-P026``, they cannot.
@@ -81,7 +103,7 @@ def regions_with(scops: Sequence[Scop], arrays: Arrays) -> tuple[Scop, ...]:
                 f"region {scop.index} cannot compute {', '.join(names)} anew where it is read",
                 hint="select again: the source is another one",
             )
-        found.append(changed)
+        found.append(with_split_sets(changed) if scop.index in split else changed)
     return tuple(found)
 
 

@@ -117,9 +117,8 @@ class CudaMaker:
         if sizes not in self._programs:
             sized = self._session
             if sizes:
-                recomputed = self.program(()).session.recomputed  # variants are of one program
-                reading = sized.reading_at(sizes)
-                sized = Session(sized.c_source, reading, code=True, recomputed=recomputed)
+                own = self.program(()).session  # variants are of one program
+                sized = own.at(sizes)
             base = sized.select(self._profile, self._choosing, fuse_rows=False, tile_time=False)
             sized = sized.of(base)
             variants = kernel_variants_for(sized.analysed, self._profile)
@@ -145,6 +144,7 @@ class CudaMaker:
                 self._profile,
                 options,
                 recomputed=sized.recomputed,
+                split=sized.split,
             )
         return self._bases[place]
 
@@ -179,18 +179,18 @@ def selected_under(
     options: SelectOptions,
     *,
     recomputed: Arrays,
+    split: Numbers,
 ) -> Selection:
     """Return the sizes that are selected for generated code under options of the user's.
 
-    Those of the program that computes ``recomputed`` arrays anew where it reads them.
+    Those of the program that computes ``recomputed`` arrays anew where it reads them, ``split``.
 
     Raises:
         InputError: the options do not go together.
         NoSolutionError: no sizes satisfy the limits of the card.
     """
-    session = Session(
-        source, reading, volume=options.volume_name(), code=True, recomputed=recomputed
-    )
+    volume = options.volume_name()
+    session = Session(source, reading, volume=volume, code=True, recomputed=recomputed, split=split)
     return session.select(profile, options, fuse_rows=False, tile_time=False)
 
 

@@ -1,0 +1,171 @@
+"""Statements cut where they meet what they read: the same instances, the same values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import islpy as isl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eatss.base.diagnostics import InternalError
+from eatss.base.shipped import data_directory
+from eatss.frontend.parse import parse_file, parse_source
+from eatss.polyhedral import split_sets
+from eatss.polyhedral.dependences import compute_dependences
+from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.recomputed_producers import flow_to_reads
+from eatss.polyhedral.schedule import schedule_scop
+from eatss.polyhedral.scheduling import check_legality
+from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.split_sets import (
+    check_partition,
+    frees_pieces,
+    with_shared_launches,
+    with_split_sets,
+)
+from eatss.polyhedral.tree import original_schedule
+from tests.examples import examples
+from tests.polyhedral.executing import executed
+
+MIN = "A[i][j] = A[i][j] < {row} + {column} ? A[i][j] : {row} + {column};"
+UPDATES = (MIN, "A[i][j] -= {row} * {column};", "A[i][j] = {column} - {row};", "A[i][j] += {row};")
+
+
+def region(loops: str) -> Scop:
+    text = f"void f(double A[8][8], double x[8]) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
+    (scop,) = parse_source(text).scops
+    return scop
+
+
+def pivoted(
+    update: str, order: str = "kij", of_row: str = "k", of_column: str = "k", last: int = 5
+) -> Scop:
+    heads = {
+        "k": "for (int k = 1; k < 5; k++)",
+        "i": f"for (int i = 0; i < {last}; i++)",
+        "j": "for (int j = 0; j < 6; j++)",
+    }
+    body = update.format(row=f"A[i][{of_row}]", column=f"A[{of_column}][j]")
+    return region("".join(heads[one] for one in order) + body)
+
+
+def pieces_of(scop: Scop, name: str) -> list[isl.Set]:
+    return [one.domain.set_tuple_name(name) for one in scop.statements if one.piece_of == name]
+
+
+def as_scheduled(scheduled: ScheduledScop) -> Scop:
+    """Return the region whose order is that of its schedule."""
+    times = scheduled.schedule.get_map().intersect_domain(scheduled.scop.domain)
+    statements = []
+    for one in scheduled.scop.statements:
+        (time,) = (
+            m for m in map_list(times) if m.get_tuple_name(isl.dim_type.in_) == one.name
+        )  # fmt: skip
+        statements.append(replace(one, schedule=time))
+    return replace(scheduled.scop, statements=tuple(statements))
+
+
+def map_list(union: isl.UnionMap) -> list[isl.Map]:
+    found: list[isl.Map] = []
+    union.foreach_map(found.append)
+    return found
+
+
+def floyd_warshall() -> Scop:
+    (scop,) = parse_file(data_directory("kernels") / "floyd-warshall.c").scops
+    return scop
+
+
+@given(
+    st.sampled_from(UPDATES),
+    st.sampled_from(["kij", "kji", "ikj", "jki"]),
+    st.sampled_from(["k", "k + 1", "k - 1", "0", "i"]),
+    st.sampled_from(["k", "k + 2", "5 - k", "j"]),
+    st.integers(3, 6),
+)
+@settings(max_examples=examples(12), deadline=None)
+def test_pieces_are_a_partition_and_leave_the_same_values(
+    update: str, order: str, of_row: str, of_column: str, last: int
+) -> None:
+    scop = pivoted(update, order, of_row, of_column, last)
+    cut = with_split_sets(scop)
+    if cut is not scop:
+        check_partition(scop.statements[0], pieces_of(cut, "S0"))
+        shared = with_shared_launches(schedule_scop(cut))
+        assert executed(as_scheduled(shared)) == executed(scop)
+    assert executed(cut) == executed(scop)
+
+
+def test_floyd_warshall_is_two_launches_a_step() -> None:
+    scop = floyd_warshall()
+    cut = with_split_sets(scop)
+    assert len(cut.statements) == 9
+    scheduled = with_shared_launches(schedule_scop(cut))
+    assert [len(kernel.parallel_loops) for kernel in scheduled.kernels] == [1, 2]
+    assert {kernel.host_loops for kernel in scheduled.kernels} == {("k",)}
+    assert frees_pieces(schedule_scop(scop), scheduled)
+
+
+def test_without_values_anew_it_is_four(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(split_sets, "_with_early_reads", lambda _: None)
+    cut = with_split_sets(floyd_warshall())
+    shared = with_shared_launches(schedule_scop(cut))
+    assert [kernel.host_loops for kernel in shared.kernels] == [("k",)] * 4
+
+
+def test_a_transposition_in_place_is_cut_at_its_diagonal() -> None:
+    loops = "for (int i = 0; i < 8; i++) for (int j = 0; j < 8; j++) A[i][j] += A[j][i];"
+    scop = region(loops)
+    scheduled = schedule_scop(with_split_sets(scop))
+    assert frees_pieces(schedule_scop(scop), scheduled)
+    assert all(len(kernel.parallel_loops) >= 1 for kernel in scheduled.kernels)
+    assert executed(as_scheduled(scheduled)) == executed(scop)
+
+
+@pytest.mark.parametrize(
+    "loops",
+    [
+        "for (int i = 1; i < 8; i++) x[i] = x[i - 1];",  # never meets what it reads
+        "for (int k = 0; k < 8; k++) for (int i = k + 1; i < 8; i++) x[i] -= x[k];",  # cut already
+        "for (int i = 0; i < 8; i++) x[i] = A[i][0];",
+    ],
+)
+def test_statements_that_meet_nothing_stay_whole(loops: str) -> None:
+    scop = region(loops)
+    assert with_split_sets(scop) is scop
+
+
+# Mutants ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lost", range(9))
+def test_a_lost_or_doubled_piece_is_found(lost: int) -> None:
+    scop = floyd_warshall()
+    pieces = pieces_of(with_split_sets(scop), "S0")
+    for changed in (pieces[:lost] + pieces[lost + 1 :], [*pieces, pieces[lost]]):
+        with pytest.raises(InternalError, match="EATSS-P901"):
+            check_partition(scop.statements[0], changed)
+
+
+def test_launches_in_another_order_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduled = schedule_scop(with_split_sets(floyd_warshall()))
+    assert with_shared_launches(scheduled) is not scheduled
+    in_order = split_sets._layers
+    monkeypatch.setattr(split_sets, "_layers", lambda *given: in_order(*given)[::-1])
+    assert with_shared_launches(scheduled) is scheduled
+
+
+@pytest.mark.parametrize("early", [0, 1, 4])
+def test_a_piece_at_another_place_of_the_step_is_found(early: int) -> None:
+    cut = with_split_sets(floyd_warshall())
+    moved = list(cut.statements)
+    moved[early] = split_sets._at_place(moved[early], -1 if early else 99)
+    wrong = replace(cut, statements=tuple(moved))
+    flow = flow_to_reads(cut)
+    assert split_sets._same_values(cut, cut, flow)
+    same = split_sets._same_values(cut, wrong, flow)
+    with pytest.raises(InternalError, match="EATSS-P901"):
+        check_legality(cut, compute_dependences(cut), original_schedule(wrong))
+    assert not same
