@@ -165,8 +165,9 @@ class AccessFacts:
     loop makes a step; loops that do not move it are left out. ``subscripts`` has, for each
     dimension of the array, the coefficients of the loops and the constant. ``origin`` is the last
     subscript where all loops have their first values, 0 where that is open. What is read or written
-    ``converts`` from or to a type in which nothing is computed: a half. ``touched`` is what it
-    touches in one launch, ``None`` where that is not known.
+    ``converts`` from or to a type in which nothing is computed: a half. What may be
+    ``loaded_ahead`` of the statement is floating-point, and each instance reads it, whatever its
+    conditions are. ``touched`` is what it touches in one launch, ``None`` where that is not known.
     """
 
     reference: int
@@ -179,6 +180,7 @@ class AccessFacts:
     affine: bool
     origin: int = 0
     converts: bool = False
+    loaded_ahead: bool = True
     touched: TouchedBox | None = None
 
     @property

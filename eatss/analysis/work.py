@@ -37,6 +37,7 @@ from eatss.polyhedral.expression import (
     added_to,
     factors,
     product_of,
+    read_always,
     regrouped,
 )
 from eatss.polyhedral.isl_names import (
@@ -521,6 +522,7 @@ class _StatementCounter:
     def _accesses(self) -> tuple[AccessFacts, ...]:
         of, firsts, found = self.of, self._firsts(), []
         every = [*zip(self.statement.accesses, self.positions, strict=True)]
+        always = {*read_always(self.statement.value)}
         for position in dict.fromkeys(self.positions):
             if position is None:
                 continue  # a scalar
@@ -549,6 +551,8 @@ class _StatementCounter:
                     affine=all(s.affine for s in reference.subscripts),
                     origin=origin,
                     converts=kind is ElementType.HALF,
+                    loaded_ahead=kind.is_floating
+                    and any(own == position for n, (_, own) in enumerate(every) if n in always),
                     touched=of.pipeline_stages[position],
                 )
             )

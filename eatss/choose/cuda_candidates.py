@@ -377,10 +377,12 @@ def _spread(facts: KernelFacts, variant: KernelVariant, profile: GpuProfile) -> 
     turns = max((trips[loop] for loop in outer), default=1)
     most_blocks = MOST_BLOCKS_PER_SM * profile.sm_count
     rows: list[tuple[int, ...]] = []
+    scans = any(one.scans for one in variant.launches)  # a warp has a row
+    of_lanes = {lanes: own for lanes, own in LANES.items() if not scans or lanes == CUDA.lanes}
     for own, each in zip(*map(np.ndarray.tolist, _spread_pairs(mapped)), strict=True):
         tiles = [t * p for t, p in zip(own, each, strict=True)]
         blocks = prod(-(-int(trips[name]) // tile) for name, tile in zip(names, tiles, strict=True))
-        for lanes, sum_tiles in LANES.items():
+        for lanes, sum_tiles in of_lanes.items():
             if not profile.threads_per_warp <= prod(own) * lanes <= THREADS[-1] or (
                 lanes > profile.threads_per_warp and lanes > longest
             ):

@@ -116,16 +116,16 @@ def scan_steps(
         )
         for step in range(width.bit_length() - 1)
     )
-    added = Intrinsic(
+    added = Intrinsic(  # what is no number comes in front: it stays
         instruction=COMBINES[combiner.name],
-        operands=(("target", (values,)), ("value", (carried,))),
+        operands=(("target", (carried,)), ("value", (values,))),
     )
     last = Intrinsic(
         instruction=LAST_LANE,
         operands=(("target", (carried,)), ("value", (values,))),
         immediates=(("width", width),),
     )
-    return steps, (added, last)
+    return steps, (added, Copy(target=values, source=carried), last)
 
 
 def passed_to_all(

@@ -427,7 +427,7 @@ class LaunchPlan(Tiled):
                     continue
                 across = {name for terms in access.terms[:-1] for name, _ in terms}
                 alone = last == ((((loop, 1),), 0),) and loop not in across and not any(use.spans)
-                if not alone or self.is_written(access.array):
+                if not alone or self.is_written(access.array) or not access.loaded_ahead:
                     return (), 1.0
                 if not {*self.cut.mapped} <= {*access.moving}:
                     return (), 1.0

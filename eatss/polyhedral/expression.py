@@ -255,6 +255,20 @@ def fused_quotient(node: Expression) -> ElementType | None:
     return kind if exact else None
 
 
+def read_always(node: Expression) -> Iterator[int]:
+    """Yield the accesses that a value reads whatever its conditions are."""
+    match node:
+        case Read():
+            yield node.access
+        case Select():
+            yield from read_always(node.condition)
+        case Binary(operator="&&" | "||"):
+            yield from read_always(node.left)
+        case _:
+            for own in operands(node):
+                yield from read_always(own)
+
+
 def with_reciprocals(node: Expression) -> Expression:
     """Return a value whose quotients of floats by literals are products."""
 

@@ -217,6 +217,30 @@ def test_sums_behind_several_statements_have_lanes_along_what_is_contiguous() ->
     assert any("the sum over l is split over" in note for note in notes)
 
 
+SUMS_OF_ROWS = {
+    "loops that are one": ("double A[32][M][N], double r[32]", "for (int b = 0; b < 32; b++)",
+                           "r[b] += A[b][i][j];", True),
+    "a value that is read under a condition": ("double A[M][N], double r[1]", "",
+                                               "r[0] += i > 0 ? A[i - 1][j] : 0.0;", False),
+    "integers": ("int A[M][N], int r[1]", "", "r[0] += A[i][j];", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", SUMS_OF_ROWS)
+def test_rows_come_in_vectors_where_each_instance_reads_them(what: str, tmp_path: Path) -> None:
+    arguments, around, update, wide = SUMS_OF_ROWS[what]
+    text = (
+        "#ifndef M\n#define M 3000\n#endif\n#ifndef N\n#define N 1000\n#endif\n"
+        f"void f({arguments})\n{{\n#pragma scop\n{around} for (int i = 0; i < M; i++)"
+        f" for (int j = 0; j < N; j++) {update}\n#pragma endscop\n}}\n"
+    )
+    place = tmp_path / "out"
+    program = eatss.codegen(text, gpu="h200", output=place)
+    assert ("eatss_load_wide" in program.text) == wide
+    assert "_row[" not in program.text or wide
+    right(verify(place, sizes=[{"M": m, "N": n} for m, n in ((3, 37), (5, 2050))]))
+
+
 def test_strict_sums_say_what_their_order_costs() -> None:
     nest = "  for (int j = 0; j < J; j++) for (int l = 0; l < L; l++)\n    "
     text = FEW.replace("RESULT", nest + RESULTS["sum"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,3 +129,14 @@ def test_a_broken_running_sum_is_reported(what: str, tmp_path: Path) -> None:
     save_program(replace(whole, text=whole.text.replace(old, new)), tmp_path)
     found = verify(tmp_path, device="cpu", sizes=[{"N": 5, "M": 150}])
     assert found.status == "wrong result"
+
+
+def test_what_is_no_number_in_front_of_a_row_stays() -> None:
+    text = (
+        "void f(float s[900][4096], float x[900][4096])\n{\n#pragma scop\n"
+        "for (int i = 0; i < 900; i++) for (int j = 1; j < 4096; j++)\n"
+        "    s[i][j] = x[i][j] > s[i][j - 1] ? x[i][j] : s[i][j - 1];\n#pragma endscop\n}\n"
+    )
+    made = eatss.codegen(text, gpu="h200").text
+    (kept, first, other) = re.findall(r"(\w+) = eatss_larger\((\w+), (s_r\[\w+\])\);", made)[0]
+    assert kept == first == "s_r_1", other

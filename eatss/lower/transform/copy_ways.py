@@ -355,7 +355,10 @@ def with_vectorised_stores(
         )
 
     body = changed(kernel.body)
-    return replace(kernel, body=(*new, *body)) if new or body != kernel.body else kernel
+    used = {*names_in(*(stride for one in new for stride in one.buffer.layout.strides))}
+    values = [at for at, one in enumerate(body, 1) if isinstance(one, Let) and one.name in used]
+    at = max(values, default=0)
+    return replace(kernel, body=(*body[:at], *new, *body[at:])) if body != kernel.body else kernel
 
 
 @frozen
