@@ -348,10 +348,10 @@ class Session:
         best = self._selected(profile, chosen, **how, progress=progress)
         if not self._chooses(chosen):
             return best
-        first_s, tried = taken_s(), [best.recomputed]
-        arrays = self.recomputable if self.reading.recompute == "auto" else ()
+        first_s, arrays, tried = taken_s(), self.recomputable, [best.recomputed]
         alone = arrays if 1 < len(arrays) <= _MOST_TRIED else ()
-        for changed in (arrays, *((one,) for one in alone)):  # all, then each left out or taken
+        every = arrays, *((one,) for one in alone)  # all, then each left out or taken
+        for changed in every if self.reading.recompute == "auto" else ():
             with_ = tuple(one for one in arrays if (one in best.recomputed) != (one in changed))
             if with_ in tried or run_cost(best) == NEVER:
                 continue
@@ -373,7 +373,9 @@ class Session:
             with suppress(EatssError, isl.Error):
                 whole, cut = self.of(best), self._with(best.recomputed, self.splittable)
                 pairs = zip(whole.analysed.scops, cut.analysed.scops, strict=True)
-                if any(frees_pieces(one.scheduled, its.scheduled) for one, its in pairs):
+                frees = any(frees_pieces(one.scheduled, its.scheduled) for one, its in pairs)
+                regions = zip(whole.symbolic.regions, cut.symbolic.regions, strict=True)
+                if frees and all(one.generic <= its.generic for one, its in regions):
                     found = cut._selected(profile, chosen, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
             anew()

@@ -70,14 +70,28 @@ def recomputable(numeric: Sequence[Scop], symbolic: Sequence[Scop]) -> Arrays:
 
 
 def splittable(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Numbers:
-    """Return the regions that have statements to cut, into as many pieces for any size."""
-    found = []
+    """Return the regions that have statements to cut, into as many pieces for any size.
+
+    Not where that makes many pieces, or below two host loops: isl has no time for more.
+    """
+    found, pieces = list[int](), 0
     for at, region in enumerate(numeric):
+        loops = max((len(one.loops) for one in region.statements), default=0)
         with suppress(isl.Error):
-            cut = with_split_sets(region)
+            cut = with_split_sets(region) if loops <= _MOST_LOOPS else region
+            pieces += len(cut.statements) * (cut is not region)
+            if len(cut.statements) > _MOST_PIECES or pieces > 2 * _MOST_PIECES:
+                continue
             if cut is not region and _outline(cut) == _outline(with_split_sets(symbolic()[at])):
                 found.append(region.index)
     return tuple(found)
+
+
+_MOST_LOOPS = 4
+"""Loops around a statement that is cut: in five, analysis took more than a region may have."""
+
+_MOST_PIECES = 12
+"""Statements of a region that is cut; all regions together have twice as many."""
 
 
 def _outline(scop: Scop) -> list[tuple[str, int]]:

@@ -71,3 +71,39 @@ def test_broken_pieces_and_orders_are_found(tmp_path: Path) -> None:
         save_program(replace(program, text=text), folder)
         shutil.copy(tmp_path / "f.c", folder / "f.c")
         assert verify(folder, device="cpu", sizes=SIZES).status != "ok", number
+
+
+@pytest.mark.parametrize(
+    ("nest", "pivots"),
+    [
+        ("for (int k = 2; k < N - 2; k++) for (int i = 0; i < N; i++) for (int j = 0; j < N; j++)",
+         "0.3 * A[i][k - 2] + 0.3 * A[k + 2][j]"),
+        ("for (int t = 0; t < 5; t++) for (int s = 0; s < 5; s++) for (int k = 0; k < N; k++)"
+         " for (int i = 0; i < N; i++) for (int j = 0; j < N; j++)", "A[i][k] * A[k][j]"),
+    ],
+)  # fmt: skip
+def test_what_would_be_for_one_size_only_or_take_too_long_is_left(nest: str, pivots: str) -> None:
+    text = (
+        "#ifndef N\n#define N 200\n#endif\nvoid f(double A[N][N])\n{\n#pragma scop\n"
+        f"{nest} A[i][j] = 0.3 * A[i][j] + {pivots};\n#pragma endscop\n}}\n"
+    )
+    program = eatss.codegen(text, gpu="h200")
+    assert not any("_" in name for kernel in program.kernels for name in kernel.statements)
+    assert program.parameters
+
+
+def test_arrays_are_computed_anew_where_all_are_asked_for() -> None:
+    text = (
+        "#include <math.h>\n#ifndef N\n#define N 2000\n#endif\n"
+        "void f(double A[N][N], double C[N][N])\n{\n    double T[N][N];\n#pragma scop\n"
+        "for (int i = 0; i < N; i++) for (int j = 0; j < N; j++)\n"
+        "    T[i][j] = exp(sin(A[i][j])) + pow(cos(A[i][j]), exp(A[i][j]));\n"
+        "for (int i = 1; i < N - 1; i++) for (int j = 1; j < N - 1; j++)\n"
+        "    C[i][j] = T[i - 1][j] + T[i + 1][j] + T[i][j - 1] + T[i][j + 1];\n"
+        "#pragma endscop\n}\n"
+    )
+    said = [
+        any("computed anew" in note for kernel in program.kernels for note in kernel.notes)
+        for program in (eatss.codegen(text, gpu="h200", recompute=one) for one in ("auto", "all"))
+    ]
+    assert said == [False, True]
