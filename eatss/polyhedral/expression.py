@@ -256,33 +256,37 @@ def fused_quotient(node: Expression) -> ElementType | None:
 
 
 def read_always(node: Expression) -> Iterator[int]:
-    """Yield the accesses that a value reads whatever its conditions are."""
-    match node:
-        case Read():
-            yield node.access
-        case Select():
-            yield from read_always(node.condition)
-        case Binary(operator="&&" | "||"):
-            yield from read_always(node.left)
-        case _:
-            for own in operands(node):
-                yield from read_always(own)
+    """Yield the accesses that a value reads whatever its conditions are, without recursion."""
+    left = [node]
+    while left:
+        match left.pop():
+            case Read(access=access):
+                yield access
+            case Select(condition=condition):
+                left.append(condition)
+            case Binary(operator="&&" | "||", left=first):
+                left.append(first)
+            case other:
+                left += operands(other)
 
 
 def with_reciprocals(node: Expression) -> Expression:
-    """Return a value whose quotients of floats by literals are products."""
+    """Return a value whose quotients of floats by literals are products, without recursion."""
+    made: dict[int, Expression] = {}
+    every = [*preorder(node)]
+    for one in reversed(every):  # parts come before what they are parts of
+        made[id(one)] = _with_reciprocal(rebuilt(one, lambda own: made[id(own)]))
+    return made[id(node)]
 
-    def changed(one: Expression) -> Expression:
-        own = rebuilt(one, changed)
-        if not isinstance(own, Binary) or fused_quotient(own) is not ElementType.FLOAT:
-            return own
-        literal = own.right.operand if isinstance(own.right, Cast) else own.right
-        assert isinstance(literal, Literal)
-        inverse = as_single(1.0 / _value_of(literal, ElementType.FLOAT))
-        factor = Literal(text=f"{single_text(inverse)}f", element_type=ElementType.FLOAT)
-        return replace(own, operator="*", right=factor)
 
-    return changed(node)
+def _with_reciprocal(node: Expression) -> Expression:
+    if not isinstance(node, Binary) or fused_quotient(node) is not ElementType.FLOAT:
+        return node
+    literal = node.right.operand if isinstance(node.right, Cast) else node.right
+    assert isinstance(literal, Literal)
+    inverse = as_single(1.0 / _value_of(literal, ElementType.FLOAT))
+    factor = Literal(text=f"{single_text(inverse)}f", element_type=ElementType.FLOAT)
+    return replace(node, operator="*", right=factor)
 
 
 def _value_of(literal: Literal, kind: ElementType) -> float:

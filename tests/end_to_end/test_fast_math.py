@@ -49,6 +49,18 @@ def test_quotients_of_floats_by_literals_are_products(tmp_path: Path) -> None:
     assert "eatss_quotient" not in fast.text
 
 
+def test_a_sum_of_a_thousand_terms_is_divided(tmp_path: Path) -> None:
+    source = tmp_path / "means.c"
+    terms = " + ".join(f"a[i + {k}]" for k in range(1200))
+    source.write_text(
+        "void means(float a[5000], float b[5000])\n{\n#pragma scop\n"
+        f"    for (int i = 0; i < 3700; i++)\n        b[i] = ({terms}) / 3.0f;\n"
+        "#pragma endscop\n}\n",
+        encoding="utf-8",
+    )
+    assert "* 0.33333334f" in eatss.codegen(source, gpu="h200", fast_math=True).text
+
+
 def test_doubles_stay_as_they_are(tmp_path: Path) -> None:
     exact, fast = (_program(tmp_path, "double", fast_math=on) for on in (False, True))
     assert not exact.fast_math
