@@ -216,6 +216,8 @@ def keeps_bounds(space: PpcgSpace, dice: np.random.Generator) -> None:
         shrunk = space.shrunk(lows, highs)
         fitting: Any = (shrunk[0] <= shrunk[1]).all(axis=1)
         assert fitting[np.isfinite(costs_of).any(axis=1)].all()
+        fits = np.isfinite(costs_of[fitting]).any(axis=1)
+        assert space.have_room(*(own[fitting] for own in shrunk))[fits].all()
         bounds = space.bounds(*(own[fitting] for own in shrunk))
         assert (bounds <= costs_of[fitting].min(axis=1) * (1 + 1e-9)).all()
 

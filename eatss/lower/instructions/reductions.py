@@ -1,6 +1,7 @@
 """Parts of a reduction that become one: by a thread, between lanes of a warp, and in memory."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from eatss.base.frozen import Names
 from eatss.base.targets import CUDA
@@ -99,12 +100,13 @@ __device__ __forceinline__ Value eatss_shuffle_down(Value value, unsigned int de
 """
 
 
-def _shuffle_down(combiner: Combiner) -> Instruction:
-    adds = combiner is ADD
-    own = "sum[lane]"
-    other = f"sum[lane + delta] if lane % width + delta < width else {own}"
+def _shuffle(
+    combiner: Combiner, name: str, other: str, found: str, definitions: str
+) -> Instruction:
+    """Return what combines the ``sum`` of each lane with that of another, ``found`` in CUDA."""
+    own, adds = "sum[lane]", combiner is ADD
     return Instruction(
-        name=f"shuffle_down_{combiner.name}",
+        name=f"{name}_{combiner.name}",
         what="shuffles between threads",
         operands=(Operand(name="sum", role="inout", held=ONE_A_LANE),),
         immediates=("delta", "width"),
@@ -113,13 +115,20 @@ def _shuffle_down(combiner: Combiner) -> Instruction:
         value=other if adds else _value_of(combiner, own, f"({other})"),
         adds=adds,
         exact=True,
-        element_types=tuple(ElementType) if adds else combiner.element_types,
+        element_types=combiner.element_types,
         together=True,
-        cuda=_combined_into(combiner, "{sum}", "eatss_shuffle_down({sum}, {delta}, {width})"),
+        cuda=_combined_into(combiner, "{sum}", found),
         helpers=_helpers_of(combiner),
-        definitions=_SHUFFLE,
+        definitions=definitions,
         capabilities=(Capability(least=(3, 0)),),
     )
+
+
+def _shuffle_down(combiner: Combiner) -> Instruction:
+    other = "sum[lane + delta] if lane % width + delta < width else sum[lane]"
+    found = "eatss_shuffle_down({sum}, {delta}, {width})"
+    own = _shuffle(combiner, "shuffle_down", other, found, _SHUFFLE)
+    return replace(own, element_types=tuple(ElementType)) if combiner is ADD else own
 
 
 SHUFFLES = {one.name: _shuffle_down(one) for one in COMBINERS}
@@ -152,27 +161,10 @@ _OTHERS = {"add": "0", "xor": "0", "multiply": "1"}
 
 
 def _scan_step(combiner: Combiner) -> Instruction:
-    own, adds = "sum[lane]", combiner is ADD
     other = _OTHERS.get(combiner.name)
-    below = f"sum[lane - delta] if lane % width >= delta else {other or own}"
+    below = f"sum[lane - delta] if lane % width >= delta else {other or 'sum[lane]'}"
     found = f"eatss_lane_below({{sum}}, {{delta}}, {{width}}, {other or '{sum}'})"
-    return Instruction(
-        name=f"scan_step_{combiner.name}",
-        what="shuffles between threads",
-        operands=(Operand(name="sum", role="inout", held=ONE_A_LANE),),
-        immediates=("delta", "width"),
-        instances=(("lane", CUDA.lanes),),
-        target=own,
-        value=below if adds else _value_of(combiner, own, f"({below})"),
-        adds=adds,
-        exact=True,
-        element_types=combiner.element_types,
-        together=True,
-        cuda=_combined_into(combiner, "{sum}", found),
-        helpers=_helpers_of(combiner),
-        definitions=_BELOW,
-        capabilities=(Capability(least=(3, 0)),),
-    )
+    return _shuffle(combiner, "scan_step", below, found, _BELOW)
 
 
 SCAN_STEPS = {one.name: _scan_step(one) for one in COMBINERS}
