@@ -21,6 +21,13 @@ SweepTarget: TypeAlias = Literal["cuda", "ppcg"]
 Cut: TypeAlias = Literal["ppcg", "eatss"]
 """Whose kernels a program is cut into: PPCG's, or those of eatss."""
 
+Fusion: TypeAlias = Literal["none", "users", "all"]
+"""Which nests become one kernel: none, those of which one uses what the other makes, or also those
+that read the same array."""
+
+FUSIONS: tuple[Fusion, ...] = ("users", "all")
+"""What is tried beside none."""
+
 Axis: TypeAlias = Literal["x", "y", "z"]
 AXES: tuple[Axis, ...] = get_args(Axis)
 

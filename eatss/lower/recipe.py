@@ -29,6 +29,7 @@ from eatss.base.options import (
     parse_tiles,
     shows_types,
 )
+from eatss.base.targets import Fusion
 from eatss.program.expression import OwnSizes, SizePairs
 
 if TYPE_CHECKING:
@@ -383,7 +384,8 @@ class Recipe:
 
     ``kernels`` are what a model chose, ``options`` what the user wants instead or besides.
     ``recomputed`` are arrays whose elements kernels compute anew where they read them, ``split``
-    the regions whose statements are cut where they meet what they read.
+    the regions whose statements are cut where they meet what they read, ``fused`` says which nests
+    are one kernel.
     """
 
     json_layout = JsonForm(closed=True)
@@ -394,6 +396,7 @@ class Recipe:
     options: CodegenOptions = dataclasses.field(default_factory=CodegenOptions)
     recomputed: tuple[RecomputedArray, ...] = ()
     split: Numbers = ()
+    fused: Fusion = "none"
     schema_version: int = SCHEMA_VERSION
 
     def wanted(self, name: str) -> KernelRecipe:
@@ -431,6 +434,7 @@ def recipe_of(selection: Selection, options: CodegenOptions) -> Recipe:
         options=options,
         recomputed=selection.recomputed,
         split=selection.split,
+        fused=selection.fused,
     )
 
 

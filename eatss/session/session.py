@@ -7,6 +7,7 @@ kernel.c ─frontend→ Scop ─polyhedral→ Kernels ─analysis→ KernelFacts
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -28,7 +29,7 @@ from eatss.base.diagnostics import (
 from eatss.base.files import StrPath, folder_named
 from eatss.base.forked import anew, room_for, taken_s
 from eatss.base.frozen import Names, Numbers
-from eatss.base.targets import TARGETS, Cut
+from eatss.base.targets import FUSIONS, TARGETS, Cut, Fusion
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import CardLike
 from eatss.choose.objectives import NEVER
@@ -57,6 +58,7 @@ from eatss.session.analysis import (
     analyse_at_values,
     analyse_regions,
     for_any_size,
+    with_fusion,
 )
 from eatss.session.source import Source
 from eatss.session.steps import (
@@ -109,6 +111,7 @@ class Session:
         recomputed: arrays that are computed anew where they are read; ``None`` for those that
             ``reading`` says, none where that leaves it to the prediction.
         split: numbers of the regions whose statements are cut where they meet what they read.
+        fused: which nests become one kernel.
         like: a session of the same source that has read it.
 
     Raises:
@@ -125,6 +128,7 @@ class Session:
         code: bool = False,
         recomputed: Arrays | None = None,
         split: Numbers = (),
+        fused: Fusion = "none",
         like: Session | None = None,
     ) -> None:
         self.source = Source.of(source)
@@ -141,8 +145,9 @@ class Session:
         self.code = code
         self._asked = recomputed
         self.split = split
+        self.fused: Fusion = fused
         self._like = like
-        self._others: dict[tuple[Arrays, Numbers], Session] = {}
+        self._others: dict[tuple[Arrays, Numbers, Fusion], Session] = {}
 
     @property
     def file(self) -> str:
@@ -213,7 +218,7 @@ class Session:
         Raises:
             InputError: ``EATSS-P026``, the program cannot.
         """
-        return self._with(decided.recomputed, decided.split)
+        return self._with(decided.recomputed, decided.split, decided.fused)
 
     @property
     def plain(self) -> Session:
@@ -247,16 +252,19 @@ class Session:
         cut, volume, code = self.cut, self.volume, self.code
         return Session(self.source, reading, cut=cut, volume=volume, code=code, **changed)
 
-    def _with(self, arrays: Arrays, split: Numbers, *, chooses: bool = False) -> Session:
-        """Return the session with arrays computed anew and regions split.
+    def _with(
+        self, arrays: Arrays, split: Numbers, fused: Fusion = "none", *, chooses: bool = False
+    ) -> Session:
+        """Return the session with arrays computed anew, regions split and nests fused.
 
         This one if it is, unless it chooses.
         """
-        place = arrays, split
-        if place == (self.recomputed, self.split) and not chooses:
+        place = arrays, split, fused
+        if place == (self.recomputed, self.split, self.fused) and not chooses:
             return self
         if place not in self._others:
-            other = self._like_this(self.reading, recomputed=arrays, split=split, like=self)
+            how: dict[str, Any] = {"recomputed": arrays, "split": split, "fused": fused}
+            other = self._like_this(self.reading, **how, like=self)
             _ = other.parsed
             self._others[place] = other
         return self._others[place]
@@ -270,7 +278,7 @@ class Session:
         Raises:
             InputError: the source is refused.
         """
-        if self.code:
+        if self.code or self.fused != "none":
             return self.symbolic.program
         program = self._numeric
         if self.cut == "eatss" and any(fact.inner_loops for fact in program.facts):
@@ -286,6 +294,10 @@ class Session:
                 only the symbolic reading cannot do is a warning, and the region keeps its numbers.
         """
         parsed, options = self.parsed_symbolic, self._options
+        if self.fused != "none":
+            apart = self._with(self.recomputed, self.split)
+            fused = with_fusion(apart.symbolic, apart.parsed, options, self.fused)
+            return apart.symbolic if fused is None else fused
         found = for_any_size(parsed, self._numeric)
         for temporaries in (True, False):
             if found is None:  # for its numbers alone, some region is cut otherwise
@@ -378,6 +390,34 @@ class Session:
                 if frees and all(one.generic <= its.generic for one, its in regions):
                     found = cut._selected(profile, chosen, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
+            anew()
+        if fuse_rows and run_cost(best) != NEVER:
+            best = self._fused(
+                best, lambda other: other._selected(profile, chosen, **how), first_s, progress
+            )
+        return best
+
+    def _fused(
+        self,
+        best: Selection,
+        select: Callable[[Session], Selection],
+        first_s: float,
+        progress: Progress,
+    ) -> Selection:
+        """Return a selection with nests as one where that is expected to cost less."""
+        apart = self.of(best)
+        before = apart.analysed.facts
+        for fusion in FUSIONS:
+            if not room_for(first_s):
+                break
+            with suppress(EatssError, isl.Error):
+                other = self._with(best.recomputed, best.split, fusion)
+                if len(other.analysed.facts) == len(before):
+                    continue
+                progress("with nests as one that use what others make")
+                before = other.analysed.facts
+                found = select(other)
+                best = min(best, found, key=run_cost)
             anew()
         return best
 
@@ -518,7 +558,8 @@ class Session:
     def at(self, sizes: SizePairs) -> Session:
         """Return the session of the same program, read at some sizes."""
         reading = self.reading_at(sizes)
-        return self._like_this(reading, recomputed=self.recomputed, split=self.split)
+        how: dict[str, Any] = {"recomputed": self.recomputed, "split": self.split}
+        return self._like_this(reading, **how, fused=self.fused)
 
     @cached_property
     def scops(self) -> tuple[Scop, ...]:
@@ -563,7 +604,7 @@ class Session:
         strict_fp: bool,
         fuse_rows: bool,
         tile_time: bool,
-        progress: Progress,
+        progress: Progress = no_progress,
     ) -> Selection:
         found = select_for(
             self.analysed,
@@ -576,7 +617,9 @@ class Session:
             progress=progress,
         )
         warnings = found.warnings + self.notes
-        return replace(found, recomputed=self.recomputed, split=self.split, warnings=warnings)
+        cut: dict[str, Any]
+        cut = {"recomputed": self.recomputed, "split": self.split, "fused": self.fused}
+        return replace(found, **cut, warnings=warnings)
 
     def _chooses(self, options: ModelOptions) -> bool:
         """Tell whether the prediction says which arrays are computed anew, or what is split."""

@@ -10,11 +10,12 @@ import re
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.base.files import StrPath
 from eatss.base.frozen import Numbers, frozen
+from eatss.base.targets import Fusion
 from eatss.base.text import Texts
 from eatss.building import ppcg
 from eatss.cards import GpuProfile
@@ -145,6 +146,7 @@ class CudaMaker:
                 options,
                 recomputed=sized.recomputed,
                 split=sized.split,
+                fused=sized.fused,
             )
         return self._bases[place]
 
@@ -180,17 +182,20 @@ def selected_under(
     *,
     recomputed: Arrays,
     split: Numbers,
+    fused: Fusion,
 ) -> Selection:
     """Return the sizes that are selected for generated code under options of the user's.
 
-    Those of the program that computes ``recomputed`` arrays anew where it reads them, ``split``.
+    Those of the program that computes ``recomputed`` arrays anew where it reads them, whose regions
+    are ``split`` and whose nests are ``fused``.
 
     Raises:
         InputError: the options do not go together.
         NoSolutionError: no sizes satisfy the limits of the card.
     """
     volume = options.volume_name()
-    session = Session(source, reading, volume=volume, code=True, recomputed=recomputed, split=split)
+    how: dict[str, Any] = {"recomputed": recomputed, "split": split, "fused": fused}
+    session = Session(source, reading, volume=volume, code=True, **how)
     return session.select(profile, options, fuse_rows=False, tile_time=False)
 
 
