@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from fractions import Fraction
 from itertools import pairwise, product
 from math import gcd, prod
+from typing import Any
 
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
@@ -188,8 +189,9 @@ class Dependences:
 
     def each(self, change: Callable[[isl.UnionMap], isl.UnionMap]) -> Dependences:
         """Return them with a change made of each relation."""
-        names = (one.name for one in fields(self) if one.name != "sizes")
-        return replace(self, **{name: change(getattr(self, name)) for name in names})
+        names = [one.name for one in fields(self) if one.name != "sizes"]
+        changed: dict[str, Any] = {name: change(getattr(self, name)) for name in names}
+        return replace(self, **changed)
 
 
 @frozen

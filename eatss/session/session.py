@@ -393,7 +393,10 @@ class Session:
             anew()
         if fuse_rows and run_cost(best) != NEVER:
             best = self._fused(
-                best, lambda other: other._selected(profile, chosen, **how), first_s, progress
+                best,
+                lambda other: other._selected(profile, chosen, **how, progress=no_progress),
+                first_s,
+                progress,
             )
         return best
 
