@@ -50,9 +50,9 @@ class KeptRow:
 
     Its rows are touched from element ``begin`` to element ``end``, ``None`` where only a launch
     knows them, in phases ``first`` to ``last``. They are loaded as phase ``load_in`` reads them, if
-    they are; memory gets what phases of ``stores`` write. ``places`` are the accesses that registers
-    answer in each phase, by statement and number, ``references`` the same by index of those of the
-    kernel.
+    they are; memory gets what phases of ``stores`` write. ``places`` are the accesses that
+    registers answer in each phase, by statement and number, ``references`` the same by index of
+    those of the kernel.
     """
 
     array: str
