@@ -8,13 +8,17 @@ matched so that no dependence between them leaves its point, they may share a ba
 serial loop then stands before the first iteration of those of the other, or behind the last: an
 epilogue. Nests with as many serial loops that need nothing of each other and read the same array
 go through them together: several results from one reading.
+
+isl may also lay one loop of a band behind another one, by ``N + j``. Such loops are parted, so that
+they are phases of the same rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from functools import partial, reduce
+from dataclasses import replace
+from functools import cmp_to_key, partial, reduce
 from itertools import combinations, pairwise, permutations
 
 import islpy as isl
@@ -23,7 +27,15 @@ from eatss.base.diagnostics import InternalError
 from eatss.base.frozen import fixed
 from eatss.base.targets import Fusion
 from eatss.polyhedral.dependences import tried
-from eatss.polyhedral.isl_names import maps_of, node_kind, set_names
+from eatss.polyhedral.isl_names import (
+    AffineForm,
+    affine_form,
+    linear_function,
+    maps_of,
+    node_kind,
+    output_affs,
+    set_names,
+)
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.schedule import copied_to, cut_again
 from eatss.polyhedral.scheduling import local_dependences
@@ -52,8 +64,29 @@ def with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
 
     The region itself where none do. Schedules are checked as all are.
     """
-    found = tried(scheduled.scop, _OPERATIONS, partial(_with_fused_nests, scheduled, fusion))
+    found = tried(scheduled.scop, _OPERATIONS, partial(_changed, scheduled, fusion))
     return scheduled if found is None else found
+
+
+def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
+    if fusion == "rows":
+        root = _parted(scheduled.schedule.get_root())
+        scheduled = cut_again(scheduled, root.get_schedule())
+    return _with_fused_nests(scheduled, fusion)
+
+
+def _parted(node: isl.ScheduleNode) -> isl.ScheduleNode:
+    """Return a node of a tree in which loops that take turns in a band are bands of their own."""
+    nest = _Nest.of(node)
+    if nest is None:
+        for at in range(node.n_children()):
+            node = _parted(node.get_child(at)).parent()
+        return node
+    parts = nest.parts()
+    if len(parts) == 1:
+        return node
+    filters = [one.domain for one in parts]
+    return with_parts(node.cut(), filters, lambda at, leaf: parts[at].at_leaf(leaf), in_order=True)
 
 
 def _with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
@@ -93,10 +126,89 @@ class _Nest:
         below = marked(band, permutable=True, parallel=marks).get_child(0)
         return with_parts(below, self.leaves, lambda _, leaf: leaf, in_order=True).parent()
 
+    def parts(self) -> list[_Nest]:
+        """Return nests that compute the same one after the other, each along its counter."""
+        if len(self.serial) != 1:
+            return [self]
+        (loop,) = self.serial
+        relation = isl.UnionMap.from_union_pw_aff(loop).intersect_domain(self.domain)
+        reached = [_Reach.of(one, self.leaves) for one in maps_of(relation)]
+        groups: list[list[_Reach]] = []
+        for own in reached:
+            if own.moves:
+                apart = [one for one in groups if _before(one, [own]) or _before([own], one)]
+                groups = [*apart, [own, *(one for g in groups if g not in apart for one in g)]]
+        if len(groups) < 2:
+            return [self]
+        groups.sort(key=cmp_to_key(_order))
+        domains: list[list[isl.UnionSet]] = [[] for _ in groups]
+        for own in reached:
+            behind = sum(_before(one, [own]) for one in groups[:-1])
+            domains[behind].append(own.domain)
+        moving = [one.domain for one in reached if one.moves]
+        return [self._part(reduce(isl.UnionSet.union, own), moving) for own in domains]
+
+    def _part(self, domain: isl.UnionSet, moving: Collection[isl.UnionSet]) -> _Nest:
+        """Return the nest of some statements, the first of which that moves along its counter."""
+        (loop,) = (one.intersect_domain(domain) for one in self.serial)
+        first = next(one for one in moving if one.is_subset(domain))
+        (own,) = maps_of(isl.UnionMap.from_union_pw_aff(loop.intersect_domain(first)))
+        (function,) = output_affs(own)
+        form = affine_form(function)
+        leaves = [one.intersect(domain) for one in self.leaves]
+        return replace(
+            self,
+            domain=self.domain.intersect(domain),
+            parallel=tuple(one.intersect_domain(domain) for one in self.parallel),
+            serial=(loop if form is None else _shifted(loop, form),),
+            leaves=tuple(one for one in leaves if not one.is_empty()),
+        )
+
     def values(self, function: isl.UnionPwAff) -> list[isl.Set]:
         """Return which values a loop takes in each of its statements."""
         relation = isl.UnionMap.from_union_pw_aff(function).intersect_domain(self.domain)
         return [one.range() for one in maps_of(relation)]
+
+
+@fixed
+class _Reach:
+    """The values that a loop takes in a statement, and the number of the leaf that it is at."""
+
+    domain: isl.UnionSet
+    values: isl.Set
+    leaf: int
+
+    @classmethod
+    def of(cls, relation: isl.Map, leaves: Sequence[isl.UnionSet]) -> _Reach:
+        """Return the values of a map from instances."""
+        domain = relation.domain().to_union_set().universe()
+        leaf = next(at for at, one in enumerate(leaves) if not one.is_disjoint(domain))
+        return cls(domain, relation.range(), leaf)
+
+    @property
+    def moves(self) -> bool:
+        """Whether there are several."""
+        return not isl.Map.from_range(self.values).is_single_valued()
+
+    def is_before(self, other: _Reach) -> bool:
+        """Tell whether all instances run before all of another statement, for all sizes."""
+        if self.leaf < other.leaf:
+            return bool(self.values.lex_gt_set(other.values).is_empty())
+        return bool(self.values.lex_ge_set(other.values).is_empty())
+
+
+def _before(first: Sequence[_Reach], then: Sequence[_Reach]) -> bool:
+    return all(one.is_before(other) for one in first for other in then)
+
+
+def _order(one: Sequence[_Reach], other: Sequence[_Reach]) -> int:
+    return -1 if _before(one, other) else 1
+
+
+def _shifted(loop: isl.UnionPwAff, form: AffineForm) -> isl.UnionPwAff:
+    """Return a loop that begins as much earlier as a function of it has sizes and constants."""
+    by = linear_function(loop.get_ctx(), form.constant, form.parameters)
+    return loop.sub(isl.UnionPwAff.pw_aff_on_domain(loop.domain(), by))
 
 
 def _leaves(node: isl.ScheduleNode) -> tuple[isl.UnionSet, ...]:

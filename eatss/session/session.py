@@ -408,17 +408,16 @@ class Session:
         progress: Progress,
     ) -> Selection:
         """Return a selection with nests as one where that is expected to cost less."""
-        apart = self.of(best)
-        before = apart.analysed.facts
+        cuts = [_statements(self.of(best))]
         for fusion in FUSIONS:
             if not room_for(first_s):
                 break
             with suppress(EatssError, isl.Error):
                 other = self._with(best.recomputed, best.split, fusion)
-                if len(other.analysed.facts) == len(before):
+                if _statements(other) in cuts:
                     continue
                 progress("with nests as one that use what others make")
-                before = other.analysed.facts
+                cuts.append(_statements(other))
                 found = select(other)
                 best = min(best, found, key=run_cost)
             anew()
@@ -689,6 +688,11 @@ class Session:
             for kernel, cut in zip(selection.kernels, predicted.kernels, strict=True)
         )
         return replace(selection, kernels=kernels)
+
+
+def _statements(session: Session) -> list[list[Names]]:
+    """Return the statements of each kernel, region by region."""
+    return [[one.statements for one in region.facts] for region in session.analysed.scops]
 
 
 def _with_notes(program: Program, selection: Selection) -> Program:
