@@ -131,7 +131,7 @@ class _Joining:
         rows, lanes, tile, whole = np.array(table, dtype=np.int64).T
         loops = len(run.phases[0].rows)
         every = FusedRows(
-            kernels=run.kernels, loops=loops, rows=rows, lanes=lanes, tile=tile, whole=whole > 0
+            kernels=run.kernels, loops=loops, rows=rows, lanes=lanes, tile=tile, whole=whole
         )
         found = rows_prediction(self.facts, run, every, self.profile, in_order=self.in_order)
         times = np.where(found.fits, found.expected.time_s, np.inf)
@@ -146,17 +146,17 @@ class _Joining:
             rows=int(rows[row]),
             lanes=int(lanes[row]),
             tile=int(tile[row]),
-            whole=bool(whole[row]),
+            whole=int(whole[row]),
         )
         return _Joined(block=block, predicted=predicted, cost=int(cost[row]))
 
-    def _candidates(self, run: RowRun) -> list[tuple[int, int, int, bool]]:
+    def _candidates(self, run: RowRun) -> list[tuple[int, int, int, int]]:
         """Return rows, lanes and tiles of blocks, and whether a tile has a whole row."""
         loops = ((one.kernel, one.lane_loop) for one in run.phases if one.lane_loop is not None)
         trips = max(trips_of(self.facts[kernel])[loop] for kernel, loop in loops)
         length = max([int(trips), *(phase.length or 0 for phase in run.phases)])
         open_ = any(own.begin is None for own in run.registers.kept)
-        lines: list[tuple[int, int, int, bool]] = []
+        lines: list[tuple[int, int, int, int]] = []
         for rows, lanes in product(ROWS, LANES):
             threads = rows * lanes
             if LEAST_THREADS <= threads <= self.profile.threads_per_block and lanes <= 2 * length:
@@ -164,7 +164,7 @@ class _Joining:
                 tiles = {lanes * steps for steps in STEPS if lanes * steps < 2 * length}
                 if 1 << (slots - 1).bit_length() <= MOST_KEPT:
                     tiles.add(lanes * slots)
-                lines += [(rows, lanes, one, open_ and one >= length) for one in sorted(tiles)]
+                lines += [(rows, lanes, one, int(open_ and one >= length)) for one in sorted(tiles)]
         return lines
 
 

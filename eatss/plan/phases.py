@@ -125,7 +125,7 @@ def kept_rows(storage: RowStorage, block: FusedRows, registers: Number) -> list[
     found = []
     for own in storage.kept:
         words = slots * element_words(own.element_bytes)
-        whole: Flag = block.whole
+        whole: Flag = block.whole > 0
         if own.begin is not None and own.end is not None:
             whole = own.begin // block.tile == own.end // block.tile
         on = whole & (block.lanes > 1) & are_held(slots, words, left)

@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cmp_to_key, partial, reduce
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, pairwise, permutations, product
 
 import islpy as isl
 
@@ -254,29 +254,33 @@ def _as_one(
     forward = local.intersect_domain(first.domain).intersect_range(then.domain)
     backward = local.intersect_domain(then.domain).intersect_range(first.domain)
     between = forward.union(backward)
-    if between.is_empty() and (fusion != "all" or not _read_alike(scheduled.scop, first, then)):
+    if between.is_empty() and (fusion != "all" or not (first.serial and then.serial)):
         return None
     for order in permutations(then.parallel) if len(then.parallel) <= _MOST_LOOPS else ():
         pairs = list(zip(first.parallel, order, strict=True))
         parallel = [one.union_add(other) for one, other in pairs]
         here = between.eq_at_multi_union_pw_aff(_together(parallel))
         if between.is_subset(here) and _take_same_values(first, then, pairs):
-            return _with_serial_loops(first, then, parallel, apart=between.is_empty())
+            apart = between.is_empty()
+            both = _with_serial_loops(first, then, parallel, apart=apart)
+            alike = both is not None and apart and _read_alike(scheduled.scop, both, first, then)
+            return both if alike or not apart else None
     return None
 
 
-def _read_alike(scop: Scop, first: _Nest, then: _Nest) -> bool:
-    """Tell whether two nests with serial loops read an array both."""
-    own, others = (
-        {
-            read.array
+def _read_alike(scop: Scop, both: _Nest, first: _Nest, then: _Nest) -> bool:
+    """Tell whether two nests with serial loops read an element both at each point of one nest."""
+    time = isl.UnionMap.from_multi_union_pw_aff(_together((*both.parallel, *both.serial)))
+
+    def read(nest: _Nest) -> list[isl.UnionMap]:
+        return [
+            access.relation.to_union_map().apply_domain(time)
             for name in set_names(nest.domain)
-            for read in scop.statement(name).reads
-            if scop.array(read.array).n_dims and nest.serial
-        }
-        for nest in (first, then)
-    )
-    return not own.isdisjoint(others)
+            for access in scop.statement(name).reads
+            if scop.array(access.array).n_dims
+        ]
+
+    return any(one.is_equal(other) for one, other in product(read(first), read(then)))
 
 
 def _take_same_values(
