@@ -213,7 +213,8 @@ def find_program(
             how = {"strict_fp": wanted.strict_fp, **wanted.joins}
             selection = sized.select(profile, choosing, **how, progress=progress)
             kept = {*selection.recomputed} <= {*session.recomputable}
-            if not kept or not {*selection.split} <= {*session.splittable}:  # loops are empty here
+            kept &= {*selection.split} <= {*session.splittable}
+            if not kept or not session.of(selection).has_kernels(selection):  # loops are empty here
                 selection = sized.plain.select(profile, choosing, **how, progress=progress)
         limit = choosing.shared_limit_bytes(profile)
         return selection, session.recipe(selection, profile, wanted, limit)

@@ -7,7 +7,7 @@ kernel.c ─frontend→ Scop ─polyhedral→ Kernels ─analysis→ KernelFacts
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -330,6 +330,12 @@ class Session:
 
         return slow_loops(self.analysed)
 
+    def has_kernels(self, selection: Selection) -> bool:
+        """Return whether the kernels of the program are those of a selection."""
+        return [one.statements for one in self.analysed.facts] == [
+            one.statements for one in selection.kernels
+        ]
+
     def select(
         self,
         gpu: CardLike,
@@ -408,7 +414,8 @@ class Session:
         progress: Progress,
     ) -> Selection:
         """Return a selection with nests as one where that is expected to cost less."""
-        cuts = [_statements(self.of(best))]
+        first, cuts = best, [_statements(self.of(best))]
+        apart = {one.statements for one in first.kernels}
         for fusion in FUSIONS:
             if not room_for(first_s):
                 break
@@ -420,8 +427,10 @@ class Session:
                 cuts.append(_statements(other))
                 found = select(other)
                 best = min(best, found, key=run_cost)
+                if best is first:
+                    first = best = _noted(best, found)
             anew()
-        return best
+        return best if best is first else _noted_as_one(best, apart)
 
     def predict(
         self,
@@ -690,6 +699,38 @@ class Session:
         return replace(selection, kernels=kernels)
 
 
+def _noted(apart: Selection, found: Selection) -> Selection:
+    """Return a selection with a note on kernels that would be one in another, which costs more."""
+    notes: dict[str, str] = {}
+    for one in found.kernels:
+        own = [k for k in apart.kernels if {*k.statements} < {*one.statements}]
+        if len(own) > 1:
+            others = ", ".join(name for kernel in own[1:] for name in kernel.statements)
+            notes[own[0].name] = f"{others} stay apart: one kernel of all is expected to cost more"
+    return _with_further_notes(apart, notes)
+
+
+def _noted_as_one(found: Selection, apart: set[Names]) -> Selection:
+    """Return a selection with a note on kernels that are several where nests stay apart."""
+    notes: dict[str, str] = {}
+    for one in found.kernels:
+        own = [", ".join(names) for names in sorted(apart) if {*names} < {*one.statements}]
+        if len(own) > 1:
+            notes[one.name] = f"one kernel of {len(own)}: {'; '.join(own)}"
+    return _with_further_notes(found, notes)
+
+
+def _with_further_notes(selection: Selection, notes: Mapping[str, str]) -> Selection:
+    """Return a selection with notes on kernels behind those that they have."""
+    kernels = tuple(
+        replace(one, note="; ".join(filter(None, (one.note, notes[one.name]))))
+        if one.name in notes and notes[one.name] not in (one.note or "")
+        else one
+        for one in selection.kernels
+    )
+    return replace(selection, kernels=kernels)
+
+
 def _statements(session: Session) -> list[list[Names]]:
     """Return the statements of each kernel, region by region."""
     return [[one.statements for one in region.facts] for region in session.analysed.scops]
@@ -712,9 +753,7 @@ def _with_notes(program: Program, selection: Selection) -> Program:
 
 def _with_note(selection: Selection, note: str) -> Selection:
     """Return a selection with something to be said of its first kernel."""
-    first, *others = selection.kernels
-    noted = replace(first, note=note if first.note is None else f"{first.note}; {note}")
-    return replace(selection, kernels=(noted, *others))
+    return _with_further_notes(selection, {selection.kernels[0].name: note})
 
 
 def _check_type(program: SymbolicProgram, reading: Reading, hint: str) -> None:
