@@ -128,8 +128,8 @@ class CodeOptions:
             (``eatss.lower.instructions.INSTRUCTIONS``).
         stages: Boxes of shared memory that are in use at once, so that all but one are filled
             ahead; by default as selected.
-        fuse_rows: Let kernels that share rows become one, where that is selected; with sizes,
-            blocks or places of your own they stay apart.
+        fuse_rows: Let kernels that share rows or points become one, where that is selected; with
+            sizes, blocks or places of your own they stay apart.
     """
 
     strict_fp: Annotated[
@@ -183,7 +183,7 @@ class CodeOptions:
         bool,
         _option(
             "--fuse-rows/--no-fuse-rows",
-            help="Let kernels that share rows become one, where that is selected.",
+            help="Let kernels that share rows or points become one, where that is selected.",
         ),
     ] = True
 
