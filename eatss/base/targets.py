@@ -26,7 +26,7 @@ Fusion: TypeAlias = Literal["none", "rows", "users", "all"]
 that read the same array; ``rows`` are ``users`` where loops that take turns are nests of their own.
 """
 
-FUSIONS: tuple[Fusion, ...] = ("rows", "users", "all")
+FUSIONS: tuple[Fusion, ...] = ("users", "rows", "all")
 """What is tried beside none."""
 
 Axis: TypeAlias = Literal["x", "y", "z"]
