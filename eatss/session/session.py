@@ -706,7 +706,7 @@ def _noted(apart: Selection, found: Selection) -> Selection:
         own = [k for k in apart.kernels if {*k.statements} < {*one.statements}]
         if len(own) > 1:
             others = ", ".join(name for kernel in own[1:] for name in kernel.statements)
-            notes[own[0].name] = f"{others} stay apart: one kernel of all is expected to cost more"
+            notes[own[0].name] = f"apart from {others}: one kernel of all is expected to cost more"
     return _with_further_notes(apart, notes)
 
 
