@@ -6,7 +6,7 @@
 isl keeps nests apart where one has fewer loops than the other. Where their parallel loops can be
 matched so that no dependence between them leaves its point, they may share a band. What has no
 serial loop then stands before the first iteration of those of the other, or behind the last: an
-epilogue. Nests with as many serial loops that need nothing of each other and read the same array
+epilogue. Nests with as many serial loops that need nothing of each other and read the same elements
 go through them together: several results from one reading.
 
 isl may also lay one loop of a band behind another one, by ``N + j``. Such loops are parted, so that
@@ -123,7 +123,10 @@ class _Nest:
         """Put it at a leaf."""
         band = leaf.insert_partial_schedule(_together((*self.parallel, *self.serial)))
         marks = [True] * len(self.parallel) + [False] * len(self.serial)
-        below = marked(band, permutable=True, parallel=marks).get_child(0)
+        band = marked(band, permutable=True, parallel=marks)
+        if len(self.leaves) == 1:
+            return band
+        below = band.get_child(0)
         return with_parts(below, self.leaves, lambda _, leaf: leaf, in_order=True).parent()
 
     def parts(self) -> list[_Nest]:
@@ -319,8 +322,7 @@ def _with_serial_loops(
     found = [one for one in ends if one is not None]
     if len(found) < len(ends):
         return None
-    every = (first.assumes, then.assumes, *(own for _, own in found))
-    needed = [one for one in every if one is not None]
+    needed = [own for _, own in found if own is not None]
     return _Nest(
         domain=first.domain.union(then.domain),
         parallel=tuple(parallel),
@@ -383,7 +385,6 @@ def _replaced(node: isl.ScheduleNode, at: tuple[int, int], both: _Nest) -> isl.S
         return both.at_leaf(leaf) if place == at[0] else copied_to(leaf, parts[place].get_child(0))
 
     ordered = node_kind(node) == "sequence"
-    leaf = node.cut()
-    return (
-        with_parts(leaf, filters, filled, in_order=ordered) if len(parts) > 1 else filled(0, leaf)
-    )
+    if len(parts) == 1:
+        return filled(0, node.cut())
+    return with_parts(node.cut(), filters, filled, in_order=ordered)

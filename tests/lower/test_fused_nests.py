@@ -49,11 +49,13 @@ void layer(TYPE Y[NN][NO], TYPE R[NN][NO], TYPE X[NN][NI], TYPE W[NO][NI], TYPE 
 SIZES = [{"NN": 130, "NO": 131, "NI": 40}, {"NN": 1, "NO": 1, "NI": 1}, {"NN": 3, "NO": 2, "NI": 0}]
 
 
-def layer(kind: str, folder: Path | None = None, **wanted: bool) -> Program:
+def layer(
+    kind: str, folder: Path | None = None, *, strict_fp: bool = False, fuse_rows: bool = True
+) -> Program:
     session = Session(LAYER.replace("TYPE", kind), code=True)
-    request = CodeRequest(**wanted)  # type: ignore[arg-type]
+    request = CodeRequest(strict_fp=strict_fp, fuse_rows=fuse_rows)
     chosen = SelectOptions(target="cuda")
-    selection = session.select(H200, chosen, strict_fp=request.strict_fp, **request.joins)
+    selection = session.select(H200, chosen, strict_fp=strict_fp, fuse_rows=fuse_rows)
     program = session.generate(session.recipe(selection, H200, request), H200, selection)
     if folder is not None:
         session.write(program, folder)
