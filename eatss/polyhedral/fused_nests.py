@@ -43,6 +43,7 @@ from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.tree import (
     PARTED,
     alone,
+    bands,
     branches,
     children,
     coincident,
@@ -69,9 +70,10 @@ def with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
 
 
 def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
-    if fusion == "rows":
-        root = _parted(scheduled.schedule.get_root())
-        scheduled = cut_again(scheduled, root.get_schedule())
+    root = scheduled.schedule.get_root()
+    nests = (_Nest.of(one) for one in bands(root) if fusion == "rows")
+    if any(nest is not None and len(nest.parts()) > 1 for nest in nests):
+        scheduled = cut_again(scheduled, _parted(root).get_schedule())
     return _with_fused_nests(scheduled, fusion)
 
 

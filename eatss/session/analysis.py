@@ -196,6 +196,8 @@ def with_fusion(
     """
     before = [analysed.scheduled for analysed in program.program.scops]
     fused = {one.scop.index: with_fused_nests(one, fusion) for one in before}
+    if all(fused[one.scop.index] is one for one in before):
+        return program
     found = analyse_regions(program.file, parsed, options, fused)
     regions = []
     for region, old, analysed in zip(program.regions, before, found.scops, strict=True):

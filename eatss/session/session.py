@@ -7,7 +7,8 @@ kernel.c ─frontend→ Scop ─polyhedral→ Kernels ─analysis→ KernelFacts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -41,12 +42,14 @@ from eatss.choose.options import (
     check_target,
     wrong,
 )
-from eatss.choose.selection import PPCG_SHARED_BYTES, PpcgOptions, Selection
+from eatss.choose.selection import PPCG_SHARED_BYTES, KernelSelection, PpcgOptions, Selection
 from eatss.frontend.options import FrontendOptions, FrontendResult, Reading
 from eatss.frontend.parse import parse_file, parse_source
 from eatss.frontend.python import SourceLike
 from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
 from eatss.polyhedral.dependences import with_source_line
+from eatss.polyhedral.fused_nests import with_fused_nests
+from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import frees_pieces
@@ -91,6 +94,10 @@ _SPELL_TYPE = (
 _ANNOTATE_TYPE = "types are those of the annotations: write eatss.f16, eatss.f32 or eatss.f64 there"
 _DEFAULT = Reading()
 _SELECTION = SelectOptions()
+
+
+_LEAST_SAVED = 0.01
+"""Of the time of a run, what other kernels have to promise at most to be looked at."""
 
 
 class Session:
@@ -414,18 +421,21 @@ class Session:
         progress: Progress,
     ) -> Selection:
         """Return a selection with nests as one where that is expected to cost less."""
-        first, cuts = best, [_statements(self.of(best))]
+        plain = self.of(best).analysed
+        first, cuts = best, [_kernels(one.scheduled for one in plain.scops)]
         apart = {one.statements for one in first.kernels}
         for fusion in FUSIONS:
             if not room_for(first_s):
                 break
             with suppress(EatssError, isl.Error):
-                other = self._with(best.recomputed, best.split, fusion)
-                if _statements(other) in cuts:
+                cut = _kernels(with_fused_nests(one.scheduled, fusion) for one in plain.scops)
+                if cut in cuts:
+                    continue
+                cuts.append(cut)
+                if _most_saved(best, cut) < _LEAST_SAVED * sum(map(_cost_s, best.kernels)):
                     continue
                 progress("with nests as one that use what others make")
-                cuts.append(_statements(other))
-                found = select(other)
+                found = select(self._with(best.recomputed, best.split, fusion))
                 best = min(best, found, key=run_cost)
                 if best is first:
                     first = best = _noted(best, found)
@@ -699,6 +709,25 @@ class Session:
         return replace(selection, kernels=kernels)
 
 
+def _most_saved(selection: Selection, regions: Sequence[Sequence[Names]]) -> float:
+    """Return how many seconds at most a run takes less where kernels have other statements.
+
+    Kernels that are one take as long as the longest of them, at least. Of one that is several, all
+    may be saved.
+    """
+    cut = [{*names} for region in regions for names in region]
+    saved = 0.0
+    for one in cut:
+        own = [_cost_s(k) for k in selection.kernels if {*k.statements} < one]
+        saved += sum(own) - max(own, default=0.0)
+    parted = (k for k in selection.kernels if any(one < {*k.statements} for one in cut))
+    return saved + sum(map(_cost_s, parted))
+
+
+def _cost_s(kernel: KernelSelection) -> float:
+    return math.inf if kernel.predicted is None else kernel.predicted.time_s
+
+
 def _noted(apart: Selection, found: Selection) -> Selection:
     """Return a selection with a note on kernels that would be one in another, which costs more."""
     notes: dict[str, str] = {}
@@ -731,9 +760,9 @@ def _with_further_notes(selection: Selection, notes: Mapping[str, str]) -> Selec
     return replace(selection, kernels=kernels)
 
 
-def _statements(session: Session) -> list[list[Names]]:
+def _kernels(regions: Iterable[ScheduledScop]) -> list[list[Names]]:
     """Return the statements of each kernel, region by region."""
-    return [[one.statements for one in region.facts] for region in session.analysed.scops]
+    return [[one.statements for one in region.kernels] for region in regions]
 
 
 def _with_notes(program: Program, selection: Selection) -> Program:
