@@ -99,7 +99,7 @@ def test_a_card_that_is_held_to_a_clock_takes_what_a_power_limit_that_lowers_it_
     card = replace(load_profile(name), tdp_w=None)
     free = power_limited_roofline_of(card, "fp64")
     at = np.array([intensity]), np.array([share])
-    wanted_s, wanted_j = float(free._flop_s(*at)[0]), float(free._flop_j(*at)[0])
+    wanted_s, wanted_j = (float(one[0]) for one in free._at(*at))
     held = power_limited_roofline_of(replace(card, clock_share=share), "fp64")
     assert float(held.time_s(1.0, intensity)) == pytest.approx(wanted_s)
     assert float(held.energy_j(1.0, intensity)) == pytest.approx(wanted_j)
