@@ -5,7 +5,6 @@ Variants are made and measured in threads; what fails in one is raised where it 
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 
 from eatss.base.diagnostics import InputError
 from eatss.cards import load_profile
-from eatss.cards.document import profile_to_document
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import KernelSelection
 from eatss.frontend.options import Reading
@@ -23,7 +21,7 @@ from eatss.session.session import Session
 from eatss.tune.bound import bind
 from eatss.tune.derived import point_of
 from eatss.tune.document import space_from_text
-from eatss.tune.jobs import BenchJob, MakerJob, SourceText, Wanted
+from eatss.tune.jobs import BenchJob, MakerJob, Wanted
 from eatss.tune.makers import CudaMaker, default_sizes
 from eatss.tune.outline import Outline, outlined
 from eatss.tune.points import variant_key
@@ -36,9 +34,10 @@ PROFILE = load_profile("h200")
 
 def job(name: str, folder: Path) -> MakerJob:
     return MakerJob(
-        source=SourceText.of(str(KERNELS / f"{name}.c"), Reading()),
+        source=str(KERNELS / f"{name}.c"),
+        reading=Reading(),
         target="cuda",
-        profile=json.dumps(profile_to_document(PROFILE)),
+        profile=PROFILE,
         objective="energy",
         capability=0,
         folder=str(folder),
@@ -159,7 +158,7 @@ void f(double A[N][N], double B[N][N]) {
 def test_variants_at_all_sizes_are_of_the_program_that_is_selected(tmp_path: Path) -> None:
     path = tmp_path / "f.c"
     path.write_text(ANEW, encoding="utf-8")
-    made_of = replace(job("gemm", tmp_path / "out"), source=SourceText.of(str(path), Reading()))
+    made_of = replace(job("gemm", tmp_path / "out"), source=str(path))
     outline = outlined(made_of, None, rank=3)
     assert outline.ranked
     (tmp_path / "out").mkdir()
@@ -190,9 +189,8 @@ def test_ours_is_what_users_get_with_steps_of_time_in_one_launch(tmp_path: Path)
 
 
 def test_a_lab_that_cannot_make_anything_says_why(tmp_path: Path) -> None:
-    lab = Lab(
-        replace(job("gemm", tmp_path), profile="{}"), 1, BenchJob(card="tests.tune.no_card:NoCard")
-    )
+    broken = replace(job("gemm", tmp_path), target="none")  # type: ignore[arg-type]
+    lab = Lab(broken, 1, BenchJob(card="tests.tune.no_card:NoCard"))
     try:
         with pytest.raises(InputError, match=r"the process that generates variants .* started"):
             lab.done(120.0)
