@@ -100,6 +100,10 @@ class StrategyJob:
     ranked: tuple[Configuration, ...] | None = None
     choice: str = ""
 
+    def unseen(self) -> Unseen:
+        """Return what draws points of its space."""
+        return Unseen(self.space, self.seed)
+
 
 MakeStrategy: TypeAlias = Callable[[StrategyJob], Strategy]
 """Returns a strategy for a space; it may read ``job.choice``, what stands behind a colon."""
@@ -181,12 +185,12 @@ class InOrder:
 
 def exhaustive(job: StrategyJob) -> Strategy:
     """Return the strategy that measures the space in its order."""
-    return InOrder(job.space.points(), Unseen(job.space, job.seed), then_random=False)
+    return InOrder(job.space.points(), job.unseen(), then_random=False)
 
 
 def at_random(job: StrategyJob) -> Strategy:
     """Return the strategy that draws points, all that are left with the same chance."""
-    return InOrder((), Unseen(job.space, job.seed), then_random=True)
+    return InOrder((), job.unseen(), then_random=True)
 
 
 def by_model(job: StrategyJob) -> Strategy:
@@ -201,7 +205,7 @@ def by_model(job: StrategyJob) -> Strategy:
             "the strategy 'model' needs an order of the points by the model, and there is none",
             hint="choose another one: local, random",
         )
-    return InOrder(_ranked(job), Unseen(job.space, job.seed), then_random=True)
+    return InOrder(_ranked(job), job.unseen(), then_random=True)
 
 
 def _ranked(job: StrategyJob) -> Iterator[Configuration]:
@@ -281,7 +285,7 @@ class LocalSearch:
     def __init__(self, job: StrategyJob) -> None:
         self._space = job.space
         self._ranked = _ranked(job)
-        self._unseen = Unseen(job.space, job.seed)
+        self._unseen = job.unseen()
         self._costs: dict[str, float] = {}
         self._best: tuple[float, Configuration | None] = (inf, None)
         self._steps = self._search()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.tune.exchange import csv_text, format_of, sweep_rows
+from eatss.tune.exchange import format_of, sweep_csv, sweep_rows
 from eatss.tune.rows import Sweep
 from eatss.tune.store import SWEEP, Store, read_sweep
 from tests.refusals import refusing
@@ -26,7 +26,7 @@ SWEEP_OF_ALL = Sweep(identity=identity(), space=SPACE, cards=(card(), card("GPU-
 
 
 def test_a_table_has_a_line_a_measurement() -> None:
-    lines = list(csv.DictReader(StringIO(csv_text(SWEEP_OF_ALL), newline="")))
+    lines = list(csv.DictReader(StringIO(sweep_csv(SWEEP_OF_ALL), newline="")))
     assert [line["tile_i"] for line in lines] == ["16", "32", "True", "a"]
     assert [line["status"] for line in lines] == ["ok", "compile error", "ok", "ok"]
     assert [line["metric.status"] for line in lines] == ["", "", "1.0", ""]
@@ -56,7 +56,7 @@ def test_no_column_hides_another() -> None:
 
 def test_an_empty_sweep_is_a_table_without_lines() -> None:
     none = Sweep(identity=identity(), space=SPACE, cards=(), rows=())
-    assert csv_text(none).startswith("program,target,dtype,gpu,variant,")
+    assert sweep_csv(none).startswith("program,target,dtype,gpu,variant,")
     assert json.loads(SWEEP.to_text(none))["rows"] == []
 
 

@@ -164,9 +164,7 @@ def cubin_of(
     if kept is not None:
         return kept
     try:
-        made, log = nvrtc.compile_text(
-            nvrtc.Request(text=text, name=program.file, options=options, target="")
-        )
+        made, log = nvrtc.compile_text(text, program.file, options)
     except Exception as error:  # CuPy and its libraries raise classes of their own
         made, log = None, " ".join(str(error).split())
     if made is None:
