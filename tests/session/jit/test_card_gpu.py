@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.real_card import NEEDS_CARD
 from tests.refusals import refusing
 
 pytest.importorskip("islpy", reason="needs islpy: callables select sizes")
@@ -17,16 +18,7 @@ pytest.importorskip("islpy", reason="needs islpy: callables select sizes")
 import eatss
 from tests.session.jit.sources import KERNELS, STEPS, random, steps_of
 
-
-def _why_not() -> str:
-    try:
-        cupy: Any = importlib.import_module("cupy")
-        return "" if cupy.cuda.runtime.getDeviceCount() else "there is no card"
-    except Exception as error:  # no CuPy, no driver, no card
-        return f"needs a card: {error}"
-
-
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(_why_not()), reason=_why_not() or "-")]
+pytestmark = NEEDS_CARD
 
 
 @pytest.fixture
