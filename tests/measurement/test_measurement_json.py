@@ -42,17 +42,11 @@ def test_a_comparison_survives_json(comparison: Comparison) -> None:
     assert comparison_from_dict(through_text(comparison_to_dict(comparison))) == comparison
 
 
-def test_measurements_survive_json(comparison: Comparison) -> None:
-    for row in comparison.rows:
-        document = through_text(measurement_to_dict(row.measurement))
-        assert next(iter(document)) == "schema_version"
-        assert measurement_from_dict(document) == row.measurement
-
-
 @settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
 @given(measurement=st.builds(Measurement, schema_version=st.just(SCHEMA_VERSION)))
 def test_any_measurement_survives_json(measurement: Measurement) -> None:
     text = json.dumps(measurement_to_dict(measurement))
+    assert text.startswith('{"schema_version"')
     found = measurement_from_dict(json.loads(text))
     assert json.dumps(measurement_to_dict(found)) == text
     if "NaN" not in text:

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.spatial import ConvexHull
 
 from eatss.tune.population import (
     EQUAL,
@@ -59,17 +58,6 @@ def test_every_point_lies_within_the_hull_and_every_corner_is_a_point_that_it_ne
     for a, b, c in zip(hull, hull[1:] + hull[:1], hull[2:] + hull[:2], strict=True):
         assert turn(a, b, c) > 0  # strictly convex, counterclockwise
         assert all(turn(a, b, point) >= 0 for point in points)
-
-
-@settings(max_examples=50, deadline=None)
-@given(POINTS)
-def test_the_hull_has_scipy_s_corners(points: list[tuple[int, int]]) -> None:
-    distinct = sorted(set(points))
-    first, last = distinct[0], distinct[-1]
-    if all(turn(first, last, point) == 0 for point in distinct):
-        return  # scipy refuses points on a line; the test above has them
-    theirs = {distinct[k] for k in ConvexHull(np.array(distinct)).vertices}
-    assert {points[k] for k in convex_hull(*columns(points))} == theirs
 
 
 @settings(max_examples=50, deadline=None)
