@@ -423,7 +423,7 @@ class Session:
         """Return a selection with nests as one where that is expected to cost less."""
         plain = self.of(best).analysed
         first, cuts = best, [_kernels(one.scheduled for one in plain.scops)]
-        apart = {one.statements for one in first.kernels}
+        told = len(plain.scops) == 1  # statements of several regions have the same names
         for fusion in FUSIONS:
             if not room_for(first_s):
                 break
@@ -437,10 +437,10 @@ class Session:
                 progress("with nests as one that use what others make")
                 found = select(self._with(best.recomputed, best.split, fusion))
                 best = min(best, found, key=run_cost)
-                if best is first:
+                if best is first and told:
                     first = best = _noted(best, found)
             anew()
-        return best if best is first else _noted_as_one(best, apart)
+        return best if best is first or not told else _noted_as_one(best, first)
 
     def predict(
         self,
@@ -739,12 +739,16 @@ def _noted(apart: Selection, found: Selection) -> Selection:
     return _with_further_notes(apart, notes)
 
 
-def _noted_as_one(found: Selection, apart: set[Names]) -> Selection:
-    """Return a selection with a note on kernels that are several where nests stay apart."""
+def _noted_as_one(found: Selection, apart: Selection) -> Selection:
+    """Return a selection with a note on kernels that are several where nests stay apart.
+
+    Sums that threads or blocks share are launches of their own all the same.
+    """
     notes: dict[str, str] = {}
     for one in found.kernels:
-        own = [", ".join(names) for names in sorted(apart) if {*names} < {*one.statements}]
-        if len(own) > 1:
+        inside = [k.statements for k in apart.kernels if {*k.statements} < {*one.statements}]
+        own = [", ".join(names) for names in sorted(inside)]
+        if len(own) > 1 and one.spread is None and one.shared_sum is None:
             notes[one.name] = f"one kernel of {len(own)}: {'; '.join(own)}"
     return _with_further_notes(found, notes)
 
