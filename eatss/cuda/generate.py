@@ -11,7 +11,7 @@ import islpy as isl
 
 from eatss.analysis.analyse import SlowLoop
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import FusedRows, GridSplitK, Layout, TimeTile
+from eatss.analysis.layout import FusedRows, GridSplitK, Layout, LoopBlock, TimeTile
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Names, called, distinct, frozen, their_names
@@ -69,6 +69,7 @@ from eatss.lower.launch_plans import (
     unpromoted_notes,
     with_vectors,
 )
+from eatss.lower.loop_blocks import PhaseKernel, in_one_block
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.recipe import Recipe, recipe_to_dict
@@ -98,14 +99,17 @@ from eatss.program import (
     HostStep,
     IntExpr,
     KernelCode,
+    Launch,
     Name,
     Original,
     Program,
     Temporary,
+    every_step,
     minimum,
     multiplied,
 )
 from eatss.program.expression import OwnSizes, SizePairs
+from eatss.program.linear import strict
 from eatss.program.plan import FAST_MATH
 
 KERNEL_OPERATIONS = 6_000_000
@@ -140,11 +144,15 @@ class RegionInput:
 
 @dataclass(slots=True)
 class Made:
-    """The kernels, their code and the entries of regions; the largest tile along each size."""
+    """The kernels, their code and the entries of regions; the largest tile along each size.
+
+    So many ``numbers`` are taken by names of kernels, some of which may be in others now.
+    """
 
     kernels: list[KernelCode] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     code: list[Kernel] = field(default_factory=list)
+    numbers: int = 0
     tiles: OwnSizes = field(default_factory=dict)
 
 
@@ -201,6 +209,8 @@ class RegionBuilder:
         for tile in self._time_tiles():
             steps = self._in_tiles(steps, tile, pieces, placed, context)
         sizes = self._sizes(pieces, placed, steps, macros)
+        for block in self._loop_blocks():
+            steps = self._in_one_block(steps, block, pieces, context)
         passed = {name for kernel in self._made.kernels[self._first :] for name in kernel.arguments}
         used = {n: a for n, a in arrays.items() if a.name in passed or not a.array.is_local}
         function = scop.function
@@ -246,7 +256,7 @@ class RegionBuilder:
         chain = chain_of(self._scheduled, tile, pieces, self._facts)
         piece = next(one for one in pieces if one.statements[0].name in chain.statements)
         (time,) = piece.host_names
-        first = len(self._made.kernels)
+        first = self._made.numbers
         names = (f"{self._scop.function}_k{first}", f"{self._scop.function}_k{first + 1}")
 
         def tiled(step: HostStep) -> Iterator[HostStep]:
@@ -265,7 +275,7 @@ class RegionBuilder:
             return tuple(found for step in body for found in tiled(step))
 
         found = through(steps)
-        assert len(self._made.kernels) == first + len(names)  # the loop is there, once
+        assert self._made.numbers == first + len(names)  # the loop is there, once
         return found
 
     def _note_tiles(
@@ -287,6 +297,79 @@ class RegionBuilder:
             )
             self._note(built, piece, made.block, made.cells, (note,), True)
 
+    def _loop_blocks(self) -> Iterator[LoopBlock]:
+        """Yield which loops on the host become launches of one block."""
+        for one in self._facts:
+            block = self._recipe.wanted(one.name).loop_block
+            if block is not None:
+                yield block
+
+    def _in_one_block(
+        self,
+        steps: Sequence[HostStep],
+        block: LoopBlock,
+        pieces: Sequence[Piece],
+        context: KernelContext,
+    ) -> tuple[HostStep, ...]:
+        """Return steps of the host of which one block runs a loop, where it can."""
+        own = {name: called(name, self._facts).statements for name in block.kernels}
+        piece = next(one for one in pieces if their_names(one.statements) == own[block.kernels[0]])
+        counter = piece.host_names[0]
+
+        def changed(step: HostStep) -> HostStep:
+            if isinstance(step, HostLoop) and step.counter == counter:
+                return self._as_launch(step, block, context) or step
+            if isinstance(step, HostLoop | HostIf):
+                return replace(step, body=tuple(map(changed, step.body)))
+            return step
+
+        return tuple(map(changed, steps))
+
+    def _as_launch(self, loop: HostLoop, block: LoopBlock, context: KernelContext) -> Launch | None:
+        """Return the launch of one block that runs a loop, its kernel noted instead of others."""
+        made = self._made
+        inside = [one.kernel for one, _ in every_step(loop.body) if isinstance(one, Launch)]
+        phases = {
+            code.name: PhaseKernel(kernel=code, block=noted.block)
+            for noted, code in zip(made.kernels, made.code, strict=True)
+            if code.name in inside
+        }
+        codes = [called(name, made.kernels) for name in phases]
+        kernel = in_one_block(loop, phases, block, context.parameters, self._scop.sizes)
+        if kernel is None:
+            return None
+        of_phases = "; ".join(", ".join(one.statements) for one in codes)
+        first = made.kernels.index(codes[0])
+        own = replace(
+            codes[0],
+            statements=tuple(name for one in codes for name in one.statements),
+            block=(block.threads, 1, 1),
+            shared_bytes=kernel.shared_bytes,
+            dynamic_shared=kernel.dynamic_shared,
+            registers=min(register_words(kernel), self._most_registers(kernel)),
+            arguments=their_names(kernel.arguments),
+            tile_sizes=tuple(dict(pair for one in codes for pair in one.tile_sizes).items()),
+            notes=distinct(
+                (
+                    f"one block runs the loop {loop.counter}, in phases: {of_phases}",
+                    *(note for one in codes for note in one.notes),
+                )
+            ),
+            reassociates=any(one.reassociates for one in codes),
+            inexact_instructions=inexact_instructions(kernel),
+            regroups=any(one.regroups for one in codes),
+            rounded_sums=rounded_sums(kernel),
+            grid_strides=(),
+        )
+        kept = [
+            (noted, code)
+            for noted, code in zip(made.kernels, made.code, strict=True)
+            if code.name not in phases
+        ]
+        kept.insert(first, (own, kernel))
+        made.kernels[:], made.code[:] = (list(one) for one in zip(*kept, strict=True))
+        return Launch(kernel=kernel.name, grid=(Constant(1),) * 3)
+
     def _sizes(
         self,
         pieces: Sequence[Piece],
@@ -303,6 +386,9 @@ class RegionBuilder:
             return None
         host = Indices(32)
         host.note(*bounds_of_loops(steps))
+        if any(self._loop_blocks()):  # a kernel has their conditions, too
+            tests = (step.condition for step, _ in every_step(steps) if isinstance(step, HostIf))
+            host.note(*map(strict, tests))
         texts = [(host, pieces), *((item.index, [item.piece]) for item in placed)]
         sizes = common_sizes(texts, self._scop.parameters)
         if sizes is None:
@@ -382,7 +468,7 @@ class RegionBuilder:
     ) -> BuiltKernel | None:
         """Return the kernel whose blocks take rows through all pieces, if there is one."""
         planner = RowPlanner(self._scheduled, self._facts, self._profile, self._options)
-        name = f"{self._scop.function}_k{len(self._made.kernels)}"
+        name = f"{self._scop.function}_k{self._made.numbers}"
         made = tried(
             self._scop,
             KERNEL_OPERATIONS,
@@ -410,7 +496,7 @@ class RegionBuilder:
     def _kernel(self, unit: Unit, context: KernelContext) -> BuiltKernel:
         """Write the kernel of a unit and note it."""
         in_order = self._planner.in_order(unit)
-        name = f"{self._scop.function}_k{len(self._made.kernels)}"
+        name = f"{self._scop.function}_k{self._made.numbers}"
         decided = None if unit.kernel is None else self._recipe.wanted(unit.kernel)
         layout = decided or self._options.changed(Layout(tile_sizes=(), block=()), "")
         layout = layout if unit.mapping.warps else replace(layout, warps=None)
@@ -533,6 +619,7 @@ class RegionBuilder:
         slow = (one.text for one in self._slow if not own.isdisjoint(one.statements))
         made = self._made
         made.code.append(code)
+        made.numbers += 1
         for parameter, tile in self._tiles_of_sizes(kernel.parameter_tiles):
             made.tiles[parameter] = max(tile, made.tiles.get(parameter, 0))
         made.kernels.append(

@@ -221,12 +221,18 @@ def _faults(body: Sequence[Node], varying: frozenset[str], overlaid: Overlaid) -
 
 
 def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
-    """Return the arrays that one phase writes and another one writes or reads."""
+    """Return the arrays that one phase writes and another one writes or reads.
+
+    In a loop the next iteration of a phase is another one.
+    """
     phases = [node for node in every_of(body, Scope) if node.phase]
+    again = {one.phase for loop in every_of(body, For) for one in every_of(loop.body, Scope)}
     users = defaultdict(set)
     for node in phases:
         for buffer in written(node.body) | read(node.body):
             users[buffer].add(node.phase)
+            if node.phase in again:
+                users[buffer].add(_before(node.phase))
     made = {buffer for node in phases for buffer in written(node.body)}
     return frozenset(one for one in made if one.space == "global" and len(users[one]) > 1)
 
@@ -343,6 +349,8 @@ class Follower:
         state = _in_stages(before, lambda one: one.in_turns(loop.counter, loop.cycle))
         while True:
             turn = self._follow(loop.body, state, uniform=uniform)
+            if not self._phase:  # what a phase did an iteration before, another thread may meet
+                turn = frozenset(one._replace(phase=_before(one.phase)) for one in turn)
             more = state | _in_stages(turn, lambda one: one.a_turn_on(loop.counter))
             if more == state:
                 break
@@ -414,6 +422,14 @@ class Follower:
 
     def _varies(self, *expressions: IntExpr) -> bool:
         return any(varies(expression, self._varying) for expression in expressions)
+
+
+def _before(phase: str) -> str:
+    """Return the name of a phase in iterations before, the same for all of them."""
+    return phase and f"{phase.removesuffix(_EARLIER)}{_EARLIER}"
+
+
+_EARLIER = ", before"
 
 
 def _in_stages(pending: Pending, change: Callable[[Stage], Stage]) -> Pending:
