@@ -44,6 +44,7 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import (
     every,
+    grid_strides,
     mapped,
     own_names,
     substituted,
@@ -56,7 +57,7 @@ from eatss.lower.row_planning import arguments_of
 from eatss.lower.transform.chain import with_barriers
 from eatss.plan.loop_blocks import LoopRun, side_by_side
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.program import Constant, HostIf, HostLoop, HostStep, Launch, Name, equals
+from eatss.program import Constant, HostIf, HostLoop, HostStep, IntExpr, Launch, Name, equals
 from eatss.program.expression import Environment
 from eatss.program.linear import strict
 
@@ -216,32 +217,28 @@ class _Builder:
         several = [
             axis for axis, count in zip(AXES, step.grid, strict=True) if count != Constant(1)
         ]
+        spread = several[-1] if several else None
         together = max(1, together) if several else 1
         x, y, _ = phase.block
         thread = self._thread
         within = thread % own if own < self._threads else thread
         places = (within % x if own > x else within, within // x % y, within // (x * y))
-        values = {
-            f"{CUDA.thread}{axis}": place if count > 1 else Constant(0)
-            for axis, place, count in zip(AXES, places, phase.block, strict=True)
-        }
-        numbers = {axis: self._names.fresh(f"block_{axis}") for axis in several}
-        for axis, count in zip(AXES, step.grid, strict=True):
-            values[CUDA.blocks + axis] = count
-            values[CUDA.block + axis] = Name(numbers[axis]) if axis in numbers else Constant(0)
+        number: IntExpr = thread // own if together > 1 else Constant(0)
+        values: dict[str, IntExpr] = {}
+        loops = []
+        for axis, count, place, threads in zip(AXES, step.grid, places, phase.block, strict=True):
+            first, by = (number, together) if axis == spread else (Constant(0), 1)
+            values[CUDA.thread + axis] = place if threads > 1 else Constant(0)
+            values[CUDA.block + axis], values[CUDA.blocks + axis] = first, Constant(by)
+            if axis in several and axis not in grid_strides(phase.kernel):
+                counter = self._names.fresh(f"block_{axis}")
+                values[CUDA.block + axis] = Name(counter)
+                loops.append((counter, first, count, by))
         body = self._block(step, values)
-        for axis in several:
-            spread = axis == several[-1] and own < self._threads
-            number, count = numbers[axis], step.grid[AXES.index(axis)]
-            body = (
-                For(
-                    counter=number,
-                    lower=thread // own if spread else Constant(0),
-                    condition=Name(number) < count,
-                    step=Constant(together if spread else 1),
-                    body=body,
-                ),
-            )
+        for counter, first, count, by in loops:
+            goes_on, stride = Name(counter) < count, Constant(by)
+            loop = For(counter=counter, lower=first, condition=goes_on, step=stride, body=body)
+            body = (loop,)
         idle = together * own < self._threads
         return (If(conditions=(thread < together * own,), body=body),) if idle else body
 
