@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from eatss.analysis.variant import KernelVariant
 from eatss.base.codec import BY_NAME
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.base.targets import AXES, CUDA, Axis
 
 if TYPE_CHECKING:
@@ -149,10 +149,14 @@ class LoopBlock:
 
     The loop is the outermost one around ``kernels``, which are the names of all in it. What was a
     launch is a phase of the block, between barriers of its ``threads``.
+
+    Where there are ``tiles``, each block has so many values of the loop, and so many along each of
+    the parallel loops inside, which may be skewed. Blocks of a wavefront of tiles are one launch.
     """
 
     kernels: Names
     threads: int
+    tiles: Numbers = ()
 
 
 @frozen

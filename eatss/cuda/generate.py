@@ -48,7 +48,7 @@ from eatss.lower.index_range import (
     written_out,
 )
 from eatss.lower.instructions import ATOMICS, SHUFFLES
-from eatss.lower.kernel.nodes import Kernel, Streamed
+from eatss.lower.kernel.nodes import Kernel, Let, Streamed
 from eatss.lower.kernel.uses import (
     computed_by,
     grid_strides,
@@ -80,6 +80,7 @@ from eatss.lower.transform.chain import transformed
 from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.transform.stream_k import Stream
 from eatss.lower.variants import stream_loop
+from eatss.lower.wavefronts import named_as_before, scheduled_in_tiles, tile_launches
 from eatss.polyhedral.dependences import (
     bounded_work,
     compute_dependences,
@@ -170,21 +171,27 @@ class RegionBuilder:
         bits: Literal[32, 64],
         made: Made,
     ) -> None:
+        self._facts = region.facts
+        self._recipe = recipe
         self._scheduled = region.scheduled
+        self._cuts = [block for block in self._loop_blocks() if block.tiles]
+        for block in self._cuts:
+            statements = called(block.kernels[0], region.facts).statements
+            self._scheduled = scheduled_in_tiles(self._scheduled, statements, block)
+        self._whole = region.scheduled
         self._generic = region.generic
         self._scop = region.scheduled.scop
-        self._facts = region.facts
         self._slow = region.slow
-        self._recipe = recipe
         self._profile = profile
         self._options = recipe.options
         self._index_bits = bits
         self._planner = UnitPlanner(
-            region.scheduled, region.facts, recipe.wanted, profile, recipe.options
+            self._scheduled, region.facts, recipe.wanted, profile, recipe.options
         )
         self._made, self._first = made, len(made.kernels)
         self._workspaces: list[Temporary] = []
         self._of_streams: list[Assumption] = []
+        self._host = Indices(bits)
         self.outside: Names = ()
 
     def build(self, *, single: bool, macros: OwnSizes) -> Entry:
@@ -196,21 +203,26 @@ class RegionBuilder:
         self.outside = outside_arrays(scop, arrays)
         context = self._context(arrays, names, macros)
         pieces = pieces_of(self._scheduled, names)
-        placed = []
+        if self._cuts:
+            pieces = named_as_before(pieces, self._whole)
+        placed: list[BuiltKernel] = []
         at = 0
         while at < len(pieces):
             run = self._row_run(pieces[at:])
             own = None if run is None else self._in_one(*run, context)
             placed.extend([own] if own is not None else self._piece(pieces[at], context))
             at += len(run[0]) if own is not None and run is not None else 1
+        for block in self._cuts:
+            self._bound_tiles(block, placed)
         # what the source implies of sizes is tested, not believed: callers may pass any
         anything = isl.Set.universe(scop.context.get_space())
         steps = host_steps(placed, anything)
         for tile in self._time_tiles():
             steps = self._in_tiles(steps, tile, pieces, placed, context)
-        sizes = self._sizes(pieces, placed, steps, macros)
+        launched = steps
         for block in self._loop_blocks():
-            steps = self._in_one_block(steps, block, pieces, context)
+            steps = self._in_one_block(steps, block, pieces, placed, context)
+        sizes = self._sizes(pieces, placed, (*launched, *steps), macros)
         passed = {name for kernel in self._made.kernels[self._first :] for name in kernel.arguments}
         used = {n: a for n, a in arrays.items() if a.name in passed or not a.array.is_local}
         function = scop.function
@@ -309,6 +321,7 @@ class RegionBuilder:
         steps: Sequence[HostStep],
         block: LoopBlock,
         pieces: Sequence[Piece],
+        placed: Sequence[BuiltKernel],
         context: KernelContext,
     ) -> tuple[HostStep, ...]:
         """Return steps of the host of which one block runs a loop, where it can."""
@@ -318,27 +331,65 @@ class RegionBuilder:
 
         def changed(step: HostStep) -> HostStep:
             if isinstance(step, HostLoop) and step.counter == counter:
-                return self._as_launch(step, block, context) or step
+                if block.tiles:
+                    own = [one for one in placed if one.piece.host[:1] == piece.host[:1]]
+                    return self._as_tiles(own, block, context) or step
+                return self._as_launch((step,), block, context) or step
             if isinstance(step, HostLoop | HostIf):
                 return replace(step, body=tuple(map(changed, step.body)))
             return step
 
         return tuple(map(changed, steps))
 
-    def _as_launch(self, loop: HostLoop, block: LoopBlock, context: KernelContext) -> Launch | None:
-        """Return the launch of one block that runs a loop, its kernel noted instead of others."""
+    def _bound_tiles(self, block: LoopBlock, placed: Sequence[BuiltKernel]) -> None:
+        """Tell indices that the numbers of tiles are parts of the values of loops."""
+        statements = called(block.kernels[0], self._facts).statements
+        for item in placed:
+            if {*their_names(item.piece.statements)} <= {*statements}:
+                tiles = item.piece.host[: len(block.tiles)]
+                loops = (item.piece.host[-1], *item.piece.band)
+                for tile, loop, size in zip(tiles, loops, block.tiles, strict=False):
+                    for index in (self._host, item.index):
+                        index.define(tile.name, Name(loop.name) // size)
+
+    def _as_tiles(
+        self, built: Sequence[BuiltKernel], block: LoopBlock, context: KernelContext
+    ) -> HostStep | None:
+        """Return the launches of wavefronts of tiles, ``None`` where no block can run one."""
+        anything = isl.Set.universe(self._scop.context.get_space())
+        tiles = built[0].piece.host_names[: len(block.tiles)]
+        wave = context.names.fresh("wave")
+        found = tile_launches(built[0].kernel.name, built, tiles, wave, anything)
+        steps = host_steps(built, anything, len(tiles))
+        launch = self._as_launch(steps, block, context, (wave,), found.front)
+        self._host.note(*(one.value for one in found.front))
+        return None if launch is None else found.step
+
+    def _as_launch(
+        self,
+        steps: Sequence[HostStep],
+        block: LoopBlock,
+        context: KernelContext,
+        passed: Names = (),
+        front: Sequence[Let] = (),
+    ) -> Launch | None:
+        """Return the launch of one block that runs loops, its kernel noted instead of others."""
         made = self._made
-        inside = [one.kernel for one, _ in every_step(loop.body) if isinstance(one, Launch)]
+        inside = [one.kernel for one, _ in every_step(steps) if isinstance(one, Launch)]
+        loop = next(one.counter for one, _ in every_step(steps) if isinstance(one, HostLoop))
         phases = {
             code.name: PhaseKernel(kernel=code, block=noted.block)
             for noted, code in zip(made.kernels, made.code, strict=True)
             if code.name in inside
         }
         codes = [called(name, made.kernels) for name in phases]
-        kernel = in_one_block(loop, phases, block, context.parameters, self._scop.sizes)
+        integers = (*context.parameters, *passed)
+        kernel = in_one_block(steps, phases, block, integers, self._scop.sizes, front)
         if kernel is None:
             return None
         of_phases = "; ".join(", ".join(one.statements) for one in codes)
+        cells = " × ".join(map(str, block.tiles))
+        how = f"blocks run tiles of {cells} values of" if block.tiles else "one block runs"
         first = made.kernels.index(codes[0])
         own = replace(
             codes[0],
@@ -351,7 +402,7 @@ class RegionBuilder:
             tile_sizes=tuple(dict(pair for one in codes for pair in one.tile_sizes).items()),
             notes=distinct(
                 (
-                    f"one block runs the loop {loop.counter}, in phases: {of_phases}",
+                    f"{how} the loop {loop}, in phases: {of_phases}",
                     *(note for one in codes for note in one.notes),
                 )
             ),
@@ -384,11 +435,12 @@ class RegionBuilder:
         """
         if self._index_bits != 32:
             return None
-        host = Indices(32)
+        host = self._host
         host.note(*bounds_of_loops(steps))
-        if any(self._loop_blocks()):  # a kernel has their conditions, too
-            tests = (step.condition for step, _ in every_step(steps) if isinstance(step, HostIf))
-            host.note(*map(strict, tests))
+        if any(self._loop_blocks()):  # kernels have their conditions and numbers of blocks, too
+            for step, _ in every_step(steps):
+                host.note(*([strict(step.condition)] if isinstance(step, HostIf) else ()))
+                host.note(*(step.grid if isinstance(step, Launch) else ()))
         texts = [(host, pieces), *((item.index, [item.piece]) for item in placed)]
         sizes = common_sizes(texts, self._scop.parameters)
         if sizes is None:

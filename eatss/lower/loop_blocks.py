@@ -109,20 +109,22 @@ def _outermost(piece: Piece) -> tuple[int, int] | None:
 
 
 def in_one_block(
-    loop: HostLoop,
+    steps: Sequence[HostStep],
     phases: Mapping[str, PhaseKernel],
     block: LoopBlock,
     integers: Sequence[str],
     sizes: Sequence[str],
+    front: Sequence[Let] = (),
 ) -> Kernel | None:
-    """Return the kernel of one block that does what a loop on the host launches.
+    """Return the kernel of one block that does what loops on the host launch.
 
     Args:
-        loop: it.
-        phases: the kernels that it launches, by name.
+        steps: the loops.
+        phases: the kernels that they launch, by name.
         block: its threads.
         integers: what kernels may be passed besides arrays, in that order.
         sizes: names that kernels know without being passed them.
+        front: what a block knows first.
 
     Returns:
         ``None`` where some launch cannot be a phase of a block with so many threads.
@@ -134,7 +136,7 @@ def in_one_block(
     kernels = [one.kernel for one in phases.values()]
     names = NameTable({name for one in kernels for name in taken_names(one, sizes)})
     builder = _Builder(phases, block.threads, names)
-    body = builder.of_loop(loop)
+    body = builder.body(front, steps)
     if not builder.fits:
         return None
     body = with_barriers(body)
@@ -163,10 +165,10 @@ class _Builder:
         self.shared: list[Buffer] = []
         self.fits = True
 
-    def of_loop(self, loop: HostLoop) -> Nodes:
+    def body(self, front: Sequence[Let], steps: Sequence[HostStep]) -> Nodes:
         """Return the body of the kernel."""
         thread = Let(name=self._thread.name, value=Name(f"{CUDA.thread}x"))
-        return without_unused((thread, *self.steps((loop,))))
+        return without_unused((*front, thread, *self.steps(steps)))
 
     def steps(self, steps: Sequence[HostStep]) -> Nodes:
         """Return what the block does for steps of the host, without barriers between them.

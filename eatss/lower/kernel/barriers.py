@@ -349,8 +349,7 @@ class Follower:
         state = _in_stages(before, lambda one: one.in_turns(loop.counter, loop.cycle))
         while True:
             turn = self._follow(loop.body, state, uniform=uniform)
-            if not self._phase:  # what a phase did an iteration before, another thread may meet
-                turn = frozenset(one._replace(phase=_before(one.phase)) for one in turn)
+            turn = turn if self._phase else behind_turn(turn)
             more = state | _in_stages(turn, lambda one: one.a_turn_on(loop.counter))
             if more == state:
                 break
@@ -422,6 +421,11 @@ class Follower:
 
     def _varies(self, *expressions: IntExpr) -> bool:
         return any(varies(expression, self._varying) for expression in expressions)
+
+
+def behind_turn(pending: Pending) -> Pending:
+    """Return what an iteration leaves for the next one: there its phases are others."""
+    return frozenset(one._replace(phase=_before(one.phase)) for one in pending)
 
 
 def _before(phase: str) -> str:
