@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from itertools import groupby
 from typing import Literal
 
 import islpy as isl
@@ -48,6 +50,7 @@ from eatss.lower.index_range import (
     written_out,
 )
 from eatss.lower.instructions import ATOMICS, SHUFFLES
+from eatss.lower.kernel.checks import fault_in
 from eatss.lower.kernel.nodes import Kernel, Let, Streamed
 from eatss.lower.kernel.uses import (
     computed_by,
@@ -80,7 +83,7 @@ from eatss.lower.transform.chain import transformed
 from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.transform.stream_k import Stream
 from eatss.lower.variants import stream_loop
-from eatss.lower.wavefronts import named_as_before, scheduled_in_tiles, tile_launches
+from eatss.lower.wavefronts import pieces_in_tiles, scheduled_in_tiles, tile_launches
 from eatss.polyhedral.dependences import (
     bounded_work,
     compute_dependences,
@@ -109,7 +112,7 @@ from eatss.program import (
     minimum,
     multiplied,
 )
-from eatss.program.expression import OwnSizes, SizePairs
+from eatss.program.expression import IntExprs, OwnSizes, SizePairs
 from eatss.program.linear import strict
 from eatss.program.plan import FAST_MATH
 
@@ -174,9 +177,12 @@ class RegionBuilder:
         self._facts = region.facts
         self._recipe = recipe
         self._scheduled = region.scheduled
-        self._cuts = [block for block in self._loop_blocks() if block.tiles]
-        for block in self._cuts:
-            statements = called(block.kernels[0], region.facts).statements
+        self._cuts = {
+            called(block.kernels[0], region.facts).statements: block
+            for block in self._loop_blocks()
+            if block.tiles
+        }
+        for statements, block in self._cuts.items():
             self._scheduled = scheduled_in_tiles(self._scheduled, statements, block)
         self._whole = region.scheduled
         self._generic = region.generic
@@ -204,7 +210,7 @@ class RegionBuilder:
         context = self._context(arrays, names, macros)
         pieces = pieces_of(self._scheduled, names)
         if self._cuts:
-            pieces = named_as_before(pieces, self._whole)
+            pieces = pieces_in_tiles(pieces, self._whole, self._cuts)
         placed: list[BuiltKernel] = []
         at = 0
         while at < len(pieces):
@@ -212,16 +218,15 @@ class RegionBuilder:
             own = None if run is None else self._in_one(*run, context)
             placed.extend([own] if own is not None else self._piece(pieces[at], context))
             at += len(run[0]) if own is not None and run is not None else 1
-        for block in self._cuts:
-            self._bound_tiles(block, placed)
         # what the source implies of sizes is tested, not believed: callers may pass any
         anything = isl.Set.universe(scop.context.get_space())
-        steps = host_steps(placed, anything)
+        steps = host_steps([*self._in_tile_launches(placed, context)], anything)
         for tile in self._time_tiles():
             steps = self._in_tiles(steps, tile, pieces, placed, context)
         launched = steps
         for block in self._loop_blocks():
-            steps = self._in_one_block(steps, block, pieces, placed, context)
+            if not block.tiles:
+                steps = self._in_one_block(steps, block, pieces, context)
         sizes = self._sizes(pieces, placed, (*launched, *steps), macros)
         passed = {name for kernel in self._made.kernels[self._first :] for name in kernel.arguments}
         used = {n: a for n, a in arrays.items() if a.name in passed or not a.array.is_local}
@@ -321,7 +326,6 @@ class RegionBuilder:
         steps: Sequence[HostStep],
         block: LoopBlock,
         pieces: Sequence[Piece],
-        placed: Sequence[BuiltKernel],
         context: KernelContext,
     ) -> tuple[HostStep, ...]:
         """Return steps of the host of which one block runs a loop, where it can."""
@@ -331,9 +335,6 @@ class RegionBuilder:
 
         def changed(step: HostStep) -> HostStep:
             if isinstance(step, HostLoop) and step.counter == counter:
-                if block.tiles:
-                    own = [one for one in placed if one.piece.host[:1] == piece.host[:1]]
-                    return self._as_tiles(own, block, context) or step
                 return self._as_launch((step,), block, context) or step
             if isinstance(step, HostLoop | HostIf):
                 return replace(step, body=tuple(map(changed, step.body)))
@@ -341,29 +342,32 @@ class RegionBuilder:
 
         return tuple(map(changed, steps))
 
-    def _bound_tiles(self, block: LoopBlock, placed: Sequence[BuiltKernel]) -> None:
-        """Tell indices that the numbers of tiles are parts of the values of loops."""
-        statements = called(block.kernels[0], self._facts).statements
-        for item in placed:
-            if {*their_names(item.piece.statements)} <= {*statements}:
-                tiles = item.piece.host[: len(block.tiles)]
-                loops = (item.piece.host[-1], *item.piece.band)
-                for tile, loop, size in zip(tiles, loops, block.tiles, strict=False):
-                    for index in (self._host, item.index):
-                        index.define(tile.name, Name(loop.name) // size)
-
-    def _as_tiles(
-        self, built: Sequence[BuiltKernel], block: LoopBlock, context: KernelContext
-    ) -> HostStep | None:
-        """Return the launches of wavefronts of tiles, ``None`` where no block can run one."""
+    def _in_tile_launches(
+        self, placed: Sequence[BuiltKernel], context: KernelContext
+    ) -> Iterator[BuiltKernel]:
+        """Yield kernels, those of tiles as one that a loop over wavefronts launches."""
         anything = isl.Set.universe(self._scop.context.get_space())
-        tiles = built[0].piece.host_names[: len(block.tiles)]
-        wave = context.names.fresh("wave")
-        found = tile_launches(built[0].kernel.name, built, tiles, wave, anything)
-        steps = host_steps(built, anything, len(tiles))
-        launch = self._as_launch(steps, block, context, (wave,), found.front)
-        self._host.note(*(one.value for one in found.front))
-        return None if launch is None else found.step
+        for cut, group in groupby(placed, lambda one: one.piece.cuts):
+            own = list(group)
+            if not cut:
+                yield from own
+                continue
+            piece = own[0].piece
+            for loop, tile, size in cut:
+                for index in (self._host, *(one.index for one in own)):
+                    index.define(tile, Name(loop) // size)
+            wave = replace(piece.host[0], name=context.names.fresh("wave"))
+            tiles = tile_launches(own, wave)
+            block = self._cuts[their_names(piece.statements)]
+            steps = host_steps(own, anything, len(cut))
+            passed = (wave.name,)
+            launch = self._as_launch(steps, block, context, passed, tiles.front, tiles.tests)
+            if launch is None:
+                raise fault_in(own[0].kernel, f"no block of {block.threads} threads runs a tile")
+            self._host.note(*(one.value for one in tiles.front), *tiles.tests)
+            self._host.define(wave.name, reduce(operator.add, (Name(tile) for _, tile, _ in cut)))
+            kernel = replace(tiles.kernel.kernel, name=launch.kernel)
+            yield replace(tiles.kernel, kernel=kernel)
 
     def _as_launch(
         self,
@@ -372,6 +376,7 @@ class RegionBuilder:
         context: KernelContext,
         passed: Names = (),
         front: Sequence[Let] = (),
+        tests: IntExprs = (),
     ) -> Launch | None:
         """Return the launch of one block that runs loops, its kernel noted instead of others."""
         made = self._made
@@ -384,7 +389,7 @@ class RegionBuilder:
         }
         codes = [called(name, made.kernels) for name in phases]
         integers = (*context.parameters, *passed)
-        kernel = in_one_block(steps, phases, block, integers, self._scop.sizes, front)
+        kernel = in_one_block(steps, phases, block, integers, self._scop.sizes, front, tests)
         if kernel is None:
             return None
         of_phases = "; ".join(", ".join(one.statements) for one in codes)

@@ -58,7 +58,7 @@ from eatss.lower.transform.chain import with_barriers
 from eatss.plan.loop_blocks import LoopRun, side_by_side
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.program import Constant, HostIf, HostLoop, HostStep, IntExpr, Launch, Name, equals
-from eatss.program.expression import Environment
+from eatss.program.expression import Environment, IntExprs
 from eatss.program.linear import strict
 
 
@@ -115,6 +115,7 @@ def in_one_block(
     integers: Sequence[str],
     sizes: Sequence[str],
     front: Sequence[Let] = (),
+    tests: IntExprs = (),
 ) -> Kernel | None:
     """Return the kernel of one block that does what loops on the host launch.
 
@@ -125,6 +126,7 @@ def in_one_block(
         integers: what kernels may be passed besides arrays, in that order.
         sizes: names that kernels know without being passed them.
         front: what a block knows first.
+        tests: what tells whether it has something to do.
 
     Returns:
         ``None`` where some launch cannot be a phase of a block with so many threads.
@@ -136,7 +138,7 @@ def in_one_block(
     kernels = [one.kernel for one in phases.values()]
     names = NameTable({name for one in kernels for name in taken_names(one, sizes)})
     builder = _Builder(phases, block.threads, names)
-    body = builder.body(front, steps)
+    body = builder.body(front, tests, steps)
     if not builder.fits:
         return None
     body = with_barriers(body)
@@ -165,10 +167,12 @@ class _Builder:
         self.shared: list[Buffer] = []
         self.fits = True
 
-    def body(self, front: Sequence[Let], steps: Sequence[HostStep]) -> Nodes:
+    def body(self, front: Sequence[Let], tests: IntExprs, steps: Sequence[HostStep]) -> Nodes:
         """Return the body of the kernel."""
         thread = Let(name=self._thread.name, value=Name(f"{CUDA.thread}x"))
-        return without_unused((*front, thread, *self.steps(steps)))
+        body = self.steps(steps)
+        body = (If(conditions=tests, body=body),) if tests else body
+        return without_unused((*front, thread, *body))
 
     def steps(self, steps: Sequence[HostStep]) -> Nodes:
         """Return what the block does for steps of the host, without barriers between them.

@@ -8,8 +8,9 @@ kernel: X = first(W) + blockIdx.x; C = W - X;
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 
 import islpy as isl
 
@@ -18,20 +19,21 @@ from eatss.base.frozen import Names, frozen, their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.lower.arrays import TRUE, condition_of, union_of, value_of
 from eatss.lower.kernel.nodes import Let
-from eatss.lower.pieces import NameTable, Piece, pieces_of
+from eatss.lower.pieces import LoopMember, NameTable, Piece, pieces_of
 from eatss.lower.references import BuiltKernel
 from eatss.polyhedral.isl_names import (
     coalesced,
     parameter_at_least,
     parameter_at_most,
     parameter_bound,
-    parameters_set,
     without_parameters,
 )
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.schedule import cut_again
 from eatss.polyhedral.wavefronts import in_tiles, tile_functions
-from eatss.program import Constant, HostIf, HostLoop, HostStep, IntExpr, Launch, Name
+from eatss.program import Constant, IntExpr, Name
+from eatss.program.expression import IntExprs
+from eatss.program.linear import strict
 
 
 def wavefront_functions(
@@ -60,17 +62,27 @@ def scheduled_in_tiles(
     return cut_again(scheduled, schedule)
 
 
-def named_as_before(pieces: Sequence[Piece], before: ScheduledScop) -> tuple[Piece, ...]:
-    """Return pieces whose loops have the names that they had: sizes are selected by those."""
-    old = {their_names(one.statements): one for one in pieces_of(before, NameTable())}
+def pieces_in_tiles(
+    pieces: Sequence[Piece], before: ScheduledScop, cuts: Mapping[Names, LoopBlock]
+) -> tuple[Piece, ...]:
+    """Return pieces of which some, by their statements, are in loops over tiles.
+
+    Their loops have the names that they had before: sizes are selected by those.
+    """
+    old = pieces_of(before, NameTable())
     found = []
     for piece in pieces:
-        own = old[their_names(piece.statements)]
-        band = (
-            replace(loop, source_name=its.source_name)
-            for loop, its in zip(piece.band, own.band, strict=True)
-        )
-        found.append(replace(piece, band=tuple(band)))
+        statements = their_names(piece.statements)
+        block = cuts.get(statements)
+        if block is not None:
+            named = zip(piece.band, _of(old, statements).band, strict=True)
+            band = tuple(replace(one, source_name=its.source_name) for one, its in named)
+            loops = (piece.host[-1], *band)
+            tiles = zip(loops, piece.host, block.tiles, strict=False)
+            cut = tuple((loop.name, tile.name, size) for loop, tile, size in tiles)
+            found.append(replace(piece, band=band, cuts=cut))
+        else:
+            found.append(piece)
     return tuple(found)
 
 
@@ -80,64 +92,68 @@ def _of(pieces: Sequence[Piece], statements: Names) -> Piece:
 
 @frozen
 class TileLaunches:
-    """How tiles are launched: what the host does, and what a block knows of its tile first."""
+    """How tiles are launched: as what kernel, and what a block knows of its tile first.
 
-    step: HostStep
+    Blocks are those of a box; ``tests`` tell which have a tile.
+    """
+
+    kernel: BuiltKernel
     front: tuple[Let, ...]
+    tests: IntExprs
 
 
-def tile_launches(
-    kernel: str, built: Sequence[BuiltKernel], tiles: Names, wave: str, known: isl.Set
-) -> TileLaunches:
-    """Return the launches of all tiles of a kernel, those of a wavefront at a time.
+def tile_launches(built: Sequence[BuiltKernel], wave: LoopMember) -> TileLaunches:
+    """Return the launches of all tiles of some kernels, those of a wavefront at a time.
 
     Args:
-        kernel: its name.
-        built: what it is made of.
-        tiles: the loops over tiles, that of the host's function first.
-        wave: how the loop over wavefronts is called.
-        known: what is known of the sizes.
+        built: what runs in a tile.
+        wave: the loop over wavefronts.
     """
-    first, *across = tiles
-    inner = [their_names(one.piece.host[len(tiles) :]) for one in built]
-    launches = (without_parameters(one.launch, own) for one, own in zip(built, inner, strict=True))
-    summed = f"{wave} = {' + '.join(tiles)}"
-    of_wave = parameters_set(known.get_ctx(), (wave, *tiles), summed)
-    there = union_of(launches).intersect(of_wave)
-    there = _hull(without_parameters(there, [first]))  # a block without a tile does nothing
-    waves = _hull(without_parameters(there, across))
-    here = known.intersect(without_parameters(waves, [wave]))
-    lower, upper = (parameter_bound(waves, wave, upper=up).coalesce() for up in (False, True))
-    inside = here.intersect(parameter_at_least(wave, lower))
-    inside = inside.intersect(parameter_at_most(wave, upper))
-    in_wave = inside.intersect(waves)
-    front, grid = list[Let](), list[IntExpr]()
-    for axis, tile in zip(AXES, across, strict=False):
-        own = _hull(without_parameters(there, [one for one in across if one != tile]))
-        least, most = (
-            value_of(parameter_bound(own, tile, upper=up).coalesce(), in_wave)
-            for up in (False, True)
+    piece = built[0].piece
+    tiles = [tile for _, tile, _ in piece.cuts]
+    inner = (*(loop for loop, *_ in piece.cuts), *piece.bound)
+    placed = [domain.params() for one in built for domain in one.piece.placed]
+    there = _hull(union_of([without_parameters(domain, inner) for domain in placed]))
+    sizes = _hull(without_parameters(there, tiles))
+    least, most = {}, {}
+    for tile in tiles:
+        alone = _hull(without_parameters(there, [one for one in tiles if one != tile]))
+        sizes = sizes.intersect(without_parameters(alone, [tile]))
+        least[tile], most[tile] = (
+            parameter_bound(alone, tile, upper=up).coalesce() for up in (False, True)
         )
-        front.append(Let(name=tile, value=least + Name(f"{CUDA.block}{axis}")))
-        grid.append(most - least + 1)
-    left: IntExpr = Name(wave)
+    first, *across = tiles
+    front, grid = list[Let](), list[IntExpr]()
+    number: IntExpr = Name(wave.name)
+    for axis, tile in zip(AXES, across, strict=False):
+        lower, upper = value_of(least[tile], sizes), value_of(most[tile], sizes)
+        front.append(Let(name=tile, value=lower + Name(f"{CUDA.block}{axis}")))
+        grid.append(upper - lower + 1)
+        number = number - Name(tile)
+    front.append(Let(name=first, value=number))
+    known = sizes
     for tile in across:
-        left = left - Name(tile)
-    front.append(Let(name=first, value=left))
-    grid += [Constant(1)] * (len(AXES) - len(grid))
-    launch: HostStep = Launch(kernel=kernel, grid=(grid[0], grid[1], grid[2]))
-    condition = condition_of(coalesced(in_wave), coalesced(inside))
-    launch = launch if condition == TRUE else HostIf(condition=condition, body=(launch,))
-    loop: HostStep = HostLoop(
-        counter=wave,
-        lower=value_of(lower, here),
-        upper=value_of(upper, here),
-        step=1,
-        body=(launch,),
+        known = known.intersect(parameter_at_least(tile, least[tile]))
+        known = known.intersect(parameter_at_most(tile, most[tile]))
+    known_first = known.intersect(parameter_at_least(first, least[first]))
+    known_first = known_first.intersect(parameter_at_most(first, most[first]))
+    tests = (condition_of(known_first, known), condition_of(there, known_first))
+    x, y, z = (*grid, *[Constant(1)] * (len(AXES) - len(grid)))
+    waves = sizes.intersect(parameter_at_least(wave.name, reduce(isl.PwAff.add, least.values())))
+    waves = waves.intersect(parameter_at_most(wave.name, reduce(isl.PwAff.add, most.values())))
+    kernel = replace(
+        built[0],
+        piece=replace(piece, host=(wave,), cuts=()),
+        launch=coalesced(waves),
+        grid=(x, y, z),
+        grid_strides=(),
+        most_blocks=None,
     )
-    condition = condition_of(coalesced(here), known)
-    loop = loop if condition == TRUE else HostIf(condition=condition, body=(loop,))
-    return TileLaunches(step=loop, front=tuple(front))
+    return TileLaunches(
+        kernel=kernel,
+        front=tuple(front),
+        tests=tuple(strict(one) for one in tests if one != TRUE),
+    )
 
 
 def _hull(params: isl.Set) -> isl.Set:
