@@ -16,6 +16,7 @@ import numpy as np
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, LoopBlock
 from eatss.base.frozen import frozen
+from eatss.base.targets import CUDA
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import CudaChoice, KernelVariants
 from eatss.choose.cuda_candidates import every_candidate
@@ -23,12 +24,15 @@ from eatss.choose.objectives import NEVER, costs
 from eatss.choose.options import ModelOptions
 from eatss.choose.selection import KernelSelection
 from eatss.cost.expected import Prediction
-from eatss.cost.loop_blocks import in_phases, replayed_s
+from eatss.cost.loop_blocks import in_phases, replayed_s, tiles_prediction
 from eatss.cost.terms import Predicted
 from eatss.plan.loop_blocks import LoopRun, side_by_side
 
 THREADS = (128, 256, 512, 1024)
 """Threads of a block."""
+
+STEPS = (16, 32, 64, 128)
+"""Values of a loop over wavefronts that a tile has."""
 
 MOST_POINTS = 1 << 17
 """Points of a launch beyond which one SM does not do what all of them do; only saves time."""
@@ -70,7 +74,12 @@ def with_loop_blocks(
         own = [facts[name] for name in run.kernels]
         apart = [found[name] for name in run.kernels]
         if not any(one.joined for one in apart) and all(map(_is_small, own)):
-            block = _best(run, own, variants, profile, options)
+            offered = [_plain(one, variants, profile) for one in own]
+            blocks = [*_whole(run, own, offered, profile, options)]
+            if run.spans:
+                before = apart[0].predicted
+                blocks += _in_tiles(run, own[0], offered[0], before, profile, options)
+            block = min(blocks, key=lambda one: one.cost, default=None)
             if block is not None and _is_less(block, own, apart, profile, options):
                 found |= dict(_in_block(block, own, apart, profile, options))
     return tuple(found[one.name] for one in selections)
@@ -81,26 +90,24 @@ def _is_small(facts: KernelFacts) -> bool:
     return points <= MOST_POINTS * (facts.work.launches or 1)
 
 
-def _best(
+def _plain(facts: KernelFacts, variants: KernelVariants, profile: GpuProfile) -> list[Candidates]:
+    """Return the layouts of a kernel that a block can have as a phase, and others."""
+    return [
+        own
+        for own in every_candidate(facts, variants.get(facts.name, ()), profile)
+        if own.host_loop is None and own.warps is None and own.shared_sum is None
+    ]
+
+
+def _whole(
     run: LoopRun,
     kernels: Sequence[KernelFacts],
-    variants: KernelVariants,
+    offered: Sequence[Sequence[Candidates]],
     profile: GpuProfile,
     options: ModelOptions,
-) -> _Block | None:
-    """Return the block that costs least, ``None`` where none can run the loop."""
-    offered = [
-        [
-            own
-            for own in every_candidate(facts, variants.get(facts.name, ()), profile)
-            if own.host_loop is None and own.warps is None and own.shared_sum is None
-        ]
-        for facts in kernels
-    ]
-    found = []
-    for threads in THREADS:
-        if threads > profile.threads_per_block:
-            continue
+) -> Iterator[_Block]:
+    """Yield the blocks that can run all of a loop."""
+    for threads in (one for one in THREADS if one <= profile.threads_per_block):
         phases = [
             _phase(facts, own, threads, profile, options)
             for facts, own in zip(kernels, offered, strict=True)
@@ -110,8 +117,39 @@ def _best(
             layouts, parts = zip(*((one[:2], one[2]) for one in known), strict=True)
             block = LoopBlock(kernels=run.kernels, threads=threads)
             cost = _cost(parts, options)
-            found.append(_Block(block=block, layouts=layouts, parts=parts, cost=cost))
-    return min(found, key=lambda one: one.cost, default=None)
+            yield _Block(block=block, layouts=layouts, parts=parts, cost=cost)
+
+
+def _in_tiles(
+    run: LoopRun,
+    facts: KernelFacts,
+    offered: Sequence[Candidates],
+    launched: Prediction | None,
+    profile: GpuProfile,
+    options: ModelOptions,
+) -> Iterator[_Block]:
+    """Yield the blocks that can run tiles of a loop over wavefronts: a thread has a point a step.
+
+    What launches take of energy beside constant power is what tiles take.
+    """
+    if launched is None:
+        return
+    for own in offered:
+        threads = prod(own.threads.values(), start=np.ones(len(own), dtype=np.int64))
+        fits = (own.lanes == 1) & (own.stages == 1) & (threads >= CUDA.lanes)
+        for loop in run.loops:
+            fits = fits & (own.tiles[loop] == own.threads[loop])
+        for on in own.staged.values():
+            fits = fits & (on == 0)
+        for row in np.flatnonzero(fits & (own.spread is None)).tolist():
+            one = own.map(itemgetter(slice(row, row + 1)))
+            across = [int(one.tiles[loop][0]) for loop in run.loops]
+            for steps in STEPS:
+                sizes = (steps, *across)
+                parts = tiles_prediction(facts, one, run.spans, sizes, launched, profile)
+                block = LoopBlock(kernels=run.kernels, threads=int(threads[row]), tiles=sizes)
+                cost = _cost([parts], options)
+                yield _Block(block=block, layouts=((own, row),), parts=(parts,), cost=cost)
 
 
 def _phase(
@@ -190,8 +228,8 @@ def _in_block(
         max(best.parts, key=lambda one: one.time_s),
         time_s=sum(one.time_s for one in best.parts),
         energy_j=sum(one.energy_j for one in best.parts),
-        launches=1,
-        blocks=1,
+        launches=best.parts[0].launches if best.block.tiles else 1,
+        blocks=best.parts[0].blocks if best.block.tiles else 1,
         threads=best.block.threads,
         resident_blocks=1,
     )

@@ -6,13 +6,17 @@ behind a barrier, where a launch would have to be waited for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Candidates
 from eatss.cards.profile import GpuProfile
 from eatss.cost.card import Card
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.expected import Prediction
+from eatss.plan.loop_blocks import waves_of
 
 _SM_BYTES_CYCLE = 64.0
 """Bytes of a cycle that come to one SM from L2 at most [vendor]."""
@@ -52,3 +56,46 @@ def replayed_s(facts: KernelFacts, profile: GpuProfile, launched: Prediction) ->
     model = CudaModel.of(facts, profile)
     spared = (model.constants.launch_wait - 1.0) * model.card.launch_s
     return launched.time_s - launched.launches * spared
+
+
+def tiles_prediction(
+    facts: KernelFacts,
+    layout: Candidates,
+    spans: Sequence[int],
+    tiles: Sequence[int],
+    launched: Prediction,
+    profile: GpuProfile,
+) -> Prediction:
+    """Return what is expected of a loop over wavefronts in tiles.
+
+    A launch takes as long as a tile does, one step after another, times the rounds of its blocks.
+
+    Args:
+        facts: the kernel that the loop launches.
+        layout: the only candidate; its blocks are what a tile has of a step.
+        spans: how many values tiles are cut along functions of, the loop's first.
+        tiles: how many of them a tile has.
+        launched: what is expected of the launches without tiles.
+        profile: the card.
+    """
+    threads = prod(tiles[1:])
+    model, card = in_phases(facts, profile, threads), CudaModel.of(facts, profile).card
+    (demand, expected), *others = model.columns(layout).launches
+    each_s = float(expected.time_s[0] / (demand.launches[0] * max(1.0, float(demand.blocks[0]))))
+    each_s += sum(float(own.time_s[0] / one.launches[0]) for one, own in others)
+    waves = waves_of(spans, tiles)
+    blocks = prod(-(-span // tile) for span, tile in zip(spans, tiles, strict=True)) / waves
+    at_a_time = card.sms * max(1, card.threads_per_sm // max(threads, card.threads_per_sm // 16))
+    rounds = -(-blocks // at_a_time)
+    start_s = model.code.start_cycles / card.clock_hz + card.launch_s
+    time_s = waves * (start_s + tiles[0] * each_s * rounds)
+    constant_w = card.prices.constant_w
+    dynamic_j = max(0.0, launched.energy_j - constant_w * launched.time_s)
+    return replace(
+        launched,
+        time_s=time_s,
+        energy_j=constant_w * time_s + dynamic_j,
+        launches=waves,
+        blocks=int(-(-blocks // 1)),
+        threads=threads,
+    )

@@ -18,12 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial, reduce
 from itertools import groupby
 from math import prod
 
+import islpy as isl
+
 from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.layout import LoopBlock
-from eatss.base.frozen import frozen
+from eatss.base.frozen import frozen, their_names
 from eatss.base.targets import AXES, CUDA
 from eatss.lower.kernel.barriers import barrier_faults
 from eatss.lower.kernel.checks import fault_in, kernel_faults
@@ -55,7 +58,9 @@ from eatss.lower.kernel.uses import (
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.row_planning import arguments_of
 from eatss.lower.transform.chain import with_barriers
+from eatss.lower.wavefronts import wavefront_functions
 from eatss.plan.loop_blocks import LoopRun, side_by_side
+from eatss.polyhedral.isl_names import integer
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.program import Constant, HostIf, HostLoop, HostStep, IntExpr, Launch, Name, equals
 from eatss.program.expression import Environment, IntExprs
@@ -95,12 +100,39 @@ def loop_runs_for(
     found: list[LoopRun] = []
     for scheduled, region in zip(schedules, program.scops, strict=True):
         known = {one.statements: one.name for one in region.facts}
-        pieces = pieces_of(scheduled, NameTable())
-        for loop, together in groupby(pieces, _outermost):
-            kernels = [known.get(one.kernel.statements) for one in together]
-            if loop is not None and None not in kernels:
-                found.append(LoopRun(kernels=tuple(filter(None, kernels))))
+        for loop, group in groupby(pieces_of(scheduled, NameTable()), _outermost):
+            pieces = list(group)
+            kernels = [known.get(one.kernel.statements) for one in pieces]
+            if loop is None or None in kernels:
+                continue
+            run = LoopRun(kernels=tuple(filter(None, kernels)))
+            if len(pieces) == 1 and wavefront_functions(pieces[0], scheduled) is not None:
+                run = _in_wavefronts(run, pieces[0], region.scheduled)
+            found.append(run)
     return tuple(found)
+
+
+def _in_wavefronts(run: LoopRun, piece: Piece, numeric: ScheduledScop) -> LoopRun:
+    """Return a loop with what tiles of its wavefronts are cut along at the sizes of the source."""
+    names = their_names(piece.statements)
+    pieces = pieces_of(numeric, NameTable())
+    own = next((one for one in pieces if their_names(one.statements) == names), None)
+    functions = None if own is None else wavefront_functions(own, numeric)
+    if own is None or functions is None:
+        return run
+    every = reduce(isl.UnionSet.union, (own.instances(s).to_union_set() for s in own.statements))
+    ends = [(one.min_val(), one.max_val()) for one in map(partial(_on, every), functions)]
+    if not all(low.is_int() and high.is_int() for low, high in ends):
+        return run
+    return replace(
+        run,
+        loops=tuple(loop.source_name for loop in own.band if loop.member.parallel),
+        spans=tuple(integer(high) - integer(low) + 1 for low, high in ends),
+    )
+
+
+def _on(instances: isl.UnionSet, function: isl.UnionPwAff) -> isl.UnionPwAff:
+    return function.intersect_domain(instances)
 
 
 def _outermost(piece: Piece) -> tuple[int, int] | None:

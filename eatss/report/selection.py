@@ -402,7 +402,9 @@ def _variant_lines(kernel: KernelExpectation | KernelSelection) -> Iterator[str]
         return
     if (loop := kernel.loop_block) is not None:
         others = f" with {', '.join(loop.kernels[1:])}" if len(loop.kernels) > 1 else ""
-        yield f"one block of {loop.threads} threads runs the host loop{others}"
+        cells = " × ".join(map(str, loop.tiles))
+        tiles = f"blocks of {loop.threads} threads run tiles of {cells} of the host loop"
+        yield tiles if cells else f"one block of {loop.threads} threads runs the host loop{others}"
         return
     if (spread := kernel.spread) is not None:
         parts = [f"{spread.lanes} lanes"] if spread.lanes > 1 else []
