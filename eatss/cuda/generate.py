@@ -50,7 +50,6 @@ from eatss.lower.index_range import (
     written_out,
 )
 from eatss.lower.instructions import ATOMICS, SHUFFLES
-from eatss.lower.kernel.checks import fault_in
 from eatss.lower.kernel.nodes import Kernel, Let, Streamed
 from eatss.lower.kernel.uses import (
     computed_by,
@@ -83,7 +82,7 @@ from eatss.lower.transform.chain import transformed
 from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.transform.stream_k import Stream
 from eatss.lower.variants import stream_loop
-from eatss.lower.wavefronts import pieces_in_tiles, scheduled_in_tiles, tile_launches
+from eatss.lower.wavefronts import no_block, pieces_in_tiles, scheduled_in_tiles, tile_launches
 from eatss.polyhedral.dependences import (
     bounded_work,
     compute_dependences,
@@ -329,9 +328,12 @@ class RegionBuilder:
         context: KernelContext,
     ) -> tuple[HostStep, ...]:
         """Return steps of the host of which one block runs a loop, where it can."""
-        own = {name: called(name, self._facts).statements for name in block.kernels}
-        piece = next(one for one in pieces if their_names(one.statements) == own[block.kernels[0]])
-        counter = piece.host_names[0]
+        first = called(block.kernels[0], self._facts).statements
+        (loop,) = {one.host_names[:1] for one in pieces if their_names(one.statements) == first}
+        inside = [one.facts_in(self._facts) for one in pieces if one.host_names[:1] == loop]
+        if not loop or tuple(one.name for one in inside if one is not None) != block.kernels:
+            raise no_block(block, "the host runs no loop around these, or others in it")
+        (counter,) = loop
 
         def changed(step: HostStep) -> HostStep:
             if isinstance(step, HostLoop) and step.counter == counter:
@@ -363,9 +365,13 @@ class RegionBuilder:
             passed = (wave.name,)
             launch = self._as_launch(steps, block, context, passed, tiles.front, tiles.tests)
             if launch is None:
-                raise fault_in(own[0].kernel, f"no block of {block.threads} threads runs a tile")
+                raise no_block(block, "a step of a tile has other threads")
             self._host.note(*(one.value for one in tiles.front), *tiles.tests)
             self._host.define(wave.name, reduce(operator.add, (Name(tile) for _, tile, _ in cut)))
+            for axis, limit in tiles.limits:
+                most = CUDA.most_blocks[axis]
+                message = f"{launch.kernel} would need more than {most} blocks along {axis}"
+                self._of_streams.append(Assumption(condition=limit, message=message))
             kernel = replace(tiles.kernel.kernel, name=launch.kernel)
             yield replace(tiles.kernel, kernel=kernel)
 

@@ -218,9 +218,25 @@ class _Builder:
                 continue
             own = list(together)
             body = tuple(self._in_thread(step) for step in own)
+            behind = self._behind_sum(found[-1], body, _name_of(own[0])) if found else None
+            if behind is not None:
+                found[-1] = behind
+                continue
             test = equals(self._thread, 0)
             found.append(Scope(body=(If(conditions=(test,), body=body),), phase=_name_of(own[0])))
         return tuple(found)
+
+    def _behind_sum(self, node: Node, body: Nodes, phase: str) -> Node | None:
+        """Return a phase in which the thread that has a sum at last does more, if there is one."""
+        if not isinstance(node, Scope):
+            return None
+        *front, last = node.body
+        first = (one.name for one in front if isinstance(one, Let) and one.value == self._thread)
+        tests = [(equals(Name(name), 0),) for name in first]
+        if not isinstance(last, If) or last.conditions not in tests or last.orelse:
+            return None
+        inner = Scope(body=(*last.body, *body), phase=phase)
+        return replace(node, body=(*front, replace(last, body=(inner,))))
 
     def _is_alone(self, step: HostStep) -> bool:
         """Tell whether a step is of one thread."""

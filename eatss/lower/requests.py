@@ -235,8 +235,9 @@ def _has_loop(decided: Layout, following: Sequence[str], profile: GpuProfile) ->
     return block is None or (
         len(block.kernels) > 0
         and block.kernels == tuple(following[: len(block.kernels)])
-        and CUDA.lanes <= block.threads <= profile.threads_per_block
-        and block.threads % CUDA.lanes == 0
+        and 1 <= block.threads <= profile.threads_per_block
+        and all(1 <= size <= MAX_TILE for size in block.tiles)
+        and (len(block.kernels) == 1 or not block.tiles)
     )
 
 

@@ -15,9 +15,11 @@ from functools import reduce
 import islpy as isl
 
 from eatss.analysis.layout import LoopBlock
+from eatss.base.diagnostics import InputError, input_error
 from eatss.base.frozen import Names, frozen, their_names
-from eatss.base.targets import AXES, CUDA
+from eatss.base.targets import AXES, CUDA, Axis
 from eatss.lower.arrays import TRUE, condition_of, union_of, value_of
+from eatss.lower.assumptions import within
 from eatss.lower.kernel.nodes import Let
 from eatss.lower.pieces import LoopMember, NameTable, Piece, pieces_of
 from eatss.lower.references import BuiltKernel
@@ -36,6 +38,16 @@ from eatss.program.expression import IntExprs
 from eatss.program.linear import strict
 
 
+def no_block(block: LoopBlock, why: str) -> InputError:
+    """Return the error that a recipe asks for a block that cannot be."""
+    return input_error(
+        "EATSS-K011",
+        f"no block of {block.threads} threads can run the loop around "
+        f"{', '.join(block.kernels)}: {why}",
+        hint="leave loop_block out of the recipe",
+    )
+
+
 def wavefront_functions(
     piece: Piece, scheduled: ScheduledScop
 ) -> tuple[isl.UnionPwAff, ...] | None:
@@ -52,11 +64,14 @@ def scheduled_in_tiles(
     """Return a region with loops over tiles around the wavefronts of some statements.
 
     Raises:
+        InputError: ``EATSS-K011``, they are no wavefronts, or have other loops.
         InternalError: ``EATSS-P901``, the order is not one of the dependences.
     """
     piece = _of(pieces_of(scheduled, NameTable()), statements)
     functions = wavefront_functions(piece, scheduled)
-    assert functions is not None
+    if functions is None or len(functions) != len(block.tiles):
+        cells = " × ".join(map(str, block.tiles))
+        raise no_block(block, f"wavefronts of it have no tiles of {cells}")
     band = piece.host[0].member.band
     schedule = in_tiles(scheduled.schedule, band, functions, block.tiles)
     return cut_again(scheduled, schedule)
@@ -94,12 +109,14 @@ def _of(pieces: Sequence[Piece], statements: Names) -> Piece:
 class TileLaunches:
     """How tiles are launched: as what kernel, and what a block knows of its tile first.
 
-    Blocks are those of a box; ``tests`` tell which have a tile.
+    Blocks are those of a box; ``tests`` tell which have a tile. ``limits`` are what must hold of
+    the sizes for the grid to launch, along ``y`` and ``z``.
     """
 
     kernel: BuiltKernel
     front: tuple[Let, ...]
     tests: IntExprs
+    limits: tuple[tuple[Axis, IntExpr], ...]
 
 
 def tile_launches(built: Sequence[BuiltKernel], wave: LoopMember) -> TileLaunches:
@@ -139,6 +156,9 @@ def tile_launches(built: Sequence[BuiltKernel], wave: LoopMember) -> TileLaunche
     known_first = known_first.intersect(parameter_at_most(first, most[first]))
     tests = (condition_of(known_first, known), condition_of(there, known_first))
     x, y, z = (*grid, *[Constant(1)] * (len(AXES) - len(grid)))
+    limits = (
+        (axis, within([n], CUDA.most_blocks[axis])) for axis, n in zip(AXES, grid, strict=False)
+    )
     waves = sizes.intersect(parameter_at_least(wave.name, reduce(isl.PwAff.add, least.values())))
     waves = waves.intersect(parameter_at_most(wave.name, reduce(isl.PwAff.add, most.values())))
     kernel = replace(
@@ -153,6 +173,7 @@ def tile_launches(built: Sequence[BuiltKernel], wave: LoopMember) -> TileLaunche
         kernel=kernel,
         front=tuple(front),
         tests=tuple(strict(one) for one in tests if one != TRUE),
+        limits=tuple((axis, one) for axis, one in limits if axis != "x" and one is not None),
     )
 
 
