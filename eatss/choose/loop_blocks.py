@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from math import prod
 from operator import itemgetter
 
@@ -30,6 +31,9 @@ from eatss.plan.loop_blocks import LoopRun, side_by_side
 
 THREADS = (128, 256, 512, 1024)
 """Threads of a block."""
+
+LENGTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+"""Values of a parallel loop that a tile has, a thread each."""
 
 STEPS = (16, 32, 64, 128)
 """Values of a loop over wavefronts that a tile has."""
@@ -132,24 +136,27 @@ def _in_tiles(
 
     What launches take of energy beside constant power is what tiles take.
     """
-    if launched is None:
+    plain = next((own for own in offered if own.spread is None), None)
+    if launched is None or plain is None:
         return
-    for own in offered:
-        threads = prod(own.threads.values(), start=np.ones(len(own), dtype=np.int64))
-        fits = (own.lanes == 1) & (own.stages == 1) & (threads >= CUDA.lanes)
-        for loop in run.loops:
-            fits = fits & (own.tiles[loop] == own.threads[loop])
-        for on in own.staged.values():
-            fits = fits & (on == 0)
-        for row in np.flatnonzero(fits & (own.spread is None)).tolist():
-            one = own.map(itemgetter(slice(row, row + 1)))
-            across = [int(one.tiles[loop][0]) for loop in run.loops]
-            for steps in STEPS:
-                sizes = (steps, *across)
-                parts = tiles_prediction(facts, one, run.spans, sizes, launched, profile)
-                block = LoopBlock(kernels=run.kernels, threads=int(threads[row]), tiles=sizes)
-                cost = _cost([parts], options)
-                yield _Block(block=block, layouts=((own, row),), parts=(parts,), cost=cost)
+    zero = {group: np.zeros(1, dtype=np.int64) for group in plain.staged}
+    one = replace(
+        plain.map(itemgetter(slice(0, 1))), staged=zero, stages=np.ones(1, dtype=np.int64)
+    )
+    for across in product(LENGTHS, repeat=len(run.loops)):
+        threads = prod(across)
+        if not CUDA.lanes <= threads <= THREADS[-1]:
+            continue
+        points = dict(zip(run.loops, map(np.array, ([size] for size in across)), strict=True))
+        tiles = tuple((name, points.get(name, size)) for name, size in one.tile_sizes)
+        block = tuple((name, points[name]) for name, _ in one.block)
+        own = replace(one, tile_sizes=tiles, block=block)
+        for steps in STEPS:
+            sizes = (steps, *across)
+            parts = (tiles_prediction(facts, own, run.spans, sizes, launched, profile),)
+            tile = LoopBlock(kernels=run.kernels, threads=threads, tiles=sizes)
+            cost = _cost(parts, options)
+            yield _Block(block=tile, layouts=((own, 0),), parts=parts, cost=cost)
 
 
 def _phase(

@@ -155,10 +155,10 @@ def tile_launches(built: Sequence[BuiltKernel], wave: LoopMember) -> TileLaunche
     known_first = known.intersect(parameter_at_least(first, least[first]))
     known_first = known_first.intersect(parameter_at_most(first, most[first]))
     tests = (condition_of(known_first, known), condition_of(there, known_first))
-    x, y, z = (*grid, *[Constant(1)] * (len(AXES) - len(grid)))
-    limits = (
-        (axis, within([n], CUDA.most_blocks[axis])) for axis, n in zip(AXES, grid, strict=False)
-    )
+    counts = zip(AXES, grid, strict=False)
+    limits = [(axis, within([count], CUDA.most_blocks[axis])) for axis, count in counts]
+    grid += [Constant(1)] * (len(AXES) - len(grid))
+    x, y, z = grid
     waves = sizes.intersect(parameter_at_least(wave.name, reduce(isl.PwAff.add, least.values())))
     waves = waves.intersect(parameter_at_most(wave.name, reduce(isl.PwAff.add, most.values())))
     kernel = replace(
