@@ -77,6 +77,7 @@ from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.recipe import Recipe, recipe_to_dict
 from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.row_planning import RowPlanner
+from eatss.lower.tile_staging import StagedArray, staged_arrays
 from eatss.lower.time_tiles import TiledSteps, chain_of, taken_in_turns, tiled_steps
 from eatss.lower.transform.chain import transformed
 from eatss.lower.transform.point_groups import InterleavedPoints
@@ -363,7 +364,14 @@ class RegionBuilder:
             block = self._cuts[their_names(piece.statements)]
             steps = host_steps(own, anything, len(cut))
             passed = (wave.name,)
-            launch = self._as_launch(steps, block, context, passed, tiles.front, tiles.tests)
+            local, most = own[0].piece.inner_names(context.names), context.shared_limit_bytes
+            of_tile = [one.piece for one in own]
+            staged = staged_arrays(of_tile, context.arrays, tiles.known, local, most)
+            for one in staged:
+                self._host.note(one.needed, *one.begins)
+            launch = self._as_launch(
+                steps, block, context, passed, tiles.front, tiles.tests, staged
+            )
             if launch is None:
                 raise no_block(block, "a step of a tile has other threads")
             self._host.note(*(one.value for one in tiles.front), *tiles.tests)
@@ -383,6 +391,7 @@ class RegionBuilder:
         passed: Names = (),
         front: Sequence[Let] = (),
         tests: IntExprs = (),
+        staged: Sequence[StagedArray] = (),
     ) -> Launch | None:
         """Return the launch of one block that runs loops, its kernel noted instead of others."""
         made = self._made
@@ -395,7 +404,9 @@ class RegionBuilder:
         }
         codes = [called(name, made.kernels) for name in phases]
         integers = (*context.parameters, *passed)
-        kernel = in_one_block(steps, phases, block, integers, self._scop.sizes, front, tests)
+        kernel = in_one_block(
+            steps, phases, block, integers, self._scop.sizes, front, tests, staged
+        )
         if kernel is None:
             return None
         of_phases = "; ".join(", ".join(one.statements) for one in codes)

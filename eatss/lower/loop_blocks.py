@@ -57,6 +57,7 @@ from eatss.lower.kernel.uses import (
 )
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.row_planning import arguments_of
+from eatss.lower.tile_staging import StagedArray, can_stage, with_arrays_staged
 from eatss.lower.transform.chain import with_barriers
 from eatss.lower.wavefronts import wavefront_functions
 from eatss.plan.loop_blocks import LoopRun, side_by_side
@@ -148,6 +149,7 @@ def in_one_block(
     sizes: Sequence[str],
     front: Sequence[Let] = (),
     tests: IntExprs = (),
+    staged: Sequence[StagedArray] = (),
 ) -> Kernel | None:
     """Return the kernel of one block that does what loops on the host launch.
 
@@ -159,6 +161,7 @@ def in_one_block(
         sizes: names that kernels know without being passed them.
         front: what a block knows first.
         tests: what tells whether it has something to do.
+        staged: arrays that it has in shared memory.
 
     Returns:
         ``None`` where some launch cannot be a phase of a block with so many threads.
@@ -170,7 +173,7 @@ def in_one_block(
     kernels = [one.kernel for one in phases.values()]
     names = NameTable({name for one in kernels for name in taken_names(one, sizes)})
     builder = _Builder(phases, block.threads, names)
-    body = builder.body(front, tests, steps)
+    body = builder.body(front, tests, steps, staged)
     if not builder.fits:
         return None
     body = with_barriers(body)
@@ -199,10 +202,19 @@ class _Builder:
         self.shared: list[Buffer] = []
         self.fits = True
 
-    def body(self, front: Sequence[Let], tests: IntExprs, steps: Sequence[HostStep]) -> Nodes:
+    def body(
+        self,
+        front: Sequence[Let],
+        tests: IntExprs,
+        steps: Sequence[HostStep],
+        staged: Sequence[StagedArray],
+    ) -> Nodes:
         """Return the body of the kernel."""
         thread = Let(name=self._thread.name, value=Name(f"{CUDA.thread}x"))
         body = self.steps(steps)
+        own = [one for one in staged if can_stage(body, one.buffer)]
+        body = with_arrays_staged(body, own, self._thread, self._threads, self._names)
+        self.shared += [one.tile for one in own]
         body = (If(conditions=tests, body=body),) if tests else body
         return without_unused((*front, thread, *body))
 

@@ -38,6 +38,25 @@ def side_by_side(block: Number, threads: Number, *, meet: bool) -> Number:
     return block // threads * ((block == threads) | (not meet))
 
 
+def odd_padding(sizes: Sequence[int], steps: Sequence[int] | None) -> int:
+    """Return how many elements follow each row of a tile, so that neighbours' are in other banks.
+
+    Args:
+        sizes: of the tile.
+        steps: how far apart neighbouring threads are along each dimension, if that is known.
+    """
+    if steps is None:
+        return 0
+    for padding in (0, 1):
+        stride, apart = 1, 0
+        for at, (size, step) in enumerate(zip(reversed(sizes), reversed(steps), strict=True)):
+            apart += step * stride
+            stride *= size + (padding if at == 0 else 0)
+        if apart % 2:
+            return padding
+    return 0
+
+
 def waves_of(spans: Sequence[int], tiles: Sequence[Number]) -> Number:
     """Return how many wavefronts of tiles there are: sums of the numbers of a tile.
 

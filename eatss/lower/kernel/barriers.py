@@ -386,8 +386,8 @@ class Follower:
                     groups=0 if sent and writes else None,
                 )
                 for one, writes in found
-                for shared in (one.buffer.space == "shared",)
-                if shared or (one.buffer.space == "global" and self._phase)
+                for shared in (one.buffer.space == "shared" and not one.buffer.of_phases,)
+                if shared or (one.buffer.space in ("global", "shared") and self._phase)
             )
         return self._uses[id(node)]
 
