@@ -25,7 +25,7 @@ from eatss.choose.objectives import NEVER, costs
 from eatss.choose.options import ModelOptions
 from eatss.choose.selection import KernelSelection
 from eatss.cost.expected import Prediction
-from eatss.cost.loop_blocks import in_phases, replayed_s, tiles_prediction
+from eatss.cost.loop_blocks import in_phases, replayed_s, step_of_tile_s, tiles_prediction
 from eatss.cost.terms import Predicted
 from eatss.plan.loop_blocks import LoopRun, side_by_side
 
@@ -132,9 +132,9 @@ def _in_tiles(
     profile: GpuProfile,
     options: ModelOptions,
 ) -> Iterator[_Block]:
-    """Yield the blocks that can run tiles of a loop over wavefronts: a thread has a point a step.
+    """Yield the blocks that can run tiles of a loop over wavefronts.
 
-    What launches take of energy beside constant power is what tiles take.
+    A thread has a point of a step; others of the block only copy.
     """
     plain = next((own for own in offered if own.spread is None), None)
     if launched is None or plain is None:
@@ -143,18 +143,21 @@ def _in_tiles(
     one = replace(
         plain.map(itemgetter(slice(0, 1))), staged=zero, stages=np.ones(1, dtype=np.int64)
     )
+    arrays = len({one.array for s in facts.work.statements for one in s.accesses if one.writes})
     for across in product(LENGTHS, repeat=len(run.loops)):
-        threads = prod(across)
-        if not CUDA.lanes <= threads <= THREADS[-1]:
+        points = prod(across)
+        longer = any(size >= 2 * span for size, span in zip(across, run.spans[1:], strict=True))
+        if longer or not CUDA.lanes <= points <= profile.threads_per_block:
             continue
-        points = dict(zip(run.loops, map(np.array, ([size] for size in across)), strict=True))
-        tiles = tuple((name, points.get(name, size)) for name, size in one.tile_sizes)
-        block = tuple((name, points[name]) for name, _ in one.block)
+        sizes = dict(zip(run.loops, map(np.array, ([size] for size in across)), strict=True))
+        tiles = tuple((name, sizes.get(name, size)) for name, size in one.tile_sizes)
+        block = tuple((name, sizes[name]) for name, _ in one.block)
         own = replace(one, tile_sizes=tiles, block=block)
-        for steps in STEPS:
-            sizes = (steps, *across)
-            parts = (tiles_prediction(facts, own, run.spans, sizes, launched, profile),)
-            tile = LoopBlock(kernels=run.kernels, threads=threads, tiles=sizes)
+        step_s = step_of_tile_s(facts, own, profile)
+        copying = {max(points, threads) for threads in (1, *THREADS[:2])}
+        for steps, threads in product(STEPS, sorted(copying)):
+            tile = LoopBlock(kernels=run.kernels, threads=threads, tiles=(steps, *across))
+            parts = (tiles_prediction(run, tile, step_s, arrays, launched, profile),)
             cost = _cost(parts, options)
             yield _Block(block=tile, layouts=((own, 0),), parts=parts, cost=cost)
 

@@ -19,8 +19,8 @@ from math import prod
 
 import islpy as isl
 
-from eatss.base.frozen import frozen
-from eatss.lower.arrays import DeviceArray, condition_of, union_of, value_of
+from eatss.base.frozen import distinct, frozen
+from eatss.lower.arrays import DeviceArray, condition_of, isl_notation, union_of, value_of
 from eatss.lower.kernel.nodes import (
     Aligned,
     Buffer,
@@ -37,23 +37,21 @@ from eatss.lower.kernel.nodes import (
 )
 from eatss.lower.kernel.uses import accesses, elements, every, mapped, with_elements
 from eatss.lower.pieces import NameTable, Piece
-from eatss.plan.loop_blocks import odd_padding
+from eatss.plan.loop_blocks import COPIES_AT_ONCE, odd_padding
 from eatss.polyhedral.isl_names import (
     SET,
     affine_form,
     coalesced,
     dims_as_parameters,
     fixed_box,
+    parameters_set,
+    renamed_parameter,
     without_parameters,
 )
 from eatss.polyhedral.scop import Access
-from eatss.program import Constant, IntExpr, Name
+from eatss.program import Constant, IntExpr, Name, names_in
 from eatss.program.expression import IntExprs
 from eatss.program.linear import linear, strict
-
-
-_AT_ONCE = 8
-"""Elements that a thread loads before it waits for one."""
 
 
 @frozen
@@ -103,7 +101,7 @@ def staged_arrays(
             for access in one.accesses
             if access.array == key
         ]
-        if len({access.is_write for access, _ in uses}) < 2 or not array.buffer.layout.extents:
+        if len({access.is_write for access, _ in uses}) < 2 or None in map(linear, array.shape):
             continue
         piece = pieces[0]
         inner = (*(loop for loop, *_ in piece.cuts), *(n for one in pieces for n in one.bound))
@@ -127,13 +125,17 @@ def staged_arrays(
         left -= tile.size_bytes
         places = tuple(names.fresh(f"{array.name}_{axis}") for axis in range(len(box)))
         needed = coalesced(union_of([_touched(*one, inner) for one in reads]))
+        written = [_touched(*one, inner) for one in uses if one[0].is_write]
+        others = _written_beside(written, [tile for _, tile, _ in piece.cuts])
+        needed = dims_as_parameters(_with_short_test(needed, others), places)
+        needed = needed.intersect(_inside(array, places, needed.get_ctx()))
         found.append(
             StagedArray(
                 buffer=array.buffer,
                 tile=tile,
                 begins=tuple(value_of(begin, known) for begin, _ in box),
                 places=places,
-                needed=strict(condition_of(dims_as_parameters(needed, places), known)),
+                needed=strict(condition_of(needed, known)),
             )
         )
     return tuple(found)
@@ -143,6 +145,32 @@ def _touched(access: Access, placed: isl.Set, inner: Sequence[str]) -> isl.Set:
     """Return the elements of an access in a tile."""
     relation = access.relation.intersect_domain(placed)
     return without_parameters(relation.range(), inner)
+
+
+def _with_short_test(needed: isl.Set, others: isl.Set) -> isl.Set:
+    """Return a convex set around elements, if it has none of others that are written meanwhile."""
+    hull = isl.Set.from_basic_set(needed.remove_divs().simple_hull())
+    return hull if hull.is_disjoint(others) else needed
+
+
+def _inside(array: DeviceArray, places: Sequence[str], context: isl.Context) -> isl.Set:
+    """Return the elements that an array has."""
+    pairs = zip(places, array.shape, strict=True)
+    text = " and ".join(f"0 <= {place} < {isl_notation(extent)}" for place, extent in pairs)
+    return parameters_set(context, (*places, *distinct(names_in(*array.shape))), text)
+
+
+def _written_beside(written: Sequence[isl.Set], tiles: Sequence[str]) -> isl.Set:
+    """Return the elements that other tiles of the wavefront write."""
+    beside = [f"{tile}_beside" for tile in tiles]
+    found = union_of(written)
+    for tile, other in zip(tiles, beside, strict=True):
+        found = renamed_parameter(found, tile, other)
+    same = f"{' + '.join(beside)} = {' + '.join(tiles)}"
+    apart = " or ".join(f"{one} != {other}" for one, other in zip(tiles, beside, strict=True))
+    text = f"{same} and ({apart})"
+    pairs = parameters_set(found.get_ctx(), (*beside, *tiles), text)
+    return without_parameters(found.intersect_params(pairs), beside)
 
 
 def _steps(reads: Sequence[tuple[Access, isl.Set]], piece: Piece) -> tuple[int, ...] | None:
@@ -210,7 +238,7 @@ def _copied(one: StagedArray, thread: IntExpr, threads: int, names: NameTable) -
         lower=thread,
         condition=Name(counter) < prod(sizes),
         step=Constant(threads),
-        unroll=_AT_ONCE,
+        unroll=COPIES_AT_ONCE,
         body=(*lets, If(conditions=(one.needed,), body=(copy,))),
     )
     return Scope(body=(loop,), phase=f"tile of {one.tile.name}")

@@ -9,9 +9,13 @@ for (k = 1; k < n; k++) {           one block: for (k = 1; k < n; k++) {
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from eatss.base.frozen import Names, Numbers, frozen
 from eatss.plan.numbers import Number
+
+COPIES_AT_ONCE = 8
+"""Elements of a tile that a thread loads before it waits for one."""
 
 
 @frozen
@@ -55,6 +59,13 @@ def odd_padding(sizes: Sequence[int], steps: Sequence[int] | None) -> int:
         if apart % 2:
             return padding
     return 0
+
+
+def box_of_tile(tiles: Sequence[int]) -> int:
+    """Return about how many elements the box of a tile has, skewed by its parallel loops."""
+    first, *across = tiles
+    rows = sorted(size + 2 for size in across)
+    return (first + 2 * sum(rows)) * prod(rows[1:] or rows)
 
 
 def waves_of(spans: Sequence[int], tiles: Sequence[Number]) -> Number:
