@@ -154,7 +154,7 @@ def test_a_phase_meets_itself_in_the_next_iteration() -> None:
 
 @pytest.mark.parametrize(
     ("kernel", "size", "tiles"), [("durbin", 4000, 0), ("lu", 100, 0), ("lu", 2000, None),
-                                  ("seidel-2d", 1000, 3), ("seidel-2d", 40, 0)],
+                                  ("seidel-2d", 1000, 3)],
 )  # fmt: skip
 def test_small_loops_get_a_block_and_wavefronts_tiles(
     kernel: str, size: int, tiles: int | None
