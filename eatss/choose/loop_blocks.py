@@ -79,9 +79,10 @@ def with_loop_blocks(
     for run in runs:
         own = [facts[name] for name in run.kernels]
         apart = [found[name] for name in run.kernels]
-        if not any(one.joined for one in apart) and all(map(_is_small, own)):
+        small = all(map(_is_small, own))
+        if not any(one.joined for one in apart) and (small or run.spans):
             offered = [_plain(one, variants, profile) for one in own]
-            blocks = [*_whole(run, own, offered, profile, options)]
+            blocks = [*_whole(run, own, offered, profile, options)] if small else []
             if run.spans:
                 before = apart[0].predicted
                 blocks += _in_tiles(run, own[0], offered[0], before, profile, options)

@@ -405,7 +405,15 @@ class RegionBuilder:
         codes = [called(name, made.kernels) for name in phases]
         integers = (*context.parameters, *passed)
         kernel = in_one_block(
-            steps, phases, block, integers, self._scop.sizes, front, tests, staged
+            steps,
+            phases,
+            block,
+            integers,
+            self._scop.sizes,
+            context.shared_limit_bytes,
+            front,
+            tests,
+            staged,
         )
         if kernel is None:
             return None
@@ -868,10 +876,10 @@ def _regions(
     """
     made = Made()
     for region in regions:
-        builder = RegionBuilder(region, recipe, profile, bits, made)
         scop = region.scheduled.scop
         dependences = region.scheduled.dependences
         with bounded_work(scop, GENERATION_FACTOR * default_operations(scop)):
+            builder = RegionBuilder(region, recipe, profile, bits, made)
             entry = builder.build(single=len(regions) == 1, macros=macros)
             if scop.written is not None:
                 dependences = compute_dependences(scop.written)

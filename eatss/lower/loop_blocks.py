@@ -147,6 +147,7 @@ def in_one_block(
     block: LoopBlock,
     integers: Sequence[str],
     sizes: Sequence[str],
+    most_bytes: int,
     front: Sequence[Let] = (),
     tests: IntExprs = (),
     staged: Sequence[StagedArray] = (),
@@ -159,6 +160,7 @@ def in_one_block(
         block: its threads.
         integers: what kernels may be passed besides arrays, in that order.
         sizes: names that kernels know without being passed them.
+        most_bytes: shared memory that a block may have.
         front: what a block knows first.
         tests: what tells whether it has something to do.
         staged: arrays that it has in shared memory.
@@ -171,6 +173,8 @@ def in_one_block(
     """
     first, *_ = phases.values()
     kernels = [one.kernel for one in phases.values()]
+    if any(one.warps or one.overlaid or one.streamed is not None for one in kernels):
+        return None
     names = NameTable({name for one in kernels for name in taken_names(one, sizes)})
     builder = _Builder(phases, block.threads, names)
     body = builder.body(front, tests, steps, staged)
@@ -187,6 +191,8 @@ def in_one_block(
         regroups=any(one.regroups for one in kernels),
         continued=tuple(pair for one in kernels for pair in one.continued),
     )
+    if kernel.shared_bytes > most_bytes:
+        return None
     for fault in (*kernel_faults(kernel, sizes), *barrier_faults(body)):
         raise fault_in(kernel, fault)
     return kernel

@@ -146,7 +146,7 @@ class Piece:
         found = union_of_sizes(self.placed, names)
         for loop, tile, size in self.cuts:
             if loop in loops:
-                text = f"{size}{tile} <= {loop} <= {size}{tile} + {size - 1}"
+                text = f"{size} * {tile} <= {loop} <= {size} * {tile} + {size - 1}"
                 inside = parameters_set(found.get_ctx(), (loop, tile), text)
                 found = found.intersect(inside)
         return found

@@ -176,7 +176,7 @@ def _written_beside(written: Sequence[isl.Set], tiles: Sequence[str]) -> isl.Set
 def _steps(reads: Sequence[tuple[Access, isl.Set]], piece: Piece) -> tuple[int, ...] | None:
     """Return how far apart neighbouring threads read, along each dimension, if that is one step."""
     (access, placed), *_ = reads
-    loop = piece.bound[-1]
+    loop = piece.cuts[-1][0]
     element = access.relation.intersect_domain(placed).range()
     steps = []
     for position in range(element.dim(SET)):

@@ -109,9 +109,8 @@ def _of(pieces: Sequence[Piece], statements: Names) -> Piece:
 class TileLaunches:
     """How tiles are launched: as what kernel, and what a block knows of its tile first.
 
-    Blocks are those of a box; ``tests`` tell which have a tile, of which all is ``known`` then.
-    ``limits`` are what must hold of
-    the sizes for the grid to launch, along ``y`` and ``z``.
+    Blocks are those of a box; ``tests`` tell which have a tile, and ``known`` is what holds then.
+    ``limits`` are what must hold of the sizes for the grid to launch, along ``y`` and ``z``.
     """
 
     kernel: BuiltKernel
