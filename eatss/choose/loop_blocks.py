@@ -27,7 +27,7 @@ from eatss.choose.selection import KernelSelection
 from eatss.cost.expected import Prediction
 from eatss.cost.loop_blocks import in_phases, replayed_s, step_of_tile_s, tiles_prediction
 from eatss.cost.terms import Predicted
-from eatss.plan.loop_blocks import LoopRun, side_by_side
+from eatss.plan.loop_blocks import LoopRun, box_of_tile, side_by_side
 
 THREADS = (128, 256, 512, 1024)
 """Threads of a block."""
@@ -160,6 +160,9 @@ def _in_tiles(
         copying = {max(points, threads) for threads in (1, *THREADS[:2])}
         for steps, threads in product(STEPS, sorted(copying)):
             tile = LoopBlock(kernels=run.kernels, threads=threads, tiles=(steps, *across))
+            taken_bytes = arrays * box_of_tile(tile.tiles) * facts.element_bytes
+            if taken_bytes > profile.shared_per_block_optin_bytes:
+                continue
             parts = (tiles_prediction(run, tile, step_s, arrays, launched, profile),)
             cost = _cost(parts, options)
             yield _Block(block=tile, layouts=((own, 0),), parts=parts, cost=cost)
