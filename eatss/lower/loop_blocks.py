@@ -50,9 +50,9 @@ from eatss.lower.kernel.uses import (
     grid_strides,
     mapped,
     own_names,
-    substituted,
     taken_names,
     with_buffers,
+    with_expressions,
     without_unused,
 )
 from eatss.lower.pieces import NameTable, Piece, pieces_of
@@ -63,9 +63,20 @@ from eatss.lower.wavefronts import wavefront_functions
 from eatss.plan.loop_blocks import LoopRun, side_by_side
 from eatss.polyhedral.isl_names import integer
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.program import Constant, HostIf, HostLoop, HostStep, IntExpr, Launch, Name, equals
+from eatss.program import (
+    Constant,
+    HostIf,
+    HostLoop,
+    HostStep,
+    IntExpr,
+    Launch,
+    Name,
+    equals,
+    names_in,
+    substitute,
+)
 from eatss.program.expression import Environment, IntExprs
-from eatss.program.linear import strict
+from eatss.program.linear import linear, strict
 
 
 @frozen
@@ -331,8 +342,14 @@ class _Builder:
                 node = replace(node, counter=other[node.counter])
             return (node,)
 
-        called = {name: Name(one) for name, one in other.items()}
-        return substituted(mapped(body, renamed), {**values, **called})
+        known = {**values, **{name: Name(one) for name, one in other.items()}}
+
+        def told(expression: IntExpr) -> IntExpr:
+            found = substitute(expression, known)
+            form = linear(found) if values.keys() & {*names_in(expression)} else None
+            return found if form is None else form.expression()
+
+        return with_expressions(mapped(body, renamed), told)
 
 
 def _name_of(step: HostStep) -> str:
