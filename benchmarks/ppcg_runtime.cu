@@ -1,9 +1,10 @@
 /*
- * Runs a program that PPCG wrote again and again, its device part only.
+ * Runs programs that PPCG wrote, one after the other, each again and again, its device part only.
  *
- * The first call of the function allocates, fills the arrays that it uploads with seeded numbers
+ * The first call of a function allocates, fills the arrays that it uploads with seeded numbers
  * on the card, and remembers which array of the card is which argument. Later calls get the same
- * memory in the same order and copy nothing, unless eatss_open was told that the host works too.
+ * memory in the same order and copy nothing, unless eatss_load was told that the host works too.
+ * Libraries of programs are linked against this one.
  */
 #include <cuda_runtime.h>
 
@@ -15,8 +16,6 @@
 #define CHUNKS 4096
 #define SAMPLES 16384
 
-extern "C" void eatss_call(void **arguments);
-
 struct Array {
     void *host, *device;
     long long count, columns, rows, longest;
@@ -27,7 +26,9 @@ static Array arrays[MOST];
 static int array_count;
 static void *arguments[MOST];
 static struct { void *pointer; size_t bytes; } allocations[MOST];
-static int allocated, next_allocation, first = 1, host_works, repeated, out_of_step;
+static int held, allocated, next_allocation, first = 1, host_works, repeated, out_of_step;
+static cudaError_t launch_error;
+static void (*call)(void **arguments);
 
 __host__ __device__ static unsigned long long mixed(unsigned long long x)
 {
@@ -123,12 +124,18 @@ extern "C" cudaError_t eatss_malloc(void **pointer, size_t bytes)
     }
     if (allocated == MOST)
         return cudaErrorMemoryAllocation;
-    cudaError_t error = cudaMalloc(pointer, bytes);
-    if (error == cudaSuccess)
-        error = cudaMemset(*pointer, 0, bytes);
-    allocations[allocated].pointer = *pointer;
-    allocations[allocated++].bytes = bytes;
-    return error;
+    /* what the program before held in this place is taken over if it has the size */
+    if (allocated < held && allocations[allocated].bytes != bytes)
+        while (held > allocated)
+            cudaFree(allocations[--held].pointer);
+    if (allocated == held) {
+        cudaError_t error = cudaMalloc(&allocations[held].pointer, bytes);
+        if (error != cudaSuccess)
+            return error;
+        allocations[held++].bytes = bytes;
+    }
+    *pointer = allocations[allocated++].pointer;
+    return cudaMemset(*pointer, 0, bytes);
 }
 
 extern "C" cudaError_t eatss_memcpy(void *to, const void *from, size_t bytes, int kind)
@@ -156,11 +163,28 @@ extern "C" cudaError_t eatss_free(void *pointer)
     return cudaSuccess;
 }
 
-/* The host's memory holds the same numbers where the host works. */
-extern "C" int eatss_open(int host)
+/* The first launch that was refused is an answer of eatss_timed. */
+extern "C" cudaError_t eatss_launched(void)
 {
-    host_works = host;
+    cudaError_t error = cudaGetLastError();
+    if (launch_error == cudaSuccess)
+        launch_error = error;
+    return cudaSuccess;
+}
+
+extern "C" int eatss_open(void)
+{
     return (int)cudaFree(0);
+}
+
+/* Begin with another program. The host's memory holds the same numbers where the host works. */
+extern "C" void eatss_load(void (*program)(void **), int host)
+{
+    call = program;
+    host_works = host;
+    array_count = allocated = next_allocation = repeated = out_of_step = 0;
+    first = 1;
+    launch_error = cudaSuccess;
 }
 
 extern "C" const char *eatss_error_text(int error)
@@ -229,11 +253,13 @@ extern "C" int eatss_timed(int runs, int restoring, float *milliseconds)
         if (restoring && !host_works)
             restored();
         next_allocation = 0;
-        eatss_call(arguments);
+        call(arguments);
         first = 0;
     }
     cudaEventRecord(end);
     cudaError_t error = cudaDeviceSynchronize();
+    if (error == cudaSuccess)
+        error = launch_error;
     if (error == cudaSuccess)
         error = cudaEventElapsedTime(milliseconds, begin, end);
     cudaEventDestroy(begin);
