@@ -260,6 +260,7 @@ class CodeConstants:
     """Registers of a thread before arrays, operands and addresses; assumed."""
     private_register_factor: float = 1.0
     """Registers for each 32-bit word of a private array; assumed."""
+    operand_registers: float = 0.5
     registers_per_point: float = 1.0
     """Registers for the address of each unrolled point, 16 points at most; assumed."""
     start_instructions: float = 30.0
@@ -322,9 +323,11 @@ class CodeConstants:
     """Instructions of a 32-bit division, root or function; assumed."""
     quotient: float = 0.0
     """Instructions of a quotient by a literal that is no division; 0 where it is one."""
-    launch_wait: float = 4.32
+    launch_wait: float = 2.0
     """Time of a launch beyond its terms over that of the card's empty launch in a graph;
     assumed."""
+    host_launch_s: float = 3.9e-6
+    """Time in which the host launches one kernel after the other, where that takes longer."""
     sharpness: float = 2.23
     """Exponent that joins the terms of time: 1 adds them, infinity takes the largest; fitted."""
 
