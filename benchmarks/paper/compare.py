@@ -29,9 +29,11 @@ from benchmarks.paper.selections import (
     published,
     read_selections,
 )
-from benchmarks.ppcg_records import DEFAULT, load_rows
+from benchmarks.paper.studies import LOOP_SIZES, SCRIPTS_SIZES
+from benchmarks.ppcg_records import DEFAULT, Row, load_rows
 from benchmarks.recorded import RESULTS, geometric_mean
 from benchmarks.tables import renewed, table
+from eatss.base.frozen import frozen
 from eatss.cards import load_profile
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "paper.md"
@@ -291,6 +293,117 @@ def problem_sizes() -> str:
     return table(heads, [list(cells(kernel)) for kernel in BY_SIZE])
 
 
+@cache
+def study(name: str) -> tuple[Row, ...]:
+    """Return the rows of a study that was run on H200s; none if it was not."""
+    path = RESULTS / f"studies-{name}.jsonl.xz"
+    return load_rows([path]) if path.exists() else ()
+
+
+@frozen
+class Against:
+    """A variant beside PPCG's default on the same card; ``power_w`` are the default's and its."""
+
+    kernel: str
+    variant: str
+    launched: bool
+    time: float | None = None
+    energy: float | None = None
+    power_w: tuple[float, float] | None = None
+
+
+def against_default(rows: Sequence[Row]) -> list[Against]:
+    """Return PPCG's default over each variant, both as measured on one card."""
+    by_card: dict[tuple[str, str], dict[str, list[Row]]] = {}
+    for row in rows:
+        by_card.setdefault((row.card, row.kernel), {}).setdefault(row.variant, []).append(row)
+    found = []
+    for (_, kernel), variants in by_card.items():
+        usual = _amounts(variants.get(DEFAULT, ()))
+        for name, listed in variants.items():
+            same = listed[0].reason if listed[0].status == "alias" else name
+            own = variants[same]
+            if name == DEFAULT or own[0].status in ("not generated", "not compiled"):
+                continue
+            mine = _amounts(own)
+            both = [None if not a or not b else a / b for a, b in zip(usual, mine, strict=True)]
+            power = usual[2], mine[2]
+            found.append(
+                Against(
+                    kernel=kernel,
+                    variant=name,
+                    launched=mine[0] is not None,
+                    time=both[0],
+                    energy=both[1],
+                    power_w=None if power[0] is None or power[1] is None else (power[0], power[1]),
+                )
+            )
+    return found
+
+
+def _amounts(rows: Sequence[Row]) -> tuple[float | None, float | None, float | None]:
+    """Return the means of milliseconds, joules and watts."""
+    own = [row for row in rows if row.status == "ok"]
+    means = []
+    for name in ("time_ms", "energy_j", "power_w"):
+        known = [getattr(row, name) for row in own if getattr(row, name) is not None]
+        means.append(sum(known) / len(known) if known else None)
+    return means[0], means[1], means[2]
+
+
+def figures_2_and_3() -> str:
+    """Return how 2mm's variants stand beside PPCG's default, as measured."""
+    every = against_default(study("2mm-space"))
+    lines = []
+    for title, sizes in (("15 sizes a loop", LOOP_SIZES), ("the scripts' nine", SCRIPTS_SIZES)):
+        own = [one for one in every if {*map(int, one.variant.split("-"))} <= {*sizes}]
+        cells = [f"{len(own)} of {len(sizes) ** 3}", str(sum(one.launched for one in own))]
+        for what in ("energy", "time"):
+            known = [
+                (ratio, one.variant) for one in own if (ratio := getattr(one, what)) is not None
+            ]
+            better = sum(ratio > 1 for ratio, _ in known) / len(own)
+            best, name = max(known)
+            cells += [f"{better:.0%}".replace("%", " %"), f"{best:.2f} ({name})"]
+        lines.append([title, *cells])
+    heads = ["variants", "measured", "launch", "less energy", "best", "less time", "best"]
+    return table(heads, lines)
+
+
+def figure_8_measured() -> str:
+    """Return the measured energy of the paper's model at each share and warp fraction."""
+    numbers = published()
+    found = {(one.kernel, one.variant): one for one in against_default(study("splits"))}
+    lines = []
+    for kernel in (row["kernel"] for row in figure7() if row["card"] == "ga100"):
+        cells = [kernel]
+        for share in numbers["figure8"]["shared_shares"]["ga100"]:
+            ones = [
+                found.get((kernel, f"paper-{share}-{fraction}"))
+                for fraction in numbers["section5d"]["warp_fractions"]
+            ]
+            ratios = [None if one is None else one.energy for one in ones]
+            cells.append(" / ".join("–" if one is None else _short(1 / one) for one in ratios))
+        lines.append(cells)
+    shares = numbers["figure8"]["shared_shares"]["ga100"]
+    heads = ["kernel", *(f"{share:.0%} shared".replace("%", " %") for share in shares)]
+    return table(heads, lines)
+
+
+def problem_sizes_measured() -> str:
+    """Return measured power and energy over the datasets."""
+    found = {one.kernel: one for one in against_default(study("sizes")) if one.variant == SELECTED}
+
+    def cell(kernel: str, dataset: str) -> str:
+        one = found.get(f"{kernel}-{dataset.lower()}")
+        if one is None or one.power_w is None or one.energy is None:
+            return "–"
+        return f"{one.power_w[0]:.0f} → {one.power_w[1]:.0f} W, {_short(one.energy)}"
+
+    heads = ["kernel", *(dataset.lower() for dataset in DATASETS)]
+    return table(heads, [[kernel, *(cell(kernel, one) for one in DATASETS)] for kernel in BY_SIZE])
+
+
 def table_4() -> str:
     """Return Table IV beside a product that was measured here."""
     lines = []
@@ -316,9 +429,12 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "figure 7 on xavier": lambda: figure_7("xavier"),
     "measured on an h200": on_the_h200,
     "products of figure 7": products_of_figure_7,
+    "figures 2 and 3": figures_2_and_3,
     "figure 8": figure_8,
+    "figure 8 measured": figure_8_measured,
     "figure 10": figure_10,
     "problem sizes": problem_sizes,
+    "problem sizes measured": problem_sizes_measured,
     "libraries": table_4,
 }
 

@@ -105,7 +105,7 @@ class PpcgCode(DemandBuilder):
         return (
             constants.base_registers
             + words * (1.0 - plan.local) * constants.private_register_factor
-            + max(reads, default=1) * width * constants.operand_registers
+            + max(reads, default=1) * width * 2
             + addresses * constants.registers_per_point
         )
 
