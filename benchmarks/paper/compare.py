@@ -370,6 +370,34 @@ def figures_2_and_3() -> str:
     return table(heads, lines)
 
 
+def plot_figures_2_and_3(path: Path) -> None:
+    """Draw energy over time of 2mm's variants, as measured, by the size of the serial loop."""
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    every = [one for one in against_default(study("2mm-space")) if one.energy and one.time]
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    drawn = axes.scatter(
+        [1 / (one.time or 1.0) for one in every],
+        [1 / (one.energy or 1.0) for one in every],
+        c=[LOOP_SIZES.index(int(one.variant.split("-")[2])) for one in every],
+        s=5,
+        cmap="viridis",
+    )
+    bar = figure.colorbar(drawn, label="tile of the serial loop")
+    bar.set_ticks(range(len(LOOP_SIZES)), labels=[str(size) for size in LOOP_SIZES])
+    axes.axhline(1, color="0.6", linewidth=0.8)
+    axes.axvline(1, color="0.6", linewidth=0.8)
+    axes.set(
+        xscale="log", yscale="log", xlabel="time over that of PPCG's default",
+        ylabel="energy over that of PPCG's default",
+    )  # fmt: skip
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("{x:g}")
+    figure.savefig(path, dpi=110)
+
+
 def figure_8_measured() -> str:
     """Return the measured energy of the paper's model at each share and warp fraction."""
     numbers = published()
@@ -443,6 +471,7 @@ def main() -> None:
     """Print the tables and write them into the page."""
     text = renewed(PAGE.read_text(encoding="utf-8"), TABLES)
     PAGE.write_text(text, encoding="utf-8")
+    plot_figures_2_and_3(RESULTS / "studies-2mm-space.png")
     for name, make in TABLES.items():
         print(f"{name}\n\n{make()}")
 
