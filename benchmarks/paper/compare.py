@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,9 @@ from eatss.cards import load_profile
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "paper.md"
 TITLES = {"ga100": "GA100", "xavier": "Xavier"}
 MODELS = {"paper": "text's model", "artifact": "scripts' model"}
+PPCG_ROWS, PPCG_COLUMNS = 16, 32
+"""Threads of a block that PPCG takes by itself."""
+
 PRODUCTS = {"gemm": 1, "2mm": 2, "3mm": 3}
 """Products of 4000³ in each."""
 
@@ -371,21 +375,23 @@ def figures_2_and_3() -> str:
 
 
 def plot_figures_2_and_3(path: Path) -> None:
-    """Draw energy over time of 2mm's variants, as measured, by the size of the serial loop."""
+    """Draw energy over time of 2mm's variants, as measured, by the points of a thread."""
+    from matplotlib.colors import LogNorm  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     every = [one for one in against_default(study("2mm-space")) if one.energy and one.time]
+    sizes = [[*map(int, one.variant.split("-"))] for one in every]
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     drawn = axes.scatter(
         [1 / (one.time or 1.0) for one in every],
         [1 / (one.energy or 1.0) for one in every],
-        c=[LOOP_SIZES.index(int(one.variant.split("-")[2])) for one in every],
+        c=[ceil(rows / PPCG_ROWS) * ceil(columns / PPCG_COLUMNS) for rows, columns, _ in sizes],
         s=5,
+        norm=LogNorm(),
         cmap="viridis",
     )
-    bar = figure.colorbar(drawn, label="tile of the serial loop")
-    bar.set_ticks(range(len(LOOP_SIZES)), labels=[str(size) for size in LOOP_SIZES])
+    figure.colorbar(drawn, label="points of a thread").ax.yaxis.set_major_formatter("{x:g}")
     axes.axhline(1, color="0.6", linewidth=0.8)
     axes.axvline(1, color="0.6", linewidth=0.8)
     axes.set(
