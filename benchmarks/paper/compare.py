@@ -306,14 +306,13 @@ def study(name: str) -> tuple[Row, ...]:
 
 @frozen
 class Against:
-    """A variant beside PPCG's default on the same card; ``power_w`` are the default's and its."""
+    """PPCG's default over a variant on the same card."""
 
     kernel: str
     variant: str
     launched: bool
     time: float | None = None
     energy: float | None = None
-    power_w: tuple[float, float] | None = None
 
 
 def against_default(rows: Sequence[Row]) -> list[Against]:
@@ -331,7 +330,6 @@ def against_default(rows: Sequence[Row]) -> list[Against]:
                 continue
             mine = _amounts(own)
             both = [None if not a or not b else a / b for a, b in zip(usual, mine, strict=True)]
-            power = usual[2], mine[2]
             found.append(
                 Against(
                     kernel=kernel,
@@ -339,20 +337,19 @@ def against_default(rows: Sequence[Row]) -> list[Against]:
                     launched=mine[0] is not None,
                     time=both[0],
                     energy=both[1],
-                    power_w=None if power[0] is None or power[1] is None else (power[0], power[1]),
                 )
             )
     return found
 
 
-def _amounts(rows: Sequence[Row]) -> tuple[float | None, float | None, float | None]:
-    """Return the means of milliseconds, joules and watts."""
+def _amounts(rows: Sequence[Row]) -> tuple[float | None, float | None]:
+    """Return the means of milliseconds and joules."""
     own = [row for row in rows if row.status == "ok"]
     means = []
-    for name in ("time_ms", "energy_j", "power_w"):
+    for name in ("time_ms", "energy_j"):
         known = [getattr(row, name) for row in own if getattr(row, name) is not None]
         means.append(sum(known) / len(known) if known else None)
-    return means[0], means[1], means[2]
+    return means[0], means[1]
 
 
 def figures_2_and_3() -> str:
@@ -405,7 +402,7 @@ def plot_figures_2_and_3(path: Path) -> None:
 
 
 def figure_8_measured() -> str:
-    """Return the measured energy of the paper's model at each share and warp fraction."""
+    """Return the measured time of the paper's model at each share and warp fraction."""
     numbers = published()
     found = {(one.kernel, one.variant): one for one in against_default(study("splits"))}
     lines = []
@@ -416,7 +413,7 @@ def figure_8_measured() -> str:
                 found.get((kernel, f"paper-{share}-{fraction}"))
                 for fraction in numbers["section5d"]["warp_fractions"]
             ]
-            ratios = [None if one is None else one.energy for one in ones]
+            ratios = [None if one is None else one.time for one in ones]
             cells.append(" / ".join("–" if one is None else _short(1 / one) for one in ratios))
         lines.append(cells)
     shares = numbers["figure8"]["shared_shares"]["ga100"]
@@ -425,14 +422,12 @@ def figure_8_measured() -> str:
 
 
 def problem_sizes_measured() -> str:
-    """Return measured power and energy over the datasets."""
+    """Return the measured time of PPCG's default over the selection's, over the datasets."""
     found = {one.kernel: one for one in against_default(study("sizes")) if one.variant == SELECTED}
 
     def cell(kernel: str, dataset: str) -> str:
         one = found.get(f"{kernel}-{dataset.lower()}")
-        if one is None or one.power_w is None or one.energy is None:
-            return "–"
-        return f"{one.power_w[0]:.0f} → {one.power_w[1]:.0f} W, {_short(one.energy)}"
+        return "–" if one is None or one.time is None else _short(one.time)
 
     heads = ["kernel", *(dataset.lower() for dataset in DATASETS)]
     return table(heads, [[kernel, *(cell(kernel, one) for one in DATASETS)] for kernel in BY_SIZE])
