@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from eatss.analysis.variant import KernelVariant
 from eatss.base.codec import BY_NAME
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.base.targets import AXES, CUDA, Axis
 
 if TYPE_CHECKING:
@@ -144,6 +144,22 @@ class TimeTile:
 
 
 @frozen
+class LoopBlock:
+    """How a loop on the host becomes one launch of one block, which runs its iterations.
+
+    The loop is the outermost one around ``kernels``, which are the names of all in it. What was a
+    launch is a phase of the block, between barriers of its ``threads``.
+
+    Where there are ``tiles``, each block has so many values of the loop, and so many along each of
+    the parallel loops inside, which may be skewed. Blocks of a wavefront of tiles are one launch.
+    """
+
+    kernels: Names
+    threads: int
+    tiles: Numbers = ()
+
+
+@frozen
 class WarpUse:
     """How a launch uses an instruction of warps.
 
@@ -166,7 +182,8 @@ class Layout:
     host. ``warps`` is the instruction that warps compute products by, ``stages`` the boxes of
     shared memory in use at once where threads compute alone, ``resident`` the blocks of an SM that
     are to run at a time then, which bounds the registers of a thread. ``row_block`` says for the
-    first of several kernels how they become one, ``time_tile`` how they take several steps at once.
+    first of several kernels how they become one, ``time_tile`` how they take several steps at once,
+    ``loop_block`` how one block runs a loop around them.
     """
 
     tile_sizes: Sizes
@@ -179,6 +196,7 @@ class Layout:
     resident: Number = 1
     row_block: FusedRows | None = None
     time_tile: TimeTile | None = None
+    loop_block: LoopBlock | None = None
 
     @property
     def tiles(self) -> dict[str, Number]:
@@ -239,6 +257,12 @@ class Layout:
     def blocks_at_once(self) -> Number:
         """Blocks of an SM that are to run at a time."""
         return self.resident if self.warps is None else self.warps.resident
+
+    @property
+    def joined(self) -> Names:
+        """The names of the kernels that become one with this one, none where it stays apart."""
+        ways = (self.row_block, self.time_tile, self.loop_block)
+        return next((one.kernels for one in ways if one is not None), ())
 
     def map(self: Chosen, change: Callable[[Any], Any]) -> Chosen:
         """Return it with ``change`` made of each number: ``layout.map(lambda one: one[rows])``."""

@@ -126,7 +126,8 @@ def candidate_of(facts: KernelFacts, variant: KernelVariant, kernel: KernelSelec
     """Return the layout of a selected kernel as the prediction takes it, the only candidate."""
     groups = (group for launch in variant.launches for group in launch.stageable)
     block = tuple((loop.name, kernel.threads.get(loop.name, 1)) for loop in mapped_loops(facts))
-    own = kernel.chosen() | {"block": block, "row_block": None, "time_tile": None}
+    apart = dict.fromkeys(("row_block", "time_tile", "loop_block"))
+    own = kernel.chosen() | {"block": block} | apart
     staged = {group: int(kernel.shared.issuperset(group)) for group in groups}
     return Candidates(**own, variant=variant, staged=staged).map(lambda one: np.array([one]))
 

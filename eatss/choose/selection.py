@@ -186,6 +186,8 @@ class KernelSelection(Layout, Shown):
             all of them. ``predicted`` is of that one, and nothing is left for the others.
         time_tile: How this kernel and those behind it take several steps of a loop over time at
             once; ``predicted`` is of all steps, and nothing is left for the others.
+        loop_block: How one block runs the host loop around this kernel and those behind it;
+            ``predicted`` is of all of the loop, and nothing is left for the others.
     """
 
     json_layout = JsonForm(

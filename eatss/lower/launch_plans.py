@@ -190,6 +190,7 @@ def launch_plan_of(
         "block": block,
         "row_block": None,
         "time_tile": None,
+        "loop_block": None,
     }
     one_row = Candidates(**chosen, variant=variant, staged=groups)
     column = one_row.map(lambda number: np.array([float(number)]))

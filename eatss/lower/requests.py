@@ -133,7 +133,8 @@ def _misfits(
         if not _is_of(kernel, decided):
             yield f"its {kernel.name} has other statements, loops or references than the source"
         fine = _is_launch(decided) and _has_rows(decided, here[at:], profile)
-        if not fine or not _has_tile(decided, here[at:], profile):
+        ways = (_has_tile, _has_loop)
+        if not fine or not all(has(decided, here[at:], profile) for has in ways):
             yield f"the sizes of its {kernel.name} are of no launch"
     if isinstance(made, Recipe):
         limit, most = made.options.shared_limit_bytes, profile.shared_per_block_optin_bytes
@@ -225,6 +226,18 @@ def _has_tile(decided: Layout, following: Sequence[str], profile: GpuProfile) ->
             1 <= one <= MAX_TILE
             for one in (tile.depth, tile.columns, tile.length, tile.rows, tile.prefetch)
         )
+    )
+
+
+def _has_loop(decided: Layout, following: Sequence[str], profile: GpuProfile) -> bool:
+    """Tell whether a kernel and those behind it may be in a loop; see :func:`_has_rows`."""
+    block = decided.loop_block
+    return block is None or (
+        len(block.kernels) > 0
+        and block.kernels == tuple(following[: len(block.kernels)])
+        and 1 <= block.threads <= profile.threads_per_block
+        and all(1 <= size <= MAX_TILE for size in block.tiles)
+        and (len(block.kernels) == 1 or not block.tiles)
     )
 
 

@@ -97,7 +97,7 @@ class CudaMaker:
 
     def _expected(self, program: Program, selection: Selection) -> Metrics:
         """Return what the model expects of a selection, whoever chose it."""
-        if any(kernel.row_block or kernel.time_tile for kernel in selection.kernels):
+        if any(kernel.joined for kernel in selection.kernels):
             return predicted_metrics(selection.kernels)
         kernels = [
             replace(

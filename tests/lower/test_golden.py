@@ -63,6 +63,7 @@ def laid_out(name: str, source: Path) -> Selection:
                 host_loop=layout["host_loop"],
                 warps=None if warps is None else WarpUse(**warps),
                 time_tile=None,
+                loop_block=None,
             )
         )
     return replace(selection, kernels=tuple(kernels))
