@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from eatss.analysis.layout import Chosen, GridSplitK, Layout
-from eatss.analysis.variant import MAX_STAGES, RecomputedArray
+from eatss.analysis.variant import MAX_STAGES, ChunkedScan, RecomputedArray
 from eatss.base.codec import Document, JsonForm
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import read_regular
@@ -385,7 +385,8 @@ class Recipe:
 
     ``kernels`` are what a model chose, ``options`` what the user wants instead or besides.
     ``recomputed`` are arrays whose elements kernels compute anew where they read them, ``split``
-    the regions whose statements are cut where they meet what they read.
+    the regions whose statements are cut where they meet what they read, ``chunks`` the recurrences
+    that are cut into chunks.
     """
 
     json_layout = JsonForm(closed=True)
@@ -396,6 +397,7 @@ class Recipe:
     options: CodegenOptions = dataclasses.field(default_factory=CodegenOptions)
     recomputed: tuple[RecomputedArray, ...] = ()
     split: Numbers = ()
+    chunks: tuple[ChunkedScan, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
     def wanted(self, name: str) -> KernelRecipe:
@@ -433,6 +435,7 @@ def recipe_of(selection: Selection, options: CodegenOptions) -> Recipe:
         options=options,
         recomputed=selection.recomputed,
         split=selection.split,
+        chunks=selection.chunks,
     )
 
 

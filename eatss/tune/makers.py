@@ -26,7 +26,7 @@ from eatss.lower.requests import checked_options
 from eatss.lower.variants import kernel_variants_for, with_own_sizes
 from eatss.measurement.options import TileChoice
 from eatss.session.session import Session
-from eatss.session.steps import Arrays
+from eatss.session.steps import Arrays, Chunks
 from eatss.tune.derived import KernelVariants
 from eatss.tune.generation import own_folder, predicted_metrics
 from eatss.tune.jobs import Made, MakerJob, Wanted
@@ -143,6 +143,7 @@ class CudaMaker:
                 options,
                 recomputed=sized.recomputed,
                 split=sized.split,
+                chunks=sized.chunks,
             )
         return self._bases[place]
 
@@ -178,17 +179,27 @@ def selected_under(
     *,
     recomputed: Arrays,
     split: Numbers,
+    chunks: Chunks,
 ) -> Selection:
     """Return the sizes that are selected for generated code under options of the user's.
 
-    Those of the program that computes ``recomputed`` arrays anew where it reads them, ``split``.
+    Those of the program that computes ``recomputed`` arrays anew where it reads them, ``split``,
+    with recurrences in ``chunks``.
 
     Raises:
         InputError: the options do not go together.
         NoSolutionError: no sizes satisfy the limits of the card.
     """
     volume = options.volume_name()
-    session = Session(source, reading, volume=volume, code=True, recomputed=recomputed, split=split)
+    session = Session(
+        source,
+        reading,
+        volume=volume,
+        code=True,
+        recomputed=recomputed,
+        split=split,
+        chunks=chunks,
+    )
     return session.select(profile, options, fuse_rows=False, tile_time=False)
 
 
