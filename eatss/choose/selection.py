@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from eatss.analysis.layout import Layout, Sizes
-from eatss.analysis.variant import RecomputedArray
+from eatss.analysis.variant import ChunkedScan, RecomputedArray
 from eatss.base.codec import BY_NAME, Document, JsonForm, JsonObject
 from eatss.base.diagnostics import Diagnostic, Diagnostics, input_error
 from eatss.base.frozen import Names, Numbers, frozen
@@ -337,6 +337,7 @@ class Selection(OfRun, Tabular):
         warnings: Why PPCG's kernels may be others than these, and notes on loops that run slowly.
         recomputed: Arrays whose elements kernels compute anew where they read them.
         split: Numbers of the regions whose statements are cut where they meet what they read.
+        chunks: Recurrences that are cut into chunks, which run at once.
         fused: Which nests are one kernel: ``none``, ``users`` (those of which one uses what the
             other makes) or ``all`` (those that read the same array, too).
         sizes: What is expected of the kernels is for these sizes of the program.
@@ -376,6 +377,7 @@ class Selection(OfRun, Tabular):
     warnings: Diagnostics = ()
     recomputed: tuple[RecomputedArray, ...] = ()
     split: Numbers = ()
+    chunks: tuple[ChunkedScan, ...] = ()
     fused: Fusion = "none"
     sizes: tuple[ProgramSize, ...] = ()
     least_time_s: float = 0.0

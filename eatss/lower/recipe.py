@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from eatss.analysis.layout import Chosen, GridSplitK, Layout
-from eatss.analysis.variant import MAX_STAGES, RecomputedArray
+from eatss.analysis.variant import MAX_STAGES, ChunkedScan, RecomputedArray
 from eatss.base.codec import Document, JsonForm
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import read_regular
@@ -387,8 +387,8 @@ class Recipe:
 
     ``kernels`` are what a model chose, ``options`` what the user wants instead or besides.
     ``recomputed`` are arrays whose elements kernels compute anew where they read them, ``split``
-    the regions whose statements are cut where they meet what they read, ``fused`` says which nests
-    are one kernel.
+    the regions whose statements are cut where they meet what they read, ``chunks`` the recurrences
+    that are cut into chunks, ``fused`` says which nests are one kernel.
     """
 
     json_layout = JsonForm(closed=True)
@@ -399,6 +399,7 @@ class Recipe:
     options: CodegenOptions = dataclasses.field(default_factory=CodegenOptions)
     recomputed: tuple[RecomputedArray, ...] = ()
     split: Numbers = ()
+    chunks: tuple[ChunkedScan, ...] = ()
     fused: Fusion = "none"
     schema_version: int = SCHEMA_VERSION
 
@@ -437,6 +438,7 @@ def recipe_of(selection: Selection, options: CodegenOptions) -> Recipe:
         options=options,
         recomputed=selection.recomputed,
         split=selection.split,
+        chunks=selection.chunks,
         fused=selection.fused,
     )
 

@@ -193,7 +193,8 @@ def find_program(
             how = {"strict_fp": wanted.strict_fp, **wanted.joins}
             selection = sized.select(profile, choosing, **how, progress=progress)
             kept = {*selection.recomputed} <= {*session.recomputable}
-            kept &= {*selection.split} <= {*session.splittable}
+            kept = kept and {*selection.split} <= {*session.splittable}
+            kept = kept and session.has(selection.chunks)
             if not kept or not session.of(selection).has_kernels(selection):  # loops are empty here
                 selection = sized.plain.select(profile, choosing, **how, progress=progress)
         limit = choosing.shared_limit_bytes(profile)

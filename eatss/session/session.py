@@ -47,6 +47,7 @@ from eatss.frontend.options import FrontendOptions, FrontendResult, Reading
 from eatss.frontend.parse import parse_file, parse_source
 from eatss.frontend.python import SourceLike
 from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
+from eatss.polyhedral.chunked_scans import frees_chunks
 from eatss.polyhedral.dependences import with_source_line
 from eatss.polyhedral.fused_nests import with_fused_nests
 from eatss.polyhedral.kernel import ScheduledScop
@@ -65,14 +66,19 @@ from eatss.session.analysis import (
 )
 from eatss.session.source import Source
 from eatss.session.steps import (
+    CHUNKS_MARGIN,
     Arrays,
+    Chunks,
+    Frees,
     at_clocks,
+    chunkable,
     expect_code,
     expect_ppcg,
     generate_for,
     recomputable,
     regions_with,
     run_cost,
+    run_time_s,
     select_for,
     splittable,
 )
@@ -118,6 +124,7 @@ class Session:
         recomputed: arrays that are computed anew where they are read; ``None`` for those that
             ``reading`` says, none where that leaves it to the prediction.
         split: numbers of the regions whose statements are cut where they meet what they read.
+        chunks: recurrences that are cut into chunks.
         fused: which nests become one kernel.
         like: a session of the same source that has read it.
 
@@ -135,6 +142,7 @@ class Session:
         code: bool = False,
         recomputed: Arrays | None = None,
         split: Numbers = (),
+        chunks: Chunks = (),
         fused: Fusion = "none",
         like: Session | None = None,
     ) -> None:
@@ -151,10 +159,10 @@ class Session:
         self.volume = volume
         self.code = code
         self._asked = recomputed
-        self.split = split
+        self.split, self.chunks = split, chunks
         self.fused: Fusion = fused
         self._like = like
-        self._others: dict[tuple[Arrays, Numbers, Fusion], Session] = {}
+        self._others: dict[tuple[Arrays, Numbers, Chunks, Fusion], Session] = {}
 
     @property
     def file(self) -> str:
@@ -181,7 +189,7 @@ class Session:
         Raises:
             InputError: with all findings, if the source is refused.
         """
-        scops = regions_with(self._written.scops, self.recomputed, self.split)
+        scops = regions_with(self._written.scops, self.recomputed, self.split, self.chunks)
         return replace(self._written, scops=scops)
 
     @cached_property
@@ -190,7 +198,7 @@ class Session:
         written = self._written_symbolic
         numeric = self._written.scops
         same = dict(zip(map(id, numeric), self.parsed.scops, strict=True))
-        scops = regions_with(written.scops, self.recomputed, self.split)
+        scops = regions_with(written.scops, self.recomputed, self.split, self.chunks)
         scops = tuple(
             same.get(id(before), after) for before, after in zip(written.scops, scops, strict=True)
         )
@@ -217,20 +225,36 @@ class Session:
             return ()
         return splittable(self._written.scops, lambda: self._written_symbolic.scops)
 
+    def chunkable(self, profile: GpuProfile, *, strict_fp: bool) -> Chunks:
+        """Return the recurrences that code of eatss may cut into chunks, as long as suits a card.
+
+        With ``strict_fp`` those that come to the same value in any order.
+        """
+        if self.cut != "eatss":
+            return ()
+        return chunkable(self._written.scops, profile, strict_fp=strict_fp)
+
+    def has(self, chunks: Chunks) -> bool:
+        """Tell whether the regions have all of some recurrences."""
+        with suppress(InputError):
+            _ = self._with(self.recomputed, self.split, chunks)
+            return True
+        return False
+
     def of(self, decided: Selection | Recipe) -> Session:
         """Return the session of the program with the arrays computed anew that were decided.
 
-        And with the regions split.
+        And with the regions split, and recurrences in chunks.
 
         Raises:
             InputError: ``EATSS-P026``, the program cannot.
         """
-        return self._with(decided.recomputed, decided.split, decided.fused)
+        return self._with(decided.recomputed, decided.split, decided.chunks, decided.fused)
 
     @property
     def plain(self) -> Session:
         """The session of the program as it is written, whatever is expected of another."""
-        return self._with((), (), chooses=self._asked is None)
+        return self._with((), (), (), chooses=self._asked is None)
 
     @cached_property
     def without_values(self) -> Session:
@@ -260,18 +284,24 @@ class Session:
         return Session(self.source, reading, cut=cut, volume=volume, code=code, **changed)
 
     def _with(
-        self, arrays: Arrays, split: Numbers, fused: Fusion = "none", *, chooses: bool = False
+        self,
+        arrays: Arrays,
+        split: Numbers,
+        chunks: Chunks,
+        fused: Fusion = "none",
+        *,
+        chooses: bool = False,
     ) -> Session:
-        """Return the session with arrays computed anew, regions split and nests fused.
+        """Return the session with arrays computed anew, regions split, recurrences in chunks.
 
-        This one if it is, unless it chooses.
+        And nests fused. This one if it is, unless it chooses.
         """
-        place = arrays, split, fused
-        if place == (self.recomputed, self.split, self.fused) and not chooses:
+        place = arrays, split, chunks, fused
+        if place == (self.recomputed, self.split, self.chunks, self.fused) and not chooses:
             return self
         if place not in self._others:
-            how: dict[str, Any] = {"recomputed": arrays, "split": split, "fused": fused}
-            other = self._like_this(self.reading, **how, like=self)
+            how: dict[str, Any] = {"recomputed": arrays, "split": split, "chunks": chunks}
+            other = self._like_this(self.reading, **how, fused=fused, like=self)
             _ = other.parsed
             self._others[place] = other
         return self._others[place]
@@ -302,7 +332,7 @@ class Session:
         """
         parsed, options = self.parsed_symbolic, self._options
         if self.fused != "none":
-            apart = self._with(self.recomputed, self.split)
+            apart = self._with(self.recomputed, self.split, self.chunks)
             fused = with_fusion(apart.symbolic, apart.parsed, options, self.fused)
             return apart.symbolic if fused is None else fused
         found = for_any_size(parsed, self._numeric)
@@ -375,6 +405,7 @@ class Session:
         if not self._chooses(chosen):
             return best
         first_s, arrays, tried = taken_s(), self.recomputable, [best.recomputed]
+        chunks = self.chunkable(profile, strict_fp=strict_fp)
         alone = arrays if 1 < len(arrays) <= _MOST_TRIED else ()
         every = arrays, *((one,) for one in alone)  # all, then each left out or taken
         for changed in every if self.reading.recompute == "auto" else ():
@@ -388,31 +419,39 @@ class Session:
             progress(f"with {', '.join(one.array for one in with_) or 'nothing'} computed anew")
             anew()
             with suppress(EatssError, isl.Error):
-                other = self._with(with_, ())
+                other = self._with(with_, (), ())
                 pairs = zip(self.analysed.scops, other.analysed.scops, strict=True)
                 if all(keeps_loops(one.scheduled, its.scheduled) for one, its in pairs):
                     found = other._selected(profile, chosen, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
         anew()
-        if self.splittable and run_cost(best) != NEVER and room_for(first_s):
-            progress("with statements cut where they meet what they read")
+        cuts: tuple[tuple[str, Numbers, Chunks, Frees], ...] = (
+            ("statements cut where they meet what they read", self.splittable, (), frees_pieces),
+            ("recurrences cut into chunks", (), chunks, frees_chunks),
+        )
+        for what, split, of_scans, frees in cuts:
+            if not (split or of_scans) or run_cost(best) == NEVER or not room_for(first_s):
+                continue
+            progress(f"with {what}")
             with suppress(EatssError, isl.Error):
-                whole, cut = self.of(best), self._with(best.recomputed, self.splittable)
+                whole = self.of(best)
+                cut = self._with(best.recomputed, split or best.split, of_scans)
                 pairs = zip(whole.analysed.scops, cut.analysed.scops, strict=True)
-                frees = any(frees_pieces(one.scheduled, its.scheduled) for one, its in pairs)
                 regions = zip(whole.symbolic.regions, cut.symbolic.regions, strict=True)
-                if frees and all(one.generic <= its.generic for one, its in regions):
+                if any(frees(one.scheduled, its.scheduled) for one, its in pairs) and all(
+                    one.generic <= its.generic for one, its in regions
+                ):
                     found = cut._selected(profile, chosen, **how, progress=no_progress)
-                    best = min(best, found, key=run_cost)
+                    if not of_scans or CHUNKS_MARGIN * run_time_s(found) <= run_time_s(best):
+                        best = min(best, found, key=run_cost)
             anew()
-        if fuse_rows and run_cost(best) != NEVER:
-            best = self._fused(
-                best,
-                lambda other: other._selected(profile, chosen, **how, progress=no_progress),
-                first_s,
-                progress,
-            )
-        return best
+        return self._fused(
+            best,
+            lambda other: other._selected(profile, chosen, **how, progress=no_progress),
+            first_s,
+            progress,
+            FUSIONS if fuse_rows and run_cost(best) != NEVER else (),
+        )
 
     def _fused(
         self,
@@ -420,12 +459,13 @@ class Session:
         select: Callable[[Session], Selection],
         first_s: float,
         progress: Progress,
+        fusions: Sequence[Fusion],
     ) -> Selection:
         """Return a selection with nests as one where that is expected to cost less."""
         plain = self.of(best).analysed
         first, cuts = best, [_kernels(one.scheduled for one in plain.scops)]
         told = len(plain.scops) == 1  # statements of several regions have the same names
-        for fusion in FUSIONS:
+        for fusion in fusions:
             if not room_for(first_s):
                 break
             with suppress(EatssError, isl.Error):
@@ -436,7 +476,7 @@ class Session:
                 if _most_saved(best, cut) < _LEAST_SAVED * sum(map(_cost_s, best.kernels)):
                     continue
                 progress("with nests as one that use what others make")
-                found = select(self._with(best.recomputed, best.split, fusion))
+                found = select(self._with(best.recomputed, best.split, best.chunks, fusion))
                 best = min(best, found, key=run_cost)
                 if best is first and told:
                     first = best = _noted(best, found)
@@ -578,10 +618,14 @@ class Session:
         )
 
     def at(self, sizes: SizePairs) -> Session:
-        """Return the session of the same program, read at some sizes."""
+        """Return the session of the same program, read at some sizes.
+
+        Without chunks where rows are shorter than one.
+        """
         reading = self.reading_at(sizes)
-        how: dict[str, Any] = {"recomputed": self.recomputed, "split": self.split}
-        return self._like_this(reading, **how, fused=self.fused)
+        plain = self._like_this(reading, recomputed=self.recomputed, split=self.split)
+        chunks = self.chunks if self.chunks and plain.has(self.chunks) else ()
+        return plain._with(self.recomputed, self.split, chunks, self.fused)
 
     @cached_property
     def scops(self) -> tuple[Scop, ...]:
@@ -639,9 +683,14 @@ class Session:
             progress=progress,
         )
         warnings = found.warnings + self.notes
-        cut: dict[str, Any]
-        cut = {"recomputed": self.recomputed, "split": self.split, "fused": self.fused}
-        return replace(found, **cut, warnings=warnings)
+        return replace(
+            found,
+            recomputed=self.recomputed,
+            split=self.split,
+            chunks=self.chunks,
+            fused=self.fused,
+            warnings=warnings,
+        )
 
     def _chooses(self, options: ModelOptions) -> bool:
         """Tell whether the prediction says which arrays are computed anew, or what is split."""

@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.base.files import StrPath
@@ -27,7 +27,7 @@ from eatss.lower.requests import checked_options
 from eatss.lower.variants import kernel_variants_for, with_own_sizes
 from eatss.measurement.options import TileChoice
 from eatss.session.session import Session
-from eatss.session.steps import Arrays
+from eatss.session.steps import Arrays, Chunks
 from eatss.tune.derived import KernelVariants
 from eatss.tune.generation import own_folder, predicted_metrics
 from eatss.tune.jobs import Made, MakerJob, Wanted
@@ -144,6 +144,7 @@ class CudaMaker:
                 options,
                 recomputed=sized.recomputed,
                 split=sized.split,
+                chunks=sized.chunks,
                 fused=sized.fused,
             )
         return self._bases[place]
@@ -180,20 +181,29 @@ def selected_under(
     *,
     recomputed: Arrays,
     split: Numbers,
+    chunks: Chunks,
     fused: Fusion,
 ) -> Selection:
     """Return the sizes that are selected for generated code under options of the user's.
 
-    Those of the program that computes ``recomputed`` arrays anew where it reads them, whose regions
-    are ``split`` and whose nests are ``fused``.
+    Those of the program that computes ``recomputed`` arrays anew where it reads them, ``split``,
+    with recurrences in ``chunks`` and nests that are ``fused``.
 
     Raises:
         InputError: the options do not go together.
         NoSolutionError: no sizes satisfy the limits of the card.
     """
     volume = options.volume_name()
-    how: dict[str, Any] = {"recomputed": recomputed, "split": split, "fused": fused}
-    session = Session(source, reading, volume=volume, code=True, **how)
+    session = Session(
+        source,
+        reading,
+        volume=volume,
+        code=True,
+        recomputed=recomputed,
+        split=split,
+        chunks=chunks,
+        fused=fused,
+    )
     return session.select(profile, options, fuse_rows=False, tile_time=False)
 
 

@@ -248,6 +248,7 @@ def test_a_recipe_of_before_is_read_and_carried_out(
     assert later == [None, None]
     assert written["options"].pop("fast_math") is False
     assert not written.pop("split")
+    assert not written.pop("chunks")
     assert written == json.loads(path.read_text())
     source = data_directory("kernels") / "gemm.c"
     session = Session(source, Reading(defines=defines), code=True)
@@ -270,4 +271,5 @@ def test_a_selection_of_before_is_read() -> None:
     later = [written["kernels"][0].pop(name) for name in LATER]
     assert later == [0, 0, None, None]
     assert not written.pop("split")
+    assert not written.pop("chunks")
     assert written == json.loads(path.read_text())
