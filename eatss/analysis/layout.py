@@ -103,8 +103,8 @@ class FusedRows:
     """How kernels that follow each other become one, whose blocks take rows through all of them.
 
     A block has ``rows`` rows, one a thread along ``y``, and ``lanes`` threads along ``x`` for each
-    of them, which take ``tile`` elements of the row at a time. ``kernels`` are the names of all,
-    of which so many outer ``loops`` are over rows.
+    of them, which take ``tile`` elements of the row at a time. With ``whole`` 1 they keep rows that
+    are no longer. ``kernels`` are the names of all, of which so many outer ``loops`` are over rows.
     """
 
     kernels: Names
@@ -112,6 +112,7 @@ class FusedRows:
     rows: Number
     lanes: Number
     tile: Number
+    whole: Number = 0
 
     @property
     def threads(self) -> Number:

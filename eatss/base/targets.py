@@ -21,6 +21,14 @@ SweepTarget: TypeAlias = Literal["cuda", "ppcg"]
 Cut: TypeAlias = Literal["ppcg", "eatss"]
 """Whose kernels a program is cut into: PPCG's, or those of eatss."""
 
+Fusion: TypeAlias = Literal["none", "rows", "users", "all"]
+"""Which nests become one kernel: none, those of which one uses what the other makes, or also those
+that read the same array; ``rows`` are ``users`` where loops that take turns are nests of their own.
+"""
+
+FUSIONS: tuple[Fusion, ...] = ("users", "rows", "all")
+"""What is tried beside none."""
+
 Axis: TypeAlias = Literal["x", "y", "z"]
 AXES: tuple[Axis, ...] = get_args(Axis)
 

@@ -128,9 +128,11 @@ class _Joining:
         table = self._candidates(run)
         if not table:
             return None
-        rows, lanes, tile = np.array(table, dtype=np.int64).T
+        rows, lanes, tile, whole = np.array(table, dtype=np.int64).T
         loops = len(run.phases[0].rows)
-        every = FusedRows(kernels=run.kernels, loops=loops, rows=rows, lanes=lanes, tile=tile)
+        every = FusedRows(
+            kernels=run.kernels, loops=loops, rows=rows, lanes=lanes, tile=tile, whole=whole
+        )
         found = rows_prediction(self.facts, run, every, self.profile, in_order=self.in_order)
         times = np.where(found.fits, found.expected.time_s, np.inf)
         cost = np.where(np.isfinite(times), costs(found.expected, self.options.objective), NEVER)
@@ -139,15 +141,22 @@ class _Joining:
         predicted = prediction_at(found.demand, found.expected, row)
         if cost[row] == NEVER or predicted is None:
             return None
-        block = replace(every, rows=int(rows[row]), lanes=int(lanes[row]), tile=int(tile[row]))
+        block = replace(
+            every,
+            rows=int(rows[row]),
+            lanes=int(lanes[row]),
+            tile=int(tile[row]),
+            whole=int(whole[row]),
+        )
         return _Joined(block=block, predicted=predicted, cost=int(cost[row]))
 
-    def _candidates(self, run: RowRun) -> list[tuple[int, int, int]]:
-        """Return rows, lanes and tiles of blocks."""
+    def _candidates(self, run: RowRun) -> list[tuple[int, int, int, int]]:
+        """Return rows, lanes and tiles of blocks, and whether a tile has a whole row."""
         loops = ((one.kernel, one.lane_loop) for one in run.phases if one.lane_loop is not None)
         trips = max(trips_of(self.facts[kernel])[loop] for kernel, loop in loops)
         length = max([int(trips), *(phase.length or 0 for phase in run.phases)])
-        lines: list[tuple[int, int, int]] = []
+        open_ = any(own.begin is None for own in run.registers.kept)
+        lines: list[tuple[int, int, int, int]] = []
         for rows, lanes in product(ROWS, LANES):
             threads = rows * lanes
             if LEAST_THREADS <= threads <= self.profile.threads_per_block and lanes <= 2 * length:
@@ -155,7 +164,7 @@ class _Joining:
                 tiles = {lanes * steps for steps in STEPS if lanes * steps < 2 * length}
                 if 1 << (slots - 1).bit_length() <= MOST_KEPT:
                     tiles.add(lanes * slots)
-                lines += [(rows, lanes, tile) for tile in sorted(tiles)]
+                lines += [(rows, lanes, one, int(open_ and one >= length)) for one in sorted(tiles)]
         return lines
 
 

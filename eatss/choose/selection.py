@@ -23,7 +23,7 @@ from eatss.base.shown import (
     run_of,
     sizes_text,
 )
-from eatss.base.targets import TARGETS, TargetName
+from eatss.base.targets import TARGETS, Fusion, TargetName
 from eatss.choose.options import PUBLISHED, ModelOptions
 from eatss.cost.expected import Prediction
 
@@ -338,6 +338,8 @@ class Selection(OfRun, Tabular):
         recomputed: Arrays whose elements kernels compute anew where they read them.
         split: Numbers of the regions whose statements are cut where they meet what they read.
         chunks: Recurrences that are cut into chunks, which run at once.
+        fused: Which nests are one kernel: ``none``, ``users`` (those of which one uses what the
+            other makes) or ``all`` (those that read the same array, too).
         sizes: What is expected of the kernels is for these sizes of the program.
         least_time_s: Time of the work of a run at the roofline of the card, in s.
     """
@@ -376,6 +378,7 @@ class Selection(OfRun, Tabular):
     recomputed: tuple[RecomputedArray, ...] = ()
     split: Numbers = ()
     chunks: tuple[ChunkedScan, ...] = ()
+    fused: Fusion = "none"
     sizes: tuple[ProgramSize, ...] = ()
     least_time_s: float = 0.0
 

@@ -338,7 +338,7 @@ def rows_prediction(
     """
     model = CudaModel.of(facts[run.kernels[0]], profile)
     storage, cap = run.registers, registers_of_a_thread(model.card, block.threads)
-    kept = kept_rows(storage, block.tile, block.lanes, cap)
+    kept = kept_rows(storage, block, cap)
     flags = np.array([np.ones(len(block.rows), dtype=bool), *kept]).T
     found: RowsPrediction | None = None
     for line in np.unique(flags, axis=0).tolist():

@@ -29,6 +29,7 @@ from eatss.base.options import (
     parse_tiles,
     shows_types,
 )
+from eatss.base.targets import Fusion
 from eatss.program.expression import OwnSizes, SizePairs
 
 if TYPE_CHECKING:
@@ -127,8 +128,9 @@ class CodeOptions:
             (``eatss.lower.instructions.INSTRUCTIONS``).
         stages: Boxes of shared memory that are in use at once, so that all but one are filled
             ahead; by default as selected.
-        fuse_rows: Let kernels that share rows, or small steps of a loop on the host, become one,
-            where that is selected; with sizes, blocks or places of your own they stay apart.
+        fuse_rows: Let kernels that share rows or points, or small steps of a loop on the host,
+            become one, where that is selected; with sizes, blocks or places of your own they stay
+            apart.
     """
 
     strict_fp: Annotated[
@@ -182,8 +184,8 @@ class CodeOptions:
         bool,
         _option(
             "--fuse-rows/--no-fuse-rows",
-            help="Let kernels that share rows, or small steps of a host loop, become one, where "
-            "that is selected.",
+            help="Let kernels that share rows or points, or small steps of a host loop, become "
+            "one, where that is selected.",
         ),
     ] = True
 
@@ -386,7 +388,7 @@ class Recipe:
     ``kernels`` are what a model chose, ``options`` what the user wants instead or besides.
     ``recomputed`` are arrays whose elements kernels compute anew where they read them, ``split``
     the regions whose statements are cut where they meet what they read, ``chunks`` the recurrences
-    that are cut into chunks.
+    that are cut into chunks, ``fused`` says which nests are one kernel.
     """
 
     json_layout = JsonForm(closed=True)
@@ -398,6 +400,7 @@ class Recipe:
     recomputed: tuple[RecomputedArray, ...] = ()
     split: Numbers = ()
     chunks: tuple[ChunkedScan, ...] = ()
+    fused: Fusion = "none"
     schema_version: int = SCHEMA_VERSION
 
     def wanted(self, name: str) -> KernelRecipe:
@@ -436,6 +439,7 @@ def recipe_of(selection: Selection, options: CodegenOptions) -> Recipe:
         recomputed=selection.recomputed,
         split=selection.split,
         chunks=selection.chunks,
+        fused=selection.fused,
     )
 
 

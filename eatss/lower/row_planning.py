@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from eatss.analysis.analyse import AnalysedProgram
 from eatss.analysis.facts import KernelFacts
@@ -32,6 +32,7 @@ from eatss.lower.row_storage import (
     LoweredPhase,
     lane_loop,
     row_storage,
+    sizes_of_whole_rows,
     span_of,
     with_row_values,
     with_rows_kept,
@@ -48,11 +49,11 @@ from eatss.lower.units import (
 )
 from eatss.lower.variants import launch_of
 from eatss.plan.contract import registers_of_a_thread
-from eatss.plan.phases import RowPhase, RowRun, RowStorage, kept_rows, slots_of
+from eatss.plan.phases import KeptRow, RowPhase, RowRun, RowStorage, kept_rows, slots_of
 from eatss.polyhedral.dependences import bounded_work, source_lines, tried
 from eatss.polyhedral.isl_names import coalesced
 from eatss.polyhedral.kernel import ScheduledScop
-from eatss.program.expression import SizePairs
+from eatss.program.expression import IntExpr, SizePairs
 from eatss.program.linear import strict
 
 
@@ -193,7 +194,9 @@ class RowPlanner(UnitPlanner):
                 nodes = (If(conditions=(index(strict(condition)),), body=nodes),)
             lowered.append(LoweredPhase(unit=unit, nodes=nodes))
         orders = [self.in_order(unit) for unit in units]
-        body, notes = self._in_registers(lowered, block, context)
+        whole = coalesced(sizes_of_whole_rows(units, int(block.tile)))
+        fits = index(strict(condition_of(whole, launch)))
+        body, notes = self._in_registers(lowered, block, context, fits)
         rows = counted(block.rows, "row")
         of_phases = "; ".join(", ".join(their_names(unit.piece.statements)) for unit in units)
         kernel = replace(
@@ -235,9 +238,16 @@ class RowPlanner(UnitPlanner):
         )
 
     def _in_registers(
-        self, phases: Sequence[LoweredPhase], block: FusedRows, context: KernelContext
+        self,
+        phases: Sequence[LoweredPhase],
+        block: FusedRows,
+        context: KernelContext,
+        whole: IntExpr,
     ) -> tuple[Nodes, Names]:
-        """Return the body of phases with what registers have of rows, and notes of it."""
+        """Return the body of phases with what registers have of rows, and notes of it.
+
+        Where a tile has a ``whole`` row at launch only, there are two.
+        """
         units = [phase.unit for phase in phases]
         storage, names = self.storage(units, block.loops), units[0].names.inner()
         declared, told = tuple[Declare, ...](), Names()
@@ -245,18 +255,28 @@ class RowPlanner(UnitPlanner):
             values = [(one, context.arrays[one.array].buffer) for one in storage.values]
             declared, phases, told = with_row_values(phases, values, names)
         registers = int(registers_of_a_thread(self._profile, block.threads))
-        fits = kept_rows(storage, block.tile, block.lanes, registers)
+        fits = kept_rows(storage, block, registers)
         kept = [
             (one, context.arrays[one.array].buffer)
             for one, on in zip(storage.kept, fits, strict=True)
             if on
         ]
         slots = slots_of(block.tile, block.lanes)
-        front, bodies, notes = with_rows_kept(phases, kept, slots, names)
-        scopes = (
-            Scope(body=without_unused(body), phase=f"phase {at}") for at, body in enumerate(bodies)
-        )
-        return (*declared, *front, *scopes), (*told, *notes)
+
+        def with_kept(own: Sequence[tuple[KeptRow, Buffer]]) -> tuple[Nodes, Names]:
+            front, bodies, notes = with_rows_kept(phases, own, slots, names)
+            scopes = (
+                Scope(body=without_unused(body), phase=f"phase {at}")
+                for at, body in enumerate(bodies)
+            )
+            return (*front, *scopes), notes
+
+        body, notes = with_kept(kept)
+        always = [(one, array) for one, array in kept if one.begin is not None]
+        if len(always) < len(kept):
+            longer, _ = with_kept(always)
+            body = (If(conditions=(whole,), body=body, orelse=longer),)
+        return (*declared, *body), (*told, *notes)
 
 
 def arguments_of(
@@ -334,16 +354,31 @@ def row_runs(
     pieces = pieces_of(scheduled, names)
     planner = RowPlanner(scheduled, facts, profile, options)
     known = {one.statements: one for one in facts}
-    for run, depth in row_groups(pieces, scheduled.dependences):
+
+    @cache
+    def phases_of(run: tuple[Piece, ...], depth: int) -> tuple[Unit, ...]:
         kernels = [known[one.kernel.statements] for one in run if one.kernel.statements in known]
         if len(kernels) < len(run):
-            continue
-        named = their_names(kernels)
-        block = FusedRows(kernels=named, loops=depth, rows=1, lanes=_TRIAL_LANES, tile=_TRIAL_LANES)
+            return ()
+        block = FusedRows(
+            kernels=their_names(kernels),
+            loops=depth,
+            rows=1,
+            lanes=_TRIAL_LANES,
+            tile=_TRIAL_LANES,
+        )
         find = partial(planner.phases, run, block, names)
-        units = tried(scheduled.scop, _OPERATIONS, find) or ()
+        found = tried(scheduled.scop, _OPERATIONS, find)
+        return () if found is None else tuple(found)
+
+    def fits(piece: Piece, depth: int) -> bool:
+        return bool(phases_of((piece,), depth))
+
+    for run, depth in row_groups(pieces, scheduled.dependences, fits):
+        units = phases_of(run, depth)
         if not any(unit.mapping.split is not None for unit in units):
             continue
+        named = their_names(known[one.kernel.statements] for one in run)
         phases = []
         for unit in units:
             kernel = called(unit.kernel or "", facts)

@@ -44,6 +44,9 @@ from eatss.plan.phases import KeptRow, RowStorage, RowValue
 from eatss.polyhedral.isl_names import (
     coalesced,
     constant_value,
+    linear_function,
+    parameter_at_least,
+    parameter_at_most,
     parameter_bound,
     without_parameters,
 )
@@ -272,16 +275,36 @@ def lane_loop(unit: Unit) -> MappedLoop | None:
 
 def span_of(unit: Unit) -> tuple[int, int] | None:
     """Return the first and the last element of a row that a unit touches, if these are numbers."""
-    piece, loop = unit.piece, lane_loop(unit)
+    loop = lane_loop(unit)
     if loop is None:
         return None
-    others = [name for name in piece.bound if name != loop.name]
-    values = union_of([without_parameters(one, others).params() for one in piece.placed])
+    values = _along(unit, loop)
     first, last = (
-        constant_value(parameter_bound(coalesced(values), loop.name, upper=upper).coalesce())
+        constant_value(parameter_bound(values, loop.name, upper=upper).coalesce())
         for upper in (False, True)
     )
     return None if first is None or last is None else (first, last)
+
+
+def _along(unit: Unit, loop: MappedLoop) -> isl.Set:
+    """Return the values of the loop of the lanes, a parameter, for all rows."""
+    others = [name for name in unit.piece.bound if name != loop.name]
+    placed = (without_parameters(one, others).params() for one in unit.piece.placed)
+    return coalesced(union_of(list(placed)))
+
+
+def sizes_of_whole_rows(units: Sequence[Unit], tile: int) -> isl.Set:
+    """Return the sizes, a set of parameters, for which one tile has what units touch of a row."""
+    longer = []
+    for unit in units:
+        loop = lane_loop(unit)
+        if loop is not None:
+            values = _along(unit, loop)
+            first, last = (linear_function(values.get_ctx(), at, ()) for at in (0, tile - 1))
+            at_least = parameter_at_least(loop.name, first)
+            outside = values.subtract(at_least.intersect(parameter_at_most(loop.name, last)))
+            longer.append(without_parameters(outside, [loop.name]))
+    return coalesced(union_of(longer).complement())
 
 
 def row_storage(
@@ -391,14 +414,17 @@ def _kept(
     forms = [one.form for one in accesses if one.is_of_a_lane]
     form = max(dict.fromkeys(forms), key=forms.count, default=None)
     own = [one for one in accesses if one.form == form]
-    if form is None or (any(one.writes for one in accesses) and len(own) < len(accesses)):
-        return None
+    begun = min((one.phase for one in accesses if one.writes), default=len(units))
+    others = (one for one in accesses if one.form != form)
+    if form is None or any(one.phase >= begun for one in others):
+        return None  # memory has what others read as long as nothing is written
     phases = sorted({one.phase for one in own})
     read = [one for one in own if not one.writes]
     spans = [span_of(units[at]) for at in phases]
-    if None in spans or not any(one.phase > phases[0] for one in read):
+    if not any(one.phase > phases[0] for one in read):
         return None
-    begins, ends = zip(*(one for one in spans if one is not None), strict=True)
+    known = [one for one in spans if one is not None]
+    begins, ends = zip(*known, strict=True) if len(known) == len(spans) else ((None,), (None,))
     uncovered = [one.image for one in read if not _is_covered(one.image, own, range(one.phase))]
     load_in = _loading(union_of(uncovered), read) if uncovered else None
     if uncovered and load_in is None:

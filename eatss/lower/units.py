@@ -10,7 +10,7 @@ that live ranges would let go; the check of the outcome asks what the schedule w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from math import prod
@@ -332,17 +332,23 @@ def split_mapping(
 
 
 def row_groups(
-    pieces: Sequence[Piece], dependences: Dependences
+    pieces: Sequence[Piece], dependences: Dependences, fits: Callable[[Piece, int], bool]
 ) -> Iterator[tuple[tuple[Piece, ...], int]]:
     """Yield the longest runs of pieces that share rows, and the number of their row loops.
 
-    Rows are as many outer parallel loops as all pieces of a run have in common.
+    Rows are as many outer parallel loops as all pieces of a run have in common. Pieces that do not
+    ``fit`` blocks of rows of so many loops are in none.
     """
+
+    def shared(run: Sequence[Piece]) -> int:
+        depth = shared_rows(run, dependences)
+        return depth if depth and all(fits(one, depth) for one in run) else 0
+
     at = 0
     while at < len(pieces):
-        depth, end = shared_rows(pieces[at : at + 1], dependences), at + 1
+        depth, end = shared(pieces[at : at + 1]), at + 1
         while depth and end < len(pieces):
-            found = shared_rows(pieces[at : end + 1], dependences)
+            found = shared(pieces[at : end + 1])
             if not found:
                 break
             depth, end = found, end + 1

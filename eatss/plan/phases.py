@@ -48,16 +48,17 @@ class RowPhase:
 class KeptRow:
     """An array of which threads may keep their elements of a row from phase to phase.
 
-    Its rows are touched from element ``begin`` to element ``end``, in phases ``first`` to ``last``.
-    They are loaded as phase ``load_in`` reads them, if they are; memory gets what phases of
-    ``stores`` write. ``places`` are the accesses that registers answer in each phase, by statement
-    and number, ``references`` the same by index of those of the kernel.
+    Its rows are touched from element ``begin`` to element ``end``, ``None`` where only a launch
+    knows them, in phases ``first`` to ``last``. They are loaded as phase ``load_in`` reads them, if
+    they are; memory gets what phases of ``stores`` write. ``places`` are the accesses that
+    registers answer in each phase, by statement and number, ``references`` the same by index of
+    those of the kernel.
     """
 
     array: str
     element_bytes: int
-    begin: int
-    end: int
+    begin: int | None
+    end: int | None
     first: int
     last: int
     load_in: int | None
@@ -110,21 +111,24 @@ def slots_of(tile: Number, lanes: Number) -> Number:
     return -(-tile // lanes)
 
 
-def kept_rows(storage: RowStorage, tile: Number, lanes: Number, registers: Number) -> list[Flag]:
+def kept_rows(storage: RowStorage, block: FusedRows, registers: Number) -> list[Flag]:
     """Return for each row that may be kept where it is: one tile has it, and registers have room.
+
+    Rows whose length is known at launch only are kept where they turn out to be no longer.
 
     Args:
         storage: what may be kept.
-        tile: elements of a row that lanes take at a time.
-        lanes: threads of a row.
+        block: the threads of rows, and what they take at a time.
         registers: that a thread may have.
     """
-    left, slots = held_words(registers), slots_of(tile, lanes)
+    left, slots = held_words(registers), slots_of(block.tile, block.lanes)
     found = []
     for own in storage.kept:
         words = slots * element_words(own.element_bytes)
-        whole = own.begin // tile == own.end // tile
-        on = whole & (lanes > 1) & are_held(slots, words, left)
+        whole: Flag = block.whole > 0
+        if own.begin is not None and own.end is not None:
+            whole = own.begin // block.tile == own.end // block.tile
+        on = whole & (block.lanes > 1) & are_held(slots, words, left)
         left = left - words * on
         found.append(on)
     return found

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from fractions import Fraction
 from itertools import pairwise, product
 from math import gcd, prod
+from typing import Any
 
 import islpy as isl
 import networkx as nx  # type: ignore[import-untyped]
@@ -159,7 +160,8 @@ class Dependences:
     to the next write of the same element. ``order`` are the order dependences
     between live ranges; they and ``tagged_flow`` carry access ids on both ends and serve
     as conditional validity and its condition. ``forced`` keeps reads of live-in
-    values before any write, and writes of live-out values after any other.
+    values before any write, and writes of live-out values after any other. They are those for some
+    ``sizes``, for all where that is ``None``.
     """
 
     flow: isl.UnionMap
@@ -168,6 +170,7 @@ class Dependences:
     forced: isl.UnionMap
     tagged_flow: isl.UnionMap
     order: isl.UnionMap
+    sizes: isl.Set | None = None
 
     @property
     def memory_based(self) -> isl.UnionMap:
@@ -181,11 +184,14 @@ class Dependences:
 
     def within(self, context: isl.Set) -> Dependences:
         """Return the dependences there are for some sizes: a set of parameters."""
-        return self.each(lambda relation: relation.intersect_params(context))
+        here = self.each(lambda relation: relation.intersect_params(context))
+        return replace(here, sizes=context)
 
     def each(self, change: Callable[[isl.UnionMap], isl.UnionMap]) -> Dependences:
         """Return them with a change made of each relation."""
-        return Dependences(**{one.name: change(getattr(self, one.name)) for one in fields(self)})
+        names = [one.name for one in fields(self) if one.name != "sizes"]
+        changed: dict[str, Any] = {name: change(getattr(self, name)) for name in names}
+        return replace(self, **changed)
 
 
 @frozen

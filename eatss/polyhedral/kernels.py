@@ -408,6 +408,8 @@ def _is_private(
     carried = _self_flow(dependences, item).intersect(apart)
     earlier = statement.schedule.lex_lt_map(statement.schedule)
     later = apart.intersect(earlier).intersect_domain(statement.domain).range()
+    if dependences.sizes is not None:
+        later = later.intersect_params(dependences.sizes)
     if not later.intersect(statement.domain).is_subset(carried.range()):
         return False
     again = carried.domain()
@@ -455,11 +457,7 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
         Loop(
             name=names[k],
             parallel=all_loops[k].parallel,
-            trip_count=trip_count(
-                [m.range() for m, p in zip(full, placements, strict=True) if p.inside[k]],
-                names[k],
-                scop.context,
-            ),
+            trip_count=trip_count(_looping(full, placements, k), names[k], scop.context),
         )
         for k in range(n_host, len(all_loops))
     )
@@ -489,6 +487,15 @@ def _kernel(scop: Scop, dependences: Dependences, tree: KernelTree, index: int) 
         references=references,
         reductions=find_reductions(scop, dependences, placed, references),
     )
+
+
+def _looping(
+    placed: Sequence[isl.Map], placements: Sequence[_Placement], loop: int
+) -> list[isl.Set]:
+    """Return the points of the statements in a loop, of those that move along it if any do."""
+    inside = [(m, p) for m, p in zip(placed, placements, strict=True) if p.inside[loop]]
+    moving = [(m, p) for m, p in inside if p.moving[loop]]
+    return [m.range() for m, _ in moving or inside]
 
 
 def _place(scop: Scop, tree: KernelTree, loops: Sequence[Member]) -> tuple[_Placement, ...]:

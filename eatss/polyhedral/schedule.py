@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import count
 from typing import Any
 
@@ -263,23 +264,25 @@ def instantiate_schedule(schedule: isl.Schedule, scop: Scop, values: _Values) ->
     if not values:
         return schedule
     target = isl.Schedule.from_domain(scop.domain).get_root().get_child(0)
-    return _copy(schedule.get_root().get_child(0), target, values).get_schedule()
+    return copied_to(target, schedule.get_root().get_child(0), values).get_schedule()
 
 
-def _copy(source: isl.ScheduleNode, target: isl.ScheduleNode, values: _Values) -> isl.ScheduleNode:
+def copied_to(
+    target: isl.ScheduleNode, source: isl.ScheduleNode, values: _Values = ()
+) -> isl.ScheduleNode:
     """Insert the subtree at ``source`` at the leaf ``target``; return the node inserted."""
     kind = node_kind(source)
     if kind == "leaf":
         return target
     if kind == "band":
         target = _copy_band(source, target, values)
-        return _copy(source.get_child(0), target.get_child(0), values).parent()
+        return copied_to(target.get_child(0), source.get_child(0), values).parent()
     below = branches(source)
     filters = (child.filter_get_filter() for child in children(source))
     return with_parts(
         target,
         [at_values(one.identity(), values).domain() for one in filters],
-        lambda at, leaf: _copy(below[at], leaf, values),
+        lambda at, leaf: copied_to(leaf, below[at], values),
         in_order=kind == "sequence",
     )
 
@@ -360,14 +363,24 @@ def with_schedule(scop: Scop, schedule: isl.Schedule) -> ScheduledScop:
         return _cut(scop, dependences, schedule, assumes)
 
 
-def cut_again(scheduled: ScheduledScop, schedule: isl.Schedule) -> ScheduledScop:
+def cut_again(
+    scheduled: ScheduledScop, schedule: isl.Schedule, assumes: isl.Set | None = None
+) -> ScheduledScop:
     """Cut a scheduled region by another schedule of it, after the usual checks.
+
+    Args:
+        scheduled: the region.
+        schedule: of its instances.
+        assumes: further sizes that it is right for, ``None`` for all.
 
     Raises:
         InternalError: ``EATSS-P901`` when a check fails.
     """
-    check_legality(scheduled.scop, scheduled.dependences, schedule)
-    found = _cut(scheduled.scop, scheduled.dependences, schedule, scheduled.assumes)
+    known = [one for one in (scheduled.assumes, assumes) if one is not None]
+    sizes = reduce(isl.Set.intersect, known) if known else None
+    dependences = scheduled.dependences if sizes is None else scheduled.dependences.within(sizes)
+    check_legality(scheduled.scop, dependences, schedule)
+    found = _cut(scheduled.scop, scheduled.dependences, schedule, sizes)
     return replace(found, source_order=scheduled.source_order)
 
 

@@ -24,10 +24,10 @@ from eatss.base.diagnostics import (
 )
 from eatss.base.forked import REGION_S, allow
 from eatss.base.frozen import frozen
-from eatss.base.targets import Cut
+from eatss.base.targets import Cut, Fusion
 from eatss.frontend.options import FrontendResult
 from eatss.frontend.symbolic import SymbolicResult
-from eatss.polyhedral.any_size import SymbolicRegion, region_for_any_size
+from eatss.polyhedral.any_size import SymbolicRegion, region_for_any_size, same_kernels
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
 from eatss.polyhedral.copied_operands import (
     copied_places,
@@ -37,6 +37,7 @@ from eatss.polyhedral.copied_operands import (
 )
 from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
 from eatss.polyhedral.expression import ElementType
+from eatss.polyhedral.fused_nests import with_fused_nests
 from eatss.polyhedral.kernel import Kernel, ScheduledScop
 from eatss.polyhedral.scalars import expanded_arrays, with_private_scalars
 from eatss.polyhedral.schedule import launching_all, schedule_scop
@@ -177,6 +178,39 @@ def for_any_size(parsed: SymbolicResult, program: AnalysedProgram) -> SymbolicPr
         values=parsed.values,
         warnings=parsed.warnings + fixed,
     )
+
+
+def with_fusion(
+    program: SymbolicProgram, parsed: FrontendResult, options: AnalysisOptions, fusion: Fusion
+) -> SymbolicProgram | None:
+    """Return a file whose nests share bands, ``None`` where others would for any size.
+
+    Args:
+        program: the file, analysed with each nest as a kernel of its own.
+        parsed: its regions.
+        options: how they are analysed.
+        fusion: which nests become one.
+
+    Raises:
+        InputError: a region is too hard.
+    """
+    before = [analysed.scheduled for analysed in program.program.scops]
+    fused = {one.scop.index: with_fused_nests(one, fusion) for one in before}
+    if all(fused[one.scop.index] is one for one in before):
+        return program
+    found = analyse_regions(program.file, parsed, options, fused)
+    regions = []
+    for region, old, analysed in zip(program.regions, before, found.scops, strict=True):
+        scheduled, own = region.scheduled, analysed.scheduled
+        if region.scheduled is old:
+            scheduled = own
+        elif fused[old.scop.index] is not old:
+            scheduled = launching_all(with_fused_nests(scheduled, fusion))
+            if not same_kernels(scheduled, own):
+                return None
+        regions.append(replace(region, scheduled=scheduled))
+    scops = tuple(map(_with_open_loops, found.scops, regions))
+    return replace(program, regions=tuple(regions), program=replace(found, scops=scops))
 
 
 def _analysed(

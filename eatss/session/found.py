@@ -195,7 +195,7 @@ def find_program(
             kept = {*selection.recomputed} <= {*session.recomputable}
             kept = kept and {*selection.split} <= {*session.splittable}
             kept = kept and session.has(selection.chunks)
-            if not kept:  # loops are empty here
+            if not kept or not session.of(selection).has_kernels(selection):  # loops are empty here
                 selection = sized.plain.select(profile, choosing, **how, progress=progress)
         limit = choosing.shared_limit_bytes(profile)
         return selection, session.recipe(selection, profile, wanted, limit)

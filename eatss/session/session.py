@@ -7,6 +7,8 @@ kernel.c ─frontend→ Scop ─polyhedral→ Kernels ─analysis→ KernelFacts
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -28,7 +30,7 @@ from eatss.base.diagnostics import (
 from eatss.base.files import StrPath, folder_named
 from eatss.base.forked import anew, room_for, taken_s
 from eatss.base.frozen import Names, Numbers
-from eatss.base.targets import TARGETS, Cut
+from eatss.base.targets import FUSIONS, TARGETS, Cut, Fusion
 from eatss.cards import GpuProfile, load_profile
 from eatss.cards.this_machine import CardLike
 from eatss.choose.objectives import NEVER
@@ -40,13 +42,15 @@ from eatss.choose.options import (
     check_target,
     wrong,
 )
-from eatss.choose.selection import PPCG_SHARED_BYTES, PpcgOptions, Selection
+from eatss.choose.selection import PPCG_SHARED_BYTES, KernelSelection, PpcgOptions, Selection
 from eatss.frontend.options import FrontendOptions, FrontendResult, Reading
 from eatss.frontend.parse import parse_file, parse_source
 from eatss.frontend.python import SourceLike
 from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
 from eatss.polyhedral.chunked_scans import frees_chunks
 from eatss.polyhedral.dependences import with_source_line
+from eatss.polyhedral.fused_nests import with_fused_nests
+from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
 from eatss.polyhedral.scop import Scop
 from eatss.polyhedral.split_sets import frees_pieces
@@ -58,6 +62,7 @@ from eatss.session.analysis import (
     analyse_at_values,
     analyse_regions,
     for_any_size,
+    with_fusion,
 )
 from eatss.session.source import Source
 from eatss.session.steps import (
@@ -97,6 +102,10 @@ _DEFAULT = Reading()
 _SELECTION = SelectOptions()
 
 
+_LEAST_SAVED = 0.01
+"""Of the time of a run, what other kernels have to promise at most to be looked at."""
+
+
 class Session:
     """A C file and what is found out about it: every step is done once, when it is asked for.
 
@@ -116,6 +125,7 @@ class Session:
             ``reading`` says, none where that leaves it to the prediction.
         split: numbers of the regions whose statements are cut where they meet what they read.
         chunks: recurrences that are cut into chunks.
+        fused: which nests become one kernel.
         like: a session of the same source that has read it.
 
     Raises:
@@ -133,6 +143,7 @@ class Session:
         recomputed: Arrays | None = None,
         split: Numbers = (),
         chunks: Chunks = (),
+        fused: Fusion = "none",
         like: Session | None = None,
     ) -> None:
         self.source = Source.of(source)
@@ -149,8 +160,9 @@ class Session:
         self.code = code
         self._asked = recomputed
         self.split, self.chunks = split, chunks
+        self.fused: Fusion = fused
         self._like = like
-        self._others: dict[tuple[Arrays, Numbers, Chunks], Session] = {}
+        self._others: dict[tuple[Arrays, Numbers, Chunks, Fusion], Session] = {}
 
     @property
     def file(self) -> str:
@@ -237,7 +249,7 @@ class Session:
         Raises:
             InputError: ``EATSS-P026``, the program cannot.
         """
-        return self._with(decided.recomputed, decided.split, decided.chunks)
+        return self._with(decided.recomputed, decided.split, decided.chunks, decided.fused)
 
     @property
     def plain(self) -> Session:
@@ -272,19 +284,24 @@ class Session:
         return Session(self.source, reading, cut=cut, volume=volume, code=code, **changed)
 
     def _with(
-        self, arrays: Arrays, split: Numbers, chunks: Chunks, *, chooses: bool = False
+        self,
+        arrays: Arrays,
+        split: Numbers,
+        chunks: Chunks,
+        fused: Fusion = "none",
+        *,
+        chooses: bool = False,
     ) -> Session:
         """Return the session with arrays computed anew, regions split, recurrences in chunks.
 
-        This one if it is, unless it chooses.
+        And nests fused. This one if it is, unless it chooses.
         """
-        place = arrays, split, chunks
-        if place == (self.recomputed, self.split, self.chunks) and not chooses:
+        place = arrays, split, chunks, fused
+        if place == (self.recomputed, self.split, self.chunks, self.fused) and not chooses:
             return self
         if place not in self._others:
-            other = self._like_this(
-                self.reading, recomputed=arrays, split=split, chunks=chunks, like=self
-            )
+            how: dict[str, Any] = {"recomputed": arrays, "split": split, "chunks": chunks}
+            other = self._like_this(self.reading, **how, fused=fused, like=self)
             _ = other.parsed
             self._others[place] = other
         return self._others[place]
@@ -298,7 +315,7 @@ class Session:
         Raises:
             InputError: the source is refused.
         """
-        if self.code:
+        if self.code or self.fused != "none":
             return self.symbolic.program
         program = self._numeric
         if self.cut == "eatss" and any(fact.inner_loops for fact in program.facts):
@@ -314,6 +331,10 @@ class Session:
                 only the symbolic reading cannot do is a warning, and the region keeps its numbers.
         """
         parsed, options = self.parsed_symbolic, self._options
+        if self.fused != "none":
+            apart = self._with(self.recomputed, self.split, self.chunks)
+            fused = with_fusion(apart.symbolic, apart.parsed, options, self.fused)
+            return apart.symbolic if fused is None else fused
         found = for_any_size(parsed, self._numeric)
         for temporaries in (True, False):
             if found is None:  # for its numbers alone, some region is cut otherwise
@@ -345,6 +366,12 @@ class Session:
         from eatss.session.notes import slow_loops  # noqa: PLC0415 - PPCG's target needs none
 
         return slow_loops(self.analysed)
+
+    def has_kernels(self, selection: Selection) -> bool:
+        """Return whether the kernels of the program are those of a selection."""
+        return [one.statements for one in self.analysed.facts] == [
+            one.statements for one in selection.kernels
+        ]
 
     def select(
         self,
@@ -418,7 +445,43 @@ class Session:
                     if not of_scans or CHUNKS_MARGIN * run_time_s(found) <= run_time_s(best):
                         best = min(best, found, key=run_cost)
             anew()
-        return best
+        return self._fused(
+            best,
+            lambda other: other._selected(profile, chosen, **how, progress=no_progress),
+            first_s,
+            progress,
+            FUSIONS if fuse_rows and run_cost(best) != NEVER else (),
+        )
+
+    def _fused(
+        self,
+        best: Selection,
+        select: Callable[[Session], Selection],
+        first_s: float,
+        progress: Progress,
+        fusions: Sequence[Fusion],
+    ) -> Selection:
+        """Return a selection with nests as one where that is expected to cost less."""
+        plain = self.of(best).analysed
+        first, cuts = best, [_kernels(one.scheduled for one in plain.scops)]
+        told = len(plain.scops) == 1  # statements of several regions have the same names
+        for fusion in fusions:
+            if not room_for(first_s):
+                break
+            with suppress(EatssError, isl.Error):
+                cut = _kernels(with_fused_nests(one.scheduled, fusion) for one in plain.scops)
+                if cut in cuts:
+                    continue
+                cuts.append(cut)
+                if _most_saved(best, cut) < _LEAST_SAVED * sum(map(_cost_s, best.kernels)):
+                    continue
+                progress("with nests as one that use what others make")
+                found = select(self._with(best.recomputed, best.split, best.chunks, fusion))
+                best = min(best, found, key=run_cost)
+                if best is first and told:
+                    first = best = _noted(best, found)
+            anew()
+        return best if best is first or not told else _noted_as_one(best, first)
 
     def predict(
         self,
@@ -561,9 +624,8 @@ class Session:
         """
         reading = self.reading_at(sizes)
         plain = self._like_this(reading, recomputed=self.recomputed, split=self.split)
-        if not self.chunks or not plain.has(self.chunks):
-            return plain
-        return plain._with(self.recomputed, self.split, self.chunks)
+        chunks = self.chunks if self.chunks and plain.has(self.chunks) else ()
+        return plain._with(self.recomputed, self.split, chunks, self.fused)
 
     @cached_property
     def scops(self) -> tuple[Scop, ...]:
@@ -608,7 +670,7 @@ class Session:
         strict_fp: bool,
         fuse_rows: bool,
         tile_time: bool,
-        progress: Progress,
+        progress: Progress = no_progress,
     ) -> Selection:
         found = select_for(
             self.analysed,
@@ -626,6 +688,7 @@ class Session:
             recomputed=self.recomputed,
             split=self.split,
             chunks=self.chunks,
+            fused=self.fused,
             warnings=warnings,
         )
 
@@ -696,6 +759,66 @@ class Session:
         return replace(selection, kernels=kernels)
 
 
+def _most_saved(selection: Selection, regions: Sequence[Sequence[Names]]) -> float:
+    """Return how many seconds at most a run takes less where kernels have other statements.
+
+    Kernels that are one take as long as the longest of them, at least. Of one that is several, all
+    may be saved.
+    """
+    cut = [{*names} for region in regions for names in region]
+    saved = 0.0
+    for one in cut:
+        own = [_cost_s(k) for k in selection.kernels if {*k.statements} < one]
+        saved += sum(own) - max(own, default=0.0)
+    parted = (k for k in selection.kernels if any(one < {*k.statements} for one in cut))
+    return saved + sum(map(_cost_s, parted))
+
+
+def _cost_s(kernel: KernelSelection) -> float:
+    return math.inf if kernel.predicted is None else kernel.predicted.time_s
+
+
+def _noted(apart: Selection, found: Selection) -> Selection:
+    """Return a selection with a note on kernels that would be one in another, which costs more."""
+    notes: dict[str, str] = {}
+    for one in found.kernels:
+        own = [k for k in apart.kernels if {*k.statements} < {*one.statements}]
+        if len(own) > 1:
+            others = ", ".join(name for kernel in own[1:] for name in kernel.statements)
+            notes[own[0].name] = f"apart from {others}: one kernel of all is expected to cost more"
+    return _with_further_notes(apart, notes)
+
+
+def _noted_as_one(found: Selection, apart: Selection) -> Selection:
+    """Return a selection with a note on kernels that are several where nests stay apart.
+
+    Sums that threads or blocks share are launches of their own all the same.
+    """
+    notes: dict[str, str] = {}
+    for one in found.kernels:
+        inside = [k.statements for k in apart.kernels if {*k.statements} < {*one.statements}]
+        own = [", ".join(names) for names in sorted(inside)]
+        if len(own) > 1 and one.spread is None and one.shared_sum is None:
+            notes[one.name] = f"one kernel of {len(own)}: {'; '.join(own)}"
+    return _with_further_notes(found, notes)
+
+
+def _with_further_notes(selection: Selection, notes: Mapping[str, str]) -> Selection:
+    """Return a selection with notes on kernels behind those that they have."""
+    kernels = tuple(
+        replace(one, note="; ".join(filter(None, (one.note, notes[one.name]))))
+        if one.name in notes and notes[one.name] not in (one.note or "")
+        else one
+        for one in selection.kernels
+    )
+    return replace(selection, kernels=kernels)
+
+
+def _kernels(regions: Iterable[ScheduledScop]) -> list[list[Names]]:
+    """Return the statements of each kernel, region by region."""
+    return [[one.statements for one in region.kernels] for region in regions]
+
+
 def _with_notes(program: Program, selection: Selection) -> Program:
     """Return a program whose kernels have the notes of those that sizes were selected for."""
     kernels = []
@@ -713,9 +836,7 @@ def _with_notes(program: Program, selection: Selection) -> Program:
 
 def _with_note(selection: Selection, note: str) -> Selection:
     """Return a selection with something to be said of its first kernel."""
-    first, *others = selection.kernels
-    noted = replace(first, note=note if first.note is None else f"{first.note}; {note}")
-    return replace(selection, kernels=(noted, *others))
+    return _with_further_notes(selection, {selection.kernels[0].name: note})
 
 
 def _check_type(program: SymbolicProgram, reading: Reading, hint: str) -> None:

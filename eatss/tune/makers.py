@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from eatss.base.diagnostics import Diagnostic, EatssError, InputError, input_error
 from eatss.base.files import StrPath
 from eatss.base.frozen import Numbers, frozen
+from eatss.base.targets import Fusion
 from eatss.base.text import Texts
 from eatss.building import ppcg
 from eatss.cards import GpuProfile
@@ -144,6 +145,7 @@ class CudaMaker:
                 recomputed=sized.recomputed,
                 split=sized.split,
                 chunks=sized.chunks,
+                fused=sized.fused,
             )
         return self._bases[place]
 
@@ -180,11 +182,12 @@ def selected_under(
     recomputed: Arrays,
     split: Numbers,
     chunks: Chunks,
+    fused: Fusion,
 ) -> Selection:
     """Return the sizes that are selected for generated code under options of the user's.
 
     Those of the program that computes ``recomputed`` arrays anew where it reads them, ``split``,
-    with recurrences in ``chunks``.
+    with recurrences in ``chunks`` and nests that are ``fused``.
 
     Raises:
         InputError: the options do not go together.
@@ -199,6 +202,7 @@ def selected_under(
         recomputed=recomputed,
         split=split,
         chunks=chunks,
+        fused=fused,
     )
     return session.select(profile, options, fuse_rows=False, tile_time=False)
 

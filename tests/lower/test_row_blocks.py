@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -76,12 +77,19 @@ def kept_apart(text: str, defines: tuple[str, ...]) -> tuple[Session, Selection]
 
 
 def in_one(
-    text: str, rows: int, lanes: int, tile: int, folder: Path | None = None, **fixed: int
+    text: str,
+    rows: int,
+    lanes: int,
+    tile: int,
+    folder: Path | None = None,
+    *,
+    whole: int = 0,
+    **fixed: int,
 ) -> Program:
     """Generate a program all of whose kernels are one, into a folder where one is given."""
     session, apart = kept_apart(text, tuple(f"{name}={value}" for name, value in fixed.items()))
     names = tuple(kernel.name for kernel in apart.kernels)
-    block = FusedRows(kernels=names, loops=1, rows=rows, lanes=lanes, tile=tile)
+    block = FusedRows(kernels=names, loops=1, rows=rows, lanes=lanes, tile=tile, whole=whole)
     first, *others = apart.kernels
     selection = replace(apart, kernels=(replace(first, row_block=block), *others))
     program = session.generate(session.recipe(selection, H200, CodeRequest()), H200)
@@ -98,6 +106,28 @@ def test_one_kernel_does_what_several_do(tmp_path: Path) -> None:
     program = in_one(SOFTMAX, 1, 64, 128, tmp_path / "made")
     assert len(program.kernels) == 1
     right(checked(tmp_path / "made", *SIZES))
+
+
+def test_rows_that_a_launch_finds_short_enough_stay_in_registers(tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    program = in_one(SOFTMAX, 1, 64, 128, folder, whole=1)
+    (kernel,) = program.kernels
+    assert sum("2 elements of a row in registers" in note for note in kernel.notes) == 2
+    (short,) = re.findall(r"if \(NJ < 129\) \{(.*?)\n    \} else \{", program.text, re.DOTALL)
+    assert short.count("= in[i0") == 3  # whole tiles, others, and the first maximum
+    right(checked(folder, *SIZES, {"NI": 2, "NJ": 128}, {"NI": 2, "NJ": 129}))
+    longer = program.text.replace("if (NJ < 129)", "if (NJ < 140)")
+    (folder / program.file).write_text(longer, encoding="utf-8")
+    assert not checked(folder, {"NI": 2, "NJ": 131}).ok
+
+
+def test_what_others_read_of_a_row_before_it_is_written_keeps_no_row_from_registers() -> None:
+    text = SOFTMAX.replace("out[i][j] = exp(in", "in[i][j] = exp(in").replace("+= out", "+= in")
+    program = in_one(text, 1, 64, 128, whole=1)
+    assert any("in: 2 elements of a row" in note for note in program.kernels[0].notes)
+    late = text.replace("in[i][j] - most[i])", "in[i][j] - most[i] + in[i][0])")
+    program = in_one(late, 1, 64, 128, whole=1)
+    assert not any("in: 2 elements of a row" in note for note in program.kernels[0].notes)
 
 
 @pytest.mark.parametrize(("text", "fixed"), [(SOFTMAX, {"NI": 5, "NJ": 200})])

@@ -1,0 +1,392 @@
+"""Nests that follow each other become one: what makes a value shares a launch with what uses it.
+
+    for (i) for (j) { Y[i][j] = 0; for (k) Y[i][j] += X[i][k] * W[j][k]; }
+    for (i) for (j) Y[i][j] = fmax(Y[i][j] + b[j], 0);
+
+isl keeps nests apart where one has fewer loops than the other. Where their parallel loops can be
+matched so that no dependence between them leaves its point, they may share a band. What has no
+serial loop then stands before the first iteration of those of the other, or behind the last: an
+epilogue. Nests with as many serial loops that need nothing of each other and read the same elements
+go through them together: several results from one reading.
+
+isl may also lay one loop of a band behind another one, by ``N + j``. Such loops are parted, so that
+they are phases of the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cmp_to_key, partial, reduce
+from itertools import combinations, pairwise, permutations, product
+
+import islpy as isl
+
+from eatss.base.diagnostics import InternalError
+from eatss.base.frozen import fixed
+from eatss.base.targets import Fusion
+from eatss.polyhedral.dependences import tried
+from eatss.polyhedral.isl_names import (
+    AffineForm,
+    affine_form,
+    linear_function,
+    maps_of,
+    node_kind,
+    output_affs,
+    set_names,
+)
+from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.schedule import copied_to, cut_again
+from eatss.polyhedral.scheduling import local_dependences
+from eatss.polyhedral.scop import Scop
+from eatss.polyhedral.tree import (
+    PARTED,
+    alone,
+    bands,
+    branches,
+    children,
+    coincident,
+    functions,
+    is_tilable,
+    marked,
+    with_parts,
+)
+
+_OPERATIONS = 1_000_000
+"""What isl may do for one region."""
+
+_MOST_LOOPS = 4
+"""Parallel loops that are matched: there are 24 ways."""
+
+
+def with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
+    """Return a region whose nests share bands where that is legal.
+
+    The region itself where none do. Schedules are checked as all are.
+    """
+    found = tried(scheduled.scop, _OPERATIONS, partial(_changed, scheduled, fusion))
+    return scheduled if found is None else found
+
+
+def _changed(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
+    root = scheduled.schedule.get_root()
+    nests = (_Nest.of(one) for one in bands(root) if fusion == "rows")
+    if any(nest is not None and len(nest.parts()) > 1 for nest in nests):
+        scheduled = cut_again(scheduled, _parted(root).get_schedule())
+    return _with_fused_nests(scheduled, fusion)
+
+
+def _parted(node: isl.ScheduleNode) -> isl.ScheduleNode:
+    """Return a node of a tree in which loops that take turns in a band are bands of their own."""
+    nest = _Nest.of(node)
+    if nest is None:
+        for at in range(node.n_children()):
+            node = _parted(node.get_child(at)).parent()
+        return node
+    parts = nest.parts()
+    if len(parts) == 1:
+        return node
+    filters = [one.domain for one in parts]
+    return with_parts(node.cut(), filters, lambda at, leaf: parts[at].at_leaf(leaf), in_order=True)
+
+
+def _with_fused_nests(scheduled: ScheduledScop, fusion: Fusion) -> ScheduledScop:
+    for root, assumes in _fused(scheduled, scheduled.schedule.get_root(), fusion):
+        with suppress(InternalError):
+            return _with_fused_nests(cut_again(scheduled, root.get_schedule(), assumes), fusion)
+    return scheduled
+
+
+@fixed
+class _Nest:
+    """A band: its instances, parallel and serial loops, and the leaves below it in their order.
+
+    It is right for sizes that it ``assumes``, ``None`` for all.
+    """
+
+    domain: isl.UnionSet
+    parallel: tuple[isl.UnionPwAff, ...]
+    serial: tuple[isl.UnionPwAff, ...]
+    leaves: tuple[isl.UnionSet, ...]
+    assumes: isl.Set | None = None
+
+    @classmethod
+    def of(cls, node: isl.ScheduleNode) -> _Nest | None:
+        """Return the nest at a node, ``None`` where there is none, or loops stand below it."""
+        if not is_tilable(node):
+            return None
+        count, own, leaves = sum(coincident(node)), functions(node), _leaves(node.get_child(0))
+        if not all(coincident(node)[:count]) or not leaves:
+            return None
+        return cls(node.get_domain(), tuple(own[:count]), tuple(own[count:]), leaves)
+
+    def at_leaf(self, leaf: isl.ScheduleNode) -> isl.ScheduleNode:
+        """Put it at a leaf."""
+        band = leaf.insert_partial_schedule(_together((*self.parallel, *self.serial)))
+        marks = [True] * len(self.parallel) + [False] * len(self.serial)
+        band = marked(band, permutable=True, parallel=marks)
+        if len(self.leaves) == 1:
+            return band
+        below = band.get_child(0)
+        return with_parts(below, self.leaves, lambda _, leaf: leaf, in_order=True).parent()
+
+    def parts(self) -> list[_Nest]:
+        """Return nests that compute the same one after the other, each along its counter."""
+        if len(self.serial) != 1:
+            return [self]
+        (loop,) = self.serial
+        relation = isl.UnionMap.from_union_pw_aff(loop).intersect_domain(self.domain)
+        reached = [_Reach.of(one, self.leaves) for one in maps_of(relation)]
+        groups: list[list[_Reach]] = []
+        for own in reached:
+            if own.moves:
+                apart = [one for one in groups if _before(one, [own]) or _before([own], one)]
+                groups = [*apart, [own, *(one for g in groups if g not in apart for one in g)]]
+        if len(groups) < 2:
+            return [self]
+        groups.sort(key=cmp_to_key(_order))
+        domains: list[list[isl.UnionSet]] = [[] for _ in groups]
+        for own in reached:
+            behind = sum(_before(one, [own]) for one in groups[:-1])
+            domains[behind].append(own.domain)
+        moving = [one.domain for one in reached if one.moves]
+        return [self._part(reduce(isl.UnionSet.union, own), moving) for own in domains]
+
+    def _part(self, domain: isl.UnionSet, moving: Collection[isl.UnionSet]) -> _Nest:
+        """Return the nest of some statements, the first of which that moves along its counter."""
+        (loop,) = (one.intersect_domain(domain) for one in self.serial)
+        first = next(one for one in moving if one.is_subset(domain))
+        (own,) = maps_of(isl.UnionMap.from_union_pw_aff(loop.intersect_domain(first)))
+        (function,) = output_affs(own)
+        form = affine_form(function)
+        leaves = [one.intersect(domain) for one in self.leaves]
+        return replace(
+            self,
+            domain=self.domain.intersect(domain),
+            parallel=tuple(one.intersect_domain(domain) for one in self.parallel),
+            serial=(loop if form is None else _shifted(loop, form),),
+            leaves=tuple(one for one in leaves if not one.is_empty()),
+        )
+
+    def values(self, function: isl.UnionPwAff) -> list[isl.Set]:
+        """Return which values a loop takes in each of its statements."""
+        relation = isl.UnionMap.from_union_pw_aff(function).intersect_domain(self.domain)
+        return [one.range() for one in maps_of(relation)]
+
+
+@fixed
+class _Reach:
+    """The values that a loop takes in a statement, and the number of the leaf that it is at."""
+
+    domain: isl.UnionSet
+    values: isl.Set
+    leaf: int
+
+    @classmethod
+    def of(cls, relation: isl.Map, leaves: Sequence[isl.UnionSet]) -> _Reach:
+        """Return the values of a map from instances."""
+        domain = relation.domain().to_union_set().universe()
+        leaf = next(at for at, one in enumerate(leaves) if not one.is_disjoint(domain))
+        return cls(domain, relation.range(), leaf)
+
+    @property
+    def moves(self) -> bool:
+        """Whether there are several."""
+        return not isl.Map.from_range(self.values).is_single_valued()
+
+    def is_before(self, other: _Reach) -> bool:
+        """Tell whether all instances run before all of another statement, for all sizes."""
+        if self.leaf < other.leaf:
+            return bool(self.values.lex_gt_set(other.values).is_empty())
+        return bool(self.values.lex_ge_set(other.values).is_empty())
+
+
+def _before(first: Sequence[_Reach], then: Sequence[_Reach]) -> bool:
+    return all(one.is_before(other) for one in first for other in then)
+
+
+def _order(one: Sequence[_Reach], other: Sequence[_Reach]) -> int:
+    return -1 if _before(one, other) else 1
+
+
+def _shifted(loop: isl.UnionPwAff, form: AffineForm) -> isl.UnionPwAff:
+    """Return a loop that begins as much earlier as a function of it has sizes and constants."""
+    by = linear_function(loop.get_ctx(), form.constant, form.parameters)
+    return loop.sub(isl.UnionPwAff.pw_aff_on_domain(loop.domain(), by))
+
+
+def _leaves(node: isl.ScheduleNode) -> tuple[isl.UnionSet, ...]:
+    """Return the leaves of a subtree, none where it has bands."""
+    if node_kind(node) == "leaf":
+        return (node.get_domain().universe(),)
+    found = [_leaves(one) for one in branches(node)] if node_kind(node) in PARTED else []
+    return tuple(one for own in found for one in own) if all(found) else ()
+
+
+def _together(members: Sequence[isl.UnionPwAff]) -> isl.MultiUnionPwAff:
+    return reduce(isl.MultiUnionPwAff.flat_range_product, map(alone, members))
+
+
+def _fused(
+    scheduled: ScheduledScop, node: isl.ScheduleNode, fusion: Fusion
+) -> Iterator[tuple[isl.ScheduleNode, isl.Set | None]]:
+    """Yield trees in which two neighbours are one nest, and the sizes that each is right for."""
+    if is_tilable(node):
+        return
+    for at in range(node.n_children()):
+        yield from _fused(scheduled, node.get_child(at), fusion)
+    if node_kind(node) not in PARTED:
+        return
+    nests = [_Nest.of(one) for one in branches(node)]
+    places = range(len(nests))
+    ordered = node_kind(node) == "sequence"
+    for at, other in pairwise(places) if ordered else combinations(places, 2):
+        first, then = nests[at], nests[other]
+        if first is None or then is None or len(first.parallel) != len(then.parallel):
+            continue
+        both = _as_one(scheduled, node, first, then, fusion)
+        if both is not None:
+            yield _replaced(node, (at, other), both), both.assumes
+
+
+def _as_one(
+    scheduled: ScheduledScop, node: isl.ScheduleNode, first: _Nest, then: _Nest, fusion: Fusion
+) -> _Nest | None:
+    """Return two nests as one, ``None`` where they cannot be."""
+    dependences = scheduled.dependences
+    local = local_dependences(dependences.memory_based.union(dependences.forced), node)
+    forward = local.intersect_domain(first.domain).intersect_range(then.domain)
+    backward = local.intersect_domain(then.domain).intersect_range(first.domain)
+    between = forward.union(backward)
+    if between.is_empty() and (fusion != "all" or not (first.serial and then.serial)):
+        return None
+    for order in permutations(then.parallel) if len(then.parallel) <= _MOST_LOOPS else ():
+        pairs = list(zip(first.parallel, order, strict=True))
+        parallel = [one.union_add(other) for one, other in pairs]
+        here = between.eq_at_multi_union_pw_aff(_together(parallel))
+        if between.is_subset(here) and _take_same_values(first, then, pairs):
+            apart = between.is_empty()
+            both = _with_serial_loops(first, then, parallel, apart=apart)
+            alike = both is not None and apart and _read_alike(scheduled.scop, both, first, then)
+            return both if alike or not apart else None
+    return None
+
+
+def _read_alike(scop: Scop, both: _Nest, first: _Nest, then: _Nest) -> bool:
+    """Tell whether two nests with serial loops read an element both at each point of one nest."""
+    time = isl.UnionMap.from_multi_union_pw_aff(_together((*both.parallel, *both.serial)))
+
+    def read(nest: _Nest) -> list[isl.UnionMap]:
+        return [
+            access.relation.to_union_map().apply_domain(time)
+            for name in set_names(nest.domain)
+            for access in scop.statement(name).reads
+            if scop.array(access.array).n_dims
+        ]
+
+    return any(one.is_equal(other) for one, other in product(read(first), read(then)))
+
+
+def _take_same_values(
+    first: _Nest, then: _Nest, pairs: Sequence[tuple[isl.UnionPwAff, isl.UnionPwAff]]
+) -> bool:
+    """Tell whether both loops of each pair take the same values in every statement."""
+    return all(
+        _alike(known, values)
+        for one, other in pairs
+        for known, *rest in [[*first.values(one), *then.values(other)]]
+        for values in rest
+    )
+
+
+def _with_serial_loops(
+    first: _Nest, then: _Nest, parallel: Sequence[isl.UnionPwAff], *, apart: bool
+) -> _Nest | None:
+    """Return two nests as one where their serial loops allow it.
+
+    Args:
+        first: the one that comes first.
+        then: the other.
+        parallel: the loops of both.
+        apart: whether they need nothing of each other.
+    """
+    ends: list[tuple[isl.UnionPwAff, isl.Set | None] | None]
+    if not then.serial or not first.serial:
+        looping, other, last = (first, then, True) if not then.serial else (then, first, False)
+        ends = [_at_end(looping, one, other.domain, last=last) for one in looping.serial]
+    elif apart and len(first.serial) == len(then.serial):
+        pairs = list(zip(first.serial, then.serial, strict=True))
+        fits = all(_same_reach(first, then, *pair) for pair in pairs)
+        ends = [(one.union_add(other), None) if fits else None for one, other in pairs]
+    else:
+        return None
+    found = [one for one in ends if one is not None]
+    if len(found) < len(ends):
+        return None
+    needed = [own for _, own in found if own is not None]
+    return _Nest(
+        domain=first.domain.union(then.domain),
+        parallel=tuple(parallel),
+        serial=tuple(one for one, _ in found),
+        leaves=(*first.leaves, *then.leaves),
+        assumes=reduce(isl.Set.intersect, needed) if needed else None,
+    )
+
+
+def _same_reach(first: _Nest, then: _Nest, one: isl.UnionPwAff, other: isl.UnionPwAff) -> bool:
+    own, others = first.values(one), then.values(other)
+    return _alike(reduce(isl.Set.union, own), reduce(isl.Set.union, others))
+
+
+def _alike(one: isl.Set, other: isl.Set) -> bool:
+    """Tell whether two sets are equal for all sizes for which neither is empty."""
+    both = one.params().intersect(other.params())
+    return bool(one.intersect_params(both).is_equal(other.intersect_params(both)))
+
+
+def _at_end(
+    nest: _Nest, loop: isl.UnionPwAff, domain: isl.UnionSet, *, last: bool
+) -> tuple[isl.UnionPwAff, isl.Set | None] | None:
+    """Return a loop in which other instances stand at its begin, or behind its last iteration.
+
+    With it come the sizes for which that is behind all that is done once in it. ``None`` where the
+    end is not one affine function of sizes.
+    """
+    values = nest.values(loop)
+    moving = [one for one in values if not isl.Map.from_range(one).is_single_valued()]
+    if not moving:
+        return None
+    reached = reduce(isl.Set.union, moving).coalesce()
+    end = _one_form(reached.dim_max(0) if last else reached.dim_min(0))
+    once = [_one_form(one.dim_max(0)) for one in values if one not in moving]
+    others = [one for one in once if one is not None]
+    if end is None or len(others) < len(once):
+        return None
+    end = end.add_constant_val(isl.Val(int(last), end.get_ctx()))
+    extended = loop.union_add(isl.UnionPwAff.aff_on_domain(domain, end))
+    sets = [end.ge_set(one) if last else end.le_set(one) for one in others]
+    needed = reduce(isl.Set.intersect, sets) if sets else None
+    return extended, None if needed is None or needed.plain_is_universe() else needed
+
+
+def _one_form(function: isl.PwAff) -> isl.Aff | None:
+    """Return the affine function that a function of sizes is everywhere, if it is one."""
+    pieces: list[isl.Aff] = []
+    function.coalesce().foreach_piece(lambda _, aff: pieces.append(aff))
+    return pieces[0] if len(pieces) == 1 else None
+
+
+def _replaced(node: isl.ScheduleNode, at: tuple[int, int], both: _Nest) -> isl.ScheduleNode:
+    """Return a sequence or set in which two parts are one nest."""
+    parts = [one for place, one in enumerate(children(node)) if place != at[1]]
+    filters = [one.filter_get_filter() for one in parts]
+    filters[at[0]] = both.domain.universe()
+
+    def filled(place: int, leaf: isl.ScheduleNode) -> isl.ScheduleNode:
+        return both.at_leaf(leaf) if place == at[0] else copied_to(leaf, parts[place].get_child(0))
+
+    ordered = node_kind(node) == "sequence"
+    if len(parts) == 1:
+        return filled(0, node.cut())
+    return with_parts(node.cut(), filters, filled, in_order=ordered)

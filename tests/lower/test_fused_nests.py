@@ -1,0 +1,98 @@
+"""Nests that use what others make share their launch, as selected, and do what the source does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import eatss
+from eatss.cards import load_profile
+from eatss.choose.options import SelectOptions
+from eatss.lower.recipe import CodeRequest, recipe_from_dict
+from eatss.program import Program
+from eatss.session.session import Session
+from eatss.verify.run import verify
+from tests.lower.checking import right
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
+H200 = load_profile("h200")
+LAYER = """
+#ifndef NN
+#define NN 3000
+#endif
+#ifndef NO
+#define NO 2000
+#endif
+#ifndef NI
+#define NI 1000
+#endif
+void layer(TYPE Y[NN][NO], TYPE R[NN][NO], TYPE X[NN][NI], TYPE W[NO][NI], TYPE b[NO], TYPE s)
+{
+#pragma scop
+    for (int n = 0; n < NN; n++)
+        for (int o = 0; o < NO; o++) {
+            Y[n][o] = 0;
+            for (int i = 0; i < NI; i++)
+                Y[n][o] += X[n][i] * W[o][i];
+        }
+    for (int n = 0; n < NN; n++)
+        for (int o = 0; o < NO; o++)
+            Y[n][o] = Y[n][o] + b[o] > 0 ? Y[n][o] + b[o] : 0;
+    for (int o = 0; o < NO; o++)
+        for (int n = 0; n < NN; n++)
+            R[n][o] = s * Y[n][o] + R[n][o];
+#pragma endscop
+}
+"""
+SIZES = [{"NN": 130, "NO": 131, "NI": 40}, {"NN": 1, "NO": 1, "NI": 1}, {"NN": 3, "NO": 2, "NI": 0}]
+
+
+def layer(
+    kind: str, folder: Path | None = None, *, strict_fp: bool = False, fuse_rows: bool = True
+) -> Program:
+    session = Session(LAYER.replace("TYPE", kind), code=True)
+    request = CodeRequest(strict_fp=strict_fp, fuse_rows=fuse_rows)
+    chosen = SelectOptions(target="cuda")
+    selection = session.select(H200, chosen, strict_fp=strict_fp, fuse_rows=fuse_rows)
+    program = session.generate(session.recipe(selection, H200, request), H200, selection)
+    if folder is not None:
+        session.write(program, folder)
+    return program
+
+
+@pytest.mark.parametrize("strict_fp", [False, True])
+def test_bias_activation_and_residual_are_applied_to_sums_in_registers(
+    strict_fp: bool, tmp_path: Path
+) -> None:
+    program = layer("double", tmp_path / "made", strict_fp=strict_fp)
+    (kernel,) = program.kernels
+    assert any("one kernel of" in note for note in kernel.notes)
+    right(verify(tmp_path / "made", device="cpu", sizes=SIZES))
+
+
+def test_a_recipe_keeps_them_as_one_and_an_option_apart() -> None:
+    program = layer("float")
+    assert program.recipe is not None
+    source = LAYER.replace("TYPE", "float")
+    again = eatss.codegen(source, gpu="h200", recipe=recipe_from_dict(program.recipe))
+    assert again.text == program.text
+    assert len(layer("float", fuse_rows=False).kernels) > len(program.kernels) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("i0 < NI; i0 +=", "i0 < NI - 1; i0 +="),  # in front of the last k-tile
+        ("+ b[o] :", ":"),
+        ("if (n < NN) {", "if (n < NN - 1) {"),
+    ],
+)
+def test_what_is_left_out_is_found(text: str, broken: str, tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    program = layer("double", folder)
+    assert text in program.text
+    (folder / program.file).write_text(program.text.replace(text, broken), encoding="utf-8")
+    sizes = [{"NN": 130, "NO": 131, "NI": 33}]
+    assert verify(folder, device="cpu", sizes=sizes).status == "wrong result"

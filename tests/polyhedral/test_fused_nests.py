@@ -1,0 +1,169 @@
+"""Nests that share a band: the same instances, the same values, and only where that is legal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import islpy as isl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eatss.base.diagnostics import InternalError
+from eatss.base.targets import FUSIONS, Fusion
+from eatss.frontend.parse import parse_source
+from eatss.polyhedral import fused_nests
+from eatss.polyhedral.fused_nests import with_fused_nests
+from eatss.polyhedral.isl_names import maps_of
+from eatss.polyhedral.kernel import ScheduledScop
+from eatss.polyhedral.schedule import cut_again, schedule_scop
+from eatss.polyhedral.scop import Scop
+from tests.examples import examples
+from tests.polyhedral.executing import executed
+
+ARRAYS = "double A[6][6], double B[6][6], double C[6][6], double D[6][6], double b[6], double c[6]"
+PRODUCT = "for (int i = 0; i < 6; i++) for (int j = 0; j < 6; j++) { C[i][j] = 0; %s }"
+SUM = "for (int k = 0; k < 5; k++) C[i][j] += A[i][k] * B[k][j];"
+USE = "for (int i = 0; i < 6; i++) for (int j = 0; j < 6; j++) %s"
+
+
+def region(loops: str, arrays: str = ARRAYS, before: str = "") -> Scop:
+    text = f"{before}void f({arrays}) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
+    (scop,) = parse_source(text).scops
+    return scop
+
+
+def fused(loops: str, fusion: Fusion = "users") -> ScheduledScop:
+    return with_fused_nests(schedule_scop(region(loops)), fusion)
+
+
+def cuts(scheduled: ScheduledScop) -> list[set[str]]:
+    return [set(kernel.statements) for kernel in scheduled.kernels]
+
+
+def as_scheduled(scheduled: ScheduledScop) -> Scop:
+    times = scheduled.schedule.get_map().intersect_domain(scheduled.scop.domain)
+    found = {one.get_tuple_name(isl.dim_type.in_): one for one in maps_of(times)}
+    statements = [replace(one, schedule=found[one.name]) for one in scheduled.scop.statements]
+    return replace(scheduled.scop, statements=tuple(statements))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "C[i][j] = C[i][j] > 0 ? C[i][j] : 0;",
+        "D[i][j] = C[i][j] + b[j] + A[i][j];",
+        "D[j][i] = C[i][j] * c[i];",
+        "A[i][j] = C[i][j];",  # behind the last iteration, and yet in front of other rows' sums
+    ],
+)
+def test_what_uses_a_sum_is_behind_its_last_iteration(use: str) -> None:
+    loops = PRODUCT % SUM + USE % use
+    scheduled = fused(loops)
+    assert executed(as_scheduled(scheduled)) == executed(region(loops))
+    if "A[i][j] =" in use:
+        assert len(scheduled.kernels) > 1
+        return
+    (kernel,) = scheduled.kernels
+    assert [loop.parallel for loop in kernel.loops] == [True, True, False]
+    assert kernel.loops[2].trip_count == 5
+    assert [one.array for one in kernel.reductions] == ["C"]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "D[i][j] = C[i][j] + C[i][0];",
+        "D[i][j] = C[i][j] + C[j][i];",
+        "b[j] += C[i][j];",
+    ],
+)
+def test_what_needs_other_points_stays_apart(use: str) -> None:
+    scheduled = fused(PRODUCT % SUM + USE % use)
+    assert all(not {"S1", "S2"} <= own for own in cuts(scheduled))
+
+
+def test_results_of_one_reading_share_a_nest_only_where_asked_for() -> None:
+    two = "for (int k = 0; k < 5; k++) { C[i][j] += A[i][k] * B[k][j]; D[i][j] += A[i][k] * b[k]; }"
+    loops = PRODUCT % two
+    assert len(fused(loops).kernels) == 2
+    both = fused(loops, "all")
+    assert len(both.kernels) == 1
+    assert sorted(one.array for one in both.kernels[0].reductions) == ["C", "D"]
+    assert executed(as_scheduled(both)) == executed(region(loops))
+
+
+def test_nests_that_read_an_array_at_other_points_stay_apart() -> None:
+    loops = (
+        "for (int i = 0; i < 6; i++) for (int j = 0; j < 6; j++) b[i] += A[i][j];"
+        "for (int i = 0; i < 6; i++) for (int j = 0; j < 6; j++) c[i] += A[j][i];"
+    )
+    assert len(fused(loops, "all").kernels) == 2
+
+
+def test_loops_that_take_turns_are_parted() -> None:
+    loops = """
+        for (int i = 0; i < 6; i++) {
+            b[i] = A[i][0];
+            for (int j = 1; j < 6; j++) b[i] = A[i][j] > b[i] ? A[i][j] : b[i];
+            c[i] = 0;
+            for (int j = 0; j < 6; j++) c[i] += A[i][j] - b[i];
+        }"""
+    together = schedule_scop(region(loops))
+    assert any({"S1", "S3"} <= own for own in cuts(together))
+    apart = fused(loops, "rows")
+    assert not any({"S1", "S3"} <= own for own in cuts(apart))
+    assert executed(as_scheduled(apart)) == executed(region(loops))
+
+
+def test_any_size_is_assumed_to_have_no_negative_sum() -> None:
+    before = "#define NI 60\n"
+    arrays = "int n, double C[n][n], double A[n][NI], double B[NI][n]"
+    sums = "for (int k = 0; k < n; k++) C[i][j] += A[i][j] * B[j][i];"
+    head = "for (int i = 0; i < NI; i++) for (int j = 0; j < NI; j++)"
+    loops = f"{head} {{ C[i][j] = 0; {sums} }} {head} C[i][j] = C[i][j] > 0 ? C[i][j] : 0;"
+    scheduled = with_fused_nests(schedule_scop(region(loops, arrays, before)), "users")
+    assert len(scheduled.kernels) == 1
+    assert scheduled.assumes is not None
+    (bounds,) = scheduled.assumes.get_basic_sets()
+    assert bounds.is_equal(isl.BasicSet.read_from_str(bounds.get_ctx(), "[n] -> { : n >= 0 }"))
+    assert [one.array for one in scheduled.kernels[0].reductions] == ["C"]
+
+
+@given(
+    st.sampled_from(["C[i][j]", "D[i][j]", "D[j][i]", "b[j]", "C[j][i]", "A[i][j]"]),
+    st.sampled_from(["C[i][j]", "D[i][j]", "C[j][i]", "C[i][0]", "b[i]"]),
+    st.sampled_from(["C[i][j]", "D[j][i]", "D[i][j]", "c[i]"]),
+    st.sampled_from(["6", "5"]),
+    st.sampled_from(FUSIONS),
+    st.booleans(),
+)
+@settings(max_examples=examples(12), deadline=None)
+def test_nests_leave_the_same_values(
+    target: str, read: str, other: str, last: str, fusion: Fusion, turned: bool
+) -> None:
+    heads = [f"for (int i = 0; i < {last}; i++)", "for (int j = 0; j < 6; j++)"]
+    use = "".join(reversed(heads) if turned else heads)
+    loops = PRODUCT % SUM + f"{use} {target} = {read} + {other};" + USE % "D[i][j] -= C[i][j];"
+    assert executed(as_scheduled(fused(loops, fusion))) == executed(region(loops))
+
+
+def test_an_epilogue_in_front_of_the_last_iteration_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at_end = fused_nests._at_end
+    early = lambda *where, last: at_end(*where, last=False)  # noqa: E731
+    scheduled = schedule_scop(region(PRODUCT % SUM + USE % "C[i][j] = C[i][j] > 0 ? C[i][j] : 0;"))
+    monkeypatch.setattr(fused_nests, "_at_end", early)
+    refused: list[InternalError] = []
+
+    def noted(*args: object) -> ScheduledScop:
+        try:
+            return cut_again(*args)  # type: ignore[arg-type]
+        except InternalError as error:
+            refused.append(error)
+            raise
+
+    monkeypatch.setattr(fused_nests, "cut_again", noted)
+    assert with_fused_nests(scheduled, "users") is scheduled
+    assert refused
