@@ -144,6 +144,19 @@ class TimeTile:
 
 
 @frozen
+class ClassBlock:
+    """How kernels of a class of tiles become one launch, all steps of a block in it.
+
+    A block has ``threads``, and ``width`` points of the loop that blocks share, 1 where there is
+    none. ``kernels`` are the names of all.
+    """
+
+    kernels: Names
+    threads: Number
+    width: Number
+
+
+@frozen
 class WarpUse:
     """How a launch uses an instruction of warps.
 
@@ -156,6 +169,10 @@ class WarpUse:
     resident: Number = 1
 
 
+APART = {"row_block": None, "time_tile": None, "class_block": None}
+"""Fields of a :class:`Layout` of a kernel by itself."""
+
+
 @frozen
 class Layout:
     """All that is chosen for one kernel but for the places of its references.
@@ -166,7 +183,8 @@ class Layout:
     host. ``warps`` is the instruction that warps compute products by, ``stages`` the boxes of
     shared memory in use at once where threads compute alone, ``resident`` the blocks of an SM that
     are to run at a time then, which bounds the registers of a thread. ``row_block`` says for the
-    first of several kernels how they become one, ``time_tile`` how they take several steps at once.
+    first of several kernels how they become one, ``time_tile`` how they take several steps at once,
+    ``class_block`` how they take all steps of a class of tiles.
     """
 
     tile_sizes: Sizes
@@ -179,6 +197,12 @@ class Layout:
     resident: Number = 1
     row_block: FusedRows | None = None
     time_tile: TimeTile | None = None
+    class_block: ClassBlock | None = None
+
+    @property
+    def joined(self) -> FusedRows | TimeTile | ClassBlock | None:
+        """How this kernel and those behind it become one launch, if they do."""
+        return self.row_block or self.time_tile or self.class_block
 
     @property
     def tiles(self) -> dict[str, Number]:

@@ -203,7 +203,7 @@ def expect_cuda(
         own: the same with the sizes of the user.
     """
     found = []
-    joined = (join for one in own.kernels for join in (one.row_block, one.time_tile))
+    joined = (one.joined for one in own.kernels)
     in_one = {name for join in joined if join is not None for name in join.kernels}
     for facts, usual, wanted in zip(kernels, selection.kernels, own.kernels, strict=True):
         kernel, prediction, note = wanted, wanted.predicted, wanted.note

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from eatss.analysis.layout import Layout, Sizes
-from eatss.analysis.variant import RecomputedArray
+from eatss.analysis.variant import ClassSize, RecomputedArray
 from eatss.base.codec import BY_NAME, Document, JsonForm, JsonObject
 from eatss.base.diagnostics import Diagnostic, Diagnostics, input_error
 from eatss.base.frozen import Names, Numbers, frozen
@@ -186,6 +186,8 @@ class KernelSelection(Layout, Shown):
             all of them. ``predicted`` is of that one, and nothing is left for the others.
         time_tile: How this kernel and those behind it take several steps of a loop over time at
             once; ``predicted`` is of all steps, and nothing is left for the others.
+        class_block: How this kernel and those behind it take all steps of a class of tiles in one
+            launch; ``predicted`` is of that one, and nothing is left for the others.
     """
 
     json_layout = JsonForm(
@@ -335,6 +337,7 @@ class Selection(OfRun, Tabular):
         warnings: Why PPCG's kernels may be others than these, and notes on loops that run slowly.
         recomputed: Arrays whose elements kernels compute anew where they read them.
         split: Numbers of the regions whose statements are cut where they meet what they read.
+        classes: Regions whose loops are in blocks of steps, cut into classes of tiles.
         sizes: What is expected of the kernels is for these sizes of the program.
         least_time_s: Time of the work of a run at the roofline of the card, in s.
     """
@@ -372,6 +375,7 @@ class Selection(OfRun, Tabular):
     warnings: Diagnostics = ()
     recomputed: tuple[RecomputedArray, ...] = ()
     split: Numbers = ()
+    classes: tuple[ClassSize, ...] = ()
     sizes: tuple[ProgramSize, ...] = ()
     least_time_s: float = 0.0
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from eatss.analysis.layout import Chosen, GridSplitK, Layout
-from eatss.analysis.variant import MAX_STAGES, RecomputedArray
+from eatss.analysis.variant import MAX_STAGES, ClassSize, RecomputedArray
 from eatss.base.codec import Document, JsonForm
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import read_regular
@@ -341,6 +341,7 @@ class CodegenOptions(CodeOptions):
             resident=resident,
             row_block=None if self.keeps_apart else chosen.row_block,
             time_tile=None if self._lays_out else chosen.time_tile,
+            class_block=None if self._lays_out else chosen.class_block,
         )
 
     @property
@@ -383,7 +384,8 @@ class Recipe:
 
     ``kernels`` are what a model chose, ``options`` what the user wants instead or besides.
     ``recomputed`` are arrays whose elements kernels compute anew where they read them, ``split``
-    the regions whose statements are cut where they meet what they read.
+    the regions whose statements are cut where they meet what they read, ``classes`` those whose
+    loops are in blocks of steps.
     """
 
     json_layout = JsonForm(closed=True)
@@ -394,6 +396,7 @@ class Recipe:
     options: CodegenOptions = dataclasses.field(default_factory=CodegenOptions)
     recomputed: tuple[RecomputedArray, ...] = ()
     split: Numbers = ()
+    classes: tuple[ClassSize, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
     def wanted(self, name: str) -> KernelRecipe:
@@ -431,6 +434,7 @@ def recipe_of(selection: Selection, options: CodegenOptions) -> Recipe:
         options=options,
         recomputed=selection.recomputed,
         split=selection.split,
+        classes=selection.classes,
     )
 
 

@@ -171,9 +171,7 @@ class _Tiling:
                 else:
                     domain = domain.upper_bound_val(SET, place, size - 1)
             functions = functions.add(here)
-        whole = isl.MultiAff.from_aff_list(
-            own.map_from_domain_and_range(space), functions
-        )
+        whole = isl.MultiAff.from_aff_list(own.map_from_domain_and_range(space), functions)
         domain = domain.intersect(statement.domain.preimage_multi_aff(whole))
         return whole, domain.remove_redundancies().coalesce()
 

@@ -140,7 +140,7 @@ def _selected(kernel: KernelSelection, *, predicted: bool, generated: bool, expl
         return [_head(kernel, lines, kernel.host_loops)]
     verdict = _generated_verdict(kernel) if generated and predicted else _ppcg_verdict(kernel)
     parts: Parts = [_head(kernel, [verdict, *_variant_lines(kernel)], kernel.host_loops)]
-    if not (kernel.row_block or kernel.time_tile):  # else these are of the kernel alone
+    if not kernel.joined:  # else these are of the kernel alone
         if kernel.loops:
             parts.append(_loops(kernel, predicted=predicted))
         rows = zip(kernel.references, reference_rows(kernel.references), strict=True)
@@ -369,7 +369,7 @@ def _expected(kernel: KernelExpectation, target: str) -> Parts:
 
 def _layout_lines(kernel: KernelExpectation) -> Iterator[str]:
     """Yield what the layout of a kernel is, unless it cannot launch."""
-    joined = kernel.row_block or kernel.time_tile
+    joined = kernel.joined
     if joined is None and kernel.predicted is not None and not kernel.predicted.launches:
         return
     others = {kernel.host_loop, *kernel.sum_loops}
@@ -396,6 +396,11 @@ def _variant_lines(kernel: KernelExpectation | KernelSelection) -> Iterator[str]
     if (tile := kernel.time_tile) is not None:
         others = f" with {', '.join(tile.kernels[1:])}" if len(tile.kernels) > 1 else ""
         yield f"time tiles: {tile.depth} steps a launch{others}, {tile.cells} cells in registers"
+        return
+    if (own := kernel.class_block) is not None:
+        others = f" with {', '.join(own.kernels[1:])}" if len(own.kernels) > 1 else ""
+        width = f", {own.width} points of their loop each" if own.width > 1 else ""
+        yield f"a class of tiles{others}: {own.threads} threads a block{width}"
         return
     if (spread := kernel.spread) is not None:
         parts = [f"{spread.lanes} lanes"] if spread.lanes > 1 else []

@@ -16,6 +16,7 @@ import islpy as isl
 
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
 from eatss.analysis.facts import VolumeKind
+from eatss.analysis.variant import ClassSize
 from eatss.base.diagnostics import (
     Diagnostic,
     Diagnostics,
@@ -60,8 +61,11 @@ from eatss.session.analysis import (
 )
 from eatss.session.source import Source
 from eatss.session.steps import (
+    CLASS_SIZES,
     Arrays,
+    Classes,
     at_clocks,
+    class_sizes,
     expect_code,
     expect_ppcg,
     generate_for,
@@ -109,6 +113,7 @@ class Session:
         recomputed: arrays that are computed anew where they are read; ``None`` for those that
             ``reading`` says, none where that leaves it to the prediction.
         split: numbers of the regions whose statements are cut where they meet what they read.
+        classes: regions whose loops are in blocks of steps, and of how many.
         like: a session of the same source that has read it.
 
     Raises:
@@ -125,6 +130,7 @@ class Session:
         code: bool = False,
         recomputed: Arrays | None = None,
         split: Numbers = (),
+        classes: Classes = (),
         like: Session | None = None,
     ) -> None:
         self.source = Source.of(source)
@@ -141,8 +147,9 @@ class Session:
         self.code = code
         self._asked = recomputed
         self.split = split
+        self.classes = classes
         self._like = like
-        self._others: dict[tuple[Arrays, Numbers], Session] = {}
+        self._others: dict[tuple[Arrays, Numbers, Classes], Session] = {}
 
     @property
     def file(self) -> str:
@@ -169,7 +176,7 @@ class Session:
         Raises:
             InputError: with all findings, if the source is refused.
         """
-        scops = regions_with(self._written.scops, self.recomputed, self.split)
+        scops = regions_with(self._written.scops, self.recomputed, self.split, self.classes)
         return replace(self._written, scops=scops)
 
     @cached_property
@@ -178,7 +185,7 @@ class Session:
         written = self._written_symbolic
         numeric = self._written.scops
         same = dict(zip(map(id, numeric), self.parsed.scops, strict=True))
-        scops = regions_with(written.scops, self.recomputed, self.split)
+        scops = regions_with(written.scops, self.recomputed, self.split, self.classes)
         scops = tuple(
             same.get(id(before), after) for before, after in zip(written.scops, scops, strict=True)
         )
@@ -205,15 +212,22 @@ class Session:
             return ()
         return splittable(self._written.scops, lambda: self._written_symbolic.scops)
 
+    @cached_property
+    def in_classes(self) -> Numbers:
+        """The regions whose loops code of eatss may have in blocks of steps."""
+        if self.cut != "eatss":
+            return ()
+        return class_sizes(self._written.scops, lambda: self._written_symbolic.scops)
+
     def of(self, decided: Selection | Recipe) -> Session:
         """Return the session of the program with the arrays computed anew that were decided.
 
-        And with the regions split.
+        And with the regions split, or in classes of tiles.
 
         Raises:
             InputError: ``EATSS-P026``, the program cannot.
         """
-        return self._with(decided.recomputed, decided.split)
+        return self._with(decided.recomputed, decided.split, decided.classes)
 
     @property
     def plain(self) -> Session:
@@ -247,16 +261,19 @@ class Session:
         cut, volume, code = self.cut, self.volume, self.code
         return Session(self.source, reading, cut=cut, volume=volume, code=code, **changed)
 
-    def _with(self, arrays: Arrays, split: Numbers, *, chooses: bool = False) -> Session:
-        """Return the session with arrays computed anew and regions split.
+    def _with(
+        self, arrays: Arrays, split: Numbers, classes: Classes = (), *, chooses: bool = False
+    ) -> Session:
+        """Return the session with arrays computed anew, regions split and in classes of tiles.
 
         This one if it is, unless it chooses.
         """
-        place = arrays, split
-        if place == (self.recomputed, self.split) and not chooses:
+        place = arrays, split, classes
+        if place == (self.recomputed, self.split, self.classes) and not chooses:
             return self
         if place not in self._others:
-            other = self._like_this(self.reading, recomputed=arrays, split=split, like=self)
+            how = {"recomputed": arrays, "split": split, "classes": classes}
+            other = self._like_this(self.reading, **how, like=self)
             _ = other.parsed
             self._others[place] = other
         return self._others[place]
@@ -378,6 +395,17 @@ class Session:
                 if frees and all(one.generic <= its.generic for one, its in regions):
                     found = cut._selected(profile, chosen, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
+            anew()
+        for size in CLASS_SIZES if self.in_classes and run_cost(best) != NEVER else ():
+            if not room_for(first_s):
+                break
+            progress(f"with loops in blocks of {size} steps")
+            with suppress(EatssError, isl.Error):
+                classes = tuple(ClassSize(region=at, size=size) for at in self.in_classes)
+                found = self._with(best.recomputed, (), classes)._selected(
+                    profile, chosen, **how, progress=no_progress
+                )
+                best = min(best, found, key=run_cost)
             anew()
         return best
 
@@ -518,7 +546,8 @@ class Session:
     def at(self, sizes: SizePairs) -> Session:
         """Return the session of the same program, read at some sizes."""
         reading = self.reading_at(sizes)
-        return self._like_this(reading, recomputed=self.recomputed, split=self.split)
+        how = {"recomputed": self.recomputed, "split": self.split, "classes": self.classes}
+        return self._like_this(reading, **how)
 
     @cached_property
     def scops(self) -> tuple[Scop, ...]:
@@ -576,7 +605,13 @@ class Session:
             progress=progress,
         )
         warnings = found.warnings + self.notes
-        return replace(found, recomputed=self.recomputed, split=self.split, warnings=warnings)
+        return replace(
+            found,
+            recomputed=self.recomputed,
+            split=self.split,
+            classes=self.classes,
+            warnings=warnings,
+        )
 
     def _chooses(self, options: ModelOptions) -> bool:
         """Tell whether the prediction says which arrays are computed anew, or what is split."""

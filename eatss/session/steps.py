@@ -11,7 +11,7 @@ import islpy as isl
 import numpy as np
 
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
-from eatss.analysis.variant import RecomputedArray
+from eatss.analysis.variant import ClassSize, RecomputedArray
 from eatss.base.diagnostics import (
     Diagnostic,
     Diagnostics,
@@ -36,7 +36,8 @@ from eatss.cost.demand import Column
 from eatss.cost.expected import Parts, host_time_s
 from eatss.cost.terms import Predicted
 from eatss.lower.recipe import CodegenOptions, NamedThreads, Recipe
-from eatss.polyhedral.dependences import source_lines, with_source_line
+from eatss.polyhedral.class_tiles import with_class_tiles
+from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
 from eatss.polyhedral.scop import Scop
@@ -47,11 +48,13 @@ from eatss.session.analysis import SymbolicProgram
 if TYPE_CHECKING:
     from eatss.choose.expectation import KernelExpectation, ProgramExpectation
     from eatss.lower.recipe import CodeRequest
+    from eatss.plan.class_blocks import ClassRun
     from eatss.plan.phases import RowRun
     from eatss.plan.time_tiles import TimeRun
 
 
 Arrays = tuple[RecomputedArray, ...]
+Classes = tuple[ClassSize, ...]
 
 
 def recomputable(numeric: Sequence[Scop], symbolic: Sequence[Scop]) -> Arrays:
@@ -99,10 +102,32 @@ def _outline(scop: Scop) -> list[tuple[str, int]]:
     return [(one.name, len(one.accesses)) for one in scop.statements]
 
 
-def regions_with(scops: Sequence[Scop], arrays: Arrays, split: Numbers = ()) -> tuple[Scop, ...]:
+def class_sizes(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Numbers:
+    """Return the regions whose loops may be in blocks of steps, as for any size."""
+    found, size = list[int](), CLASS_SIZES[0]
+    for at, region in enumerate(numeric):
+        with suppress(isl.Error), at_most(region.isl_context, _CLASSES):
+            cut = with_class_tiles(region, size)
+            if cut is not region and _outline(cut) == _outline(
+                with_class_tiles(symbolic()[at], size)
+            ):
+                found.append(region.index)
+    return tuple(found)
+
+
+CLASS_SIZES = (32, 64)
+"""Steps of a block that are compared."""
+
+_CLASSES = 4_000_000
+"""isl operations to find out whether loops may be in blocks of steps."""
+
+
+def regions_with(
+    scops: Sequence[Scop], arrays: Arrays, split: Numbers = (), classes: Classes = ()
+) -> tuple[Scop, ...]:
     """Return regions in which the readers of some arrays compute the elements anew.
 
-    And regions whose statements are cut.
+    And regions whose statements are cut, or whose loops are in blocks of steps.
 
     Raises:
         InputError: ``EATSS-P026``, they cannot.
@@ -117,7 +142,9 @@ def regions_with(scops: Sequence[Scop], arrays: Arrays, split: Numbers = ()) -> 
                 f"region {scop.index} cannot compute {', '.join(names)} anew where it is read",
                 hint="select again: the source is another one",
             )
-        found.append(with_split_sets(changed) if scop.index in split else changed)
+        changed = with_split_sets(changed) if scop.index in split else changed
+        sizes = [one.size for one in classes if one.region == scop.index]
+        found.append(with_class_tiles(changed, *sizes) if sizes else changed)
     return tuple(found)
 
 
@@ -188,6 +215,7 @@ def select_for(
     variants = None
     row_runs: tuple[RowRun, ...] = ()
     time_runs: tuple[TimeRun, ...] = ()
+    class_runs: tuple[ClassRun, ...] = ()
     if TARGETS[options.target].own and options.model == "prediction":
         from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - PPCG needs none
 
@@ -201,6 +229,10 @@ def select_for(
             from eatss.lower.time_tiles import time_runs_for  # noqa: PLC0415
 
             time_runs = time_runs_for(program, code)
+        if any(region.scop.class_size for region in program.scops):
+            from eatss.lower.class_blocks import class_runs_for  # noqa: PLC0415
+
+            class_runs = class_runs_for(program, code)
     selection = select_program(
         program.facts,
         profile,
@@ -212,6 +244,7 @@ def select_for(
         variants=variants,
         row_runs=row_runs,
         time_runs=time_runs,
+        class_runs=class_runs,
         strict_fp=strict_fp,
         progress=progress,
     )
@@ -317,7 +350,7 @@ def at_clocks(
     from eatss.choose.expectation import AtClock  # noqa: PLC0415 - select needs none
 
     found, clocks = expect(profile), list[AtClock]()
-    known = not any(kernel.row_block or kernel.time_tile for kernel in found.kernels)
+    known = not any(kernel.joined for kernel in found.kernels)
     for share in CLOCK_SHARES if over_clock and known else ():
         held = replace(profile, clock_share=share)
         run = expect(held)

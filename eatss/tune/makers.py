@@ -28,7 +28,7 @@ from eatss.lower.requests import checked_options
 from eatss.lower.variants import kernel_variants_for, with_own_sizes
 from eatss.measurement.options import TileChoice
 from eatss.session.session import Session
-from eatss.session.steps import Arrays
+from eatss.session.steps import Arrays, Classes
 from eatss.tune.derived import KernelVariants
 from eatss.tune.generation import own_folder, predicted_metrics
 from eatss.tune.jobs import Made, MakerJob, Wanted
@@ -99,7 +99,7 @@ class CudaMaker:
 
     def _expected(self, program: Program, selection: Selection) -> Metrics:
         """Return what the model expects of a selection, whoever chose it."""
-        if any(kernel.row_block or kernel.time_tile for kernel in selection.kernels):
+        if any(kernel.joined for kernel in selection.kernels):
             return predicted_metrics(selection.kernels)
         kernels = [
             replace(
@@ -145,6 +145,7 @@ class CudaMaker:
                 options,
                 recomputed=sized.recomputed,
                 split=sized.split,
+                classes=sized.classes,
             )
         return self._bases[place]
 
@@ -180,17 +181,27 @@ def selected_under(
     *,
     recomputed: Arrays,
     split: Numbers,
+    classes: Classes,
 ) -> Selection:
     """Return the sizes that are selected for generated code under options of the user's.
 
-    Those of the program that computes ``recomputed`` arrays anew where it reads them, ``split``.
+    Those of the program that computes ``recomputed`` arrays anew where it reads them, ``split``,
+    its loops in ``classes``.
 
     Raises:
         InputError: the options do not go together.
         NoSolutionError: no sizes satisfy the limits of the card.
     """
     volume = options.volume_name()
-    session = Session(source, reading, volume=volume, code=True, recomputed=recomputed, split=split)
+    session = Session(
+        source,
+        reading,
+        volume=volume,
+        code=True,
+        recomputed=recomputed,
+        split=split,
+        classes=classes,
+    )
     return session.select(profile, options, fuse_rows=False, tile_time=False)
 
 

@@ -184,7 +184,7 @@ def _candidates(maker: Maker, folder: str, count: int) -> dict[str, Recipe]:
     variants = kernel_variants_for(
         sized.analysed, profile, strict_fp=wanted.strict_fp, tf32=options.tf32
     )
-    if any(one.row_block or one.time_tile for one in selection.kernels):
+    if any(one.joined for one in selection.kernels):
         # another layout of one kernel is for kernels that are not one
         apart = select(fuse_rows=False, tile_time=False)
     others = []

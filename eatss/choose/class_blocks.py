@@ -1,0 +1,99 @@
+"""How many threads a class of tiles has, and how many points a block of a panel: what costs least.
+
+Blocks are compared with the kernels apart, a launch a step, each with the sizes selected for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import ClassBlock
+from eatss.cards.profile import GpuProfile
+from eatss.choose.objectives import NEVER, costs
+from eatss.choose.options import ModelOptions
+from eatss.choose.selection import KernelSelection
+from eatss.cost.class_blocks import class_demand
+from eatss.cost.cuda_model import CudaModel
+from eatss.cost.expected import Prediction
+from eatss.cost.terms import Predicted, predict, prediction_at
+from eatss.plan.class_blocks import THREADS, WIDTHS, ClassRun
+
+
+def with_class_blocks(
+    selections: Sequence[KernelSelection],
+    kernels: Sequence[KernelFacts],
+    runs: Sequence[ClassRun],
+    profile: GpuProfile,
+    options: ModelOptions,
+) -> tuple[KernelSelection, ...]:
+    """Return selections of which some are one launch a block of steps, where that costs less.
+
+    Args:
+        selections: of all kernels of a program, each for itself.
+        kernels: their facts.
+        runs: which of them are classes of tiles.
+        profile: the card.
+        options: what is best.
+    """
+    facts, found = {one.name: one for one in kernels}, {one.name: one for one in selections}
+    for run in runs:
+        apart = [found[name].predicted for name in run.kernels]
+        known = [one for one in apart if one is not None]
+        if len(known) == len(apart):
+            best = _best(run, known, facts, profile, options)
+            if best is not None:
+                found |= dict(_in_one(*best, found))
+    return tuple(found[one.name] for one in selections)
+
+
+def _best(
+    run: ClassRun,
+    apart: Sequence[Prediction],
+    facts: Mapping[str, KernelFacts],
+    profile: GpuProfile,
+    options: ModelOptions,
+) -> tuple[ClassBlock, Prediction] | None:
+    """Return the block that costs least, ``None`` where kernels apart do."""
+    model = CudaModel.of(facts[run.kernels[0]], profile)
+    widths = (1,) if run.wide is None else WIDTHS
+    most = profile.threads_per_block
+    table = [pair for pair in product(THREADS, widths) if pair[0] <= most]
+    threads, width = np.array(table, dtype=np.float64).T
+    demand = class_demand(
+        run, ClassBlock(kernels=run.kernels, threads=threads, width=width), facts, model
+    )
+    expected = predict(demand, model.card, model.constants)
+    value = np.where(np.isfinite(expected.time_s), costs(expected, options.objective), NEVER)
+    row = int(np.argmin(value))
+    predicted = prediction_at(demand, expected, row)
+    total = (sum(one.time_s for one in apart), sum(one.energy_j for one in apart))
+    alone = Predicted(
+        time_s=np.array(total[:1]),
+        energy_j=np.array(total[1:]),
+        terms_s={},
+        terms_j={},
+        resident_blocks=np.ones(1),
+    )
+    if predicted is None or value[row] >= costs(alone, options.objective)[0]:
+        return None
+    block = ClassBlock(kernels=run.kernels, threads=int(threads[row]), width=int(width[row]))
+    return block, predicted
+
+
+def _in_one(
+    block: ClassBlock, predicted: Prediction, selections: Mapping[str, KernelSelection]
+) -> Iterator[tuple[str, KernelSelection]]:
+    """Yield the selections of kernels that are one: the first has what is expected of it."""
+    first, *others = block.kernels
+    yield first, replace(selections[first], class_block=block, predicted=predicted)
+    for name in others:
+        own = selections[name].predicted
+        assert own is not None
+        nothing = replace(own, time_s=0.0, energy_j=0.0, times_s=(), energies_j=(), launches=0)
+        note = f"its class of tiles is the launch of {first}"
+        yield name, replace(selections[name], predicted=nothing, note=note)
