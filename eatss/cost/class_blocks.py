@@ -33,9 +33,6 @@ _REGISTERS = 40.0
 _INDICES = 14.0
 """Instructions of a point beside arithmetic: indices, tests, loads and a store. Assumed."""
 
-_UNDER_WAY = 8.0
-"""Elements that a thread has under way when it fills tiles. Assumed."""
-
 
 def class_demand(
     run: ClassRun, block: ClassBlock, facts: Mapping[str, KernelFacts], model: CudaModel
@@ -55,7 +52,7 @@ def class_demand(
         elements = prod(sizes(tile.extents, block.width))
         ways = 1.0 + tile.stored
         turns = np.ceil(elements / block.threads)
-        chain = chain + ways * np.ceil(turns / _UNDER_WAY) * card.l2_cycles
+        chain = chain + ways * np.ceil(turns / IN_TURNS) * card.l2_cycles
         moved = blocks * elements * tile.element_bytes * ways
         sums["l2_bytes"] += moved
         sums["dram_bytes"] += moved if None in tile.extents else moved / blocks

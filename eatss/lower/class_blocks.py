@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import combinations, groupby
+from math import prod
 
 import islpy as isl
 
@@ -50,7 +51,14 @@ from eatss.lower.kernel.nodes import (
     Source,
     counted,
 )
-from eatss.lower.kernel.uses import affine_values, buffers_of, mapped_of, names_of, without_unused
+from eatss.lower.kernel.uses import (
+    affine_values,
+    buffers_of,
+    every,
+    mapped_of,
+    names_of,
+    without_unused,
+)
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.promotion import unravelled
 from eatss.lower.references import BuiltKernel, KernelContext
@@ -87,7 +95,7 @@ from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Access, Place, Statement
 from eatss.polyhedral.tree import alone
 from eatss.program import Constant, IntExpr, Name, equals
-from eatss.program.expression import Environment, IntExprs
+from eatss.program.expression import Environment, IntExprs, total
 from eatss.program.linear import linear, strict
 
 _STEP = 1
@@ -444,40 +452,29 @@ class ClassBuilder:
 
     # copies ---------------------------------------------------------------------------------
 
-    def _copies(self, *, load: bool) -> Iterator[Node]:
+    def _copies(self, *, load: bool) -> Iterator[Scope]:
         """Yield what fills tiles, or stores them: what is in their arrays of them."""
         for at, tile in enumerate(self._own.tiles):
-            if not (load or self._own.run.tiles[at].stored):
+            own, array = self._own.run.tiles[at], self._context.arrays[tile.array]
+            if not (load or own.stored):
                 continue
-            buffer, array = self._buffers[at], self._context.arrays[tile.array]
-            counter = self._names.fresh("e")
-            extents = [
-                int(one) for one in sizes(self._own.run.tiles[at].extents, self._block.width)
-            ]
-            places = unravelled(Name(counter), extents)
-            begins = self._begins(at)
-            there = tuple(
-                self._index(first + place) for first, place in zip(begins, places, strict=True)
+            extents = [int(one) for one in sizes(own.extents, self._block.width)]
+            number = self._names.fresh("e")
+            places = unravelled(Name(number), extents)
+            there = tuple(map(total, self._begins(at), places))
+            inside, outside = self._buffers[at].at(*places), array.element(there)
+            copy = Copy(target=inside, source=outside)
+            point = If(
+                conditions=tuple(
+                    self._index(place) < self._index(extent)
+                    for place, extent in zip(there, array.shape, strict=True)
+                ),
+                body=(copy if load else Copy(target=outside, source=inside),),
             )
-            conditions = tuple(
-                place < self._index(extent)
-                for place, extent in zip(there, array.shape, strict=True)
-            )
-            inside, outside = buffer.at(*places), array.element(there)
-            copy = (
-                Copy(target=inside, source=outside) if load else Copy(target=outside, source=inside)
-            )
-            count = 1
-            for one in extents:
-                count *= one
-            yield For(
-                counter=counter,
-                lower=Name(self._thread),
-                condition=Name(counter) < count,
-                step=Constant(self._block.threads),
-                body=(If(conditions=conditions, body=(copy,)),),
-                narrow=True,
-            )
+            last = Constant(prod(extents) - 1)
+            threads = int(self._block.threads)
+            loop = self._in_turns(number, Name(self._thread), last, threads, (point,))
+            yield Scope(body=(loop,), apart=f"{'load' if load else 'store'} {at}")
 
     def _begins(self, at: int) -> IntExprs:
         """Return where a tile begins in its array."""
@@ -497,7 +494,9 @@ class ClassBuilder:
 
     def _steps(self, values: isl.Set, launch: isl.Set) -> Node:
         """Return the loop over the steps of a block; ``values`` are those for which any runs."""
-        first, last = (parameter_bound(values, self._step, upper=up).coalesce() for up in (0, 1))
+        first, last = (
+            parameter_bound(values, self._step, upper=up).coalesce() for up in (False, True)
+        )
         known = launch.intersect(parameter_at_least(self._step, first))
         known = known.intersect(parameter_at_most(self._step, last))
         if self._own.run.wide is not None:
@@ -522,7 +521,7 @@ class ClassBuilder:
             nodes = self._nest(number, here, 0, known)
             if not phase.loops:
                 nodes = (If(conditions=(equals(Name(self._thread), 0),), body=nodes),)
-            yield Scope(body=nodes, phase=f"phase {number}", apart=True)
+            yield Scope(body=nodes, apart=f"phase {number}")
 
     def _nest(self, number: int, here: isl.Set, depth: int, known: isl.Set) -> Nodes:
         """Return the loops of a statement inside so many of them, each over a thread's points."""
@@ -535,7 +534,7 @@ class ClassBuilder:
         some = coalesced(known.intersect(without_parameters(values, [name])))
         if some.is_empty():
             return ()
-        first, last = (parameter_bound(values, name, upper=up).coalesce() for up in (0, 1))
+        first, last = (parameter_bound(values, name, upper=up).coalesce() for up in (False, True))
         inside = some.intersect(parameter_at_least(name, first))
         inside = coalesced(inside.intersect(parameter_at_most(name, last)))
         lower = self._index(value_of(first, some)) + self._place(number, order[depth])
@@ -550,42 +549,36 @@ class ClassBuilder:
             )
         else:
             point = self._where(condition_of(here, inside), tuple(self._compute(number)))
-            found = self._in_turns(number, name, lower, upper, point)
+            found = self._in_turns(name, lower, upper, threads, point)
         return self._where(condition_of(some, known), (found,))
 
-    def _in_turns(
-        self, number: int, name: str, lower: IntExpr, upper: IntExpr, point: Nodes
-    ) -> For:
-        """Return a loop of which a thread computes several points before it stores any.
+    def _in_turns(self, name: str, lower: IntExpr, upper: IntExpr, step: int, point: Nodes) -> For:
+        """Return a loop in which a thread reads what several points need before it stores any.
 
-        Compilers keep loads behind stores to the same memory; points of a phase do not meet.
+        Compilers keep loads behind stores that may be to the same memory; these points do not meet.
         """
-        buffer = self._context.arrays[self._own.statements[number].write.array].buffer
-        names, order = self._names.inner(), nest(self._own.run.phases[number])
-        threads = self._threads(number)[order[-1]]
-        values = Buffer.of("register", names.fresh("values"), buffer.element_type, IN_TURNS)
+        (last,) = (one for one in every(point) if isinstance(one, Compute | Copy))
+        names = self._names.inner()
+        kind = last.target.buffer.element_type
+        values = Buffer.of("register", names.fresh("values"), kind, IN_TURNS)
         begin, turn = names.fresh(f"{name}0"), names.fresh("turn")
-        here = Let(name=name, value=Name(begin) + threads * Name(turn))
+        here = Let(name=name, value=Name(begin) + step * Name(turn))
         kept = values.at(Name(turn))
 
-        def each(change: Callable[[Compute], Nodes]) -> Node:
-            inside = (
-                If(
-                    conditions=(strict(Name(name) <= upper),),
-                    body=mapped_of(point, Compute, change),
-                ),
-            )
-            return counted(turn, IN_TURNS, (here, *inside))
+        def each(*change: Node) -> Node:
+            body = mapped_of(point, type(last), lambda _: change)
+            inside = If(conditions=(strict(Name(name) <= upper),), body=body)
+            return counted(turn, IN_TURNS, (here, inside))
 
         return For(
             counter=begin,
             lower=lower,
             condition=strict(Name(begin) <= upper),
-            step=Constant(threads * IN_TURNS),
+            step=Constant(step * IN_TURNS),
             body=(
                 Declare(buffer=values),
-                each(lambda one: (replace(one, target=kept),)),
-                each(lambda one: (Copy(target=one.target, source=kept),)),
+                each(replace(last, target=kept)),
+                each(Copy(target=last.target, source=kept)),
             ),
         )
 
@@ -610,7 +603,7 @@ class ClassBuilder:
     def _compute(self, number: int) -> Iterator[Node]:
         statement = self._own.statements[number]
         counters = (self._host, self._step, *self._locals[number])
-        env = dict(zip(statement.loops, map(Name, counters), strict=True))
+        env: Environment = dict(zip(statement.loops, map(Name, counters), strict=True))
         reads = tuple(
             self._element(statement, place, access, env)
             for place, access in enumerate(statement.accesses)

@@ -88,8 +88,8 @@ def threads_along(phase: ClassPhase, block: ClassBlock) -> tuple[Number, ...]:
     return tuple(found)
 
 
-IN_TURNS = 4
-"""Points along the innermost loop of several that a thread computes before it stores any."""
+IN_TURNS = 8
+"""Elements that a thread copies, or computes along an innermost loop, before it stores any."""
 
 THREADS: Numbers = (128, 256, 512, 1024)
 """Threads of a block that are compared."""

@@ -249,7 +249,7 @@ def _in_order(pieces: Sequence[_Piece], needed: isl.UnionMap) -> tuple[Statement
     ``[1, kb, class, i, 0, j, 0, k]`` is when a product runs, and ``[1, kb, class, k, place, i, 0,
     j]`` when a class does that stays in steps.
     """
-    times = {
+    times: dict[str, list[isl.PwAff | int]] = {
         one.statement.name: [int(one.loop == _BEHIND) * 2, *output_affs(one.statement.schedule)]
         for one in pieces
         if one.loop < 0

@@ -431,9 +431,9 @@ def _checked_schedule(
     that the source implies, the third whether it is the program's own order.
     """
     if scop.class_size:
-        schedule = with_tilable_bands(original_with_marks(scop, dependences), dependences)
-        check_legality(scop, dependences, schedule)
-        return schedule, False, False
+        kept = with_tilable_bands(original_with_marks(scop, dependences), dependences)
+        check_legality(scop, dependences, kept)
+        return kept, False, False
     try:
         schedule = compute_schedule(scop, dependences, seconds=TRY_S if patient else _IMPATIENT_S)
         if schedule is not None:

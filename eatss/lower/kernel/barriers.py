@@ -303,7 +303,7 @@ class Follower:
             case Scope():
                 outside = self._phase, self._apart_in
                 self._phase = node.phase or self._phase
-                self._apart_in = self._phase if node.apart else self._apart_in
+                self._apart_in = node.apart or self._apart_in
                 behind = self._follow(node.body, before, uniform=uniform)
                 self._phase, self._apart_in = outside
                 # what comes next, the scope itself in another turn of a loop, may meet it
