@@ -17,6 +17,7 @@ from eatss.cost.access import LINE_BYTES, division_cycles, instructions_of, is_w
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Demand
 from eatss.plan.class_blocks import (
+    COPIED_IN_TURNS,
     IN_TURNS,
     ClassPhase,
     ClassRun,
@@ -52,7 +53,7 @@ def class_demand(
         elements = prod(sizes(tile.extents, block.width))
         ways = 1.0 + tile.stored
         turns = np.ceil(elements / block.threads)
-        chain = chain + ways * np.ceil(turns / IN_TURNS) * card.l2_cycles
+        chain = chain + ways * np.ceil(turns / COPIED_IN_TURNS) * card.l2_cycles
         moved = blocks * elements * tile.element_bytes * ways
         sums["l2_bytes"] += moved
         sums["dram_bytes"] += moved if None in tile.extents else moved / blocks

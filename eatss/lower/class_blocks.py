@@ -64,6 +64,7 @@ from eatss.lower.promotion import unravelled
 from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.transform.chain import with_barriers
 from eatss.plan.class_blocks import (
+    COPIED_IN_TURNS,
     IN_TURNS,
     ClassPhase,
     ClassRun,
@@ -473,7 +474,8 @@ class ClassBuilder:
             )
             last = Constant(prod(extents) - 1)
             threads = int(self._block.threads)
-            loop = self._in_turns(number, Name(self._thread), last, threads, (point,))
+            turns = min(COPIED_IN_TURNS, -(-prod(extents) // threads))
+            loop = self._in_turns(number, Name(self._thread), last, threads, (point,), turns)
             yield Scope(body=(loop,), apart=f"{'load' if load else 'store'} {at}")
 
     def _begins(self, at: int) -> IntExprs:
@@ -552,7 +554,15 @@ class ClassBuilder:
             found = self._in_turns(name, lower, upper, threads, point)
         return self._where(condition_of(some, known), (found,))
 
-    def _in_turns(self, name: str, lower: IntExpr, upper: IntExpr, step: int, point: Nodes) -> For:
+    def _in_turns(
+        self,
+        name: str,
+        lower: IntExpr,
+        upper: IntExpr,
+        step: int,
+        point: Nodes,
+        turns: int = IN_TURNS,
+    ) -> For:
         """Return a loop in which a thread reads what several points need before it stores any.
 
         Compilers keep loads behind stores that may be to the same memory; these points do not meet.
@@ -560,7 +570,7 @@ class ClassBuilder:
         (last,) = (one for one in every(point) if isinstance(one, Compute | Copy))
         names = self._names.inner()
         kind = last.target.buffer.element_type
-        values = Buffer.of("register", names.fresh("values"), kind, IN_TURNS)
+        values = Buffer.of("register", names.fresh("values"), kind, turns)
         begin, turn = names.fresh(f"{name}0"), names.fresh("turn")
         here = Let(name=name, value=Name(begin) + step * Name(turn))
         kept = values.at(Name(turn))
@@ -568,13 +578,13 @@ class ClassBuilder:
         def each(*change: Node) -> Node:
             body = mapped_of(point, type(last), lambda _: change)
             inside = If(conditions=(strict(Name(name) <= upper),), body=body)
-            return counted(turn, IN_TURNS, (here, inside))
+            return counted(turn, turns, (here, inside))
 
         return For(
             counter=begin,
             lower=lower,
             condition=strict(Name(begin) <= upper),
-            step=Constant(step * IN_TURNS),
+            step=Constant(step * turns),
             body=(
                 Declare(buffer=values),
                 each(replace(last, target=kept)),

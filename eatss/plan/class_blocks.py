@@ -89,9 +89,12 @@ def threads_along(phase: ClassPhase, block: ClassBlock) -> tuple[Number, ...]:
 
 
 IN_TURNS = 8
-"""Elements that a thread copies, or computes along an innermost loop, before it stores any."""
+"""Points along an innermost loop that a thread computes before it stores any."""
 
-THREADS: Numbers = (128, 256, 512, 1024)
+COPIED_IN_TURNS = 16
+"""Elements that a thread has under way when it fills tiles."""
+
+THREADS: Numbers = (64, 128, 256, 512, 1024)
 """Threads of a block that are compared."""
 
 WIDTHS: Numbers = (8, 16, 32, 64)

@@ -63,13 +63,18 @@ def with_class_tiles(scop: Scop, size: int) -> Scop:
     pieces = [one for statement in scop.statements for one in tiling.pieces(statement)]
     if not any(one.cut for one in pieces) or len(pieces) > _MOST_PIECES:
         return scop
-    cut = reduce(isl.UnionMap.union, (one.whole.to_union_map() for one in pieces)).reverse()
+    cut = cuts_of(pieces)
     needed = tiling.needed.apply_domain(cut).apply_range(cut)
     timed = _in_order(pieces, needed)
     if timed is None:
         return scop
     check_time(timed, needed)
     return replace(scop, statements=timed, written=scop.written or scop, class_size=size)
+
+
+def cuts_of(pieces: Sequence[_Piece]) -> isl.UnionMap:
+    """Return which instances of pieces those of the source are."""
+    return reduce(isl.UnionMap.union, (one.whole.to_union_map() for one in pieces)).reverse()
 
 
 def check_time(statements: Sequence[Statement], needed: isl.UnionMap) -> None:
