@@ -38,6 +38,7 @@ from eatss.polyhedral.isl_names import (
     output_affs,
 )
 from eatss.polyhedral.kernels import update_of
+from eatss.polyhedral.scalars import with_private_scalars
 from eatss.polyhedral.scop import Scop, Statement
 from eatss.polyhedral.split_sets import check_partition, piece_along
 from eatss.polyhedral.tree import alone
@@ -45,31 +46,40 @@ from eatss.polyhedral.tree import alone
 _BEFORE, _BEHIND = -1, -2
 """The loop of steps, by number, of a statement that runs before all blocks, or behind them."""
 
-_MOST_PIECES = 16
+_MOST_PIECES = 24
 """Pieces of all statements."""
 
 
 def with_class_tiles(scop: Scop, size: int) -> Scop:
     """Return a region whose loops are in blocks of so many steps, cut into classes of tiles.
 
-    Its statements stand in an order that is to be kept. The region itself where it has no such.
+    Its statements stand in an order that is to be kept. Scalars may get elements of their own for
+    it. The region itself where it has no such order.
 
     Raises:
         InternalError: ``EATSS-P901``, pieces are not what they are cut from, or run too early.
     """
+    for own in (scop, *with_private_scalars(scop)):
+        cut = _in_classes(own, size)
+        if cut is not None:
+            return replace(cut, written=scop.written or scop)
+    return scop
+
+
+def _in_classes(scop: Scop, size: int) -> Scop | None:
     tiling = _tiling(scop, size)
     if tiling is None:
-        return scop
+        return None
     pieces = [one for statement in scop.statements for one in tiling.pieces(statement)]
     if not any(one.cut for one in pieces) or len(pieces) > _MOST_PIECES:
-        return scop
+        return None
     cut = cuts_of(pieces)
     needed = tiling.needed.apply_domain(cut).apply_range(cut)
     timed = _in_order(pieces, needed)
     if timed is None:
-        return scop
+        return None
     check_time(timed, needed)
-    return replace(scop, statements=timed, written=scop.written or scop, class_size=size)
+    return replace(scop, statements=timed, class_size=size)
 
 
 def cuts_of(pieces: Sequence[_Piece]) -> isl.UnionMap:
@@ -184,25 +194,27 @@ class _Tiling:
 def _tiling(scop: Scop, size: int) -> _Tiling | None:
     """Return the loops of a region that are its steps, if there are such."""
     deepest = max((len(one.loops) for one in scop.statements), default=0)
+    sums = {one.name: _summed(one, scop) for one in scop.statements}
+    order = sorted(scop.statements, key=lambda one: not sums[one.name])  # they decide
+    if deepest < 2 or not all(sums[one.name] for one in order if len(one.loops) == deepest):
+        return None
     needed = compute_dependences(scop).memory_based
-    choices = []
-    for one in scop.statements:
-        found = [*range(len(one.loops)), _BEFORE, _BEHIND]
-        choices.append(_summed(one, scop) if len(one.loops) == deepest else found)
 
     def chosen(steps: dict[str, int]) -> dict[str, int] | None:
-        if len(steps) == len(choices):
+        if len(steps) == len(order):
             return steps
-        statement, some = scop.statements[len(steps)], scop.statements[: len(steps) + 1]
-        for step in choices[len(steps)]:
+        statement, some = order[len(steps)], order[: len(steps) + 1]
+        loops = sums[statement.name]
+        if len(statement.loops) < deepest:
+            loops = [*loops, *range(len(statement.loops)), _BEFORE, _BEHIND]
+        for step in loops:
             more = {**steps, statement.name: step}
-            if _run_forward(some, needed, more):
-                found = chosen(more)
-                if found is not None:
-                    return found
+            found = chosen(more) if _run_forward(some, needed, more) else None
+            if found is not None:
+                return found
         return None
 
-    steps = chosen({}) if deepest > 1 else None
+    steps = chosen({})
     return None if steps is None else _Tiling(size, steps, needed, scop.names)
 
 
@@ -254,11 +266,12 @@ def _in_order(pieces: Sequence[_Piece], needed: isl.UnionMap) -> tuple[Statement
     ``[1, kb, class, i, 0, j, 0, k]`` is when a product runs, and ``[1, kb, class, k, place, i, 0,
     j]`` when a class does that stays in steps.
     """
-    times: dict[str, list[isl.PwAff | int]] = {
-        one.statement.name: [int(one.loop == _BEHIND) * 2, *output_affs(one.statement.schedule)]
-        for one in pieces
-        if one.loop < 0
-    }
+    times: dict[str, list[isl.PwAff | int]] = {}
+    for side, place in ((_BEFORE, 0), (_BEHIND, 2)):
+        beside = [one for one in pieces if one.loop == side]
+        for number, tied in enumerate(_components(beside, needed)):
+            for one in (piece.statement for piece in tied):
+                times[one.name] = [place, number, *output_affs(one.schedule)]
     blocked, in_block = [one for one in pieces if one.loop >= 0], equal_leading_dims(needed, 1)
     for number, tied in enumerate(_components(blocked, in_block)):
         own = _among(tied, in_block)

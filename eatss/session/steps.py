@@ -118,7 +118,7 @@ def class_sizes(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]])
 CLASS_SIZES = (32, 64)
 """Steps of a block that are compared."""
 
-_CLASSES = 4_000_000
+_CLASSES = 20_000_000
 """isl operations to find out whether loops may be in blocks of steps."""
 
 
