@@ -69,6 +69,7 @@ from eatss.session.steps import (
     expect_code,
     expect_ppcg,
     generate_for,
+    most_launches,
     recomputable,
     regions_with,
     run_cost,
@@ -396,8 +397,8 @@ class Session:
                     found = cut._selected(profile, chosen, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
             anew()
-        for size in CLASS_SIZES if self.in_classes and run_cost(best) != NEVER else ():
-            if not room_for(first_s):
+        for size in CLASS_SIZES if run_cost(best) != NEVER else ():
+            if most_launches(best) <= size or not self.in_classes or not room_for(first_s):
                 break
             progress(f"with loops in blocks of {size} steps")
             with suppress(EatssError, isl.Error):

@@ -167,6 +167,12 @@ def run_cost(selection: Selection) -> int:
     return int(costs(run, selection.objective)[0])
 
 
+def most_launches(selection: Selection) -> float:
+    """Return how often the kernel that is launched most is expected to be."""
+    expected = [one.predicted for one in selection.kernels]
+    return max((one.launches for one in expected if one is not None), default=0)
+
+
 def _summed(kernels: Sequence[Parts]) -> dict[str, Column]:
     """Return the sums of terms by name, as columns of one entry."""
     names = dict.fromkeys(name for parts in kernels for name, _ in parts)

@@ -16,12 +16,12 @@ from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
 from eatss.frontend.options import Reading
-from eatss.lower import class_blocks
-from eatss.lower.class_blocks import classes_of
+from eatss.lower.class_blocks import ClassBuilder, classes_of
 from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_barrier
 from eatss.lower.kernel.nodes import Kernel
 from eatss.lower.pieces import NameTable, pieces_of
 from eatss.lower.recipe import CodegenOptions, recipe_of
+from eatss.lower.references import BuiltKernel
 from eatss.plan.class_blocks import ClassRun, shared_bytes
 from eatss.program import Program
 from eatss.session.session import Session
@@ -115,14 +115,14 @@ def test_steps_apart_cost_more_where_there_are_many() -> None:
 def kernel_of(name: str, at: int) -> Kernel:
     """Return a kernel before it is text."""
     made: list[Kernel] = []
-    build = class_blocks.ClassBuilder.build
+    build = ClassBuilder.build
 
-    def noted(self: class_blocks.ClassBuilder) -> class_blocks.BuiltKernel:
+    def noted(self: ClassBuilder) -> BuiltKernel:
         made.append((found := build(self)).kernel)
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(class_blocks.ClassBuilder, "build", noted)
+        patch.setattr(ClassBuilder, "build", noted)
         program(session(name))
     return made[at]
 
