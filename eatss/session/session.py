@@ -69,7 +69,7 @@ from eatss.session.steps import (
     expect_code,
     expect_ppcg,
     generate_for,
-    most_launches,
+    is_far_from_roofline,
     recomputable,
     regions_with,
     run_cost,
@@ -397,8 +397,9 @@ class Session:
                     found = cut._selected(profile, chosen, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
             anew()
-        for size in CLASS_SIZES if run_cost(best) != NEVER else ():
-            if most_launches(best) <= size or not self.in_classes or not room_for(first_s):
+        far = run_cost(best) != NEVER and is_far_from_roofline(best)
+        for size in CLASS_SIZES if far and self.in_classes else ():
+            if not room_for(first_s):
                 break
             progress(f"with loops in blocks of {size} steps")
             with suppress(EatssError, isl.Error):

@@ -167,10 +167,14 @@ def run_cost(selection: Selection) -> int:
     return int(costs(run, selection.objective)[0])
 
 
-def most_launches(selection: Selection) -> float:
-    """Return how often the kernel that is launched most is expected to be."""
-    expected = [one.predicted for one in selection.kernels]
-    return max((one.launches for one in expected if one is not None), default=0)
+def is_far_from_roofline(selection: Selection) -> bool:
+    """Tell whether a run is expected to take many times its work at the roofline of the card."""
+    run = selection.expected
+    return run is not None and run.time_s > _FAR * selection.least_time_s
+
+
+_FAR = 4.0
+"""Times the roofline. Programs of ``kernels/`` that steps hold up are at 100 and more."""
 
 
 def _summed(kernels: Sequence[Parts]) -> dict[str, Column]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
@@ -32,7 +33,9 @@ SIZES = [{"N": size} for size in (0, 1, 4, 5, 21)]
 
 
 @cache
-def session(name: str, size: int = 4, dtype: str = "double") -> Session:
+def session(
+    name: str, size: int = 4, dtype: Literal["float", "double", "half"] = "double"
+) -> Session:
     own = Path(__file__).parent / f"{name}.c"
     source = own if own.exists() else data_directory("kernels") / f"{name}.c"
     classes = (ClassSize(region=0, size=size),)
@@ -51,7 +54,7 @@ def apart(of: Session) -> Selection:
     return of.select("h200", SelectOptions(target="cuda"))
 
 
-def program(of: Session, threads: int = 64, width: int = 8, **how: object) -> Program:
+def program(of: Session, threads: int = 64, width: int = 8, **how: Any) -> Program:
     """Return a program all of whose classes are one launch."""
     blocks = {
         one.kernels[0]: ClassBlock(kernels=one.kernels, threads=threads, width=width)
@@ -59,7 +62,7 @@ def program(of: Session, threads: int = 64, width: int = 8, **how: object) -> Pr
     }
     found = apart(of)
     kernels = tuple(replace(one, class_block=blocks.get(one.name)) for one in found.kernels)
-    options = CodegenOptions(**how)  # type: ignore[arg-type]
+    options = CodegenOptions(**how)
     recipe = recipe_of(replace(found, kernels=kernels), options)
     made = of.generate(recipe, load_profile("h200"))
     assert sum("class of tiles" in note for one in made.kernels for note in one.notes) == len(
@@ -80,7 +83,7 @@ def program(of: Session, threads: int = 64, width: int = 8, **how: object) -> Pr
     ],
 )
 def test_verified_at_sizes_beside_blocks(
-    name: str, dtype: str, how: dict[str, object], tmp_path: Path
+    name: str, dtype: Literal["float", "double", "half"], how: dict[str, Any], tmp_path: Path
 ) -> None:
     of = session(name, 4, dtype)
     of.write(program(of, **how), tmp_path)
