@@ -68,7 +68,10 @@ def _best(
         run, ClassBlock(kernels=run.kernels, threads=threads, width=width), facts, model
     )
     expected = predict(demand, model.card, model.constants)
-    value = np.where(np.isfinite(expected.time_s), costs(expected, options.objective), NEVER)
+    fits = np.isfinite(expected.time_s)
+    if options.shared_per_block_bytes is not None:
+        fits &= demand.shared_bytes <= options.shared_per_block_bytes
+    value = np.where(fits, costs(expected, options.objective), NEVER)
     row = int(np.argmin(value))
     predicted = prediction_at(demand, expected, row)
     total = (sum(one.time_s for one in apart), sum(one.energy_j for one in apart))
@@ -79,7 +82,7 @@ def _best(
         terms_j={},
         resident_blocks=np.ones(1),
     )
-    if predicted is None or value[row] >= costs(alone, options.objective)[0]:
+    if predicted is None or not fits[row] or value[row] >= costs(alone, options.objective)[0]:
         return None
     block = ClassBlock(kernels=run.kernels, threads=int(threads[row]), width=int(width[row]))
     return block, predicted

@@ -386,7 +386,7 @@ class RegionBuilder:
         """Return how many pieces that begin here are a class of tiles, and their kernel.
 
         Raises:
-            InputError: ``EATSS-K011``, it is planned and there is none.
+            InputError: ``EATSS-K011``, it is planned and there is none, or no room for it.
         """
         facts = pieces[at].facts_in(self._facts)
         block = None if facts is None else self._recipe.wanted(facts.name).class_block

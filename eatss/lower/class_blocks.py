@@ -379,6 +379,7 @@ class ClassBuilder:
         """Return the kernel, with barriers.
 
         Raises:
+            InputError: ``EATSS-K011``, a block would need more shared memory than it may have.
             InternalError: ``EATSS-K901``, it is not well formed, or threads may meet.
         """
         own, context = self._own, self._context
@@ -406,6 +407,13 @@ class ClassBuilder:
         )
         for fault in (*kernel_faults(kernel, context.scop.sizes), *barrier_faults(nodes)):
             raise fault_in(kernel, fault)
+        if kernel.shared_bytes > context.shared_limit_bytes:
+            raise input_error(
+                "EATSS-K011",
+                f"a class of tiles needs {kernel.shared_bytes} bytes of shared memory, and a block "
+                f"may have {context.shared_limit_bytes}",
+                hint="give class_block a smaller width, or classes a smaller size",
+            )
         return BuiltKernel(
             piece=self._piece(),
             kernel=kernel,

@@ -7,6 +7,7 @@ kernel.c ─frontend→ Scop ─polyhedral→ Kernels ─analysis→ KernelFacts
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -397,17 +398,32 @@ class Session:
                     found = cut._selected(profile, chosen, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
             anew()
-        far = run_cost(best) != NEVER and is_far_from_roofline(best)
-        for size in CLASS_SIZES if far and self.in_classes else ():
-            if not room_for(first_s):
+        if run_cost(best) != NEVER and is_far_from_roofline(best) and self.in_classes:
+            best = self._in_classes(best, profile, chosen, how, lambda: room_for(first_s), progress)
+        return best
+
+    def _in_classes(
+        self,
+        best: Selection,
+        profile: GpuProfile,
+        options: ModelOptions,
+        how: dict[str, bool],
+        has_time: Callable[[], bool],
+        progress: Progress,
+    ) -> Selection:
+        """Return the best selection, loops in blocks of steps or as they are in ``best``."""
+        whole = self.of(best).symbolic.regions
+        for size in CLASS_SIZES:
+            if not has_time():
                 break
             progress(f"with loops in blocks of {size} steps")
             with suppress(EatssError, isl.Error):
                 classes = tuple(ClassSize(region=at, size=size) for at in self.in_classes)
-                found = self._with(best.recomputed, (), classes)._selected(
-                    profile, chosen, **how, progress=no_progress
-                )
-                best = min(best, found, key=run_cost)
+                cut = self._with(best.recomputed, (), classes)
+                regions = zip(whole, cut.symbolic.regions, strict=True)
+                if all(one.generic <= its.generic for one, its in regions):
+                    found = cut._selected(profile, options, **how, progress=no_progress)
+                    best = min(best, found, key=run_cost)
             anew()
         return best
 
