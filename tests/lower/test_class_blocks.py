@@ -98,6 +98,32 @@ def test_any_block_is_right(threads: int, width: int, tmp_path: Path) -> None:
     right(verify(tmp_path, device="cpu", sizes=SIZES))
 
 
+SCALED = """
+#ifndef N
+#define N 40
+#endif
+void scaled(double A[N][N], double x[N], double d[N])
+{
+#pragma scop
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < i; j++)
+            x[i] -= A[j][i] * x[j];
+        x[i] *= d[i];
+    }
+#pragma endscop
+}
+"""
+
+
+def test_an_element_of_shared_memory_is_scaled_by_another(tmp_path: Path) -> None:
+    source = tmp_path / "scaled.c"
+    source.write_text(SCALED, encoding="utf-8")
+    of = Session(source, code=True, recomputed=(), classes=(ClassSize(region=0, size=4),))
+    of.write(made := program(of), tmp_path / "scaled")
+    assert "sh.x_1[i] *= sh.d_1[i];" in made.text
+    right(verify(tmp_path / "scaled", device="cpu", sizes=SIZES))
+
+
 def test_what_blocks_have_in_shared_memory() -> None:
     diagonal, row, column = runs(session("lu"))
     assert [one.extents for one in diagonal.tiles] == [(4, 4)]
