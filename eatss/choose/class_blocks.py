@@ -5,8 +5,7 @@ Blocks are compared with the kernels apart, a launch a step, each with the sizes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 import numpy as np
@@ -16,11 +15,12 @@ from eatss.analysis.layout import ClassBlock
 from eatss.cards.profile import GpuProfile
 from eatss.choose.objectives import NEVER, costs
 from eatss.choose.options import ModelOptions
-from eatss.choose.selection import KernelSelection
+from eatss.choose.selection import KernelSelection, in_one_launch
+from eatss.choose.time_tiles import costs_of
 from eatss.cost.class_blocks import class_demand
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.expected import Prediction
-from eatss.cost.terms import Predicted, predict, prediction_at
+from eatss.cost.terms import predict, prediction_at
 from eatss.plan.class_blocks import THREADS, WIDTHS, ClassRun
 
 
@@ -47,7 +47,8 @@ def with_class_blocks(
         if len(known) == len(apart):
             best = _best(run, known, facts, profile, options)
             if best is not None:
-                found |= dict(_in_one(*best, found))
+                note = f"its class of tiles is the launch of {run.kernels[0]}"
+                found |= in_one_launch(found, *best, note)
     return tuple(found[one.name] for one in selections)
 
 
@@ -74,29 +75,9 @@ def _best(
     value = np.where(fits, costs(expected, options.objective), NEVER)
     row = int(np.argmin(value))
     predicted = prediction_at(demand, expected, row)
-    total = (sum(one.time_s for one in apart), sum(one.energy_j for one in apart))
-    alone = Predicted(
-        time_s=np.array(total[:1]),
-        energy_j=np.array(total[1:]),
-        terms_s={},
-        terms_j={},
-        resident_blocks=np.ones(1),
-    )
-    if predicted is None or not fits[row] or value[row] >= costs(alone, options.objective)[0]:
+    alone_s, alone_j = (sum(getattr(one, name) for one in apart) for name in ("time_s", "energy_j"))
+    alone = costs_of(np.array([alone_s]), np.array([alone_j]), options)[0]
+    if predicted is None or not fits[row] or value[row] >= alone:
         return None
     block = ClassBlock(kernels=run.kernels, threads=int(threads[row]), width=int(width[row]))
     return block, predicted
-
-
-def _in_one(
-    block: ClassBlock, predicted: Prediction, selections: Mapping[str, KernelSelection]
-) -> Iterator[tuple[str, KernelSelection]]:
-    """Yield the selections of kernels that are one: the first has what is expected of it."""
-    first, *others = block.kernels
-    yield first, replace(selections[first], class_block=block, predicted=predicted)
-    for name in others:
-        own = selections[name].predicted
-        assert own is not None
-        nothing = replace(own, time_s=0.0, energy_j=0.0, times_s=(), energies_j=(), launches=0)
-        note = f"its class of tiles is the launch of {first}"
-        yield name, replace(selections[name], predicted=nothing, note=note)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from eatss.analysis.layout import Layout, Sizes
+from eatss.analysis.layout import ClassBlock, FusedRows, Layout, Sizes, TimeTile
 from eatss.analysis.variant import ClassSize, RecomputedArray
 from eatss.base.codec import BY_NAME, Document, JsonForm, JsonObject
 from eatss.base.diagnostics import Diagnostic, Diagnostics, input_error
@@ -295,6 +295,28 @@ class KernelSelection(Layout, Shown):
     def tile_size(self, loop: str) -> int:
         """Return the tile size of ``loop``; ``KeyError`` if it is no tile loop."""
         return int(dict(self.tile_sizes)[loop])
+
+
+def in_one_launch(
+    selections: Mapping[str, KernelSelection],
+    join: FusedRows | TimeTile | ClassBlock,
+    predicted: Prediction,
+    note: str,
+) -> dict[str, KernelSelection]:
+    """Return the selections of kernels that are one: the first has what is expected of it.
+
+    ``note`` is of the others.
+    """
+    first, *others = join.kernels
+    field_of = {FusedRows: "row_block", TimeTile: "time_tile", ClassBlock: "class_block"}
+    how: dict[str, Any] = {field_of[type(join)]: join}
+    found = {first: replace(selections[first], predicted=predicted, **how)}
+    for name in others:
+        own = selections[name].predicted
+        assert own is not None
+        nothing = replace(own, time_s=0.0, energy_j=0.0, times_s=(), energies_j=(), launches=0)
+        found[name] = replace(selections[name], predicted=nothing, note=note)
+    return found
 
 
 def ppcg_sizes(selection: Selection) -> str | None:
