@@ -414,7 +414,8 @@ class Session:
         """Return the best selection, loops in blocks of steps or as they are in ``best``."""
         whole = self.of(best).symbolic.regions
         for size in CLASS_SIZES:
-            if not has_time():
+            usual = {one.size for one in best.classes} == {CLASS_SIZES[0]}
+            if not has_time() or (size > CLASS_SIZES[0] and not usual):
                 break
             progress(f"with loops in blocks of {size} steps")
             with suppress(EatssError, isl.Error):

@@ -115,8 +115,8 @@ def class_sizes(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]])
     return tuple(found)
 
 
-CLASS_SIZES = (32, 64)
-"""Steps of a block that are compared."""
+CLASS_SIZES = (64, 32, 128)
+"""Steps of a block that are compared; the last where the first is better than the second."""
 
 _CLASSES = 20_000_000
 """isl operations to find out whether loops may be in blocks of steps."""
