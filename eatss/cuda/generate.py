@@ -394,6 +394,8 @@ class RegionBuilder:
             return 0, None
         found = class_of(self._scheduled, block, pieces, self._facts)
         name = f"{self._scop.function}_k{len(self._made.kernels)}"
+        has = self._profile.compute_capability >= CUDA.copies_ahead
+        context = replace(context, copies_ahead=has)
         built = ClassBuilder(name, found, block, context).build()
         tiles = () if found.run.wide is None else ((found.run.wide, int(block.width)),)
         self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, True)

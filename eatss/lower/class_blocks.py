@@ -33,9 +33,11 @@ from eatss.lower.arrays import TRUE, affine_text, condition_of, union_of, value_
 from eatss.lower.index_range import Indices
 from eatss.lower.kernel.barriers import barrier_faults
 from eatss.lower.kernel.checks import fault_in, kernel_faults
+from eatss.lower.kernel.copies import BY_CP_ASYNC
 from eatss.lower.kernel.nodes import (
     Argument,
     Buffer,
+    Commit,
     Compute,
     Copy,
     Declare,
@@ -49,6 +51,7 @@ from eatss.lower.kernel.nodes import (
     Nodes,
     Scope,
     Source,
+    Wait,
     counted,
 )
 from eatss.lower.kernel.uses import (
@@ -74,6 +77,7 @@ from eatss.plan.class_blocks import (
     sizes,
     threads_along,
 )
+from eatss.plan.stage import is_asynchronous
 from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.isl_names import (
     SET,
@@ -95,7 +99,7 @@ from eatss.polyhedral.isl_names import (
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.scop import Access, Place, Statement
 from eatss.polyhedral.tree import alone
-from eatss.program import Constant, IntExpr, Name, equals
+from eatss.program import Apply, Constant, IntExpr, Name, Operator, equals
 from eatss.program.expression import Environment, IntExprs, total
 from eatss.program.linear import linear, strict
 
@@ -461,8 +465,9 @@ class ClassBuilder:
 
     # copies ---------------------------------------------------------------------------------
 
-    def _copies(self, *, load: bool) -> Iterator[Scope]:
+    def _copies(self, *, load: bool) -> Iterator[Node]:
         """Yield what fills tiles, or stores them: what is in their arrays of them."""
+        ahead = False
         for at, tile in enumerate(self._own.tiles):
             own, array = self._own.run.tiles[at], self._context.arrays[tile.array]
             if not (load or own.stored):
@@ -472,19 +477,25 @@ class ClassBuilder:
             places = unravelled(Name(number), extents)
             there = tuple(map(total, self._begins(at), places))
             inside, outside = self._buffers[at].at(*places), array.element(there)
-            copy = Copy(target=inside, source=outside)
-            point = If(
-                conditions=tuple(
-                    self._index(place) < self._index(extent)
-                    for place, extent in zip(there, array.shape, strict=True)
-                ),
-                body=(copy if load else Copy(target=outside, source=inside),),
+            conditions = tuple(
+                self._index(place) < self._index(extent)
+                for place, extent in zip(there, array.shape, strict=True)
             )
-            last = Constant(prod(extents) - 1)
-            threads = int(self._block.threads)
-            turns = min(COPIED_IN_TURNS, -(-prod(extents) // threads))
-            loop = self._in_turns(number, Name(self._thread), last, threads, (point,), turns)
+            threads, count = int(self._block.threads), prod(extents)
+            if load and self._context.copies_ahead and is_asynchronous(own.element_bytes):
+                ahead, copy = True, Copy(target=inside, source=outside, clears=True, ahead=True)
+                copy = replace(copy, condition=_all(conditions), kind=BY_CP_ASYNC)
+                loop = counted(number, count, (copy,), min(COPIED_IN_TURNS, -(-count // threads)))
+                loop = replace(loop, lower=Name(self._thread), step=Constant(threads))
+            else:
+                copy = Copy(target=inside, source=outside)
+                copy = copy if load else Copy(target=outside, source=inside)
+                point, last = If(conditions=conditions, body=(copy,)), Constant(count - 1)
+                turns = min(COPIED_IN_TURNS, -(-count // threads))
+                loop = self._in_turns(number, Name(self._thread), last, threads, (point,), turns)
             yield Scope(body=(loop,), apart=f"{'load' if load else 'store'} {at}")
+        if ahead:
+            yield from (Commit(), Wait(pending=0))
 
     def _begins(self, at: int) -> IntExprs:
         """Return where a tile begins in its array."""
@@ -659,6 +670,10 @@ class ClassBuilder:
         last = parameter_bound(coalesced(union_of(reached)), self._origin, upper=True).coalesce()
         width = int(self._block.width)
         return self._index(value_of(last, launch) + width) // width
+
+
+def _all(conditions: Sequence[IntExpr]) -> IntExpr:
+    return reduce(lambda one, other: Apply(Operator.AND, (one, other)), conditions)
 
 
 def _apart(function: IntExpr, first: IntExpr) -> IntExpr:
