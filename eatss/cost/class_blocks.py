@@ -13,14 +13,15 @@ import numpy as np
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import ClassBlock
+from eatss.base.targets import CUDA
 from eatss.cost.access import LINE_BYTES, division_cycles, instructions_of, is_wide
+from eatss.cost.card import SCHEDULERS
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Demand
 from eatss.plan.class_blocks import (
-    COPIED_IN_TURNS,
-    IN_TURNS,
     ClassPhase,
     ClassRun,
+    in_turns,
     nest,
     shared_bytes,
     sizes,
@@ -52,8 +53,8 @@ def class_demand(
     for tile in run.tiles:
         elements = prod(sizes(tile.extents, block.width))
         ways = 1.0 + tile.stored
-        turns = np.ceil(elements / block.threads)
-        chain = chain + ways * np.ceil(turns / COPIED_IN_TURNS) * card.l2_cycles
+        warps = np.maximum(elements / card.warp / SCHEDULERS, elements / block.threads)
+        chain = chain + ways * warps * _INDICES
         moved = blocks * elements * tile.element_bytes * ways
         sums["l2_bytes"] += moved
         sums["dram_bytes"] += moved if None in tile.extents else moved / blocks
@@ -65,9 +66,9 @@ def class_demand(
         alone = card.fp64_cycles if is_wide(statement) else card.fp32_cycles
         kinds = sum(number for _, number in statement.operations)
         each = 2.0 * card.shared_cycles + kinds * alone + division_cycles(statement, card)
-        barrier = model.code.barrier_wait * card.barrier_cycles * block.threads / 256.0
-        turns, warps = _turns(phase, run.size, block)
-        chain = chain + turns * (each + IN_TURNS * _INDICES) + run.size * barrier
+        barrier = model.code.barrier_wait * card.barrier_cycles
+        waits, warps = _turns(phase, run.size, block)
+        chain = chain + waits * each + warps * _INDICES / SCHEDULERS + run.size * barrier
         arithmetic = instructions_of(statement, model.constants)
         sums["fp64" if is_wide(statement) else "fp32"] += blocks * warps * arithmetic
         sums["instructions"] += blocks * warps * _INDICES
@@ -87,22 +88,22 @@ def class_demand(
 
 
 def _turns(phase: ClassPhase, size: int, block: ClassBlock) -> tuple[Number, Number]:
-    """Return how often a thread waits for its points in all steps, and the warps that have any.
+    """Return how often a thread waits for points in all steps, and the warps that have any.
 
     A loop over the block of steps is as long as there are steps left.
     """
     threads, order = threads_along(phase, block), nest(phase)
+    points = in_turns(phase, block) if len(order) > 1 else 1.0
     waits: Number = np.zeros(len(block.threads))
     warps: Number = np.zeros(len(block.threads))
     for step in range(size):
-        left = [size - step if one is not None else None for one in phase.loops]
-        each = [
-            np.ceil((block.width if one is None else one) / along)
-            for one, along in zip(left, threads, strict=True)
-        ]
-        points = prod(each)
-        if len(order) > 1:
-            points = points / each[order[-1]] * np.ceil(each[order[-1]] / IN_TURNS)
-        waits = waits + points
-        warps = warps + prod(each) * (block.threads / 32.0 if order else 1.0)
+        turns: Number = np.ones(len(block.threads))
+        active: Number = np.ones(len(block.threads))
+        for at in order:
+            left = block.width if phase.loops[at] is None else size - step
+            together = points if len(order) > 1 and at == order[-1] else 1.0
+            turns = turns * np.ceil(left / (threads[at] * together))
+            active = active * np.minimum(threads[at], left)
+        waits = waits + turns
+        warps = warps + turns * points * np.ceil(active / CUDA.lanes)
     return waits, warps

@@ -68,10 +68,10 @@ from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.transform.chain import with_barriers
 from eatss.plan.class_blocks import (
     COPIED_IN_TURNS,
-    IN_TURNS,
     ClassPhase,
     ClassRun,
     ClassTile,
+    in_turns,
     nest,
     padding,
     sizes,
@@ -570,7 +570,8 @@ class ClassBuilder:
             )
         else:
             point = self._where(condition_of(here, inside), tuple(self._compute(number)))
-            found = self._in_turns(name, lower, upper, threads, point)
+            turns = int(in_turns(self._own.run.phases[number], self._block))
+            found = self._in_turns(name, lower, upper, threads, point, turns)
         return self._where(condition_of(some, known), (found,))
 
     def _in_turns(
@@ -580,7 +581,7 @@ class ClassBuilder:
         upper: IntExpr,
         step: int,
         point: Nodes,
-        turns: int = IN_TURNS,
+        turns: int,
     ) -> For:
         """Return a loop in which a thread reads what several points need before it stores any.
 

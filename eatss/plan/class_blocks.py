@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+
 from eatss.analysis.layout import ClassBlock
 from eatss.base.frozen import Names, Numbers, frozen
 from eatss.base.targets import CUDA
@@ -88,8 +90,17 @@ def threads_along(phase: ClassPhase, block: ClassBlock) -> tuple[Number, ...]:
     return tuple(found)
 
 
-IN_TURNS = 8
-"""Points along an innermost loop that a thread computes before it stores any."""
+def in_turns(phase: ClassPhase, block: ClassBlock) -> Number:
+    """Return the points of an innermost loop that a thread computes before it stores any.
+
+    No more than there are: tests of others would take as long.
+    """
+    last = nest(phase)[-1]
+    along = sizes(phase.loops, block.width)[last] / threads_along(phase, block)[last]
+    return np.minimum(_IN_TURNS, np.ceil(along))
+
+
+_IN_TURNS = 8
 
 COPIED_IN_TURNS = 16
 """Elements that a thread has under way when it fills tiles."""
