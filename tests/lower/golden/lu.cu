@@ -383,28 +383,13 @@ kernel_lu_k0(int kb, double *__restrict__ A)
     EATSS_SHARED(kernel_lu_k0_shared, sh);
     const int thread = threadIdx.x;
     {
-        for (int e0 = thread; e0 < 1024; e0 += 1024) {
-            double values[8];
-            #pragma unroll
-            for (int turn = 0; turn < 8; ++turn) {
-                const int e = e0 + 128 * turn;
-                if (e < 1024) {
-                    if (32 * kb + e / 32 < N && 32 * kb + e % 32 < N) {
-                        values[turn] = A[(32 * kb + e / 32) * N + (32 * kb + e % 32)];
-                    }
-                }
-            }
-            #pragma unroll
-            for (int turn = 0; turn < 8; ++turn) {
-                const int e = e0 + 128 * turn;
-                if (e < 1024) {
-                    if (32 * kb + e / 32 < N && 32 * kb + e % 32 < N) {
-                        sh.A_1[e / 32][e % 32] = values[turn];
-                    }
-                }
-            }
+        #pragma unroll 8
+        for (int e = thread; e < 1024; e += 128) {
+            eatss_copy_ahead(&sh.A_1[e / 32][e % 32], &A[(32 * kb + e / 32) * N + (32 * kb + e % 32)], 32 * kb + e / 32 < N && 32 * kb + e % 32 < N);
         }
     }
+    eatss_commit_copies();
+    eatss_wait_for_copies<0>();
     __syncthreads();
     for (int k = 0; k <= (N >= 32 * kb + 32 ? 30 : N - 32 * kb - 2); ++k) {
         {
@@ -479,51 +464,19 @@ kernel_lu_k1(int kb, double *__restrict__ A)
     const int thread = threadIdx.x;
     const int first = 32 * (int)blockIdx.x;
     {
-        for (int e0 = thread; e0 < 1024; e0 += 1024) {
-            double values[8];
-            #pragma unroll
-            for (int turn = 0; turn < 8; ++turn) {
-                const int e = e0 + 128 * turn;
-                if (e < 1024) {
-                    if (32 * kb + e / 32 < N && 32 * kb + 32 + first + e % 32 < N) {
-                        values[turn] = A[(32 * kb + e / 32) * N + (32 * kb + 32 + first + e % 32)];
-                    }
-                }
-            }
-            #pragma unroll
-            for (int turn = 0; turn < 8; ++turn) {
-                const int e = e0 + 128 * turn;
-                if (e < 1024) {
-                    if (32 * kb + e / 32 < N && 32 * kb + 32 + first + e % 32 < N) {
-                        sh.A_1[e / 32][e % 32] = values[turn];
-                    }
-                }
-            }
+        #pragma unroll 8
+        for (int e = thread; e < 1024; e += 128) {
+            eatss_copy_ahead(&sh.A_1[e / 32][e % 32], &A[(32 * kb + e / 32) * N + (32 * kb + 32 + first + e % 32)], 32 * kb + e / 32 < N && 32 * kb + 32 + first + e % 32 < N);
         }
     }
     {
-        for (int e_10 = thread; e_10 < 1024; e_10 += 1024) {
-            double values[8];
-            #pragma unroll
-            for (int turn = 0; turn < 8; ++turn) {
-                const int e_1 = e_10 + 128 * turn;
-                if (e_1 < 1024) {
-                    if (32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N) {
-                        values[turn] = A[(32 * kb + e_1 / 32) * N + (32 * kb + e_1 % 32)];
-                    }
-                }
-            }
-            #pragma unroll
-            for (int turn = 0; turn < 8; ++turn) {
-                const int e_1 = e_10 + 128 * turn;
-                if (e_1 < 1024) {
-                    if (32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N) {
-                        sh.A_2[e_1 / 32][e_1 % 32] = values[turn];
-                    }
-                }
-            }
+        #pragma unroll 8
+        for (int e_1 = thread; e_1 < 1024; e_1 += 128) {
+            eatss_copy_ahead(&sh.A_2[e_1 / 32][e_1 % 32], &A[(32 * kb + e_1 / 32) * N + (32 * kb + e_1 % 32)], 32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N);
         }
     }
+    eatss_commit_copies();
+    eatss_wait_for_copies<0>();
     __syncthreads();
     for (int k_1 = 0; k_1 < 32; ++k_1) {
         {
@@ -602,60 +555,28 @@ kernel_lu_k2(int kb, double *__restrict__ A)
     const int thread = threadIdx.x;
     const int first = 16 * (int)blockIdx.x;
     {
-        for (int e0 = thread; e0 < 512; e0 += 512) {
-            double values[4];
-            #pragma unroll
-            for (int turn = 0; turn < 4; ++turn) {
-                const int e = e0 + 128 * turn;
-                if (e < 512) {
-                    if (32 * kb + 32 + first + e / 32 < N && 32 * kb + e % 32 < N) {
-                        values[turn] = A[(32 * kb + 32 + first + e / 32) * N + (32 * kb + e % 32)];
-                    }
-                }
-            }
-            #pragma unroll
-            for (int turn = 0; turn < 4; ++turn) {
-                const int e = e0 + 128 * turn;
-                if (e < 512) {
-                    if (32 * kb + 32 + first + e / 32 < N && 32 * kb + e % 32 < N) {
-                        sh.A_1[e / 32][e % 32] = values[turn];
-                    }
-                }
-            }
+        #pragma unroll 4
+        for (int e = thread; e < 512; e += 128) {
+            eatss_copy_ahead(&sh.A_1[e / 32][e % 32], &A[(32 * kb + 32 + first + e / 32) * N + (32 * kb + e % 32)], 32 * kb + 32 + first + e / 32 < N && 32 * kb + e % 32 < N);
         }
     }
     {
-        for (int e_10 = thread; e_10 < 1024; e_10 += 1024) {
-            double values[8];
-            #pragma unroll
-            for (int turn = 0; turn < 8; ++turn) {
-                const int e_1 = e_10 + 128 * turn;
-                if (e_1 < 1024) {
-                    if (32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N) {
-                        values[turn] = A[(32 * kb + e_1 / 32) * N + (32 * kb + e_1 % 32)];
-                    }
-                }
-            }
-            #pragma unroll
-            for (int turn = 0; turn < 8; ++turn) {
-                const int e_1 = e_10 + 128 * turn;
-                if (e_1 < 1024) {
-                    if (32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N) {
-                        sh.A_2[e_1 / 32][e_1 % 32] = values[turn];
-                    }
-                }
-            }
+        #pragma unroll 8
+        for (int e_1 = thread; e_1 < 1024; e_1 += 128) {
+            eatss_copy_ahead(&sh.A_2[e_1 / 32][e_1 % 32], &A[(32 * kb + e_1 / 32) * N + (32 * kb + e_1 % 32)], 32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N);
         }
     }
+    eatss_commit_copies();
+    eatss_wait_for_copies<0>();
     __syncthreads();
     for (int k_2 = 0; k_2 < 31; ++k_2) {
         {
             if (first + 32 * kb + 33 <= N) {
                 for (int j = k_2 + 1 + thread % 32; j < 32; j += 32) {
-                    for (int i0 = first + thread / 32; i0 <= (N >= first + 32 * kb + 49 ? first + 15 : N - 32 * kb - 33); i0 += 32) {
-                        double values[8];
+                    for (int i0 = first + thread / 32; i0 <= (N >= first + 32 * kb + 49 ? first + 15 : N - 32 * kb - 33); i0 += 16) {
+                        double values[4];
                         #pragma unroll
-                        for (int turn = 0; turn < 8; ++turn) {
+                        for (int turn = 0; turn < 4; ++turn) {
                             const int i = i0 + 4 * turn;
                             if (i <= (N >= first + 32 * kb + 49 ? first + 15 : N - 32 * kb - 33)) {
                                 // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
@@ -663,7 +584,7 @@ kernel_lu_k2(int kb, double *__restrict__ A)
                             }
                         }
                         #pragma unroll
-                        for (int turn = 0; turn < 8; ++turn) {
+                        for (int turn = 0; turn < 4; ++turn) {
                             const int i = i0 + 4 * turn;
                             if (i <= (N >= first + 32 * kb + 49 ? first + 15 : N - 32 * kb - 33)) {
                                 // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
