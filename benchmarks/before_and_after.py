@@ -45,7 +45,7 @@ def measured(
         runs: dict[str, Callable[[], object]] = {}
         expected: Mapping[str, Any] = {}
         with ThreadPoolExecutor() as pool:
-            started = {label: pool.submit(_started, torch, place / label) for label in labels}
+            started = {label: pool.submit(started, torch, place / label) for label in labels}
         for label, one in started.items():
             try:
                 run, arrays = one.result()
@@ -73,7 +73,7 @@ def _apart(torch: Any, expected: Mapping[str, Any], found: Mapping[str, Any]) ->
     return max(float(norm(one - other) / norm(one)) for one, other in pairs)
 
 
-def _started(torch: Any, folder: Path) -> tuple[Callable[[], object], Mapping[str, Any]]:
+def started(torch: Any, folder: Path) -> tuple[Callable[[], object], Mapping[str, Any]]:
     """Run a program on random arrays of the sizes of the source; return calls of it, and these."""
     from eatss.program import evaluate, load_program  # noqa: PLC0415 - as above
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from eatss.analysis.variant import KernelVariant
 from eatss.base.codec import BY_NAME
-from eatss.base.frozen import Names, frozen
+from eatss.base.frozen import Names, Numbers, frozen
 from eatss.base.targets import AXES, CUDA, Axis
 
 if TYPE_CHECKING:
@@ -157,6 +157,22 @@ class ClassBlock:
 
 
 @frozen
+class LoopBlock:
+    """How a loop on the host becomes one launch of one block, which runs its iterations.
+
+    The loop is the outermost one around ``kernels``, which are the names of all in it. What was a
+    launch is a phase of the block, between barriers of its ``threads``.
+
+    Where there are ``tiles``, each block has so many values of the loop, and so many along each of
+    the parallel loops inside, which may be skewed. Blocks of a wavefront of tiles are one launch.
+    """
+
+    kernels: Names
+    threads: int
+    tiles: Numbers = ()
+
+
+@frozen
 class WarpUse:
     """How a launch uses an instruction of warps.
 
@@ -169,7 +185,7 @@ class WarpUse:
     resident: Number = 1
 
 
-APART = {"row_block": None, "time_tile": None, "class_block": None}
+APART = dict.fromkeys(("row_block", "time_tile", "class_block", "loop_block"))
 """Fields of a :class:`Layout` of a kernel by itself."""
 
 
@@ -184,7 +200,8 @@ class Layout:
     shared memory in use at once where threads compute alone, ``resident`` the blocks of an SM that
     are to run at a time then, which bounds the registers of a thread. ``row_block`` says for the
     first of several kernels how they become one, ``time_tile`` how they take several steps at once,
-    ``class_block`` how they take all steps of a class of tiles.
+    ``class_block`` how they take all steps of a class of tiles, ``loop_block`` how one block runs a
+    loop around them.
     """
 
     tile_sizes: Sizes
@@ -198,11 +215,7 @@ class Layout:
     row_block: FusedRows | None = None
     time_tile: TimeTile | None = None
     class_block: ClassBlock | None = None
-
-    @property
-    def joined(self) -> FusedRows | TimeTile | ClassBlock | None:
-        """How this kernel and those behind it become one launch, if they do."""
-        return self.row_block or self.time_tile or self.class_block
+    loop_block: LoopBlock | None = None
 
     @property
     def tiles(self) -> dict[str, Number]:
@@ -263,6 +276,12 @@ class Layout:
     def blocks_at_once(self) -> Number:
         """Blocks of an SM that are to run at a time."""
         return self.resident if self.warps is None else self.warps.resident
+
+    @property
+    def joined(self) -> Names:
+        """The names of the kernels that become one with this one, none where it stays apart."""
+        ways = (self.row_block, self.time_tile, self.class_block, self.loop_block)
+        return next((one.kernels for one in ways if one is not None), ())
 
     def map(self: Chosen, change: Callable[[Any], Any]) -> Chosen:
         """Return it with ``change`` made of each number: ``layout.map(lambda one: one[rows])``."""

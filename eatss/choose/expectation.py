@@ -54,7 +54,8 @@ class KernelExpectation(Layout):
     of the band that the host runs, and ``warps`` the instruction that warps compute products by.
     ``stages`` are the boxes of shared memory in use at once where threads compute alone,
     ``row_block`` says how it and those behind it become one kernel, ``time_tile`` how they take
-    several steps at once: nothing is left for those behind it.
+    several steps at once, ``loop_block`` how one block runs their loop: nothing is left for those
+    behind it.
     """
 
     json_layout = JsonForm(
@@ -203,8 +204,7 @@ def expect_cuda(
         own: the same with the sizes of the user.
     """
     found = []
-    joined = (one.joined for one in own.kernels)
-    in_one = {name for join in joined if join is not None for name in join.kernels}
+    in_one = {name for one in own.kernels for name in one.joined}
     for facts, usual, wanted in zip(kernels, selection.kernels, own.kernels, strict=True):
         kernel, prediction, note = wanted, wanted.predicted, wanted.note
         if facts.name not in in_one:

@@ -17,6 +17,7 @@ from eatss.cards.profile import GpuProfile
 from eatss.choose.class_blocks import with_class_blocks
 from eatss.choose.cuda import KernelVariants, select_cuda
 from eatss.choose.cuda_candidates import layouts_of_each
+from eatss.choose.loop_blocks import with_loop_blocks
 from eatss.choose.options import DEFAULT_TIMEOUT_S, PUBLISHED, Cell, ModelOptions
 from eatss.choose.ppcg import proofs_of_ppcg, select_ppcg
 from eatss.choose.problem import (
@@ -48,6 +49,7 @@ from eatss.choose.smt import SmtScript, refutation
 from eatss.choose.solver import new_context, solve
 from eatss.choose.time_tiles import with_time_tiles
 from eatss.plan.class_blocks import ClassRun
+from eatss.plan.loop_blocks import LoopRun
 from eatss.plan.phases import RowRun
 from eatss.plan.time_tiles import TimeRun
 from eatss.program.expression import Sizes
@@ -71,6 +73,7 @@ def select_program(
     row_runs: Sequence[RowRun] = (),
     time_runs: Sequence[TimeRun] = (),
     class_runs: Sequence[ClassRun] = (),
+    loop_runs: Sequence[LoopRun] = (),
     strict_fp: bool = False,
     progress: Progress = no_progress,
 ) -> Selection:
@@ -88,6 +91,7 @@ def select_program(
         row_runs: which kernels it can make one, whose blocks take rows through all of them.
         time_runs: which of them are steps of a loop over time, several of which it can make one.
         class_runs: which of them are classes of tiles, whose steps it can make one launch.
+        loop_runs: which of them are in a loop on the host, which one block may run.
         strict_fp: whether generated code keeps the order of all operations.
         progress: hears which kernel it is at.
 
@@ -113,6 +117,7 @@ def select_program(
         )
         selections = with_time_tiles(selections, kernels, time_runs, profile, options)
         selections = with_class_blocks(selections, kernels, class_runs, profile, options)
+        selections = with_loop_blocks(selections, kernels, loop_runs, offered, profile, options)
     elif options.model == "prediction":
         selections, ppcg_options = select_ppcg(kernels, profile, options, progress)
     else:

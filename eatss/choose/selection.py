@@ -188,6 +188,8 @@ class KernelSelection(Layout, Shown):
             once; ``predicted`` is of all steps, and nothing is left for the others.
         class_block: How this kernel and those behind it take all steps of a class of tiles in one
             launch; ``predicted`` is of that one, and nothing is left for the others.
+        loop_block: How one block runs the host loop around this kernel and those behind it;
+            ``predicted`` is of all of the loop, and nothing is left for the others.
     """
 
     json_layout = JsonForm(

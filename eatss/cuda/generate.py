@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from itertools import groupby
 from typing import Literal
 
 import islpy as isl
 
 from eatss.analysis.analyse import SlowLoop
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import FusedRows, GridSplitK, Layout, TimeTile
+from eatss.analysis.layout import FusedRows, GridSplitK, Layout, LoopBlock, TimeTile
 from eatss.analysis.operations import work_of
 from eatss.base.diagnostics import input_error
 from eatss.base.frozen import Names, called, distinct, frozen, their_names
@@ -49,7 +51,7 @@ from eatss.lower.index_range import (
     written_out,
 )
 from eatss.lower.instructions import ATOMICS, SHUFFLES
-from eatss.lower.kernel.nodes import Kernel, Streamed
+from eatss.lower.kernel.nodes import Kernel, Let, Streamed
 from eatss.lower.kernel.uses import (
     computed_by,
     grid_strides,
@@ -70,16 +72,19 @@ from eatss.lower.launch_plans import (
     unpromoted_notes,
     with_vectors,
 )
+from eatss.lower.loop_blocks import PhaseKernel, in_one_block
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.recipe import Recipe, recipe_to_dict
 from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.row_planning import RowPlanner
+from eatss.lower.tile_staging import StagedArray, staged_arrays
 from eatss.lower.time_tiles import TiledSteps, chain_of, taken_in_turns, tiled_steps
 from eatss.lower.transform.chain import transformed
 from eatss.lower.transform.point_groups import InterleavedPoints
 from eatss.lower.transform.stream_k import Stream
 from eatss.lower.variants import stream_loop
+from eatss.lower.wavefronts import no_block, pieces_in_tiles, scheduled_in_tiles, tile_launches
 from eatss.polyhedral.dependences import (
     bounded_work,
     compute_dependences,
@@ -99,14 +104,17 @@ from eatss.program import (
     HostStep,
     IntExpr,
     KernelCode,
+    Launch,
     Name,
     Original,
     Program,
     Temporary,
+    every_step,
     minimum,
     multiplied,
 )
-from eatss.program.expression import OwnSizes, SizePairs
+from eatss.program.expression import IntExprs, OwnSizes, SizePairs
+from eatss.program.linear import strict
 from eatss.program.plan import FAST_MATH
 
 KERNEL_OPERATIONS = 6_000_000
@@ -141,11 +149,15 @@ class RegionInput:
 
 @dataclass(slots=True)
 class Made:
-    """The kernels, their code and the entries of regions; the largest tile along each size."""
+    """The kernels, their code and the entries of regions; the largest tile along each size.
+
+    So many ``numbers`` are taken by names of kernels, some of which may be in others now.
+    """
 
     kernels: list[KernelCode] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     code: list[Kernel] = field(default_factory=list)
+    numbers: int = 0
     tiles: OwnSizes = field(default_factory=dict)
 
 
@@ -163,21 +175,30 @@ class RegionBuilder:
         bits: Literal[32, 64],
         made: Made,
     ) -> None:
+        self._facts = region.facts
+        self._recipe = recipe
         self._scheduled = region.scheduled
+        self._cuts = {
+            called(block.kernels[0], region.facts).statements: block
+            for block in self._loop_blocks()
+            if block.tiles
+        }
+        for statements, block in self._cuts.items():
+            self._scheduled = scheduled_in_tiles(self._scheduled, statements, block)
+        self._whole = region.scheduled
         self._generic = region.generic
         self._scop = region.scheduled.scop
-        self._facts = region.facts
         self._slow = region.slow
-        self._recipe = recipe
         self._profile = profile
         self._options = recipe.options
         self._index_bits = bits
         self._planner = UnitPlanner(
-            region.scheduled, region.facts, recipe.wanted, profile, recipe.options
+            self._scheduled, region.facts, recipe.wanted, profile, recipe.options
         )
         self._made, self._first = made, len(made.kernels)
         self._workspaces: list[Temporary] = []
         self._of_streams: list[Assumption] = []
+        self._host = Indices(bits)
         self.outside: Names = ()
 
     def build(self, *, single: bool, macros: OwnSizes) -> Entry:
@@ -189,7 +210,9 @@ class RegionBuilder:
         self.outside = outside_arrays(scop, arrays)
         context = self._context(arrays, names, macros)
         pieces = pieces_of(self._scheduled, names)
-        placed = []
+        if self._cuts:
+            pieces = pieces_in_tiles(pieces, self._whole, self._cuts)
+        placed: list[BuiltKernel] = []
         at = 0
         while at < len(pieces):
             run = self._row_run(pieces[at:])
@@ -200,10 +223,14 @@ class RegionBuilder:
             at += count if own is not None else 1
         # what the source implies of sizes is tested, not believed: callers may pass any
         anything = isl.Set.universe(scop.context.get_space())
-        steps = host_steps(placed, anything)
+        steps = host_steps([*self._in_tile_launches(placed, context)], anything)
         for tile in self._time_tiles():
             steps = self._in_tiles(steps, tile, pieces, placed, context)
-        sizes = self._sizes(pieces, placed, steps, macros)
+        launched = steps
+        for block in self._loop_blocks():
+            if not block.tiles:
+                steps = self._in_one_block(steps, block, pieces, context)
+        sizes = self._sizes(pieces, placed, (*launched, *steps), macros)
         passed = {name for kernel in self._made.kernels[self._first :] for name in kernel.arguments}
         used = {n: a for n, a in arrays.items() if a.name in passed or not a.array.is_local}
         function = scop.function
@@ -249,7 +276,7 @@ class RegionBuilder:
         chain = chain_of(self._scheduled, tile, pieces, self._facts)
         piece = next(one for one in pieces if one.statements[0].name in chain.statements)
         (time,) = piece.host_names
-        first = len(self._made.kernels)
+        first = self._made.numbers
         names = (f"{self._scop.function}_k{first}", f"{self._scop.function}_k{first + 1}")
 
         def tiled(step: HostStep) -> Iterator[HostStep]:
@@ -268,7 +295,7 @@ class RegionBuilder:
             return tuple(found for step in body for found in tiled(step))
 
         found = through(steps)
-        assert len(self._made.kernels) == first + len(names)  # the loop is there, once
+        assert self._made.numbers == first + len(names)  # the loop is there, once
         return found
 
     def _note_tiles(
@@ -290,6 +317,143 @@ class RegionBuilder:
             )
             self._note(built, piece, made.block, made.cells, (note,), True)
 
+    def _loop_blocks(self) -> Iterator[LoopBlock]:
+        """Yield which loops on the host become launches of one block."""
+        for one in self._facts:
+            block = self._recipe.wanted(one.name).loop_block
+            if block is not None:
+                yield block
+
+    def _in_one_block(
+        self,
+        steps: Sequence[HostStep],
+        block: LoopBlock,
+        pieces: Sequence[Piece],
+        context: KernelContext,
+    ) -> tuple[HostStep, ...]:
+        """Return steps of the host of which one block runs a loop, where it can."""
+        first = called(block.kernels[0], self._facts).statements
+        (loop,) = {one.host_names[:1] for one in pieces if their_names(one.statements) == first}
+        inside = [one.facts_in(self._facts) for one in pieces if one.host_names[:1] == loop]
+        if not loop or tuple(one.name for one in inside if one is not None) != block.kernels:
+            raise no_block(block, "the host runs no loop around these, or others in it")
+        (counter,) = loop
+
+        def changed(step: HostStep) -> HostStep:
+            if isinstance(step, HostLoop) and step.counter == counter:
+                return self._as_launch((step,), block, context) or step
+            if isinstance(step, HostLoop | HostIf):
+                return replace(step, body=tuple(map(changed, step.body)))
+            return step
+
+        return tuple(map(changed, steps))
+
+    def _in_tile_launches(
+        self, placed: Sequence[BuiltKernel], context: KernelContext
+    ) -> Iterator[BuiltKernel]:
+        """Yield kernels, those of tiles as one that a loop over wavefronts launches."""
+        anything = isl.Set.universe(self._scop.context.get_space())
+        for cut, group in groupby(placed, lambda one: one.piece.cuts):
+            own = list(group)
+            if not cut:
+                yield from own
+                continue
+            piece = own[0].piece
+            for loop, tile, size in cut:
+                for index in (self._host, *(one.index for one in own)):
+                    index.define(tile, Name(loop) // size)
+            wave = replace(piece.host[0], name=context.names.fresh("wave"))
+            tiles = tile_launches(own, wave)
+            block = self._cuts[their_names(piece.statements)]
+            steps = host_steps(own, anything, len(cut))
+            passed = (wave.name,)
+            local, most = own[0].piece.inner_names(context.names), context.shared_limit_bytes
+            of_tile = [one.piece for one in own]
+            staged = staged_arrays(of_tile, context.arrays, tiles.known, local, most)
+            for one in staged:
+                self._host.note(one.needed, *one.begins)
+            launch = self._as_launch(
+                steps, block, context, passed, tiles.front, tiles.tests, staged
+            )
+            if launch is None:
+                raise no_block(block, "a step of a tile has other threads")
+            self._host.note(*(one.value for one in tiles.front), *tiles.tests)
+            self._host.define(wave.name, reduce(operator.add, (Name(tile) for _, tile, _ in cut)))
+            for axis, limit in tiles.limits:
+                most = CUDA.most_blocks[axis]
+                message = f"{launch.kernel} would need more than {most} blocks along {axis}"
+                self._of_streams.append(Assumption(condition=limit, message=message))
+            kernel = replace(tiles.kernel.kernel, name=launch.kernel)
+            yield replace(tiles.kernel, kernel=kernel)
+
+    def _as_launch(
+        self,
+        steps: Sequence[HostStep],
+        block: LoopBlock,
+        context: KernelContext,
+        passed: Names = (),
+        front: Sequence[Let] = (),
+        tests: IntExprs = (),
+        staged: Sequence[StagedArray] = (),
+    ) -> Launch | None:
+        """Return the launch of one block that runs loops, its kernel noted instead of others."""
+        made = self._made
+        inside = [one.kernel for one, _ in every_step(steps) if isinstance(one, Launch)]
+        loop = next(one.counter for one, _ in every_step(steps) if isinstance(one, HostLoop))
+        phases = {
+            code.name: PhaseKernel(kernel=code, block=noted.block)
+            for noted, code in zip(made.kernels, made.code, strict=True)
+            if code.name in inside
+        }
+        codes = [called(name, made.kernels) for name in phases]
+        integers = (*context.parameters, *passed)
+        kernel = in_one_block(
+            steps,
+            phases,
+            block,
+            integers,
+            self._scop.sizes,
+            context.shared_limit_bytes,
+            front,
+            tests,
+            staged,
+        )
+        if kernel is None:
+            return None
+        of_phases = "; ".join(", ".join(one.statements) for one in codes)
+        cells = " × ".join(map(str, block.tiles))
+        how = f"blocks run tiles of {cells} values of" if block.tiles else "one block runs"
+        first = made.kernels.index(codes[0])
+        own = replace(
+            codes[0],
+            statements=tuple(name for one in codes for name in one.statements),
+            block=(block.threads, 1, 1),
+            shared_bytes=kernel.shared_bytes,
+            dynamic_shared=kernel.dynamic_shared,
+            registers=min(register_words(kernel), self._most_registers(kernel)),
+            arguments=their_names(kernel.arguments),
+            tile_sizes=tuple(dict(pair for one in codes for pair in one.tile_sizes).items()),
+            notes=distinct(
+                (
+                    f"{how} the loop {loop}, in phases: {of_phases}",
+                    *(note for one in codes for note in one.notes),
+                )
+            ),
+            reassociates=any(one.reassociates for one in codes),
+            inexact_instructions=inexact_instructions(kernel),
+            regroups=any(one.regroups for one in codes),
+            rounded_sums=rounded_sums(kernel),
+            grid_strides=(),
+        )
+        kept = [
+            (noted, code)
+            for noted, code in zip(made.kernels, made.code, strict=True)
+            if code.name not in phases
+        ]
+        kept.insert(first, (own, kernel))
+        made.kernels[:], made.code[:] = (list(one) for one in zip(*kept, strict=True))
+        return Launch(kernel=kernel.name, grid=(Constant(1),) * 3)
+
     def _sizes(
         self,
         pieces: Sequence[Piece],
@@ -304,8 +468,12 @@ class RegionBuilder:
         """
         if self._index_bits != 32:
             return None
-        host = Indices(32)
+        host = self._host
         host.note(*bounds_of_loops(steps))
+        if any(self._loop_blocks()):  # kernels have their conditions and numbers of blocks, too
+            for step, _ in every_step(steps):
+                host.note(*([strict(step.condition)] if isinstance(step, HostIf) else ()))
+                host.note(*(step.grid if isinstance(step, Launch) else ()))
         texts = [(host, pieces), *((item.index, [item.piece]) for item in placed)]
         sizes = common_sizes(texts, self._scop.parameters)
         if sizes is None:
@@ -406,7 +574,7 @@ class RegionBuilder:
     ) -> BuiltKernel | None:
         """Return the kernel whose blocks take rows through all pieces, if there is one."""
         planner = RowPlanner(self._scheduled, self._facts, self._profile, self._options)
-        name = f"{self._scop.function}_k{len(self._made.kernels)}"
+        name = f"{self._scop.function}_k{self._made.numbers}"
         made = tried(
             self._scop,
             KERNEL_OPERATIONS,
@@ -434,7 +602,7 @@ class RegionBuilder:
     def _kernel(self, unit: Unit, context: KernelContext) -> BuiltKernel:
         """Write the kernel of a unit and note it."""
         in_order = self._planner.in_order(unit)
-        name = f"{self._scop.function}_k{len(self._made.kernels)}"
+        name = f"{self._scop.function}_k{self._made.numbers}"
         decided = None if unit.kernel is None else self._recipe.wanted(unit.kernel)
         layout = decided or self._options.changed(Layout(tile_sizes=(), block=()), "")
         layout = layout if unit.mapping.warps else replace(layout, warps=None)
@@ -557,6 +725,7 @@ class RegionBuilder:
         slow = (one.text for one in self._slow if not own.isdisjoint(one.statements))
         made = self._made
         made.code.append(code)
+        made.numbers += 1
         for parameter, tile in self._tiles_of_sizes(kernel.parameter_tiles):
             made.tiles[parameter] = max(tile, made.tiles.get(parameter, 0))
         made.kernels.append(
@@ -731,10 +900,10 @@ def _regions(
     """
     made = Made()
     for region in regions:
-        builder = RegionBuilder(region, recipe, profile, bits, made)
         scop = region.scheduled.scop
         dependences = region.scheduled.dependences
         with bounded_work(scop, GENERATION_FACTOR * default_operations(scop)):
+            builder = RegionBuilder(region, recipe, profile, bits, made)
             entry = builder.build(single=len(regions) == 1, macros=macros)
             if scop.written is not None:
                 dependences = compute_dependences(scop.written)

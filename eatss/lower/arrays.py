@@ -375,7 +375,14 @@ def tile_range(values: isl.Set, loop: MappedLoop | SerialTile, known: isl.Set) -
         lasts.append(_divided(value_of(function, known), divisor, up=False))
     start = _aligned(_joined(Operator.MAX, firsts), loop.tile)
     last = _joined(Operator.MIN, lasts)
-    count = _divided(last + loop.tile - start, loop.tile, up=False)
+    length = last + loop.tile - start
+    form = linear(length)
+    length = length if form is None or form.terms else Constant(form.constant)
+    count = _divided(length, loop.tile, up=False)
+    form = linear(start)
+    if count == Constant(1) and form is not None and form.terms:
+        names, text = (loop.origin, *form.terms), f"{loop.origin} = {isl_notation(start)}"
+        within = within.intersect(parameters_set(known.get_ctx(), names, text))
     return TileRange(first=start, last=last, count=count, known=coalesced(within))
 
 
@@ -421,6 +428,9 @@ def _aligned(value: IntExpr, tile: int) -> IntExpr:
     """Return the greatest multiple of ``tile`` that is at most ``value``."""
     if isinstance(value, Constant):
         return Constant(value.value // tile * tile)
+    form = linear(value)
+    if form is not None and all(n % tile == 0 for n in (form.constant, *form.terms.values())):
+        return value
     return tile * _divided(value, tile, up=False)
 
 

@@ -217,7 +217,9 @@ class KernelBuilder:
     # What is known at each level ---------------------------------------------------------
 
     def _launch_params(self) -> isl.Set:
-        """Return the sizes and host counters for which there is an instance."""
+        """Return the sizes and host counters for which there is an instance, or a tile of them."""
+        if self._piece.cuts:
+            return self._piece.within_tile(self._piece.host_names)
         params = union_of(
             [without_parameters(domain, self._bound).params() for domain in self._piece.placed]
         )
@@ -237,6 +239,8 @@ class KernelBuilder:
 
     def _values(self, loop: str, *more: str) -> isl.Set:
         """Return the values of a loop over all blocks, ``more`` loops and the others left out."""
+        if any(loop == name for name, *_ in self._piece.cuts):
+            return self._piece.within_tile([loop])
         others = [*more, *(name for name in self._bound if name != loop)]
         placed = [without_parameters(domain, others).params() for domain in self._piece.placed]
         return coalesced(union_of(placed))

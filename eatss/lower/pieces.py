@@ -22,6 +22,7 @@ from eatss.polyhedral.isl_names import (
     function_on,
     output_affs,
     parameters_as_dims,
+    parameters_set,
     without_parameters,
 )
 from eatss.polyhedral.kernel import Dependences, Kernel, ScheduledScop
@@ -96,7 +97,8 @@ class Piece:
     (what PPCG would leave on the host has none and runs in one thread). ``placed``
     pairs each statement with its domain, in which a parameter of the loop's name stands for
     every host and band loop. ``assumes`` are the sizes that the schedule is right for, ``None`` for
-    all.
+    all. ``cuts`` are loops of which the host loops have one tile, each with its number's name and
+    its size: the last loop of the host, and those of the band that are parallel.
     """
 
     kernel: Kernel
@@ -108,6 +110,7 @@ class Piece:
     statements: tuple[Statement, ...]
     placed: tuple[isl.Set, ...]
     assumes: isl.Set | None = None
+    cuts: tuple[tuple[str, str, int], ...] = ()
 
     def instances(self, statement: Statement) -> isl.Set:
         """Return the instances of a statement for the sizes that the schedule assumes."""
@@ -136,6 +139,17 @@ class Piece:
     def placed_statements(self) -> Iterator[tuple[Statement, isl.Set]]:
         """The statements, each with its placed domain."""
         return zip(self.statements, self.placed, strict=True)
+
+    def within_tile(self, loops: Collection[str]) -> isl.Set:
+        """Return the sizes with instances, and values of loops as in their tiles."""
+        names = (*self.host_names, *self.bound)
+        found = union_of_sizes(self.placed, names)
+        for loop, tile, size in self.cuts:
+            if loop in loops:
+                text = f"{size} * {tile} <= {loop} <= {size} * {tile} + {size - 1}"
+                inside = parameters_set(found.get_ctx(), (loop, tile), text)
+                found = found.intersect(inside)
+        return found
 
     def unbound(self, domain: isl.Set) -> isl.Set:
         """Project the parameters of band loops out of a placed domain."""
@@ -173,6 +187,12 @@ class Piece:
     def host_names(self) -> Names:
         """C names of the host loops, outermost first."""
         return their_names(self.host)
+
+
+def union_of_sizes(placed: Iterable[isl.Set], names: Sequence[str]) -> isl.Set:
+    """Return a convex set around the sizes for which there is an instance, without some loops."""
+    sizes = (without_parameters(domain.params(), names).remove_divs() for domain in placed)
+    return isl.Set.from_basic_set(reduce(isl.Set.union, sizes).coalesce().simple_hull())
 
 
 def pieces_of(scheduled: ScheduledScop, names: NameTable) -> tuple[Piece, ...]:

@@ -127,8 +127,8 @@ class CodeOptions:
             (``eatss.lower.instructions.INSTRUCTIONS``).
         stages: Boxes of shared memory that are in use at once, so that all but one are filled
             ahead; by default as selected.
-        fuse_rows: Let kernels that share rows become one, where that is selected; with sizes,
-            blocks or places of your own they stay apart.
+        fuse_rows: Let kernels that share rows, or small steps of a loop on the host, become one,
+            where that is selected; with sizes, blocks or places of your own they stay apart.
     """
 
     strict_fp: Annotated[
@@ -182,7 +182,8 @@ class CodeOptions:
         bool,
         _option(
             "--fuse-rows/--no-fuse-rows",
-            help="Let kernels that share rows become one, where that is selected.",
+            help="Let kernels that share rows, or small steps of a host loop, become one, where "
+            "that is selected.",
         ),
     ] = True
 
@@ -341,6 +342,7 @@ class CodegenOptions(CodeOptions):
             resident=resident,
             row_block=None if self.keeps_apart else chosen.row_block,
             time_tile=None if self._lays_out else chosen.time_tile,
+            loop_block=None if self.keeps_apart else chosen.loop_block,
         )
 
     @property

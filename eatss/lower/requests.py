@@ -132,7 +132,7 @@ def _misfits(
     for at, (kernel, decided) in enumerate(zip(facts, kernels, strict=True)):
         if not _is_of(kernel, decided):
             yield f"its {kernel.name} has other statements, loops or references than the source"
-        joins = (_has_rows, _has_tile, _has_class)
+        joins = (_has_rows, _has_tile, _has_loop, _has_class)
         fine = _is_launch(decided) and all(one(decided, here[at:], profile) for one in joins)
         if not fine:
             yield f"the sizes of its {kernel.name} are of no launch"
@@ -238,6 +238,18 @@ def _has_tile(decided: Layout, following: Sequence[str], profile: GpuProfile) ->
             1 <= one <= MAX_TILE
             for one in (tile.depth, tile.columns, tile.length, tile.rows, tile.prefetch)
         )
+    )
+
+
+def _has_loop(decided: Layout, following: Sequence[str], profile: GpuProfile) -> bool:
+    """Tell whether a kernel and those behind it may be in a loop; see :func:`_has_rows`."""
+    block = decided.loop_block
+    return block is None or (
+        len(block.kernels) > 0
+        and block.kernels == tuple(following[: len(block.kernels)])
+        and 1 <= block.threads <= profile.threads_per_block
+        and all(1 <= size <= MAX_TILE for size in block.tiles)
+        and (len(block.kernels) == 1 or not block.tiles)
     )
 
 

@@ -20,7 +20,7 @@ from eatss.cards import GpuProfile
 from eatss.lower.arrays import TRUE, condition_of, union_of
 from eatss.lower.checks import check_launches
 from eatss.lower.kernel.barriers import passed_on
-from eatss.lower.kernel.nodes import Argument, Buffer, Declare, If, Nodes, Scope
+from eatss.lower.kernel.nodes import Argument, Buffer, Declare, If, Kernel, Nodes, Scope
 from eatss.lower.kernel.uses import buffers_of, names_of, with_buffers, without_unused
 from eatss.lower.kernel_builder import KernelBuilder
 from eatss.lower.mapping import Mapping
@@ -200,7 +200,9 @@ class RowPlanner(UnitPlanner):
             first.kernel,
             name=name,
             threads=block.threads,
-            arguments=_arguments(body, phases, (*context.parameters, *pieces[0].host_names)),
+            arguments=arguments_of(
+                [one.kernel for one in phases], body, (*context.parameters, *pieces[0].host_names)
+            ),
             shared=tuple(shared),
             body=body,
         )
@@ -257,14 +259,12 @@ class RowPlanner(UnitPlanner):
         return (*declared, *front, *scopes), (*told, *notes)
 
 
-def _arguments(
-    body: Nodes, phases: Sequence[BuiltKernel], integers: Sequence[str]
+def arguments_of(
+    phases: Sequence[Kernel], body: Nodes, integers: Sequence[str]
 ) -> tuple[Argument, ...]:
     """Return what a body uses of the integers and arrays that kernels of its phases are passed."""
     arrays: dict[str, Argument] = {}
-    for one in (
-        one for phase in phases for one in phase.kernel.arguments if one.buffer is not None
-    ):
+    for one in (one for phase in phases for one in phase.arguments if one.buffer is not None):
         read_only = one.read_only and arrays.get(one.name, one).read_only
         arrays[one.name] = replace(one, read_only=read_only)
     used, passed, met = names_of(body), buffers_of(body), passed_on(body)

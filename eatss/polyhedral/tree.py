@@ -204,7 +204,7 @@ def _outside(node: isl.ScheduleNode, *, last: bool) -> Iterator[int]:
     parts = children(node) if kind in PARTED else []
     for branch in reversed(parts) if last else parts:
         if not has_tilable_band(branch):
-            yield _identity(branch)
+            yield identity(branch)
             continue
         yield from _outside(branch.get_child(0), last=last)
         if kind == "sequence":
@@ -230,7 +230,7 @@ def _kernels(
     node: isl.ScheduleNode, host: tuple[Member, ...], on_host: frozenset[int]
 ) -> Iterator[KernelTree]:
     """Yield the pieces of the subtree below the host loops ``host``."""
-    if node_kind(node) == "filter" and _identity(node) in on_host:
+    if node_kind(node) == "filter" and identity(node) in on_host:
         yield _serial(node, host, on_host=True)
         return
     if is_tilable(node):
@@ -272,7 +272,7 @@ def members(node: isl.ScheduleNode) -> tuple[Member, ...]:
     """Return the members of a band node, outermost first; none for any other node."""
     if node_kind(node) != "band":
         return ()
-    band = _identity(node)
+    band = identity(node)
     marks = zip(coincident(node), functions(node), strict=True)
     return tuple(
         Member(band=band, position=position, parallel=parallel, function=function)
@@ -280,7 +280,7 @@ def members(node: isl.ScheduleNode) -> tuple[Member, ...]:
     )
 
 
-def _identity(node: isl.ScheduleNode) -> int:
+def identity(node: isl.ScheduleNode) -> int:
     """Return a number no other node of the tree has: its path from the root, in base 1000."""
     number = 1
     while node.has_parent():

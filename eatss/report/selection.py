@@ -187,7 +187,11 @@ def _generated_verdict(kernel: KernelSelection) -> str:
     """Return what is expected of generated code; it has no default to beat."""
     one = kernel.predicted
     assert one is not None  # a kernel that cannot launch is an error
-    proof = "" if kernel.time_tile else f"; {_proof(kernel, kernel.compared, 'layout')}"
+    proof = (
+        ""
+        if kernel.time_tile or kernel.loop_block
+        else f"; {_proof(kernel, kernel.compared, 'layout')}"
+    )
     return (
         f"expected {_with_power(one)}, bound by {one.bound}\n"
         f"  {_blocks(one, kernel)}{_launches(one)}{proof}"
@@ -369,12 +373,11 @@ def _expected(kernel: KernelExpectation, target: str) -> Parts:
 
 def _layout_lines(kernel: KernelExpectation) -> Iterator[str]:
     """Yield what the layout of a kernel is, unless it cannot launch."""
-    joined = kernel.joined
-    if joined is None and kernel.predicted is not None and not kernel.predicted.launches:
+    if not kernel.joined and kernel.predicted is not None and not kernel.predicted.launches:
         return
     others = {kernel.host_loop, *kernel.sum_loops}
     sizes = pairs_text([pair for pair in kernel.tile_sizes if pair[0] not in others])
-    if sizes and joined is None:
+    if sizes and not kernel.joined:
         block = " × ".join(str(size) for _, size in reversed(kernel.block))
         shared = f"; {', '.join(kernel.shared)} in shared memory" if kernel.shared else ""
         yield f"tiles {sizes}; block {block} threads{shared}"
@@ -401,6 +404,12 @@ def _variant_lines(kernel: KernelExpectation | KernelSelection) -> Iterator[str]
         others = f" with {', '.join(own.kernels[1:])}" if len(own.kernels) > 1 else ""
         width = f", {own.width} points of their loop each" if own.width > 1 else ""
         yield f"a class of tiles{others}: {own.threads} threads a block{width}"
+        return
+    if (loop := kernel.loop_block) is not None:
+        others = f" with {', '.join(loop.kernels[1:])}" if len(loop.kernels) > 1 else ""
+        cells = " × ".join(map(str, loop.tiles))
+        tiles = f"blocks of {loop.threads} threads run tiles of {cells} of the host loop"
+        yield tiles if cells else f"one block of {loop.threads} threads runs the host loop{others}"
         return
     if (spread := kernel.spread) is not None:
         parts = [f"{spread.lanes} lanes"] if spread.lanes > 1 else []

@@ -353,7 +353,8 @@ class Session:
             gpu: name of a card, ``auto``, path of a profile, or a profile.
             options: what is best.
             strict_fp: whether generated code keeps the order of all operations.
-            fuse_rows: whether kernels of generated code that share rows may become one.
+            fuse_rows: whether kernels of generated code that share rows, or a loop on the host,
+                may become one.
             tile_time: whether several steps of a loop over time may.
             progress: hears which kernel it is at.
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from eatss.choose.expectation import KernelExpectation, ProgramExpectation
     from eatss.lower.recipe import CodeRequest
     from eatss.plan.class_blocks import ClassRun
+    from eatss.plan.loop_blocks import LoopRun
     from eatss.plan.phases import RowRun
     from eatss.plan.time_tiles import TimeRun
 
@@ -207,7 +208,7 @@ def select_for(
         profile: the card.
         options: target, objective and bounds.
         strict_fp: whether generated code keeps the order of all operations.
-        fuse_rows: whether kernels that share rows may become one.
+        fuse_rows: whether kernels that share rows, or a loop on the host, may become one.
         tile_time: whether several steps of a loop over time may.
         code: gives the schedules that code is made from.
         progress: hears which kernel it is at.
@@ -226,14 +227,17 @@ def select_for(
     row_runs: tuple[RowRun, ...] = ()
     time_runs: tuple[TimeRun, ...] = ()
     class_runs: tuple[ClassRun, ...] = ()
+    loop_runs: tuple[LoopRun, ...] = ()
     if TARGETS[options.target].own and options.model == "prediction":
         from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - PPCG needs none
 
         progress("trying how kernels can be cut")
         variants = kernel_variants_for(program, profile, strict_fp=strict_fp, tf32=options.tf32)
         if fuse_rows:
+            from eatss.lower.loop_blocks import loop_runs_for  # noqa: PLC0415
             from eatss.lower.row_planning import row_runs_for  # noqa: PLC0415
 
+            loop_runs = loop_runs_for(program, code)
             row_runs = row_runs_for(program, profile, strict_fp=strict_fp, code=code)
         if tile_time:
             from eatss.lower.time_tiles import time_runs_for  # noqa: PLC0415
@@ -255,6 +259,7 @@ def select_for(
         row_runs=row_runs,
         time_runs=time_runs,
         class_runs=class_runs,
+        loop_runs=loop_runs,
         strict_fp=strict_fp,
         progress=progress,
     )

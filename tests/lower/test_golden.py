@@ -65,6 +65,7 @@ def laid_out(name: str, source: Path) -> Selection:
                 warps=None if warps is None else WarpUse(**warps),
                 time_tile=None,
                 class_block=own and ClassBlock(**own | {"kernels": tuple(own["kernels"])}),
+                loop_block=None,
             )
         )
     return replace(selection, kernels=tuple(kernels))

@@ -223,12 +223,18 @@ def _faults(body: Sequence[Node], varying: frozenset[str], overlaid: Overlaid) -
 
 
 def passed_on(body: Sequence[Node]) -> frozenset[Buffer]:
-    """Return the arrays that one phase writes and another one writes or reads."""
+    """Return the arrays that one phase writes and another one writes or reads.
+
+    In a loop the next iteration of a phase is another one.
+    """
     phases = [node for node in every_of(body, Scope) if node.phase]
+    again = {one.phase for loop in every_of(body, For) for one in every_of(loop.body, Scope)}
     users = defaultdict(set)
     for node in phases:
         for buffer in written(node.body) | read(node.body):
             users[buffer].add(node.phase)
+            if node.phase in again:
+                users[buffer].add(_before(node.phase))
     made = {buffer for node in phases for buffer in written(node.body)}
     return frozenset(one for one in made if one.space == "global" and len(users[one]) > 1)
 
@@ -348,6 +354,7 @@ class Follower:
         state = _in_stages(before, lambda one: one.in_turns(loop.counter, loop.cycle))
         while True:
             turn = self._follow(loop.body, state, uniform=uniform)
+            turn = turn if self._phase else behind_turn(turn)
             more = state | _in_stages(turn, lambda one: one.a_turn_on(loop.counter))
             if more == state:
                 break
@@ -385,8 +392,8 @@ class Follower:
                     groups=0 if sent and writes else None,
                 )
                 for one, writes in found
-                for shared in (one.buffer.space == "shared",)
-                if shared or (one.buffer.space == "global" and self._phase)
+                for shared in (one.buffer.space == "shared" and not one.buffer.of_phases,)
+                if shared or (one.buffer.space in ("global", "shared") and self._phase)
             )
         return self._uses[id(node)]
 
@@ -422,6 +429,19 @@ class Follower:
 
     def _varies(self, *expressions: IntExpr) -> bool:
         return any(varies(expression, self._varying) for expression in expressions)
+
+
+def behind_turn(pending: Pending) -> Pending:
+    """Return what an iteration leaves for the next one: there its phases are others."""
+    return frozenset(one._replace(phase=_before(one.phase)) for one in pending)
+
+
+def _before(phase: str) -> str:
+    """Return the name of a phase in iterations before, the same for all of them."""
+    return phase and f"{phase.removesuffix(_EARLIER)}{_EARLIER}"
+
+
+_EARLIER = ", before"
 
 
 def _in_stages(pending: Pending, change: Callable[[Stage], Stage]) -> Pending:

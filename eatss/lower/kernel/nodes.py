@@ -80,13 +80,15 @@ class Buffer:
     """Memory with a name: an array of the region, a tile in shared memory, registers of a thread.
 
     Registers have an extent for each loop of which a thread has several points; a cell of global
-    memory has none.
+    memory has none. Of a tile ``of_phases`` the threads of a phase need as little of each other as
+    of arrays: see :class:`Scope`.
     """
 
     name: str
     space: Space
     element_type: ElementType
     layout: Extents
+    of_phases: bool = False
 
     @property
     def size_bytes(self) -> int:

@@ -21,6 +21,7 @@ from eatss.lower.kernel.barriers import (
     Pending,
     barrier_faults,
     behind_barrier,
+    behind_turn,
     needed_barriers_only,
     varying_names,
 )
@@ -219,7 +220,7 @@ def _inside(node: Node, follower: Follower) -> Node:
     def through(nodes: Nodes) -> Nodes:
         body, state = _through(nodes, follower)
         loops = isinstance(node, For) and _conflict(
-            body, follower.followed(body, state)[1], follower
+            body, follower.followed(body, behind_turn(state))[1], follower
         )
         return (*body, Barrier()) if loops else body
 

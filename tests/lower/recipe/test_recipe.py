@@ -244,8 +244,8 @@ def test_a_recipe_of_before_is_read_and_carried_out(
     (kernel,) = recipe.kernels
     assert kernel.chosen() == layout.chosen()
     written = recipe_to_dict(recipe)
-    assert written["kernels"][0].pop("time_tile") is None  # what came later
-    assert written["kernels"][0].pop("class_block") is None
+    names = ("time_tile", "loop_block", "class_block")
+    assert [written["kernels"][0].pop(name) for name in names] == [None, None, None]
     assert written["options"].pop("fast_math") is False
     assert not written.pop("split") + written.pop("classes")
     assert written == json.loads(path.read_text())
@@ -253,6 +253,9 @@ def test_a_recipe_of_before_is_read_and_carried_out(
     session = Session(source, Reading(defines=defines), code=True)
     (code,) = session.generate(recipe, load_profile(recipe.gpu)).kernels
     assert code.shared_bytes == shared_bytes
+
+
+LATER = ("bound", "boxes", "time_tile", "loop_block")
 
 
 def test_a_selection_of_before_is_read() -> None:
@@ -264,8 +267,8 @@ def test_a_selection_of_before_is_read() -> None:
     assert kernel.predicted.shared_bytes == 155648
     written = selection.to_dict()
     assert written["options"].pop("gap") is None  # what came later
-    later = [written["kernels"][0].pop(name) for name in ("bound", "boxes", "time_tile")]
-    assert later == [0, 0, None]
+    later = [written["kernels"][0].pop(name) for name in LATER]
+    assert later == [0, 0, None, None]
     assert written["kernels"][0].pop("class_block") is None
     assert not written.pop("split") + written.pop("classes")
     assert written == json.loads(path.read_text())

@@ -1,0 +1,22 @@
+#ifndef DATA_TYPE
+#define DATA_TYPE float
+#endif
+#ifndef N
+#define N 8192
+#endif
+#ifndef M
+#define M 8192
+#endif
+void kernel_integralimage(DATA_TYPE Y[N][M], DATA_TYPE X[N][M]) {
+    int i, j;
+#pragma scop
+    for (i = 0; i < N; i++) {
+        Y[i][0] = X[i][0];
+        for (j = 1; j < M; j++)
+            Y[i][j] = Y[i][j - 1] + X[i][j];
+    }
+    for (i = 1; i < N; i++)
+        for (j = 0; j < M; j++)
+            Y[i][j] += Y[i - 1][j];
+#pragma endscop
+}

@@ -1,0 +1,300 @@
+"""Sums, scans and rows of `programs/rows` beside PyTorch, by turns in one process.
+
+    python benchmarks/rows.py prepare DIR          # where eatss is
+    python benchmarks/rows.py run DIR -o FILE      # where the card is
+    python benchmarks/rows.py [FILE]               # prints the table
+
+What a user would call instead is PyTorch, eager or by ``torch.compile``: the table has the one that
+takes less energy. A program in ``DIR/NAME/before``, if there is one, is measured as well. A result
+stands once it agrees with that of PyTorch, TF32 off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.before_and_after import AFTER, BEFORE, started
+from benchmarks.library import Row, read_rows, write_rows
+from benchmarks.recorded import RESULTS, geometric_mean
+from benchmarks.windows import window
+
+PROGRAMS = Path(__file__).resolve().parent / "programs" / "rows"
+FILE = RESULTS / "rows.json"
+EAGER, COMPILED = "eager", "compiled"
+WITHIN = 1e-3
+
+
+def _logsumexp(torch: Any, a: Any) -> Any:
+    return torch.logsumexp(a["X"], 1)
+
+
+def _rmsnorm(torch: Any, a: Any) -> Any:
+    return torch.nn.functional.rms_norm(a["X"], a["g"].shape, a["g"], 1e-5)
+
+
+def _layernorm2(torch: Any, a: Any) -> Any:
+    return torch.nn.functional.layer_norm(a["X"], a["g"].shape, a["g"], a["b"], 1e-5)
+
+
+def _layernorm(torch: Any, a: Any) -> Any:
+    return torch.nn.functional.layer_norm(a["x"], a["g"].shape, a["g"], a["b"], 1e-5)
+
+
+def _groupnorm(torch: Any, a: Any) -> Any:
+    batch, groups, channels, points = a["X"].shape
+    flat = a["X"].view(batch, groups * channels, points)
+    return torch.nn.functional.group_norm(flat, groups, eps=1e-5).view(a["X"].shape)
+
+
+def _batchnorm(torch: Any, a: Any) -> Any:
+    return torch.nn.functional.batch_norm(a["x"], None, None, a["g"], a["b"], True, 0.1, 1e-5)
+
+
+def _cosines(torch: Any, a: Any) -> Any:
+    return torch.nn.functional.cosine_similarity(a["X"], a["Y"], 1)
+
+
+def _crossentropy(torch: Any, a: Any) -> Any:
+    return torch.logsumexp(a["X"], 1) - (a["P"] * a["X"]).sum(1)
+
+
+def _mlplayer(torch: Any, a: Any) -> Any:
+    return torch.relu(torch.addmm(a["b"], a["X"], a["W"]))
+
+
+def _centroids(torch: Any, a: Any) -> Any:
+    x, c = a["X"], a["C"]
+    apart = (x * x).sum(1)[:, None] - 2 * x @ c.T + (c * c).sum(1)
+    return apart.min(1).values
+
+
+def _nearest(torch: Any, a: Any) -> Any:
+    x, y = a["X"], a["Y"]
+    return ((x * x).sum(1)[:, None] - 2 * x @ y.T + (y * y).sum(1)).min(1).values
+
+
+def _complexgemv(torch: Any, a: Any) -> Any:
+    return torch.addmv(a["Ar"] @ a["xr"], a["Ai"], a["xi"], alpha=-1), torch.addmv(
+        a["Ar"] @ a["xi"], a["Ai"], a["xr"]
+    )
+
+
+def _cgemm(torch: Any, a: Any) -> Any:
+    return torch.view_as_real(torch.view_as_complex(a["A"]) @ torch.view_as_complex(a["B"]))
+
+
+def _attn(torch: Any, a: Any) -> Any:
+    scaled = torch.nn.functional.scaled_dot_product_attention
+    return scaled(a["Q"], a["K"], a["V"], scale=0.75)
+
+
+def _emarows(torch: Any, a: Any) -> Any:
+    x = a["X"]
+    y = torch.empty_like(x)
+    y[:, 0] = x[:, 0]
+    for j in range(1, x.shape[1]):
+        torch.lerp(y[:, j - 1], x[:, j], 0.1, out=y[:, j])
+    return y
+
+
+def _ema(torch: Any, a: Any) -> Any:
+    x = a["x"]
+    y = torch.empty_like(x)
+    y[0] = x[0]
+    for t in range(1, x.shape[0]):
+        torch.lerp(x[t], y[t - 1], a["a"], out=y[t])
+    return y
+
+
+def _variance(torch: Any, a: Any) -> Any:
+    return a["x"].var(0, correction=0)[None]
+
+
+LIBRARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "attn": ("O", _attn),
+    "batchnorm": ("y", _batchnorm),
+    "biasgrad": ("g", lambda torch, a: a["X"].sum((0, 2))),
+    "centroids": ("best", _centroids),
+    "cgemm": ("C", _cgemm),
+    "colmax": ("r", lambda torch, a: a["X"].amax(0)),
+    "complexgemv": ("yr yi", _complexgemv),
+    "cosines": ("r", _cosines),
+    "crossentropy": ("r", _crossentropy),
+    "cumrow": ("s", lambda torch, a: torch.cumsum(a["x"], 1)),
+    "dot": ("s", lambda torch, a: torch.dot(a["x"], a["y"])[None]),
+    "ema": ("y", _ema),
+    "emarows": ("Y", _emarows),
+    "frobenius": ("r", lambda torch, a: torch.dot(a["X"].view(-1), a["Y"].view(-1))[None]),
+    "groupnorm": ("Y", _groupnorm),
+    "integralimage": ("Y", lambda torch, a: a["X"].cumsum(1).cumsum(0)),
+    "layernorm": ("y", _layernorm),
+    "layernorm2": ("Y", _layernorm2),
+    "logsumexp": ("r", _logsumexp),
+    "mlplayer": ("Y", _mlplayer),
+    "nearest": ("best", _nearest),
+    "prefixone": ("y", lambda torch, a: torch.cumsum(a["x"], 0)),
+    "quad": ("s", lambda torch, a: torch.dot(a["x"], a["A"] @ a["y"])[None]),
+    "residual": ("Y", lambda torch, a: torch.addmm(a["R"], a["X"], a["W"], alpha=0.5)),
+    "rmsnorm": ("Y", _rmsnorm),
+    "rowmax": ("r", lambda torch, a: a["X"].amax(1)),
+    "runmax": ("Y", lambda torch, a: torch.cummax(a["X"], 1).values),
+    "unitcols": ("Y", lambda torch, a: a["X"] / torch.sqrt((a["X"] * a["X"]).sum(0) + 1e-9)),
+    "variance": ("var", _variance),
+    "wsum3": ("y", lambda torch, a: ((a["X"] @ a["c"]) @ a["b"]) @ a["a"]),
+}
+"""Of each program the arrays that are compared, and PyTorch's call."""
+
+LOOPED = {"ema", "emarows"}
+"""What PyTorch has no call for: thousands of its calls, which it records as one graph."""
+
+
+def prepare(folder: Path) -> None:
+    """Generate the programs."""
+    for source in sorted(PROGRAMS.glob("*.c")):
+        target = folder / source.stem / AFTER
+        words = ["eatss", "codegen", str(source), "--gpu", "h200", "-o", str(target)]
+        subprocess.run(words, check=True)
+
+
+def measured(folder: Path, seconds: float, rounds: int) -> list[Row]:
+    """Measure what was prepared, ours and PyTorch's by turns."""
+    import torch  # noqa: PLC0415 - only where the card is
+
+    rows: list[Row] = []
+    places = [one for one in sorted(folder.iterdir()) if one.is_dir()]
+    with ThreadPoolExecutor(4) as pool:
+        builds = [pool.submit(_built, one) for one in places]
+        for place, build in zip(places, builds, strict=True):
+            build.result()
+            rows += _of_program(torch, place, seconds, rounds)
+            torch.cuda.empty_cache()
+    return rows
+
+
+def _built(place: Path) -> None:
+    from eatss.program import load_program  # noqa: PLC0415 - as above
+
+    for label in place.iterdir():
+        load_program(label).compile()
+
+
+def _of_program(torch: Any, place: Path, seconds: float, rounds: int) -> list[Row]:
+    names, call = LIBRARY[place.name]
+    measured: list[tuple[Row, Callable[[], object]]] = []
+    failed: list[Row] = []
+    given: Any = {}
+    for label in (BEFORE, AFTER, EAGER, COMPILED):
+        row = Row(workload=place.name, dtype="", program=label)
+        try:
+            if label in {EAGER, COMPILED}:
+                run = _library(torch, place.name, call, given, compiled=label == COMPILED)
+            elif (place / label).is_dir():
+                run, given = started(torch, place / label)
+                row.difference = _apart(names, given, call(torch, given))
+            else:
+                continue
+            if not row.difference <= WITHIN:  # NaN is no agreement
+                row.status = f"results {row.difference:.1e} apart"
+        except Exception as error:
+            row.status = f"{type(error).__name__}: {error}"[:200]
+        if row.status == "ok":
+            measured.append((row, run))
+        else:
+            failed.append(row)
+    for _ in range(rounds):
+        for row, run in measured:
+            time_s, energy_j = window(torch, run, seconds)
+            row.times_s.append(time_s)
+            row.energies_j.append(energy_j)
+    return [row for row, _ in measured] + failed
+
+
+def _apart(names: str, found: Any, expected: Any) -> float:
+    parts = expected if isinstance(expected, tuple) else (expected,)
+    pairs = zip(names.split(), parts, strict=True)
+    return max(float((found[name] - one).abs().max() / one.abs().max()) for name, one in pairs)
+
+
+def _library(
+    torch: Any, name: str, call: Callable[[Any, Any], Any], given: Any, *, compiled: bool
+) -> Callable[[], object]:
+    if not compiled and name not in LOOPED:
+        return lambda: call(torch, given)
+    if not compiled:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            call(torch, given)
+        replay: Callable[[], object] = graph.replay
+        return replay
+    if name in LOOPED:
+        raise NotImplementedError("a loop of thousands of calls")
+    quick = torch.compile(lambda arrays: call(torch, arrays))
+    quick(given)
+    return lambda: quick(given)
+
+
+def report(rows: Sequence[Row]) -> None:
+    """Print what each takes, and ratios of PyTorch to ours: above 1 is better than it."""
+    print(
+        f"{'program':14} {'before ms':>10} {'J':>8} {'ours ms':>10} {'J':>8} "
+        f"{'PyTorch ms':>10} {'J':>8}  {'time':>5} {'energy':>6}"
+    )
+    ratios: list[tuple[float, float]] = []
+    for name in dict.fromkeys(row.workload for row in rows):
+        own = {row.program: row for row in rows if row.workload == name}
+        libraries = [own[one] for one in (EAGER, COMPILED) if own[one].status == "ok"]
+        ours = own[AFTER]
+        if ours.status != "ok" or not libraries:
+            print(f"{name:14} {', '.join(f'{row.program}: {row.status}' for row in own.values())}")
+            continue
+        library = min(libraries, key=lambda row: row.energy_j)
+        ratios.append((library.time_s / ours.time_s, library.energy_j / ours.energy_j))
+        before = own.get(BEFORE)
+        head = f"{'':>10} {'':>8}"
+        if before is not None and before.status == "ok":
+            head = _columns(before)
+        print(
+            f"{name:14} {head} {_columns(ours)} {_columns(library)}  "
+            f"{ratios[-1][0]:5.2f} {ratios[-1][1]:6.2f}  {library.program}"
+        )
+    if ratios:
+        times, energies = (geometric_mean(own) for own in zip(*ratios, strict=True))
+        print(
+            f"\nPyTorch over ours, geometric mean of {len(ratios)}: time {times:.3f}, "
+            f"energy {energies:.3f}"
+        )
+
+
+def _columns(row: Row) -> str:
+    return f"{1e3 * row.time_s:10.4f} {row.energy_j:8.4f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("words", nargs="*", help="prepare DIR, run DIR, or a file of results")
+    parser.add_argument("-o", "--output", type=Path, default=FILE)
+    parser.add_argument("--seconds", type=float, default=0.4)
+    parser.add_argument("--rounds", type=int, default=2)
+    given = parser.parse_args(arguments)
+    what, *rest = given.words or [""]
+    if what == "prepare":
+        prepare(Path(rest[0]))
+    elif what == "run":
+        rows = measured(Path(rest[0]), given.seconds, given.rounds)
+        write_rows(rows, given.output)
+        report(rows)
+    else:
+        report(read_rows(Path(what) if what else FILE))
+
+
+if __name__ == "__main__":
+    main()

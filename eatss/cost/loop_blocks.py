@@ -1,0 +1,134 @@
+"""The price of a loop on the host that one block runs: each launch is a phase on one SM.
+
+A phase is counted as a launch on a card of one SM, whose threads are those of the block. It begins
+behind a barrier, where a launch would have to be waited for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import Candidates, LoopBlock
+from eatss.cards.profile import GpuProfile
+from eatss.cost.card import SCHEDULERS, Card, card_of
+from eatss.cost.cuda_model import CudaModel
+from eatss.cost.expected import Prediction
+from eatss.cost.terms import predict
+from eatss.plan.loop_blocks import COPIES_AT_ONCE, LoopRun, box_of_tile, waves_of
+
+_SM_BYTES_CYCLE = 64.0
+"""Bytes of a cycle that come to one SM from L2 at most [vendor]."""
+
+_SHARED_WAVEFRONTS = 2 / 32
+"""Cycles of a request to shared memory, where threads of a warp want words of as many rows, over
+those of one to L1; assumed."""
+
+_COPY_INSTRUCTIONS = 30.0
+"""Instructions for each element that a tile copies, its test among them; assumed."""
+
+_PHASE_CYCLES = 90.0
+"""Cycles of a phase before its first load, its barrier among them; assumed."""
+
+
+def in_phases(facts: KernelFacts, profile: GpuProfile, threads: int) -> CudaModel:
+    """Return the model of a kernel as a phase of a block with so many threads."""
+    model = CudaModel.of(facts, profile)
+    return replace(
+        model,
+        card=_one_sm(model.card, threads),
+        code=replace(model.code, start_cycles=_PHASE_CYCLES, start_instructions=0.0),
+    )
+
+
+def _one_sm(card: Card, threads: int) -> Card:
+    most = _SM_BYTES_CYCLE * card.clock_hz
+    return replace(
+        card,
+        sms=1,
+        threads_per_sm=threads,
+        launch_s=0.0,
+        l2_bytes_s=min(card.l2_bytes_s, most),
+        l2_torn_bytes_s=min(card.l2_torn_bytes_s, most),
+        dram_bytes_s=min(card.dram_bytes_s, most),
+    )
+
+
+def replayed_s(facts: KernelFacts, profile: GpuProfile, launched: Prediction) -> float:
+    """Return the seconds of launches that are replayed as a graph, as those of a loop are.
+
+    One waits for another as long as an empty kernel of a graph takes.
+    """
+    model = CudaModel.of(facts, profile)
+    spared = (model.constants.launch_wait - 1.0) * model.card.launch_s
+    return launched.time_s - launched.launches * spared
+
+
+def step_of_tile_s(facts: KernelFacts, layout: Candidates, profile: GpuProfile) -> float:
+    """Return the seconds of a step of a tile, whose arrays are in shared memory.
+
+    Args:
+        facts: the kernel that a loop over wavefronts launches.
+        layout: the only candidate; its blocks are what a tile has of a step.
+        profile: the card.
+    """
+    points = prod(int(count[0]) for count in layout.threads.values())
+    model = in_phases(facts, profile, points)
+    card = replace(model.card, l1_cycles=model.card.shared_cycles, l2_cycles=0.0, dram_cycles=0.0)
+    model = replace(model, card=card)
+    found = 0.0
+    for demand, _ in model.columns(layout).launches:
+        near = replace(
+            demand,
+            l1_wavefronts=demand.l1_wavefronts * _SHARED_WAVEFRONTS,
+            l2_bytes=0.0 * demand.l2_bytes,
+            torn_bytes=0.0 * demand.torn_bytes,
+            dram_bytes=0.0 * demand.dram_bytes,
+        )
+        taken_s = predict(near, card, model.constants).time_s[0]
+        found += float(taken_s / (demand.launches[0] * max(1.0, float(demand.blocks[0]))))
+    return found
+
+
+def tiles_prediction(
+    run: LoopRun,
+    block: LoopBlock,
+    step_s: float,
+    arrays: int,
+    launched: Prediction,
+    profile: GpuProfile,
+) -> Prediction:
+    """Return what is expected of a loop over wavefronts in tiles.
+
+    A launch takes as long as a tile does, its copies and one step after another, times the rounds
+    of its blocks. Of energy, what launches take beside constant power is what tiles take.
+
+    Args:
+        run: the loop.
+        block: tiles and threads.
+        step_s: what a step takes.
+        arrays: how many arrays a tile has in shared memory.
+        launched: what is expected of the launches without tiles.
+        profile: the card.
+    """
+    card, tiles, waves = card_of(profile), block.tiles, waves_of(run.spans, block.tiles)
+    blocks = prod(-(-span // tile) for span, tile in zip(run.spans, tiles, strict=True)) / waves
+    elements = arrays * box_of_tile(tiles)
+    copies = -(-elements // block.threads)
+    copy_cycles = copies * max(1.0, block.threads / card.warp / SCHEDULERS) * _COPY_INSTRUCTIONS
+    copy_cycles += -(-copies // COPIES_AT_ONCE) * (card.l1_cycles + card.l2_cycles)
+    start_s = (_PHASE_CYCLES + copy_cycles) / card.clock_hz + card.launch_s
+    rounds = -(-blocks // card.sms)
+    time_s = waves * (start_s + tiles[0] * step_s * rounds)
+    constant_w = card.prices.constant_w
+    dynamic_j = max(0.0, launched.energy_j - constant_w * launched.time_s)
+    return replace(
+        launched,
+        time_s=time_s,
+        energy_j=constant_w * time_s + dynamic_j,
+        launches=waves,
+        blocks=int(-(-blocks // 1)),
+        threads=block.threads,
+        shared_bytes=0,
+    )

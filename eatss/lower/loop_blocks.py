@@ -1,0 +1,357 @@
+"""A loop on the host as one kernel of one block: its launches become phases.
+
+    for (int k = 1; k < N; ++k) {
+        { sum over all threads: its block 0 }
+        __syncthreads();
+        for (int block = threadIdx.x / 64; block < (k + 63) / 64; block += 8)
+            { a block of 64 threads, with threadIdx.x % 64 }
+        __syncthreads();
+    }
+
+Each phase is lowered as a launch. Launches wait for each other, phases at barriers. Threads of a
+block see what others of it wrote to global memory before a barrier [CUDA C++ Programming Guide,
+memory fences and synchronisation functions]. Blocks of a launch need nothing of each other, so
+threads may run them side by side, or one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial, reduce
+from itertools import groupby
+from math import prod
+
+import islpy as isl
+
+from eatss.analysis.analyse import AnalysedProgram
+from eatss.analysis.layout import LoopBlock
+from eatss.base.frozen import frozen, their_names
+from eatss.base.targets import AXES, CUDA
+from eatss.lower.kernel.barriers import barrier_faults
+from eatss.lower.kernel.checks import fault_in, kernel_faults
+from eatss.lower.kernel.nodes import (
+    Agreed,
+    AllFinite,
+    Barrier,
+    Buffer,
+    Fixup,
+    For,
+    If,
+    Intrinsic,
+    Kernel,
+    Let,
+    Node,
+    Nodes,
+    Scope,
+)
+from eatss.lower.kernel.uses import (
+    every,
+    grid_strides,
+    mapped,
+    own_names,
+    taken_names,
+    with_buffers,
+    with_expressions,
+    without_unused,
+)
+from eatss.lower.pieces import NameTable, Piece, pieces_of
+from eatss.lower.row_planning import arguments_of
+from eatss.lower.tile_staging import StagedArray, can_stage, with_arrays_staged
+from eatss.lower.transform.chain import with_barriers
+from eatss.lower.wavefronts import wavefront_functions
+from eatss.plan.loop_blocks import LoopRun, side_by_side
+from eatss.polyhedral.isl_names import integer
+from eatss.polyhedral.kernel import ScheduledScop
+from eatss.program import (
+    Constant,
+    HostIf,
+    HostLoop,
+    HostStep,
+    IntExpr,
+    Launch,
+    Name,
+    equals,
+    names_in,
+    substitute,
+)
+from eatss.program.expression import Environment, IntExprs
+from eatss.program.linear import linear, strict
+
+
+@frozen
+class PhaseKernel:
+    """A kernel that becomes a phase, and its threads along x, y and z."""
+
+    kernel: Kernel
+    block: tuple[int, int, int]
+
+    @property
+    def meet(self) -> bool:
+        """Whether threads of a block of it meet."""
+        together = (Barrier, AllFinite, Agreed, Fixup)
+        return bool(self.kernel.shared) or any(
+            isinstance(node, together)
+            or (isinstance(node, Intrinsic) and node.instruction.together)
+            for node in every(self.kernel.body)
+        )
+
+
+def loop_runs_for(
+    program: AnalysedProgram, code: Callable[[], Sequence[ScheduledScop]] | None = None
+) -> tuple[LoopRun, ...]:
+    """Return the loops on the host of a program, by what is launched in each.
+
+    Args:
+        program: the kernels.
+        code: gives the schedules of the regions that code is made from, where they may differ.
+    """
+    if not any(facts.host_loops for region in program.scops for facts in region.facts):
+        return ()
+    schedules = [region.scheduled for region in program.scops] if code is None else code()
+    found: list[LoopRun] = []
+    for scheduled, region in zip(schedules, program.scops, strict=True):
+        known = {one.statements: one.name for one in region.facts}
+        for loop, group in groupby(pieces_of(scheduled, NameTable()), _outermost):
+            pieces = list(group)
+            kernels = [known.get(one.kernel.statements) for one in pieces]
+            if loop is None or None in kernels:
+                continue
+            run = LoopRun(kernels=tuple(filter(None, kernels)))
+            if len(pieces) == 1 and wavefront_functions(pieces[0], scheduled) is not None:
+                run = _in_wavefronts(run, pieces[0], region.scheduled)
+            found.append(run)
+    return tuple(found)
+
+
+def _in_wavefronts(run: LoopRun, piece: Piece, numeric: ScheduledScop) -> LoopRun:
+    """Return a loop with what tiles of its wavefronts are cut along at the sizes of the source."""
+    names = their_names(piece.statements)
+    pieces = pieces_of(numeric, NameTable())
+    own = next((one for one in pieces if their_names(one.statements) == names), None)
+    functions = None if own is None else wavefront_functions(own, numeric)
+    if own is None or functions is None:
+        return run
+    every = reduce(isl.UnionSet.union, (own.instances(s).to_union_set() for s in own.statements))
+    ends = [(one.min_val(), one.max_val()) for one in map(partial(_on, every), functions)]
+    if not all(low.is_int() and high.is_int() for low, high in ends):
+        return run
+    return replace(
+        run,
+        loops=tuple(loop.source_name for loop in own.band if loop.member.parallel),
+        spans=tuple(integer(high) - integer(low) + 1 for low, high in ends),
+    )
+
+
+def _on(instances: isl.UnionSet, function: isl.UnionPwAff) -> isl.UnionPwAff:
+    return function.intersect_domain(instances)
+
+
+def _outermost(piece: Piece) -> tuple[int, int] | None:
+    """Return which loop on the host is outermost around a piece."""
+    return piece.host[0].member.key if piece.host else None
+
+
+def in_one_block(
+    steps: Sequence[HostStep],
+    phases: Mapping[str, PhaseKernel],
+    block: LoopBlock,
+    integers: Sequence[str],
+    sizes: Sequence[str],
+    most_bytes: int,
+    front: Sequence[Let] = (),
+    tests: IntExprs = (),
+    staged: Sequence[StagedArray] = (),
+) -> Kernel | None:
+    """Return the kernel of one block that does what loops on the host launch.
+
+    Args:
+        steps: the loops.
+        phases: the kernels that they launch, by name.
+        block: its threads.
+        integers: what kernels may be passed besides arrays, in that order.
+        sizes: names that kernels know without being passed them.
+        most_bytes: shared memory that a block may have.
+        front: what a block knows first.
+        tests: what tells whether it has something to do.
+        staged: arrays that it has in shared memory.
+
+    Returns:
+        ``None`` where some launch cannot be a phase of a block with so many threads.
+
+    Raises:
+        InternalError: ``EATSS-K901``, what comes of it is not well formed.
+    """
+    first, *_ = phases.values()
+    kernels = [one.kernel for one in phases.values()]
+    if any(one.warps or one.overlaid or one.streamed is not None for one in kernels):
+        return None
+    names = NameTable({name for one in kernels for name in taken_names(one, sizes)})
+    builder = _Builder(phases, block.threads, names)
+    body = builder.body(front, tests, steps, staged)
+    if not builder.fits:
+        return None
+    body = with_barriers(body)
+    kernel = replace(
+        first.kernel,
+        threads=block.threads,
+        arguments=arguments_of(kernels, body, integers),
+        shared=tuple(builder.shared),
+        body=body,
+        resident=1,
+        regroups=any(one.regroups for one in kernels),
+        continued=tuple(pair for one in kernels for pair in one.continued),
+    )
+    if kernel.shared_bytes > most_bytes:
+        return None
+    for fault in (*kernel_faults(kernel, sizes), *barrier_faults(body)):
+        raise fault_in(kernel, fault)
+    return kernel
+
+
+class _Builder:
+    """Makes the body; ``fits`` says whether all launches can be phases."""
+
+    def __init__(self, phases: Mapping[str, PhaseKernel], threads: int, names: NameTable) -> None:
+        self._phases, self._threads, self._names = phases, threads, names
+        self._thread = Name(names.fresh("thread"))
+        self._members, self._given = NameTable(), set[str]()
+        self.shared: list[Buffer] = []
+        self.fits = True
+
+    def body(
+        self,
+        front: Sequence[Let],
+        tests: IntExprs,
+        steps: Sequence[HostStep],
+        staged: Sequence[StagedArray],
+    ) -> Nodes:
+        """Return the body of the kernel."""
+        thread = Let(name=self._thread.name, value=Name(f"{CUDA.thread}x"))
+        body = self.steps(steps)
+        own = [one for one in staged if can_stage(body, one.buffer)]
+        body = with_arrays_staged(body, own, self._thread, self._threads, self._names)
+        self.shared += [one.tile for one in own]
+        body = (If(conditions=tests, body=body),) if tests else body
+        return without_unused((*front, thread, *body))
+
+    def steps(self, steps: Sequence[HostStep]) -> Nodes:
+        """Return what the block does for steps of the host, without barriers between them.
+
+        One thread does what launches of one thread do that follow each other.
+        """
+        found: list[Node] = []
+        for alone, together in groupby(steps, self._is_alone):
+            if not alone:
+                found += map(self._step, together)
+                continue
+            own = list(together)
+            body = tuple(self._in_thread(step) for step in own)
+            behind = self._behind_sum(found[-1], body, _name_of(own[0])) if found else None
+            if behind is not None:
+                found[-1] = behind
+                continue
+            test = equals(self._thread, 0)
+            found.append(Scope(body=(If(conditions=(test,), body=body),), phase=_name_of(own[0])))
+        return tuple(found)
+
+    def _behind_sum(self, node: Node, body: Nodes, phase: str) -> Node | None:
+        """Return a phase in which the thread that has a sum at last does more, if there is one."""
+        if not isinstance(node, Scope):
+            return None
+        *front, last = node.body
+        first = (one.name for one in front if isinstance(one, Let) and one.value == self._thread)
+        tests = [(equals(Name(name), 0),) for name in first]
+        if not isinstance(last, If) or last.conditions not in tests or last.orelse:
+            return None
+        inner = Scope(body=(*last.body, *body), phase=phase)
+        return replace(node, body=(*front, replace(last, body=(inner,))))
+
+    def _is_alone(self, step: HostStep) -> bool:
+        """Tell whether a step is of one thread."""
+        if isinstance(step, Launch):
+            return prod(self._phases[step.kernel].block) == 1 and {*step.grid} == {Constant(1)}
+        return isinstance(step, HostIf) and all(map(self._is_alone, step.body))
+
+    def _in_thread(self, step: HostStep) -> Node:
+        if isinstance(step, HostIf):
+            body = tuple(map(self._in_thread, step.body))
+            return If(conditions=(strict(step.condition),), body=body)
+        assert isinstance(step, Launch)
+        return Scope(body=self._block(step, {}))
+
+    def _step(self, step: HostStep) -> Node:
+        match step:
+            case HostLoop(counter=counter, lower=lower, upper=upper):
+                goes_on, by = strict(Name(counter) <= upper), Constant(step.step)
+                body = self.steps(step.body)
+                return For(counter=counter, lower=lower, condition=goes_on, step=by, body=body)
+            case HostIf(condition=condition, body=inner):
+                return If(conditions=(strict(condition),), body=self.steps(inner))
+            case Launch():
+                return Scope(body=self._launch(step), phase=step.kernel)
+
+    def _launch(self, step: Launch) -> Nodes:
+        """Return the phase of a launch: its blocks one after another, and side by side."""
+        phase = self._phases[step.kernel]
+        own = prod(phase.block)
+        together = side_by_side(self._threads, own, meet=phase.meet)
+        self.fits &= together > 0
+        several = [
+            axis for axis, count in zip(AXES, step.grid, strict=True) if count != Constant(1)
+        ]
+        spread = several[-1] if several else None
+        together = max(1, together) if several else 1
+        x, y, _ = phase.block
+        thread = self._thread
+        within = thread % own if own < self._threads else thread
+        places = (within % x if own > x else within, within // x % y, within // (x * y))
+        number: IntExpr = thread // own if together > 1 else Constant(0)
+        values: dict[str, IntExpr] = {}
+        loops = []
+        for axis, count, place, threads in zip(AXES, step.grid, places, phase.block, strict=True):
+            first, by = (number, together) if axis == spread else (Constant(0), 1)
+            values[CUDA.thread + axis] = place if threads > 1 else Constant(0)
+            values[CUDA.block + axis], values[CUDA.blocks + axis] = first, Constant(by)
+            if axis in several and axis not in grid_strides(phase.kernel):
+                counter = self._names.fresh(f"block_{axis}")
+                values[CUDA.block + axis] = Name(counter)
+                loops.append((counter, first, count, by))
+        body = self._block(step, values)
+        for counter, first, count, by in loops:
+            goes_on, stride = Name(counter) < count, Constant(by)
+            loop = For(counter=counter, lower=first, condition=goes_on, step=stride, body=body)
+            body = (loop,)
+        idle = together * own < self._threads
+        return (If(conditions=(thread < together * own,), body=body),) if idle else body
+
+    def _block(self, step: Launch, values: Environment) -> Nodes:
+        """Return what a block of a launch does, in names and shared memory of its own."""
+        kernel = self._phases[step.kernel].kernel
+        tiles = {one: replace(one, name=self._members.fresh(one.name)) for one in kernel.shared}
+        self.shared += tiles.values()
+        body = with_buffers(kernel.body, tiles)
+        own = {name for node in every(body) for name in own_names(node)}
+        other = {name: self._names.fresh(name) for name in sorted(own & self._given)}
+        self._given |= own | {*other.values()}
+
+        def renamed(node: Node) -> Nodes:
+            if isinstance(node, Let) and node.name in other:
+                node = replace(node, name=other[node.name])
+            if isinstance(node, For) and node.counter in other:
+                node = replace(node, counter=other[node.counter])
+            return (node,)
+
+        known = {**values, **{name: Name(one) for name, one in other.items()}}
+
+        def told(expression: IntExpr) -> IntExpr:
+            found = substitute(expression, known)
+            form = linear(found) if values.keys() & {*names_in(expression)} else None
+            return found if form is None else form.expression()
+
+        return with_expressions(mapped(body, renamed), told)
+
+
+def _name_of(step: HostStep) -> str:
+    """Return the name of the first kernel that a step launches."""
+    return step.kernel if isinstance(step, Launch) else _name_of(step.body[0])
