@@ -10,7 +10,7 @@ The paper's Fig. 7 on the reader's own card. ``draw`` lists variants: PPCG witho
 (``default``), with the sizes of ``eatss select`` (``selected``), with those of the published model
 (``paper``), with one size one more or less than selected (``near``), and with any sizes at random.
 ``generate`` has PPCG write them, or ``measure --ppcg`` does on the way. ``measure`` compiles them
-so that only the device part runs, again and again, in a process for each variant; it compares
+so that only the device part runs, again and again, one after the other; it compares
 results with the default's, and takes time and energy in one window. Results are JSON, one row a
 line; measuring again adds what is missing. ``measure`` needs NumPy, SciPy, NVML and nvcc; it never
 touches clocks or power limits. A process a card (``--card``, ``--share``) measures on several at
@@ -93,6 +93,8 @@ def measure_all(options: argparse.Namespace) -> None:
         MeasureRequest(
             results=options.results,
             window_s=options.window,
+            settle_s=options.settle,
+            repeat_default=options.repeat_default,
             budget_s=options.budget,
             longest_run_s=options.longest_run,
             warm_up_s=options.warm_up,
@@ -235,6 +237,8 @@ def main() -> None:
         step.add_argument("-I", dest="include", action="append", default=[], metavar="DIR")
     for step in (third, every):
         step.add_argument("--window", type=float, default=0.5, help="seconds of load")
+        step.add_argument("--settle", type=float, default=0.25, help="seconds of load before it")
+        step.add_argument("--repeat-default", type=int, default=20, help="variants between two")
         step.add_argument("--budget", type=float, default=math.inf, help="seconds in all")
         step.add_argument("--longest-run", type=float, default=30.0, help="seconds of one run")
         step.add_argument("--warm-up", type=float, default=10.0)

@@ -6,16 +6,15 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.ppcg_records import KernelResources, PpcgProgram, PpcgVariant
+from benchmarks.ppcg_variants import Generation, written
 
 HERE = Path(__file__).resolve().parent
 COMPILE_TIMEOUT_S = 45.0
-_running: set[subprocess.Popen[str]] = set()
 _FUNCTION = re.compile(r"Function properties for (\w+)")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers")
@@ -25,66 +24,85 @@ _KERNEL = re.compile(r"(?:_Z\d+)?(kernel\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A library, or why there is none; ``host_statements`` tells whether the host computes."""
+    """A library, or why there is none; ``host_statements`` tells whether the host computes.
+
+    ``text`` stands for what PPCG wrote, if that was written on the way.
+    """
 
     library: Path | None
     reason: str = ""
+    text: str = ""
     host_statements: bool = False
     resources: tuple[KernelResources, ...] = ()
 
 
 def build_runtime(folder: Path, capability: int, nvcc: str) -> Path:
-    """Compile what all libraries share, and a library of nothing else for the warm-up.
+    """Compile the library that all variants' libraries need.
 
     Raises:
         RuntimeError: it does not compile.
     """
-    common = folder / "runtime.o"
+    library = folder / "runtime.so"
+    toolkit = Path(nvcc).resolve().parent.parent / "lib64"
+    source = str(HERE / "ppcg_runtime.cu")
+    path = ["-Xlinker", f"-rpath={toolkit}"]
+    done = subprocess.run(
+        [nvcc, *_shared_options(capability), *path, source, "-o", str(library)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return library
+
+
+def _shared_options(capability: int) -> list[str]:
     options = [f"-arch=sm_{capability}", "-O3", "-Xcompiler", "-fPIC"]
-    _must([nvcc, *options, "-c", str(HERE / "ppcg_runtime.cu"), "-o", str(common)])
-    empty = folder / "empty.cu"
-    empty.write_text('extern "C" void eatss_call(void **) {}\n', encoding="utf-8")
-    _must([nvcc, *options, "-shared", str(empty), str(common), "-o", str(folder / "warm.so")])
-    return common
+    return [*options, "-shared", "-cudart", "shared"]
 
 
-def build(
-    folder: Path,
-    variant_folder: Path,
-    program: PpcgProgram,
-    variant: PpcgVariant,
-    common: Path,
-    capability: int,
-    nvcc: str,
-) -> Built:
-    """Compile a variant."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What :func:`build` needs for every variant.
+
+    Libraries are written into ``folder``; variants that were generated are in ``directory``, others
+    are to be generated now.
+    """
+
+    folder: Path
+    directory: Path
+    generation: Generation | None
+    capability: int
+    nvcc: str
+
+
+def build(wanted: Wanted, program: PpcgProgram, variant: PpcgVariant) -> Built:
+    """Compile a variant, generated on the way if it was not yet."""
+    directory, digest = wanted.directory, ""
+    if variant.status == "wanted":
+        assert wanted.generation is not None
+        directory = wanted.folder / "generated"  # other processes have their own
+        variant, digest = written(directory, wanted.generation, variant)
+        if variant.reason:
+            return Built(library=None, reason=variant.reason)
     name = variant.folder.replace("/", "-")
-    wrapper, library = folder / f"{name}.cu", folder / f"{name}.so"
+    wrapper, library = wanted.folder / f"{name}.cu", wanted.folder / f"{name}.so"
     wrapper.write_text(wrapper_text(program), encoding="utf-8")
-    command = [
-        "nice",
-        "-n",
-        "10",
-        nvcc,
-        f"-arch=sm_{capability}",
-        "-O3",
-        "-Xcompiler",
-        "-fPIC",
-        "-shared",
-    ]
-    command += ["-Xptxas", "-v", f"-DDATA_TYPE={program.dtype}", "-I", str(variant_folder)]
-    command += ["-I", str(HERE), str(wrapper), str(common), "-o", str(library)]
+    command = ["nice", "-n", "10", wanted.nvcc, *_shared_options(wanted.capability)]
+    command += ["-Xptxas", "-v", f"-DDATA_TYPE={program.dtype}"]
+    command += ["-I", str(directory / variant.folder)]
+    command += ["-I", str(HERE), str(wrapper), "-o", str(library)]
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, process_group=0
     )
-    _running.add(process)
     try:
         _, errors = process.communicate(timeout=COMPILE_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        _end(process)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
         return Built(library=None, reason=f"nvcc took over {COMPILE_TIMEOUT_S:.0f} s")
-    finally:
-        _running.discard(process)
     if process.returncode:
         wrong = [line for line in errors.splitlines() if "error" in line.lower()]
         return Built(library=None, reason=f"nvcc: {(wrong or [errors])[0].strip()[:300]}")
@@ -92,19 +110,8 @@ def build(
         library=library,
         host_statements=variant.host_statements,
         resources=resources_in(errors),
+        text=digest,
     )
-
-
-def stop_builds() -> None:
-    """End the compilations under way, for nobody needs them."""
-    for process in tuple(_running):
-        _end(process)
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def wrapper_text(program: PpcgProgram) -> str:
@@ -143,9 +150,3 @@ def resources_in(text: str) -> tuple[KernelResources, ...]:
                     )
                 )
     return tuple(sorted(found, key=lambda one: int(one.kernel[6:])))
-
-
-def _must(command: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr)

@@ -1,4 +1,4 @@
-"""Runs one program of PPCG; a process of its own, so that a crash or hang ends nothing else.
+"""Runs programs of PPCG one after the other; a process of its own, which a crash or hang may end.
 
 Takes a line of JSON, does what it says, answers with a line of JSON. Imports no other package:
 it has to start fast.
@@ -6,6 +6,7 @@ it has to start fast.
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import json
 import mmap
@@ -21,20 +22,33 @@ DIGEST = 2 * 4096 + 16384
 
 
 class Child:
-    """The library of a variant and the memory of its arguments."""
+    """The library that all share, that of the variant at hand and the memory of its arguments."""
 
-    def __init__(self, task: dict[str, Any]) -> None:
-        self._library = ctypes.CDLL(task["library"])
+    def __init__(self, library: str) -> None:
+        self._library = ctypes.CDLL(library, ctypes.RTLD_GLOBAL)
         self._library.eatss_error_text.restype = ctypes.c_char_p
         self._library.eatss_restored_bytes.restype = ctypes.c_longlong
         self._library.eatss_burn.argtypes = [ctypes.c_double]
-        self._task = task
+        self._loaded: ctypes.CDLL | None = None
+        self._parameters: list[dict[str, Any]] = []
         self._kept: list[object] = []
         self._arrays = 0
 
     def open(self) -> dict[str, Any]:
         """Open the card."""
-        return self._error(self._library.eatss_open(int(self._task["host_statements"])))
+        return self._error(self._library.eatss_open())
+
+    def load(
+        self, library: str, parameters: list[dict[str, Any]], *, host_statements: bool
+    ) -> dict[str, Any]:
+        """Take another variant's library in place of the one before."""
+        if self._loaded is not None:
+            _ctypes.dlclose(self._loaded._handle)
+        self._kept.clear()
+        self._arrays, self._parameters = 0, parameters
+        self._loaded = ctypes.CDLL(library)
+        self._library.eatss_load(self._loaded.eatss_call, int(host_statements))
+        return self._error(0)
 
     def burn(self, seconds: float) -> dict[str, Any]:
         """Load the card."""
@@ -43,7 +57,7 @@ class Child:
     def first(self) -> dict[str, Any]:
         """Make the arguments, run once."""
         scalars = 0
-        for place, one in enumerate(self._task["parameters"]):
+        for place, one in enumerate(self._parameters):
             shape, size = one["shape"], 8 if one["dtype"] == "double" else 4
             if not shape:
                 # less than one: what repeated runs scale by them does not grow
@@ -79,10 +93,9 @@ class Child:
     def timed(self, runs: int, *, restoring: bool) -> dict[str, Any]:
         """Run again and again."""
         elapsed = ctypes.c_float()
-        begin_s = time.perf_counter()
         error = self._library.eatss_timed(runs, int(restoring), ctypes.byref(elapsed))
         end_s = time.perf_counter()
-        answer = {"ms": elapsed.value, "begin_s": begin_s, "end_s": end_s}
+        answer = {"ms": elapsed.value, "begin_s": end_s - elapsed.value * 1e-3, "end_s": end_s}
         return {**self._error(error), **answer}
 
     def window(self, settling: int, runs: int, *, restoring: bool) -> dict[str, Any]:
@@ -110,16 +123,18 @@ class Child:
 
     def _error(self, number: int) -> dict[str, Any]:
         if number == -1:
-            return {"error": "a later run asked for other memory than the first"}
+            return {"error": "a later run asked for other memory than the first", "usable": True}
         if number == -2:
-            return {"error": "the program copies an array more than once"}
-        text = self._library.eatss_error_text(number).decode() if number else ""
-        return {"error": f"CUDA: {text}" if number else ""}
+            return {"error": "the program copies an array more than once", "usable": True}
+        if not number:
+            return {"error": ""}
+        text = self._library.eatss_error_text(number).decode()
+        return {"error": f"CUDA: {text}", "usable": not self._library.eatss_restore()}
 
 
 def main() -> None:
     """Answer until the input ends."""
-    child = Child(json.loads(sys.argv[1]))
+    child = Child(sys.argv[1])
     for line in sys.stdin:
         command = json.loads(line)
         what = command.pop("do")

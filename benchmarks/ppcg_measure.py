@@ -1,9 +1,13 @@
-"""Measures programs of PPCG on the card: a process for each, energy by the meters of ``eatss``."""
+"""Measures programs of PPCG on the card, compiled ahead, energy by the meters of ``eatss``.
+
+One process runs them all; it is started anew after a crash or a run that outlasts its limit.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import multiprocessing
 import os
 import selectors
 import shutil
@@ -12,16 +16,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.ppcg_build import Built, build, build_runtime, stop_builds
+from benchmarks.ppcg_build import Built, Wanted, build, build_runtime
 from benchmarks.ppcg_child import DIGEST
 from benchmarks.ppcg_records import (
     DEFAULT,
@@ -33,21 +37,20 @@ from benchmarks.ppcg_records import (
     load_manifest,
     load_rows,
 )
-from benchmarks.ppcg_variants import Generation, written
+from benchmarks.ppcg_variants import Generation
 from eatss.measurement.cupy_card import CupyCard
-from eatss.measurement.measurement import LoadState, Missing, Reading
+from eatss.measurement.measurement import Missing, Reading
 from eatss.measurement.metering import Metering, load_state
 from eatss.measurement.meters.background import sampled_states
 from eatss.measurement.meters.choose import choose_meters
-from eatss.measurement.meters.meter import Meter, read
+from eatss.measurement.meters.meter import Meter, Trace, read
 from eatss.measurement.meters.nvml import NvmlDevice, card_state
 
 CHILD = Path(__file__).resolve().parent / "ppcg_child.py"
 WARM_UP_S = 10.0
-SETTLE_S = 0.25
 SHORT_S = 0.1
-LONG_RUN_S = 2.5
-"""A run that takes longer is not repeated."""
+SHORT_RUN_S = 0.02
+"""A run that takes less is timed once more before its window is planned."""
 
 MUCH_SLOWER = 30.0
 """So many times the default's time, and a random variant is stopped."""
@@ -57,28 +60,33 @@ RESTORING_SHARE = 0.01
 
 RESTORING_BYTES_PER_S = 2.5e12
 OPEN_TIMEOUT_S = 60.0
-FIRST_S = 3.0
+FIRST_S = 1.0
 """What the arguments and loading may take before the first run."""
 TOLERANCE: Mapping[str, float] = {"double": 1e-6, "float": 1e-2}
 LOOK_AHEAD = 100
 """Jobs among which the next is chosen."""
 
-REPEAT_DEFAULT = 20
-"""Variants between two measurements of the default."""
+SHORT_WINDOW_S = 0.3
+"""The counter of an H200 moves every tenth of a second: a shorter window may hold two moves, any
+other has to hold three."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureRequest:
     """How to measure.
 
-    Above ``far`` times its default's time a variant gets no window, so no energy. The programs are
-    shared by turns between ``shares`` processes, of which this is one, and their variants where
-    there are fewer programs than that; ``card`` is NVML's number.
+    A window is ``window_s`` of load after ``settle_s`` of it. The default is measured again after
+    ``repeat_default`` variants. Above ``far`` times its time a variant gets no window, so energy
+    only if one run is long enough. The programs are shared by turns between ``shares`` processes,
+    of which this is one, and their variants where there are fewer programs than that; ``card`` is
+    NVML's number.
     Variants that are yet to be generated are left out without ``generation``.
     """
 
     results: Path
     window_s: float
+    settle_s: float
+    repeat_default: int
     budget_s: float
     longest_run_s: float
     warm_up_s: float = WARM_UP_S
@@ -97,7 +105,13 @@ class _Group:
     program: PpcgProgram
     reference: npt.NDArray[np.float64] | None = None
     time_s: float | None = None
-    restoring: bool | None = None
+    restoring: bool = False
+
+    def learn(self, row: Row, first: Mapping[str, float]) -> None:
+        """Decide at the first run of all whether arrays are restored in front of every run."""
+        if self.time_s is None:
+            share = first["restored_bytes"] / RESTORING_BYTES_PER_S / (first["ms"] * 1e-3)
+            self.restoring = not row.host_statements and share < RESTORING_SHARE
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,7 +119,6 @@ class _Job:
     variant: PpcgVariant
     group: _Group
     built: Future[Built]
-    child: _Child | None = field(default=None)
 
 
 def _taken(jobs: list[_Job]) -> _Job | None:
@@ -122,47 +135,40 @@ def _taken(jobs: list[_Job]) -> _Job | None:
 
 
 class ChildError(Exception):
-    """A child ended, hung or was refused; ``timed_out`` if it hung."""
+    """A child ended, hung or was refused; ``timed_out`` if it hung, ``usable`` if it goes on."""
 
-    def __init__(self, message: str, *, timed_out: bool = False) -> None:
+    def __init__(self, message: str, *, timed_out: bool = False, usable: bool = False) -> None:
         super().__init__(message)
         self.timed_out = timed_out
+        self.usable = usable
 
 
 class _Child:
-    """A process that runs one library."""
+    """A process that runs libraries."""
 
-    def __init__(self, library: Path, program: PpcgProgram, *, host: bool, uuid: str) -> None:
-        task = {
-            "library": str(library),
-            "host_statements": host,
-            "parameters": [asdict(one) for one in program.parameters],
-        }
+    def __init__(self, common: Path, uuid: str) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(CHILD), json.dumps(task)],
+            [sys.executable, "-I", "-S", str(CHILD), str(common)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, "CUDA_VISIBLE_DEVICES": uuid},
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": uuid, "CUDA_MODULE_LOADING": "EAGER"},
         )
         self._selector = selectors.DefaultSelector()
         assert self._process.stdout is not None
         self._selector.register(self._process.stdout, selectors.EVENT_READ)
-        self.opened = False
+        self.do("open", OPEN_TIMEOUT_S)
 
-    def ask(self, what: str, **arguments: object) -> None:
-        """Give a command."""
+    def do(self, what: str, timeout_s: float, **arguments: object) -> dict[str, Any]:
+        """Give a command and return the answer."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps({"do": what, **arguments}).encode() + b"\n")
             self._process.stdin.flush()
         except OSError as error:
             raise ChildError(self._last_words()) from error
-
-    def answer(self, timeout_s: float) -> dict[str, Any]:
-        """Return the answer to the command given."""
-        assert self._process.stdout is not None
         if not self._selector.select(timeout_s):
             raise ChildError(f"no answer in {timeout_s:.0f} s", timed_out=True)
         line = self._process.stdout.readline()
@@ -170,44 +176,19 @@ class _Child:
             raise ChildError(self._last_words())
         answer: dict[str, Any] = json.loads(line)
         if answer.get("error"):
-            raise ChildError(answer["error"])
+            raise ChildError(answer["error"], usable=answer.get("usable", False))
         return answer
 
-    def do(self, what: str, timeout_s: float, **arguments: object) -> dict[str, Any]:
-        """Give a command and return the answer."""
-        self.ask(what, **arguments)
-        return self.answer(timeout_s)
-
-    def open_ahead(self) -> None:
-        """Begin to open the card."""
-        with suppress(ChildError):  # the answer says so
-            self.ask("open")
-
-    def await_open(self) -> None:
-        """Wait until the card is open."""
-        if not self.opened:
-            self.answer(OPEN_TIMEOUT_S)
-            self.opened = True
-
-    def end(self, *, kill: bool) -> None:
-        """Begin to end."""
-        if kill:
-            self._process.kill()
-        if self._process.stdin is not None:
-            with suppress(OSError):
-                self._process.stdin.close()
-
-    def await_end(self) -> None:
-        """Wait until it has ended and its memory on the card is free."""
-        try:
+    def end(self) -> None:
+        """End it, whatever it does, and wait until its memory on the card is free."""
+        self._process.kill()
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(20)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(20)
         self._selector.close()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
         self._errors.close()
 
     def _last_words(self) -> str:
@@ -239,17 +220,8 @@ class _MeterCard:
         return self._missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Energy:
-    """A stretch of load as the meters and NVML saw it."""
-
-    answer: dict[str, Any]
-    reading: Reading | str
-    load: LoadState
-
-
 class Bench:
-    """Measures one variant after the other, the next one's process started meanwhile."""
+    """Measures one variant after the other."""
 
     def __init__(self, manifest: Manifest, directory: Path, request: MeasureRequest) -> None:
         self._request = request
@@ -262,9 +234,10 @@ class Bench:
         self._session = time.strftime("%Y%m%dT%H%M%S")
         self._folder = Path(tempfile.mkdtemp(prefix="eatss-ppcg-"))
         self._groups = {(one.kernel, one.dtype): _Group(program=one) for one in manifest.programs}
-        self._leaving: list[_Child] = []
+        self._child: _Child | None = None
+        self._texts: dict[str, str] = {}
         rows = load_rows([request.results]) if request.results.is_file() else ()
-        self._plan = plan(manifest, rows)
+        self._plan = plan(manifest, rows, request.repeat_default)
         self._nvcc = shutil.which(request.nvcc) or "/usr/local/cuda/bin/nvcc"
         known = {(row.kernel, row.dtype, row.variant) for row in rows}
         for one in manifest.variants:
@@ -277,15 +250,26 @@ class Bench:
 
     def run(self) -> None:
         """Measure until everything or the time is used up."""
-        common = build_runtime(self._folder, self._capability, self._nvcc)
+        self._common = build_runtime(self._folder, self._capability, self._nvcc)
         workers = max(1, ((os.cpu_count() or 1) - 4) // self._request.shares)
         built: dict[str, Future[Built]] = {}
-        pool = ThreadPoolExecutor(workers)
+        # processes, lest the meters wait for the interpreter
+        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
         try:
+            wanted = Wanted(
+                folder=self._folder,
+                directory=self._directory,
+                generation=self._request.generation,
+                capability=self._capability,
+                nvcc=self._nvcc,
+            )
             for one in self._plan:
                 if one.folder not in built:
-                    built[one.folder] = pool.submit(self._build, one, common)
-            self._warm_up()
+                    program = self._groups[one.kernel, one.dtype].program
+                    built[one.folder] = pool.submit(build, wanted, program, one)
+            if self._request.warm_up_s > 0:
+                seconds = self._request.warm_up_s
+                self._opened().do("burn", seconds + 60, seconds=seconds)
             jobs = [
                 _Job(
                     variant=one,
@@ -299,58 +283,41 @@ class Bench:
                 f" {self._metering.primary or self._metering.failure}",
                 flush=True,
             )
-            following = _taken(jobs)
-            while following is not None:
-                job, following = following, _taken(jobs)
+            while (job := _taken(jobs)) is not None:
                 if time.monotonic() > self._end_s:
                     print(f"the time is used up; {len(jobs) + 1} are left", flush=True)
                     break
-                self._write(self._measured(job, following))
+                self._write(self._measured(job))
                 library = job.built.result().library
-                later = [*jobs, following] if following is not None else jobs
-                if library is not None and all(one.built is not job.built for one in later):
+                if library is not None and all(one.built is not job.built for one in jobs):
                     library.unlink(missing_ok=True)
-            if following is not None:
-                self._leave(following, kill=True)
-            self._see_off()
         finally:
+            self._end_child()
             pool.shutdown(wait=False, cancel_futures=True)
-            stop_builds()
-            pool.shutdown()
+            for process in multiprocessing.active_children():
+                process.kill()
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _build(self, variant: PpcgVariant, common: Path) -> Built:
-        directory = self._directory
-        if variant.status == "wanted":
-            assert self._request.generation is not None
-            directory = self._folder / "generated"  # other processes have their own
-            variant, _ = written(directory, self._request.generation, variant)
-            if variant.reason:
-                return Built(library=None, reason=variant.reason)
-        return build(
-            self._folder,
-            directory / variant.folder,
-            self._groups[variant.kernel, variant.dtype].program,
-            variant,
-            common,
-            self._capability,
-            self._nvcc,
-        )
+    def _opened(self) -> _Child:
+        if self._child is None:
+            self._child = _Child(self._common, self._uuid)
+        return self._child
 
-    def _warm_up(self) -> None:
-        empty = PpcgProgram(kernel="", dtype="double", function="", parameters=())
-        child = _Child(self._folder / "warm.so", empty, host=False, uuid=self._uuid)
-        child.do("open", OPEN_TIMEOUT_S)
-        if self._request.warm_up_s > 0:
-            child.do("burn", self._request.warm_up_s + 60, seconds=self._request.warm_up_s)
-        child.end(kill=False)
-        child.await_end()
+    def _end_child(self) -> None:
+        if self._child is not None:
+            self._child.end()
+            self._child = None
 
-    def _measured(self, job: _Job, following: _Job | None) -> Row:
+    def _measured(self, job: _Job) -> Row:
         """Measure a variant; whatever fails is a row."""
         variant = job.variant
         built = job.built.result()
         row = self._row(variant, status="ok")
+        if built.text:
+            text = f"{variant.kernel} {variant.dtype} {built.text}"
+            first = self._texts.setdefault(text, variant.name)
+            if first != variant.name:
+                return replace(row, status="alias", reason=first)
         row = replace(
             row,
             host_statements=built.host_statements,
@@ -362,98 +329,94 @@ class Bench:
         )
         if built.library is None:
             return replace(row, status="not compiled", reason=built.reason)
-        kill = False
         try:
-            self._start(job)
-            assert job.child is not None
-            job.child.await_open()
-            if following is not None and following.built.done():
-                self._start(following)
-            row = self._timed(job, following, row)
+            self._opened().do(
+                "load",
+                FIRST_S,
+                library=str(built.library),
+                parameters=[asdict(one) for one in job.group.program.parameters],
+                host_statements=built.host_statements,
+            )
+            return self._timed(job, row)
         except ChildError as error:
-            kill = True
+            if not error.usable:
+                self._end_child()
             status = "slow" if error.timed_out else "failed"
-            row = replace(row, status=status, reason=str(error))
-        finally:
-            self._leave(job, kill=kill)
-        return row
+            return replace(row, status=status, reason=str(error))
 
-    def _timed(self, job: _Job, following: _Job | None, row: Row) -> Row:
-        child, group = job.child, job.group
-        assert child is not None
-        limit_s = self._request.longest_run_s
+    def _timed(self, job: _Job, row: Row) -> Row:
+        child, group, request = self._opened(), job.group, self._request
+        limit_s = request.longest_run_s
         if group.time_s is not None and job.variant.name.startswith("random"):
-            limit_s = min(limit_s, max(3.0, MUCH_SLOWER * group.time_s))
-        first = self._metered(child, "first", limit_s + FIRST_S)
-        first_s = first.answer["ms"] * 1e-3
-        row = self._compared(job, child, row)
-        if group.restoring is None:
-            share = first.answer["restored_bytes"] / RESTORING_BYTES_PER_S / first_s
-            group.restoring = not row.host_statements and share < RESTORING_SHARE
-        row = replace(row, restored=group.restoring)
-        self._quiet(following)
-        if first_s > LONG_RUN_S:
-            if group.time_s is None:
-                group.time_s = first_s
-            return self._filled(row, first, runs=1, settle_s=SETTLE_S)
-        once = child.do("timed", 30, runs=1, restoring=group.restoring)
-        time_s = once["ms"] * 1e-3
-        runs = min(100_000, max(1, math.ceil(SHORT_S / max(time_s, 1e-6))))
-        if runs > 1:
-            again = child.do("timed", 60, runs=runs, restoring=group.restoring)
-            time_s = again["ms"] * 1e-3 / runs
-        if group.time_s is None:
-            group.time_s = time_s
-        row = replace(row, short_time_ms=time_s * 1e3)
-        if time_s > self._request.far * group.time_s:
-            return replace(row, time_ms=time_s * 1e3, reason=row.reason or "far slower")
-        runs = max(1, math.ceil(self._request.window_s * 1.04 / time_s))
-        settling = 0 if time_s > 1.0 else max(1, math.ceil(SETTLE_S / time_s))
-        taken = self._metered(
-            child, "window", 60, settling=settling, runs=runs, restoring=group.restoring
-        )
-        # settled, so that an update shortly after the begin is of the same load
-        settle_s = 0.0 if settling else SETTLE_S
-        row = self._filled(row, taken, runs=runs, settle_s=settle_s)
-        _, finite = self._digest(child)
-        return replace(row, finite=finite)
-
-    def _metered(self, child: _Child, what: str, timeout_s: float, **arguments: object) -> _Energy:
+            limit_s = min(limit_s, max(1.0, MUCH_SLOWER * group.time_s))
         with (
             self._metering.recording() as recording,
             sampled_states(lambda: card_state(self._nvml), 0.1) as seen,
         ):
-            answer = child.do(what, timeout_s, **arguments)
+            first = child.do("first", limit_s + FIRST_S)
+            time_s = first["ms"] * 1e-3
+            begin_s, end_s, settle_s = first["begin_s"], first["end_s"], request.settle_s
+            group.learn(row, first)
+            row = replace(row, restored=group.restoring)
+            steady = group.restoring and time_s >= SHORT_RUN_S
+            if not steady:  # later runs go on from these results, or too few would be timed
+                row = self._compared(job, child, row)
+            if time_s < SHORT_RUN_S:
+                time_s = self._short(child, group)
+            if group.time_s is None:
+                group.time_s = time_s
+            row = replace(row, short_time_ms=time_s * 1e3, time_ms=time_s * 1e3)
+            if time_s > request.far * group.time_s:
+                row = replace(row, reason=row.reason or "far slower")
+            elif time_s < request.settle_s + request.window_s:
+                settling, runs = self._planned(time_s, steady=steady)
+                taken = child.do(
+                    "window", 60, settling=settling, runs=runs, restoring=group.restoring
+                )
+                row = replace(row, time_ms=taken["ms"] / runs, runs=runs)
+                end_s = taken["end_s"]
+                if not steady:
+                    begin_s, settle_s = taken["begin_s"], 0.0
+        row = self._filled(row, recording, begin_s, end_s, settle_s)
+        load = load_state(seen)
+        row = replace(row, sm_mhz=load.sm_clock_mean_mhz, throttle=", ".join(load.throttle or ()))
+        if steady:
+            return self._compared(job, child, row)
+        _, finite = self._digest(child)
+        return replace(row, finite=finite)
+
+    def _planned(self, time_s: float, *, steady: bool) -> tuple[int, int]:
+        """Return how many runs settle and how many are timed; the first run counts if steady."""
+        settle_s, window_s = self._request.settle_s, self._request.window_s
+        if steady:
+            return 0, math.ceil((settle_s + window_s) / time_s) - 1
+        return math.ceil(settle_s / time_s), math.ceil(window_s * 1.04 / time_s)
+
+    @staticmethod
+    def _short(child: _Child, group: _Group) -> float:
+        """Return the seconds of a run that is too short to be timed alone."""
+        once = child.do("timed", 30, runs=1, restoring=group.restoring)
+        runs: int = min(100_000, max(1, math.ceil(SHORT_S / max(once["ms"] * 1e-3, 1e-6))))
+        again = child.do("timed", 60, runs=runs, restoring=group.restoring)
+        return float(again["ms"]) * 1e-3 / runs
+
+    def _filled(
+        self, row: Row, recording: list[Trace], begin_s: float, end_s: float, settle_s: float
+    ) -> Row:
+        """Add what the meters saw between two moments."""
         trace = self._metering.primary_trace(recording)
         reading: Reading | str = self._metering.failure or "no meter"
         if trace is not None:
-            settle_s = 0.0 if arguments.get("settling") else SETTLE_S
             if trace.kind == "power":
                 settle_s = max(settle_s, 0.3)
-            reading = read(
-                trace, answer["begin_s"], answer["end_s"], settle_s=settle_s, least_intervals=2
-            )
-        return _Energy(answer=answer, reading=reading, load=load_state(seen))
-
-    @staticmethod
-    def _filled(row: Row, taken: _Energy, *, runs: int, settle_s: float) -> Row:
-        time_ms = taken.answer["ms"] / runs
-        row = replace(
-            row,
-            time_ms=time_ms,
-            runs=runs,
-            window_s=taken.answer["end_s"] - taken.answer["begin_s"] - settle_s,
-            sm_mhz=taken.load.sm_clock_mean_mhz,
-            throttle=", ".join(taken.load.throttle or ()),
-        )
-        if isinstance(taken.reading, str):
-            return replace(row, reason="; ".join(filter(None, (row.reason, taken.reading))))
-        return replace(
-            row,
-            power_w=taken.reading.power_w,
-            energy_j=taken.reading.power_w * time_ms * 1e-3,
-            updates=taken.reading.updates,
-        )
+            least = 1 if self._request.window_s < SHORT_WINDOW_S else 2
+            reading = read(trace, begin_s, end_s, settle_s=settle_s, least_intervals=least)
+        row = replace(row, window_s=end_s - begin_s - settle_s)
+        if isinstance(reading, str):
+            return replace(row, reason="; ".join(filter(None, (row.reason, reading))))
+        assert row.time_ms is not None
+        energy_j = reading.power_w * row.time_ms * 1e-3
+        return replace(row, power_w=reading.power_w, energy_j=energy_j, updates=reading.updates)
 
     def _compared(self, job: _Job, child: _Child, row: Row) -> Row:
         """Compare the results of the first run with those of the first variant that ran."""
@@ -473,36 +436,6 @@ class Bench:
         child.do("digest", 60, path=str(path))
         digest = np.fromfile(path).reshape(-1, DIGEST)
         return digest, bool(np.isfinite(digest).all())
-
-    def _start(self, job: _Job) -> None:
-        if job.child is None:
-            built = job.built.result()
-            if built.library is not None:
-                job.child = _Child(
-                    built.library,
-                    job.group.program,
-                    host=built.host_statements,
-                    uuid=self._uuid,
-                )
-                job.child.open_ahead()
-
-    def _quiet(self, following: _Job | None) -> None:
-        """Wait until nothing else of ours is on its way on the card."""
-        if following is not None and following.child is not None:
-            with suppress(ChildError):  # its turn will tell
-                following.child.await_open()
-        self._see_off()
-
-    def _leave(self, job: _Job, *, kill: bool) -> None:
-        if job.child is not None:
-            job.child.end(kill=kill)
-            self._leaving.append(job.child)
-            job.child = None
-
-    def _see_off(self) -> None:
-        for child in self._leaving:
-            child.await_end()
-        self._leaving.clear()
 
     def _row(self, variant: PpcgVariant, *, status: str, reason: str = "") -> Row:
         return Row(
@@ -527,7 +460,7 @@ class Bench:
         print(f"{name:36} {row.status:8} {time_ms:>14} {energy:>12} {row.reason}", flush=True)
 
 
-def plan(manifest: Manifest, rows: Sequence[Row]) -> list[PpcgVariant]:
+def plan(manifest: Manifest, rows: Sequence[Row], repeat_default: int) -> list[PpcgVariant]:
     """Return what is to be measured, the programs in turns, the default again and again.
 
     The default of a program comes first in every session, since others are compared with it.
@@ -548,8 +481,8 @@ def plan(manifest: Manifest, rows: Sequence[Row]) -> list[PpcgVariant]:
             if one.name != DEFAULT and (one.kernel, one.dtype, one.name) not in done
         ]
         queue: list[PpcgVariant] = []
-        for start in range(0, len(others), REPEAT_DEFAULT):
-            queue += default + others[start : start + REPEAT_DEFAULT]
+        for start in range(0, len(others), repeat_default):
+            queue += default + others[start : start + repeat_default]
         queues.append(queue + default if queue else [])
     longest = max(map(len, queues), default=0)
     return [queue[turn] for turn in range(longest) for queue in queues if turn < len(queue)]

@@ -1,9 +1,10 @@
 /*
- * Runs a program that PPCG wrote again and again, its device part only.
+ * Runs programs that PPCG wrote, one after the other, each again and again, its device part only.
  *
- * The first call of the function allocates, fills the arrays that it uploads with seeded numbers
+ * The first call of a function allocates, fills the arrays that it uploads with seeded numbers
  * on the card, and remembers which array of the card is which argument. Later calls get the same
- * memory in the same order and copy nothing, unless eatss_open was told that the host works too.
+ * memory in the same order and copy nothing, unless eatss_load was told that the host works too.
+ * Libraries of programs are linked against this one.
  */
 #include <cuda_runtime.h>
 
@@ -12,10 +13,9 @@
 #include <time.h>
 
 #define MOST 64
+#define MOST_HELD 1024
 #define CHUNKS 4096
 #define SAMPLES 16384
-
-extern "C" void eatss_call(void **arguments);
 
 struct Array {
     void *host, *device;
@@ -27,7 +27,11 @@ static Array arrays[MOST];
 static int array_count;
 static void *arguments[MOST];
 static struct { void *pointer; size_t bytes; } allocations[MOST];
-static int allocated, next_allocation, first = 1, host_works, repeated, out_of_step;
+static struct { void *pointer; size_t bytes; int used; } held[MOST_HELD];
+static int holding, allocated, next_allocation, first = 1, host_works, repeated, out_of_step;
+static cudaError_t launch_error;
+static cudaEvent_t begin, end;
+static void (*call)(void **arguments);
 
 __host__ __device__ static unsigned long long mixed(unsigned long long x)
 {
@@ -123,12 +127,23 @@ extern "C" cudaError_t eatss_malloc(void **pointer, size_t bytes)
     }
     if (allocated == MOST)
         return cudaErrorMemoryAllocation;
-    cudaError_t error = cudaMalloc(pointer, bytes);
-    if (error == cudaSuccess)
-        error = cudaMemset(*pointer, 0, bytes);
-    allocations[allocated].pointer = *pointer;
+    /* memory of the programs before is taken over: to allocate it takes longer than many runs */
+    int at = 0;
+    while (at < holding && (held[at].used || held[at].bytes != bytes))
+        at++;
+    if (at == holding) {
+        if (holding == MOST_HELD)
+            return cudaErrorMemoryAllocation;
+        cudaError_t error = cudaMalloc(&held[at].pointer, bytes);
+        if (error != cudaSuccess)
+            return error;
+        held[at].bytes = bytes;
+        holding++;
+    }
+    held[at].used = 1;
+    *pointer = allocations[allocated].pointer = held[at].pointer;
     allocations[allocated++].bytes = bytes;
-    return error;
+    return cudaMemset(*pointer, 0, bytes);
 }
 
 extern "C" cudaError_t eatss_memcpy(void *to, const void *from, size_t bytes, int kind)
@@ -146,9 +161,12 @@ extern "C" cudaError_t eatss_memcpy(void *to, const void *from, size_t bytes, in
         if (up && !host_works)
             filled(*array);
     }
+    cudaError_t error = cudaSuccess;
     if (host_works || (first && !array))
-        return cudaMemcpy(to, from, bytes, (cudaMemcpyKind)kind);
-    return cudaSuccess;
+        error = cudaMemcpy(to, from, bytes, (cudaMemcpyKind)kind);
+    if (first && up && !host_works)
+        cudaEventRecord(begin); /* the first run begins when its memory is ready */
+    return error;
 }
 
 extern "C" cudaError_t eatss_free(void *pointer)
@@ -156,11 +174,31 @@ extern "C" cudaError_t eatss_free(void *pointer)
     return cudaSuccess;
 }
 
-/* The host's memory holds the same numbers where the host works. */
-extern "C" int eatss_open(int host)
+/* The first launch that was refused is an answer of eatss_timed. */
+extern "C" cudaError_t eatss_launched(void)
 {
+    cudaError_t error = cudaGetLastError();
+    if (launch_error == cudaSuccess)
+        launch_error = error;
+    return cudaSuccess;
+}
+
+extern "C" int eatss_open(void)
+{
+    cudaError_t error = cudaEventCreate(&begin);
+    return (int)(error == cudaSuccess ? cudaEventCreate(&end) : error);
+}
+
+/* Begin with another program. The host's memory holds the same numbers where the host works. */
+extern "C" void eatss_load(void (*program)(void **), int host)
+{
+    call = program;
     host_works = host;
-    return (int)cudaFree(0);
+    array_count = allocated = next_allocation = repeated = out_of_step = 0;
+    first = 1;
+    launch_error = cudaSuccess;
+    for (int i = 0; i < holding; i++)
+        held[i].used = 0;
 }
 
 extern "C" const char *eatss_error_text(int error)
@@ -221,23 +259,20 @@ extern "C" long long eatss_restored_bytes(void)
 /* Runs, and the milliseconds by the card's events; returns an error. */
 extern "C" int eatss_timed(int runs, int restoring, float *milliseconds)
 {
-    cudaEvent_t begin, end;
-    cudaEventCreate(&begin);
-    cudaEventCreate(&end);
     cudaEventRecord(begin);
     for (int run = 0; run < runs; run++) {
         if (restoring && !host_works)
             restored();
         next_allocation = 0;
-        eatss_call(arguments);
+        call(arguments);
         first = 0;
     }
     cudaEventRecord(end);
     cudaError_t error = cudaDeviceSynchronize();
     if (error == cudaSuccess)
+        error = launch_error;
+    if (error == cudaSuccess)
         error = cudaEventElapsedTime(milliseconds, begin, end);
-    cudaEventDestroy(begin);
-    cudaEventDestroy(end);
     return out_of_step ? -1 : repeated && !host_works ? -2 : (int)error;
 }
 

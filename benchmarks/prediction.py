@@ -397,17 +397,19 @@ def main() -> None:
     )
     parser.add_argument(
         "results", nargs="*", type=Path, metavar="RESULTS.jsonl",
-        help=f"measured rows; ppcg*.jsonl in {RESULTS.name} unless given",
+        help=f"measured rows; all of kernels/ in {RESULTS.name} unless given",
     )  # fmt: skip
     parser.add_argument("--gpu", default="h200", metavar="CARD", help="the card that measured them")
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help=f"{PLOT} next to the first results unless given"
     )
     options = parser.parse_args()
-    results = options.results or sorted(RESULTS.glob("ppcg*.jsonl"))
-    if not results:
-        parser.error(f"there are no results: {RESULTS.name} has no ppcg*.jsonl")
-    found = programs(load_rows(results), load_profile(options.gpu))
+    results = options.results or sorted(
+        {*RESULTS.glob("ppcg*.jsonl"), *RESULTS.glob("variants*.jsonl.xz")}
+    )
+    shipped = {source.stem for source in data_directory("kernels").glob("*.c")}
+    rows = [row for row in load_rows(results) if row.kernel in shipped]
+    found = programs(rows, load_profile(options.gpu))
     if not found:
         parser.error("no row has a time and an energy")
     report([one for one, _ in found.values()])

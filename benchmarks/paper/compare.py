@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +30,19 @@ from benchmarks.paper.selections import (
     published,
     read_selections,
 )
-from benchmarks.ppcg_records import DEFAULT, load_rows
+from benchmarks.paper.studies import LOOP_SIZES, SCRIPTS_SIZES
+from benchmarks.ppcg_records import DEFAULT, Row, load_rows
 from benchmarks.recorded import RESULTS, geometric_mean
 from benchmarks.tables import renewed, table
+from eatss.base.frozen import frozen
 from eatss.cards import load_profile
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "paper.md"
 TITLES = {"ga100": "GA100", "xavier": "Xavier"}
 MODELS = {"paper": "text's model", "artifact": "scripts' model"}
+PPCG_ROWS, PPCG_COLUMNS = 16, 32
+"""Threads of a block that PPCG takes by itself."""
+
 PRODUCTS = {"gemm": 1, "2mm": 2, "3mm": 3}
 """Products of 4000³ in each."""
 
@@ -291,6 +297,142 @@ def problem_sizes() -> str:
     return table(heads, [list(cells(kernel)) for kernel in BY_SIZE])
 
 
+@cache
+def study(name: str) -> tuple[Row, ...]:
+    """Return the rows of a study that was run on H200s; none if it was not."""
+    path = RESULTS / f"studies-{name}.jsonl.xz"
+    return load_rows([path]) if path.exists() else ()
+
+
+@frozen
+class Against:
+    """PPCG's default over a variant on the same card."""
+
+    kernel: str
+    variant: str
+    launched: bool
+    time: float | None = None
+    energy: float | None = None
+
+
+def against_default(rows: Sequence[Row]) -> list[Against]:
+    """Return PPCG's default over each variant, both as measured on one card."""
+    by_card: dict[tuple[str, str], dict[str, list[Row]]] = {}
+    for row in rows:
+        by_card.setdefault((row.card, row.kernel), {}).setdefault(row.variant, []).append(row)
+    found = []
+    for (_, kernel), variants in by_card.items():
+        usual = _amounts(variants.get(DEFAULT, ()))
+        for name, listed in variants.items():
+            same = listed[0].reason if listed[0].status == "alias" else name
+            own = variants[same]
+            if name == DEFAULT or own[0].status in ("not generated", "not compiled"):
+                continue
+            mine = _amounts(own)
+            both = [None if not a or not b else a / b for a, b in zip(usual, mine, strict=True)]
+            found.append(
+                Against(
+                    kernel=kernel,
+                    variant=name,
+                    launched=mine[0] is not None,
+                    time=both[0],
+                    energy=both[1],
+                )
+            )
+    return found
+
+
+def _amounts(rows: Sequence[Row]) -> tuple[float | None, float | None]:
+    """Return the means of milliseconds and joules."""
+    own = [row for row in rows if row.status == "ok"]
+    means = []
+    for name in ("time_ms", "energy_j"):
+        known = [getattr(row, name) for row in own if getattr(row, name) is not None]
+        means.append(sum(known) / len(known) if known else None)
+    return means[0], means[1]
+
+
+def figures_2_and_3() -> str:
+    """Return how 2mm's variants stand beside PPCG's default, as measured."""
+    every = against_default(study("2mm-space"))
+    lines = []
+    for title, sizes in (("15 sizes a loop", LOOP_SIZES), ("the scripts' nine", SCRIPTS_SIZES)):
+        own = [one for one in every if {*map(int, one.variant.split("-"))} <= {*sizes}]
+        cells = [f"{len(own)} of {len(sizes) ** 3}", str(sum(one.launched for one in own))]
+        for what in ("energy", "time"):
+            known = [
+                (ratio, one.variant) for one in own if (ratio := getattr(one, what)) is not None
+            ]
+            better = sum(ratio > 1 for ratio, _ in known) / len(own)
+            best, name = max(known)
+            cells += [f"{better:.0%}".replace("%", " %"), f"{best:.2f} ({name})"]
+        lines.append([title, *cells])
+    heads = ["variants", "measured", "launch", "less energy", "best", "less time", "best"]
+    return table(heads, lines)
+
+
+def plot_figures_2_and_3(path: Path) -> None:
+    """Draw energy over time of 2mm's variants, as measured, by the points of a thread."""
+    from matplotlib.colors import LogNorm  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    every = [one for one in against_default(study("2mm-space")) if one.energy and one.time]
+    sizes = [[*map(int, one.variant.split("-"))] for one in every]
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    drawn = axes.scatter(
+        [1 / (one.time or 1.0) for one in every],
+        [1 / (one.energy or 1.0) for one in every],
+        c=[ceil(rows / PPCG_ROWS) * ceil(columns / PPCG_COLUMNS) for rows, columns, _ in sizes],
+        s=5,
+        norm=LogNorm(),
+        cmap="viridis",
+    )
+    figure.colorbar(drawn, label="points of a thread").ax.yaxis.set_major_formatter("{x:g}")
+    axes.axhline(1, color="0.6", linewidth=0.8)
+    axes.axvline(1, color="0.6", linewidth=0.8)
+    axes.set(
+        xscale="log", yscale="log", xlabel="time over that of PPCG's default",
+        ylabel="energy over that of PPCG's default",
+    )  # fmt: skip
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("{x:g}")
+    figure.savefig(path, dpi=110)
+
+
+def figure_8_measured() -> str:
+    """Return the measured time of the paper's model at each share and warp fraction."""
+    numbers = published()
+    found = {(one.kernel, one.variant): one for one in against_default(study("splits"))}
+    lines = []
+    for kernel in (row["kernel"] for row in figure7() if row["card"] == "ga100"):
+        cells = [kernel]
+        for share in numbers["figure8"]["shared_shares"]["ga100"]:
+            ones = [
+                found.get((kernel, f"paper-{share}-{fraction}"))
+                for fraction in numbers["section5d"]["warp_fractions"]
+            ]
+            ratios = [None if one is None else one.time for one in ones]
+            cells.append(" / ".join("–" if one is None else _short(1 / one) for one in ratios))
+        lines.append(cells)
+    shares = numbers["figure8"]["shared_shares"]["ga100"]
+    heads = ["kernel", *(f"{share:.0%} shared".replace("%", " %") for share in shares)]
+    return table(heads, lines)
+
+
+def problem_sizes_measured() -> str:
+    """Return the measured time of PPCG's default over the selection's, over the datasets."""
+    found = {one.kernel: one for one in against_default(study("sizes")) if one.variant == SELECTED}
+
+    def cell(kernel: str, dataset: str) -> str:
+        one = found.get(f"{kernel}-{dataset.lower()}")
+        return "–" if one is None or one.time is None else _short(one.time)
+
+    heads = ["kernel", *(dataset.lower() for dataset in DATASETS)]
+    return table(heads, [[kernel, *(cell(kernel, one) for one in DATASETS)] for kernel in BY_SIZE])
+
+
 def table_4() -> str:
     """Return Table IV beside a product that was measured here."""
     lines = []
@@ -316,9 +458,12 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "figure 7 on xavier": lambda: figure_7("xavier"),
     "measured on an h200": on_the_h200,
     "products of figure 7": products_of_figure_7,
+    "figures 2 and 3": figures_2_and_3,
     "figure 8": figure_8,
+    "figure 8 measured": figure_8_measured,
     "figure 10": figure_10,
     "problem sizes": problem_sizes,
+    "problem sizes measured": problem_sizes_measured,
     "libraries": table_4,
 }
 
@@ -327,6 +472,7 @@ def main() -> None:
     """Print the tables and write them into the page."""
     text = renewed(PAGE.read_text(encoding="utf-8"), TABLES)
     PAGE.write_text(text, encoding="utf-8")
+    plot_figures_2_and_3(RESULTS / "studies-2mm-space.png")
     for name, make in TABLES.items():
         print(f"{name}\n\n{make()}")
 

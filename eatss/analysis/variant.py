@@ -138,6 +138,18 @@ class ClassSize:
 
 
 @frozen
+class ChunkedScan:
+    """A recurrence that is cut into chunks of ``length`` steps.
+
+    ``region`` is the number of its region, ``statement`` the name it has there.
+    """
+
+    region: int
+    statement: str
+    length: int
+
+
+@frozen
 class ProductFacts:
     """Sums of products of a statement that an instruction of warps computes.
 

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from eatss.analysis.layout import ClassBlock, FusedRows, Layout, Sizes, TimeTile
-from eatss.analysis.variant import ClassSize, RecomputedArray
+from eatss.analysis.variant import ChunkedScan, ClassSize, RecomputedArray
 from eatss.base.codec import BY_NAME, Document, JsonForm, JsonObject
 from eatss.base.diagnostics import Diagnostic, Diagnostics, input_error
 from eatss.base.frozen import Names, Numbers, frozen
@@ -362,6 +362,7 @@ class Selection(OfRun, Tabular):
         recomputed: Arrays whose elements kernels compute anew where they read them.
         split: Numbers of the regions whose statements are cut where they meet what they read.
         classes: Regions whose loops are in blocks of steps, cut into classes of tiles.
+        chunks: Recurrences that are cut into chunks, which run at once.
         sizes: What is expected of the kernels is for these sizes of the program.
         least_time_s: Time of the work of a run at the roofline of the card, in s.
     """
@@ -400,6 +401,7 @@ class Selection(OfRun, Tabular):
     recomputed: tuple[RecomputedArray, ...] = ()
     split: Numbers = ()
     classes: tuple[ClassSize, ...] = ()
+    chunks: tuple[ChunkedScan, ...] = ()
     sizes: tuple[ProgramSize, ...] = ()
     least_time_s: float = 0.0
 

@@ -271,6 +271,7 @@ class CudaModel:
             CodeConstants(),
             sharpness=code.sharpness,
             launch_wait=code.launch_wait,
+            host_launch_s=0.0,
             quotient=float(INSTRUCTIONS),
         )
         return cls(facts=facts, card=card_of(profile), constants=constants, code=code)

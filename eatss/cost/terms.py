@@ -72,7 +72,8 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
 
     def run_s(clock: Number) -> Number:
         taken = (chip_power / clock**power + memory_power) ** (1 / power) + edges / clock
-        return launches * (taken + constants.launch_wait * card.launch_s)
+        each = taken + constants.launch_wait * card.launch_s
+        return launches * np.maximum(each, constants.host_launch_s)
 
     def power_w(clock: Number) -> Number:
         return least_w + (core_j * voltage_share(clock, floor) + moved) / run_s(clock)

@@ -738,6 +738,7 @@ class RegionBuilder:
                 registers=min(register_words(code), self._most_registers(code)),
                 arguments=their_names(code.arguments),
                 tile_sizes=tiles,
+                lengths=kernel.lengths,
                 notes=(*notes, *slow),
                 reassociates=not in_order,
                 inexact_instructions=inexact_instructions(code),

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import islpy as isl
 
-from eatss.base.diagnostics import SourceSpan, internal_error
+from eatss.base.diagnostics import SourceSpan, input_error, internal_error
 from eatss.base.frozen import Names, frozen, their_names
 from eatss.lower.arrays import TileRange, isl_notation, union_of
 from eatss.lower.mapping import MappedLoop, SerialTile
@@ -247,11 +247,23 @@ def check_order(
 
     Raises:
         InternalError: ``EATSS-K901``, a statement is lost, or the order is wrong.
+        InputError: ``EATSS-K019``, chunks of a recurrence whose order is to be kept.
     """
     span = piece.statements[0].span
     covered = sorted(name for part in parts for name in part.statements)
     if covered != sorted(their_names(piece.statements)):
         raise internal_error("EATSS-K901", "the parts do not cover the statements", span=span)
+    chunked = any(
+        one.chunk and scop.array(one.write.array).element_type.is_floating
+        for one in piece.statements
+    )
+    if strict and chunked:
+        raise input_error(
+            "EATSS-K019",
+            "the recurrence is decided to run in chunks, which do not keep its order",
+            span=span,
+            hint="select with --strict-fp",
+        )
     if mapping.shares_sums:
         rows, along = their_names(mapping.mapped), mapping.split
         scans = along is not None and mapping.scan and is_scan(piece, along.name, rows, scop)
@@ -274,7 +286,7 @@ def check_order(
     if here.lex_ge_at_multi_union_pw_aff(time).is_empty() and not live_ranges_overlap(
         order, flow, time
     ):
-        return True
+        return not chunked
     every = needed.union(dependences.anti).union(dependences.output)
     here = among(every, tied)
     here = among(in_any_order(here, piece.kernel), tied)

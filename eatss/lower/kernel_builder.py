@@ -78,7 +78,7 @@ from eatss.program import (
     multiplied,
     names_in,
 )
-from eatss.program.expression import Environment, OwnSizes
+from eatss.program.expression import Environment, OwnSizes, numbers_in
 from eatss.program.linear import start_plus, strict
 
 _Ranges = dict[str, TileRange]
@@ -113,6 +113,16 @@ class KernelBuilder:
         self._bound = own.bound
         self._references = References(own)
         self._parameter_tiles: OwnSizes = {}
+        self._lengths: dict[str, IntExpr] = {}
+        self._chunk = max(one.chunk for one in unit.piece.statements)
+        if not unit.mapping.spread and all(
+            one.chunk or not one.loops for one in unit.piece.statements
+        ):
+            self._lengths = {"": Constant(1)}  # a few points
+        elif self._chunk:
+            run = {name for part in unit.parts for name in part.serial}
+            still = (one for one in unit.mapping.serial if one.name not in run)
+            self._lengths = {one.source_name: Constant(1) for one in still}
         self._ranges: _Ranges = {}  # by the name of the origin
         self._digits: Environment = {}  # of loops that share the blocks along x
         self._boxes: list[Buffer] = []  # in which warps leave their parts of sums
@@ -176,6 +186,7 @@ class KernelBuilder:
             staged=tuple(self._staging.tiles),
             launch=launch,
             parameter_tiles=tuple(sorted(self._parameter_tiles.items())),
+            lengths=tuple(self._lengths.items()),
             most_blocks=self._most_blocks(launch),
             notes=(
                 *self._notes(),
@@ -246,11 +257,22 @@ class KernelBuilder:
         return coalesced(union_of(placed))
 
     def _note_tile(self, tiles: TileRange, loop: MappedLoop | SerialTile) -> None:
-        """Remember which sizes bound a tiled loop."""
-        for name in (*names_in(tiles.last), *names_in(tiles.first)):
-            if name in self._context.scop.parameters:
-                known = self._parameter_tiles.get(name, 0)
-                self._parameter_tiles[name] = max(known, loop.tile)
+        """Remember which sizes bound a tiled loop, and its length where it is of other ones."""
+        parameters = {*self._context.scop.parameters}
+        sizes = parameters.intersection(names_in(tiles.last, tiles.first))
+        chunk = 0
+        for one in numbers_in(tiles.last) if self._chunk else ():
+            if one and (one % self._chunk == 0 or 0 < self._chunk - one <= 2):
+                chunk = max(chunk, one, self._chunk)
+        if not sizes or chunk:
+            count = multiplied(tiles.count, Constant(loop.tile))
+            if parameters.issuperset(names_in(count)):
+                self._lengths.setdefault(loop.source_name, count)
+            elif chunk:
+                self._lengths.setdefault(loop.source_name, Constant(self._chunk))
+        for name in sizes:
+            known = self._parameter_tiles.get(name, 0)
+            self._parameter_tiles[name] = max(known, chunk or loop.tile)
 
     def _tile_counts(self, ranges: _Ranges) -> tuple[IntExpr, IntExpr, IntExpr]:
         """Return the tiles along each axis of the grid, those of a split sum not counted."""
@@ -346,6 +368,8 @@ class KernelBuilder:
             elif of:
                 notes[f"{of}{subscripts} is read from the copy {array.name}"] = None
         yield from notes
+        if self._chunk:
+            yield f"the recurrence runs in chunks of {self._chunk} steps"
         lost = (one.array for each in self._piece.statements for one in each.recomputed)
         for name in dict.fromkeys(lost):
             yield f"{name} is computed anew where it is read"
@@ -425,7 +449,7 @@ class KernelBuilder:
         body: Callable[[], Nodes],
     ) -> Nodes:
         """Return a loop over the tiles of a block, or the only one that there is."""
-        if _has_one_tile(ranges[loop.name], loop):
+        if loop.grid is None and _is_one_tile(ranges[loop.name]):
             return (Let(name=loop.origin, value=self._index(ranges[loop.name].first)), *body())
         condition = self._until(loop.origin, ranges[loop.name].last)
         lower = self._index(ranges[loop.name].first)
@@ -710,14 +734,14 @@ class KernelBuilder:
         return lowered
 
 
-def _has_one_tile(tiles: TileRange, loop: MappedLoop) -> bool:
-    """Tell whether a block that takes all tiles of a loop has one, at a place that is a number."""
-    return loop.grid is None and tiles.count == Constant(1) and isinstance(tiles.first, Constant)
+def _is_one_tile(tiles: TileRange) -> bool:
+    """Tell whether a loop has one tile, at a place that is a number."""
+    return tiles.count == Constant(1) and isinstance(tiles.first, Constant)
 
 
 def _only_tile(tiles: TileRange, loop: MappedLoop) -> TileRange:
-    """Return the tiles of a loop with what is known of the only one, if a block has one."""
-    if not _has_one_tile(tiles, loop):
+    """Return the tiles of a loop with what is known of the only one, if there is one."""
+    if not _is_one_tile(tiles):
         return tiles
     text = f"{loop.origin} = {c_text(tiles.first)}"
     there = parameters_set(tiles.known.get_ctx(), [loop.origin], text)

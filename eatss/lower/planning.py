@@ -374,7 +374,7 @@ class UnitPlanner:
         """Return the unit of running sums of which a warp has a row, ``None`` for others."""
         mapped = their_names(whole.mapping.mapped)
         found = None
-        if len(part.serial) == 1 and mapped:
+        if len(part.serial) == 1:
             found = scan_of(whole.piece, part.statements, part.serial[0], mapped, self._scop)
         if found is None:
             return None
@@ -420,7 +420,12 @@ class UnitPlanner:
         """Yield the units of a piece none of whose loops is parallel."""
         spread = SERIAL_SPREAD if facts is None else self._sizes(facts.name).spread
         sums, why = self._sums(piece), "no loop is parallel"
-        runs = [] if spread is None else [*serial_runs(piece, sums)]
+        of_chunks = {
+            one.name: frozenset(loop.name for loop in piece.loops)
+            for one in piece.statements
+            if one.chunk
+        }
+        runs = [] if spread is None else [*serial_runs(piece, sums | of_chunks)]
         if spread is None or not any(loops for _, loops in runs):
             yield self.one_thread(piece, names, why)
             return

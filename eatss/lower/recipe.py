@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from eatss.analysis.layout import Chosen, GridSplitK, Layout
-from eatss.analysis.variant import MAX_STAGES, ClassSize, RecomputedArray
+from eatss.analysis.variant import MAX_STAGES, ChunkedScan, ClassSize, RecomputedArray
 from eatss.base.codec import Document, JsonForm
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import read_regular
@@ -386,7 +386,7 @@ class Recipe:
     ``kernels`` are what a model chose, ``options`` what the user wants instead or besides.
     ``recomputed`` are arrays whose elements kernels compute anew where they read them, ``split``
     the regions whose statements are cut where they meet what they read, ``classes`` those whose
-    loops are in blocks of steps.
+    loops are in blocks of steps, ``chunks`` the recurrences that are cut into chunks.
     """
 
     json_layout = JsonForm(closed=True)
@@ -398,6 +398,7 @@ class Recipe:
     recomputed: tuple[RecomputedArray, ...] = ()
     split: Numbers = ()
     classes: tuple[ClassSize, ...] = ()
+    chunks: tuple[ChunkedScan, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
     def wanted(self, name: str) -> KernelRecipe:
@@ -436,6 +437,7 @@ def recipe_of(selection: Selection, options: CodegenOptions) -> Recipe:
         recomputed=selection.recomputed,
         split=selection.split,
         classes=selection.classes,
+        chunks=selection.chunks,
     )
 
 

@@ -34,7 +34,7 @@ from eatss.polyhedral.expression import Combiner, ElementType
 from eatss.polyhedral.isl_names import dim_names, output_affs
 from eatss.polyhedral.scop import Place, Scop
 from eatss.program import Constant, IntExpr, Name
-from eatss.program.expression import IntExprs, SizePairs
+from eatss.program.expression import IntExprs, Lengths, SizePairs
 
 
 @frozen
@@ -96,7 +96,8 @@ class BuiltKernel:
     for nothing. ``index`` has what the kernel and its grid compute of indices. ``origins``
     are where tiles of blocks along x begin, by the loops of the mapping. ``grid_strides`` are the
     axes along which a block may take several tiles; ``tiles`` are those along x, y and z.
-    ``staged`` are the tiles in shared memory. ``piece`` has its statements.
+    ``staged`` are the tiles in shared memory. ``piece`` has its statements. ``lengths`` are how
+    long tiled loops are, of those that are no size long.
     """
 
     piece: Piece
@@ -111,6 +112,7 @@ class BuiltKernel:
     grid_strides: tuple[Axis, ...] = ()
     tiles: tuple[IntExpr, IntExpr, IntExpr] = (Constant(1), Constant(1), Constant(1))
     staged: tuple[SharedTile, ...] = ()
+    lengths: Lengths = ()
 
 
 @frozen

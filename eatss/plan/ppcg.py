@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import chain, combinations, takewhile
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -186,10 +186,11 @@ class PpcgKernel:
         return self._despite[key]
 
     def _reused(self, uses: Sequence[Use], trips: Mapping[str, int]) -> bool:
-        """Tell whether instances of a launch touch an element of a group more than once."""
-        if len({use.access.reference for use in uses}) > 1:
-            return True
-        if len({use.statement for use in uses}) > 1:
+        """Tell whether instances of a launch touch an element of a group more than once.
+
+        Statements of one iteration that touch the same element count as one.
+        """
+        if len({(use.access.reference, self._touches(use)) for use in uses}) > 1:
             return True
         for use in uses:
             loops = self.statements[use.statement].loops
@@ -197,6 +198,9 @@ class PpcgKernel:
             if _rank(_matrix(use.access, moving)) < len(moving):
                 return True
         return False
+
+    def _touches(self, use: Use) -> tuple[object, ...]:
+        return use.access.subscripts, self.statements[use.statement].loops
 
     def _coalesced(self, uses: Sequence[Use]) -> bool:
         """Tell whether the next thread along ``x`` has the next element, wherever there is one."""
@@ -265,18 +269,30 @@ def _rank(matrix: npt.NDArray[Any]) -> int:
 
 
 def _has_neighbours(matrix: npt.NDArray[Any]) -> bool:
-    """Tell whether an access ever touches two elements next to each other in a launch."""
-    if not matrix.size:
-        return False
-    step = np.zeros((len(matrix), 1), dtype=matrix.dtype)
-    step[-1, 0] = 1
-    return _rank(np.concatenate([matrix, step], axis=1)) == _rank(matrix)
+    """Tell whether an access ever touches two elements next to each other in a launch.
+
+    Steps of loops are whole: ``A[i][c - 4 * t - 2 * i]`` touches every fourth element of a row.
+    """
+    columns = [column for column in matrix.T.tolist() if any(column)]
+    for row in range(len(matrix) - 1):  # by Euclid's steps one column at most moves along it
+        while len(moving := [column for column in columns if column[row]]) > 1:
+            least = min(moving, key=lambda column: abs(column[row]))
+            columns = [
+                column
+                if column is least
+                else [a - column[row] // least[row] * b for a, b in zip(column, least, strict=True)]
+                for column in columns
+            ]
+        columns = [column for column in columns if not column[row]]
+    return gcd(*(column[-1] for column in columns)) == 1
 
 
 def _box(uses: Sequence[Use]) -> Box | None:
     """Return the box that holds what all uses touch in a tile, if they move alike."""
     if not all(use.access.affine for use in uses):
         return None
+    if len({use.access.touched.form for use in uses if use.access.touched is not None}) > 1:
+        return None  # loops of the host move them apart
     widest = max((use.access for use in uses), key=lambda a: sum(map(len, a.terms)))
     box = []
     for position, terms in enumerate(widest.terms):

@@ -11,6 +11,7 @@ Uniformly generated references: those that differ by constants only, ``A[i-1]`` 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isqrt
 
 import numpy as np
 
@@ -95,6 +96,36 @@ def widening(threads: Number, lanes: Number, most_threads: int) -> Number:
     Their blocks are as large, where a sum has lanes of one warp.
     """
     return most(1, least(least(lanes, CUDA.lanes), most_threads // threads))
+
+
+_LEAST_CHUNK, _MOST_ENDS = 16, 256
+"""Steps of a chunk at least, and chunks whose ends a thread goes through one by one."""
+
+
+def scan_chunks(steps: int, threads: int, most_threads: int, *, by_warps: bool) -> tuple[int, ...]:
+    """Return the steps of a chunk of a recurrence, and of a chunk of the one over their ends.
+
+    Powers of two; none where chunks have no use. As many chunks as keep a card busy, but what
+    threads do one after the other, steps of a chunk and chunks, is to be short.
+
+    Args:
+        steps: of a row.
+        threads: that all rows have at once.
+        most_threads: that a card keeps.
+        by_warps: whether a warp goes through the ends, or a thread.
+    """
+    levels = 2 if by_warps else 3
+    least = max(_LEAST_CHUNK, round(steps ** (1 / levels)), steps * threads // most_threads)
+    length = _power(least)
+    if 2 * threads > most_threads or 4 * length > steps:
+        return ()
+    ends = steps // length
+    return (length,) if by_warps or ends <= _MOST_ENDS else (length, _power(isqrt(ends)))
+
+
+def _power(least: int) -> int:
+    """Return a power of two that is no less."""
+    return 1 << (least - 1).bit_length()
 
 
 MOST_WAVES = 2

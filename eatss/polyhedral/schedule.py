@@ -111,6 +111,7 @@ class _Sizes:
 
     def __init__(self, scop: Scop) -> None:
         self._classes = _classes(scop)
+        self._chunks = {one.name: one.chunk for one in scop.statements if one.chunk}
         self._clusters: dict[int, list[tuple[str, int]]] = {}
         self.names: dict[str, int] = {}
         taken = {*scop.parameters, *their_names(scop.arrays)}
@@ -120,7 +121,7 @@ class _Sizes:
             (place, abs(bound.constant))
             for statement in scop.statements
             for bound in _bounds(statement)
-            if _is_size(bound) and (place := self._class_of(bound)) is not None
+            if self._is_size(bound) and (place := self._class_of(bound)) is not None
         }
         spelled = {value: _spelled(value, macros) for _, value in sizes}
         for place, value in sorted(sizes, key=lambda size: (size[0], -size[1])):
@@ -146,7 +147,16 @@ class _Sizes:
         """Return the size in the constant of a constraint, as parameter and value."""
         place = self._class_of(bound)
         return (
-            None if place is None or not _is_size(bound) else self._near(place, abs(bound.constant))
+            None
+            if place is None or not self._is_size(bound)
+            else self._near(place, abs(bound.constant))
+        )
+
+    def _is_size(self, bound: Constraint) -> bool:
+        """Tell whether the constant of a constraint is a size: no steps of a chunk."""
+        lengths = {self._chunks.get(place.split(" ")[0]) for place, _ in bound.terms} - {None}
+        return _is_size(bound) and not (
+            len(bound.terms) == 1 and any(0 < one - bound.constant <= 2 for one in lengths if one)
         )
 
 

@@ -95,7 +95,8 @@ class Statement:
     it (empty: the region was not read from C). ``written_in`` is the name of the file of ``span``
     where that is not the C.
     ``recomputed`` are the reads of the source whose values the statement computes anew instead.
-    ``piece_of`` is the statement of the source that it runs some instances of.
+    ``piece_of`` is the statement of the source that it runs some instances of. ``chunk`` is how
+    many steps of a recurrence are a chunk of it (0: it is of none).
     """
 
     name: str
@@ -110,6 +111,7 @@ class Statement:
     written_in: str = ""
     recomputed: tuple[Access, ...] = ()
     piece_of: str = ""
+    chunk: int = 0
 
     @property
     def write(self) -> Access:

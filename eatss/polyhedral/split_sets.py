@@ -242,11 +242,14 @@ def _at_place(statement: Statement, place: int) -> Statement:
 def _same_values(before: Scop, after: Scop, expected: Flow) -> bool:
     """Tell whether reads get what is expected, and writes of each element come in their order."""
     flow = flow_to_reads(after)
-    pairs = _written(before).apply_range(_written(before).reverse())
-    first, then = (
-        pairs.intersect(one.schedule.lex_lt_union_map(one.schedule)) for one in (before, after)
-    )
-    return first.is_equal(then) and all(flow[place].is_equal(expected[place]) for place in flow)
+    same = writes_in_order(before).is_equal(writes_in_order(after))
+    return same and all(flow[place].is_equal(expected[place]) for place in flow)
+
+
+def writes_in_order(scop: Scop) -> isl.UnionMap:
+    """Return which instances write an element, and which do later."""
+    pairs = _written(scop).apply_range(_written(scop).reverse())
+    return pairs.intersect(scop.schedule.lex_lt_union_map(scop.schedule))
 
 
 def _reading_early(

@@ -373,6 +373,20 @@ def substitute(expression: IntExpr, values: Mapping[str, IntExpr]) -> IntExpr:
     return expression
 
 
+def numbers_in(expression: IntExpr) -> set[int]:
+    """Return the numbers that an expression mentions."""
+    match expression:
+        case Constant(value):
+            return {value}
+        case Apply(_, operands):
+            return {number for one in operands for number in numbers_in(one)}
+    return set()
+
+
+Lengths: TypeAlias = tuple[tuple[str, IntExpr], ...]
+"""Lengths of loops, by their names."""
+
+
 def names_in(*expressions: IntExpr) -> Iterator[str]:
     """Yield the names that expressions mention."""
     todo = [*reversed(expressions)]

@@ -15,7 +15,7 @@ from eatss.base.files import read_regular
 from eatss.base.frozen import Names, called, frozen
 from eatss.base.shown import ExpectedRun, Shown, in_lines, pairs_text
 from eatss.base.trees import Parts
-from eatss.program.expression import IntExpr, IntExprs, SizePairs
+from eatss.program.expression import IntExpr, IntExprs, Lengths, SizePairs
 
 _COMPILED = "eatss.session.jit.api:compiled"
 """What runs programs; found by its name when it is asked for, because it needs this noun."""
@@ -128,6 +128,7 @@ class KernelCode:
     that it uses in the place of C's operations, and where it ``regroups`` factors: those of
     products in another order, scalars when a sum is there, or adds products one by one.
     ``rounded_sums`` are those of which instructions round factors, with bounds.
+    ``lengths`` are how long tiled loops are, of those that are not as long as a size.
     ``grid_strides`` are the axes along which a block goes on to the tile one grid away, so that
     any number of blocks takes all tiles.
     """
@@ -145,6 +146,7 @@ class KernelCode:
     inexact_instructions: Names = ()
     regroups: bool = False
     rounded_sums: tuple[RoundedSums, ...] = ()
+    lengths: Lengths = ()
     grid_strides: tuple[Literal["x", "y", "z"], ...] = ()
 
     def __repr__(self) -> str:

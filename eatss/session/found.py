@@ -193,8 +193,9 @@ def find_program(
             how = {"strict_fp": wanted.strict_fp, **wanted.joins}
             selection = sized.select(profile, choosing, **how, progress=progress)
             kept = {*selection.recomputed} <= {*session.recomputable}
-            kept &= {*selection.split} <= {*session.splittable}
-            kept &= {one.region for one in selection.classes} <= {*session.in_classes}
+            kept = kept and {*selection.split} <= {*session.splittable}
+            kept = kept and session.has(selection.chunks)
+            kept = kept and {one.region for one in selection.classes} <= {*session.in_classes}
             if not kept:  # loops are empty here
                 selection = sized.plain.select(profile, choosing, **how, progress=progress)
         limit = choosing.shared_limit_bytes(profile)

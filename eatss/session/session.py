@@ -47,6 +47,7 @@ from eatss.frontend.options import FrontendOptions, FrontendResult, Reading
 from eatss.frontend.parse import parse_file, parse_source
 from eatss.frontend.python import SourceLike
 from eatss.frontend.symbolic import SymbolicResult, parse_symbolic, type_macros
+from eatss.polyhedral.chunked_scans import frees_chunks
 from eatss.polyhedral.dependences import with_source_line
 from eatss.polyhedral.recomputed_producers import keeps_loops, recomputable_arrays
 from eatss.polyhedral.scop import Scop
@@ -62,10 +63,14 @@ from eatss.session.analysis import (
 )
 from eatss.session.source import Source
 from eatss.session.steps import (
+    CHUNKS_MARGIN,
     CLASS_SIZES,
     Arrays,
+    Chunks,
     Classes,
+    Frees,
     at_clocks,
+    chunkable,
     class_sizes,
     expect_code,
     expect_ppcg,
@@ -74,6 +79,7 @@ from eatss.session.steps import (
     recomputable,
     regions_with,
     run_cost,
+    run_time_s,
     select_for,
     splittable,
 )
@@ -116,6 +122,7 @@ class Session:
             ``reading`` says, none where that leaves it to the prediction.
         split: numbers of the regions whose statements are cut where they meet what they read.
         classes: regions whose loops are in blocks of steps, and of how many.
+        chunks: recurrences that are cut into chunks.
         like: a session of the same source that has read it.
 
     Raises:
@@ -132,6 +139,7 @@ class Session:
         code: bool = False,
         recomputed: Arrays | None = None,
         split: Numbers = (),
+        chunks: Chunks = (),
         classes: Classes = (),
         like: Session | None = None,
     ) -> None:
@@ -148,10 +156,9 @@ class Session:
         self.volume = volume
         self.code = code
         self._asked = recomputed
-        self.split = split
-        self.classes = classes
+        self.split, self.chunks, self.classes = split, chunks, classes
         self._like = like
-        self._others: dict[tuple[Arrays, Numbers, Classes], Session] = {}
+        self._others: dict[tuple[Arrays, Numbers, Chunks, Classes], Session] = {}
 
     @property
     def file(self) -> str:
@@ -178,7 +185,8 @@ class Session:
         Raises:
             InputError: with all findings, if the source is refused.
         """
-        scops = regions_with(self._written.scops, self.recomputed, self.split, self.classes)
+        own = self.recomputed, self.split, self.chunks, self.classes
+        scops = regions_with(self._written.scops, *own)
         return replace(self._written, scops=scops)
 
     @cached_property
@@ -187,7 +195,8 @@ class Session:
         written = self._written_symbolic
         numeric = self._written.scops
         same = dict(zip(map(id, numeric), self.parsed.scops, strict=True))
-        scops = regions_with(written.scops, self.recomputed, self.split, self.classes)
+        own = self.recomputed, self.split, self.chunks, self.classes
+        scops = regions_with(written.scops, *own)
         scops = tuple(
             same.get(id(before), after) for before, after in zip(written.scops, scops, strict=True)
         )
@@ -221,20 +230,36 @@ class Session:
             return ()
         return class_sizes(self._written.scops, lambda: self._written_symbolic.scops)
 
+    def chunkable(self, profile: GpuProfile, *, strict_fp: bool) -> Chunks:
+        """Return the recurrences that code of eatss may cut into chunks, as long as suits a card.
+
+        With ``strict_fp`` those that come to the same value in any order.
+        """
+        if self.cut != "eatss":
+            return ()
+        return chunkable(self._written.scops, profile, strict_fp=strict_fp)
+
+    def has(self, chunks: Chunks) -> bool:
+        """Tell whether the regions have all of some recurrences."""
+        with suppress(InputError):
+            _ = self._with(self.recomputed, self.split, chunks, self.classes)
+            return True
+        return False
+
     def of(self, decided: Selection | Recipe) -> Session:
         """Return the session of the program with the arrays computed anew that were decided.
 
-        And with the regions split, or in classes of tiles.
+        And with the regions split, in classes of tiles, and recurrences in chunks.
 
         Raises:
             InputError: ``EATSS-P026``, the program cannot.
         """
-        return self._with(decided.recomputed, decided.split, decided.classes)
+        return self._with(decided.recomputed, decided.split, decided.chunks, decided.classes)
 
     @property
     def plain(self) -> Session:
         """The session of the program as it is written, whatever is expected of another."""
-        return self._with((), (), chooses=self._asked is None)
+        return self._with((), (), (), chooses=self._asked is None)
 
     @cached_property
     def without_values(self) -> Session:
@@ -264,17 +289,23 @@ class Session:
         return Session(self.source, reading, cut=cut, volume=volume, code=code, **changed)
 
     def _with(
-        self, arrays: Arrays, split: Numbers, classes: Classes = (), *, chooses: bool = False
+        self,
+        arrays: Arrays,
+        split: Numbers,
+        chunks: Chunks,
+        classes: Classes = (),
+        *,
+        chooses: bool = False,
     ) -> Session:
-        """Return the session with arrays computed anew, regions split and in classes of tiles.
+        """Return the session with arrays computed anew, regions split, recurrences in chunks.
 
-        This one if it is, unless it chooses.
+        And loops in blocks of steps. This one if it is, unless it chooses.
         """
-        place = arrays, split, classes
-        if place == (self.recomputed, self.split, self.classes) and not chooses:
+        place = arrays, split, chunks, classes
+        if place == (self.recomputed, self.split, self.chunks, self.classes) and not chooses:
             return self
         if place not in self._others:
-            how = {"recomputed": arrays, "split": split, "classes": classes}
+            how = {"recomputed": arrays, "split": split, "chunks": chunks, "classes": classes}
             other = self._like_this(self.reading, **how, like=self)
             _ = other.parsed
             self._others[place] = other
@@ -369,6 +400,7 @@ class Session:
         if not self._chooses(chosen):
             return best
         first_s, arrays, tried = taken_s(), self.recomputable, [best.recomputed]
+        chunks = self.chunkable(profile, strict_fp=strict_fp)
         alone = arrays if 1 < len(arrays) <= _MOST_TRIED else ()
         every = arrays, *((one,) for one in alone)  # all, then each left out or taken
         for changed in every if self.reading.recompute == "auto" else ():
@@ -382,26 +414,33 @@ class Session:
             progress(f"with {', '.join(one.array for one in with_) or 'nothing'} computed anew")
             anew()
             with suppress(EatssError, isl.Error):
-                other = self._with(with_, ())
+                other = self._with(with_, (), ())
                 pairs = zip(self.analysed.scops, other.analysed.scops, strict=True)
                 if all(keeps_loops(one.scheduled, its.scheduled) for one, its in pairs):
                     found = other._selected(profile, chosen, **how, progress=no_progress)
                     best = min(best, found, key=run_cost)
         anew()
-        if self.splittable and run_cost(best) != NEVER and room_for(first_s):
-            progress("with statements cut where they meet what they read")
+        cuts: tuple[tuple[str, Numbers, Chunks, Frees], ...] = (
+            ("statements cut where they meet what they read", self.splittable, (), frees_pieces),
+            ("recurrences cut into chunks", (), chunks, frees_chunks),
+        )
+        for what, split, of_scans, frees in cuts:
+            if not (split or of_scans) or run_cost(best) == NEVER or not room_for(first_s):
+                continue
+            progress(f"with {what}")
             with suppress(EatssError, isl.Error):
-                whole, cut = self.of(best), self._with(best.recomputed, self.splittable)
+                whole = self.of(best)
+                cut = self._with(best.recomputed, split or best.split, of_scans)
                 pairs = zip(whole.analysed.scops, cut.analysed.scops, strict=True)
-                frees = any(frees_pieces(one.scheduled, its.scheduled) for one, its in pairs)
                 regions = zip(whole.symbolic.regions, cut.symbolic.regions, strict=True)
-                if frees and all(one.generic <= its.generic for one, its in regions):
+                if any(frees(one.scheduled, its.scheduled) for one, its in pairs) and all(
+                    one.generic <= its.generic for one, its in regions
+                ):
                     found = cut._selected(profile, chosen, **how, progress=no_progress)
-                    best = min(best, found, key=run_cost)
+                    if not of_scans or CHUNKS_MARGIN * run_time_s(found) <= run_time_s(best):
+                        best = min(best, found, key=run_cost)
             anew()
-        if run_cost(best) != NEVER and is_far_from_roofline(best) and self.in_classes:
-            best = self._in_classes(best, profile, chosen, how, lambda: room_for(first_s), progress)
-        return best
+        return self._in_classes(best, profile, chosen, how, lambda: room_for(first_s), progress)
 
     def _in_classes(
         self,
@@ -413,6 +452,8 @@ class Session:
         progress: Progress,
     ) -> Selection:
         """Return the best selection, loops in blocks of steps or as they are in ``best``."""
+        if run_cost(best) == NEVER or not is_far_from_roofline(best) or not self.in_classes:
+            return best
         whole = self.of(best).symbolic.regions
         for size in CLASS_SIZES:
             usual = {one.size for one in best.classes} == {CLASS_SIZES[0]}
@@ -421,7 +462,7 @@ class Session:
             progress(f"with loops in blocks of {size} steps")
             with suppress(EatssError, isl.Error):
                 classes = tuple(ClassSize(region=at, size=size) for at in self.in_classes)
-                cut = self._with(best.recomputed, (), classes)
+                cut = self._with(best.recomputed, (), (), classes)
                 regions = zip(whole, cut.symbolic.regions, strict=True)
                 if all(one.generic <= its.generic for one, its in regions):
                     found = cut._selected(profile, options, **how, progress=no_progress)
@@ -564,10 +605,16 @@ class Session:
         )
 
     def at(self, sizes: SizePairs) -> Session:
-        """Return the session of the same program, read at some sizes."""
+        """Return the session of the same program, read at some sizes.
+
+        Without chunks where rows are shorter than one.
+        """
         reading = self.reading_at(sizes)
         how = {"recomputed": self.recomputed, "split": self.split, "classes": self.classes}
-        return self._like_this(reading, **how)
+        plain = self._like_this(reading, **how)
+        if not self.chunks or not plain.has(self.chunks):
+            return plain
+        return plain._with(self.recomputed, self.split, self.chunks, self.classes)
 
     @cached_property
     def scops(self) -> tuple[Scop, ...]:
@@ -630,6 +677,7 @@ class Session:
             recomputed=self.recomputed,
             split=self.split,
             classes=self.classes,
+            chunks=self.chunks,
             warnings=warnings,
         )
 

@@ -26,7 +26,7 @@ from eatss.lower.requests import checked_options
 from eatss.lower.variants import kernel_variants_for, with_own_sizes
 from eatss.measurement.options import TileChoice
 from eatss.session.session import Session
-from eatss.session.steps import Arrays, Classes
+from eatss.session.steps import Arrays, Chunks, Classes
 from eatss.tune.derived import KernelVariants
 from eatss.tune.generation import own_folder, predicted_metrics
 from eatss.tune.jobs import Made, MakerJob, Wanted
@@ -144,6 +144,7 @@ class CudaMaker:
                 recomputed=sized.recomputed,
                 split=sized.split,
                 classes=sized.classes,
+                chunks=sized.chunks,
             )
         return self._bases[place]
 
@@ -180,11 +181,12 @@ def selected_under(
     recomputed: Arrays,
     split: Numbers,
     classes: Classes,
+    chunks: Chunks,
 ) -> Selection:
     """Return the sizes that are selected for generated code under options of the user's.
 
     Those of the program that computes ``recomputed`` arrays anew where it reads them, ``split``,
-    its loops in ``classes``.
+    with recurrences in ``chunks``, its loops in ``classes``.
 
     Raises:
         InputError: the options do not go together.
@@ -199,6 +201,7 @@ def selected_under(
         recomputed=recomputed,
         split=split,
         classes=classes,
+        chunks=chunks,
     )
     return session.select(profile, options, fuse_rows=False, tile_time=False)
 

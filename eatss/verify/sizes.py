@@ -480,7 +480,10 @@ def estimated_work(program: Program, sizes: Sizes) -> float:
         loops = max(len(kernel.tile_sizes) or 2, dims)
         if not longest:
             return float(prod(size for _, size in kernel.tile_sizes))
-        return float(prod(longest[k] if k < len(longest) else longest[0] for k in range(loops)))
+        known = [max(1, evaluate(length, sizes)) for _, length in kernel.lengths]
+        left = max(0, loops - len(known))
+        among = (longest[k] if k < len(longest) else longest[0] for k in range(left))
+        return float(prod((*known, *among)))
 
     return _WORK_PER_ELEMENT * sum(_elements(program, sizes)) + sum(
         times * (of_kernel(name) * (min(1, blocks) if longest else blocks) if name else 1.0)
@@ -504,11 +507,16 @@ def estimated_points(program: Program, sizes: Sizes, *, tiles_only: bool = False
 
     def of_tiles(name: str, blocks: int) -> float:
         kernel = program.kernel(name)
-        tiles = [max(1, size) for _, size in kernel.tile_sizes]
-        tiles += [1] * ((dims if tiles else max(2, dims)) - len(tiles))
+        loops = [(loop, max(1, size)) for loop, size in kernel.tile_sizes]
+        loops += [("", 1)] * ((dims if loops else max(2, dims)) - len(loops))
+        tiles = [tile for _, tile in loops]
         whole, known = 1.0, {p.name: p.tile for p in program.parameters}
         left = sorted((size for n, size in sizes.items() if known.get(n) not in tiles), key=abs)
-        for tile in tiles:
+        lengths = {loop: evaluate(length, sizes) for loop, length in kernel.lengths}
+        for loop, tile in loops:
+            if loop in lengths:
+                whole *= -(-max(1, lengths[loop]) // tile)
+                continue
             own = [size for name, size in sizes.items() if known.get(name) == tile]
             among = own or [left.pop() if left else longest]
             whole *= -(-max(1, *among) // tile)

@@ -55,6 +55,20 @@ def test_gemm_stages_arrays_in_their_order_while_there_is_room(
     assert staged(model, (32, 32, 32, 32, 16), limit) == (arrays, size)
 
 
+@pytest.mark.parametrize(
+    ("name", "index", "arrays"),
+    [
+        ("adi", 0, ["A", "A"]),
+        ("adi", 1, []),  # two statements of one iteration read the same element of A
+        ("seidel-2d", 0, []),  # rows of A are touched at every second element at most
+        ("floyd-warshall", 0, []),  # the host moves the three references apart
+    ],
+)
+def test_ppcg_stages_what_its_rules_say(name: str, index: int, arrays: list[str]) -> None:
+    model = models(name)[index]  # seen in what PPCG 0.09 wrote
+    assert staged(model, default_vector(model.kernel), 49152)[0] == arrays
+
+
 def demand(*, threads: float, registers: float, shared: float) -> Demand:
     given = {"threads": threads, "registers": registers, "shared_bytes": shared}
     return Demand(**{f.name: np.array([float(given.get(f.name, 1.0))]) for f in fields(Demand)})
@@ -209,6 +223,12 @@ def test_one_part_alone_takes_what_its_rate_says(amounts: dict[str, float], seco
     assert time_of(amounts, UNLIMITED) == pytest.approx(seconds + LAUNCH_S)
 
 
+def test_the_host_launches_while_the_kernel_before_runs() -> None:
+    short, long = {"chain_cycles": 1e3}, {"chain_cycles": 1e5}
+    assert time_of(short) == CONSTANTS.host_launch_s
+    assert time_of(long) == pytest.approx(1e5 / CARD.clock_hz + LAUNCH_S)
+
+
 def test_two_equal_parts_overlap_as_the_exponent_says() -> None:
     both = {"dram_bytes": 1e10, "l2_bytes": 1e10 * CARD.l2_bytes_s / CARD.dram_bytes_s}
     alone = 1e10 / CARD.dram_bytes_s
@@ -247,7 +267,7 @@ def test_one_block_more_than_the_sms_takes_twice_as_long() -> None:
 def test_the_scheduler_with_the_most_warps_sets_the_time(
     threads: int, blocks: int, share: float
 ) -> None:
-    work = {"fp64": 1e6, "blocks": CARD.sms * blocks}
+    work = {"fp64": 1e7, "blocks": CARD.sms * blocks}
     whole = time_of({**work, "threads": 128}) - LAUNCH_S
     found = time_of({**work, "threads": threads}) - LAUNCH_S
     assert found == pytest.approx(whole / share)

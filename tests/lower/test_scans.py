@@ -140,3 +140,94 @@ def test_what_is_no_number_in_front_of_a_row_stays() -> None:
     made = eatss.codegen(text, gpu="h200").text
     (kept, first, other) = re.findall(r"(\w+) = eatss_larger\((\w+), (s_r\[\w+\])\);", made)[0]
     assert kept == first == "s_r_1", other
+
+
+# Chunks -------------------------------------------------------------------------------------
+
+
+def chunked(body: str, kind: str = "float", **arrays: str) -> str:
+    given = ", ".join(f"{kind} {name}{extents}" for name, extents in arrays.items())
+    sizes = "#ifndef N\n#define N 40000\n#endif\n#ifndef C\n#define C 3\n#endif\n"
+    return f"{HEAD}{sizes}void f({given})\n{{\n#pragma scop\n{body}\n#pragma endscop\n}}\n"
+
+
+SUM = chunked("for (int i = 1; i < N; i++) s[i] = s[i - 1] + x[i];", s="[N]", x="[N]")
+BACK = chunked("for (int i = N - 2; i >= 0; i--) s[i] = fmaxf(s[i + 1], x[i]);", s="[N]", x="[N]")
+AVERAGE = chunked(
+    "for (int i = 1; i < N; i++) for (int c = 0; c < C; c++)\n"
+    "  s[i][c] = w[c] * s[i - 1][c] + (1 - w[c]) * x[i][c];",
+    s="[N][C]",
+    x="[N][C]",
+    w="[C]",
+)
+ENDS = {"of several": {"N": 1600}, "of one": {"N": 257}, "of none": {"N": 30}, "nothing": {"N": 0}}
+
+
+@pytest.mark.parametrize("text", [SUM, BACK, AVERAGE])
+def test_recurrences_without_rows_run_in_chunks(text: str, tmp_path: Path) -> None:
+    made = eatss.codegen(text, gpu="h200", output=tmp_path)
+    statements = {name for one in made.kernels for name in one.statements}
+    assert {"S0", "S0_all", "S0_ends"} <= statements
+    assert any(one.reassociates for one in made.kernels)
+    found = verify(tmp_path, device="cpu", sizes=[*ENDS.values()])
+    assert found.status == "ok"
+    assert found.coverage is not None
+    assert found.coverage.changed > 0
+
+
+def test_a_warp_goes_through_the_ends_of_running_sums() -> None:
+    made = eatss.codegen(SUM, gpu="h200")
+    (ends,) = (one for one in made.kernels if "S0_ends" in one.statements)
+    assert ends.block == (32, 1, 1)
+    assert "eatss_last_lane" in made.text
+
+
+def test_programs_at_sizes_of_no_chunk_have_none() -> None:
+    (found,) = eatss.select(SUM, gpu="h200", target="cuda").chunks
+    session = Session(SUM, code=True, chunks=(found,))
+    assert session.at((("N", 5000),)).chunks == (found,)
+    assert session.at((("N", 200),)).chunks == ()
+
+
+def test_strict_recurrences_have_no_chunks() -> None:
+    strict = eatss.codegen(SUM, gpu="h200", strict_fp=True)
+    assert {name for one in strict.kernels for name in one.statements} == {"S0"}
+    whole = eatss.codegen(SUM.replace("float s", "int s").replace("float x", "int x"), gpu="h200",
+                          strict_fp=True)  # fmt: skip
+    assert "S0_ends" in {name for one in whole.kernels for name in one.statements}
+
+
+def test_chunks_of_a_selection_are_those_of_its_recipe() -> None:
+    selection = eatss.select(SUM, gpu="h200", target="cuda")
+    (chunk,) = selection.chunks
+    assert (chunk.statement, chunk.length) == ("S0", 256)
+    with pytest.raises(eatss.InputError, match="EATSS-K019"):
+        eatss.codegen(SUM, gpu="h200", selection=selection, strict_fp=True)
+    made = eatss.codegen(SUM, gpu="h200", selection=selection)
+    assert made.text == eatss.codegen(SUM, gpu="h200").text
+
+
+WRONG = {
+    "the element before is another": ("s_r_1 = s[0];", "s_r_1 = s[1];"),
+    "ends are a chunk late": ("s_r[ri_chunk] += s_chunks[", "s_r[ri_chunk] += s_chunks[-1 + "),
+    "a chunk begins elsewhere": ("s_r_1 = s[256 * ", "s_r_1 = s[1 + 256 * "),
+}
+
+
+@pytest.mark.parametrize("what", [*WRONG])
+def test_broken_chunks_are_reported(what: str, tmp_path: Path) -> None:
+    made = eatss.codegen(SUM, gpu="h200", output=tmp_path)
+    old, new = WRONG[what]
+    assert old in made.text
+    save_program(replace(made, text=made.text.replace(old, new)), tmp_path)
+    found = verify(tmp_path, device="cpu", sizes=[{"N": 1600}])
+    assert found.status in ("wrong result", "out of bounds")
+
+
+def test_a_loop_of_one_tile_has_no_code_for_another() -> None:
+    text = (
+        "#ifndef N\n#define N 100000\n#endif\nvoid f(double s[64], double x[N][64])\n{\n"
+        "#pragma scop\nfor (int b = 0; b < N; b++) for (int k = 0; k < 64; k++)\n"
+        "    s[k] += x[b][k];\n#pragma endscop\n}\n"
+    )
+    assert "k0 == 0" not in eatss.codegen(text, gpu="h200").text

@@ -248,6 +248,7 @@ def test_a_recipe_of_before_is_read_and_carried_out(
     assert [written["kernels"][0].pop(name) for name in names] == [None, None, None]
     assert written["options"].pop("fast_math") is False
     assert not written.pop("split") + written.pop("classes")
+    assert not written.pop("chunks")
     assert written == json.loads(path.read_text())
     source = data_directory("kernels") / "gemm.c"
     session = Session(source, Reading(defines=defines), code=True)
@@ -271,4 +272,5 @@ def test_a_selection_of_before_is_read() -> None:
     assert later == [0, 0, None, None]
     assert written["kernels"][0].pop("class_block") is None
     assert not written.pop("split") + written.pop("classes")
+    assert not written.pop("chunks")
     assert written == json.loads(path.read_text())

@@ -1,0 +1,296 @@
+"""Recurrences in chunks: the same values, exactly, and mutants of chunks are found."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import islpy as isl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eatss.base.diagnostics import InternalError
+from eatss.frontend.parse import parse_source
+from eatss.plan.shares import scan_chunks
+from eatss.polyhedral.chunked_scans import (
+    _Chunks,
+    check_chunks,
+    frees_chunks,
+    recurrences,
+    with_chunked_scans,
+)
+from eatss.polyhedral.expression import (
+    AffineValue,
+    Binary,
+    Call,
+    Expression,
+    Literal,
+    Read,
+    Select,
+    Unary,
+    operands,
+)
+from eatss.polyhedral.isl_names import IN, points_of
+from eatss.polyhedral.schedule import schedule_scop
+from eatss.polyhedral.scop import Scop
+from tests.examples import examples
+from tests.polyhedral.executing import Element, instances
+
+_BINARY: Mapping[str, Any] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+    ">": operator.gt, "<": operator.lt, "&": operator.and_, "|": operator.or_, "^": operator.xor,
+}  # fmt: skip
+
+
+def region(loops: str, kind: str = "double") -> Scop:
+    arguments = f"{kind} y[14], {kind} x[14], {kind} Y[6][14], {kind} X[6][14]"
+    text = (
+        f"#include <math.h>\nvoid f({arguments}) {{\n#pragma scop\n{loops}\n#pragma endscop\n}}\n"
+    )
+    (scop,) = parse_source(text).scops
+    return scop
+
+
+def values_of(scop: Scop) -> dict[Element, Any]:
+    """Return what a region leaves in the arrays of its callers, computed without rounding."""
+    memory: dict[Element, Any] = {}
+
+    def first(element: Element) -> Any:
+        number = hash(element) % 97 - 40
+        return Fraction(number, 7) if scop.types[element[0]].is_floating else number
+
+    def value(node: Expression, touched: Mapping[int, Element], at: isl.Set) -> Any:
+        if isinstance(node, Read):
+            return memory.get(touched[node.access], first(touched[node.access]))
+        if isinstance(node, AffineValue):
+            found = isl.Map.from_pw_aff(node.value).intersect_domain(at)
+            return points_of(found.range())[0][0]
+        return combined(node, [value(one, touched, at) for one in operands(node)])
+
+    for statement, at, touched in instances(scop):
+        memory[touched[0]] = value(statement.value, touched, at)
+    return {at: own for at, own in memory.items() if not scop.array(at[0]).is_local}
+
+
+def combined(node: Expression, own: list[Any]) -> Any:
+    """Return the value of a node of those of its operands."""
+    match node:
+        case Literal(text=text):
+            number = eval(re.sub(r"(?<=\d)[fulL]+", "", text))
+            finite = isinstance(number, float) and math.isfinite(number)
+            return Fraction(str(number)) if finite else number
+        case Unary():
+            return -own[0]
+        case Binary(operator=sign):
+            return _BINARY[sign](*own)
+        case Select():
+            return own[1] if own[0] else own[2]
+        case Call(function=name):
+            return (max if "max" in name else min)(one for one in own if one == one)
+    return own[0]  # of a conversion
+
+
+def cut(scop: Scop, length: int, name: str = "S0") -> Scop:
+    found = with_chunked_scans(scop, {name: length})
+    assert found is not None
+    return found
+
+
+ALONG = (
+    "for (int i = 1; i < {n}; i++) y[i] = {value};",
+    "for (int i = {n} - 2; i >= 0; i--) y[i] = {value};",
+    "for (int j = 0; j < 3; j++) for (int i = 2; i < {n}; i++) Y[j][i] = {value};",
+    "for (int i = 1; i < 6; i++) for (int j = 0; j < {n}; j++) Y[i][j] = {value};",
+    "for (int j = 0; j < 5; j++) for (int i = j + 1; i < {n}; i++) Y[j][i] = {value};",
+    "for (int t = 0; t < 2; t++) for (int i = 1; i < {n}; i++) y[i] = {value};",
+)
+BEFORE = ("y[i - 1]", "y[i + 1]", "Y[j][i - 1]", "Y[i - 1][j]", "Y[j][i - 1]", "y[i - 1]")
+VALUES = (
+    "{before} + x[i]",
+    "{before} * 2 - x[i] * i",
+    "x[i] - {before} / 3",
+    "{own} + {before} * x[2]",
+    "{before} * x[i]",
+    "-({before} + 1) * 2",
+    "x[i] > {before} ? x[i] : {before}",
+    "x[i] < {before} ? x[i] : {before}",
+    "fmax({before}, x[i])",
+    "0.5 * {before} + 0.5 * ({before} - x[i])",
+)
+
+
+def recurrence(way: int, n: int, value: str) -> Scop:
+    own = re.sub(r" [+-] 1", "", BEFORE[way])
+    text = value.format(before=BEFORE[way], own=own)
+    return region(ALONG[way].format(n=n, value=text))
+
+
+@given(
+    st.integers(0, len(ALONG) - 1),
+    st.integers(4, 14),
+    st.sampled_from(VALUES),
+    st.integers(2, 6),
+)
+@settings(max_examples=examples(25), deadline=None)
+def test_chunks_leave_the_same_values(way: int, n: int, value: str, length: int) -> None:
+    scop = recurrence(way, n, value)
+    chunks = with_chunked_scans(scop, {"S0": length})
+    assert chunks is None or values_of(chunks) == values_of(scop)
+    assert chunks is not None or n < 2 * length + 2
+
+
+@pytest.mark.parametrize("value", ["y[i - 1] & x[i]", "y[i - 1] + x[i]", "y[i] ^ y[i - 1]"])
+def test_integers_too(value: str) -> None:
+    scop = region(f"for (int i = 1; i < 13; i++) y[i] = {value};", "int")
+    assert values_of(cut(scop, 4)) == values_of(scop)
+
+
+def test_ends_of_chunks_are_a_recurrence_themselves() -> None:
+    scop = recurrence(0, 14, VALUES[1])
+    twice = with_chunked_scans(scop, {"S0": 2, "S0_ends": 3})
+    assert twice is not None
+    assert len(twice.statements) == 11
+    assert values_of(twice) == values_of(scop)
+
+
+def test_chunks_are_parallel() -> None:
+    scop = recurrence(0, 14, VALUES[0])
+    before, after = schedule_scop(scop), schedule_scop(cut(scop, 4))
+    assert not any(kernel.parallel_loops for kernel in before.kernels)
+    assert frees_chunks(before, after)
+    assert not frees_chunks(after, after)
+
+
+@pytest.mark.parametrize(
+    "loops",
+    [
+        "for (int i = 2; i < 14; i++) y[i] = y[i - 2] + x[i];",  # every second element
+        "for (int i = 1; i < 14; i++) y[i] = y[i - 1] * y[i - 1] + x[i];",
+        "for (int i = 1; i < 14; i++) y[i] = x[i] / y[i - 1];",
+        "for (int i = 1; i < 14; i++) y[i] = (float)y[i - 1] + x[i];",  # rounds on the way
+        "for (int i = 1; i < 14; i++) y[i] = y[i] + x[i - 1];",
+        "for (int i = 1; i < 14; i++) { y[i] = y[i - 1] + x[i]; x[i] = y[i]; }",
+        "for (int i = 1; i < 6; i++) for (int j = 1; j < 14; j++)"
+        " Y[i][j] = Y[i - 1][j - 1] + X[i][j];",
+        "for (int i = 1; i < 6; i++) for (int j = 1; j < 14; j++)"
+        " Y[i][j] = Y[i][j - 1] + Y[i - 1][j];",
+        "for (int i = 1; i < 6; i++) for (int j = i % 2; j < 14; j++)"
+        " Y[i][j] = Y[i][j - 1] + X[i][j];",  # rows that begin anywhere
+        "for (int i = 0; i < 13; i++) y[i] = y[i + 1] + x[i];",  # nothing runs before
+    ],
+)
+def test_others_are_none(loops: str) -> None:
+    scop = region(loops)
+    assert not list(recurrences(scop))
+    assert with_chunked_scans(scop, {"S0": 4}) is None
+
+
+@pytest.mark.parametrize(
+    ("steps", "threads", "by_warps", "lengths"),
+    [
+        (10**8, 32, True, (16384,)),  # 6 100 chunks, whose ends a warp goes through
+        (10**7, 1, False, (256, 256)),
+        (4096, 4096, False, (64,)),
+        (4096, 200_000, False, ()),  # rows keep the card busy
+        (60, 1, False, ()),
+    ],
+)
+def test_chunks_keep_a_card_busy(
+    steps: int, threads: int, by_warps: bool, lengths: tuple[int, ...]
+) -> None:
+    assert scan_chunks(steps, threads, 132 * 2048, by_warps=by_warps) == lengths
+
+
+# Mutants ------------------------------------------------------------------------------------
+
+
+def _lose_a_step(chunks: _Chunks) -> None:
+    own = chunks.old.name
+    chunks.parts[own] = chunks._within(chunks.parts[own], chunks.length - 3)
+
+
+def _run_a_step_twice(chunks: _Chunks) -> None:
+    own = chunks.old.name
+    every = chunks._instances(own, chunks._steps, chunks.found.loop)
+    chunks.parts[own] = chunks._within(every, chunks.length - 1)
+
+
+def _lose_an_end(chunks: _Chunks) -> None:
+    ends = chunks.parts[chunks.ends]
+    chunks.parts[chunks.ends] = ends.subtract(ends.fix_val(IN, 0, isl.Val.zero(ends.get_ctx())))
+
+
+def _begin_late(chunks: _Chunks) -> None:
+    later = chunks._relation(chunks.ends, chunks._whole, "1")
+    chunks.begins = later.intersect_domain(chunks.begins.domain())
+
+
+def _leave_the_last_step_out(chunks: _Chunks) -> None:
+    for name in chunks._all:
+        chunks.parts[name] = chunks._within(chunks.parts[name], chunks.length - 2)
+
+
+def _leave_the_first_step_out(chunks: _Chunks) -> None:
+    for name in chunks._all:
+        first = chunks.parts[name].fix_val(IN, 1, isl.Val.zero(chunks.begins.get_ctx()))
+        chunks.parts[name] = chunks.parts[name].subtract(first)
+
+
+def _take_the_next_chunk(chunks: _Chunks) -> None:
+    for name in chunks._all:
+        within = f"{chunks.length} + {chunks.found.loop}"
+        shifted = chunks._relation(name, chunks._steps, within)
+        chunks.parts[name] = shifted.intersect_domain(chunks.parts[name].domain())
+
+
+WRONG = (
+    _lose_a_step,
+    _run_a_step_twice,
+    _lose_an_end,
+    _begin_late,
+    _leave_the_last_step_out,
+    _leave_the_first_step_out,
+    _take_the_next_chunk,
+)
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("value", [VALUES[0], VALUES[1]])
+def test_wrong_chunks_are_found(wrong: Callable[[_Chunks], None], value: str) -> None:
+    scop = recurrence(0, 14, value)
+    (found,) = recurrences(scop)
+    chunks = _Chunks(scop, found, 4)
+    check_chunks(scop, chunks.region(), chunks)
+    wrong(chunks)
+    with pytest.raises(InternalError, match="EATSS-P901"):
+        check_chunks(scop, chunks.region(), chunks)
+
+
+@pytest.mark.parametrize("late", [0, 1, 2, 3])
+def test_statements_at_another_place_are_found(late: int) -> None:
+    """What a chunk comes to is needed by ends, which the steps inside need."""
+    scop = recurrence(0, 14, VALUES[0])
+    (found,) = recurrences(scop)
+    chunks = _Chunks(scop, found, 4)
+    wrong = chunks.region()
+    moved = list(wrong.statements)
+    own = moved[late]
+    place = -1 if late == 3 else 99
+    time = own.schedule.eliminate(isl.dim_type.out, 0, 1).fix_val(
+        isl.dim_type.out, 0, isl.Val(place, own.schedule.get_ctx())
+    )
+    moved[late] = replace(own, schedule=time)
+    with pytest.raises(InternalError, match="EATSS-P901"):
+        check_chunks(scop, replace(wrong, statements=tuple(moved)), chunks)
+
+
+def test_rows_that_begin_apart_have_chunks_of_their_own() -> None:
+    (found,) = recurrences(recurrence(4, 14, VALUES[0]))
+    assert dict(found.start.parameters) == {"j": 1}
+    assert found.start.constant == 1
