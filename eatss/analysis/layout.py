@@ -145,6 +145,19 @@ class TimeTile:
 
 
 @frozen
+class ClassBlock:
+    """How kernels of a class of tiles become one launch, all steps of a block in it.
+
+    A block has ``threads``, and ``width`` points of the loop that blocks share, 1 where there is
+    none. ``kernels`` are the names of all.
+    """
+
+    kernels: Names
+    threads: Number
+    width: Number
+
+
+@frozen
 class LoopBlock:
     """How a loop on the host becomes one launch of one block, which runs its iterations.
 
@@ -173,6 +186,10 @@ class WarpUse:
     resident: Number = 1
 
 
+APART = dict.fromkeys(("row_block", "time_tile", "class_block", "loop_block"))
+"""Fields of a :class:`Layout` of a kernel by itself."""
+
+
 @frozen
 class Layout:
     """All that is chosen for one kernel but for the places of its references.
@@ -184,7 +201,8 @@ class Layout:
     shared memory in use at once where threads compute alone, ``resident`` the blocks of an SM that
     are to run at a time then, which bounds the registers of a thread. ``row_block`` says for the
     first of several kernels how they become one, ``time_tile`` how they take several steps at once,
-    ``loop_block`` how one block runs a loop around them.
+    ``class_block`` how they take all steps of a class of tiles, ``loop_block`` how one block runs a
+    loop around them.
     """
 
     tile_sizes: Sizes
@@ -197,6 +215,7 @@ class Layout:
     resident: Number = 1
     row_block: FusedRows | None = None
     time_tile: TimeTile | None = None
+    class_block: ClassBlock | None = None
     loop_block: LoopBlock | None = None
 
     @property
@@ -262,7 +281,7 @@ class Layout:
     @property
     def joined(self) -> Names:
         """The names of the kernels that become one with this one, none where it stays apart."""
-        ways = (self.row_block, self.time_tile, self.loop_block)
+        ways = (self.row_block, self.time_tile, self.class_block, self.loop_block)
         return next((one.kernels for one in ways if one is not None), ())
 
     def map(self: Chosen, change: Callable[[Any], Any]) -> Chosen:

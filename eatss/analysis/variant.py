@@ -130,6 +130,14 @@ class RecomputedArray:
 
 
 @frozen
+class ClassSize:
+    """A region whose loops are in blocks of ``size`` steps, by its number."""
+
+    region: int
+    size: int
+
+
+@frozen
 class ChunkedScan:
     """A recurrence that is cut into chunks of ``length`` steps.
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates, Layout, mapped_loops
+from eatss.analysis.layout import APART, Candidates, Layout, mapped_loops
 from eatss.analysis.variant import KernelVariant
 from eatss.base.diagnostics import Diagnostic, NoSolutionError
 from eatss.cards.profile import GpuProfile
@@ -126,8 +126,7 @@ def candidate_of(facts: KernelFacts, variant: KernelVariant, kernel: KernelSelec
     """Return the layout of a selected kernel as the prediction takes it, the only candidate."""
     groups = (group for launch in variant.launches for group in launch.stageable)
     block = tuple((loop.name, kernel.threads.get(loop.name, 1)) for loop in mapped_loops(facts))
-    apart = dict.fromkeys(("row_block", "time_tile", "loop_block"))
-    own = kernel.chosen() | {"block": block} | apart
+    own = kernel.chosen() | {"block": block, **APART}
     staged = {group: int(kernel.shared.issuperset(group)) for group in groups}
     return Candidates(**own, variant=variant, staged=staged).map(lambda one: np.array([one]))
 

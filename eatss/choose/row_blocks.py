@@ -19,7 +19,7 @@ from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import FULL_SPEED
 from eatss.choose.objectives import NEVER, costs
 from eatss.choose.options import ModelOptions
-from eatss.choose.selection import KernelSelection
+from eatss.choose.selection import KernelSelection, in_one_launch
 from eatss.cost.cuda_model import rows_prediction
 from eatss.cost.expected import Prediction
 from eatss.cost.terms import Predicted, prediction_at
@@ -171,14 +171,8 @@ class _Joining:
 def _in_one(
     joined: _Joined, selections: Mapping[str, KernelSelection]
 ) -> dict[str, KernelSelection]:
-    """Return the selections of kernels that are one: the first has what is expected of it."""
+    """Return the selections of kernels that are one."""
     first, *others = joined.block.kernels
-    found = {first: replace(selections[first], row_block=joined.block, predicted=joined.predicted)}
-    for name in others:
-        own = selections[name].predicted
-        assert own is not None
-        nothing = replace(own, time_s=0.0, energy_j=0.0, times_s=(), energies_j=(), launches=0)
-        which = "both" if len(others) == 1 else "all of them"
-        note = f"its blocks are those of {first}, which take rows through {which}"
-        found[name] = replace(selections[name], predicted=nothing, note=note)
-    return found
+    which = "both" if len(others) == 1 else "all of them"
+    note = f"its blocks are those of {first}, which take rows through {which}"
+    return in_one_launch(selections, joined.block, joined.predicted, note)

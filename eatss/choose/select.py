@@ -14,6 +14,7 @@ from eatss.base.diagnostics import Diagnostic, NoSolutionError, Progress, no_pro
 from eatss.base.frozen import Names, frozen
 from eatss.base.targets import TARGETS
 from eatss.cards.profile import GpuProfile
+from eatss.choose.class_blocks import with_class_blocks
 from eatss.choose.cuda import KernelVariants, select_cuda
 from eatss.choose.cuda_candidates import layouts_of_each
 from eatss.choose.loop_blocks import with_loop_blocks
@@ -47,6 +48,7 @@ from eatss.choose.selection import (
 from eatss.choose.smt import SmtScript, refutation
 from eatss.choose.solver import new_context, solve
 from eatss.choose.time_tiles import with_time_tiles
+from eatss.plan.class_blocks import ClassRun
 from eatss.plan.loop_blocks import LoopRun
 from eatss.plan.phases import RowRun
 from eatss.plan.time_tiles import TimeRun
@@ -70,6 +72,7 @@ def select_program(
     variants: KernelVariants | None = None,
     row_runs: Sequence[RowRun] = (),
     time_runs: Sequence[TimeRun] = (),
+    class_runs: Sequence[ClassRun] = (),
     loop_runs: Sequence[LoopRun] = (),
     strict_fp: bool = False,
     progress: Progress = no_progress,
@@ -87,6 +90,7 @@ def select_program(
         variants: how the generator can cut each kernel, for predictions of its code.
         row_runs: which kernels it can make one, whose blocks take rows through all of them.
         time_runs: which of them are steps of a loop over time, several of which it can make one.
+        class_runs: which of them are classes of tiles, whose steps it can make one launch.
         loop_runs: which of them are in a loop on the host, which one block may run.
         strict_fp: whether generated code keeps the order of all operations.
         progress: hears which kernel it is at.
@@ -112,6 +116,7 @@ def select_program(
             selections, kernels, row_runs, profile, options, in_order=strict_fp
         )
         selections = with_time_tiles(selections, kernels, time_runs, profile, options)
+        selections = with_class_blocks(selections, kernels, class_runs, profile, options)
         selections = with_loop_blocks(selections, kernels, loop_runs, offered, profile, options)
     elif options.model == "prediction":
         selections, ppcg_options = select_ppcg(kernels, profile, options, progress)

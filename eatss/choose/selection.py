@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from eatss.analysis.layout import Layout, Sizes
-from eatss.analysis.variant import ChunkedScan, RecomputedArray
+from eatss.analysis.layout import ClassBlock, FusedRows, Layout, Sizes, TimeTile
+from eatss.analysis.variant import ChunkedScan, ClassSize, RecomputedArray
 from eatss.base.codec import BY_NAME, Document, JsonForm, JsonObject
 from eatss.base.diagnostics import Diagnostic, Diagnostics, input_error
 from eatss.base.frozen import Names, Numbers, frozen
@@ -186,6 +186,8 @@ class KernelSelection(Layout, Shown):
             all of them. ``predicted`` is of that one, and nothing is left for the others.
         time_tile: How this kernel and those behind it take several steps of a loop over time at
             once; ``predicted`` is of all steps, and nothing is left for the others.
+        class_block: How this kernel and those behind it take all steps of a class of tiles in one
+            launch; ``predicted`` is of that one, and nothing is left for the others.
         loop_block: How one block runs the host loop around this kernel and those behind it;
             ``predicted`` is of all of the loop, and nothing is left for the others.
     """
@@ -297,6 +299,28 @@ class KernelSelection(Layout, Shown):
         return int(dict(self.tile_sizes)[loop])
 
 
+def in_one_launch(
+    selections: Mapping[str, KernelSelection],
+    join: FusedRows | TimeTile | ClassBlock,
+    predicted: Prediction,
+    note: str,
+) -> dict[str, KernelSelection]:
+    """Return the selections of kernels that are one: the first has what is expected of it.
+
+    ``note`` is of the others.
+    """
+    first, *others = join.kernels
+    field_of = {FusedRows: "row_block", TimeTile: "time_tile", ClassBlock: "class_block"}
+    how: dict[str, Any] = {field_of[type(join)]: join}
+    found = {first: replace(selections[first], predicted=predicted, **how)}
+    for name in others:
+        own = selections[name].predicted
+        assert own is not None
+        nothing = replace(own, time_s=0.0, energy_j=0.0, times_s=(), energies_j=(), launches=0)
+        found[name] = replace(selections[name], predicted=nothing, note=note)
+    return found
+
+
 def ppcg_sizes(selection: Selection) -> str | None:
     """The argument of ``ppcg --sizes``, ``None`` for another target."""
     return selection.ppcg_sizes if not TARGETS[selection.target].own else None
@@ -337,6 +361,7 @@ class Selection(OfRun, Tabular):
         warnings: Why PPCG's kernels may be others than these, and notes on loops that run slowly.
         recomputed: Arrays whose elements kernels compute anew where they read them.
         split: Numbers of the regions whose statements are cut where they meet what they read.
+        classes: Regions whose loops are in blocks of steps, cut into classes of tiles.
         chunks: Recurrences that are cut into chunks, which run at once.
         fused: Which nests are one kernel: ``none``, ``users`` (those of which one uses what the
             other makes) or ``all`` (those that read the same array, too).
@@ -377,6 +402,7 @@ class Selection(OfRun, Tabular):
     warnings: Diagnostics = ()
     recomputed: tuple[RecomputedArray, ...] = ()
     split: Numbers = ()
+    classes: tuple[ClassSize, ...] = ()
     chunks: tuple[ChunkedScan, ...] = ()
     fused: Fusion = "none"
     sizes: tuple[ProgramSize, ...] = ()

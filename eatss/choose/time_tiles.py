@@ -6,7 +6,7 @@ What is left of the steps runs so anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -21,7 +21,7 @@ from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda_candidates import Integers
 from eatss.choose.objectives import NEVER, costs
 from eatss.choose.options import ModelOptions
-from eatss.choose.selection import KernelSelection
+from eatss.choose.selection import KernelSelection, in_one_launch
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.demand import Column, Demand
 from eatss.cost.expected import Prediction
@@ -112,7 +112,8 @@ def with_time_tiles(
             model = CudaModel.of(facts[run.kernels[0]], profile)
             best = _best(run, known, statements, model, options, room_bytes)
             if best is not None:
-                found |= dict(_in_tiles(best, found))
+                note = f"time tiles of {run.kernels[0]} take its steps; it runs what they leave"
+                found |= in_one_launch(found, best.tile, best.predicted, note)
     return tuple(found[one.name] for one in selections)
 
 
@@ -130,7 +131,7 @@ def _best(
     beside the arrays than there is room for.
     """
     alone_s, alone_j = (sum(getattr(one, name) for one in apart) for name in ("time_s", "energy_j"))
-    alone = int(_costs(np.array([alone_s]), np.array([alone_j]), options)[0])
+    alone = int(costs_of(np.array([alone_s]), np.array([alone_j]), options)[0])
     depths: list[_Depth] = []
     for _, plan in run.plans if {*run.updates} <= {*statements} else ():
         prices = partial(TilePrices, run=run, plan=plan, statements=statements, model=model)
@@ -151,7 +152,7 @@ def _best(
                 expected=expected,
                 times_s=times,
                 energies_j=energies,
-                costs=_costs(times, energies, options),
+                costs=costs_of(times, energies, options),
             )
         )
     fastest_s = min([alone_s, *(float(one.times_s.min()) for one in depths)])
@@ -161,7 +162,8 @@ def _best(
     return best if best is not None and best.cost * _MARGIN < alone else None
 
 
-def _costs(times_s: Column, energies_j: Column, options: ModelOptions) -> Integers:
+def costs_of(times_s: Column, energies_j: Column, options: ModelOptions) -> Integers:
+    """Return what runs cost by the objective, an entry each."""
     each = Predicted(
         time_s=times_s, energy_j=energies_j, terms_s={}, terms_j={}, resident_blocks=np.ones(1)
     )
@@ -192,17 +194,3 @@ def _lengths(cells: int) -> set[int]:
     """Return the lengths with which tiles along the first dimension are as equal as can be."""
     equal = {-(-cells // tiles) for tiles in range(1, cells // LENGTHS.start + 2)}
     return {one for one in equal if one in LENGTHS} or {cells}
-
-
-def _in_tiles(
-    best: _Tiled, selections: Mapping[str, KernelSelection]
-) -> Iterator[tuple[str, KernelSelection]]:
-    """Yield the selections of kernels that are steps: the first has what is expected of all."""
-    first, *others = best.tile.kernels
-    yield first, replace(selections[first], time_tile=best.tile, predicted=best.predicted)
-    for name in others:
-        own = selections[name].predicted
-        assert own is not None
-        nothing = replace(own, time_s=0.0, energy_j=0.0, times_s=(), energies_j=(), launches=0)
-        note = f"time tiles of {first} take its steps; it runs what they leave"
-        yield name, replace(selections[name], predicted=nothing, note=note)

@@ -40,6 +40,7 @@ from eatss.lower.assumptions import (
     stated_conditions,
     within,
 )
+from eatss.lower.class_blocks import ClassBuilder, class_of
 from eatss.lower.index_range import (
     INT_MAX,
     Indices,
@@ -215,9 +216,11 @@ class RegionBuilder:
         at = 0
         while at < len(pieces):
             run = self._row_run(pieces[at:])
-            own = None if run is None else self._in_one(*run, context)
+            count, own = self._class(pieces, at, context)
+            if own is None and run is not None:
+                count, own = len(run[0]), self._in_one(*run, context)
             placed.extend([own] if own is not None else self._piece(pieces[at], context))
-            at += len(run[0]) if own is not None and run is not None else 1
+            at += count if own is not None else 1
         # what the source implies of sizes is tested, not believed: callers may pass any
         anything = isl.Set.universe(scop.context.get_space())
         steps = host_steps([*self._in_tile_launches(placed, context)], anything)
@@ -544,6 +547,27 @@ class RegionBuilder:
         facts = pieces[0].facts_in(self._facts)
         block = None if facts is None else self._recipe.wanted(facts.name).row_block
         return None if block is None else (pieces[: len(block.kernels)], block)
+
+    def _class(
+        self, pieces: Sequence[Piece], at: int, context: KernelContext
+    ) -> tuple[int, BuiltKernel | None]:
+        """Return how many pieces that begin here are a class of tiles, and their kernel.
+
+        Raises:
+            InputError: ``EATSS-K011``, it is planned and there is none, or no room for it.
+        """
+        facts = pieces[at].facts_in(self._facts)
+        block = None if facts is None else self._recipe.wanted(facts.name).class_block
+        if block is None:
+            return 0, None
+        found = class_of(self._scheduled, block, pieces, self._facts)
+        name = f"{self._scop.function}_k{len(self._made.kernels)}"
+        has = self._profile.compute_capability >= CUDA.copies_ahead
+        context = replace(context, copies_ahead=has)
+        built = ClassBuilder(name, found, block, context).build()
+        tiles = () if found.run.wide is None else ((found.run.wide, int(block.width)),)
+        self._note(built, built.piece, (block.threads, 1, 1), tiles, built.notes, True)
+        return len(block.kernels), built
 
     def _in_one(
         self, pieces: Sequence[Piece], block: FusedRows, context: KernelContext

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from eatss.analysis.facts import KernelFacts
-from eatss.analysis.layout import Candidates, Layout
+from eatss.analysis.layout import APART, Candidates, Layout
 from eatss.analysis.variant import KernelVariant
 from eatss.base.frozen import Names
 from eatss.cards.profile import GpuProfile
@@ -188,9 +188,7 @@ def launch_plan_of(
         **layout.chosen(),
         "tile_sizes": tuple(tiles.items()),
         "block": block,
-        "row_block": None,
-        "time_tile": None,
-        "loop_block": None,
+        **APART,
     }
     one_row = Candidates(**chosen, variant=variant, staged=groups)
     column = one_row.map(lambda number: np.array([float(number)]))

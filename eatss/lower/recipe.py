@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from eatss.analysis.layout import Chosen, GridSplitK, Layout
-from eatss.analysis.variant import MAX_STAGES, ChunkedScan, RecomputedArray
+from eatss.analysis.variant import MAX_STAGES, ChunkedScan, ClassSize, RecomputedArray
 from eatss.base.codec import Document, JsonForm
 from eatss.base.diagnostics import InputError, input_error
 from eatss.base.files import read_regular
@@ -387,8 +387,9 @@ class Recipe:
 
     ``kernels`` are what a model chose, ``options`` what the user wants instead or besides.
     ``recomputed`` are arrays whose elements kernels compute anew where they read them, ``split``
-    the regions whose statements are cut where they meet what they read, ``chunks`` the recurrences
-    that are cut into chunks, ``fused`` says which nests are one kernel.
+    the regions whose statements are cut where they meet what they read, ``classes`` those whose
+    loops are in blocks of steps, ``chunks`` the recurrences that are cut into chunks, ``fused``
+    says which nests are one kernel.
     """
 
     json_layout = JsonForm(closed=True)
@@ -399,6 +400,7 @@ class Recipe:
     options: CodegenOptions = dataclasses.field(default_factory=CodegenOptions)
     recomputed: tuple[RecomputedArray, ...] = ()
     split: Numbers = ()
+    classes: tuple[ClassSize, ...] = ()
     chunks: tuple[ChunkedScan, ...] = ()
     fused: Fusion = "none"
     schema_version: int = SCHEMA_VERSION
@@ -438,6 +440,7 @@ def recipe_of(selection: Selection, options: CodegenOptions) -> Recipe:
         options=options,
         recomputed=selection.recomputed,
         split=selection.split,
+        classes=selection.classes,
         chunks=selection.chunks,
         fused=selection.fused,
     )

@@ -132,9 +132,9 @@ def _misfits(
     for at, (kernel, decided) in enumerate(zip(facts, kernels, strict=True)):
         if not _is_of(kernel, decided):
             yield f"its {kernel.name} has other statements, loops or references than the source"
-        fine = _is_launch(decided) and _has_rows(decided, here[at:], profile)
-        ways = (_has_tile, _has_loop)
-        if not fine or not all(has(decided, here[at:], profile) for has in ways):
+        joins = (_has_rows, _has_tile, _has_loop, _has_class)
+        fine = _is_launch(decided) and all(one(decided, here[at:], profile) for one in joins)
+        if not fine:
             yield f"the sizes of its {kernel.name} are of no launch"
     if isinstance(made, Recipe):
         limit, most = made.options.shared_limit_bytes, profile.shared_per_block_optin_bytes
@@ -212,6 +212,18 @@ def _has_rows(decided: Layout, following: Sequence[str], profile: GpuProfile) ->
         and block.lanes & (block.lanes - 1) == 0 < min(block.lanes, block.loops)
         and 1 <= block.tile <= MAX_TILE
         and block.tile % block.lanes == 0
+    )
+
+
+def _has_class(decided: Layout, following: Sequence[str], profile: GpuProfile) -> bool:
+    """Tell whether a kernel and those behind it may be a class of tiles; see :func:`_has_rows`."""
+    block = decided.class_block
+    return block is None or (
+        len(block.kernels) > 0
+        and block.kernels == tuple(following[: len(block.kernels)])
+        and CUDA.lanes <= block.threads <= profile.threads_per_block
+        and block.threads % CUDA.lanes == 0
+        and 1 <= block.width <= MAX_TILE
     )
 
 

@@ -42,6 +42,7 @@ from eatss.polyhedral.scheduling import (
     check_legality,
     compute_schedule,
     original_with_marks,
+    with_tilable_bands,
 )
 from eatss.polyhedral.scop import Access, Scop, Statement
 from eatss.polyhedral.tree import (
@@ -327,7 +328,7 @@ def schedule_scop(
     """
     refuse_too_hard(scop)
     with bounded_work(scop):
-        symbolic = generalise(scop)
+        symbolic = Symbolic(scop=scop, values=()) if scop.class_size else generalise(scop)
         if positive:
             symbolic = _with_signs(symbolic)
     return _schedule(scop, symbolic, patient=patient)
@@ -357,7 +358,7 @@ def with_schedule(scop: Scop, schedule: isl.Schedule) -> ScheduledScop:
     """
     refuse_too_hard(scop)
     with bounded_work(scop):
-        symbolic = generalise(scop)
+        symbolic = Symbolic(scop=scop, values=()) if scop.class_size else generalise(scop)
         dependences = instantiate_dependences(compute_dependences(symbolic.scop), symbolic.values)
         assumes = _checked(scop, dependences, schedule)
         return _cut(scop, dependences, schedule, assumes)
@@ -452,6 +453,10 @@ def _checked_schedule(
     is checked, the original too. The second result tells whether it is right only for the sizes
     that the source implies, the third whether it is the program's own order.
     """
+    if scop.class_size:
+        kept = with_tilable_bands(original_with_marks(scop, dependences), dependences)
+        check_legality(scop, dependences, kept)
+        return kept, False, False
     try:
         schedule = compute_schedule(scop, dependences, seconds=TRY_S if patient else _IMPATIENT_S)
         if schedule is not None:

@@ -20,7 +20,15 @@ from eatss.polyhedral.isl_names import (
 )
 from eatss.polyhedral.kernel import Dependences, Kernel
 from eatss.polyhedral.scop import Scop
-from eatss.polyhedral.tree import alone, bands, coincident, original_schedule
+from eatss.polyhedral.tree import (
+    alone,
+    bands,
+    coincident,
+    is_tilable,
+    marked,
+    original_schedule,
+    runs_forward,
+)
 
 # -- scheduling --------------------------------------------------------------------------------
 # A new schedule by isl's scheduler, with the constraints and options PPCG gives it.
@@ -226,6 +234,29 @@ def _mark(node: isl.ScheduleNode, coincidence: isl.UnionMap) -> isl.ScheduleNode
     for position in range(node.n_children()):
         node = _mark(node.child(position), coincidence).parent()
     return node
+
+
+def with_tilable_bands(schedule: isl.Schedule, dependences: Dependences) -> isl.Schedule:
+    """Return a schedule of bands of one loop in which parallel ones and those below are one band.
+
+    That is where no loop of it takes a dependence backwards, so that it may be tiled.
+    """
+    needed = dependences.memory_based.union(dependences.forced)
+    return _tilable(schedule.get_root(), needed).get_schedule()
+
+
+def _tilable(node: isl.ScheduleNode, needed: isl.UnionMap) -> isl.ScheduleNode:
+    for position in range(node.n_children()):
+        node = _tilable(node.child(position), needed).parent()
+    if not is_tilable(node) or node_kind(node.child(0)) != "band":
+        return node
+    below, parallel = node.child(0), coincident(node)
+    together = node.band_get_partial_schedule().flat_range_product(
+        below.band_get_partial_schedule()
+    )
+    joined = below.delete().parent().delete().insert_partial_schedule(together)
+    joined = marked(joined, permutable=True, parallel=[*parallel, *coincident(below)])
+    return joined if runs_forward(local_dependences(needed, node), joined) else node
 
 
 def _scalar_accesses(scop: Scop) -> isl.UnionSet:

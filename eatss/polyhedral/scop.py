@@ -176,7 +176,8 @@ class Scop:
     ``products`` are those of ``parameters`` that callers do not pass: products of others.
     ``written`` is the region of the source where statements compute anew what they read there
     (``None``: this is it). ``conditions`` are part of ``context``: what runs the region's code has
-    to check them.
+    to check them. Loops are in blocks of ``class_size`` steps where that is not 0; the order of the
+    statements is to be kept then.
     """
 
     file: str
@@ -197,6 +198,7 @@ class Scop:
     products: tuple[SizeProduct, ...] = ()
     written: Scop | None = None
     conditions: tuple[SizeCondition, ...] = ()
+    class_size: int = 0
 
     @property
     def isl_context(self) -> isl.Context:

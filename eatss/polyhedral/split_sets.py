@@ -32,6 +32,7 @@ from eatss.polyhedral.isl_names import (
     affine_form,
     affine_text,
     constant_value,
+    dim_names,
     equal_leading_dims,
     node_kind,
     outermost,
@@ -135,28 +136,39 @@ def check_partition(statement: Statement, parts: Sequence[isl.Set]) -> None:
 
 
 def _piece(statement: Statement, part: isl.Set, name: str) -> Statement:
-    def own(relation: isl.Map) -> isl.Map:
-        return relation.intersect_domain(part).set_tuple_name(IN, name)
-
     domain = part.set_tuple_name(name)
+    same = isl.MultiAff.identity_on_domain_space(domain.get_space())
+    piece = piece_along(statement, same.set_tuple_name(OUT, statement.name), domain)
+    schedule = statement.schedule.intersect_domain(part).set_tuple_name(IN, name)
+    return replace(piece, schedule=schedule)
+
+
+def piece_along(statement: Statement, instance: isl.MultiAff, domain: isl.Set) -> Statement:
+    """Return a statement that runs those instances of another that a function names.
+
+    It runs when the other does.
+    """
+    whole = Source(
+        producer=statement,
+        instance=instance,
+        relation=isl.Map.from_multi_aff(instance).intersect_domain(domain),
+    )
 
     def of(access: Access) -> Access:
-        relation = own(access.relation)
+        relation = whole.elements(access)
         forms = [affine_form(outermost(one, domain)) for one in output_affs(relation)]
         subscripts = "".join(f"[{affine_text(one)}]" for one in forms if one)
         text = access.text if None in forms else access.array + subscripts
         return replace(access, relation=relation, text=text)
 
-    same = isl.MultiAff.identity_on_domain_space(domain.get_space())
-    same = same.set_tuple_name(OUT, statement.name)
-    whole = Source(producer=statement, instance=same, relation=isl.Map.from_multi_aff(same))
     counts = any(isinstance(node, AffineValue) for node in preorder(statement.value))
     own_reads = range(len(statement.accesses))
     return replace(
         statement,
-        name=name,
+        name=domain.get_tuple_name(),
+        loops=dim_names(domain),
         domain=domain,
-        schedule=own(statement.schedule),
+        schedule=whole.relation.apply_range(statement.schedule),
         accesses=tuple(map(of, statement.accesses)),
         value=in_counters_of(whole, own_reads) if counts else statement.value,
         recomputed=tuple(map(of, statement.recomputed)),

@@ -400,6 +400,11 @@ def _variant_lines(kernel: KernelExpectation | KernelSelection) -> Iterator[str]
         others = f" with {', '.join(tile.kernels[1:])}" if len(tile.kernels) > 1 else ""
         yield f"time tiles: {tile.depth} steps a launch{others}, {tile.cells} cells in registers"
         return
+    if (own := kernel.class_block) is not None:
+        others = f" with {', '.join(own.kernels[1:])}" if len(own.kernels) > 1 else ""
+        width = f", {own.width} points of their loop each" if own.width > 1 else ""
+        yield f"a class of tiles{others}: {own.threads} threads a block{width}"
+        return
     if (loop := kernel.loop_block) is not None:
         others = f" with {', '.join(loop.kernels[1:])}" if len(loop.kernels) > 1 else ""
         cells = " × ".join(map(str, loop.tiles))

@@ -249,6 +249,8 @@ def _scheduled(scop: Scop, options: AnalysisOptions) -> tuple[ScheduledScop, Dia
         from eatss.polyhedral.ppcg_scheduling import schedule_as_ppcg  # noqa: PLC0415
 
         return schedule_as_ppcg(scop)
+    if scop.class_size:
+        return schedule_scop(scop), ()
     scheduled = with_shared_launches(_with_temporaries(scop, options))
     if options.tiles_sums:
         with suppress(isl.Error):  # where it is too much for isl, loops of sums stay as they are

@@ -195,6 +195,7 @@ def find_program(
             kept = {*selection.recomputed} <= {*session.recomputable}
             kept = kept and {*selection.split} <= {*session.splittable}
             kept = kept and session.has(selection.chunks)
+            kept = kept and {one.region for one in selection.classes} <= {*session.in_classes}
             if not kept or not session.of(selection).has_kernels(selection):  # loops are empty here
                 selection = sized.plain.select(profile, choosing, **how, progress=progress)
         limit = choosing.shared_limit_bytes(profile)

@@ -18,6 +18,7 @@ import islpy as isl
 
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
 from eatss.analysis.facts import VolumeKind
+from eatss.analysis.variant import ClassSize
 from eatss.base.diagnostics import (
     Diagnostic,
     Diagnostics,
@@ -67,14 +68,18 @@ from eatss.session.analysis import (
 from eatss.session.source import Source
 from eatss.session.steps import (
     CHUNKS_MARGIN,
+    CLASS_SIZES,
     Arrays,
     Chunks,
+    Classes,
     Frees,
     at_clocks,
     chunkable,
+    class_sizes,
     expect_code,
     expect_ppcg,
     generate_for,
+    is_far_from_roofline,
     recomputable,
     regions_with,
     run_cost,
@@ -124,6 +129,7 @@ class Session:
         recomputed: arrays that are computed anew where they are read; ``None`` for those that
             ``reading`` says, none where that leaves it to the prediction.
         split: numbers of the regions whose statements are cut where they meet what they read.
+        classes: regions whose loops are in blocks of steps, and of how many.
         chunks: recurrences that are cut into chunks.
         fused: which nests become one kernel.
         like: a session of the same source that has read it.
@@ -143,6 +149,7 @@ class Session:
         recomputed: Arrays | None = None,
         split: Numbers = (),
         chunks: Chunks = (),
+        classes: Classes = (),
         fused: Fusion = "none",
         like: Session | None = None,
     ) -> None:
@@ -159,10 +166,10 @@ class Session:
         self.volume = volume
         self.code = code
         self._asked = recomputed
-        self.split, self.chunks = split, chunks
+        self.split, self.chunks, self.classes = split, chunks, classes
         self.fused: Fusion = fused
         self._like = like
-        self._others: dict[tuple[Arrays, Numbers, Chunks, Fusion], Session] = {}
+        self._others: dict[tuple[Arrays, Numbers, Chunks, Classes, Fusion], Session] = {}
 
     @property
     def file(self) -> str:
@@ -189,7 +196,8 @@ class Session:
         Raises:
             InputError: with all findings, if the source is refused.
         """
-        scops = regions_with(self._written.scops, self.recomputed, self.split, self.chunks)
+        own = self.recomputed, self.split, self.chunks, self.classes
+        scops = regions_with(self._written.scops, *own)
         return replace(self._written, scops=scops)
 
     @cached_property
@@ -198,7 +206,8 @@ class Session:
         written = self._written_symbolic
         numeric = self._written.scops
         same = dict(zip(map(id, numeric), self.parsed.scops, strict=True))
-        scops = regions_with(written.scops, self.recomputed, self.split, self.chunks)
+        own = self.recomputed, self.split, self.chunks, self.classes
+        scops = regions_with(written.scops, *own)
         scops = tuple(
             same.get(id(before), after) for before, after in zip(written.scops, scops, strict=True)
         )
@@ -225,6 +234,13 @@ class Session:
             return ()
         return splittable(self._written.scops, lambda: self._written_symbolic.scops)
 
+    @cached_property
+    def in_classes(self) -> Numbers:
+        """The regions whose loops code of eatss may have in blocks of steps."""
+        if self.cut != "eatss":
+            return ()
+        return class_sizes(self._written.scops, lambda: self._written_symbolic.scops)
+
     def chunkable(self, profile: GpuProfile, *, strict_fp: bool) -> Chunks:
         """Return the recurrences that code of eatss may cut into chunks, as long as suits a card.
 
@@ -237,19 +253,21 @@ class Session:
     def has(self, chunks: Chunks) -> bool:
         """Tell whether the regions have all of some recurrences."""
         with suppress(InputError):
-            _ = self._with(self.recomputed, self.split, chunks)
+            _ = self._with(self.recomputed, self.split, chunks, self.classes)
             return True
         return False
 
     def of(self, decided: Selection | Recipe) -> Session:
         """Return the session of the program with the arrays computed anew that were decided.
 
-        And with the regions split, and recurrences in chunks.
+        And with the regions split, in classes of tiles, and recurrences in chunks.
 
         Raises:
             InputError: ``EATSS-P026``, the program cannot.
         """
-        return self._with(decided.recomputed, decided.split, decided.chunks, decided.fused)
+        return self._with(
+            decided.recomputed, decided.split, decided.chunks, decided.classes, decided.fused
+        )
 
     @property
     def plain(self) -> Session:
@@ -288,20 +306,22 @@ class Session:
         arrays: Arrays,
         split: Numbers,
         chunks: Chunks,
+        classes: Classes = (),
         fused: Fusion = "none",
         *,
         chooses: bool = False,
     ) -> Session:
         """Return the session with arrays computed anew, regions split, recurrences in chunks.
 
-        And nests fused. This one if it is, unless it chooses.
+        Loops in blocks of steps, nests fused. This one if it is, unless it chooses.
         """
-        place = arrays, split, chunks, fused
-        if place == (self.recomputed, self.split, self.chunks, self.fused) and not chooses:
+        place = arrays, split, chunks, classes, fused
+        own = self.recomputed, self.split, self.chunks, self.classes, self.fused
+        if place == own and not chooses:
             return self
         if place not in self._others:
             how: dict[str, Any] = {"recomputed": arrays, "split": split, "chunks": chunks}
-            other = self._like_this(self.reading, **how, fused=fused, like=self)
+            other = self._like_this(self.reading, **how, classes=classes, fused=fused, like=self)
             _ = other.parsed
             self._others[place] = other
         return self._others[place]
@@ -332,7 +352,7 @@ class Session:
         """
         parsed, options = self.parsed_symbolic, self._options
         if self.fused != "none":
-            apart = self._with(self.recomputed, self.split, self.chunks)
+            apart = self._with(self.recomputed, self.split, self.chunks, self.classes)
             fused = with_fusion(apart.symbolic, apart.parsed, options, self.fused)
             return apart.symbolic if fused is None else fused
         found = for_any_size(parsed, self._numeric)
@@ -445,13 +465,14 @@ class Session:
                     if not of_scans or CHUNKS_MARGIN * run_time_s(found) <= run_time_s(best):
                         best = min(best, found, key=run_cost)
             anew()
-        return self._fused(
+        best = self._fused(
             best,
             lambda other: other._selected(profile, chosen, **how, progress=no_progress),
             first_s,
             progress,
             FUSIONS if fuse_rows and run_cost(best) != NEVER else (),
         )
+        return self._in_classes(best, profile, chosen, how, lambda: room_for(first_s), progress)
 
     def _fused(
         self,
@@ -476,12 +497,40 @@ class Session:
                 if _most_saved(best, cut) < _LEAST_SAVED * sum(map(_cost_s, best.kernels)):
                     continue
                 progress("with nests as one that use what others make")
-                found = select(self._with(best.recomputed, best.split, best.chunks, fusion))
+                found = select(self._with(best.recomputed, best.split, best.chunks, (), fusion))
                 best = min(best, found, key=run_cost)
                 if best is first and told:
                     first = best = _noted(best, found)
             anew()
         return best if best is first or not told else _noted_as_one(best, first)
+
+    def _in_classes(
+        self,
+        best: Selection,
+        profile: GpuProfile,
+        options: ModelOptions,
+        how: dict[str, bool],
+        has_time: Callable[[], bool],
+        progress: Progress,
+    ) -> Selection:
+        """Return the best selection, loops in blocks of steps or as they are in ``best``."""
+        if run_cost(best) == NEVER or not is_far_from_roofline(best) or not self.in_classes:
+            return best
+        whole = self.of(best).symbolic.regions
+        for size in CLASS_SIZES:
+            usual = {one.size for one in best.classes} == {CLASS_SIZES[0]}
+            if not has_time() or (size > CLASS_SIZES[0] and not usual):
+                break
+            progress(f"with loops in blocks of {size} steps")
+            with suppress(EatssError, isl.Error):
+                classes = tuple(ClassSize(region=at, size=size) for at in self.in_classes)
+                cut = self._with(best.recomputed, (), (), classes)
+                regions = zip(whole, cut.symbolic.regions, strict=True)
+                if all(one.generic <= its.generic for one, its in regions):
+                    found = cut._selected(profile, options, **how, progress=no_progress)
+                    best = min(best, found, key=run_cost)
+            anew()
+        return best
 
     def predict(
         self,
@@ -623,9 +672,10 @@ class Session:
         Without chunks where rows are shorter than one.
         """
         reading = self.reading_at(sizes)
-        plain = self._like_this(reading, recomputed=self.recomputed, split=self.split)
+        how: dict[str, Any] = {"recomputed": self.recomputed, "split": self.split}
+        plain = self._like_this(reading, **how, classes=self.classes)
         chunks = self.chunks if self.chunks and plain.has(self.chunks) else ()
-        return plain._with(self.recomputed, self.split, chunks, self.fused)
+        return plain._with(self.recomputed, self.split, chunks, self.classes, self.fused)
 
     @cached_property
     def scops(self) -> tuple[Scop, ...]:
@@ -687,6 +737,7 @@ class Session:
             found,
             recomputed=self.recomputed,
             split=self.split,
+            classes=self.classes,
             chunks=self.chunks,
             fused=self.fused,
             warnings=warnings,

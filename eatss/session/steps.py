@@ -11,7 +11,7 @@ import islpy as isl
 import numpy as np
 
 from eatss.analysis.analyse import AnalysedProgram, SlowLoop
-from eatss.analysis.variant import ChunkedScan, RecomputedArray
+from eatss.analysis.variant import ChunkedScan, ClassSize, RecomputedArray
 from eatss.analysis.work import parameter_values
 from eatss.base.diagnostics import (
     Diagnostic,
@@ -39,7 +39,8 @@ from eatss.cost.terms import Predicted
 from eatss.lower.recipe import CodegenOptions, NamedThreads, Recipe
 from eatss.plan.shares import scan_chunks
 from eatss.polyhedral.chunked_scans import ends_of, recurrences, shape_of, with_chunked_scans
-from eatss.polyhedral.dependences import source_lines, with_source_line
+from eatss.polyhedral.class_tiles import with_class_tiles
+from eatss.polyhedral.dependences import at_most, source_lines, with_source_line
 from eatss.polyhedral.kernel import ScheduledScop
 from eatss.polyhedral.recomputed_producers import recomputable_arrays, with_recomputed_producers
 from eatss.polyhedral.scop import Scop
@@ -50,12 +51,14 @@ from eatss.session.analysis import SymbolicProgram
 if TYPE_CHECKING:
     from eatss.choose.expectation import KernelExpectation, ProgramExpectation
     from eatss.lower.recipe import CodeRequest
+    from eatss.plan.class_blocks import ClassRun
     from eatss.plan.loop_blocks import LoopRun
     from eatss.plan.phases import RowRun
     from eatss.plan.time_tiles import TimeRun
 
 
 Arrays = tuple[RecomputedArray, ...]
+Classes = tuple[ClassSize, ...]
 Chunks = tuple[ChunkedScan, ...]
 Frees: TypeAlias = Callable[[ScheduledScop, ScheduledScop], bool]
 """Tells whether a region has more parallel loops than another one."""
@@ -106,6 +109,26 @@ def _outline(scop: Scop) -> list[tuple[str, int]]:
     return [(one.name, len(one.accesses)) for one in scop.statements]
 
 
+def class_sizes(numeric: Sequence[Scop], symbolic: Callable[[], Sequence[Scop]]) -> Numbers:
+    """Return the regions whose loops may be in blocks of steps, as for any size."""
+    found, size = list[int](), CLASS_SIZES[0]
+    for at, region in enumerate(numeric):
+        with suppress(isl.Error), at_most(region.isl_context, _CLASSES):
+            cut = with_class_tiles(region, size)
+            if cut is not region and _outline(cut) == _outline(
+                with_class_tiles(symbolic()[at], size)
+            ):
+                found.append(region.index)
+    return tuple(found)
+
+
+CLASS_SIZES = (64, 32, 128)
+"""Steps of a block that are compared; the last where the first is better than the second."""
+
+_CLASSES = 20_000_000
+"""isl operations to find out whether loops may be in blocks of steps."""
+
+
 def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) -> Chunks:
     """Return the recurrences that may be cut into chunks, and how long chunks are.
 
@@ -135,11 +158,16 @@ def chunkable(numeric: Sequence[Scop], profile: GpuProfile, *, strict_fp: bool) 
 
 
 def regions_with(
-    scops: Sequence[Scop], arrays: Arrays, split: Numbers = (), chunks: Chunks = ()
+    scops: Sequence[Scop],
+    arrays: Arrays,
+    split: Numbers = (),
+    chunks: Chunks = (),
+    classes: Classes = (),
 ) -> tuple[Scop, ...]:
     """Return regions in which the readers of some arrays compute the elements anew.
 
-    And regions whose statements are cut, or recurrences of which are in chunks.
+    And regions whose statements are cut, recurrences of which are in chunks, or whose loops are in
+    blocks of steps.
 
     Raises:
         InputError: ``EATSS-P026``, they cannot.
@@ -164,7 +192,8 @@ def regions_with(
                 f"region {scop.index} has no recurrence {', '.join(lengths)} to cut into chunks",
                 hint="select again: the source is another one",
             )
-        found.append(cut)
+        sizes = [one.size for one in classes if one.region == scop.index]
+        found.append(with_class_tiles(cut, *sizes) if sizes else cut)
     return tuple(found)
 
 
@@ -185,6 +214,16 @@ def run_cost(selection: Selection) -> int:
         resident_blocks=np.array([min((one.resident_blocks for one in kernels), default=1)]),
     )
     return int(costs(run, selection.objective)[0])
+
+
+def is_far_from_roofline(selection: Selection) -> bool:
+    """Tell whether a run is expected to take many times its work at the roofline of the card."""
+    run = selection.expected
+    return run is not None and run.time_s > _FAR * selection.least_time_s
+
+
+_FAR = 4.0
+"""Times the roofline. Programs of ``kernels/`` that steps hold up are at 100 and more."""
 
 
 CHUNKS_MARGIN = 5.0
@@ -246,6 +285,7 @@ def select_for(
     variants = None
     row_runs: tuple[RowRun, ...] = ()
     time_runs: tuple[TimeRun, ...] = ()
+    class_runs: tuple[ClassRun, ...] = ()
     loop_runs: tuple[LoopRun, ...] = ()
     if TARGETS[options.target].own and options.model == "prediction":
         from eatss.lower.variants import kernel_variants_for  # noqa: PLC0415 - PPCG needs none
@@ -262,6 +302,10 @@ def select_for(
             from eatss.lower.time_tiles import time_runs_for  # noqa: PLC0415
 
             time_runs = time_runs_for(program, code)
+        if any(region.scop.class_size for region in program.scops):
+            from eatss.lower.class_blocks import class_runs_for  # noqa: PLC0415
+
+            class_runs = class_runs_for(program, code)
     selection = select_program(
         program.facts,
         profile,
@@ -273,6 +317,7 @@ def select_for(
         variants=variants,
         row_runs=row_runs,
         time_runs=time_runs,
+        class_runs=class_runs,
         loop_runs=loop_runs,
         strict_fp=strict_fp,
         progress=progress,

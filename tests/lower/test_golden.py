@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from eatss.analysis.layout import SplitK, WarpUse
+from eatss.analysis.layout import ClassBlock, SplitK, WarpUse
 from eatss.api import codegen, select
 from eatss.base.shipped import data_directory
 from eatss.choose.selection import Selection
@@ -42,6 +42,7 @@ def laid_out(name: str, source: Path) -> Selection:
                 "spread": None if kernel.spread is None else asdict(kernel.spread),
                 "host_loop": kernel.host_loop,
                 "warps": None if kernel.warps is None else asdict(kernel.warps),
+                "class_block": None if kernel.class_block is None else asdict(kernel.class_block),
             }
             for kernel in selection.kernels
         }
@@ -49,7 +50,7 @@ def laid_out(name: str, source: Path) -> Selection:
     kernels = []
     for kernel in selection.kernels:
         layout = layouts[name][kernel.name]
-        spread, warps = layout["spread"], layout["warps"]
+        spread, warps, own = (layout.get(one) for one in ("spread", "warps", "class_block"))
         kernels.append(
             replace(
                 kernel,
@@ -63,6 +64,7 @@ def laid_out(name: str, source: Path) -> Selection:
                 host_loop=layout["host_loop"],
                 warps=None if warps is None else WarpUse(**warps),
                 time_tile=None,
+                class_block=own and ClassBlock(**own | {"kernels": tuple(own["kernels"])}),
                 loop_block=None,
             )
         )

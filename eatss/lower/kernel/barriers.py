@@ -6,7 +6,8 @@ All nodes are followed in every order that they may run in: branches apart, loop
 all. What is copied to the same places of a tile again, by equal loops, is copied by the same
 threads, and needs no barrier in between. That one copy has different places for different threads
 is up to who made it. In global memory threads of a block meet between phases only: what one phase
-wrote is there for another behind a barrier.
+wrote is there for another behind a barrier. Of scopes that are apart the same holds in shared
+memory; from one turn of a loop around them to the next threads meet.
 
 That threads meet in a vote (:class:`AllFinite`, :class:`Agreed`) or in a fixup counts for nothing:
 of most of these they do so only at times.
@@ -161,15 +162,16 @@ class Use(NamedTuple):
     """What some thread may have done to a tile in shared memory since it last met a barrier.
 
     ``stage`` says which buffer of a pipeline it was. An array in global memory has the ``phase``
-    that touches it. What a copy writes goes ``through`` places, which have a number; ``None`` is
-    for what no other write is like. A copy that a thread has sent, and may not have waited for,
-    has the ``groups`` that were closed since, at least.
+    that touches it, a tile the scope that is ``apart``. What a copy writes goes ``through`` places,
+    which have a number; ``None`` is for what no other write is like. A copy that a thread has sent,
+    and may not have waited for, has the ``groups`` that were closed since, at least.
     """
 
     name: str
     stage: Stage
     phase: str
     writes: bool
+    apart: str = ""
     through: int | None = None
     groups: int | None = None
 
@@ -275,7 +277,7 @@ class Follower:
     def __init__(self, varying: frozenset[str], overlaid: Overlaid = ()) -> None:
         self._varying = varying
         self._groups = {name: at for at, group in enumerate(overlaid) for name in group}
-        self._phase = ""
+        self._phase, self._apart_in = "", ""
         self._through: dict[_Places, int] = {}
         self._defined: dict[str, IntExprs] = {}
         self._cycles: dict[str, Cycle] = {}
@@ -305,10 +307,13 @@ class Follower:
     def _step(self, node: Node, before: Pending, *, uniform: bool) -> Pending:
         match node:
             case Scope():
-                outside, self._phase = self._phase, node.phase or self._phase
+                outside = self._phase, self._apart_in
+                self._phase = node.phase or self._phase
+                self._apart_in = node.apart or self._apart_in
                 behind = self._follow(node.body, before, uniform=uniform)
-                self._phase = outside
-                return behind
+                self._phase, self._apart_in = outside
+                # what comes next, the scope itself in another turn of a loop, may meet it
+                return frozenset(one._replace(apart=self._apart_in) for one in behind)
             case If():
                 inside = uniform and not self._varies(*node.conditions)
                 bodies = (node.body, node.orelse)
@@ -382,6 +387,7 @@ class Follower:
                     stage=stage_of(one, self._cycles, self._numbered),
                     phase="" if shared else self._phase,
                     writes=writes,
+                    apart=self._apart_in if shared else "",
                     through=self._places(one.subscripts) if shared and writes and copies else None,
                     groups=0 if sent and writes else None,
                 )
@@ -412,6 +418,8 @@ class Follower:
         They are of the same stage of a tile, or of tiles that are overlaid.
         """
         same = one.name == other.name
+        if one.apart and one.apart == other.apart:
+            return False
         if one.phase or other.phase:
             return same and "" != one.phase != other.phase != ""
         groups = self._groups.get(one.name), self._groups.get(other.name)

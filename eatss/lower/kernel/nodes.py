@@ -215,11 +215,12 @@ class Scope:
     """Constants in ``body`` are known there only.
 
     In a named ``phase`` no thread meets another's elements of global memory; those of one phase
-    and of another do.
+    and of another do. In one that is ``apart``, by a name, none does those of shared memory.
     """
 
     body: Nodes
     phase: str = ""
+    apart: str = ""
 
 
 @frozen

@@ -27,7 +27,7 @@ from eatss.lower.kernel.barriers import (
 )
 from eatss.lower.kernel.checks import fault_in, kernel_faults
 from eatss.lower.kernel.instruction import Instruction
-from eatss.lower.kernel.nodes import Barrier, Buffer, For, Kernel, Node, Nodes
+from eatss.lower.kernel.nodes import Barrier, Buffer, For, Kernel, Node, Nodes, Scope
 from eatss.lower.kernel.uses import inexact_instructions, taken_names, with_bodies, without_unused
 from eatss.lower.transform.common_subexpressions import (
     with_common_subexpressions,
@@ -214,6 +214,8 @@ def _through(nodes: Sequence[Node], follower: Follower) -> tuple[Nodes, Pending]
 
 def _inside(node: Node, follower: Follower) -> Node:
     """Return a node whose bodies have the barriers that they need by themselves."""
+    if isinstance(node, Scope) and node.apart:
+        return node
 
     def through(nodes: Nodes) -> Nodes:
         body, state = _through(nodes, follower)

@@ -187,9 +187,13 @@ def _candidates(maker: Maker, folder: str, count: int) -> dict[str, Recipe]:
     if any(one.joined for one in selection.kernels):
         # another layout of one kernel is for kernels that are not one
         apart = select(fuse_rows=False, tile_time=False)
+    classes = (one.class_block for one in apart.kernels)
+    in_class = {name for one in classes if one is not None for name in one.kernels}
     others = []
     for number, (facts, best) in enumerate(zip(sized.analysed.facts, apart.kernels, strict=True)):
         weight = 0.0 if best.predicted is None else best.predicted.energy_j
+        if facts.name in in_class:
+            continue
         ranked = ranked_cuda(facts, variants.get(facts.name, ()), profile, options, count)
         for rank, other in enumerate(ranked):
             if (other.chosen(), other.references) != (best.chosen(), best.references):

@@ -706,10 +706,10 @@ struct Tracked {
     template <class U> explicit operator U() const { return (U)read(); }
     Tracked &operator=(T next) { write(next); return *this; }
     Tracked &operator=(const Tracked &other) { write(other.read()); return *this; }
-    template <class U> Tracked &operator+=(U b) { write((T)(read() + b)); return *this; }
-    template <class U> Tracked &operator-=(U b) { write((T)(read() - b)); return *this; }
-    template <class U> Tracked &operator*=(U b) { write((T)(read() * b)); return *this; }
-    template <class U> Tracked &operator/=(U b) { write((T)(read() / b)); return *this; }
+    template <class U> Tracked &operator+=(const U &b) { write((T)(read() + b)); return *this; }
+    template <class U> Tracked &operator-=(const U &b) { write((T)(read() - b)); return *this; }
+    template <class U> Tracked &operator*=(const U &b) { write((T)(read() * b)); return *this; }
+    template <class U> Tracked &operator/=(const U &b) { write((T)(read() / b)); return *this; }
 };
 
 template <class S>

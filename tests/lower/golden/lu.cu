@@ -253,6 +253,94 @@ class eatss_calls {
 
 } // namespace
 #endif
+
+// An element of shared memory; on a CPU it remembers who wrote it.
+#define EATSS_TRACKED(type) type
+#define EATSS_SHARED(type, name) __shared__ __align__(16) type name
+#define EATSS_DYNAMIC_SHARED(type, name) \
+    extern __shared__ __align__(16) unsigned char eatss_shared_bytes[]; \
+    type &name = *reinterpret_cast<type *>(eatss_shared_bytes)
+
+// An element of shared memory gets that of global memory, or zero, while the thread goes on.
+template <typename Value>
+__device__ __forceinline__ void eatss_copy_ahead(Value *to, const Value *from, bool reads)
+{
+    const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 :
+                 : "r"(target), "l"(from), "n"((int)sizeof(Value)),
+                   "r"(reads ? (int)sizeof(Value) : 0)
+                 : "memory");
+}
+// What was copied since the last one is a group.
+__device__ __forceinline__ void eatss_commit_copies()
+{
+    asm volatile("cp.async.commit_group;" : : : "memory");
+}
+// All groups but the last few are there.
+template <int pending>
+__device__ __forceinline__ void eatss_wait_for_copies()
+{
+    asm volatile("cp.async.wait_group %0;" : : "n"(pending) : "memory");
+}
+
+// Whether 16 bytes can be read at a time from where an array begins.
+__device__ __forceinline__ bool eatss_is_aligned(const void *array)
+{
+    return (reinterpret_cast<unsigned long long>(array) & 15) == 0;
+}
+// Elements of 16 bytes of shared memory get those of global memory.
+template <typename Value>
+__device__ __forceinline__ void eatss_copy_wide(Value *to, const Value *from)
+{
+    *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(from);
+}
+// The same while the thread goes on.
+template <typename Value>
+__device__ __forceinline__ void eatss_copy_wide_ahead(Value *to, const Value *from)
+{
+    const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(target), "l"(from) : "memory");
+}
+// The same, or zero.
+template <typename Value>
+__device__ __forceinline__ void eatss_copy_wide_ahead_or_clear(
+    Value *to, const Value *from, bool reads)
+{
+    const unsigned int target = (unsigned int)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(target), "l"(from), "r"(reads ? 16 : 0)
+                 : "memory");
+}
+
+// d += a b for 16 x 4 and 4 x 8 matrices that a warp holds; products are added in the order of k.
+__device__ __forceinline__ void eatss_mma_16x8x4(
+    double &d0, double &d1, double &d2, double &d3, double a0, double a1, double b)
+{
+    asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "
+                 "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                 : "+d"(d0), "+d"(d1), "+d"(d2), "+d"(d3)
+                 : "d"(a0), "d"(a1), "d"(b));
+}
+
+#else // on a CPU
+
+// The same, the lanes' values passed on as by shuffles.
+#define eatss_mma_16x8x4(...) eatss_mma_16x8x4_at(__LINE__, __VA_ARGS__)
+EATSS_UNSEEN inline void eatss_mma_16x8x4_at(
+    int line, double &d0, double &d1, double &d2, double &d3, double a0, double a1, double b)
+{
+    const double own[3] = {a0, a1, b};
+    const eatss::Passed<double, 3> all(own, line);
+    eatss::changes(d0, d1, d2, d3);
+    const int row = all.lane / 4, quad = all.lane % 4;
+    double *d[4] = {&d0, &d1, &d2, &d3};
+    for (int k = 0; k < 4; k++)
+        for (int slot = 0; slot < 4; slot++)
+            *d[slot] = fma(all.of(4 * row + k)[slot / 2],
+                           all.of(4 * (2 * quad + slot % 2) + k)[2], *d[slot]);
+}
 #endif // EATSS_CPU
 
 // a / b rounded towards minus infinity, for b > 0.
@@ -283,71 +371,546 @@ __host__ __device__ __forceinline__ constexpr auto eatss_max(Left a, Right b) ->
 #endif
 #define N EATSS_SIZE_N
 
-// S0: 512 x 1 x 1 threads a block
-// tiles: j = 512
-extern "C" __global__ void __launch_bounds__(512)
-kernel_lu_k0(int k, double *__restrict__ A)
+// S0_0, S1_0: 128 x 1 x 1 threads a block
+// class of tiles: 32 steps of k in one block
+struct kernel_lu_k0_shared {
+    EATSS_TRACKED(double) A_1[32][33];
+};
+
+extern "C" __global__ void __launch_bounds__(128)
+kernel_lu_k0(int kb, double *__restrict__ A)
 {
-    const int tj = threadIdx.x;
-    const int j0 = 512 * eatss_floordiv(k + 1, 512) + 512 * (int)blockIdx.x;
-    const int j = j0 + tj;
-    if (j0 + 512 <= N && k < j0) {
-        // lu.c:41: A[k][j] = A[k][j] / A[k][k];
-        A[k * N + j] = A[k * N + j] / A[k * N + k];
-    } else {
-        if (j < N && k < j) {
-            // lu.c:41: A[k][j] = A[k][j] / A[k][k];
-            A[k * N + j] = A[k * N + j] / A[k * N + k];
+    EATSS_SHARED(kernel_lu_k0_shared, sh);
+    const int thread = threadIdx.x;
+    {
+        #pragma unroll 8
+        for (int e = thread; e < 1024; e += 128) {
+            eatss_copy_ahead(&sh.A_1[e / 32][e % 32], &A[(32 * kb + e / 32) * N + (32 * kb + e % 32)], 32 * kb + e / 32 < N && 32 * kb + e % 32 < N);
         }
     }
-}
-
-// S1: 64 x 4 x 1 threads a block
-// tiles: i = 16, j = 256
-extern "C" __global__ void __launch_bounds__(256)
-kernel_lu_k1(int k, double *__restrict__ A)
-{
-    const int ti = threadIdx.y;
-    const int tj = threadIdx.x;
-    for (int i0 = 16 * eatss_floordiv(k + 1, 16) + 16 * (int)blockIdx.y; i0 < N; i0 += 16 * (int)gridDim.y) {
-        const int j0 = 256 * eatss_floordiv(k + 1, 256) + 256 * (int)blockIdx.x;
-        if (j0 + 256 <= N && k < j0 && i0 + 16 <= N && k < i0) {
-            double A_r[4][4];
-            #pragma unroll
-            for (int ri = 0; ri < 4; ++ri) {
-                const int i = i0 + ti + 4 * ri;
-                #pragma unroll
-                for (int rj = 0; rj < 4; ++rj) {
-                    const int j = j0 + tj + 64 * rj;
-                    // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
-                    A_r[ri][rj] = A[i * N + j] - A[i * N + k] * A[k * N + j];
-                }
+    eatss_commit_copies();
+    eatss_wait_for_copies<0>();
+    __syncthreads();
+    for (int k = 0; k <= (N >= 32 * kb + 32 ? 30 : N - 32 * kb - 2); ++k) {
+        {
+            for (int j = k + 1 + thread; j <= (N >= 32 * kb + 32 ? 31 : N - 32 * kb - 1); j += 128) {
+                // lu.c:41: A[k][j] = A[k][j] / A[k][k];
+                sh.A_1[k][j] = sh.A_1[k][j] / sh.A_1[k][k];
             }
-            #pragma unroll
-            for (int ri = 0; ri < 4; ++ri) {
-                const int i = i0 + ti + 4 * ri;
-                #pragma unroll
-                for (int rj = 0; rj < 4; ++rj) {
-                    const int j = j0 + tj + 64 * rj;
-                    A[i * N + j] = A_r[ri][rj];
-                }
-            }
-        } else {
-            #pragma unroll
-            for (int ri = 0; ri < 4; ++ri) {
-                const int i = i0 + ti + 4 * ri;
-                if (k < i && i < N) {
+        }
+        __syncthreads();
+        {
+            for (int j = k + 1 + thread % 32; j <= (N >= 32 * kb + 32 ? 31 : N - 32 * kb - 1); j += 32) {
+                for (int i0 = k + 1 + thread / 32; i0 <= (N >= 32 * kb + 32 ? 31 : N - 32 * kb - 1); i0 += 32) {
+                    double values[8];
                     #pragma unroll
-                    for (int rj = 0; rj < 4; ++rj) {
-                        const int j = j0 + tj + 64 * rj;
-                        if (k < j && j < N) {
+                    for (int turn = 0; turn < 8; ++turn) {
+                        const int i = i0 + 4 * turn;
+                        if (i <= (N >= 32 * kb + 32 ? 31 : N - 32 * kb - 1)) {
                             // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
-                            A[i * N + j] -= A[i * N + k] * A[k * N + j];
+                            values[turn] = sh.A_1[i][j] - sh.A_1[i][k] * sh.A_1[k][j];
+                        }
+                    }
+                    #pragma unroll
+                    for (int turn = 0; turn < 8; ++turn) {
+                        const int i = i0 + 4 * turn;
+                        if (i <= (N >= 32 * kb + 32 ? 31 : N - 32 * kb - 1)) {
+                            // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
+                            sh.A_1[i][j] = values[turn];
                         }
                     }
                 }
             }
         }
+        __syncthreads();
+    }
+    {
+        for (int e_10 = thread; e_10 < 1024; e_10 += 1024) {
+            double values[8];
+            #pragma unroll
+            for (int turn = 0; turn < 8; ++turn) {
+                const int e_1 = e_10 + 128 * turn;
+                if (e_1 < 1024) {
+                    if (32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N) {
+                        values[turn] = sh.A_1[e_1 / 32][e_1 % 32];
+                    }
+                }
+            }
+            #pragma unroll
+            for (int turn = 0; turn < 8; ++turn) {
+                const int e_1 = e_10 + 128 * turn;
+                if (e_1 < 1024) {
+                    if (32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N) {
+                        A[(32 * kb + e_1 / 32) * N + (32 * kb + e_1 % 32)] = values[turn];
+                    }
+                }
+            }
+        }
+    }
+}
+
+// S0_1, S1_1: 128 x 1 x 1 threads a block
+// tiles: j = 32
+// class of tiles: 32 steps of k_1 in blocks of 32 points of j
+struct kernel_lu_k1_shared {
+    EATSS_TRACKED(double) A_1[32][33];
+    EATSS_TRACKED(double) A_2[32][33];
+};
+
+extern "C" __global__ void __launch_bounds__(128)
+kernel_lu_k1(int kb, double *__restrict__ A)
+{
+    EATSS_SHARED(kernel_lu_k1_shared, sh);
+    const int thread = threadIdx.x;
+    const int first = 32 * (int)blockIdx.x;
+    {
+        #pragma unroll 8
+        for (int e = thread; e < 1024; e += 128) {
+            eatss_copy_ahead(&sh.A_1[e / 32][e % 32], &A[(32 * kb + e / 32) * N + (32 * kb + 32 + first + e % 32)], 32 * kb + e / 32 < N && 32 * kb + 32 + first + e % 32 < N);
+        }
+    }
+    {
+        #pragma unroll 8
+        for (int e_1 = thread; e_1 < 1024; e_1 += 128) {
+            eatss_copy_ahead(&sh.A_2[e_1 / 32][e_1 % 32], &A[(32 * kb + e_1 / 32) * N + (32 * kb + e_1 % 32)], 32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N);
+        }
+    }
+    eatss_commit_copies();
+    eatss_wait_for_copies<0>();
+    __syncthreads();
+    for (int k_1 = 0; k_1 < 32; ++k_1) {
+        {
+            if (first + 32 * kb + 33 <= N) {
+                for (int j = first + thread; j <= (N >= first + 32 * kb + 65 ? first + 31 : N - 32 * kb - 33); j += 128) {
+                    // lu.c:41: A[k][j] = A[k][j] / A[k][k];
+                    sh.A_1[k_1][j - first] = sh.A_1[k_1][j - first] / sh.A_2[k_1][k_1];
+                }
+            }
+        }
+        __syncthreads();
+        {
+            if (k_1 < 31 && first + 32 * kb + 33 <= N) {
+                for (int j = first + thread % 32; j <= (N >= first + 32 * kb + 65 ? first + 31 : N - 32 * kb - 33); j += 32) {
+                    for (int i0 = k_1 + 1 + thread / 32; i0 < 32; i0 += 32) {
+                        double values[8];
+                        #pragma unroll
+                        for (int turn = 0; turn < 8; ++turn) {
+                            const int i = i0 + 4 * turn;
+                            if (i < 32) {
+                                // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
+                                values[turn] = sh.A_1[i][j - first] - sh.A_2[i][k_1] * sh.A_1[k_1][j - first];
+                            }
+                        }
+                        #pragma unroll
+                        for (int turn = 0; turn < 8; ++turn) {
+                            const int i = i0 + 4 * turn;
+                            if (i < 32) {
+                                // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
+                                sh.A_1[i][j - first] = values[turn];
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        __syncthreads();
+    }
+    {
+        for (int e_20 = thread; e_20 < 1024; e_20 += 1024) {
+            double values[8];
+            #pragma unroll
+            for (int turn = 0; turn < 8; ++turn) {
+                const int e_2 = e_20 + 128 * turn;
+                if (e_2 < 1024) {
+                    if (32 * kb + e_2 / 32 < N && 32 * kb + 32 + first + e_2 % 32 < N) {
+                        values[turn] = sh.A_1[e_2 / 32][e_2 % 32];
+                    }
+                }
+            }
+            #pragma unroll
+            for (int turn = 0; turn < 8; ++turn) {
+                const int e_2 = e_20 + 128 * turn;
+                if (e_2 < 1024) {
+                    if (32 * kb + e_2 / 32 < N && 32 * kb + 32 + first + e_2 % 32 < N) {
+                        A[(32 * kb + e_2 / 32) * N + (32 * kb + 32 + first + e_2 % 32)] = values[turn];
+                    }
+                }
+            }
+        }
+    }
+}
+
+// S1_2: 128 x 1 x 1 threads a block
+// tiles: i = 16
+// class of tiles: 32 steps of k_2 in blocks of 16 points of i
+struct kernel_lu_k2_shared {
+    EATSS_TRACKED(double) A_1[16][33];
+    EATSS_TRACKED(double) A_2[32][33];
+};
+
+extern "C" __global__ void __launch_bounds__(128)
+kernel_lu_k2(int kb, double *__restrict__ A)
+{
+    EATSS_SHARED(kernel_lu_k2_shared, sh);
+    const int thread = threadIdx.x;
+    const int first = 16 * (int)blockIdx.x;
+    {
+        #pragma unroll 4
+        for (int e = thread; e < 512; e += 128) {
+            eatss_copy_ahead(&sh.A_1[e / 32][e % 32], &A[(32 * kb + 32 + first + e / 32) * N + (32 * kb + e % 32)], 32 * kb + 32 + first + e / 32 < N && 32 * kb + e % 32 < N);
+        }
+    }
+    {
+        #pragma unroll 8
+        for (int e_1 = thread; e_1 < 1024; e_1 += 128) {
+            eatss_copy_ahead(&sh.A_2[e_1 / 32][e_1 % 32], &A[(32 * kb + e_1 / 32) * N + (32 * kb + e_1 % 32)], 32 * kb + e_1 / 32 < N && 32 * kb + e_1 % 32 < N);
+        }
+    }
+    eatss_commit_copies();
+    eatss_wait_for_copies<0>();
+    __syncthreads();
+    for (int k_2 = 0; k_2 < 31; ++k_2) {
+        {
+            if (first + 32 * kb + 33 <= N) {
+                for (int j = k_2 + 1 + thread % 32; j < 32; j += 32) {
+                    for (int i0 = first + thread / 32; i0 <= (N >= first + 32 * kb + 49 ? first + 15 : N - 32 * kb - 33); i0 += 16) {
+                        double values[4];
+                        #pragma unroll
+                        for (int turn = 0; turn < 4; ++turn) {
+                            const int i = i0 + 4 * turn;
+                            if (i <= (N >= first + 32 * kb + 49 ? first + 15 : N - 32 * kb - 33)) {
+                                // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
+                                values[turn] = sh.A_1[i - first][j] - sh.A_1[i - first][k_2] * sh.A_2[k_2][j];
+                            }
+                        }
+                        #pragma unroll
+                        for (int turn = 0; turn < 4; ++turn) {
+                            const int i = i0 + 4 * turn;
+                            if (i <= (N >= first + 32 * kb + 49 ? first + 15 : N - 32 * kb - 33)) {
+                                // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
+                                sh.A_1[i - first][j] = values[turn];
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        __syncthreads();
+    }
+    {
+        for (int e_20 = thread; e_20 < 512; e_20 += 512) {
+            double values[4];
+            #pragma unroll
+            for (int turn = 0; turn < 4; ++turn) {
+                const int e_2 = e_20 + 128 * turn;
+                if (e_2 < 512) {
+                    if (32 * kb + 32 + first + e_2 / 32 < N && 32 * kb + e_2 % 32 < N) {
+                        values[turn] = sh.A_1[e_2 / 32][e_2 % 32];
+                    }
+                }
+            }
+            #pragma unroll
+            for (int turn = 0; turn < 4; ++turn) {
+                const int e_2 = e_20 + 128 * turn;
+                if (e_2 < 512) {
+                    if (32 * kb + 32 + first + e_2 / 32 < N && 32 * kb + e_2 % 32 < N) {
+                        A[(32 * kb + 32 + first + e_2 / 32) * N + (32 * kb + e_2 % 32)] = values[turn];
+                    }
+                }
+            }
+        }
+    }
+}
+
+// S1_3: 16 x 16 x 1 threads a block
+// tiles: i = 64, j = 96, k = 16
+// A: registers, 24 a thread
+// A[32 * kb + i + 32][32 * kb + k]: shared memory, 64 x 16 elements
+// A[32 * kb + k][32 * kb + j + 32]: shared memory, 16 x 96 elements
+// mma_f64_16x8x4: computes S1_3
+struct kernel_lu_k3_shared {
+    EATSS_TRACKED(double) A[3][64][20];
+    EATSS_TRACKED(double) A_1[3][16][100];
+};
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+kernel_lu_k3(int kb, double *__restrict__ A)
+{
+    EATSS_DYNAMIC_SHARED(kernel_lu_k3_shared, sh);
+    const int block = (int)blockIdx.x + (int)blockIdx.y % 8 * (int)gridDim.x;
+    const int rows = eatss_min((int)gridDim.y - 8 * ((int)blockIdx.y / 8), 8);
+    const int thread = threadIdx.x + 16 * threadIdx.y;
+    const int lane_i = thread % 32 / 4;
+    const int warp_i = thread / 32 / 4;
+    const int lane_j = thread % 32 % 4;
+    const int warp_j = thread / 32 % 4;
+    const int ti = lane_i + 8 * warp_i;
+    const int tj = lane_j + 4 * warp_j;
+    const bool wide_A = eatss_is_aligned(A) && N % 2 == 0;
+    for (int i0 = 64 * (8 * ((int)blockIdx.y / 8) + block % rows); i0 < N - 32 * kb - 32; i0 += 64 * (int)gridDim.y) {
+        const int j0 = 96 * (block / rows);
+        double sum_A_r[4][6];
+        #pragma unroll
+        for (int s = 0; s < 4; ++s) {
+            #pragma unroll
+            for (int s_1 = 0; s_1 < 6; ++s_1) {
+                sum_A_r[s][s_1] = 0;
+            }
+        }
+        if (0 < 32) {
+            if (wide_A && (0 + 32 * kb) % 2 == 0) {
+                #pragma unroll 4
+                for (int e = 0; e < 2; ++e) {
+                    const int x0 = 32 * kb + i0 + 32 + thread / 8 + 32 * e;
+                    const int x1 = 0 + 32 * kb + 2 * (thread % 8);
+                    eatss_copy_wide_ahead_or_clear(&sh.A[0][thread / 8 + 32 * e][2 * (thread % 8)], &A[x0 * N + x1], x0 < N);
+                }
+            } else {
+                #pragma unroll 4
+                for (int e = 0; e < 4; ++e) {
+                    const int x0 = 32 * kb + i0 + 32 + thread / 16 + 16 * e;
+                    const int x1 = 0 + 32 * kb + thread % 16;
+                    eatss_copy_ahead(&sh.A[0][thread / 16 + 16 * e][thread % 16], &A[x0 * N + x1], x0 < N);
+                }
+            }
+            if (wide_A && (j0 + 32 * kb + 32) % 2 == 0) {
+                #pragma unroll 4
+                for (int e = 0; e < 3; ++e) {
+                    const int x0_1 = 0 + 32 * kb + thread / 16;
+                    const int x1_1 = j0 + 32 * kb + 32 + 2 * (thread % 16 + 16 * e);
+                    eatss_copy_wide_ahead_or_clear(&sh.A_1[0][thread / 16][2 * (thread % 16 + 16 * e)], &A[x0_1 * N + x1_1], x1_1 < N);
+                }
+            } else {
+                #pragma unroll 4
+                for (int e = 0; e < 6; ++e) {
+                    const int x0_1 = 0 + 32 * kb + thread / 32 + 8 * (e % 2);
+                    const int x1_1 = j0 + 32 * kb + 32 + thread % 32 + 32 * (e / 2);
+                    eatss_copy_ahead(&sh.A_1[0][thread / 32 + 8 * (e % 2)][thread % 32 + 32 * (e / 2)], &A[x0_1 * N + x1_1], x1_1 < N);
+                }
+            }
+        }
+        eatss_commit_copies();
+        if (16 < 32) {
+            if (wide_A && (16 + 32 * kb) % 2 == 0) {
+                #pragma unroll 4
+                for (int e = 0; e < 2; ++e) {
+                    const int x0 = 32 * kb + i0 + 32 + thread / 8 + 32 * e;
+                    const int x1 = 16 + 32 * kb + 2 * (thread % 8);
+                    eatss_copy_wide_ahead_or_clear(&sh.A[1][thread / 8 + 32 * e][2 * (thread % 8)], &A[x0 * N + x1], x0 < N);
+                }
+            } else {
+                #pragma unroll 4
+                for (int e = 0; e < 4; ++e) {
+                    const int x0 = 32 * kb + i0 + 32 + thread / 16 + 16 * e;
+                    const int x1 = 16 + 32 * kb + thread % 16;
+                    eatss_copy_ahead(&sh.A[1][thread / 16 + 16 * e][thread % 16], &A[x0 * N + x1], x0 < N);
+                }
+            }
+            if (wide_A && (j0 + 32 * kb + 32) % 2 == 0) {
+                #pragma unroll 4
+                for (int e = 0; e < 3; ++e) {
+                    const int x0_1 = 16 + 32 * kb + thread / 16;
+                    const int x1_1 = j0 + 32 * kb + 32 + 2 * (thread % 16 + 16 * e);
+                    eatss_copy_wide_ahead_or_clear(&sh.A_1[1][thread / 16][2 * (thread % 16 + 16 * e)], &A[x0_1 * N + x1_1], x1_1 < N);
+                }
+            } else {
+                #pragma unroll 4
+                for (int e = 0; e < 6; ++e) {
+                    const int x0_1 = 16 + 32 * kb + thread / 32 + 8 * (e % 2);
+                    const int x1_1 = j0 + 32 * kb + 32 + thread % 32 + 32 * (e / 2);
+                    eatss_copy_ahead(&sh.A_1[1][thread / 32 + 8 * (e % 2)][thread % 32 + 32 * (e / 2)], &A[x0_1 * N + x1_1], x1_1 < N);
+                }
+            }
+        }
+        eatss_commit_copies();
+        double fragment_a[2][2][2];
+        double fragment_b[2][3][1];
+        eatss_wait_for_copies<1>();
+        __syncthreads();
+        if (0 < 32) {
+            #pragma unroll
+            for (int mi = 0; mi < 2; ++mi) {
+                fragment_a[0][mi][0] = sh.A[0][ti + 32 * mi][lane_j + 4 * 0];
+                fragment_a[0][mi][1] = sh.A[0][ti + 32 * mi + 16][lane_j + 4 * 0];
+            }
+            #pragma unroll
+            for (int mj = 0; mj < 3; ++mj) {
+                fragment_b[0][mj][0] = -sh.A_1[0][lane_j + 4 * 0][2 * (lane_i / 2 % 4) + 8 * warp_j + 32 * mj + lane_i % 2];
+            }
+        }
+        const int plain = wide_A && (j0 + 32 * kb + 32) % 2 == 0;
+        for (int k_30 = 0, stage = 0; k_30 < 32; k_30 += 16, stage = stage == 2 ? 0 : stage + 1) {
+            if (plain && k_30 + 32 < 32 && (k_30 + 32 + 32 * kb) % 2 == 0) {
+                #pragma unroll
+                for (int k_3_step = 0; k_3_step < 3; ++k_3_step) {
+                    #pragma unroll
+                    for (int mi = 0; mi < 2; ++mi) {
+                        fragment_a[(k_3_step + 1) % 2][mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 4 * (k_3_step + 1)];
+                        fragment_a[(k_3_step + 1) % 2][mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 4 * (k_3_step + 1)];
+                    }
+                    #pragma unroll
+                    for (int mj = 0; mj < 3; ++mj) {
+                        fragment_b[(k_3_step + 1) % 2][mj][0] = -sh.A_1[stage][lane_j + 4 * (k_3_step + 1)][2 * (lane_i / 2 % 4) + 8 * warp_j + 32 * mj + lane_i % 2];
+                    }
+                    {
+                        const int e = k_3_step;
+                        if (e < 2) {
+                            const int x0 = 32 * kb + i0 + 32 + thread / 8 + 32 * e;
+                            const int x1 = k_30 + 32 + 32 * kb + 2 * (thread % 8);
+                            eatss_copy_wide_ahead_or_clear(&sh.A[(stage == 0 ? 2 : stage - 1)][thread / 8 + 32 * e][2 * (thread % 8)], &A[x0 * N + x1], x0 < N);
+                        }
+                    }
+                    {
+                        const int e = k_3_step;
+                        const int x0_1 = k_30 + 32 + 32 * kb + thread / 16;
+                        const int x1_1 = j0 + 32 * kb + 32 + 2 * (thread % 16 + 16 * e);
+                        eatss_copy_wide_ahead_or_clear(&sh.A_1[(stage == 0 ? 2 : stage - 1)][thread / 16][2 * (thread % 16 + 16 * e)], &A[x0_1 * N + x1_1], x1_1 < N);
+                    }
+                    // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
+                    #pragma unroll
+                    for (int mi = 0; mi < 2; ++mi) {
+                        #pragma unroll
+                        for (int mj = 0; mj < 3; ++mj) {
+                            eatss_mma_16x8x4(sum_A_r[2 * mi][2 * mj], sum_A_r[2 * mi][2 * mj + 1], sum_A_r[2 * mi + 1][2 * mj], sum_A_r[2 * mi + 1][2 * mj + 1], fragment_a[k_3_step % 2][mi][0], fragment_a[k_3_step % 2][mi][1], fragment_b[k_3_step % 2][mj][0]);
+                        }
+                    }
+                }
+                eatss_commit_copies();
+                {
+                    const int k_3_step = 3;
+                    eatss_wait_for_copies<1>();
+                    __syncthreads();
+                    #pragma unroll
+                    for (int mi = 0; mi < 2; ++mi) {
+                        fragment_a[0][mi][0] = sh.A[(stage == 2 ? 0 : stage + 1)][ti + 32 * mi][lane_j + 4 * 0];
+                        fragment_a[0][mi][1] = sh.A[(stage == 2 ? 0 : stage + 1)][ti + 32 * mi + 16][lane_j + 4 * 0];
+                    }
+                    #pragma unroll
+                    for (int mj = 0; mj < 3; ++mj) {
+                        fragment_b[0][mj][0] = -sh.A_1[(stage == 2 ? 0 : stage + 1)][lane_j + 4 * 0][2 * (lane_i / 2 % 4) + 8 * warp_j + 32 * mj + lane_i % 2];
+                    }
+                    // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
+                    #pragma unroll
+                    for (int mi = 0; mi < 2; ++mi) {
+                        #pragma unroll
+                        for (int mj = 0; mj < 3; ++mj) {
+                            eatss_mma_16x8x4(sum_A_r[2 * mi][2 * mj], sum_A_r[2 * mi][2 * mj + 1], sum_A_r[2 * mi + 1][2 * mj], sum_A_r[2 * mi + 1][2 * mj + 1], fragment_a[k_3_step % 2][mi][0], fragment_a[k_3_step % 2][mi][1], fragment_b[k_3_step % 2][mj][0]);
+                        }
+                    }
+                }
+            } else {
+                if (k_30 + 32 < 32) {
+                    if (wide_A && (k_30 + 32 + 32 * kb) % 2 == 0) {
+                        #pragma unroll 4
+                        for (int e = 0; e < 2; ++e) {
+                            const int x0 = 32 * kb + i0 + 32 + thread / 8 + 32 * e;
+                            const int x1 = k_30 + 32 + 32 * kb + 2 * (thread % 8);
+                            eatss_copy_wide_ahead_or_clear(&sh.A[(stage == 0 ? 2 : stage - 1)][thread / 8 + 32 * e][2 * (thread % 8)], &A[x0 * N + x1], x0 < N);
+                        }
+                    } else {
+                        #pragma unroll 4
+                        for (int e = 0; e < 4; ++e) {
+                            const int x0 = 32 * kb + i0 + 32 + thread / 16 + 16 * e;
+                            const int x1 = k_30 + 32 + 32 * kb + thread % 16;
+                            eatss_copy_ahead(&sh.A[(stage == 0 ? 2 : stage - 1)][thread / 16 + 16 * e][thread % 16], &A[x0 * N + x1], x0 < N);
+                        }
+                    }
+                    if (wide_A && (j0 + 32 * kb + 32) % 2 == 0) {
+                        #pragma unroll 4
+                        for (int e = 0; e < 3; ++e) {
+                            const int x0_1 = k_30 + 32 + 32 * kb + thread / 16;
+                            const int x1_1 = j0 + 32 * kb + 32 + 2 * (thread % 16 + 16 * e);
+                            eatss_copy_wide_ahead_or_clear(&sh.A_1[(stage == 0 ? 2 : stage - 1)][thread / 16][2 * (thread % 16 + 16 * e)], &A[x0_1 * N + x1_1], x1_1 < N);
+                        }
+                    } else {
+                        #pragma unroll 4
+                        for (int e = 0; e < 6; ++e) {
+                            const int x0_1 = k_30 + 32 + 32 * kb + thread / 32 + 8 * (e % 2);
+                            const int x1_1 = j0 + 32 * kb + 32 + thread % 32 + 32 * (e / 2);
+                            eatss_copy_ahead(&sh.A_1[(stage == 0 ? 2 : stage - 1)][thread / 32 + 8 * (e % 2)][thread % 32 + 32 * (e / 2)], &A[x0_1 * N + x1_1], x1_1 < N);
+                        }
+                    }
+                }
+                eatss_commit_copies();
+                #pragma unroll
+                for (int k_3_step = 0; k_3_step < 3; ++k_3_step) {
+                    #pragma unroll
+                    for (int mi = 0; mi < 2; ++mi) {
+                        fragment_a[(k_3_step + 1) % 2][mi][0] = sh.A[stage][ti + 32 * mi][lane_j + 4 * (k_3_step + 1)];
+                        fragment_a[(k_3_step + 1) % 2][mi][1] = sh.A[stage][ti + 32 * mi + 16][lane_j + 4 * (k_3_step + 1)];
+                    }
+                    #pragma unroll
+                    for (int mj = 0; mj < 3; ++mj) {
+                        fragment_b[(k_3_step + 1) % 2][mj][0] = -sh.A_1[stage][lane_j + 4 * (k_3_step + 1)][2 * (lane_i / 2 % 4) + 8 * warp_j + 32 * mj + lane_i % 2];
+                    }
+                    // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
+                    #pragma unroll
+                    for (int mi = 0; mi < 2; ++mi) {
+                        #pragma unroll
+                        for (int mj = 0; mj < 3; ++mj) {
+                            eatss_mma_16x8x4(sum_A_r[2 * mi][2 * mj], sum_A_r[2 * mi][2 * mj + 1], sum_A_r[2 * mi + 1][2 * mj], sum_A_r[2 * mi + 1][2 * mj + 1], fragment_a[k_3_step % 2][mi][0], fragment_a[k_3_step % 2][mi][1], fragment_b[k_3_step % 2][mj][0]);
+                        }
+                    }
+                }
+                {
+                    const int k_3_step = 3;
+                    eatss_wait_for_copies<1>();
+                    __syncthreads();
+                    if (k_30 + 16 < 32) {
+                        #pragma unroll
+                        for (int mi = 0; mi < 2; ++mi) {
+                            fragment_a[0][mi][0] = sh.A[(stage == 2 ? 0 : stage + 1)][ti + 32 * mi][lane_j + 4 * 0];
+                            fragment_a[0][mi][1] = sh.A[(stage == 2 ? 0 : stage + 1)][ti + 32 * mi + 16][lane_j + 4 * 0];
+                        }
+                        #pragma unroll
+                        for (int mj = 0; mj < 3; ++mj) {
+                            fragment_b[0][mj][0] = -sh.A_1[(stage == 2 ? 0 : stage + 1)][lane_j + 4 * 0][2 * (lane_i / 2 % 4) + 8 * warp_j + 32 * mj + lane_i % 2];
+                        }
+                    }
+                    // lu.c:44: A[i][j] = A[i][j] - A[i][k] * A[k][j];
+                    #pragma unroll
+                    for (int mi = 0; mi < 2; ++mi) {
+                        #pragma unroll
+                        for (int mj = 0; mj < 3; ++mj) {
+                            eatss_mma_16x8x4(sum_A_r[2 * mi][2 * mj], sum_A_r[2 * mi][2 * mj + 1], sum_A_r[2 * mi + 1][2 * mj], sum_A_r[2 * mi + 1][2 * mj + 1], fragment_a[k_3_step % 2][mi][0], fragment_a[k_3_step % 2][mi][1], fragment_b[k_3_step % 2][mj][0]);
+                        }
+                    }
+                }
+            }
+        }
+        eatss_wait_for_copies<0>();
+        double A_r[4][6];
+        #pragma unroll
+        for (int s = 0; s < 4; ++s) {
+            #pragma unroll
+            for (int s_1 = 0; s_1 < 6; ++s_1) {
+                A_r[s][s_1] = 0;
+            }
+            const int i = i0 + ti + 16 * s;
+            if (i < N - 32 * kb - 32) {
+                #pragma unroll
+                for (int rj = 0; rj < 6; ++rj) {
+                    const int j = j0 + 2 * tj + 32 * (rj / 2) + rj % 2;
+                    if (j < N - 32 * kb - 32) {
+                        A_r[s][rj] = A[(i + 32 * kb + 32) * N + (j + 32 * kb + 32)];
+                    }
+                }
+            }
+            #pragma unroll
+            for (int s_1 = 0; s_1 < 6; ++s_1) {
+                A_r[s][s_1] += sum_A_r[s][s_1];
+            }
+            if (i < N - 32 * kb - 32) {
+                #pragma unroll
+                for (int rj = 0; rj < 6; ++rj) {
+                    const int j = j0 + 2 * tj + 32 * (rj / 2) + rj % 2;
+                    if (j < N - 32 * kb - 32) {
+                        A[(i + 32 * kb + 32) * N + (j + 32 * kb + 32)] = A_r[s][rj];
+                    }
+                }
+            }
+        }
+        __syncthreads();
     }
 }
 
@@ -357,14 +920,20 @@ static eatss_calls eatss_calls_of_kernel_lu_cuda;
 
 extern "C" int kernel_lu_cuda(double *A, cudaStream_t stream)
 {
-    if (!((long)N <= 536870912)) return -1;  // indices are 32 bits wide: N must be at most 2^29
+    if (!((long)N <= 33554432)) return -1;  // indices are 32 bits wide: N must be at most 2^25
     if (!((double)N * (double)N <= 2147483647)) return -2;  // indices are 32 bits wide: A must have less than 2^31 elements
+    if (cudaError_t eatss_error = cudaFuncSetAttribute(kernel_lu_k3,
+            cudaFuncAttributeMaxDynamicSharedMemorySize, 69120)) return (int)eatss_error;
     return eatss_calls_of_kernel_lu_cuda.run(stream, {
     }, [&](eatss_stream &stream, void *const *) {
         if (N >= 2) {
-            for (int k = 0; k < N - 1; ++k) {
-                EATSS_LAUNCH(kernel_lu_k0, dim3(eatss_floordiv(N + 511 - 512 * eatss_floordiv(k + 1, 512), 512)), dim3(512), 0, stream, k, A);
-                EATSS_LAUNCH(kernel_lu_k1, dim3(eatss_floordiv(N + 255 - 256 * eatss_floordiv(k + 1, 256), 256), eatss_min(eatss_floordiv(N + 15 - 16 * eatss_floordiv(k + 1, 16), 16), 65535)), dim3(64, 4), 0, stream, k, A);
+            for (int kb = 0; kb < (N + 30) / 32; ++kb) {
+                EATSS_LAUNCH(kernel_lu_k0, dim3(1), dim3(128), 0, stream, kb, A);
+                if (32 * (long)kb + 33 <= (long)N) {
+                    EATSS_LAUNCH(kernel_lu_k1, dim3((N - 32 * kb - 1) / 32), dim3(128), 0, stream, kb, A);
+                    EATSS_LAUNCH(kernel_lu_k2, dim3((N - 32 * kb - 17) / 16), dim3(128), 0, stream, kb, A);
+                    EATSS_LAUNCH(kernel_lu_k3, dim3(eatss_floordiv(N - 32 * kb + 63, 96), eatss_min(eatss_floordiv(N - 32 * kb + 31, 64), 65535)), dim3(16, 16), 69120, stream, kb, A);
+                }
             }
         }
     }, A);

@@ -218,3 +218,24 @@ def test_phases_meet_in_global_memory(body: tuple[Node, ...], faults: tuple[str,
     mended = with_barriers(body)
     assert barrier_faults(mended) == ()
     assert barriers_in(mended) == (1 if faults or SYNC in body else 0)
+
+
+def scope(name: str, *body: Node) -> Scope:
+    return Scope(body=body, apart=name)
+
+
+@pytest.mark.parametrize(
+    ("body", "needed"),
+    [
+        ((scope("1", turns(copied(S, T), copied(T, OTHER))),), 0),  # threads have their own
+        ((scope("1", copied(S, T)), scope("2", copied(T, OTHER))), 1),
+        ((turns(scope("1", copied(S, T), copied(T, OTHER))),), 1),  # not from turn to turn
+        ((turns(scope("1", copied(S, T)), scope("2", copied(T, OTHER))),), 2),
+        ((scope("1", fill(S)), turns(scope("2", copied(T, OTHER))), scope("3", use(T))), 2),
+    ],
+)
+def test_threads_meet_between_scopes_that_are_apart(body: tuple[Node, ...], needed: int) -> None:
+    mended = with_barriers(body)
+    assert barrier_faults(mended) == ()
+    assert barriers_in(mended) == needed
+    assert bool(barrier_faults(body)) == bool(needed)

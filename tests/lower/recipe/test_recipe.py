@@ -244,10 +244,10 @@ def test_a_recipe_of_before_is_read_and_carried_out(
     (kernel,) = recipe.kernels
     assert kernel.chosen() == layout.chosen()
     written = recipe_to_dict(recipe)
-    later = [written["kernels"][0].pop(name) for name in ("time_tile", "loop_block")]
-    assert later == [None, None]
+    names = ("time_tile", "loop_block", "class_block")
+    assert [written["kernels"][0].pop(name) for name in names] == [None, None, None]
     assert written["options"].pop("fast_math") is False
-    assert not written.pop("split")
+    assert not written.pop("split") + written.pop("classes")
     assert not written.pop("chunks")
     assert written == json.loads(path.read_text())
     source = data_directory("kernels") / "gemm.c"
@@ -270,6 +270,7 @@ def test_a_selection_of_before_is_read() -> None:
     assert written["options"].pop("gap") is None  # what came later
     later = [written["kernels"][0].pop(name) for name in LATER]
     assert later == [0, 0, None, None]
-    assert not written.pop("split")
+    assert written["kernels"][0].pop("class_block") is None
+    assert not written.pop("split") + written.pop("classes")
     assert not written.pop("chunks")
     assert written == json.loads(path.read_text())

@@ -1,0 +1,83 @@
+"""How many threads a class of tiles has, and how many points a block of a panel: what costs least.
+
+Blocks are compared with the kernels apart, a launch a step, each with the sizes selected for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+import numpy as np
+
+from eatss.analysis.facts import KernelFacts
+from eatss.analysis.layout import ClassBlock
+from eatss.cards.profile import GpuProfile
+from eatss.choose.objectives import NEVER, costs
+from eatss.choose.options import ModelOptions
+from eatss.choose.selection import KernelSelection, in_one_launch
+from eatss.choose.time_tiles import costs_of
+from eatss.cost.class_blocks import class_demand
+from eatss.cost.cuda_model import CudaModel
+from eatss.cost.expected import Prediction
+from eatss.cost.terms import predict, prediction_at
+from eatss.plan.class_blocks import THREADS, WIDTHS, ClassRun
+
+
+def with_class_blocks(
+    selections: Sequence[KernelSelection],
+    kernels: Sequence[KernelFacts],
+    runs: Sequence[ClassRun],
+    profile: GpuProfile,
+    options: ModelOptions,
+) -> tuple[KernelSelection, ...]:
+    """Return selections of which some are one launch a block of steps, where that costs less.
+
+    Args:
+        selections: of all kernels of a program, each for itself.
+        kernels: their facts.
+        runs: which of them are classes of tiles.
+        profile: the card.
+        options: what is best.
+    """
+    facts, found = {one.name: one for one in kernels}, {one.name: one for one in selections}
+    for run in runs:
+        apart = [found[name].predicted for name in run.kernels]
+        known = [one for one in apart if one is not None]
+        if len(known) == len(apart):
+            best = _best(run, known, facts, profile, options)
+            if best is not None:
+                note = f"its class of tiles is the launch of {run.kernels[0]}"
+                found |= in_one_launch(found, *best, note)
+    return tuple(found[one.name] for one in selections)
+
+
+def _best(
+    run: ClassRun,
+    apart: Sequence[Prediction],
+    facts: Mapping[str, KernelFacts],
+    profile: GpuProfile,
+    options: ModelOptions,
+) -> tuple[ClassBlock, Prediction] | None:
+    """Return the block that costs least, ``None`` where kernels apart do."""
+    model = CudaModel.of(facts[run.kernels[0]], profile)
+    widths = (1,) if run.wide is None else WIDTHS
+    most = profile.threads_per_block
+    table = [pair for pair in product(THREADS, widths) if pair[0] <= most]
+    threads, width = np.array(table, dtype=np.float64).T
+    demand = class_demand(
+        run, ClassBlock(kernels=run.kernels, threads=threads, width=width), facts, model
+    )
+    expected = predict(demand, model.card, model.constants)
+    fits = np.isfinite(expected.time_s)
+    if options.shared_per_block_bytes is not None:
+        fits &= demand.shared_bytes <= options.shared_per_block_bytes
+    value = np.where(fits, costs(expected, options.objective), NEVER)
+    row = int(np.argmin(value))
+    predicted = prediction_at(demand, expected, row)
+    alone_s, alone_j = (sum(getattr(one, name) for one in apart) for name in ("time_s", "energy_j"))
+    alone = costs_of(np.array([alone_s]), np.array([alone_j]), options)[0]
+    if predicted is None or not fits[row] or value[row] >= alone:
+        return None
+    block = ClassBlock(kernels=run.kernels, threads=int(threads[row]), width=int(width[row]))
+    return block, predicted

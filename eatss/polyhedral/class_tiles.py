@@ -1,0 +1,349 @@
+"""All loops of a factorisation in tiles: diagonal, panels, and what is left, a product.
+
+``for (k …) { for (j > k) A[k][j] /= A[k][k]; for (i, j > k) A[i][j] -= A[i][k] * A[k][j]; }`` runs
+in steps ``k``. So many steps are a block ``kb``, and statements are cut where other loops leave it:
+
+    for (kb …) {
+        diagonal:  i and j in the block, in steps k
+        panels:    i or j in the block, in steps k
+        the rest:  for (i, j behind the block) for (k in the block) A[i][j] -= A[i][k] * A[k][j]
+    }
+
+Counters of pieces begin at their block, or behind it. Which step an instance belongs to is found
+from dependences: that of a sum is the loop it sums over, so a step takes what it makes off all
+later ones (right-looking); others run in a step of theirs, before all blocks or behind them.
+What needs each other in a block is a class, and stays in steps; classes follow in the order of
+dependences. All of them hold, so values are those of the source in every bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import permutations, product
+
+import islpy as isl
+import networkx as nx  # type: ignore[import-untyped]
+
+from eatss.base.diagnostics import internal_error
+from eatss.base.frozen import Names, fixed
+from eatss.base.trees import free_name
+from eatss.polyhedral.dependences import compute_dependences
+from eatss.polyhedral.isl_names import (
+    IN,
+    SET,
+    among,
+    equal_leading_dims,
+    output_affs,
+)
+from eatss.polyhedral.kernels import update_of
+from eatss.polyhedral.scalars import with_private_scalars
+from eatss.polyhedral.scop import Scop, Statement
+from eatss.polyhedral.split_sets import check_partition, piece_along
+from eatss.polyhedral.tree import alone
+
+_BEFORE, _BEHIND = -1, -2
+"""The loop of steps, by number, of a statement that runs before all blocks, or behind them."""
+
+_MOST_PIECES = 24
+"""Pieces of all statements."""
+
+
+def with_class_tiles(scop: Scop, size: int) -> Scop:
+    """Return a region whose loops are in blocks of so many steps, cut into classes of tiles.
+
+    Its statements stand in an order that is to be kept. Scalars may get elements of their own for
+    it. The region itself where it has no such order.
+
+    Raises:
+        InternalError: ``EATSS-P901``, pieces are not what they are cut from, or run too early.
+    """
+    for own in (scop, *with_private_scalars(scop)):
+        cut = _in_classes(own, size)
+        if cut is not None:
+            return replace(cut, written=scop.written or scop)
+    return scop
+
+
+def _in_classes(scop: Scop, size: int) -> Scop | None:
+    tiling = _tiling(scop, size)
+    if tiling is None:
+        return None
+    pieces = [one for statement in scop.statements for one in tiling.pieces(statement)]
+    if not any(one.cut for one in pieces) or len(pieces) > _MOST_PIECES:
+        return None
+    cut = cuts_of(pieces)
+    needed = tiling.needed.apply_domain(cut).apply_range(cut)
+    timed = _in_order(pieces, needed)
+    if timed is None:
+        return None
+    check_time(timed, needed)
+    return replace(scop, statements=timed, class_size=size)
+
+
+def cuts_of(pieces: Sequence[_Piece]) -> isl.UnionMap:
+    """Return which instances of pieces those of the source are."""
+    return reduce(isl.UnionMap.union, (one.whole.to_union_map() for one in pieces)).reverse()
+
+
+def check_time(statements: Sequence[Statement], needed: isl.UnionMap) -> None:
+    """Check that statements run behind all that they need.
+
+    Raises:
+        InternalError: ``EATSS-P901``.
+    """
+    schedule = reduce(isl.UnionMap.union, (one.schedule.to_union_map() for one in statements))
+    time = isl.MultiUnionPwAff.from_union_map(schedule)
+    if not needed.lex_ge_at_multi_union_pw_aff(time).is_empty():
+        message = "a class of tiles runs before what it needs"
+        raise internal_error("EATSS-P901", message, span=statements[0].span)
+
+
+# -- steps -------------------------------------------------------------------------------------
+
+
+@fixed
+class _Piece:
+    """A piece, what instances of the source it runs, and whether it was cut from others.
+
+    Its loops are blocks and steps, then the others; none are in blocks where ``loop`` is negative.
+    """
+
+    statement: Statement
+    whole: isl.Map
+    loop: int
+    cut: bool
+
+
+@fixed
+class _Tiling:
+    """The loop of each statement that is in steps, by number, and what instances need."""
+
+    size: int
+    steps: Mapping[str, int]
+    needed: isl.UnionMap
+    taken: set[str]
+
+    def pieces(self, statement: Statement) -> Iterator[_Piece]:
+        """Yield the pieces of a statement, those in a block first."""
+        step = self.steps[statement.name]
+        if step < 0:
+            same = isl.Map.identity(statement.domain.get_space().map_from_set())
+            yield _Piece(statement, same.intersect_range(statement.domain), step, cut=False)
+            return
+        counters = isl.MultiAff.identity_on_domain_space(statement.domain.get_space())
+        first = counters.get_at(step).to_pw_aff()
+        leaving = [
+            at
+            for at in range(len(statement.loops))
+            if at != step
+            and statement.domain.is_subset(counters.get_at(at).to_pw_aff().ge_set(first))
+        ]
+        others = (name for at, name in enumerate(statement.loops) if at != step)
+        own = statement.loops[step]
+        names = (free_name(f"{own}b", {*self.taken, *statement.loops}), own, *others)
+        found = []
+        for behind in product((False, True), repeat=len(leaving)):
+            away = dict(zip(leaving, behind, strict=True))
+            instance, domain = self._instance(statement, step, away, names)
+            if not domain.is_empty():
+                found.append((instance, domain))
+        wholes = [isl.Map.from_multi_aff(one).intersect_domain(of) for one, of in found]
+        check_partition(statement, [one.range() for one in wholes])
+        for at, (instance, domain) in enumerate(found):
+            name = free_name(f"{statement.name}_{at}", self.taken)
+            piece = piece_along(
+                statement, instance.set_tuple_name(IN, name), domain.set_tuple_name(name)
+            )
+            yield _Piece(piece, wholes[at].set_tuple_name(IN, name), step, cut=len(found) > 1)
+
+    def _instance(
+        self, statement: Statement, step: int, behind: Mapping[int, bool], names: Names
+    ) -> tuple[isl.MultiAff, isl.Set]:
+        """Return what a piece runs by its own counters, and all it runs.
+
+        ``behind`` says of loops that leave the block whether the piece has them behind it.
+        """
+        depth, size = len(statement.loops), self.size
+        space = statement.domain.get_space()
+        own = space.drop_dims(SET, 0, depth).add_dims(SET, depth + 1)
+        for at, name in enumerate(names):
+            own = own.set_dim_name(SET, at, name)
+        local = isl.LocalSpace.from_space(own)
+        block = isl.Aff.var_on_domain(local, SET, 0).scale_val(isl.Val(size, space.get_ctx()))
+        domain, places = isl.Set.universe(own), iter(range(2, depth + 1))
+        domain = domain.lower_bound_val(SET, 0, 0)
+        functions = isl.AffList.alloc(space.get_ctx(), depth)
+        for at in range(depth):
+            place = 1 if at == step else next(places)
+            here = isl.Aff.var_on_domain(local, SET, place)
+            if at == step or at in behind:
+                here = here.add(block)
+                domain = domain.lower_bound_val(SET, place, 0)
+                if behind.get(at):
+                    here = here.add_constant_val(isl.Val(size, space.get_ctx()))
+                else:
+                    domain = domain.upper_bound_val(SET, place, size - 1)
+            functions = functions.add(here)
+        whole = isl.MultiAff.from_aff_list(own.map_from_domain_and_range(space), functions)
+        domain = domain.intersect(statement.domain.preimage_multi_aff(whole))
+        return whole, domain.remove_redundancies().coalesce()
+
+
+def _tiling(scop: Scop, size: int) -> _Tiling | None:
+    """Return the loops of a region that are its steps, if there are such."""
+    deepest = max((len(one.loops) for one in scop.statements), default=0)
+    sums = {one.name: _summed(one, scop) for one in scop.statements}
+    order = sorted(scop.statements, key=lambda one: not sums[one.name])  # they decide
+    if deepest < 2 or not all(sums[one.name] for one in order if len(one.loops) == deepest):
+        return None
+    needed = compute_dependences(scop).memory_based
+
+    def chosen(steps: dict[str, int]) -> dict[str, int] | None:
+        if len(steps) == len(order):
+            return steps
+        statement, some = order[len(steps)], order[: len(steps) + 1]
+        loops = sums[statement.name]
+        if len(statement.loops) < deepest:
+            loops = [*loops, *range(len(statement.loops)), _BEFORE, _BEHIND]
+        for step in loops:
+            more = {**steps, statement.name: step}
+            found = chosen(more) if _run_forward(some, needed, more) else None
+            if found is not None:
+                return found
+        return None
+
+    steps = chosen({})
+    return None if steps is None else _Tiling(size, steps, needed, scop.names)
+
+
+def _summed(statement: Statement, scop: Scop) -> list[int]:
+    """Return the only loop along which what a sum is stored to stays, if there is one."""
+    write = statement.write
+    if update_of(statement, scop.array(write.array).element_type) is None:
+        return []
+    subscripts, loops = output_affs(write.relation), range(len(statement.loops))
+    still = [at for at in loops if not any(one.involves_dims(IN, at, 1) for one in subscripts)]
+    return still if len(still) == 1 else []
+
+
+def _run_forward(
+    statements: Sequence[Statement], needed: isl.UnionMap, steps: Mapping[str, int]
+) -> bool:
+    """Tell whether no statement runs in a step before that of what it needs."""
+    nothing = isl.UnionSet.empty(needed.get_space())
+    before, blocked, behind = nothing, nothing, nothing
+    time = isl.UnionPwAff.empty(needed.get_space())
+    for one in statements:
+        domain, step = one.domain.to_union_set(), steps[one.name]
+        if step < 0:
+            before = before.union(domain) if step == _BEFORE else before
+            behind = behind.union(domain) if step == _BEHIND else behind
+            continue
+        own = _counter(one, step).intersect_domain(one.domain)
+        time, blocked = time.union_add(isl.UnionPwAff.from_pw_aff(own)), blocked.union(domain)
+    inside = needed.intersect_domain(blocked).intersect_range(blocked)
+    later, earlier = behind.union(blocked), before.union(blocked)
+    return bool(
+        inside.lex_gt_at_multi_union_pw_aff(alone(time)).is_empty()
+        and needed.intersect_domain(later).intersect_range(before).is_empty()
+        and needed.intersect_domain(behind).intersect_range(earlier).is_empty()
+    )
+
+
+def _counter(statement: Statement, loop: int) -> isl.PwAff:
+    counters = isl.MultiAff.identity_on_domain_space(statement.domain.get_space())
+    return counters.get_at(loop).to_pw_aff()
+
+
+# -- order -------------------------------------------------------------------------------------
+
+
+def _in_order(pieces: Sequence[_Piece], needed: isl.UnionMap) -> tuple[Statement, ...] | None:
+    """Return pieces in the order in which they run, ``None`` where a class has a serial loop more.
+
+    ``[1, kb, class, i, 0, j, 0, k]`` is when a product runs, and ``[1, kb, class, k, place, i, 0,
+    j]`` when a class does that stays in steps.
+    """
+    times: dict[str, list[isl.PwAff | int]] = {}
+    for side, place in ((_BEFORE, 0), (_BEHIND, 2)):
+        beside = [one for one in pieces if one.loop == side]
+        for number, tied in enumerate(_components(beside, needed)):
+            for one in (piece.statement for piece in tied):
+                times[one.name] = [place, number, *output_affs(one.schedule)]
+    blocked, in_block = [one for one in pieces if one.loop >= 0], equal_leading_dims(needed, 1)
+    for number, tied in enumerate(_components(blocked, in_block)):
+        own = _among(tied, in_block)
+        if len(tied) == 1 and _is_sum(tied[0], own):
+            statement = tied[0].statement
+            loops = [_counter(statement, at) for at in (*range(2, len(statement.loops)), 1)]
+            times[statement.name] = [1, _counter(statement, 0), number, *_apart(loops)]
+            continue
+        in_step = equal_leading_dims(own, 2)
+        for place, together in enumerate(_components(tied, in_step)):
+            if len(together) > 1 or not _among(together, in_step).is_empty():
+                return None
+            statement = together[0].statement
+            block, step, *loops = (_counter(statement, at) for at in range(len(statement.loops)))
+            times[statement.name] = [1, block, number, step, place, *_apart(loops)]
+    length = max(map(len, times.values()))
+    return tuple(
+        _at(one.statement, [*own, *[0] * (length - len(own))])
+        for one in pieces
+        for own in (times[one.statement.name],)
+    )
+
+
+def _is_sum(piece: _Piece, own: isl.UnionMap) -> bool:
+    """Tell whether instances of a piece in a block need others of the same result only."""
+    others = range(2, len(piece.statement.loops))
+    return bool(others) and all(
+        own.is_subset(own.eq_at_multi_union_pw_aff(alone(_along(piece.statement, at))))
+        for at in others
+    )
+
+
+def _along(statement: Statement, loop: int) -> isl.UnionPwAff:
+    return isl.UnionPwAff.from_pw_aff(_counter(statement, loop))
+
+
+def _apart(loops: Sequence[isl.PwAff]) -> Iterator[isl.PwAff | int]:
+    """Yield loops with places of nothing between them."""
+    for loop in loops:
+        yield loop
+        yield 0
+
+
+def _at(statement: Statement, time: Sequence[isl.PwAff | int]) -> Statement:
+    """Return a statement that runs at a time."""
+    universe, context = isl.Set.universe(statement.domain.get_space()), statement.domain.get_ctx()
+
+    def function(one: isl.PwAff | int) -> isl.Map:
+        if isinstance(one, int):
+            one = isl.PwAff.val_on_domain(universe, isl.Val(one, context))
+        return isl.Map.from_pw_aff(one)
+
+    schedule = reduce(isl.Map.flat_range_product, map(function, time))
+    return replace(statement, schedule=schedule.intersect_domain(statement.domain))
+
+
+def _components(pieces: Sequence[_Piece], needed: isl.UnionMap) -> list[list[_Piece]]:
+    """Return pieces that need each other together, behind what they need."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(pieces)))
+    for one, other in permutations(range(len(pieces)), 2):
+        leaving = needed.intersect_domain(pieces[one].statement.domain.to_union_set())
+        into = pieces[other].statement.domain.to_union_set()
+        if not leaving.intersect_range(into).is_empty():
+            graph.add_edge(one, other)
+    tied = nx.condensation(graph)
+    members = {node: sorted(data["members"]) for node, data in tied.nodes(data=True)}
+    order = nx.lexicographical_topological_sort(tied, key=lambda node: members[node])
+    return [[pieces[at] for at in members[node]] for node in order]
+
+
+def _among(pieces: Sequence[_Piece], needed: isl.UnionMap) -> isl.UnionMap:
+    """Return what pieces need of each other."""
+    domains = (one.statement.domain.to_union_set() for one in pieces)
+    return among(needed, reduce(isl.UnionSet.union, domains))

@@ -1,0 +1,196 @@
+"""Classes of tiles of factorisations: their text computes what the source does, at all sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from eatss.analysis.layout import ClassBlock
+from eatss.analysis.variant import ClassSize
+from eatss.base.diagnostics import InputError
+from eatss.base.shipped import data_directory
+from eatss.cards import load_profile
+from eatss.choose.options import SelectOptions
+from eatss.choose.selection import Selection
+from eatss.frontend.options import Reading
+from eatss.lower.class_blocks import ClassBuilder, classes_of
+from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_barrier
+from eatss.lower.kernel.nodes import Kernel
+from eatss.lower.pieces import NameTable, pieces_of
+from eatss.lower.recipe import CodegenOptions, recipe_of
+from eatss.lower.references import BuiltKernel
+from eatss.plan.class_blocks import ClassRun, shared_bytes
+from eatss.program import Program
+from eatss.session.session import Session
+from eatss.verify.run import verify
+from tests.lower.checking import right
+
+SIZES = [{"N": size} for size in (0, 1, 4, 5, 21)]
+
+
+@cache
+def session(
+    name: str, size: int = 4, dtype: Literal["float", "double", "half"] = "double"
+) -> Session:
+    own = Path(__file__).parent / f"{name}.c"
+    source = own if own.exists() else data_directory("kernels") / f"{name}.c"
+    classes = (ClassSize(region=0, size=size),)
+    reading = Reading(dtype=dtype)
+    return Session(source, reading, code=True, recomputed=(), classes=classes)
+
+
+def runs(of: Session) -> list[ClassRun]:
+    (region,) = of.symbolic.regions
+    pieces = pieces_of(region.scheduled, NameTable())
+    return [one.run for one in classes_of(region.scheduled, pieces, of.analysed.facts)]
+
+
+@cache
+def apart(of: Session) -> Selection:
+    return of.select("h200", SelectOptions(target="cuda"))
+
+
+def program(of: Session, threads: int = 64, width: int = 8, **how: Any) -> Program:
+    """Return a program all of whose classes are one launch."""
+    blocks = {
+        one.kernels[0]: ClassBlock(kernels=one.kernels, threads=threads, width=width)
+        for one in runs(of)
+    }
+    found = apart(of)
+    kernels = tuple(replace(one, class_block=blocks.get(one.name)) for one in found.kernels)
+    options = CodegenOptions(**how)
+    recipe = recipe_of(replace(found, kernels=kernels), options)
+    made = of.generate(recipe, load_profile("h200"))
+    assert sum("class of tiles" in note for one in made.kernels for note in one.notes) == len(
+        blocks
+    )
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "how"),
+    [
+        ("lu", "double", {}),
+        ("lu", "float", {"index_bits": 64}),
+        ("cholesky", "double", {"strict_fp": True}),
+        ("trisolv", "double", {}),
+        ("trsm", "half", {}),
+        ("trsm", "double", {}),
+    ],
+)
+def test_verified_at_sizes_beside_blocks(
+    name: str, dtype: Literal["float", "double", "half"], how: dict[str, Any], tmp_path: Path
+) -> None:
+    of = session(name, 4, dtype)
+    of.write(program(of, **how), tmp_path)
+    sizes = [{**one, "M": 9} for one in SIZES] if name == "trsm" else SIZES
+    right(verify(tmp_path, device="cpu", sizes=sizes))
+
+
+@pytest.mark.parametrize(("threads", "width"), [(32, 3), (256, 1), (1024, 64)])
+def test_any_block_is_right(threads: int, width: int, tmp_path: Path) -> None:
+    of = session("lu")
+    of.write(program(of, threads, width), tmp_path)
+    right(verify(tmp_path, device="cpu", sizes=SIZES))
+
+
+SCALED = """
+#ifndef N
+#define N 40
+#endif
+void scaled(double A[N][N], double x[N], double d[N])
+{
+#pragma scop
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < i; j++)
+            x[i] -= A[j][i] * x[j];
+        x[i] *= d[i];
+    }
+#pragma endscop
+}
+"""
+
+
+def test_an_element_of_shared_memory_is_scaled_by_another(tmp_path: Path) -> None:
+    source = tmp_path / "scaled.c"
+    source.write_text(SCALED, encoding="utf-8")
+    of = Session(source, code=True, recomputed=(), classes=(ClassSize(region=0, size=4),))
+    of.write(made := program(of), tmp_path / "scaled")
+    assert "sh.x_1[i] *= sh.d_1[i];" in made.text
+    right(verify(tmp_path / "scaled", device="cpu", sizes=SIZES))
+
+
+def test_what_blocks_have_in_shared_memory() -> None:
+    diagonal, row, column = runs(session("lu"))
+    assert [one.extents for one in diagonal.tiles] == [(4, 4)]
+    assert [(one.extents, one.stored) for one in row.tiles] == [((4, None), True), ((4, 4), False)]
+    assert [(one.extents, one.stored) for one in column.tiles] == [
+        ((None, 4), True),
+        ((4, 4), False),
+    ]
+    block = ClassBlock(kernels=row.kernels, threads=64, width=16)
+    assert shared_bytes(row, block) == (4 * 17 + 4 * 5) * 8
+
+
+def test_steps_apart_cost_more_where_there_are_many() -> None:
+    found = apart(session("lu", 32))
+    assert [one.class_block is not None for one in found.kernels].count(True) == 3
+
+
+def kernel_of(name: str, at: int) -> Kernel:
+    """Return a kernel before it is text."""
+    made: list[Kernel] = []
+    build = ClassBuilder.build
+
+    def noted(self: ClassBuilder) -> BuiltKernel:
+        made.append((found := build(self)).kernel)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ClassBuilder, "build", noted)
+        program(session(name))
+    return made[at]
+
+
+@pytest.mark.parametrize("name", ["lu", "cholesky", "trisolv"])
+def test_each_barrier_is_needed(name: str) -> None:
+    kernel = kernel_of(name, 0)
+    count = barriers_in(kernel.body)
+    assert count > 2
+    assert not barrier_faults(kernel.body)
+    for at in range(count):
+        assert barrier_faults(without_barrier(kernel.body, at))
+
+
+def test_blocks_of_another_program_are_refused() -> None:
+    of = session("lu")
+    found = apart(of)
+    first, *others = found.kernels
+    block = ClassBlock(kernels=(first.name,), threads=64, width=1)
+    wrong = replace(found, kernels=(replace(first, class_block=block), *others))
+    with pytest.raises(InputError, match="EATSS-K011"):
+        of.generate(recipe_of(wrong, CodegenOptions()), load_profile("h200"))
+
+
+# Mutants ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("for (int k = 0;", "for (int k = 1;"),  # a step is lost
+        ("k + 1 + thread", "k + 2 + thread"),  # a row, or a column
+        ("e < 16", "e < 15"),  # an element of a tile is not there
+        ("const int first = ", "const int first = 1 + "),
+    ],
+)
+def test_a_changed_text_is_found(old: str, new: str, tmp_path: Path) -> None:
+    of = session("lu")
+    made = program(of)
+    assert old in made.text
+    of.write(replace(made, text=made.text.replace(old, new)), tmp_path)
+    assert verify(tmp_path, device="cpu", sizes=SIZES).status != "ok"
