@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import product
 from math import inf, prod
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ import numpy.typing as npt
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout
 from eatss.base.diagnostics import NoSolutionError, Progress, no_progress
+from eatss.base.tape import Taped
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import predicted_kernel
 from eatss.choose.cuda_candidates import reach
@@ -39,7 +40,7 @@ from eatss.cost.demand import Demand
 from eatss.cost.ppcg_code import PpcgCode
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.cost.terms import Predicted, prediction_at, too_large
-from eatss.plan.intervals import Box, Interval, Learnt, Monomial, least_of, most_of
+from eatss.plan.intervals import Box, Ends, Interval, Monomial, least_of, most_of
 from eatss.plan.numbers import Flag, Number
 from eatss.plan.ppcg import PpcgCandidates, PpcgKernel, PpcgPlan, is_cut
 
@@ -138,10 +139,15 @@ def candidates(
 
     Sizes beyond a loop's trips count as its trips, threads beyond a tile as the tile.
     """
-    table, ones = np.array(vectors, dtype=np.float64).T, np.ones(len(vectors))
-    trips = kernel.trips
-    tiles = {n: np.minimum(own, trips[n]) for n, own in zip(kernel.band, table, strict=False)}
-    blocks = zip(kernel.threads, table[len(kernel.band) :], strict=True)
+    return _candidates(kernel, np.array(vectors, dtype=np.float64).T, len(vectors), options)
+
+
+def _candidates(
+    kernel: PpcgKernel, columns: Sequence[Number], count: int, options: PpcgOptions
+) -> PpcgCandidates:
+    trips, ones = kernel.trips, np.ones(count)
+    tiles = {n: np.minimum(own, trips[n]) for n, own in zip(kernel.band, columns, strict=False)}
+    blocks = zip(kernel.threads, columns[len(kernel.band) :], strict=False)
     return PpcgCandidates(
         tile_sizes=tuple(tiles.items()),
         block=tuple((name, np.minimum(own, tiles[name])) for name, own in blocks),
@@ -228,7 +234,8 @@ class PpcgSpace:
     ) -> None:
         """Take a kernel and the shared memory that a block may have."""
         self.facts, self.profile, self.objective = facts, profile, objective
-        self.learnt, self.learnt_of_room = Learnt(), Learnt()
+        self._bounds, self._costs = Taped(self._bounds_of), Taped(self._costs_of)
+        self._room, self._needed = Taped(self._room_of), Taped(self._needed_of)
         self.model, self.kernel, self.most_bytes = model, model.kernel, most_bytes
         self.depth, self.mapped = len(self.kernel.band), len(self.kernel.threads)
         self.groups = sum(group.may_be_staged for group in self.kernel.groups)
@@ -279,21 +286,22 @@ class PpcgSpace:
 
     def needed_bytes(self, points: Sizes) -> npt.NDArray[np.float64]:
         """Return the least ``--max-shared-memory`` that has room for what is staged."""
-        found: npt.NDArray[np.float64] = self._decided(points)[1].shared_bytes * np.ones(
-            len(points)
-        )
+        found: npt.NDArray[np.float64] = self._needed(*1.0 * points.T)
         return found
 
-    def _decided(self, points: Sizes) -> tuple[PpcgCandidates, PpcgPlan]:
-        """Return points as columns, staged as they say."""
-        flags = self._flags(points)
-        some = replace(self.layouts(points, PPCG_DEFAULT), staged_groups=flags)
+    def _needed_of(self, *sizes: Number) -> Number:
+        return self._decided(sizes)[1].shared_bytes
+
+    def _decided(self, sizes: Sequence[Number]) -> tuple[PpcgCandidates, PpcgPlan]:
+        """Return points, a column a size, staged as they say."""
+        layouts = _candidates(self.kernel, sizes, len(sizes[0]), PPCG_DEFAULT)
+        some = replace(layouts, staged_groups=self._flags(sizes))
         return some, self.model.plan(some)
 
-    def _flags(self, points: Sizes) -> tuple[Any, ...]:
+    def _flags(self, sizes: Sequence[Number]) -> tuple[Number, ...]:
         """Return for each group of the kernel whether it is staged, an entry each."""
-        columns = iter(points[:, self.width : self.width + self.groups].T - 1.0)
-        return tuple(next(columns) if g.may_be_staged else 0.0 for g in self.kernel.groups)
+        columns = iter(sizes[self.width : self.width + self.groups])
+        return tuple(next(columns) - 1.0 if g.may_be_staged else 0.0 for g in self.kernel.groups)
 
     # -- boxes ------------------------------------------------------------------------------------
 
@@ -381,13 +389,12 @@ class PpcgSpace:
             full = needed(at, next_one) > self.most_bytes
             most[at] = np.where(full, next_one - 1, most[at])
 
-    def _box(self, lows: Sizes, highs: Sizes, learnt: Learnt) -> tuple[Box, PpcgCandidates]:
+    def _box(self, ends: Sequence[Ends]) -> PpcgCandidates:
         """Return boxes as layouts of intervals.
 
         A tile is threads times a factor, which points round up: so they cancel in products.
         """
-        kernel, ones = self.kernel, np.ones(len(lows))
-        ends = [*zip(1.0 * lows.T, 1.0 * highs.T, strict=True)]
+        kernel, ones = self.kernel, np.ones(len(ends[0][0]))
         sizes = {f"tile {name}": own for name, own in zip(kernel.band, ends, strict=False)}
         points = dict(zip(kernel.threads, ends[self.width + self.groups :], strict=False))
         for name, (threads, count) in zip(kernel.threads, ends[self.depth :], strict=False):
@@ -396,13 +403,12 @@ class PpcgSpace:
             least = np.maximum(fewest - 1.0 + 1.0 / count, tile / count)
             sizes[f"threads {name}"] = threads, count
             sizes[f"factor {name}"] = np.maximum(1.0, least), np.minimum(tiles / threads, most)
-        box = Box(sizes, learnt)
+        box = Box(sizes)
         known = box.intervals
         for name, own in zip(kernel.threads, ends, strict=False):
             size = Monomial(((f"factor {name}", 1.0), (f"threads {name}", 1.0)))
             known[f"tile {name}"] = box.named(f"tile {name}", Interval(*own, box, size, size))
-        pairs = zip(self._flags(lows), self._flags(highs), strict=True)
-        return box, PpcgCandidates(
+        return PpcgCandidates(
             tile_sizes=tuple((name, known[f"tile {name}"]) for name in kernel.band),
             block=tuple((name, known[f"threads {name}"]) for name in kernel.threads),
             points=tuple((name, Interval(*own)) for name, own in points.items()),
@@ -414,17 +420,20 @@ class PpcgSpace:
             resident=ones,
             shared_limit_bytes=self.most_bytes * ones,
             unroll=0.0 * ones,
-            staged_groups=tuple(low if low is high else Interval(low, high) for low, high in pairs),
+            staged_groups=self._flags([Interval(*own) for own in ends]),
         )
 
     def bounds(self, lows: Sizes, highs: Sizes) -> Costs:
         """Return costs times margins that no point of a box goes under."""
         with np.errstate(all="ignore"):
-            box, layouts = self._box(lows, highs, self.learnt)
-            demand, expected = self.model.columns(layouts)
-            possible = most_of(self.allowed(demand, expected) & self.model.plan(layouts).is_ruled)
-            weighed = values(expected, self.objective) * self.margins(demand, expected)
-            box.forget()
+            found: Costs = self._bounds(*1.0 * lows.T, *1.0 * highs.T)
+        return found
+
+    def _bounds_of(self, *columns: Number) -> Number:
+        layouts = self._box(_pairs(columns))
+        demand, expected = self.model.columns(layouts)
+        possible = most_of(self.allowed(demand, expected) & self.model.plan(layouts).is_ruled)
+        weighed = values(expected, self.objective) * self.margins(demand, expected)
         return np.where(possible, weighed, inf)
 
     # -- points -----------------------------------------------------------------------------------
@@ -452,12 +461,15 @@ class PpcgSpace:
         fits &= threads.prod(axis=1) <= self.profile.threads_per_block
         found = np.full(len(points), inf)
         if fits.any():
-            decided, plan = self._decided(points[fits])
-            true = (plan.shared_bytes <= self.most_bytes) & plan.is_ruled
-            demand, expected = self.model.columns(decided)
-            own = values(expected, self.objective) * self.margins(demand, expected)
-            found[fits] = np.where(true & self.allowed(demand, expected), own, inf)
+            found[fits] = self._costs(*1.0 * points[fits].T)
         return found
+
+    def _costs_of(self, *sizes: Number) -> Number:
+        decided, plan = self._decided(sizes)
+        true = (plan.shared_bytes <= self.most_bytes) & plan.is_ruled
+        demand, expected = self.model.columns(decided)
+        own = values(expected, self.objective) * self.margins(demand, expected)
+        return np.where(true & self.allowed(demand, expected), own, inf)
 
     def warps(self, threads: Number, blocks: Number, resident: Number) -> Number:
         """Return the warps of an SM that run at a time."""
@@ -480,14 +492,16 @@ class PpcgSpace:
     def have_room(self, lows: Sizes, highs: Sizes) -> npt.NDArray[np.bool_]:
         """Tell which boxes may hold what fits, staged as they say."""
         with np.errstate(all="ignore"):
-            box, layouts = self._box(lows, highs, self.learnt_of_room)
-            code = PpcgCode(self.model.plan(layouts), self.model.card, self.model.constants)
-            plan = code.plan
-            own = plan.block_threads, code.registers, plan.active, code.resident
-            room = self._has_room(*own) & (plan.shared_bytes <= self.most_bytes) & plan.is_ruled
-            found: npt.NDArray[np.bool_] = most_of(room) & np.ones(len(lows), dtype=bool)
-            box.forget()
+            found: npt.NDArray[np.bool_] = self._room(*1.0 * lows.T, *1.0 * highs.T)
         return found
+
+    def _room_of(self, *columns: Number) -> Flag:
+        layouts = self._box(_pairs(columns))
+        code = PpcgCode(self.model.plan(layouts), self.model.card, self.model.constants)
+        plan = code.plan
+        own = plan.block_threads, code.registers, plan.active, code.resident
+        room = self._has_room(*own) & (plan.shared_bytes <= self.most_bytes) & plan.is_ruled
+        return most_of(room)
 
     def margins(self, demand: Demand, expected: Predicted) -> Costs:
         """Return how many times the cost of sizes the default has to be, at least."""
@@ -529,6 +543,12 @@ class PpcgSpace:
         whole = np.maximum(1, np.rint(tile / found[:, threads])) * found[:, threads]
         found[:, tiles] = np.where(dice.random(tile.shape) < _WHOLE, whole, tile)
         return self.possible(np.clip(found, 1, self._highs[:width]))
+
+
+def _pairs(columns: Sequence[Number]) -> list[Ends]:
+    """Return least and greatest sizes of boxes, side by side."""
+    half = len(columns) // 2
+    return [*zip(columns[:half], columns[half:], strict=True)]
 
 
 class _Kernel:

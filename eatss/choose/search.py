@@ -10,7 +10,6 @@ algorithm: generations of points that mix the sizes of the best.
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -169,16 +168,10 @@ def search(
 def prove(searches: Sequence[Search]) -> None:
     """Bound boxes of searches, whose efforts they share, always of the one that may gain most."""
     most = sum(one.effort.most_boxes for one in searches)
-    collects = gc.isenabled()
-    gc.disable()  # boxes let go of their numbers by themselves
-    try:
-        while most > 0 and (one := max(searches, key=lambda own: own.unproven)).unproven:
-            if time.perf_counter() >= one.effort.until and one.found.boxes:
-                break
-            most -= one.step(most)
-    finally:
-        if collects:
-            gc.enable()
+    while most > 0 and (one := max(searches, key=lambda own: own.unproven)).unproven:
+        if time.perf_counter() >= one.effort.until and one.found.boxes:
+            break
+        most -= one.step(most)
     for one in searches:
         one.end()
 

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import AccessFacts, StatementFacts
 from eatss.base.quotients import STEPS
+from eatss.base.tape import whole
 from eatss.base.targets import CUDA
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
 from eatss.plan.intervals import Interval, at_least, beyond
@@ -127,9 +130,18 @@ def bank_wavefronts(lanes: Sequence[Number], steps: Sequence[Number], element_by
         return 1.0
     numbers = *lanes, *steps
     if not any(isinstance(one, Interval) for one in numbers):
-        return _wavefronts(_table(numbers), element_bytes)
+        return whole(_wavefronts_of, element_bytes, *numbers)
     ends = [(one.low, one.high) if isinstance(one, Interval) else (one, one) for one in numbers]
-    least, most = map(_table, zip(*ends, strict=True))
+    return Interval(whole(_least_wavefronts, element_bytes, *chain(*ends)), float(CUDA.lanes))
+
+
+def _wavefronts_of(element_bytes: int, *numbers: Any) -> npt.NDArray[np.float64]:
+    return _wavefronts(_table(numbers), element_bytes)
+
+
+def _least_wavefronts(element_bytes: int, *ends: Any) -> npt.NDArray[np.float64]:
+    """Return the least cycles of all requests of boxes, each of whose ends are two columns."""
+    least, most = _table(ends[::2]), _table(ends[1::2])
     counts = np.minimum(most - least, _MOST_OF_BOX) + 1
     cases = counts.prod(axis=1)
     found, few = np.ones(len(least)), cases <= _MOST_OF_BOX
@@ -141,7 +153,7 @@ def bank_wavefronts(lanes: Sequence[Number], steps: Sequence[Number], element_by
             rows[:, at] += number % count
             number //= count
         found[few] = np.minimum.reduceat(_wavefronts(rows, element_bytes), begins)
-    return Interval(found, float(CUDA.lanes))
+    return found
 
 
 _MOST_OF_BOX = 32

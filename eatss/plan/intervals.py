@@ -13,12 +13,14 @@ tile is at least the trips, whatever the tile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache, partial, reduce
 from math import log
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from eatss.base.tape import Column, nowhere, seen, whole
 
 Ends: TypeAlias = tuple[Any, Any]
 """The least and the greatest number."""
@@ -30,31 +32,11 @@ _ROUNDED = 1e-12
 """Share by which a monomial may be off, rounded as it is: ends keep away from it so far."""
 
 
-class Learnt:
-    """What boxes of a search tell the next ones: which monomials say something of which number.
-
-    Numbers go by their place in a price. What is wrongly left out loosens a bound, no more.
-    """
-
-    def __init__(self) -> None:
-        """Know nothing."""
-        self.boxes = 0
-        self.kept: dict[object, tuple[Exponents, ...]] = {}
-        self.telling: dict[object, bool] = {}
-
-    @property
-    def open(self) -> bool:
-        """Whether all is looked at, as of the first boxes, the second, the fourth and so on."""
-        return self.boxes & (self.boxes - 1) == 0
-
-
 class Box:
     """The least and the greatest of each size, an entry a box; and of names for numbers of them."""
 
-    def __init__(self, sizes: Mapping[str, Ends], learnt: Learnt | None = None) -> None:
+    def __init__(self, sizes: Mapping[str, Ends]) -> None:
         """Take the ends of each size, all above 0."""
-        self.learnt = learnt or Learnt()
-        self.learnt.boxes += 1
         self._logs = {name: (np.log(low), np.log(high)) for name, (low, high) in sizes.items()}
         self._known: dict[tuple[Exponents, Side, Any], Any] = {}
         self._named: dict[str, Interval] = {}
@@ -63,12 +45,6 @@ class Box:
             name: Interval(*ends, self, *(Monomial(((name, 1.0),)),) * 2)
             for name, ends in sizes.items()
         }
-
-    def forget(self) -> None:
-        """Let go of all numbers, which hold their box."""
-        self.known.clear()
-        self.intervals.clear()
-        self._named.clear()
 
     def named(self, name: str, number: Interval) -> Interval:
         """Return a number with itself as its monomials, so that it is left out where it cancels."""
@@ -158,8 +134,8 @@ class Interval(NDArrayOperatorsMixin):
         over: Monomial | None = None,
     ) -> None:
         """Take both ends."""
-        self.box, self._made, self.place = box, None, 0
-        self._ends: list[Any] = [np.asarray(low), np.asarray(high)]
+        self.box, self._made = box, None
+        self._ends: list[Any] = [_column(low), _column(high)]
         self._sides: list[Monomials | None] = [(under,) if under else (), (over,) if over else ()]
 
     @classmethod
@@ -167,7 +143,6 @@ class Interval(NDArrayOperatorsMixin):
         """Return what a function makes of numbers."""
         found = cls.__new__(cls)
         found.box, found._made = box, (function, inputs)
-        found.place = len(box.known) if box is not None else 0
         found._ends, found._sides = [None, None], [None, None]
         if box is None or function not in _MONOMIALS or any(map(_negative, inputs)):
             found._made_plain = True
@@ -182,24 +157,20 @@ class Interval(NDArrayOperatorsMixin):
             assert self._made is not None
             function, inputs = self._made
             found = _RULES[function](side, *inputs)
-            self._ends[side] = np.asarray(
-                self._told(side, found) if function in _CANCELS else found
-            )
+            self._ends[side] = _column(self._told(side, found) if function in _CANCELS else found)
         return self._ends[side]
 
     def _told(self, side: Side, end: Any) -> Any:
         """Return an end, or what monomials tell if that is more."""
         if self.box is None:
             return end
-        learnt, key, found = self.box.learnt, (self.place, side), end
-        if learnt.open or learnt.telling.get(key, True):
-            for monomial in self.side(side):
-                own = monomial.coefficient * self.box.end(monomial.exponents, side)
-                near = own * (1 + _ROUNDED if side else 1 - _ROUNDED)
-                found = (np.fmin if side else np.fmax)(found, near)
-            if learnt.open:
-                learnt.telling[key] = learnt.telling.get(key, False) or bool((found != end).any())
-        return found
+        for monomial in self.side(side):
+            own = monomial.coefficient * self.box.end(monomial.exponents, side)
+            near = own * (1 + _ROUNDED if side else 1 - _ROUNDED)
+            found = (np.fmin if side else np.fmax)(end, near)
+            if np.any(seen(found) != seen(end)):
+                end = found
+        return end
 
     def side(self, side: Side) -> Monomials:
         """Return monomials below or above."""
@@ -210,7 +181,7 @@ class Interval(NDArrayOperatorsMixin):
                 function, inputs = self._made
                 operands = [_Operand(self.box, x) for x in inputs]
                 found, firsts = _MONOMIALS[function](side, *operands)
-                known = _kept(side, self.box, found, firsts, (self.place, function, side))
+                known = _kept(side, self.box, found, firsts)
             self._sides[side] = known
         return known
 
@@ -231,7 +202,7 @@ class Interval(NDArrayOperatorsMixin):
             return False
         if self._made is not None and self._made[0] in _KEEP_SIGN:
             return any(map(_negative, self._made[1]))
-        return bool((self.low < 0).any())
+        return not nowhere(self.low < 0)
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -257,13 +228,13 @@ class Interval(NDArrayOperatorsMixin):
     def __array_function__(
         self, function: Any, types: Any, arguments: Sequence[Any], named: Mapping[str, Any]
     ) -> Any:
-        """Return what ``where``, ``clip`` and ``any`` do; the last tells what is possible."""
+        """Return what ``where`` and ``clip`` do."""
         if function is np.where:
             return _result(np.where, arguments)
         if function is np.clip:
             number, least, most = arguments
             return np.minimum(np.maximum(number, least), most)
-        return np.any(self.high) if function is np.any else NotImplemented
+        return NotImplemented
 
 
 def at_least(number: Any, least: Any) -> Any:
@@ -339,7 +310,11 @@ def _result(function: Any, inputs: Sequence[Any]) -> Interval:
 def _negative(number: Any) -> bool:
     if isinstance(number, Interval):
         return number.negative
-    return bool(number < 0 if isinstance(number, int | float) else (number < 0).any())
+    return bool(number < 0) if isinstance(number, int | float) else not nowhere(number < 0)
+
+
+def _column(number: Any) -> Any:
+    return number if isinstance(number, Column) else np.asarray(number)
 
 
 def _end(number: Any, side: Side) -> Any:
@@ -389,12 +364,12 @@ def _quotient(side: Side, one: Any, other: Any) -> Any:
 
 def _corner(side: Side, function: Any, one: Any, other: Any) -> Any:
     """Return the end of a product or a quotient, which is at ends of both numbers."""
-    found = [
-        np.nan_to_num(function(_end(one, a), 1.0 * _end(other, b)), nan=0.0, posinf=np.inf)
-        for a in (0, 1)
-        for b in (0, 1)
-    ]
-    return (np.maximum if side else np.minimum).reduce(found)
+    found = (function(_end(one, a), 1.0 * _end(other, b)) for a in (0, 1) for b in (0, 1))
+    return reduce(np.maximum if side else np.minimum, (whole(_not_nothing, own) for own in found))
+
+
+def _not_nothing(ends: Any) -> Any:
+    return np.nan_to_num(ends, nan=0.0, posinf=np.inf)
 
 
 def _known(function: Any, least: float) -> Rule:
@@ -410,6 +385,10 @@ def _known(function: Any, least: float) -> Rule:
 
 
 def _whole_gcd(one: Any, other: Any) -> Any:
+    return whole(_gcd, one, other)
+
+
+def _gcd(one: Any, other: Any) -> Any:
     return np.gcd(*(np.asarray(number).astype(np.int64) for number in (one, other)))
 
 
@@ -517,10 +496,10 @@ _MOST = 2
 
 def _size(one: Monomial, box: Box) -> float:
     """Return how much a monomial says in the middle of boxes, as a logarithm."""
-    least, most = (_some(box.end(one.exponents, side, np.log)) for side in (0, 1))
+    least, most = (_some(seen(box.end(one.exponents, side, np.log))) for side in (0, 1))
     said = [
         log(max(own, 1e-300)) + (low + high) / 2
-        for own, low, high in zip(_some(one.coefficient), least, most, strict=False)
+        for own, low, high in zip(_some(seen(one.coefficient)), least, most, strict=False)
     ]
     return sorted(said)[len(said) // 2]
 
@@ -534,19 +513,13 @@ def _some(column: Any) -> list[float]:
     return found[:_SOME]
 
 
-def _kept(side: Side, box: Box, found: Sequence[Monomial], firsts: int, key: object) -> Monomials:
+def _kept(side: Side, box: Box, found: Sequence[Monomial], firsts: int) -> Monomials:
     """Return of the first monomials the one that says most, and of the others."""
     if len(found) <= max(1, _MOST - (firsts - 1)):
         return tuple(found)
-    kinds = {own.exponents: own for own in reversed(found)}
-    known = box.learnt.kept.get(key, ())
-    if known and not box.learnt.open and kinds.keys() >= {*known}:
-        return tuple(kinds[own] for own in known)
     ordered = sorted(found, key=lambda own: _size(own, box), reverse=not side)
     best = next(own for own in ordered if own in found[:firsts])
-    kept = (best, *[own for own in ordered if own is not best][: _MOST - 1])
-    box.learnt.kept[key] = tuple(own.exponents for own in kept)
-    return kept
+    return (best, *[own for own in ordered if own is not best][: _MOST - 1])
 
 
 def _each(joined: Callable[[Side], Callable[[Any, Any], Any]]) -> MonomialRule:
@@ -606,7 +579,7 @@ def _times(number: _Operand, side: Side, factor: Callable[[], Any]) -> _Found:
 
 
 def _of_difference(side: Side, one: _Operand, other: _Operand) -> _Found:
-    if not side and np.any(one.end(0) < other.end(1)):  # it may be negative
+    if not side and not nowhere(one.end(0) < other.end(1)):  # it may be negative
         return [], 1
     return _of_surplus(side, one, other)
 

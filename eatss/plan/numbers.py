@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from eatss.plan.intervals import Interval
+from eatss.base import tape
+from eatss.plan.intervals import Interval, most_of
 
 Number: TypeAlias = Any
 """A number, a column of numbers, or an interval of them for each entry of a column."""
@@ -40,7 +41,7 @@ def any_of(flags: Iterable[Flag]) -> Flag:
 
 def nowhere(flag: Flag) -> bool:
     """Tell whether something holds for no layout, so that there is nothing to compute."""
-    return not np.any(flag)
+    return tape.nowhere(most_of(flag))
 
 
 def chosen(flag: Flag, there: Number, elsewhere: Number) -> Number:
