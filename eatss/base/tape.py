@@ -10,7 +10,7 @@ what concerns no layout says so, and is recorded anew for a batch that has one.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -73,7 +73,7 @@ def _as_type(column: Any, kind: type) -> Any:
 class Tape:
     """Operations in order, over inputs and constants, which come first."""
 
-    def __init__(self, columns: Sequence[Any]) -> None:
+    def __init__(self, columns: Iterable[Any]) -> None:
         """Begin with columns of a batch."""
         self.steps: list[Step] = []
         self._known: dict[tuple[Any, ...], Column] = {}
@@ -161,7 +161,7 @@ class Replay:
         """Take what places hold at first, steps, and where the result is."""
         self.first, self.steps, self.output = first, steps, output
 
-    def result(self, columns: Sequence[Any]) -> Any:
+    def result(self, columns: Any) -> Any:
         """Return the result of a batch.
 
         Raises:

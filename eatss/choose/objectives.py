@@ -107,7 +107,9 @@ def values(expected: Predicted, name: str) -> Column:
     names = tuple(expected.terms_s), tuple(expected.terms_j)
     columns = *expected.terms_s.values(), *expected.terms_j.values()
     resident = most_of(expected.resident_blocks)
-    return whole(_valued, name, names, expected.time_s, expected.energy_j, resident, *columns)
+    time_s, energy_j = expected.time_s, expected.energy_j
+    found: Column = whole(_valued, name, names, time_s, energy_j, resident, *columns)
+    return found
 
 
 def _valued(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import product
 from math import inf, prod
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -139,7 +139,8 @@ def candidates(
 
     Sizes beyond a loop's trips count as its trips, threads beyond a tile as the tile.
     """
-    return _candidates(kernel, np.array(vectors, dtype=np.float64).T, len(vectors), options)
+    columns: Any = np.array(vectors, dtype=np.float64).T
+    return _candidates(kernel, columns, len(vectors), options)
 
 
 def _candidates(
@@ -286,8 +287,12 @@ class PpcgSpace:
 
     def needed_bytes(self, points: Sizes) -> npt.NDArray[np.float64]:
         """Return the least ``--max-shared-memory`` that has room for what is staged."""
-        found: npt.NDArray[np.float64] = self._needed(*1.0 * points.T)
+        found: npt.NDArray[np.float64] = self._needed(*self._columns(points))
         return found
+
+    def _columns(self, points: Sizes) -> Any:
+        """Return the sizes of points, without what only boxes have."""
+        return 1.0 * points.T[: self.width + self.groups]
 
     def _needed_of(self, *sizes: Number) -> Number:
         return self._decided(sizes)[1].shared_bytes
@@ -461,7 +466,7 @@ class PpcgSpace:
         fits &= threads.prod(axis=1) <= self.profile.threads_per_block
         found = np.full(len(points), inf)
         if fits.any():
-            found[fits] = self._costs(*1.0 * points[fits].T)
+            found[fits] = self._costs(*self._columns(points[fits]))
         return found
 
     def _costs_of(self, *sizes: Number) -> Number:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial, reduce
 from math import log
+from operator import add
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,6 +41,8 @@ class Box:
         self._logs = {name: (np.log(low), np.log(high)) for name, (low, high) in sizes.items()}
         self._known: dict[tuple[Exponents, Side, Any], Any] = {}
         self._named: dict[str, Interval] = {}
+        self._middles: dict[str, list[float]] = {}
+        self._cancels: dict[tuple[Exponents, Exponents, int], bool] = {}
         self.known: dict[object, Interval] = {}
         self.intervals = {
             name: Interval(*ends, self, *(Monomial(((name, 1.0),)),) * 2)
@@ -74,6 +77,39 @@ class Box:
             self._known[key] = found
         return self._known[key]
 
+    def middle(self, exponents: Exponents) -> list[float]:
+        """Return logarithms of a monomial in the middle of some entries."""
+        found = [0.0] * _SOME
+        for name, power in exponents:
+            if name not in self._middles:
+                ends = (_some(seen(end)) for end in self._logs[name])
+                self._middles[name] = [sum(pair) / 2 for pair in zip(*ends, strict=True)]
+            found = [own + power * its for own, its in zip(found, self._middles[name], strict=True)]
+        return found
+
+    def cancels(self, one: Exponents, other: Exponents, sign: int) -> bool:
+        """Tell whether sizes cancel in the product of monomials, or with -1 in the quotient."""
+        key = one, other, sign
+        if key not in self._cancels:
+            forms = (dict(one), dict(other)), (self._written(one), self._written(other))
+            self._cancels[key] = any(
+                sign * power * mine.get(name, 0.0) < 0
+                for mine, its in forms
+                for name, power in its.items()
+            )
+        return self._cancels[key]
+
+    def _written(self, exponents: Iterable[tuple[str, float]]) -> dict[str, float]:
+        """Return exponents with names written out."""
+        written: dict[str, float] = {}
+        for name, power in exponents:
+            number = self._named.get(name)
+            own = () if number is None else number.side(0 if power > 0 else 1)
+            inside = self._written(own[0].exponents) if own else {name: 1.0}
+            for inner, times in inside.items():
+                written[inner] = written.get(inner, 0.0) + power * times
+        return written
+
     def _log(
         self, exponents: Iterable[tuple[str, float]], side: Side, through: bool = False
     ) -> Any:
@@ -100,16 +136,35 @@ class Box:
 
 
 class Monomial:
-    """A coefficient, an entry a box, times powers of sizes."""
+    """A coefficient, an entry a box, times powers of sizes, some of which may have cancelled.
 
-    def __init__(self, exponents: Exponents, made: Callable[[], Any] = lambda: 1.0) -> None:
-        """Take what makes the coefficient where it is asked for."""
-        self.exponents, self._made = exponents, made
+    Without these it says no more than the ends of the numbers that it was made of.
+    """
+
+    def __init__(
+        self,
+        exponents: Exponents,
+        made: Callable[[], Any] = lambda: 1.0,
+        cancels: bool = False,
+        parts: tuple[Monomial, Monomial, int] | None = None,
+    ) -> None:
+        """Take what makes the coefficient where it is asked for, and whose product it is."""
+        self.exponents, self._made, self.cancels = exponents, made, cancels
+        self._parts = parts
 
     @cached_property
     def coefficient(self) -> Any:
         """The coefficient."""
         return self._made()
+
+    @cached_property
+    def logarithms(self) -> list[float]:
+        """Logarithms of some entries of the coefficient, of a product about."""
+        if self._parts is None:
+            return [log(max(own, 1e-300)) for own in _some(seen(self.coefficient))]
+        one, other, sign = self._parts
+        pairs = zip(one.logarithms, other.logarithms, strict=True)
+        return [mine + sign * its for mine, its in pairs]
 
 
 Monomials: TypeAlias = tuple[Monomial, ...]
@@ -164,7 +219,7 @@ class Interval(NDArrayOperatorsMixin):
         """Return an end, or what monomials tell if that is more."""
         if self.box is None:
             return end
-        for monomial in self.side(side):
+        for monomial in (one for one in self.side(side) if one.cancels):
             own = monomial.coefficient * self.box.end(monomial.exponents, side)
             near = own * (1 + _ROUNDED if side else 1 - _ROUNDED)
             found = (np.fmin if side else np.fmax)(end, near)
@@ -496,12 +551,8 @@ _MOST = 2
 
 def _size(one: Monomial, box: Box) -> float:
     """Return how much a monomial says in the middle of boxes, as a logarithm."""
-    least, most = (_some(seen(box.end(one.exponents, side, np.log))) for side in (0, 1))
-    said = [
-        log(max(own, 1e-300)) + (low + high) / 2
-        for own, low, high in zip(_some(seen(one.coefficient)), least, most, strict=False)
-    ]
-    return sorted(said)[len(said) // 2]
+    said = sorted(map(add, one.logarithms, box.middle(one.exponents)))
+    return said[len(said) // 2]
 
 
 def _some(column: Any) -> list[float]:
@@ -547,13 +598,19 @@ def _joined(one: Exponents, other: Exponents, sign: int) -> Exponents:
     return tuple(sorted((name, power) for name, power in powers.items() if power))
 
 
+def _join(box: Box, one: Monomial, other: Monomial, sign: int, made: Callable[[], Any]) -> Monomial:
+    found = _joined(one.exponents, other.exponents, sign)
+    cancels = box.cancels(one.exponents, other.exponents, sign)
+    return Monomial(found, made, cancels, (one, other, sign))
+
+
 def _multiplied(one: Monomial, other: Monomial) -> Any:
     return one.coefficient * other.coefficient
 
 
 def _of_product(side: Side, one: _Operand, other: _Operand) -> _Found:
     return [
-        Monomial(_joined(a.exponents, b.exponents, 1), partial(_multiplied, a, b))
+        _join(one.box, a, b, 1, partial(_multiplied, a, b))
         for a in one.side(side)
         for b in other.side(side)
     ], 1
@@ -565,7 +622,7 @@ def _of_quotient(side: Side, one: _Operand, other: _Operand) -> _Found:
         return np.where(b.coefficient > 0, found, np.inf if side else 0.0)
 
     return [
-        Monomial(_joined(a.exponents, b.exponents, -1), partial(coefficient, a, b))
+        _join(one.box, a, b, -1, partial(coefficient, a, b))
         for a in one.side(side)
         for b in other.side(1 - side)
     ], 1

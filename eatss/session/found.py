@@ -107,7 +107,6 @@ def _session(source: Source, reading: Reading, options: SelectOptions) -> Sessio
     return Session(source, reading, cut=cut, volume=options.volume_name())
 
 
-@in_bounds
 def find_selection(
     source: Source,
     reading: Reading,
@@ -116,12 +115,17 @@ def find_selection(
     progress: Progress = no_progress,
 ) -> FoundSelection:
     """Select tile sizes, as :func:`eatss.select` does."""
-    session = _session(source, reading, options)
-    progress(f"analysing {session.file}")
-    warnings = session.warnings
-    progress(f"solving for {profile.title}")
-    selection = session.select(profile, options, progress=progress)
-    return FoundSelection(selection=selection, warnings=_and_more(warnings, selection.warnings))
+
+    def found() -> FoundSelection:
+        session = _session(source, reading, options)
+        progress(f"analysing {session.file}")
+        warnings = session.warnings
+        progress(f"solving for {profile.title}")
+        selection = session.select(profile, options, progress=progress)
+        every = _and_more(warnings, selection.warnings)
+        return FoundSelection(selection=selection, warnings=every)
+
+    return in_bounds(found, generates=TARGETS[options.target].own)()
 
 
 @in_bounds

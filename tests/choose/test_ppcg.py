@@ -233,7 +233,7 @@ def test_what_ppcg_would_stage_otherwise_is_known(name: str) -> None:
         points = space.seeds(Effort(gap=0.0, most_boxes=1, children=512))
         kinds, count = points[:, space.width :], points.shape[0]
         kinds[: count // 2] = dice.integers(1, 3, (count // 2, space.groups))
-        decided, plan = space._decided(points)
+        decided, plan = space._decided([*space._columns(points)])
         room = replace(decided, staged_groups=None, shared_limit_bytes=plan.shared_bytes)
         pairs = [*zip(model.plan(room).staged, plan.staged, strict=True)]
         ruled = np.all([np.broadcast_to(a == b, count) for a, b in pairs], axis=0)
