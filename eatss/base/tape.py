@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
+from math import inf
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,9 +28,6 @@ _RECORDED = 128
 
 _ADDED = 8
 """Rows that were unlike what was recorded that are recorded, too, of a batch."""
-
-_AGAIN = 8
-"""Times as many rows after which a function is recorded anew: which bounds tell most changes."""
 
 
 class _UnlikeError(Exception):
@@ -73,8 +71,9 @@ def _as_type(column: Any, kind: type) -> Any:
 class Tape:
     """Operations in order, over inputs and constants, which come first."""
 
-    def __init__(self, columns: Iterable[Any]) -> None:
-        """Begin with columns of a batch."""
+    def __init__(self, columns: Iterable[Any], complete: bool) -> None:
+        """Begin with columns of a batch; ``complete`` is to leave out as little as may be."""
+        self.complete = complete
         self.steps: list[Step] = []
         self._known: dict[tuple[Any, ...], Column] = {}
         self._constants: dict[tuple[type, Any], int] = {}
@@ -176,11 +175,12 @@ class Replay:
 class Taped:
     """A function of columns that Python runs through now and then, and a tape for all batches."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        """Take a function that returns a column."""
-        self.function = function
+    def __init__(self, function: Callable[..., Any], again: float = inf) -> None:
+        """Take a function that returns a column, and times as many rows to record it anew."""
+        self.function, self.again = function, again
         self.rows = self.recorded = 0
         self.seen: list[Any] = []
+        self.complete = False
         self.replay: Replay | None = None
 
     def __call__(self, *columns: Any) -> Any:
@@ -190,7 +190,7 @@ class Taped:
         if not rows:
             return np.empty(0)
         self.rows += rows
-        if self.replay is not None and self.rows >= _AGAIN * self.recorded:
+        if self.replay is not None and self.rows >= self.again * self.recorded:
             self.replay = None
         while True:
             if self.replay is None:
@@ -201,12 +201,12 @@ class Taped:
             except _UnlikeError as error:
                 flag = np.broadcast_to(error.args[0], rows)
                 self.seen.append(table[:, np.flatnonzero(flag)[:_ADDED]])
-                self.replay = None
+                self.replay, self.complete = None, True
 
     def _recorded(self, table: Any) -> Replay:
         """Return what is recorded of some rows, and of those before: what concerned them stays."""
         self.seen.append(table)
-        tape, collects = Tape(np.concatenate(self.seen, axis=1)), gc.isenabled()
+        tape, collects = Tape(np.concatenate(self.seen, axis=1), self.complete), gc.isenabled()
         gc.disable()  # nothing of all that is made goes before the end
         try:
             return tape.ended(self.function(*tape.inputs))

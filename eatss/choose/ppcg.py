@@ -211,6 +211,9 @@ _SPREAD = 0.6
 _WHOLE = 0.7
 """Share of new tiles that are whole points of the threads."""
 
+_AGAIN = 8
+"""Times as many boxes after which bounds are recorded anew: which monomials tell most changes."""
+
 LEAST_EFFORT = 0.05
 """Share of a program's effort that goes to a kernel, at least, about."""
 
@@ -235,7 +238,7 @@ class PpcgSpace:
     ) -> None:
         """Take a kernel and the shared memory that a block may have."""
         self.facts, self.profile, self.objective = facts, profile, objective
-        self._bounds, self._costs = Taped(self._bounds_of), Taped(self._costs_of)
+        self._bounds, self._costs = Taped(self._bounds_of, _AGAIN), Taped(self._costs_of)
         self._room, self._needed = Taped(self._room_of), Taped(self._needed_of)
         self.model, self.kernel, self.most_bytes = model, model.kernel, most_bytes
         self.depth, self.mapped = len(self.kernel.band), len(self.kernel.threads)

@@ -559,9 +559,8 @@ def _some(column: Any) -> list[float]:
     """Return some entries of a column, as many of all."""
     if not np.ndim(column):
         return [float(column)] * _SOME
-    step, rest = divmod(len(column) - 1, _SOME - 1)
-    found: list[float] = column[rest // 2 :: max(1, step)].tolist()
-    return found[:_SOME]
+    found: list[float] = column[np.arange(_SOME) * (len(column) - 1) // (_SOME - 1)].tolist()
+    return found
 
 
 def _kept(side: Side, box: Box, found: Sequence[Monomial], firsts: int) -> Monomials:

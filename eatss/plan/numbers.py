@@ -40,8 +40,12 @@ def any_of(flags: Iterable[Flag]) -> Flag:
 
 
 def nowhere(flag: Flag) -> bool:
-    """Tell whether something holds for no layout, so that there is nothing to compute."""
-    return tape.nowhere(most_of(flag))
+    """Tell whether something holds for no layout, so that there is nothing to compute.
+
+    It may be computed all the same: what follows must hold for any layout.
+    """
+    own = most_of(flag)
+    return not (isinstance(own, tape.Column) and own.tape.complete) and tape.nowhere(own)
 
 
 def chosen(flag: Flag, there: Number, elsewhere: Number) -> Number:
