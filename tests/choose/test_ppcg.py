@@ -209,7 +209,12 @@ def keeps_bounds(space: PpcgSpace, dice: np.random.Generator) -> None:
         lows, highs = np.where(told, lows, low), np.where(told, highs, high)
         inside = np.stack([dice.integers(lows, highs + 1)[:, :count] for _ in range(64)], axis=1)
         inside[:, 0] = points[:, :count]
-        costs_of = space.costs(inside.reshape(-1, count)).reshape(64, 64)
+        rows = inside.reshape(-1, count)
+        costs_of = space.costs(rows)
+        finite = np.isfinite(costs_of)
+        plain = space._costs_of(*space._columns(rows[finite]))
+        np.testing.assert_allclose(costs_of[finite], plain, rtol=1e-13)  # replayed or not
+        costs_of = costs_of.reshape(64, 64)
         kinds = kinds_of(space, inside)
         held = (kinds >= lows[:, None, count:]) & (kinds <= highs[:, None, count:])
         costs_of[~held.all(axis=2)] = np.inf
