@@ -3,8 +3,8 @@
 A price is a thousand operations, and Python between them takes longer than they do. So a function
 of columns runs once over columns that write down what is computed of them: a list without branches,
 in which equal operations are one and no result that is not used is left. For the next batch the
-list runs by itself. Decisions by numbers are made by :func:`nowhere` alone: a list that leaves out
-what concerns no layout says so, and is recorded anew for a batch that has one.
+list runs by itself. Decisions by numbers are made by :func:`never` alone: the list checks them, and
+is recorded anew for a batch that has what there never was.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Column(NDArrayOperatorsMixin):
         return len(self.value)
 
     def __bool__(self) -> bool:
-        raise TypeError("a decision that no tape can record: nowhere() is for these")
+        raise TypeError("a decision that no tape can record: never() is for these")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_: Any) -> Any:
         """Record a function of NumPy; what it would change stays as it is."""
@@ -71,9 +71,8 @@ def _as_type(column: Any, kind: type) -> Any:
 class Tape:
     """Operations in order, over inputs and constants, which come first."""
 
-    def __init__(self, columns: Iterable[Any], complete: bool) -> None:
-        """Begin with columns of a batch; ``complete`` is to leave out as little as may be."""
-        self.complete = complete
+    def __init__(self, columns: Iterable[Any]) -> None:
+        """Begin with columns of a batch."""
         self.steps: list[Step] = []
         self._known: dict[tuple[Any, ...], Column] = {}
         self._constants: dict[tuple[type, Any], int] = {}
@@ -180,7 +179,6 @@ class Taped:
         self.function, self.again = function, again
         self.rows = self.recorded = 0
         self.seen: list[Any] = []
-        self.complete = False
         self.replay: Replay | None = None
 
     def __call__(self, *columns: Any) -> Any:
@@ -201,12 +199,12 @@ class Taped:
             except _UnlikeError as error:
                 flag = np.broadcast_to(error.args[0], rows)
                 self.seen.append(table[:, np.flatnonzero(flag)[:_ADDED]])
-                self.replay, self.complete = None, True
+                self.replay = None
 
     def _recorded(self, table: Any) -> Replay:
         """Return what is recorded of some rows, and of those before: what concerned them stays."""
         self.seen.append(table)
-        tape, collects = Tape(np.concatenate(self.seen, axis=1), self.complete), gc.isenabled()
+        tape, collects = Tape(np.concatenate(self.seen, axis=1)), gc.isenabled()
         gc.disable()  # nothing of all that is made goes before the end
         try:
             return tape.ended(self.function(*tape.inputs))
@@ -215,10 +213,10 @@ class Taped:
                 gc.enable()
 
 
-def nowhere(flag: Any) -> bool:
-    """Tell whether something holds for no layout, so that there is nothing to compute.
+def never(flag: Any) -> bool:
+    """Tell whether something holds for no row, of this batch and of all that are replayed.
 
-    What follows must hold for any layouts where it does hold for some.
+    What is computed where it may hold must be right for any rows.
     """
     if not isinstance(flag, Column):
         return not np.any(flag)

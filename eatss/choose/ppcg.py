@@ -211,7 +211,7 @@ _SPREAD = 0.6
 _WHOLE = 0.7
 """Share of new tiles that are whole points of the threads."""
 
-_AGAIN = 8
+_AGAIN = 12
 """Times as many boxes after which bounds are recorded anew: which monomials tell most changes."""
 
 LEAST_EFFORT = 0.05

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from eatss.base.tape import Column, nowhere, seen, whole
+from eatss.base.tape import Column, never, seen, whole
 
 Ends: TypeAlias = tuple[Any, Any]
 """The least and the greatest number."""
@@ -257,7 +257,7 @@ class Interval(NDArrayOperatorsMixin):
             return False
         if self._made is not None and self._made[0] in _KEEP_SIGN:
             return any(map(_negative, self._made[1]))
-        return not nowhere(self.low < 0)
+        return not never(self.low < 0)
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -365,7 +365,7 @@ def _result(function: Any, inputs: Sequence[Any]) -> Interval:
 def _negative(number: Any) -> bool:
     if isinstance(number, Interval):
         return number.negative
-    return bool(number < 0) if isinstance(number, int | float) else not nowhere(number < 0)
+    return bool(number < 0) if isinstance(number, int | float) else not never(number < 0)
 
 
 def _column(number: Any) -> Any:
@@ -579,7 +579,9 @@ def _each(joined: Callable[[Side], Callable[[Any, Any], Any]]) -> MonomialRule:
         join = joined(side)
         sides = one.side(side), other.side(side)
         firsts = dict.fromkeys(own[0].exponents for own in sides)
-        kinds = firsts | dict.fromkeys(own.exponents for x in sides for own in x)
+        kinds = firsts
+        if len(firsts) < _MOST:
+            kinds = firsts | dict.fromkeys(own.exponents for x in sides for own in x)
 
         def coefficient(own: Exponents) -> Any:
             return join(one.coefficient(side, own), other.coefficient(side, own))
@@ -635,7 +637,7 @@ def _times(number: _Operand, side: Side, factor: Callable[[], Any]) -> _Found:
 
 
 def _of_difference(side: Side, one: _Operand, other: _Operand) -> _Found:
-    if not side and not nowhere(one.end(0) < other.end(1)):  # it may be negative
+    if not side and not never(one.end(0) < other.end(1)):  # it may be negative
         return [], 1
     return _of_surplus(side, one, other)
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from eatss.base import tape
+from eatss.base.tape import Column
 from eatss.plan.intervals import Interval, most_of
 
 Number: TypeAlias = Any
@@ -45,7 +45,7 @@ def nowhere(flag: Flag) -> bool:
     It may be computed all the same: what follows must hold for any layout.
     """
     own = most_of(flag)
-    return not (isinstance(own, tape.Column) and own.tape.complete) and tape.nowhere(own)
+    return not isinstance(own, Column) and not np.any(own)
 
 
 def chosen(flag: Flag, there: Number, elsewhere: Number) -> Number:

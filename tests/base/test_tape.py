@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eatss.base.tape import Taped, nowhere, whole
+from eatss.base.tape import Taped, never, whole
 from eatss.plan import numbers
 
 FORMULAS: list[Callable[[Any, Any, float], Any]] = [
@@ -18,7 +18,7 @@ FORMULAS: list[Callable[[Any, Any, float], Any]] = [
     lambda a, _, constant: np.ceil(a / constant) + np.zeros(len(a)),
     lambda a, b, _: np.clip(a, 0.0, np.maximum(b, 0.0)),
     lambda a, b, _: whole(np.hypot, a, b),
-    lambda a, b, constant: a if nowhere(b > 20 * constant) else np.where(b > 20 * constant, b, a),
+    lambda a, b, constant: a if never(b > 20 * constant) else np.where(b > 20 * constant, b, a),
     lambda a, b, constant: (
         b if numbers.nowhere(a < -9 * constant) else np.where(a < -9 * constant, a, b)
     ),
@@ -70,7 +70,7 @@ def test_a_decision_that_is_not_recorded_is_refused() -> None:
     def decided(column: Any) -> Any:
         return column if (column > 0).value.all() or column else -column
 
-    with pytest.raises(TypeError, match="nowhere"):
+    with pytest.raises(TypeError, match="never"):
         Taped(decided)(-np.ones(3))
 
 
