@@ -40,7 +40,7 @@ _MOST_GENERATIONS = 24
 
 _FEWEST_CHILDREN = 512
 
-BATCH = 2048
+BATCH = 4096
 """Boxes that are bounded at a time, about: it takes as long for one as for hundreds."""
 
 
@@ -240,8 +240,8 @@ class Search:
         """Bound boxes, at most so many about, and return how many."""
         before, boxes, began = self.found.cost, self.found.boxes, time.perf_counter()
         # wide boxes are not worth a bound; at first much is learnt of few
-        wanted = min(max(BATCH // 2, min(boxes // 4, BATCH)), most)
-        wanted = wanted if boxes else min(BATCH // 4, self.effort.most_boxes)
+        wanted = min(max(BATCH // 4, min(boxes // 4, BATCH)), most)
+        wanted = wanted if boxes else min(BATCH // 8, self.effort.most_boxes)
         self._bound(self._cut(self._taken(), wanted))
         if self.found.cost < before:
             self._evolve()

@@ -212,8 +212,11 @@ def _keys(table: Integers) -> Integers:
 
 def _conflicts(rows: Integers, axes: int, element_bytes: int) -> npt.NDArray[np.float64]:
     """Return the cycles of one request for each row of lanes and steps along the axes."""
-    left = np.broadcast_to(np.arange(CUDA.lanes), (len(rows), CUDA.lanes))
-    address = np.zeros((len(rows), CUDA.lanes), dtype=np.int64)
+    most = np.abs(rows[:, axes:]).max(initial=0) * CUDA.lanes * axes
+    kind = np.int32 if most < np.iinfo(np.int32).max else np.int64  # half the bytes to sort
+    rows = rows.astype(kind)
+    left = np.broadcast_to(np.arange(CUDA.lanes, dtype=kind), (len(rows), CUDA.lanes))
+    address = np.zeros((len(rows), CUDA.lanes), dtype=kind)
     for axis in range(axes):
         along, step = rows[:, axis : axis + 1], rows[:, axes + axis : axes + axis + 1]
         address = address + (left % along) * step
@@ -221,14 +224,15 @@ def _conflicts(rows: Integers, axes: int, element_bytes: int) -> npt.NDArray[np.
     live = left == 0
     address = np.where(live, address, address[:, :1])  # lanes without work ask for nothing new
     banks = max(1, BANKS * BANK_BYTES // element_bytes)
-    together = _most_wanted(address, banks)
+    cycles = np.ones(len(rows))
+    met = _most_wanted(address, banks) > 1
+    address, live = address[met], live[met]
     each = CUDA.lanes * BANK_BYTES // max(BANK_BYTES, element_bytes)
-    parts = [
+    cycles[met] = sum(
         _most_wanted(address[:, at : at + each], banks) * live[:, at : at + each].any(axis=1)
         for at in range(0, CUDA.lanes, each)
-    ]
-    cycles = np.where(together == 1, 1, np.sum(parts, axis=0))
-    return np.asarray(cycles, dtype=np.float64)
+    )
+    return cycles
 
 
 def _most_wanted(address: Integers, banks: int) -> Integers:

@@ -551,7 +551,7 @@ _MOST = 2
 
 def _size(one: Monomial, box: Box) -> float:
     """Return how much a monomial says in the middle of boxes, as a logarithm."""
-    said = sorted(map(add, one.logarithms, box.middle(one.exponents)))
+    said: list[float] = sorted(map(add, one.logarithms, box.middle(one.exponents)))
     return said[len(said) // 2]
 
 

@@ -32,7 +32,9 @@ def formula(seed: int) -> Callable[..., Any]:
         every = [*columns]
         for _ in range(30):
             one, other = (every[at] for at in dice.integers(0, len(every), 2))
-            every.append(FORMULAS[dice.integers(len(FORMULAS))](one, other, dice.integers(1, 9)))
+            every.append(
+                FORMULAS[dice.integers(len(FORMULAS))](one, other, float(dice.integers(1, 9)))
+            )
         return every[-1] + every[-2]
 
     return made
