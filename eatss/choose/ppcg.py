@@ -37,12 +37,11 @@ from eatss.choose.selection import (
 )
 from eatss.choose.smt import SmtScript, applied, box_term, searched_script, symbol
 from eatss.cost.demand import Demand
-from eatss.cost.ppcg_code import PpcgCode
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.cost.terms import Predicted, prediction_at, too_large
 from eatss.plan.intervals import Box, Ends, Interval, Monomial, least_of, most_of
 from eatss.plan.numbers import Flag, Number
-from eatss.plan.ppcg import PpcgCandidates, PpcgKernel, PpcgPlan, is_cut
+from eatss.plan.ppcg import PpcgCandidates, PpcgKernel, is_cut
 
 DEFAULT_TILE = 32
 """PPCG's tile along every loop."""
@@ -239,7 +238,7 @@ class PpcgSpace:
         """Take a kernel and the shared memory that a block may have."""
         self.facts, self.profile, self.objective = facts, profile, objective
         self._bounds, self._costs = Taped(self._bounds_of, _AGAIN), Taped(self._costs_of)
-        self._room, self._needed = Taped(self._room_of), Taped(self._needed_of)
+        self._needed = Taped(self._needed_of)
         self.model, self.kernel, self.most_bytes = model, model.kernel, most_bytes
         self.depth, self.mapped = len(self.kernel.band), len(self.kernel.threads)
         self.groups = sum(group.may_be_staged for group in self.kernel.groups)
@@ -298,13 +297,12 @@ class PpcgSpace:
         return 1.0 * points.T[: self.width + self.groups]
 
     def _needed_of(self, *sizes: Number) -> Number:
-        return self._decided(sizes)[1].shared_bytes
+        return self.model.plan(self._decided(sizes)).shared_bytes
 
-    def _decided(self, sizes: Sequence[Number]) -> tuple[PpcgCandidates, PpcgPlan]:
+    def _decided(self, sizes: Sequence[Number]) -> PpcgCandidates:
         """Return points, a column a size, staged as they say."""
         layouts = _candidates(self.kernel, sizes, len(sizes[0]), PPCG_DEFAULT)
-        some = replace(layouts, staged_groups=self._flags(sizes))
-        return some, self.model.plan(some)
+        return replace(layouts, staged_groups=self._flags(sizes))
 
     def _flags(self, sizes: Sequence[Number]) -> tuple[Number, ...]:
         """Return for each group of the kernel whether it is staged, an entry each."""
@@ -438,11 +436,16 @@ class PpcgSpace:
         return found
 
     def _bounds_of(self, *columns: Number) -> Number:
-        layouts = self._box(_pairs(columns))
+        half = len(columns) // 2
+        return self._weighed(self._box([*zip(columns[:half], columns[half:], strict=True)]))
+
+    def _weighed(self, layouts: PpcgCandidates) -> Number:
+        """Return costs times margins, infinite where nothing fits or is staged as it is said."""
+        plan = self.model.plan(layouts)
         demand, expected = self.model.columns(layouts)
-        possible = most_of(self.allowed(demand, expected) & self.model.plan(layouts).is_ruled)
+        fits = (plan.shared_bytes <= self.most_bytes) & plan.is_ruled
         weighed = values(expected, self.objective) * self.margins(demand, expected)
-        return np.where(possible, weighed, inf)
+        return np.where(most_of(fits & self.allowed(demand, expected)), weighed, inf)
 
     # -- points -----------------------------------------------------------------------------------
 
@@ -473,11 +476,7 @@ class PpcgSpace:
         return found
 
     def _costs_of(self, *sizes: Number) -> Number:
-        decided, plan = self._decided(sizes)
-        true = (plan.shared_bytes <= self.most_bytes) & plan.is_ruled
-        demand, expected = self.model.columns(decided)
-        own = values(expected, self.objective) * self.margins(demand, expected)
-        return np.where(true & self.allowed(demand, expected), own, inf)
+        return self._weighed(self._decided(sizes))
 
     def warps(self, threads: Number, blocks: Number, resident: Number) -> Number:
         """Return the warps of an SM that run at a time."""
@@ -486,30 +485,12 @@ class PpcgSpace:
 
     def allowed(self, demand: Demand, expected: Predicted) -> Flag:
         """Tell which launches are sure to fit, and are of a kind that is predicted well."""
-        own = demand.threads, demand.registers, demand.blocks, expected.resident_blocks
-        return self._has_room(*own) & (expected.time_s <= self.of_default[1].time_s[0])
-
-    def _has_room(
-        self, threads: Number, registers: Number, blocks: Number, resident: Number
-    ) -> Flag:
-        kept = self.warps(threads, blocks, resident) >= self.fewest_warps
-        most = SAFE_REGISTERS * registers * threads
+        threads, resident = demand.threads, expected.resident_blocks
+        kept = self.warps(threads, demand.blocks, resident) >= self.fewest_warps
+        most = SAFE_REGISTERS * demand.registers * threads
         kept = kept & ((threads <= SAFE_THREADS) | (most <= self.profile.registers_per_block))
-        return kept & (threads >= self.least_threads)
-
-    def have_room(self, lows: Sizes, highs: Sizes) -> npt.NDArray[np.bool_]:
-        """Tell which boxes may hold what fits, staged as they say."""
-        with np.errstate(all="ignore"):
-            found: npt.NDArray[np.bool_] = self._room(*1.0 * lows.T, *1.0 * highs.T)
-        return found
-
-    def _room_of(self, *columns: Number) -> Flag:
-        layouts = self._box(_pairs(columns))
-        code = PpcgCode(self.model.plan(layouts), self.model.card, self.model.constants)
-        plan = code.plan
-        own = plan.block_threads, code.registers, plan.active, code.resident
-        room = self._has_room(*own) & (plan.shared_bytes <= self.most_bytes) & plan.is_ruled
-        return most_of(room)
+        kept = kept & (threads >= self.least_threads)
+        return kept & (expected.time_s <= self.of_default[1].time_s[0])
 
     def margins(self, demand: Demand, expected: Predicted) -> Costs:
         """Return how many times the cost of sizes the default has to be, at least."""
@@ -551,12 +532,6 @@ class PpcgSpace:
         whole = np.maximum(1, np.rint(tile / found[:, threads])) * found[:, threads]
         found[:, tiles] = np.where(dice.random(tile.shape) < _WHOLE, whole, tile)
         return self.possible(np.clip(found, 1, self._highs[:width]))
-
-
-def _pairs(columns: Sequence[Number]) -> list[Ends]:
-    """Return least and greatest sizes of boxes, side by side."""
-    half = len(columns) // 2
-    return [*zip(columns[:half], columns[half:], strict=True)]
 
 
 class _Kernel:

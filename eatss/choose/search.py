@@ -66,9 +66,6 @@ class Space(Protocol):
     def shrunk(self, lows: Sizes, highs: Sizes) -> tuple[Sizes, Sizes]:
         """Return boxes without sizes that surely do not fit, a low above its high if none does."""
 
-    def have_room(self, lows: Sizes, highs: Sizes) -> npt.NDArray[np.bool_]:
-        """Tell which boxes may hold what fits; it takes a tenth of a bound."""
-
     def bounds(self, lows: Sizes, highs: Sizes) -> Costs:
         """Return costs that no point of a box goes under, infinite where none fits."""
 
@@ -301,7 +298,6 @@ class Search:
         """Bound boxes, price points of them, and keep those that may hold better."""
         least, most = self.space.shrunk(boxes.lows, boxes.highs)
         fits: Any = (least <= most).all(axis=1)
-        fits[fits] = self.space.have_room(least[fits], most[fits])
         bounds = np.full(len(least), inf)
         if fits.any():  # what holds for a box holds for its parts
             own = self.space.bounds(least[fits], most[fits])
