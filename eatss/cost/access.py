@@ -213,7 +213,7 @@ def _keys(table: Integers) -> Integers:
 def _conflicts(rows: Integers, axes: int, element_bytes: int) -> npt.NDArray[np.float64]:
     """Return the cycles of one request for each row of lanes and steps along the axes."""
     most = np.abs(rows[:, axes:]).max(initial=0) * CUDA.lanes * axes
-    kind = np.int32 if most < np.iinfo(np.int32).max else np.int64  # half the bytes to sort
+    kind: Any = np.int32 if most < np.iinfo(np.int32).max else np.int64  # half the bytes to sort
     rows = rows.astype(kind)
     left = np.broadcast_to(np.arange(CUDA.lanes, dtype=kind), (len(rows), CUDA.lanes))
     address = np.zeros((len(rows), CUDA.lanes), dtype=kind)
