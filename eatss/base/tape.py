@@ -147,7 +147,7 @@ def _constant(one: Any) -> Any:
     if not isinstance(one, np.ndarray):
         return one
     number = one.flat[0]
-    if one.ndim and not (one == number).all():
+    if not np.array_equal(one, np.full_like(one, number), equal_nan=True):
         raise TypeError("a column that is made of no other")
     return number
 

@@ -42,7 +42,8 @@ class Objective:
     ``cost`` takes what is predicted of all candidates of a kernel, an entry a candidate. It
     returns a number of ``unit`` for each: at least 0, and infinite where a candidate is not
     allowed. It must not fall where time or energy rises: a bound of these is one of the cost. The
-    numbers are rounded, so the unit is a small one. ``title`` says what they are, "energy of a
+    numbers are rounded, so the unit is a small one. Of a box of candidates it takes what none of
+    them goes under, and the most ``resident_blocks``. ``title`` says what they are, "energy of a
     run". ``cost`` is ``None`` for the paper's objective, which predicts nothing.
     """
 

@@ -103,8 +103,8 @@ GAP = 0.02
 """Gap at which a search ends unless told otherwise."""
 
 MOST_BOXES = 5_000
-"""Boxes of a program unless told otherwise: a second of one processor, about. With three times as
-many gemm is proven to 4 % in place of 14."""
+"""Boxes of a program unless told otherwise: half a second of one processor, about. With six times
+as many gemm is proven to 2 % in place of 12."""
 
 
 def effort_of(options: ModelOptions, share: float) -> Effort:
