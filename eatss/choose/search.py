@@ -236,9 +236,10 @@ class Search:
     def step(self, most: int) -> int:
         """Bound boxes, at most so many about, and return how many."""
         before, boxes, began = self.found.cost, self.found.boxes, time.perf_counter()
-        # wide boxes are not worth a bound; at first much is learnt of few
-        wanted = min(max(BATCH // 4, min(boxes // 4, BATCH)), most)
-        wanted = wanted if boxes else min(BATCH // 8, self.effort.most_boxes)
+        # wide boxes are not worth a bound; at first, and of few in all, much is learnt of few
+        all_boxes = self.effort.most_boxes
+        wanted = max(BATCH // 4, min(BATCH // 2, all_boxes // 4), min(boxes // 4, BATCH))
+        wanted = min(wanted, most) if boxes else min(BATCH // 8, all_boxes)
         self._bound(self._cut(self._taken(), wanted))
         if self.found.cost < before:
             self._evolve()
