@@ -116,11 +116,11 @@ class Bundle:
 def prepare(folder: Path, gpu: str, size: int, most: int | None) -> None:
     """Generate a program for each point of the space, and write what ``run`` needs of it."""
     from eatss.base.shipped import data_directory  # noqa: PLC0415
-    from eatss.cards import load_profile, profile_to_document  # noqa: PLC0415
+    from eatss.cards import load_profile  # noqa: PLC0415
     from eatss.frontend.options import Reading  # noqa: PLC0415
     from eatss.tune.bound import bind  # noqa: PLC0415
     from eatss.tune.document import read_space  # noqa: PLC0415
-    from eatss.tune.jobs import MakerJob, SourceText, Wanted  # noqa: PLC0415
+    from eatss.tune.jobs import MakerJob, Wanted  # noqa: PLC0415
     from eatss.tune.makers import CudaMaker  # noqa: PLC0415 - not where the card is
     from eatss.tune.points import card_constants  # noqa: PLC0415
 
@@ -132,9 +132,10 @@ def prepare(folder: Path, gpu: str, size: int, most: int | None) -> None:
     sizes = dict.fromkeys(("NI", "NJ", "NK"), size)
     maker = CudaMaker(
         MakerJob(
-            source=SourceText.of(str(data_directory("kernels") / "gemm.c"), Reading(defines=sizes)),
+            source=str(data_directory("kernels") / "gemm.c"),
+            reading=Reading(defines=sizes),
             target="cuda",
-            profile=json.dumps(profile_to_document(profile)),
+            profile=profile,
             objective="time",
             capability=0,
             folder=str(folder / "programs"),

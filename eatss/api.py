@@ -22,7 +22,7 @@ from eatss.lower.recipe import CodeRequest, Recipe, SizeKeywords, read_recipe
 from eatss.lower.requests import check_alone, choices
 from eatss.program import Program
 from eatss.session.found import find_expectation, find_program, find_selection
-from eatss.session.kept import kept_program, kept_selection, write_kept
+from eatss.session.kept import kept, write_kept
 from eatss.session.source import Source
 
 if TYPE_CHECKING:
@@ -93,10 +93,10 @@ def select(asked: _Select) -> Selection:
         load_profile(asked.gpu),
         asked.of(SelectOptions),
     )
-    kept = kept_selection(asked.of(Caching).chosen(), *given)
-    found = kept.found_or(lambda: find_selection(*given))
+    place = kept(asked.of(Caching).chosen(), "select", *given)
+    found = place.found_or(lambda: find_selection(*given))
     warn_caller(found.warnings)
-    return found.selection
+    return found.noun
 
 
 @spelled_out(_Predict, SizeKeywords, PpcgReadingKeywords)
@@ -225,9 +225,9 @@ def codegen(asked: _Codegen) -> Program:
     check_alone(decided, choices(wanted, choosing, selection, reading))
     source = Source.of(asked.source)
     given = source, reading, profile, choosing, wanted, decided or selection
-    kept = kept_program(asked.of(Caching).chosen(), *given)
-    found = kept.found_or(lambda: find_program(*given))
+    place = kept(asked.of(Caching).chosen(), "codegen", *given)
+    found = place.found_or(lambda: find_program(*given))
     warn_caller(found.warnings)
     if asked.output is not None:
-        write_kept(found.program, source, reading, asked.output, force=asked.force)
-    return found.program
+        write_kept(found.noun, source, reading, asked.output, force=asked.force)
+    return found.noun

@@ -63,7 +63,7 @@ from eatss.ppcg_build.run import (
 )
 from eatss.program import PLAN_FILE, PROGRAM_SUFFIX, Program
 from eatss.session.found import find_selection
-from eatss.session.kept import kept_selection
+from eatss.session.kept import kept
 from eatss.session.session import Session
 from eatss.session.source import Source
 
@@ -208,14 +208,14 @@ class _Run:
             try:
                 source, reading = Source.of(self._source), self._reading(schedule)
                 given = source, reading, self._profile, self._asked.of(SelectOptions, target="ppcg")
-                kept = kept_selection(self._asked.of(Caching).chosen(), *given)
-                found = kept.found_or(partial(find_selection, *given))
+                place = kept(self._asked.of(Caching).chosen(), "select", *given)
+                found = place.found_or(partial(find_selection, *given))
             except InputError as error:
                 if error.code != "EATSS-P025" or schedule is None:
                     raise
             else:
                 break
-        self._source_warnings, self._selection = found.warnings, found.selection
+        self._source_warnings, self._selection = found.warnings, found.noun
         return schedule == self._schedule
 
     def _reading(self, schedule: Path | None) -> Reading:

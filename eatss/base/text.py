@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from io import StringIO
 from typing import TypeAlias
 
 Texts: TypeAlias = tuple[str, ...]
@@ -88,3 +90,12 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
             pieces += [text[done:first], new]
             done = last
     return "".join((*pieces, text[done:]))
+
+
+def csv_text(columns: Iterable[str], rows: Iterable[Mapping[str, object]]) -> str:
+    """Return a table as CSV, titles first; what is ``None`` is empty."""
+    buffer = StringIO()
+    writer = csv.DictWriter(buffer, [*columns], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()

@@ -30,7 +30,7 @@ from eatss.lower.recipe import CodeRequest
 
 if TYPE_CHECKING:
     from eatss.program import Program
-    from eatss.session.found import FoundProgram
+    from eatss.session.found import Found
 
 EXAMPLES = {
     "codegen": """
@@ -108,7 +108,7 @@ def codegen(
 
     from eatss.lower.recipe import read_recipe, recipe_from_dict, recipe_text  # noqa: PLC0415
     from eatss.lower.requests import check_alone, choices  # noqa: PLC0415
-    from eatss.session.kept import Printed, kept_program, write_kept  # noqa: PLC0415
+    from eatss.session.kept import Printed, kept, write_kept  # noqa: PLC0415
     from eatss.session.source import Source  # noqa: PLC0415
 
     profile, source = given_card(gpu), Source.of(file)
@@ -118,17 +118,17 @@ def codegen(
     how, decided = Reading(**reading.fields), recipe or sizes
     check_alone(recipe, typed(*choices(wanted, options, sizes, how)))
     asked = source, how, profile, options, wanted, decided
-    kept = kept_program(caching.made().chosen(), *asked)
+    place = kept(caching.made().chosen(), "codegen", *asked)
 
-    def generated() -> FoundProgram:
+    def generated() -> Found[Program]:
         from eatss.session.found import find_program  # noqa: PLC0415 - what is kept needs none
 
         with working(f"generating code for {profile.title}") as step:
             return find_program(*asked, progress=step.at)
 
-    found = kept.found_or(generated)
+    found = place.found_or(generated)
     report_warnings(found.warnings)
-    result = found.program
+    result = found.noun
     if save_recipe is not None:
         assert result.recipe is not None
         write_file("--save-recipe", save_recipe, recipe_text(recipe_from_dict(result.recipe)))
@@ -139,7 +139,7 @@ def codegen(
 
         return Printed(text=render_program(result, output, found.warnings))
 
-    printed = kept.printed_or(rendered, output)
+    printed = place.printed_or(rendered, output)
     echo(printed.text, nl=False)
     if directory is not None and output == "table":
         say(_files_text(result, files, str(directory)), nl=False)

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
-from eatss.base.diagnostics import ExitCode, NoSolutionError
+from eatss.base.diagnostics import EatssError, ExitCode, NoSolutionError, input_error
 from eatss.base.files import folder_named
-from eatss.base.options import Asked, Keywords
+from eatss.base.options import Asked, Keywords, Words, option
 from eatss.base.streams import echo
 from eatss.base.targets import CardNumber
 from eatss.cli.options import (
@@ -33,16 +33,6 @@ if TYPE_CHECKING:
     from eatss.measurement.job import Progress
     from eatss.measurement.measurement import Measurement
     from eatss.measurement.options import TileChoice, Variant
-
-
-from typing import TYPE_CHECKING
-
-from eatss.base.diagnostics import EatssError, input_error
-from eatss.base.options import Words, option
-
-if TYPE_CHECKING:
-    from eatss.measurement.api import Measured
-    from eatss.measurement.options import Variant
 
 
 EXAMPLES = {

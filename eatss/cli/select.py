@@ -59,7 +59,7 @@ def select(
     caching: Asked[Caching],
 ) -> None:
     """Select energy-aware tile sizes for every kernel of a C file."""
-    from eatss.session.kept import Printed, kept_selection  # noqa: PLC0415 - keeps --help fast
+    from eatss.session.kept import Printed, kept  # noqa: PLC0415 - keeps --help fast
     from eatss.session.source import Source  # noqa: PLC0415
 
     for_ppcg = output in ("ppcg", "ppcg-args")
@@ -68,29 +68,25 @@ def select(
     if output == "smt2" and options.resolved()[0] not in PUBLISHED:
         check_target(target, ppcg={"--format smt2": True}, cuda={})
     given = Source.of(file), Reading(**reading.fields), profile, options
-    kept = kept_selection(caching.made().chosen(), *given)
+    place = kept(caching.made().chosen(), "select", *given)
 
     def rendered() -> Printed:
         from eatss.choose.selection import sizes_alone  # noqa: PLC0415 - what is printed needs none
-        from eatss.session.found import (  # noqa: PLC0415
-            FoundSelection,
-            find_proof,
-            find_selection,
-        )
+        from eatss.session.found import Found, find_proof, find_selection  # noqa: PLC0415
 
-        def found() -> FoundSelection:
+        def found() -> Found[Selection]:
             with working(f"selecting for {profile.title}") as step:
                 return find_selection(*given, progress=step.at)
 
-        selected = kept.found_or(found)
+        selected = place.found_or(found)
         if output == "smt2":
-            text = find_proof(*given, selected.selection)
+            text = find_proof(*given, selected.noun)
             return Printed(text=text, warnings=selected.warnings)
-        alone = sizes_alone(selected.selection) if output == "ppcg" else ()
-        text = _text(selected.selection, output, explain)
+        alone = sizes_alone(selected.noun) if output == "ppcg" else ()
+        text = _text(selected.noun, output, explain)
         return Printed(text=text, warnings=selected.warnings + alone)
 
-    printed = kept.printed_or(rendered, output, explain)
+    printed = place.printed_or(rendered, output, explain)
     report_warnings(printed.warnings)
     echo(printed.text, nl=False)
 

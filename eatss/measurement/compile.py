@@ -10,6 +10,7 @@ not used, because it adds ``-ftz=true``, which is not what nvcc does to the same
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -111,8 +112,7 @@ class CompileTarget:
                 if tool.name == "nvcc":
                     (Path(work) / file).write_text(text, encoding="utf-8")
                 else:
-                    asked = nvrtc.Request(text=text, name=file, options=options, target=str(made))
-                    words, given = (), asked.to_json()
+                    words, given = (), json.dumps([text, file, options, str(made)])
                 _run(tool, words, given, work, limit_s)
                 if not made.is_file():
                     raise CompileError(f"{tool} says that all is well, and made no code")

@@ -1,7 +1,8 @@
 """NVRTC through CuPy; as a program, in a process of its own that may be ended when it hangs.
 
-``python -m eatss.measurement.nvrtc`` reads a :class:`Request` as JSON from standard input, writes a
-cubin and prints the compiler's log; exit code 1 is a text that does not compile.
+``python -m eatss.measurement.nvrtc`` reads a list as JSON from standard input: a text, its name in
+messages, options, and a file. It writes a cubin there and prints the compiler's log; exit code 1 is
+a text that does not compile.
 """
 
 from __future__ import annotations
@@ -9,29 +10,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from eatss.base.frozen import frozen
 from eatss.base.text import Texts
 
 _ELF_ALIGNMENT = 8
 _RELEASE = re.compile(r"Cuda compilation tools, release [\d.]+, V([\d.]+)")
-
-
-@frozen
-class Request:
-    """A text to compile: the name it has in messages, options, and the file for the cubin."""
-
-    text: str
-    name: str
-    options: Texts
-    target: str
-
-    def to_json(self) -> str:
-        """Return what the program reads."""
-        return json.dumps(asdict(self))
 
 
 def version() -> str:
@@ -42,29 +27,33 @@ def version() -> str:
     """
     nvrtc = _nvrtc()
     major, minor = nvrtc.getVersion()
-    ptx, _ = _compiled(nvrtc, Request(text="", name="empty.cu", options=(), target=""), ptx=True)
+    ptx, _ = _compiled(nvrtc, "", "empty.cu", (), ptx=True)
     found = _RELEASE.search(ptx.decode(errors="replace"))
     return found[1] if found else f"{major}.{minor}"
 
 
-def compile_text(request: Request) -> tuple[bytes | None, str]:
-    """Compile; return the cubin, ``None`` if the text does not compile, and the log."""
-    nvrtc = _nvrtc()
+def compile_text(text: str, name: str, options: Texts) -> tuple[bytes | None, str]:
+    """Compile; return the cubin, ``None`` if the text does not compile, and the log.
+
+    Args:
+        text: CUDA.
+        name: What messages call it.
+        options: Of NVRTC.
+    """
     try:
-        return _compiled(nvrtc, request)
+        return _compiled(_nvrtc(), text, name, options)
     except _RefusedError as error:
         return None, str(error)
 
 
 def main() -> int:
     """Do what standard input asks for."""
-    given = json.load(sys.stdin)
-    request = Request(**{**given, "options": tuple(given["options"])})
-    cubin, log = compile_text(request)
+    text, name, options, target = json.load(sys.stdin)
+    cubin, log = compile_text(text, name, tuple(options))
     sys.stdout.write(log)
     if cubin is None:
         return 1
-    Path(request.target).write_bytes(cubin)
+    Path(target).write_bytes(cubin)
     return 0
 
 
@@ -79,11 +68,13 @@ def _nvrtc() -> Any:
     return nvrtc
 
 
-def _compiled(nvrtc: Any, request: Request, *, ptx: bool = False) -> tuple[bytes, str]:
-    program = nvrtc.createProgram(request.text, request.name, (), ())
+def _compiled(
+    nvrtc: Any, text: str, name: str, options: Texts, *, ptx: bool = False
+) -> tuple[bytes, str]:
+    program = nvrtc.createProgram(text, name, (), ())
     try:
         try:
-            nvrtc.compileProgram(program, request.options)
+            nvrtc.compileProgram(program, options)
         except nvrtc.NVRTCError as error:
             log = nvrtc.getProgramLog(program).strip("\0\n ")
             raise _RefusedError(log or str(error)) from None

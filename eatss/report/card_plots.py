@@ -18,6 +18,7 @@ from eatss.base.frozen import frozen
 from eatss.measurement.characterize.benchmark import Result
 from eatss.measurement.characterize.roofline import (
     EnergyRoofline,
+    Lines,
     PowerLimitedRoofline,
     RooflinePoint,
 )
@@ -81,16 +82,14 @@ def roofline_figure(rows: Sequence[Roofs], title: str) -> Figure:
 class _Panel:
     """One quantity over intensities ``x``: the line of a machine, and what is drawn beside it.
 
-    ``lowered`` is that of a card that lowers its clocks to keep to its power limit, ``point`` where
-    a result lies, ``program`` the ceiling of a program and what it reached.
+    ``point`` is where a result lies, ``program`` the ceiling of a program and what it reached.
     """
 
     label: str
     colour: str
     line: str
-    whole: Callable[[EnergyRoofline, _Floats], _Floats]
+    values: Callable[[Lines, _Floats], _Floats]
     point: _Value
-    lowered: Callable[[PowerLimitedRoofline, _Floats], _Floats]
     program: Callable[[RooflinePoint], tuple[float, float | None]] | None = None
 
 
@@ -99,27 +98,24 @@ PANELS = {
         label="speed in GFLOP/s",
         colour=BLUE,
         line="roofline (time)",
-        whole=lambda machine, x: machine.speed_flops_s(x) / 1e9,
+        values=lambda machine, x: machine.speed_flops_s(x) / 1e9,
         point=lambda one: one.flops / one.time_s / 1e9,
-        lowered=lambda held, x: 1.0 / held.time_s(1.0, x) / 1e9,
         program=lambda one: (one.speed_ceiling_flops_s, one.speed_flops_s),
     ),
     "energy": _Panel(
         label="efficiency in GFLOP/J",
         colour=VERMILION,
         line="arch line (energy)",
-        whole=lambda machine, x: machine.efficiency_flops_j(x) / 1e9,
+        values=lambda machine, x: machine.efficiency_flops_j(x) / 1e9,
         point=lambda one: one.flops / one.energy_j / 1e9 if one.energy_j else None,
-        lowered=lambda held, x: 1.0 / held.energy_j(1.0, x) / 1e9,
         program=lambda one: (one.efficiency_ceiling_flops_j, one.efficiency_flops_j),
     ),
     "power": _Panel(
         label="power in W",
         colour=GREEN,
         line="power line",
-        whole=lambda machine, x: machine.power_w(x),
+        values=Lines.power_w,
         point=lambda one: one.power_w,
-        lowered=lambda held, x: held.power_w(x),
     ),
 }
 """The roofline, the arch line and the power line, without and with the power limit.
@@ -136,11 +132,11 @@ def roofline_panel(row: Roofs, what: str, *, axes: Axes | None = None) -> Axes:
     """
     axes, machine, x, panel = axes or new_axes(), row.machine, _intensities(row), PANELS[what]
     plot = partial(axes.plot, x)
-    plot(panel.whole(machine, x), color=panel.colour, label=panel.line)
+    plot(panel.values(machine, x), color=panel.colour, label=panel.line)
     limit_w, held = machine.power_limit_w, row.lowered
     if held is not None and limit_w is not None and limit_w < machine.most_power_w:
         plot(
-            panel.lowered(held, x), color=BLACK, linestyle=(0, (3, 1.5)), linewidth=1,
+            panel.values(held, x), color=BLACK, linestyle=(0, (3, 1.5)), linewidth=1,
             label=f"held to {limit_w:.0f} W by lower clocks",
         )  # fmt: skip
     placed = [(_intensity(one), panel.point(one)) for one in row.results]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from io import StringIO
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from eatss.base.shown import energy_text, pairs_text, time_text
-from eatss.base.text import bytes_text, counted, equations
+from eatss.base.text import bytes_text, counted, csv_text, equations
 from eatss.measurement.energy_meter import CardEnergy, EnergyMeasurement
 from eatss.measurement.foreign import ProgramEnergy
 from eatss.measurement.measurement import (
@@ -96,20 +94,15 @@ def counter_words(name: str) -> str:
     return _COUNTERS.get(name, name)
 
 
-def csv_text(rows: Sequence[Mapping[str, Cell]]) -> str:
-    """Return rows as CSV; what was not measured is empty and stands in ``missing``."""
-    buffer = StringIO()
-    if rows:
-        writer = csv.DictWriter(buffer, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    return buffer.getvalue()
+def _table(rows: Sequence[Mapping[str, Cell]]) -> str:
+    """Return rows of the same columns as CSV, nothing where there are none."""
+    return csv_text(rows[0], rows) if rows else ""
 
 
 def render_measurements(measurements: Sequence[Measurement], output: str) -> str:
     """Return measurements as ``table``, ``json`` or ``csv``."""
     if output == "csv":
-        return csv_text([row for one in measurements for row in measurement_rows(one)])
+        return _table([row for one in measurements for row in measurement_rows(one)])
     return printed(Measurements(measurements=tuple(measurements)), output)
 
 
@@ -279,7 +272,7 @@ def _throttling(loads: Sequence[LoadState]) -> str:
 def render_comparison(comparison: Comparison, output: str) -> str:
     """Return a comparison as ``table``, ``json`` or ``csv``."""
     if output == "csv":
-        return csv_text(comparison_rows(comparison))
+        return _table(comparison_rows(comparison))
     return printed(comparison, output)
 
 
@@ -407,7 +400,7 @@ def power_csv(found: ProgramEnergy) -> str:
         for name in [(source.device and source.device.uuid) or source.name]
         for one in source.trace
     ]
-    return csv_text(rows) or "device,time_s,power_w\n"
+    return _table(rows) or "device,time_s,power_w\n"
 
 
 def _source_notes(source: CardEnergy) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from eatss.base.codec import decode, encode
 from eatss.base.diagnostics import (
@@ -33,57 +33,34 @@ if TYPE_CHECKING:
     from eatss.session.session import Session
     from eatss.session.source import Source
 
-
-@frozen
-class FoundSelection:
-    """A selection, and what was said of its source."""
-
-    selection: Selection
-    warnings: Diagnostics
-
-    @property
-    def lasting(self) -> bool:
-        """Whether more time would not find better."""
-        return self.selection.lasts
+Noun = TypeVar("Noun")
 
 
 @frozen
-class FoundProgram:
-    """A program, and what was said of its source.
+class Found(Generic[Noun]):
+    """A selection, a program or its interface, and what was said of its source.
 
-    ``lasting`` tells whether more time would not find better sizes.
+    ``lasting`` tells whether more time would not find better.
     """
 
-    program: Program
-    warnings: Diagnostics
+    noun: Noun
+    warnings: Diagnostics = ()
     lasting: bool = True
 
 
-@frozen
-class FoundInterface:
-    """What callers of a program pass."""
-
-    interface: Interface
-    lasting: bool = True
+_NOUNS: dict[str, Any] = {"select": Selection, "codegen": Program, "interface": Interface}
 
 
-_NOUNS: dict[str, Any] = {
-    "select": FoundSelection,
-    "codegen": FoundProgram,
-    "interface": FoundInterface,
-}
-
-
-def found_bytes(found: FoundSelection | FoundProgram | FoundInterface) -> bytes:
+def found_bytes(found: Found[Any]) -> bytes:
     """Return a result as bytes."""
-    plain = encode(found)
-    if isinstance(found, FoundProgram):
-        plain["program"]["text"] = found.program.text  # stands in a file of its own elsewhere
-        plain["program"]["expected"] = encode(found.program.expected)
+    plain, noun = encode(found), found.noun
+    if isinstance(noun, Program):
+        plain["noun"]["text"] = noun.text  # stands in a file of its own elsewhere
+        plain["noun"]["expected"] = encode(noun.expected)
     return json.dumps(plain).encode("ascii")
 
 
-def found_of(kind: str, data: bytes) -> FoundSelection | FoundProgram | FoundInterface | None:
+def found_of(kind: str, data: bytes) -> Found[Any] | None:
     """Return a result that was bytes; ``None`` where they are none of it.
 
     Args:
@@ -91,7 +68,9 @@ def found_of(kind: str, data: bytes) -> FoundSelection | FoundProgram | FoundInt
         data: what :func:`found_bytes` made.
     """
     try:
-        return cast("FoundSelection", decode(_NOUNS[kind], json.loads(data)))
+        plain = json.loads(data)
+        noun: Any = decode(_NOUNS[kind], plain["noun"])
+        return Found(noun=noun, warnings=decode(Diagnostics, plain["warnings"]))
     except (ValueError, TypeError, LookupError, RecursionError, EatssError):
         return None
 
@@ -113,17 +92,17 @@ def find_selection(
     profile: GpuProfile,
     options: SelectOptions,
     progress: Progress = no_progress,
-) -> FoundSelection:
+) -> Found[Selection]:
     """Select tile sizes, as :func:`eatss.select` does."""
 
-    def found() -> FoundSelection:
+    def found() -> Found[Selection]:
         session = _session(source, reading, options)
         progress(f"analysing {session.file}")
         warnings = session.warnings
         progress(f"solving for {profile.title}")
         selection = session.select(profile, options, progress=progress)
         every = _and_more(warnings, selection.warnings)
-        return FoundSelection(selection=selection, warnings=every)
+        return Found(noun=selection, warnings=every, lasting=selection.lasts)
 
     return in_bounds(found, generates=TARGETS[options.target].own)()
 
@@ -171,11 +150,11 @@ def find_expectation(
 
 
 @in_bounds
-def find_interface(source: Source, reading: Reading) -> FoundInterface:
+def find_interface(source: Source, reading: Reading) -> Found[Interface]:
     """Find what callers of a program pass; nothing is scheduled."""
     from eatss.session.session import Session  # noqa: PLC0415 - what is kept needs none
 
-    return FoundInterface(interface=Session(source, reading, code=True).interface)
+    return Found(noun=Session(source, reading, code=True).interface)
 
 
 _LOOPS_EMPTY = ("EATSS-P006", "EATSS-K011", "EATSS-F050")
@@ -193,7 +172,7 @@ def find_program(
     decided: Selection | Recipe | None,
     sizes: SizePairs | None = None,
     progress: Progress = no_progress,
-) -> FoundProgram:
+) -> Found[Program]:
     """Generate code, as :func:`eatss.codegen` does.
 
     Args:
@@ -226,7 +205,7 @@ def find_program(
     progress(f"analysing {session.file}")
     if decided is not None and not isinstance(decided, Selection):
         program = session.generate(decided, profile)
-        return FoundProgram(program=program, warnings=session.of(decided).warnings)
+        return Found(noun=program, warnings=session.of(decided).warnings)
     progress(f"solving for {profile.title}")
     sized = session if sizes is None else opened(session.reading_at(sizes))
     try:
@@ -239,8 +218,8 @@ def find_program(
     told = sized.expected(selection, recipe, profile)
     progress(f"generating code for {profile.title}")
     program = replace(session.generate(recipe, profile, selection), expected=told.expected)
-    return FoundProgram(
-        program=program,
+    return Found(
+        noun=program,
         warnings=_and_more(session.of(recipe).warnings, told.warnings),
         lasting=decided is not None or selection.lasts,
     )

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from eatss.base.cache import Cache, key_of, versions
 from eatss.base.codec import decode, encode
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from eatss.choose.selection import Selection
     from eatss.lower.recipe import CodeRequest, Recipe
     from eatss.program import Program
-    from eatss.session.found import FoundInterface, FoundProgram, FoundSelection
+    from eatss.session.found import Found
 
-Found = TypeVar("Found", "FoundSelection", "FoundProgram", "FoundInterface")
+Noun = TypeVar("Noun")
 
 
 @frozen
@@ -45,7 +45,7 @@ class Printed:
 
 
 @frozen
-class Kept(Generic[Found]):
+class Kept:
     """The place of a result in the cache; there is none where ``cache`` is ``None``.
 
     ``again`` makes the key anew.
@@ -56,7 +56,7 @@ class Kept(Generic[Found]):
     key: str
     again: Callable[[], str]
 
-    def found_or(self, find: Callable[[], Found]) -> Found:
+    def found_or(self, find: Callable[[], Found[Noun]]) -> Found[Noun]:
         """Return what was found before, or what ``find`` finds.
 
         That is kept, if nothing that decides it has changed meanwhile.
@@ -66,7 +66,7 @@ class Kept(Generic[Found]):
         if self.cache is None:
             return find()
         data = self.cache.get(self.kind, self.key)
-        found = None if data is None else cast("Found | None", found_of(self.kind, data))
+        found: Found[Noun] | None = None if data is None else found_of(self.kind, data)
         if found is None:
             found = find()
             if found.lasting and self.again() == self.key:
@@ -98,39 +98,29 @@ class Kept(Generic[Found]):
         return "" if data is None else key_of(data, how, shown_on())
 
 
-def kept_selection(
+def kept(
     cache: Cache | None,
+    kind: Literal["select", "codegen", "interface"],
     source: Source,
     reading: Reading,
-    profile: GpuProfile,
-    options: SelectOptions,
-) -> Kept[FoundSelection]:
-    """Return the place of a selection; arguments are those of ``eatss.select``."""
-    return _kept(cache, "select", source, reading, profile, options)
-
-
-def kept_program(
-    cache: Cache | None,
-    source: Source,
-    reading: Reading,
-    profile: GpuProfile,
-    options: SelectOptions,
-    wanted: CodeRequest,
-    decided: Selection | Recipe | None,
+    profile: GpuProfile | None = None,
+    options: SelectOptions | None = None,
+    wanted: CodeRequest | None = None,
+    decided: Selection | Recipe | None = None,
     sizes: SizePairs | None = None,
-) -> Kept[FoundProgram]:
-    """Return the place of a program; arguments are those of ``eatss.codegen``.
+) -> Kept:
+    """Return the place of what ``eatss.session.found`` finds for the same arguments."""
 
-    ``decided`` is what was selected or decided before, if it is given. ``sizes`` are those that
-    are selected for where they are not those of the source.
-    """
-    asked = (_given(wanted), decided, sizes)
-    return _kept(cache, "codegen", source, reading, profile, options, asked)
+    def key() -> str:
+        try:
+            choosing = None if options is None else (_given(options), _objective(options))
+            code = None if wanted is None else _given(wanted)
+            return _key(kind, source, reading, profile, choosing, code, decided, sizes)
+        except (UnknownFilesError, InputError, OSError, ValueError, TypeError):
+            return ""  # what is wrong is told by who reads it
 
-
-def kept_interface(cache: Cache | None, source: Source, reading: Reading) -> Kept[FoundInterface]:
-    """Return the place of what callers of a program pass."""
-    return _kept(cache, "interface", source, reading)
+    found = "" if cache is None else key()
+    return Kept(cache=cache if found else None, kind=kind, key=found, again=key)
 
 
 def write_kept(
@@ -154,26 +144,6 @@ def write_kept(
         include_dirs=reading.frontend().include_dirs,
     )
     return write_program(program, originals, folder_named(folder), force=force)
-
-
-def _kept(
-    cache: Cache | None,
-    kind: str,
-    source: Source,
-    reading: Reading,
-    profile: GpuProfile | None = None,
-    options: SelectOptions | None = None,
-    asked: tuple[object, ...] = (),
-) -> Kept[Found]:
-    def key() -> str:
-        try:
-            choosing = None if options is None else (_given(options), _objective(options))
-            return _key(kind, source, reading, profile, choosing, asked)
-        except (UnknownFilesError, InputError, OSError, ValueError, TypeError):
-            return ""  # what is wrong is told by who reads it
-
-    found = "" if cache is None else key()
-    return Kept(cache=cache if found else None, kind=kind, key=found, again=key)
 
 
 def _key(

@@ -125,5 +125,5 @@ def generate_one(
     profile = load_profile(reading.gpu, device)
     given = Source.of(source), reading, profile, SelectOptions(target="cuda"), CodeRequest(), None
     found = find_program(*given)
-    write_kept(found.program, given[0], reading, folder, force=reading.force)
+    write_kept(found.noun, given[0], reading, folder, force=reading.force)
     return Variant(label=SELECTED, directory=folder), found.warnings

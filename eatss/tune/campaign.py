@@ -16,7 +16,6 @@ from eatss.base.targets import measure_of
 from eatss.tune.generation import contenders, cost_of, row_of, spread_over
 from eatss.tune.jobs import (
     CAREFUL,
-    REFERENCE,
     Care,
     Made,
     OnProgress,
@@ -297,7 +296,6 @@ class Campaign:
                 wanted=wanted,
                 care=care,
                 reference=self._reference,
-                reference_care=REFERENCE,
             )
         )
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping
-from io import StringIO
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from eatss.base.codec import JsonObject
 from eatss.base.diagnostics import input_error
+from eatss.base.text import csv_text
 from eatss.tune.rows import Sweep
 from eatss.tune.store import SWEEP
 
@@ -47,21 +46,16 @@ def sweep_rows(sweep: Sweep) -> list[JsonObject]:
     return [columns | own for own in rows]
 
 
-def csv_text(sweep: Sweep) -> str:
+def sweep_csv(sweep: Sweep) -> str:
     """Return the table as CSV; what is not known is empty."""
     rows = sweep_rows(sweep)
-    buffer = StringIO()
-    columns = [*rows[0]] if rows else [*_OF_ALL, *_BEFORE, *_AFTER]
-    writer = csv.DictWriter(buffer, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return buffer.getvalue()
+    return csv_text(rows[0] if rows else (*_OF_ALL, *_BEFORE, *_AFTER), rows)
 
 
 ExportFormat: TypeAlias = Literal["csv", "json"]
 
 EXPORTS: Mapping[ExportFormat, Callable[[Sweep], str]] = {
-    "csv": csv_text,
+    "csv": sweep_csv,
     "json": SWEEP.to_text,
 }
 

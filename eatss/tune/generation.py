@@ -29,7 +29,7 @@ from eatss.frontend.python import SourceLike
 from eatss.measurement.measurement import KernelResources, Measurement, Window
 from eatss.ppcg_build.run import find_ppcg
 from eatss.session.source import Source
-from eatss.tune.jobs import CAREFUL, SourceText, SweepOptions
+from eatss.tune.jobs import CAREFUL, SweepOptions
 from eatss.tune.points import Space
 from eatss.tune.population import pareto_front
 from eatss.tune.processes import Done
@@ -172,7 +172,7 @@ def _counter_metrics(found: Measurement) -> Metrics:
 
 def identity_of(
     done: Done,
-    source: SourceText,
+    reading: Reading,
     target: SweepTarget,
     generator: str,
     varied: Collection[str],
@@ -182,14 +182,14 @@ def identity_of(
 
     Args:
         done: a variant that was measured.
-        source: what is swept, and how it is read.
+        reading: how what is swept is read.
         target: who generates.
         generator: version of that.
         varied: parameters that the space varies.
         options: how the sweep goes.
     """
     assert done.tried is not None
-    found, read = done.tried.measurement, source.options
+    found, read = done.tried.measurement, reading.frontend()
     device = found.device
     names = ("meter", "seed", "objective", "timeout_s", "compares")
     chosen = {
@@ -258,14 +258,12 @@ class Generation:
     keep: StrPath | None = None
 
 
-def source_text(source: SourceLike, reading: Reading) -> SourceText:
+def source_text(source: SourceLike) -> str:
     """Return a source as other processes can read it; loops in Python that are no file's are C."""
     if isinstance(source, str | PathLike):
         text = fspath(located(source))
-        known = text if is_c_text(text) else str(Path(text).absolute())
-    else:
-        known = fspath(Source.of(source).c)
-    return SourceText.of(known, reading)
+        return text if is_c_text(text) else str(Path(text).absolute())
+    return fspath(Source.of(source).c)
 
 
 def ppcg_program(generation: Generation) -> str | None:

@@ -12,7 +12,8 @@ from eatss.base.frozen import frozen
 from eatss.base.options import option, shows_types
 from eatss.base.targets import CardNumber, Goal, SweepTarget, measure_of
 from eatss.base.text import Texts
-from eatss.frontend.options import DtypeName, FrontendOptions, Reading, Recompute
+from eatss.cards.profile import GpuProfile
+from eatss.frontend.options import Reading
 from eatss.measurement.measurement import Measurement, Status
 from eatss.measurement.options import (
     DEVICE_HELP,
@@ -30,46 +31,14 @@ from eatss.tune.strategies import Budget
 
 
 @frozen
-class SourceText:
-    """A C file, or its text, or ``FILE.py:NAME``, and how it is read; as plain types."""
-
-    source: str
-    dtype: DtypeName | None = None
-    recompute: Recompute = "auto"
-    options: FrontendOptions = FrontendOptions()
-
-    @classmethod
-    def of(cls, source: str, reading: Reading) -> SourceText:
-        """Return a source and its reading."""
-        return cls(
-            source=source,
-            dtype=reading.type_name,
-            recompute=reading.recompute,
-            options=reading.frontend(),
-        )
-
-    def reading(self) -> Reading:
-        """Return how it is read."""
-        options = self.options
-        return Reading(
-            dtype=self.dtype,
-            defines=options.defines,
-            include_dirs=options.include_dirs,
-            parameters=dict(options.parameter_values),
-            function=options.function,
-            scop=options.scop,
-            recompute=self.recompute,
-        )
-
-
-@frozen
 class MakerJob:
     """What variants are made of.
 
     Attributes:
-        source: The program.
+        source: The program: a C file, or its text, or ``FILE.py:NAME``.
+        reading: How it is read.
         target: Who generates it.
-        profile: The card, as the text of its JSON document.
+        profile: The card.
         objective: What is least where sizes are selected.
         capability: Of the card, as in 90 for 9.0; 0 compiles nothing ahead.
         compiler: What compiles.
@@ -79,9 +48,10 @@ class MakerJob:
         ppcg_arguments: Further arguments of it.
     """
 
-    source: SourceText
+    source: str
+    reading: Reading
     target: SweepTarget
-    profile: str
+    profile: GpuProfile
     objective: str
     capability: int
     folder: str

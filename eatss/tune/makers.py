@@ -5,7 +5,6 @@ Variants of what PPCG generates: the paper's own experiment, tile sizes given by
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from importlib import import_module
@@ -18,7 +17,6 @@ from eatss.base.frozen import Numbers, frozen
 from eatss.base.text import Texts
 from eatss.building import ppcg
 from eatss.cards import GpuProfile
-from eatss.cards.document import profile_from_document
 from eatss.choose.cuda import expected_of, ranked_cuda
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import KernelSelection, Selection
@@ -60,10 +58,10 @@ class CudaMaker:
 
     def __init__(self, job: MakerJob) -> None:
         self._job = job
-        self._profile = profile_from_document(json.loads(job.profile))
+        self._profile = job.profile
         self._choosing = SelectOptions(target="cuda", objective=job.objective)
         self._programs: dict[Sizes, Program] = {}
-        self._session = Session(job.source.source, job.source.reading(), code=True)
+        self._session = Session(job.source, job.reading, code=True)
         self._bases: dict[tuple[Sizes, SelectOptions], Selection] = {}
 
     def warm(self) -> None:
@@ -243,11 +241,9 @@ class PpcgMaker:
     """Runs PPCG for each variant of one program."""
 
     def __init__(self, job: MakerJob) -> None:
-        text = job.source
         self._job = job
-        self._source = Path(text.source)
-        self._profile = profile_from_document(json.loads(job.profile))
-        self.session = Session(text.source, text.reading(), cut="ppcg")
+        self._profile = job.profile
+        self.session = Session(job.source, job.reading, cut="ppcg")
 
     def warm(self) -> None:
         """Analyse the source, for what is expected of variants."""
@@ -267,7 +263,7 @@ class PpcgMaker:
         decisions: Point = dict(wanted.decisions)
         sizes = sizes_of(wanted, self.session)
         words, text, metrics = self._words(wanted, decisions, sizes)
-        reading = self._job.source.options
+        reading = self._job.reading.frontend()
         arguments = (
             *(f"-D{one}" for one in reading.defines),
             *(f"-I{one}" for one in reading.include_dirs),
@@ -276,7 +272,7 @@ class PpcgMaker:
             *self._job.ppcg_arguments,
         )
         built = ppcg(
-            self._source,
+            Path(self._job.source),
             gpu=self._profile,
             output=own_folder(self._job.folder, wanted.variant),
             ppcg=self._job.ppcg,
@@ -300,9 +296,9 @@ class PpcgMaker:
             options = SelectOptions(target="ppcg", objective=self._job.objective)
             if wanted.role == "paper":
                 options = SelectOptions(target="ppcg", model="paper")
-            source, volume = self._job.source, options.volume_name()
-            reading = self.session.reading_at(sizes) if sizes else source.reading()
-            session = Session(source.source, reading, cut="ppcg", volume=volume)
+            reading = self.session.reading_at(sizes) if sizes else self._job.reading
+            volume = options.volume_name()
+            session = Session(self._job.source, reading, cut="ppcg", volume=volume)
             chosen = session.select(self._profile, options)
             said = "PPCG's own sizes" if chosen.keeps_default else chosen.ppcg_sizes
             return chosen.ppcg_arguments, said, predicted_metrics(chosen.kernels)

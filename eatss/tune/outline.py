@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -17,7 +16,6 @@ from eatss.base.forked import allow_more, in_bounds
 from eatss.base.frozen import frozen
 from eatss.base.targets import MEASURES, TARGETS
 from eatss.cards import GpuProfile
-from eatss.cards.document import profile_from_document
 from eatss.choose.cuda import ranked_cuda
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import KernelSelection, Selection
@@ -148,14 +146,13 @@ def outlined(job: MakerJob, space: Space | None, *, rank: int) -> Outline:
         NoSolutionError: no tile sizes satisfy the limits of the card.
     """
     allow_more(RANKING_S)
-    profile = profile_from_document(json.loads(job.profile))
     if not TARGETS[job.target].own:
-        return _ppcg(job, profile, space)
-    return _cuda(job, profile, space, rank)
+        return _ppcg(job, space)
+    return _cuda(job, space, rank)
 
 
-def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) -> Outline:
-    maker = CudaMaker(job)
+def _cuda(job: MakerJob, space: Space | None, rank: int) -> Outline:
+    maker, profile = CudaMaker(job), job.profile
     program = maker.program(())
     session, base, variants = program.session, program.base, program.variants
     facts = session.analysed.facts
@@ -188,8 +185,8 @@ def _cuda(job: MakerJob, profile: GpuProfile, space: Space | None, rank: int) ->
     return _outline(session, profile, whole, names, ranked, roles)
 
 
-def _ppcg(job: MakerJob, profile: GpuProfile, space: Space | None) -> Outline:
-    maker = PpcgMaker(job)
+def _ppcg(job: MakerJob, space: Space | None) -> Outline:
+    maker, profile = PpcgMaker(job), job.profile
     session = maker.session
 
     def predicted(decisions: Point) -> float:

@@ -35,7 +35,7 @@ from eatss.measurement.job import (
 from eatss.measurement.measurement import DeviceInfo, Measurement
 from eatss.measurement.options import MeasureOptions, Variant
 from eatss.program import load_program
-from eatss.tune.jobs import BenchJob, Care, Made, MakerJob, Order, Tried, Wanted
+from eatss.tune.jobs import REFERENCE, BenchJob, Care, Made, MakerJob, Order, Tried, Wanted
 from eatss.tune.rows import CardSeen
 
 ORDER_LIMIT_S = 120.0
@@ -306,7 +306,6 @@ class Work:
     wanted: Wanted
     care: Care
     reference: Made | None = None
-    reference_care: Care | None = None
 
 
 @frozen
@@ -408,11 +407,11 @@ class Lab:
         try:
             while not self._ending and (found := self._to_measure.get()) is not None:
                 work, made = found
-                reference, care = work.reference, work.reference_care
-                if reference is not None and care is not None and since >= REFERENCE_EVERY:
+                reference = work.reference
+                if reference is not None and since >= REFERENCE_EVERY:
                     since = 0
-                    tried = _tried(process, work, reference, care, "reference")
-                    self._done.put(Done(work=work, made=reference, tried=tried, care=care))
+                    tried = _tried(process, work, reference, REFERENCE, "reference")
+                    self._done.put(Done(work=work, made=reference, tried=tried, care=REFERENCE))
                 since += 1
                 label = work.wanted.role or work.wanted.variant
                 tried = _tried(process, work, made, work.care, label)

@@ -39,7 +39,7 @@ class Standing:
 
     ``rank`` 1 is the best and equal values share the better rank. ``percentile`` is the share of
     variants that are worse, and half of those that are equal, in percent. ``share_of_best`` is at
-    most 1, for time and energy too.
+    most 1.
     """
 
     rank: int
@@ -81,16 +81,14 @@ class MeanRatios:
     ppw: float | None
 
 
-def standing(values: Floats, value: float, *, high_is_good: bool = True) -> Standing:
-    """Return the place of a value among values, of which it is one; NaN are left out."""
+def standing(values: Floats, value: float) -> Standing:
+    """Return the place of a value among values, of which it is one, the highest first; no NaN."""
     known = values[np.isfinite(values)]
-    signed, mine = (known, value) if high_is_good else (-known, -value)
-    best = float(signed.max())
     return Standing(
-        rank=int((signed > mine).sum()) + 1,
+        rank=int((known > value).sum()) + 1,
         count=int(known.size),
-        percentile=float(stats.percentileofscore(signed, mine, kind="mean")),
-        share_of_best=mine / best if high_is_good else best / mine,
+        percentile=float(stats.percentileofscore(known, value, kind="mean")),
+        share_of_best=value / float(known.max()),
     )
 
 

@@ -12,11 +12,11 @@ import secrets
 import sqlite3
 import tomllib
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from eatss.base.codec import Document, MisfitError, decode, encode
 from eatss.base.diagnostics import Diagnostic, InputError, Severity, input_error
@@ -24,8 +24,6 @@ from eatss.base.files import StrPath, read_regular
 from eatss.base.shipped import located_sweep
 from eatss.base.text import equations
 from eatss.tune.rows import CardSeen, Identity, Row, Rows, Sweep
-
-T = TypeVar("T")
 
 APPLICATION_ID = 0x65617473
 """``eats``: what tells a store from other databases of SQLite (``file`` shows it)."""
@@ -127,9 +125,11 @@ def _field_of(name: str, value: Any) -> Any:
     return value
 
 
-def _decoded(path: Path, what: str, kind: type[T], plain: Callable[[], Mapping[str, Any]]) -> T:
+@contextmanager
+def _undamaged(path: Path, what: str) -> Iterator[None]:
+    """Tell that a store is damaged where a part of it is not what it has to be."""
     try:
-        return decode(kind, plain())
+        yield
     except (MisfitError, ValueError, TypeError, zlib.error, RecursionError) as error:
         raise _damaged(path, f"{what}: {error}") from None
 
@@ -251,9 +251,8 @@ def _made(connection: sqlite3.Connection, identity: Identity, space: str) -> Non
 
 def _identity(path: Path, connection: sqlite3.Connection) -> Identity:
     found = connection.execute("SELECT field, value FROM identity").fetchall()
-    return _decoded(
-        path, "its identity", Identity, lambda: {name: json.loads(text) for name, text in found}
-    )
+    with _undamaged(path, "its identity"):
+        return decode(Identity, {name: json.loads(text) for name, text in found})
 
 
 def _space(path: Path, connection: sqlite3.Connection) -> str:
@@ -268,17 +267,12 @@ def _rows(path: Path, connection: sqlite3.Connection, *, measurements: bool) -> 
     names = [name for name in _COLUMNS if measurements or name != "measurement"]
     chosen = ", ".join(_COLUMNS[name] for name in names)
     found = connection.execute(f"SELECT id, {chosen} FROM rows ORDER BY id").fetchall()  # noqa: S608 - our names
-    return tuple(
-        _decoded(
-            path,
-            f"row {number}",
-            Row,
-            lambda values=values: {  # type: ignore[misc]
-                name: _field_of(name, value) for name, value in zip(names, values, strict=True)
-            },
-        )
-        for number, *values in found
-    )
+    rows = []
+    for number, *values in found:
+        with _undamaged(path, f"row {number}"):
+            plain = map(_field_of, names, values)
+            rows.append(decode(Row, dict(zip(names, plain, strict=True))))
+    return tuple(rows)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -364,19 +358,14 @@ class Store:
         place = store_place(path)
         with _reading(place) as connection:
             chosen = ", ".join(_CARD_FIELDS)
-            cards = connection.execute(f"SELECT {chosen} FROM cards ORDER BY rowid")  # noqa: S608 - our names
+            found = connection.execute(f"SELECT {chosen} FROM cards ORDER BY rowid")  # noqa: S608 - our names
+            with _undamaged(place, "a card"):
+                seen = (dict(zip(_CARD_FIELDS, card, strict=True)) for card in found.fetchall())
+                cards = tuple(decode(CardSeen, one) for one in seen)
             return Sweep(
                 identity=_identity(place, connection),
                 space=_space(place, connection),
-                cards=tuple(
-                    _decoded(
-                        place,
-                        "a card",
-                        CardSeen,
-                        lambda card=card: dict(zip(_CARD_FIELDS, card, strict=True)),  # type: ignore[misc]
-                    )
-                    for card in cards.fetchall()
-                ),
+                cards=cards,
                 rows=_rows(place, connection, measurements=measurements),
             )
 

@@ -29,7 +29,6 @@ from eatss.tune.strategy import (
     SearchSpace,
     Strategy,
     StrategyJob,
-    Unseen,
     Wait,
     at_random,
     by_model,
@@ -156,7 +155,7 @@ class Guarded:
         self._space = job.space
         self._decide = decide
         self._is_over = is_over
-        self._unseen = Unseen(job.space, job.seed)
+        self._unseen = job.unseen()
         self._costs: dict[str, float] = {}
         self._waiting: dict[str, list[Configuration]] = {}
         self._held: Configuration | None = None

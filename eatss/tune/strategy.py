@@ -100,6 +100,10 @@ class StrategyJob:
     ranked: tuple[Configuration, ...] | None = None
     choice: str = ""
 
+    def unseen(self) -> Unseen:
+        """Return what draws points of its space."""
+        return Unseen(self.space, self.seed)
+
 
 MakeStrategy: TypeAlias = Callable[[StrategyJob], Strategy]
 """Returns a strategy for a space; it may read ``job.choice``, what stands behind a colon."""
@@ -181,12 +185,12 @@ class InOrder:
 
 def exhaustive(job: StrategyJob) -> Strategy:
     """Return the strategy that measures the space in its order."""
-    return InOrder(job.space.points(), Unseen(job.space, job.seed), then_random=False)
+    return InOrder(job.space.points(), job.unseen(), then_random=False)
 
 
 def at_random(job: StrategyJob) -> Strategy:
     """Return the strategy that draws points, all that are left with the same chance."""
-    return InOrder((), Unseen(job.space, job.seed), then_random=True)
+    return InOrder((), job.unseen(), then_random=True)
 
 
 def by_model(job: StrategyJob) -> Strategy:
@@ -201,7 +205,7 @@ def by_model(job: StrategyJob) -> Strategy:
             "the strategy 'model' needs an order of the points by the model, and there is none",
             hint="choose another one: local, random",
         )
-    return InOrder(_ranked(job), Unseen(job.space, job.seed), then_random=True)
+    return InOrder(_ranked(job), job.unseen(), then_random=True)
 
 
 def _ranked(job: StrategyJob) -> Iterator[Configuration]:
@@ -210,12 +214,18 @@ def _ranked(job: StrategyJob) -> Iterator[Configuration]:
 
 
 class ListedSpace:
-    """The points of a list, each once, in its order; all have the same names."""
+    """The points of a list, each once, in its order; all have the same names.
+
+    Attributes:
+        names: In order.
+        values: What each name takes in them: numbers by size, texts as they come.
+    """
 
     def __init__(self, names: Iterable[str], points: Iterable[Point]) -> None:
         self.names = tuple(names)
         self._points = {variant_key(point): {n: point[n] for n in self.names} for point in points}
-        self._places = {name: self._place(name) for name in self.names}
+        self._place_of = {name: self._placed(name) for name in self.names}
+        self.values = {name: [v for _, v in own] for name, own in self._place_of.items()}
 
     def __len__(self) -> int:
         """How many points there are."""
@@ -235,19 +245,25 @@ class ListedSpace:
         """``None`` for a point of the list, or a sentence."""
         return None if variant_key(point) in self._points else "it is not in the list"
 
+    def places(self, point: Point) -> dict[str, int]:
+        """The position of each value of a point among those of its name."""
+        return {name: own[_typed(point[name])] for name, own in self._place_of.items()}
+
     def neighbours(self, point: Point) -> list[Configuration]:
         """Points that differ in one value, nearest first, as values are ordered."""
         found: list[tuple[int, int, int, Configuration]] = []
+        here = self.places(point)
         for other in self._points.values():
-            differing = [n for n in self.names if _typed(other[n]) != _typed(point[n])]
+            there = self.places(other)
+            differing = [name for name in self.names if there[name] != here[name]]
             if len(differing) == 1:
                 (name,) = differing
-                here, there = (self._places[name][_typed(one[name])] for one in (point, other))
-                found.append((abs(there - here), self.names.index(name), there, dict(other)))
+                far = abs(there[name] - here[name])
+                found.append((far, self.names.index(name), there[name], dict(other)))
         return [point for *_, point in sorted(found, key=lambda one: one[:3])]
 
-    def _place(self, name: str) -> dict[tuple[str, Value], int]:
-        """Return the position of each value of a name: numbers by size, texts as they come."""
+    def _placed(self, name: str) -> dict[tuple[str, Value], int]:
+        """Return the position of each value of a name."""
         values = list(dict.fromkeys(_typed(point[name]) for point in self._points.values()))
         if not any(isinstance(value, str) for _, value in values):
             values.sort(key=lambda one: one[1])
@@ -269,7 +285,7 @@ class LocalSearch:
     def __init__(self, job: StrategyJob) -> None:
         self._space = job.space
         self._ranked = _ranked(job)
-        self._unseen = Unseen(job.space, job.seed)
+        self._unseen = job.unseen()
         self._costs: dict[str, float] = {}
         self._best: tuple[float, Configuration | None] = (inf, None)
         self._steps = self._search()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from contextlib import ExitStack, closing
@@ -14,7 +13,6 @@ from eatss.base.diagnostics import Diagnostics, Warned, input_error, warn_caller
 from eatss.base.files import StrPath
 from eatss.base.frozen import frozen
 from eatss.base.shipped import store_of_ones_own
-from eatss.cards.document import profile_to_document
 from eatss.cards.this_machine import load_profile
 from eatss.frontend.python import SourceLike
 from eatss.measurement.api import CUPY_CARD
@@ -68,9 +66,10 @@ def of_source(
     if space is not None and not isinstance(space, Space):
         space = read_space(space)
     job = MakerJob(
-        source=source_text(source, generation.reading),
+        source=source_text(source),
+        reading=generation.reading,
         target=generation.target,
-        profile=json.dumps(profile_to_document(profile)),
+        profile=profile,
         objective="energy" if options.objective == "pareto" else options.objective,
         capability=profile.sm if card is None else 0,
         folder=str(Path(fspath(folder)).absolute()),
@@ -92,7 +91,7 @@ def of_source(
         options=options,
         identity=partial(
             identity_of,
-            source=job.source,
+            reading=job.reading,
             target=job.target,
             generator=generator_of(generation),
             varied=varied,

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from eatss.base.diagnostics import input_error
-from eatss.tune.points import Configuration, Point, Value, variant_key
-from eatss.tune.strategy import Asked, SearchSpace, Strategy, StrategyJob
+from eatss.tune.points import Configuration, Point, variant_key
+from eatss.tune.strategy import Asked, ListedSpace, SearchSpace, Strategy, StrategyJob
 
 SAMPLERS = {
     "tpe": ("TPESampler", ""),
@@ -31,41 +31,22 @@ MOST = 20_000
 """Of a larger space, so many points that are drawn from it stand for all."""
 
 
-class KnownPoints:
-    """All points of a space, or 20 000 of them, with the values that each name takes in them.
-
-    Attributes:
-        points: The points.
-        values: By name, its values: numbers by size, others as they come.
-    """
+class KnownPoints(ListedSpace):
+    """All points of a space, or 20 000 of them; each is new until it is used."""
 
     def __init__(self, space: SearchSpace, seed: int) -> None:
         few = len(space) <= MOST
-        self.names = space.names
-        self.points = [dict(one) for one in (space.points() if few else space.sample(MOST, seed))]
-        self.values = {
-            name: _ordered([point[name] for point in self.points]) for name in self.names
-        }
-        self._rows = {variant_key(point): row for row, point in enumerate(self.points)}
-        self._new = np.ones(len(self.points), dtype=bool)
+        super().__init__(space.names, space.points() if few else space.sample(MOST, seed))
+        self._rows = {key: row for row, key in enumerate(self._points)}
+        self._new = np.ones(len(self), dtype=bool)
         self._ordinal = np.array([self.is_number(name) for name in self.names])
-        places = [self.places(point) for point in self.points]
-        self._places = np.array(places, dtype=np.int64).reshape(len(places), len(self.names))
+        at = [[*self.places(point).values()] for point in self.points()]
+        self._at = np.array(at, dtype=np.int64).reshape(len(self), len(self.names))
         self._widths = np.array([max(1, len(self.values[name]) - 1) for name in self.names])
 
     def is_number(self, name: str) -> bool:
         """Return whether a name's values are numbers, which have an order."""
-        return all(
-            isinstance(one, int | float) and type(one) is not bool for one in self.values[name]
-        )
-
-    def places(self, point: Point) -> list[int]:
-        """Return the position of each of its values among those of the name."""
-        return [self.values[name].index(point[name]) for name in self.names]
-
-    def holds(self, point: Point) -> bool:
-        """Return whether a point is one of them."""
-        return variant_key(point) in self._rows
+        return {type(one) for one in self.values[name]} <= {int, float}
 
     def is_new(self, point: Point) -> bool:
         """Return whether a point is one of them, and was not used yet."""
@@ -86,18 +67,11 @@ class KnownPoints:
         rows = np.flatnonzero(self._new)
         if not len(rows):
             return None
-        apart: npt.NDArray[np.float64] = (
-            np.abs(self._places[rows] - self.places(point)) / self._widths
-        )
+        here = np.array([*self.places(point).values()])
+        apart: npt.NDArray[np.float64] = np.abs(self._at[rows] - here) / self._widths
         apart[:, ~self._ordinal] = apart[:, ~self._ordinal] > 0
-        return dict(self.points[rows[int(np.argmin(apart.sum(axis=1)))]])
-
-
-def _ordered(values: list[Value]) -> list[Value]:
-    different = list(dict.fromkeys(values))
-    if any(isinstance(one, str) for one in different):
-        return different
-    return sorted(different)
+        nearest = int(rows[np.argmin(apart.sum(axis=1))])
+        return [*self.points()][nearest]
 
 
 def optuna_strategy(job: StrategyJob) -> Strategy:
@@ -147,9 +121,7 @@ class OptunaStrategy:
     def ask(self) -> Asked:
         """Return what Optuna proposes, or the new point that is nearest to it."""
         trial = self._study.ask(self._over)
-        places = [trial.params[name] for name in self._known.names]
-        values = self._known.values
-        point = {n: values[n][place] for n, place in zip(self._known.names, places, strict=True)}
+        point = {name: self._known.values[name][trial.params[name]] for name in self._known.names}
         if self._known.is_new(point):
             self._trials[variant_key(point)] = trial
         else:
@@ -167,8 +139,8 @@ class OptunaStrategy:
         trial = self._trials.pop(variant_key(point), None)
         if trial is not None:
             self._study.tell(trial, cost)
-        elif self._known.holds(point):
-            places = dict(zip(self._known.names, self._known.places(point), strict=True))
+        elif self._known.allows(point) is None:
+            places = self._known.places(point)
             self._study.add_trial(
                 self._optuna.trial.create_trial(params=places, distributions=self._over, value=cost)
             )

@@ -15,16 +15,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from eatss.base.frozen import frozen
 from eatss.program import Program
 from eatss.program.expression import Sizes
 from eatss.verify.data import Buffer, Buffers, dtype_of
-from eatss.verify.result import Difference
+from eatss.verify.result import Difference, SizeResult
 
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -33,26 +33,15 @@ Bounds: TypeAlias = Sequence[Floats | None]
 """How far each element of each argument may be from an exact result."""
 
 
-@frozen
-class Comparison:
-    """Two sets of arguments compared; fields as in ``SizeResult``."""
-
-    worst_error: float = 0.0
-    bound: float = 0.0
-    compared: int = 0
-    not_finite: int = 0
-    loose: int = 0
-    difference: Difference | None = None
-
-
 def compare(
     expected: Buffers,
     actual: Buffers,
     bounds: Bounds,
+    result: SizeResult,
     *,
     alike: bool = False,
-) -> Comparison:
-    """Compare element by element.
+) -> SizeResult:
+    """Return a result with what comparing element by element finds.
 
     Args:
         expected: arguments as the original left them.
@@ -60,6 +49,7 @@ def compare(
         bounds: for each argument the absolute error allowed to each element; ``None`` where
             every bit has to be equal. A NaN has to be a NaN, an infinity the same infinity,
             except where the bound is infinite itself.
+        result: what is known so far; of both orders the larger error stays.
         alike: whether a NaN may be an infinity, and the other way round.
     """
     worst, bound_there, compared, not_finite, loose = 0.0, 0.0, 0, 0, 0
@@ -88,12 +78,13 @@ def compare(
             bound_there = 0.0 if bound is None else float(bound[at])
         if difference is None and wrong.any():
             difference = _first(before, left, right, wrong)
-    return Comparison(
-        worst_error=worst,
-        bound=bound_there,
+    return replace(
+        result,
+        worst_error=max(result.worst_error, worst),
+        bound=bound_there if worst >= result.worst_error else result.bound,
         compared=compared,
         not_finite=not_finite,
-        loose=loose,
+        loose=max(result.loose, loose),
         difference=difference,
     )
 

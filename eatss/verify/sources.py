@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from eatss.base.frozen import frozen
 from eatss.base.text import Edit, Texts, edited
-from eatss.program import Apply, Argument, Entry, IntExpr, Name, Program
-from eatss.program.expression import c_text
+from eatss.program import Argument, Entry, IntExpr, Name, Program
+from eatss.program.expression import c_text, substitute
 from eatss.program.tokens import Token, closing, tokens
 
 TextByName: TypeAlias = Mapping[str, str]
@@ -275,32 +274,21 @@ def _holds_pointer(argument: Argument) -> str:
 
 def _kept(entry: Entry, sizes: TextByName) -> str:
     """Return statements that keep the elements of arrays; what no region uses gets room."""
-    values = dict(sizes)
+    values: dict[str, IntExpr] = {name: Name(text) for name, text in sizes.items()}
     for k, argument in enumerate(entry.arguments):
         if argument.role == "parameter":
-            values[argument.name] = f"(long long)*({argument.element_type} *)eatss_p[{k}]"
+            values[argument.name] = Name(f"(long long)*({argument.element_type} *)eatss_p[{k}]")
     text = "    eatss_given = eatss_p;\n"
     for k, argument in enumerate(entry.arguments):
         if argument.role not in ("array", "cell"):
             continue
         if argument.reads or argument.writes:
-            factors = (f" * ({c_text(_over(extent, values))})" for extent in argument.shape)
+            factors = (f" * ({c_text(substitute(extent, values))})" for extent in argument.shape)
             text += f"    eatss_keep({k}, sizeof({argument.element_type}){''.join(factors)});\n"
         else:
             room = f"__builtin_calloc(1, {_UNUSED_BYTES}ul)"
             text += f"    eatss_p[{k}] = eatss_unused[{k}] = {room};\n"
     return text
-
-
-def _over(expression: IntExpr, values: TextByName) -> IntExpr:
-    """Return an expression with C text for its names."""
-    if isinstance(expression, Name):
-        return Name(values.get(expression.name, expression.name))
-    if isinstance(expression, Apply):
-        return replace(
-            expression, operands=tuple(_over(part, values) for part in expression.operands)
-        )
-    return expression
 
 
 def _structures(entry: Entry) -> dict[int, str]:

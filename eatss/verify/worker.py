@@ -324,25 +324,13 @@ class _Worker:
                 reference.bounds = self._bounds(run, before, expected)
             bounds = reference.bounds
         alike = run.infinite or (run.extreme and not self._bit_equal)
-        found = compare(expected, actual, bounds, alike=alike)
-        result = replace(
-            result,
-            worst_error=max(result.worst_error, found.worst_error),
-            bound=found.bound if found.worst_error >= result.worst_error else result.bound,
-            compared=found.compared,
-            changed=sum(_changed(*pair) for pair in zip(before, expected, strict=True)),
-            not_finite=found.not_finite,
-            loose=max(result.loose, found.loose),
-            difference=found.difference,
-        )
-        if found.difference is None:
+        changed = sum(_changed(*pair) for pair in zip(before, expected, strict=True))
+        result = compare(expected, actual, bounds, replace(result, changed=changed), alike=alike)
+        if (first := result.difference) is None:
             return result, launched.observed
         order = " with blocks and threads in reverse order" if backward else ""
-        at = "".join(f"[{index}]" for index in found.difference.indices)
-        message = (
-            f"{found.difference.array}{at} is {found.difference.actual}, "
-            f"the original gives {found.difference.expected}{order}"
-        )
+        at = "".join(f"[{index}]" for index in first.indices)
+        message = f"{first.array}{at} is {first.actual}, the original gives {first.expected}{order}"
         return replace(result, status="wrong result", message=message), None
 
     def _bounds(self, run: Run, before: Buffers, expected: Buffers) -> Bounds:

@@ -79,8 +79,9 @@ def test_a_folder_without_a_name_is_not_the_current_one(
 def test_a_size_beyond_its_type_is_the_users_mistake() -> None:
     beyond = "size 'NI' is {}, which its type in C does not have"
     for value, said in ((2**31, beyond), (-(2**31) - 1, beyond), (10**40, "--size is 'NI={}'")):
-        done = command("verify", PROGRAMS / "gemm", "--device", "cpu", "--size", f"NI={value}")
-        assert done.returncode == 2
+        done = command(
+            "verify", PROGRAMS / "gemm", "--device", "cpu", "--size", f"NI={value}", code=2
+        )
         assert said.format(value) in done.stderr
 
 
@@ -88,8 +89,7 @@ def test_a_path_is_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert path_for_clang("a.c") == "a.c"
     monkeypatch.chdir(tmp_path)
     Path("-f.c").write_text(SOURCE)
-    done = command("codegen", "--gpu", "h200", "-o", "-f", "--", "-f.c")
-    assert done.returncode == 0, done.stderr
+    done = command("codegen", "--gpu", "h200", "-o", "-f", "--", "-f.c", code=0)
     assert "eatss verify ./-f\n" in done.stderr
     assert done.stderr.endswith("./-f/_f.cu -o _f\n")
 
@@ -97,8 +97,7 @@ def test_a_path_is_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     source = tmp_path / os.fsdecode(b"\xff.c")
     source.write_text(SOURCE)
-    done = command("select", source, "--gpu", "h200")
-    assert done.returncode == 2
+    done = command("select", source, "--gpu", "h200", code=2)
     assert "is not UTF-8 [EATSS-F001]" in done.stderr
     assert "\\udcff.c" in done.stderr
 

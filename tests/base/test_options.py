@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-import eatss
 from eatss.base.diagnostics import InputError
 from eatss.base.options import Asked, Keywords, argument, changed, option, spelled_out
 from eatss.choose.options import SelectOptions
@@ -81,13 +80,6 @@ def test_what_was_chosen_is_what_is_not_as_by_default() -> None:
     assert changed(Dish(salt=0, side=("rice",)), but=("side",)) == ("salt",)
     assert changed(SelectOptions(split=0.0)) == ("split",)
     assert changed(CodeRequest(tiles={})) == ()
-
-
-@pytest.mark.parametrize("function", [eatss.select, eatss.predict, eatss.inspect, eatss.codegen])
-def test_the_help_of_a_function_describes_every_argument(function: Any) -> None:
-    said = inspect.getdoc(function) or ""
-    for name in inspect.signature(function).parameters:
-        assert f"\n    {name}: " in said
 
 
 # -- the command line --------------------------------------------------------------------

@@ -94,7 +94,7 @@ def test_every_keyword_is_spelled_out_and_described(function: Any) -> None:
     text = inspect.getdoc(function) or ""
     for parameter in signature.parameters.values():
         assert parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
-        assert f"    {parameter.name}: " in text, parameter.name
+        assert f"\n    {parameter.name}: " in text, parameter.name
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from eatss.base.diagnostics import InputError
 from eatss.base.supervisor import Outcome, Refused, Worker, supervise
 from tests.base.test_guard import gone, soon
+from tests.refusals import refusing
 from tests.supervised_worker import Behaviour, Entered, Task
 
 pytestmark = pytest.mark.usefixtures("heeded_signals")
@@ -77,9 +77,8 @@ def test_a_stage_that_takes_too_long_ends_the_worker(behaviour: Behaviour) -> No
 
 
 def test_a_refusal_is_the_users_mistake() -> None:
-    with pytest.raises(InputError, match="not here") as caught:
+    with refusing("EATSS-X999", "not here") as caught:
         ended("refuse")
-    assert caught.value.code == "EATSS-X999"
     assert caught.value.diagnostics[0].hint == "elsewhere"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from eatss.base.shown import Tabular
 from eatss.report.measurement import render_comparison
-from eatss.tune.exchange import csv_text
+from eatss.tune.exchange import sweep_csv
 from tests.base.test_shown import expected, selected, selected_for_ppcg
 from tests.report.measurements import comparison
 from tests.report.measurements import measured as measurement
@@ -47,4 +47,4 @@ def test_the_columns_are_those_of_csv() -> None:
     assert head == list(table.to_rows()[0])
     assert len(lines) == len(table.to_rows())
     kept = sweep(variants=10)
-    assert next(csv.reader(io.StringIO(csv_text(kept)))) == list(kept.to_rows()[0])
+    assert next(csv.reader(io.StringIO(sweep_csv(kept)))) == list(kept.to_rows()[0])

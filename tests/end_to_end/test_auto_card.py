@@ -43,8 +43,7 @@ def test_commands_take_the_card_of_this_machine_and_say_which(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine(monkeypatch, A100)
-    done = command(*words, "auto")
-    assert done.returncode == 0, done.stderr
+    done = command(*words, "auto", code=0)
     assert NOTE in done.stderr.splitlines()
     named = command(*words, "a100")
     assert (named.stdout, "note: auto" in named.stderr) == (done.stdout, False)
@@ -55,8 +54,7 @@ def test_without_a_card_that_is_told_with_what_to_write(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine(monkeypatch)
-    done = command(*words, "auto")
-    assert done.returncode == 2
+    done = command(*words, "auto", code=2)
     assert "no GPU was found in this machine: NVML sees no GPU: Driver Not Loaded" in done.stderr
     assert "name a card instead of auto, such as h200" in done.stderr
 
@@ -79,8 +77,7 @@ def test_a_sweep_takes_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_measuring_without_a_card_needs_one(monkeypatch: pytest.MonkeyPatch) -> None:
     machine(monkeypatch)
-    done = command("measure", *MVT)
-    assert done.returncode == 2
+    done = command("measure", *MVT, code=2)
     assert "EATSS-E046" in done.stderr
 
 

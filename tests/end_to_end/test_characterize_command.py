@@ -34,8 +34,7 @@ def test_the_shipped_profile_is_what_the_records_give(
     made = tmp_path / f"{name}.toml"
     made.write_bytes(shipped.read_bytes())
     replays = [word for one in records for word in ("--replay", str(one))]
-    done = eatss_command("characterize", *replays, "-o", made)
-    assert done.returncode == 0, done.stderr
+    eatss_command("characterize", *replays, "-o", made, code=0)
     values, expected = (values_in(path) for path in (made, shipped))
     assert values == pytest.approx(expected, rel=1e-3)
     assert (
@@ -46,8 +45,7 @@ def test_the_shipped_profile_is_what_the_records_give(
 
 def test_a_new_profile_is_of_the_card_that_the_record_names(tmp_path: Path) -> None:
     made = tmp_path / "mine.toml"
-    done = eatss_command("characterize", "--replay", FIRST, "-o", made)
-    assert done.returncode == 0, done.stderr
+    done = eatss_command("characterize", "--replay", FIRST, "-o", made, code=0)
     profile = load_profile(made)
     assert (profile.name, profile.calibrated) == ("h200", True)
     for heading in ("instruction", "memory", "latency", "coefficient", "largest residuals"):
@@ -67,8 +65,7 @@ def test_what_does_not_go_together_is_said(
     arguments: list[str], code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = eatss_command("characterize", *arguments)
-    assert done.returncode == 2
+    done = eatss_command("characterize", *arguments, code=2)
     assert f"[{code}]" in done.stderr
     assert not list(tmp_path.iterdir())
 
@@ -77,8 +74,7 @@ def test_too_few_benchmarks_are_not_fitted(tmp_path: Path) -> None:
     some = tmp_path / "some.jsonl"
     lines = FIRST.read_text(encoding="utf-8").splitlines(keepends=True)
     some.write_text("".join(lines[:5]), encoding="utf-8")
-    done = eatss_command("characterize", "--replay", str(some))
-    assert done.returncode == 2
+    done = eatss_command("characterize", "--replay", str(some), code=2)
     assert "[EATSS-B020]" in done.stderr
 
 

@@ -62,8 +62,7 @@ def test_ppcg_is_not_given_sizes_for_generated_code(options: tuple[str, ...], na
     ],
 )
 def test_a_wrong_option_is_the_users_error(arguments: list[str], code: str) -> None:
-    done = eatss("select", KERNELS / "gemm.c", *arguments)
-    assert done.returncode == 2
+    done = eatss("select", KERNELS / "gemm.c", *arguments, code=2)
     assert done.stdout == ""
     assert code in done.stderr
     assert "Traceback" not in done.stderr
@@ -78,8 +77,7 @@ def test_a_wrong_option_is_the_users_error(arguments: list[str], code: str) -> N
     ],
 )
 def test_a_mistyped_word_is_told_what_it_may_mean(words: list[str], hint: str) -> None:
-    done = eatss(*words)
-    assert done.returncode == 2
+    done = eatss(*words, code=2)
     assert hint in done.stderr
 
 
@@ -95,8 +93,9 @@ def test_no_solution_is_exit_code_1(tmp_path: Path) -> None:
         "#pragma endscop\n"
         "}\n"
     )
-    done = eatss("select", source, "--gpu", "xavier", "--split", "0.25", "--warp-fraction", "1")
-    assert done.returncode == 1
+    done = eatss(
+        "select", source, "--gpu", "xavier", "--split", "0.25", "--warp-fraction", "1", code=1
+    )
     assert done.stdout == ""
     assert "KiB" in done.stderr
 
@@ -126,8 +125,7 @@ def _region(body: str) -> str:
 def test_what_is_too_hard_is_refused_at_once(body: str, code: str, tmp_path: Path) -> None:
     source = tmp_path / "hard.c"
     source.write_text(_region(body))
-    done = eatss("inspect", source)
-    assert done.returncode == 2
+    done = eatss("inspect", source, code=2)
     assert code in done.stderr
     assert "^" in done.stderr
 
@@ -142,15 +140,13 @@ def test_a_sum_of_a_thousand_terms_and_more_is_selected(terms: list[str], tmp_pa
         "void f(double a[64], double b[7000]) {\n#pragma scop\n"
         f"for (int i = 0; i < 64; i++) a[i] = {' + '.join(terms)};\n#pragma endscop\n}}\n"
     )
-    done = eatss("select", source, "--gpu", "a100", "--model", "eatss", "--format", "ppcg")
-    assert done.returncode == 0, done.stderr
+    done = eatss("select", source, "--gpu", "a100", "--model", "eatss", "--format", "ppcg", code=0)
     assert done.stdout.startswith("{ kernel[0] -> tile[64]")
 
 
 def test_our_own_fault_is_exit_code_70_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Session, "analysed", property(lambda _: 1 // 0))
-    done = eatss("inspect", KERNELS / "gemm.c")
-    assert done.returncode == 70
+    done = eatss("inspect", KERNELS / "gemm.c", code=70)
     assert done.stdout == ""
     assert "EATSS-X001" in done.stderr
     assert "Traceback" not in done.stderr

@@ -55,8 +55,7 @@ def test_our_own_fault_points_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr("eatss.report.cards.render_profiles", broken)
-    done = eatss("profiles")
-    assert done.returncode == 70
+    done = eatss("profiles", code=70)
     assert "eatss doctor" in done.stderr
 
 

@@ -40,8 +40,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_without_options_it_prints_a_summary(store: Path) -> None:
-    done = eatss("report", str(store))
-    assert done.returncode == 0
+    done = eatss("report", str(store), code=0)
     assert done.stdout.startswith("gemm, double, cuda, on NVIDIA H200\n")
     assert "variants were measured" in done.stdout
     assert done.stderr == ""
@@ -58,16 +57,16 @@ def test_json_keeps_to_its_schema(store: Path, tmp_path: Path) -> None:
 
 def test_the_format_follows_the_name_of_the_file(store: Path, tmp_path: Path) -> None:
     for name, start in (("a.html", "<!doctype html>"), ("a.json", "{"), ("a.txt", "gemm")):
-        done = eatss("report", str(store), "-o", str(tmp_path / name))
-        assert done.returncode == 0, done.stderr
+        done = eatss("report", str(store), "-o", str(tmp_path / name), code=0)
         assert done.stdout == f"{tmp_path / name}\n"
         assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
 
 
 def test_figures_are_files_of_their_own(tmp_path: Path) -> None:
     small = kept(sweep(variants=8, roles=False, careful=0, references=0), tmp_path / "s.db")
-    done = eatss("report", str(small), "--figures", str(tmp_path / "new"), "--figures-as", "svg")
-    assert done.returncode == 0, done.stderr
+    done = eatss(
+        "report", str(small), "--figures", str(tmp_path / "new"), "--figures-as", "svg", code=0
+    )
     names = {path.name for path in (tmp_path / "new").iterdir()}
     assert names == {"spectrum.svg", "hull.svg"}
     assert {Path(line).name for line in done.stdout.splitlines()} == names
@@ -85,7 +84,6 @@ def test_mistakes_are_told(
     arguments: list[str], code: str, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = eatss("report", *(str(store) if one == "STORE" else one for one in arguments))
-    assert done.returncode == 2
+    done = eatss("report", *(str(store) if one == "STORE" else one for one in arguments), code=2)
     assert code in done.stderr
     assert "Traceback" not in done.stderr

@@ -32,14 +32,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def said(*words: str) -> str:
-    done = command("results", *words)
-    assert done.returncode == 0, done.stderr
+    done = command("results", *words, code=0)
     return done.stdout
 
 
 def refusal(*words: str) -> str:
-    done = command("results", *words)
-    assert done.returncode == 2
+    done = command("results", *words, code=2)
     assert "Traceback" not in done.stderr
     return done.stderr
 

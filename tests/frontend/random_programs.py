@@ -175,19 +175,19 @@ class _Writer:
                 f"{c} < MAX({end}, {self.affine(names, 0)})",
             ]
         )
-        step = self.rng.choice([f"{c} += {stride}", f"{c} = {c} + {stride}", f"{c} -= -{stride}"])
-        if stride == 1:
-            step = self.rng.choice([f"{c}++", f"++{c}", step])
-        self.both(f"for (int {c} = {start}; {test}; {step}) {{")
+        self.both(f"for (int {c} = {start}; {test}; {self.step(c, '+', '-', stride)}) {{")
+
+    def step(self, c: str, sign: str, other: str, stride: int) -> str:
+        ways = [f"{c} {sign}= {stride}", f"{c} = {c} {sign} {stride}", f"{c} {other}= -{stride}"]
+        step = self.rng.choice(ways)
+        twice = 2 * sign
+        return self.rng.choice([f"{c}{twice}", f"{twice}{c}", step]) if stride == 1 else step
 
     def down(self, c: str, names: list[str]) -> None:
         start, end = f"{self.affine(names)} + {self.rng.randint(0, 6)}", self.affine(names)
         stride = self.rng.choice([1, 1, 1, 2, 3])
         test = self.rng.choice([f"{c} > {end}", f"{c} >= {end}", f"{end} <= {c}", f"-{c} < {end}"])
-        step = self.rng.choice([f"{c} -= {stride}", f"{c} = {c} - {stride}", f"{c} += -{stride}"])
-        if stride == 1:
-            step = self.rng.choice([f"{c}--", f"--{c}", step])
-        self.both(f"for (int {c} = {start}; {test}; {step}) {{")
+        self.both(f"for (int {c} = {start}; {test}; {self.step(c, '-', '+', stride)}) {{")
 
     def statement(self, counters: list[str], rows: list[str]) -> None:
         names = [*counters, "n", "m"]

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from eatss.base.codec import decode
-from eatss.base.diagnostics import InputError
 from eatss.measurement.counters import (
     METRICS,
     OCCUPANCY,
@@ -24,6 +23,7 @@ from eatss.measurement.measurement import Measurement
 from eatss.measurement.options import MeasureOptions
 from eatss.program import save_program
 from tests.measurement.scripted_card import Folders, matmul
+from tests.refusals import refusing
 from tests.report.measurements import measured
 
 _LEAD = '"ID","Process ID","Process Name","Host Name","Kernel Name","Block Size","CC"'
@@ -145,7 +145,6 @@ def test_clocks_are_left_alone_and_only_our_kernels_are_counted(folder: Path) ->
 def test_without_ncu_the_user_is_told_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.devnull)
     monkeypatch.setattr("eatss.measurement.counters._USUAL", os.devnull)
-    with pytest.raises(InputError) as caught:
+    with refusing("EATSS-E050") as caught:
         find_ncu()
-    assert caught.value.code == "EATSS-E050"
     assert "measure without --counters" in str(caught.value.diagnostics[0].hint)

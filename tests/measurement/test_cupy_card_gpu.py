@@ -6,7 +6,6 @@ generated programs.
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from eatss.measurement.card import CompileError, LaunchError, WrongResultError
 from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.workload import CupyWorkload
 from eatss.program import Program, load_program, save_program
+from tests.real_card import NEEDS_CARD
 
 HERE = Path(__file__).parent
 PROGRAMS = Path(os.environ.get("EATSS_PROGRAMS", HERE / "programs"))
@@ -29,15 +29,7 @@ LU = HERE / "programs" / "lu"
 GEMM = HERE / "programs" / "gemm"
 
 
-def _why_not() -> str:
-    try:
-        cupy: Any = importlib.import_module("cupy")
-        return "" if cupy.cuda.runtime.getDeviceCount() else "there is no card"
-    except Exception as error:  # no CuPy, no driver, no card
-        return f"needs a card: {error}"
-
-
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(_why_not()), reason=_why_not() or "-")]
+pytestmark = NEEDS_CARD
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eatss.base.diagnostics import InputError
 from eatss.measurement import (
     comparison_from_dict,
     comparison_to_dict,
@@ -18,6 +17,7 @@ from eatss.measurement.api import compare, measure_variants
 from eatss.measurement.measurement import SCHEMA_VERSION, Comparison, Measurement
 from eatss.measurement.options import MeasureOptions, Variant
 from tests.measurement.scripted_card import CardScript, Folders, ScriptedCard
+from tests.refusals import refusing
 
 
 def through_text(document: dict[str, Any]) -> dict[str, Any]:
@@ -42,17 +42,11 @@ def test_a_comparison_survives_json(comparison: Comparison) -> None:
     assert comparison_from_dict(through_text(comparison_to_dict(comparison))) == comparison
 
 
-def test_measurements_survive_json(comparison: Comparison) -> None:
-    for row in comparison.rows:
-        document = through_text(measurement_to_dict(row.measurement))
-        assert next(iter(document)) == "schema_version"
-        assert measurement_from_dict(document) == row.measurement
-
-
 @settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
 @given(measurement=st.builds(Measurement, schema_version=st.just(SCHEMA_VERSION)))
 def test_any_measurement_survives_json(measurement: Measurement) -> None:
     text = json.dumps(measurement_to_dict(measurement))
+    assert text.startswith('{"schema_version"')
     found = measurement_from_dict(json.loads(text))
     assert json.dumps(measurement_to_dict(found)) == text
     if "NaN" not in text:
@@ -71,7 +65,6 @@ def test_any_measurement_survives_json(measurement: Measurement) -> None:
 )
 def test_damage_is_told(comparison: Comparison, changes: dict[str, Any], said: str) -> None:
     document = measurement_to_dict(comparison.row("a").measurement)
-    with pytest.raises(InputError) as caught:
+    with refusing("EATSS-E070") as caught:
         measurement_from_dict({**document, **changes})
-    assert caught.value.code == "EATSS-E070"
     assert said in str(caught.value)

@@ -4,7 +4,6 @@ import itertools
 
 import pytest
 
-from eatss.base.diagnostics import InputError
 from eatss.measurement.api import measure_variants
 from eatss.measurement.job import Progress
 from tests.measurement.scripted_card import (
@@ -13,6 +12,7 @@ from tests.measurement.scripted_card import (
     ScriptedCard,
     measured,
 )
+from tests.refusals import refusing
 
 NOISE = 0.003
 
@@ -86,9 +86,8 @@ def test_without_a_meter_time_is_still_measured(folders: Folders) -> None:
 
 
 def test_a_meter_that_is_asked_for_and_is_not_there_is_refused(folders: Folders) -> None:
-    with pytest.raises(InputError) as caught:
+    with refusing("EATSS-E074"):
         measured([folders.variant("a")], meter="jetson")
-    assert caught.value.code == "EATSS-E074"
 
 
 def test_the_first_right_variant_is_the_reference_of_the_others(folders: Folders) -> None:

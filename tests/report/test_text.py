@@ -50,8 +50,7 @@ def test_the_command_prints_a_profile_to_start_from() -> None:
     assert profile_from_document(tomllib.loads(text)) == load_profile("a100")
     document = json.loads(command("profiles", "a100", "--format", "json").stdout)
     assert profile_from_document(document) == load_profile("a100")
-    refused = command("profiles", "--format", "toml")
-    assert refused.returncode == 2
+    refused = command("profiles", "--format", "toml", code=2)
     assert "EATSS-C012" in refused.stderr
 
 

@@ -15,6 +15,7 @@ from eatss.base.diagnostics import InputError, NoSolutionError
 from eatss.tune import counting
 from eatss.tune.bound import BoundSpace, bind
 from eatss.tune.points import Filter, Generated, Iterator, Listed, Range, Space
+from tests.refusals import refusing
 
 NAMES = ("a", "b", "c", "d", "k0.e")
 
@@ -272,9 +273,8 @@ def test_a_step_of_0_and_a_division_tell_where() -> None:
                 Iterator(name="b", over=over),
             ),
         )
-        with pytest.raises(InputError, match=words) as raised:
+        with refusing(code, words):
             bind(space, {}).count()
-        assert raised.value.code == code
 
 
 def test_what_is_no_point_is_told() -> None:
@@ -285,9 +285,8 @@ def test_what_is_no_point_is_told() -> None:
     assert bound.allows({"a": True, "b": 2}) == "a = True is not among its values"
     assert bound.allows({"a": 3, "b": 2}) == "a <= b"
     for call in (bound.neighbours, bound.decisions):
-        with pytest.raises(InputError) as raised:
+        with refusing("EATSS-S018"):
             call({"a": 3})
-        assert raised.value.code == "EATSS-S018"
     with pytest.raises(InputError, match="a sample of 0"):
         bound.sample(0, 1)
 

@@ -16,6 +16,7 @@ from eatss.tune.bound import bind
 from eatss.tune.document import read_space, space_from_document, space_from_text, space_text
 from eatss.tune.points import Generated, Listed, Range, card_constants
 from tests.end_to_end.in_process import eatss
+from tests.refusals import refusing
 
 GOOD = """
 name = "dgemm"
@@ -177,13 +178,11 @@ def test_figures_of_a_card_need_a_card() -> None:
 def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
     for name in ("none.toml", "latin.toml", "."):
-        with pytest.raises(InputError) as raised:
+        with refusing("EATSS-S001"):
             read_space(tmp_path / name)
-        assert raised.value.code == "EATSS-S001"
     (tmp_path / "deep.toml").write_text("a = " + "[" * 5000)
-    with pytest.raises(InputError) as raised:
+    with refusing("EATSS-S001"):
         read_space(tmp_path / "deep.toml")
-    assert raised.value.code == "EATSS-S001"
 
 
 def test_the_space_of_beast_contains_its_table_ii() -> None:
@@ -209,8 +208,7 @@ b = [1, 2]
 
 def test_the_table_has_what_each_filter_removes(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(OWN)
-    done = eatss("space", str(tmp_path / "own.toml"), "--param", "N=100", "--sample", "1")
-    assert done.returncode == 0, done.stderr
+    done = eatss("space", str(tmp_path / "own.toml"), "--param", "N=100", "--sample", "1", code=0)
     lines = [line.split() for line in done.stdout.splitlines()]
     assert lines[2] == ["raw", "200"]
     assert lines[3] == ["no", "larger", "than", "two", "-197", "98", "%"]
@@ -234,16 +232,14 @@ def test_json_carries_the_count_and_the_sample(tmp_path: Path) -> None:
 
 def test_an_empty_space_is_counted_and_then_refused(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(OWN.replace("<= 2", "<= 0"))
-    done = eatss("space", str(tmp_path / "own.toml"), "--param", "N=3")
-    assert done.returncode == 1
+    done = eatss("space", str(tmp_path / "own.toml"), "--param", "N=3", code=1)
     assert "kept" in done.stdout
     assert '"no larger than two" removes the last 6 of 6' in done.stderr
 
 
 def test_a_mistake_in_a_file_is_shown_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(OWN)
-    done = eatss("space", str(tmp_path / "own.toml"))
-    assert done.returncode == 2
+    done = eatss("space", str(tmp_path / "own.toml"), code=2)
     assert "own.toml:4:26: error: nothing is called N" in done.stderr
 
 
@@ -254,8 +250,7 @@ def test_a_derived_space_is_a_file_to_start_from(tmp_path: Path) -> None:
     bound = bind(read_space(tmp_path / "gemm.toml"), card_constants(load_profile("h200")))
     counted = json.loads(eatss("space", gemm, "--gpu", "h200", "--format", "json").stdout)
     assert counted["kept"] == bound.count().kept
-    refused = eatss("space", gemm)
-    assert refused.returncode == 2
+    refused = eatss("space", gemm, code=2)
     assert "EATSS-S018" in refused.stderr
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from eatss.base.diagnostics import InputError
-from eatss.tune.exchange import csv_text, format_of, sweep_rows
+from eatss.tune.exchange import format_of, sweep_csv, sweep_rows
 from eatss.tune.rows import Sweep
 from eatss.tune.store import SWEEP, Store, read_sweep
+from tests.refusals import refusing
 from tests.report.measurements import measured
 from tests.tune.sweeps import SPACE, card, identity, refused, row
 
@@ -26,7 +26,7 @@ SWEEP_OF_ALL = Sweep(identity=identity(), space=SPACE, cards=(card(), card("GPU-
 
 
 def test_a_table_has_a_line_a_measurement() -> None:
-    lines = list(csv.DictReader(StringIO(csv_text(SWEEP_OF_ALL), newline="")))
+    lines = list(csv.DictReader(StringIO(sweep_csv(SWEEP_OF_ALL), newline="")))
     assert [line["tile_i"] for line in lines] == ["16", "32", "True", "a"]
     assert [line["status"] for line in lines] == ["ok", "compile error", "ok", "ok"]
     assert [line["metric.status"] for line in lines] == ["", "", "1.0", ""]
@@ -56,7 +56,7 @@ def test_no_column_hides_another() -> None:
 
 def test_an_empty_sweep_is_a_table_without_lines() -> None:
     none = Sweep(identity=identity(), space=SPACE, cards=(), rows=())
-    assert csv_text(none).startswith("program,target,dtype,gpu,variant,")
+    assert sweep_csv(none).startswith("program,target,dtype,gpu,variant,")
     assert json.loads(SWEEP.to_text(none))["rows"] == []
 
 
@@ -65,13 +65,11 @@ def test_json_comes_back_whole_and_keeps_to_its_schema(tmp_path: Path) -> None:
     path.write_text(SWEEP.to_text(SWEEP_OF_ALL))
     assert read_sweep(path) == SWEEP_OF_ALL
     document = json.loads(path.read_text())
-    with pytest.raises(InputError) as refusal:
+    with refusing("EATSS-D002"):
         SWEEP.from_dict(document | {"schema_version": 2})
-    assert refusal.value.code == "EATSS-D002"
     document["rows"][1]["status"] = "fine"
-    with pytest.raises(InputError, match=r"rows\[1\].status") as refusal:
+    with refusing("EATSS-D002", r"rows\[1\].status"):
         SWEEP.from_dict(document)
-    assert refusal.value.code == "EATSS-D002"
 
 
 def test_a_number_that_no_store_holds_is_refused(tmp_path: Path) -> None:
@@ -79,9 +77,8 @@ def test_a_number_that_no_store_holds_is_refused(tmp_path: Path) -> None:
     document = json.loads(SWEEP.to_text(SWEEP_OF_ALL))
     document["rows"][0]["flops"] = 10**30
     path.write_text(json.dumps(document))
-    with pytest.raises(InputError) as refusal:
+    with refusing("EATSS-D005"):
         Store.write_new(tmp_path / "2mm.db", read_sweep(path))
-    assert refusal.value.code == "EATSS-D005"
     assert not (tmp_path / "2mm.db").exists()
 
 
@@ -91,6 +88,5 @@ def test_the_name_of_a_file_tells_its_format(name: str, form: str) -> None:
 
 
 def test_a_name_that_tells_no_format_is_refused() -> None:
-    with pytest.raises(InputError, match=r"'a\.xlsx' tells no format") as refusal:
+    with refusing("EATSS-D013", r"'a\.xlsx' tells no format"):
         format_of(Path("a.xlsx"))
-    assert refusal.value.code == "EATSS-D013"

@@ -47,8 +47,8 @@ class TimedLab(Lab):
             self.now_s += timeout_s
             return None
         work, care = self.waiting[0], self.waiting[0].care
-        if self.since == REFERENCE_EVERY and work.reference_care is not None:
-            care, self.since = work.reference_care, 0
+        if self.since == REFERENCE_EVERY and work.reference is not None:
+            care, self.since = REFERENCE, 0
         else:
             self.waiting.popleft()
             self.since += 1

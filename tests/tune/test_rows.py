@@ -8,11 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eatss.base.diagnostics import InputError
 from eatss.base.targets import Order
 from eatss.tune.rows import (
     Row,
@@ -25,6 +23,7 @@ from eatss.tune.rows import (
     with_counters,
 )
 from eatss.tune.store import Store, merged
+from tests.refusals import refusing
 from tests.tune.sweeps import OTHER_SPACE, SPACE, WIDER_SPACE, card, identity, refused, row
 
 TIMES = st.none() | st.sampled_from([0.001, 0.5, 2.0, 30.0])
@@ -76,9 +75,8 @@ def test_a_variant_is_found_by_how_its_key_begins() -> None:
     rows = (row(1, variant="abc1"), row(2, variant="abd2"), row(1, variant="abc1", stage="careful"))
     assert rows_of_variant(sweep_of(*rows), "abc") == (rows[0], rows[2])
     for beginning in ("ab", "x", ""):
-        with pytest.raises(InputError) as refusal:
+        with refusing("EATSS-D013"):
             rows_of_variant(sweep_of(*rows), beginning)
-        assert refusal.value.code == "EATSS-D013"
 
 
 def test_cards_of_a_kind_go_into_one_store(tmp_path: Path) -> None:
@@ -104,23 +102,20 @@ def test_merging_again_adds_nothing(rows: tuple[Row, ...], others: tuple[Row, ..
 
 def test_sweeps_of_different_things_are_not_merged() -> None:
     other = replace(sweep_of(), identity=identity(dtype="float"))
-    with pytest.raises(InputError, match=r"'a\.db' and 'b\.db'") as refusal:
+    with refusing("EATSS-D010", r"'a\.db' and 'b\.db'") as refusal:
         merged([("a.db", sweep_of()), ("b.db", other)])
-    assert refusal.value.code == "EATSS-D010"
     assert [one.message for one in refusal.value.diagnostics[1:]] == [
         "dtype: a.db double, b.db float"
     ]
-    with pytest.raises(InputError) as refusal:
+    with refusing("EATSS-D010"):
         merged([("a.db", sweep_of()), ("b.db", sweep_of(space=OTHER_SPACE))])
-    assert refusal.value.code == "EATSS-D010"
 
 
 def test_nothing_is_written_where_something_is(tmp_path: Path) -> None:
     path = tmp_path / "2mm.db"
     path.write_text("mine")
-    with pytest.raises(InputError) as refusal:
+    with refusing("EATSS-C008"):
         Store.write_new(path, sweep_of(row()))
-    assert refusal.value.code == "EATSS-C008"
     assert path.read_text() == "mine"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -27,6 +27,7 @@ from eatss.base.diagnostics import InputError
 from eatss.measurement.measurement import Status
 from eatss.tune.rows import Role, Row, Stage, Sweep
 from eatss.tune.store import VERSION, Store
+from tests.refusals import refusing
 from tests.report.measurements import measured
 from tests.tune.sweeps import OTHER_SPACE, SPACE, WIDER_SPACE, card, identity, refused, row
 
@@ -107,9 +108,8 @@ def test_a_store_of_something_else_is_refused_by_field(tmp_path: Path) -> None:
     path = tmp_path / "2mm.db"
     Store.create_or_resume(path, identity(), SPACE).close()
     other = identity(driver="575.1", source_hash="b" * 64, sizes=(("NI", 5),), defines=())
-    with pytest.raises(InputError) as refusal:
+    with refusing("EATSS-D010") as refusal:
         Store.create_or_resume(path, other, SPACE)
-    assert refusal.value.code == "EATSS-D010"
     assert [one.message for one in refusal.value.diagnostics[1:]] == [
         "source: there 5a5a5a5a5a5a, now bbbbbbbbbbbb",
         "defines and headers: there -DLARGE, now none",
@@ -126,9 +126,8 @@ def test_a_space_of_the_same_variables_takes_the_place(tmp_path: Path) -> None:
     with Store.create_or_resume(path, identity(), WIDER_SPACE) as store:
         assert store.rows() == (row(),)
     assert Store.read(path).space == WIDER_SPACE
-    with pytest.raises(InputError, match=r"tile_i, tile_j, now threads_j, tile_i") as refusal:
+    with refusing("EATSS-D010", r"tile_i, tile_j, now threads_j, tile_i"):
         Store.create_or_resume(path, identity(), OTHER_SPACE)
-    assert refusal.value.code == "EATSS-D010"
     assert Store.read(path).space == WIDER_SPACE
 
 
@@ -268,9 +267,8 @@ def test_what_was_edited_badly_is_named(tmp_path: Path, change: str, said: str) 
     path = store_of(tmp_path / "2mm.db")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(change)
-    with pytest.raises(InputError, match=said) as refusal:
+    with refusing("EATSS-D002", said):
         Store.read(path)
-    assert refusal.value.code == "EATSS-D002"
 
 
 @pytest.mark.parametrize("version", [1, 2])

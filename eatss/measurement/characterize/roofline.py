@@ -43,8 +43,42 @@ _PICO = 1e-12
 _Floats: TypeAlias = NDArray[np.float64]
 
 
+class Lines:
+    """What a flop takes over intensities in flop/byte, all positive, and what follows of it.
+
+    Methods take numbers or arrays and return ``float64``: roofline, arch line, power line.
+    """
+
+    __slots__ = ()
+
+    def each(self, intensity: _Floats) -> tuple[_Floats, _Floats]:
+        """Return the seconds and the joules of one flop, constant power included."""
+        raise NotImplementedError
+
+    def time_s(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
+        """Return the time T in s of so many flops at an intensity [2.2, eq. (3)]."""
+        return _array(work_flops) * self.each(_array(intensity))[0]
+
+    def energy_j(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
+        """Return the energy E in J of so many flops at an intensity [2.2, eq. (4)]."""
+        return _array(work_flops) * self.each(_array(intensity))[1]
+
+    def speed_flops_s(self, intensity: ArrayLike) -> _Floats:
+        """Return the roofline: flop per second at an intensity [2.3]."""
+        return 1 / self.time_s(1.0, intensity)
+
+    def efficiency_flops_j(self, intensity: ArrayLike) -> _Floats:
+        """Return the arch line: flop per joule, which is performance per watt [2.3]."""
+        return 1 / self.energy_j(1.0, intensity)
+
+    def power_w(self, intensity: ArrayLike) -> _Floats:
+        """Return the powerline: mean power P in W at an intensity [3, eq. (7)]."""
+        flop_s, flop_j = self.each(_array(intensity))
+        return flop_j / flop_s
+
+
 @frozen
-class EnergyRoofline:
+class EnergyRoofline(Lines):
     """What flops and bytes cost on a card, and what follows for an algorithm [2, table 1].
 
     ``flop_s``, ``byte_s``: seconds of one flop and of one byte at full throughput (τ_flop, τ_mem).
@@ -118,14 +152,9 @@ class EnergyRoofline:
         return self.byte_j / self.flop_j
 
     @property
-    def constant_flop_j(self) -> float:
-        """ε0 in J: what constant power draws in the time of one flop [2.2]."""
-        return self.constant_w * self.flop_s
-
-    @property
     def least_flop_j(self) -> float:
         """ε̂_flop in J: the least energy of one flop, constant power included [2.2]."""
-        return self.flop_j + self.constant_flop_j
+        return self.flop_j + self.constant_w * self.flop_s
 
     @property
     def flop_efficiency(self) -> float:
@@ -140,24 +169,12 @@ class EnergyRoofline:
         """π_flop in W: what flops draw at full speed, constant power left out [3]."""
         return self.flop_j / self.flop_s
 
-    def effective_energy_balance(self, intensity: ArrayLike) -> _Floats:
-        """Return B̂_ε(I) in flop/byte, the energy balance under constant power [2.2, eq. (6)].
-
-        ``B̂_ε(I) / I`` is the energy that bytes add to each joule of ``least_flop_j``.
-
-        According to 2.4, constant power makes it lower than B_ε. This holds only for intensities
-        above B_τ − B_ε: below, memory's time costs more constant energy than η_flop takes away.
-        """
-        waiting = np.maximum(0.0, self.time_balance - _array(intensity))
-        eta = self.flop_efficiency
-        return _array(eta * self.energy_balance + (1 - eta) * waiting)
-
     @property
     def half_efficiency_intensity(self) -> float:
         """The intensity in flop/byte where a joule does half as many flops as it can at best.
 
-        It is the fixed point ``I = B̂_ε(I)`` [2.3, eq. (5)], and B_ε without constant power. From
-        eq. (6) it is η B_ε where that is at least B_τ, and otherwise
+        It is where bytes take as much as flops at best, ``I = B̂_ε(I)`` [2.3, eqs. (5), (6)], and
+        B_ε without constant power: η B_ε where that is at least B_τ, and otherwise
         ``(η B_ε + (1 − η) B_τ) / (2 − η)``, which is below B_τ; always the larger of the two.
         """
         eta = self.flop_efficiency
@@ -184,40 +201,18 @@ class EnergyRoofline:
         """
         return self.flop_efficiency * self.energy_balance <= self.time_balance
 
-    def time_s(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
-        """Return the time T in s of so many flops at an intensity [2.2, eq. (3)]."""
-        penalty = np.maximum(1.0, self.time_balance / _array(intensity))
-        return _array(_array(work_flops) * self.flop_s * penalty)
-
-    def energy_j(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
-        """Return the energy E in J of so many flops at an intensity [2.2, eq. (5)].
-
-        It equals eq. (4): dynamic energy and constant power × time.
-        """
-        penalty = 1 + self.effective_energy_balance(intensity) / _array(intensity)
-        return _array(_array(work_flops) * self.least_flop_j * penalty)
-
-    def speed_flops_s(self, intensity: ArrayLike) -> _Floats:
-        """Return the roofline: flop per second at an intensity [2.3]."""
-        reached = np.minimum(1.0, _array(intensity) / self.time_balance)
-        return _array(reached / self.flop_s)
-
-    def efficiency_flops_j(self, intensity: ArrayLike) -> _Floats:
-        """Return the arch line: flop per joule, which is performance per watt [2.3]."""
-        penalty = 1 + self.effective_energy_balance(intensity) / _array(intensity)
-        return _array(1 / (self.least_flop_j * penalty))
-
-    def power_w(self, intensity: ArrayLike) -> _Floats:
-        """Return the powerline: mean power P in W at an intensity, without a limit [3, eq. (7)]."""
-        values = _array(intensity)
-        flops = np.minimum(values, self.time_balance) / self.time_balance
-        moved = self.effective_energy_balance(values) / np.maximum(values, self.time_balance)
-        return _array(self.flop_power_w / self.flop_efficiency * (flops + moved))
+    def each(self, intensity: _Floats) -> tuple[_Floats, _Floats]:
+        """Return seconds and joules of one flop, without a limit of power [2.2, eqs. (3), (4)]."""
+        flop_s = np.maximum(self.flop_s, self.byte_s / intensity)
+        return flop_s, self.flop_j + self.byte_j / intensity + self.constant_w * flop_s
 
     @property
     def most_power_w(self) -> float:
-        """The most power that any intensity asks for."""
-        return self.power_bounds_w[1]
+        """The most power that any intensity asks for, drawn at I = B_τ [3, eq. (8)].
+
+        Eq. (8) is for no constant power; here it is added.
+        """
+        return self.constant_w + self.flop_power_w * (1 + self.balance_gap)
 
     @property
     def flops_s(self) -> float:
@@ -238,19 +233,6 @@ class EnergyRoofline:
     def constant_share(self) -> float:
         """The share of energy that is constant power where flops are most efficient."""
         return 1 - self.flop_efficiency
-
-    @property
-    def power_bounds_w(self) -> tuple[float, float]:
-        """The least and the most power in W over all intensities [3, eq. (8)].
-
-        The most is drawn at I = B_τ. Eq. (8) is for no constant power; here it is added to both.
-        The lower bound of eq. (8), π_flop B_ε / B_τ, is the limit of few flops per byte. It is not
-        a bound where B_ε > B_τ, since many flops per byte then draw less, π_flop. So the lesser of
-        both limits stands here.
-        """
-        gap = self.balance_gap
-        least_w = self.constant_w + self.flop_power_w * min(1.0, gap)
-        return least_w, self.constant_w + self.flop_power_w * (1 + gap)
 
 
 def _array(values: ArrayLike) -> _Floats:
@@ -298,7 +280,7 @@ def roofline_from_coefficients(
 
 
 @frozen
-class PowerLimitedRoofline:
+class PowerLimitedRoofline(Lines):
     """A machine that keeps to its power limit as cards do: by lower clocks of the SMs.
 
     With the clock their voltage falls, and what runs at it takes ``v²`` of its energy, as in
@@ -330,41 +312,26 @@ class PowerLimitedRoofline:
         values = _array(intensity)
         limit_w = self.machine.power_limit_w
         free = np.ones_like(values)
-        if limit_w is None:
-            return free
-        return _array(clock_within(lambda clock: self._power_w(values, clock), limit_w, free))
 
-    def time_s(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
-        """Return the time in s of so many flops."""
-        values = _array(intensity)
-        return _array(_array(work_flops) * self._flop_s(values, self.clock(values)))
+        def power_w(clock: _Floats) -> _Floats:
+            flop_s, flop_j = self._at(values, clock)
+            return flop_j / flop_s
 
-    def energy_j(self, work_flops: ArrayLike, intensity: ArrayLike) -> _Floats:
-        """Return the energy in J of so many flops, constant power included."""
-        values = _array(intensity)
-        return _array(_array(work_flops) * self._flop_j(values, self.clock(values)))
+        return free if limit_w is None else _array(clock_within(power_w, limit_w, free))
 
-    def power_w(self, intensity: ArrayLike) -> _Floats:
-        """Return mean power in W."""
-        values = _array(intensity)
-        return self._power_w(values, self.clock(values))
+    def each(self, intensity: _Floats) -> tuple[_Floats, _Floats]:
+        """Return seconds and joules of one flop at the clock that the limit leaves."""
+        return self._at(intensity, self.clock(intensity))
 
-    def _flop_s(self, intensity: _Floats, clock: _Floats) -> _Floats:
-        arithmetic_s = self.machine.flop_s / clock
-        memory_s = self.machine.byte_s / intensity
+    def _at(self, intensity: _Floats, clock: _Floats) -> tuple[_Floats, _Floats]:
+        one = self.machine
+        arithmetic_s, memory_s = one.flop_s / clock, one.byte_s / intensity
         longer_s = np.maximum(arithmetic_s, memory_s)
         share = np.minimum(arithmetic_s, memory_s) / longer_s
-        return _array(longer_s * (1 + share**self.overlap) ** (1 / self.overlap))
-
-    def _flop_j(self, intensity: _Floats, clock: _Floats) -> _Floats:
-        one = self.machine
+        flop_s = longer_s * (1 + share**self.overlap) ** (1 / self.overlap)
         at_voltage = one.flop_j + (one.byte_j - self.memory_byte_j) / intensity
-        share = voltage_share(clock, self.voltage_floor)
-        constant = one.constant_w * self._flop_s(intensity, clock)
-        return _array(share * at_voltage + self.memory_byte_j / intensity + constant)
-
-    def _power_w(self, intensity: _Floats, clock: _Floats) -> _Floats:
-        return self._flop_j(intensity, clock) / self._flop_s(intensity, clock)
+        dynamic_j = voltage_share(clock, self.voltage_floor) * at_voltage
+        return flop_s, dynamic_j + self.memory_byte_j / intensity + one.constant_w * flop_s
 
 
 WIDTH_OF_DTYPE: Mapping[str, Width] = {"float": "fp32", "double": "fp64"}

@@ -27,10 +27,10 @@ from eatss.measurement.compile import options_of
 from eatss.program import Entry, Interface, Program
 from eatss.program.expression import SizePairs, Sizes
 from eatss.program.tokens import definitions, size_text
-from eatss.session.found import FoundProgram, find_interface, find_program
+from eatss.session.found import find_interface, find_program
 from eatss.session.jit.arrays import Values
 from eatss.session.jit.signature import CallSignature, class_of
-from eatss.session.kept import Kept, kept_interface, kept_program
+from eatss.session.kept import Kept, kept
 from eatss.session.source import Source, UnknownFilesError, read_files
 from eatss.verify.build import Builder, CompileError
 from eatss.verify.data import Buffer, blank_buffer
@@ -164,9 +164,7 @@ def cubin_of(
     if kept is not None:
         return kept
     try:
-        made, log = nvrtc.compile_text(
-            nvrtc.Request(text=text, name=program.file, options=options, target="")
-        )
+        made, log = nvrtc.compile_text(text, program.file, options)
     except Exception as error:  # CuPy and its libraries raise classes of their own
         made, log = None, " ".join(str(error).split())
     if made is None:
@@ -239,8 +237,8 @@ class Maker:
         if self.program is not None:
             return Interface.of(self.program)
         given = Source.of(self.source), self._reading(dtype)
-        kept = kept_interface(self.cache, *given)
-        return kept.found_or(lambda: find_interface(*given)).interface
+        place = kept(self.cache, "interface", *given)
+        return place.found_or(lambda: find_interface(*given)).noun
 
     def class_of(self, sizes: SizePairs) -> SizePairs:
         """Return the sizes that stand for those of a call: the least of the class, or the same."""
@@ -258,9 +256,9 @@ class Maker:
         reading = self._reading(dtype)
         return replace(self, sizes=sizes, profile=profile, reading=reading, wanted=wanted)
 
-    def kept(self) -> Kept[FoundProgram]:
+    def kept(self) -> Kept:
         """Return the place of the program in the cache."""
-        return kept_program(self.cache, *self._given())
+        return kept(self.cache, "codegen", *self._given())
 
     def made(self) -> Program:
         """Return the program, generated or kept from before; it runs at all sizes.
@@ -273,7 +271,7 @@ class Maker:
             return self.program
         found = self.kept().found_or(lambda: find_program(*self._given()))
         warn_caller(found.warnings)
-        return found.program
+        return found.noun
 
     def _given(self) -> Any:
         assert self.profile is not None

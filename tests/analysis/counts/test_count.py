@@ -11,17 +11,14 @@ from hypothesis import strategies as st
 
 from eatss.analysis.count import UncountableError, count, count_points
 from eatss.program import IntExpr, c_text, evaluate
+from tests.frontend.random_programs import with_values
 
 NAMES = ("N", "M")
 COUNTERS = ("i", "j", "k")
 
 
 def listed(points: isl.Set, values: dict[str, int]) -> int:
-    for name, value in values.items():
-        at = points.find_dim_by_name(isl.dim_type.param, name)
-        if at >= 0:
-            points = points.fix_val(isl.dim_type.param, at, isl.Val(value, points.get_ctx()))
-    return int(points.project_out_all_params().count_val().to_python())
+    return int(with_values(points, values).project_out_all_params().count_val().to_python())
 
 
 def the_same(points: isl.Set, counted: IntExpr, choices: tuple[int, ...]) -> None:

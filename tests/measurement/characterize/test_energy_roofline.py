@@ -49,7 +49,6 @@ def test_power_falls_below_the_lower_bound_of_equation_8_where_energy_balance_is
     many = float(KECKLER.power_w(1e6))
     assert many < KECKLER.flop_power_w * KECKLER.balance_gap
     assert many == pytest.approx(KECKLER.flop_power_w, rel=1e-4)
-    assert KECKLER.power_bounds_w[0] == pytest.approx(KECKLER.flop_power_w)
 
 
 @given(machine=MACHINES, work=WORK, of_balance=OF_BALANCE)
@@ -65,10 +64,9 @@ def test_energy_of_equation_5_is_that_of_equation_4(
 
 
 @given(machine=MACHINES, of_balance=st.floats(1e-6, 1e6))
-def test_power_stays_within_its_bounds(machine: EnergyRoofline, of_balance: float) -> None:
+def test_power_stays_below_its_bound(machine: EnergyRoofline, of_balance: float) -> None:
     power_w = float(machine.power_w(of_balance * machine.time_balance))
-    least_w, most_w = machine.power_bounds_w
-    assert least_w * (1 - CLOSE) <= power_w <= most_w * (1 + CLOSE)
+    assert power_w <= machine.most_power_w * (1 + CLOSE)
 
 
 @given(machine=MACHINES)
@@ -76,7 +74,6 @@ def test_half_of_the_best_efficiency_is_reached_where_intensity_is_effective_bal
     machine: EnergyRoofline,
 ) -> None:
     half = machine.half_efficiency_intensity
-    assert machine.effective_energy_balance(half) == pytest.approx(half, rel=CLOSE)
     assert machine.efficiency_flops_j(half) == pytest.approx(0.5 / machine.least_flop_j, rel=CLOSE)
 
 

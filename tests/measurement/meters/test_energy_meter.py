@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import eatss
-from eatss.base.diagnostics import InputError
 from eatss.measurement.energy_meter import EnergyMeter, energy_meter, wait_for_cards
 from eatss.measurement.meters import Meter, MeterError, Sample, Trace
+from tests.refusals import refusing
 
 if TYPE_CHECKING:
     from tests.measurement.meters.conftest import FakeNvml, VirtualTime
@@ -155,9 +155,8 @@ def test_one_meter_measures_one_block_at_a_time_but_meters_nest(
     outer, inner = make(counter()), make(counter())
     with outer:
         clock.sleep(1.0)
-        with pytest.raises(InputError, match="measuring a block already") as caught:
+        with refusing("EATSS-E061", "measuring a block already"):
             outer.__enter__()
-        assert caught.value.code == "EATSS-E061"
         with inner:
             clock.sleep(1.0)
     assert inner.result.time_s == pytest.approx(1.0)

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from eatss.measurement.nvrtc import Request
 from eatss.verify.build import SHIM
 
 _MOST_ARGUMENTS = 64
@@ -197,7 +196,7 @@ class FakeCupy(ModuleType):
         self.loaded: list[bytes] = []
         self.allocated: list[npt.NDArray[np.uint8]] = []
         self.attributes: list[tuple[int, int, int]] = []
-        self.compiled: list[Request] = []
+        self.compiled: list[str] = []
         self.breaks: Exception | None = None
         self.most_threads = 1024
         self.stack_bytes = 0
@@ -251,10 +250,10 @@ class FakeCupy(ModuleType):
     def current_stream(self) -> FakeStream:
         return getattr(self.here, "stream", None) or FakeStream(self, 0)
 
-    def compile_text(self, request: Request) -> tuple[bytes, str]:
+    def compile_text(self, text: str, name: str, options: Sequence[str]) -> tuple[bytes, str]:
         """Stand for NVRTC: the machine code is what it is made of."""
-        self.compiled.append(request)
-        return json.dumps({"text": request.text, "options": request.options}).encode(), ""
+        self.compiled.append(name)
+        return json.dumps({"text": text, "options": options}).encode(), ""
 
     def library(self, cubin: bytes) -> Path:
         """Return the machine code for the CPU."""

@@ -396,14 +396,14 @@ def test_text_that_nvrtc_refuses_is_an_error_of_ours(
     cupy: FakeCupy, jit: Jit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = {"A": cupy.array(random(9)), "B": cupy.array(random(9))}
-    monkeypatch.setattr("eatss.measurement.nvrtc.compile_text", lambda _: (None, "no such type"))
+    monkeypatch.setattr("eatss.measurement.nvrtc.compile_text", lambda *_: (None, "no such type"))
     with pytest.raises(eatss.InputError) as caught:
         jit(SCALED, cache=False)(factor=2, **given)
     assert str(caught.value).splitlines()[0] == (
         "error: NVRTC does not compile 'scaled': no such type [EATSS-J015]"
     )
 
-    def missing(_: object) -> None:
+    def missing(*_: object) -> None:
         raise RuntimeError("libnvrtc.so.13:\n not found")
 
     monkeypatch.setattr("eatss.measurement.nvrtc.compile_text", missing)
