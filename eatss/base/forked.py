@@ -207,20 +207,22 @@ def bounded(work: Callable[[], T]) -> T:
         ) from None
 
 
-def in_bounds(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function run as :func:`bounded` says."""
+def in_bounds(function: Callable[P, T], *, generates: bool = True) -> Callable[P, T]:
+    """Make a function run as :func:`bounded` says, which may be one that generates no code."""
 
     @wraps(function)
     def run(*arguments: P.args, **options: P.kwargs) -> T:
         if not _here.is_bounded:
-            _load()
+            _load(generates)
         return bounded(lambda: function(*arguments, **options))
 
     return run
 
 
-def _load() -> None:
+def _load(generates: bool = True) -> None:
     """Load what calls need: a process that is forked while a thread loads a module never can.
+
+    Where no other thread is, what generates no code needs a half of it.
 
     Raises:
         InputError: ``EATSS-C030``, a package is not installed that only generating needs.
@@ -228,6 +230,9 @@ def _load() -> None:
     if _loaded:
         return
     with _loading, missing_packages_named():
+        if not generates and len(sys._current_frames()) == 1:
+            import_module("eatss.session.session")
+            return
         for package in _NEEDED:
             folder = Path(__file__).parents[1].joinpath(*package.split("."))
             for module in iter_modules([str(folder)]):

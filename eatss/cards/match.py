@@ -194,16 +194,18 @@ def clock_within(power_w: Callable[[Any], Any], limit_w: float, high: Any) -> An
     """
     import numpy as np  # noqa: PLC0415 - what is read of a profile needs none
 
+    from eatss.base.tape import Column  # noqa: PLC0415 - nor that
+
     low = np.full_like(high, LEAST_CLOCK)
     with np.errstate(invalid="ignore", divide="ignore"):
-        kept = ~(power_w(high) > limit_w)
-        if kept.all():
+        above = power_w(high) > limit_w
+        if not isinstance(above, Column) and not above.any():
             return high
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             over = power_w(middle) > limit_w
             low, high = np.where(over, low, middle), np.where(over, middle, high)
-    return np.where(kept, 1.0, low)
+    return np.where(above, low, 1.0)
 
 
 MEMORY_TOLERANCE = 0.1

@@ -21,10 +21,12 @@ import numpy.typing as npt
 
 from eatss.base.diagnostics import Diagnostic, input_error
 from eatss.base.extensions import Registry
-from eatss.base.frozen import frozen
+from eatss.base.frozen import Names, frozen
+from eatss.base.tape import whole
 from eatss.base.targets import MEASURES, Measure
 from eatss.cost.demand import Column
 from eatss.cost.terms import Predicted
+from eatss.plan.intervals import most_of
 
 NEVER = np.iinfo(np.int64).max
 """The cost of what cannot launch, or is not allowed."""
@@ -40,7 +42,8 @@ class Objective:
     ``cost`` takes what is predicted of all candidates of a kernel, an entry a candidate. It
     returns a number of ``unit`` for each: at least 0, and infinite where a candidate is not
     allowed. It must not fall where time or energy rises: a bound of these is one of the cost. The
-    numbers are rounded, so the unit is a small one. ``title`` says what they are, "energy of a
+    numbers are rounded, so the unit is a small one. Of a box of candidates it takes what none of
+    them goes under, and the most ``resident_blocks``. ``title`` says what they are, "energy of a
     run". ``cost`` is ``None`` for the paper's objective, which predicts nothing.
     """
 
@@ -102,8 +105,28 @@ def values(expected: Predicted, name: str) -> Column:
     Raises:
         InputError: ``EATSS-X005`` there is no such objective, ``EATSS-M022`` its function fails.
     """
+    names = tuple(expected.terms_s), tuple(expected.terms_j)
+    columns = *expected.terms_s.values(), *expected.terms_j.values()
+    resident = most_of(expected.resident_blocks)
+    time_s, energy_j = expected.time_s, expected.energy_j
+    found: Column = whole(_valued, name, names, time_s, energy_j, resident, *columns)
+    return found
+
+
+def _valued(
+    name: str, names: tuple[Names, Names], time_s: Column, energy_j: Column, *columns: Column
+) -> Column:
     cost = OBJECTIVES.get(name).cost
     assert cost is not None, "the paper's objective is no prediction"
+    resident, *left = (np.broadcast_to(one, time_s.shape) for one in columns)
+    terms_s, terms_j = ({own: left.pop(0) for own in part} for part in names)
+    expected = Predicted(
+        time_s=time_s,
+        energy_j=energy_j,
+        terms_s=terms_s,
+        terms_j=terms_j,
+        resident_blocks=resident,
+    )
     try:
         value = np.asarray(cost(expected), dtype=np.float64)
     except Exception as error:  # code of another package: anything may come of it

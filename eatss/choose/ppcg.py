@@ -22,6 +22,7 @@ import numpy.typing as npt
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Layout
 from eatss.base.diagnostics import NoSolutionError, Progress, no_progress
+from eatss.base.tape import Taped
 from eatss.cards.profile import GpuProfile
 from eatss.choose.cuda import predicted_kernel
 from eatss.choose.cuda_candidates import reach
@@ -36,12 +37,11 @@ from eatss.choose.selection import (
 )
 from eatss.choose.smt import SmtScript, applied, box_term, searched_script, symbol
 from eatss.cost.demand import Demand
-from eatss.cost.ppcg_code import PpcgCode
 from eatss.cost.ppcg_model import PpcgModel
 from eatss.cost.terms import Predicted, prediction_at, too_large
-from eatss.plan.intervals import Box, Interval, Learnt, Monomial, least_of, most_of
+from eatss.plan.intervals import Box, Ends, Interval, Monomial, least_of, most_of
 from eatss.plan.numbers import Flag, Number
-from eatss.plan.ppcg import PpcgCandidates, PpcgKernel, PpcgPlan, is_cut
+from eatss.plan.ppcg import PpcgCandidates, PpcgKernel, is_cut
 
 DEFAULT_TILE = 32
 """PPCG's tile along every loop."""
@@ -138,10 +138,16 @@ def candidates(
 
     Sizes beyond a loop's trips count as its trips, threads beyond a tile as the tile.
     """
-    table, ones = np.array(vectors, dtype=np.float64).T, np.ones(len(vectors))
-    trips = kernel.trips
-    tiles = {n: np.minimum(own, trips[n]) for n, own in zip(kernel.band, table, strict=False)}
-    blocks = zip(kernel.threads, table[len(kernel.band) :], strict=True)
+    columns: Any = np.array(vectors, dtype=np.float64).T
+    return _candidates(kernel, columns, len(vectors), options)
+
+
+def _candidates(
+    kernel: PpcgKernel, columns: Sequence[Number], count: int, options: PpcgOptions
+) -> PpcgCandidates:
+    trips, ones = kernel.trips, np.ones(count)
+    tiles = {n: np.minimum(own, trips[n]) for n, own in zip(kernel.band, columns, strict=False)}
+    blocks = zip(kernel.threads, columns[len(kernel.band) :], strict=False)
     return PpcgCandidates(
         tile_sizes=tuple(tiles.items()),
         block=tuple((name, np.minimum(own, tiles[name])) for name, own in blocks),
@@ -204,6 +210,9 @@ _SPREAD = 0.6
 _WHOLE = 0.7
 """Share of new tiles that are whole points of the threads."""
 
+_AGAIN = 12
+"""Times as many boxes after which bounds are recorded anew: which monomials tell most changes."""
+
 LEAST_EFFORT = 0.05
 """Share of a program's effort that goes to a kernel, at least, about."""
 
@@ -228,7 +237,8 @@ class PpcgSpace:
     ) -> None:
         """Take a kernel and the shared memory that a block may have."""
         self.facts, self.profile, self.objective = facts, profile, objective
-        self.learnt, self.learnt_of_room = Learnt(), Learnt()
+        self._bounds, self._costs = Taped(self._bounds_of, _AGAIN), Taped(self._costs_of)
+        self._needed = Taped(self._needed_of)
         self.model, self.kernel, self.most_bytes = model, model.kernel, most_bytes
         self.depth, self.mapped = len(self.kernel.band), len(self.kernel.threads)
         self.groups = sum(group.may_be_staged for group in self.kernel.groups)
@@ -279,21 +289,25 @@ class PpcgSpace:
 
     def needed_bytes(self, points: Sizes) -> npt.NDArray[np.float64]:
         """Return the least ``--max-shared-memory`` that has room for what is staged."""
-        found: npt.NDArray[np.float64] = self._decided(points)[1].shared_bytes * np.ones(
-            len(points)
-        )
+        found: npt.NDArray[np.float64] = self._needed(*self._columns(points))
         return found
 
-    def _decided(self, points: Sizes) -> tuple[PpcgCandidates, PpcgPlan]:
-        """Return points as columns, staged as they say."""
-        flags = self._flags(points)
-        some = replace(self.layouts(points, PPCG_DEFAULT), staged_groups=flags)
-        return some, self.model.plan(some)
+    def _columns(self, points: Sizes) -> Any:
+        """Return the sizes of points, without what only boxes have."""
+        return 1.0 * points.T[: self.width + self.groups]
 
-    def _flags(self, points: Sizes) -> tuple[Any, ...]:
+    def _needed_of(self, *sizes: Number) -> Number:
+        return self.model.plan(self._decided(sizes)).shared_bytes
+
+    def _decided(self, sizes: Sequence[Number]) -> PpcgCandidates:
+        """Return points, a column a size, staged as they say."""
+        layouts = _candidates(self.kernel, sizes, len(sizes[0]), PPCG_DEFAULT)
+        return replace(layouts, staged_groups=self._flags(sizes))
+
+    def _flags(self, sizes: Sequence[Number]) -> tuple[Number, ...]:
         """Return for each group of the kernel whether it is staged, an entry each."""
-        columns = iter(points[:, self.width : self.width + self.groups].T - 1.0)
-        return tuple(next(columns) if g.may_be_staged else 0.0 for g in self.kernel.groups)
+        columns = iter(sizes[self.width : self.width + self.groups])
+        return tuple(next(columns) - 1.0 if g.may_be_staged else 0.0 for g in self.kernel.groups)
 
     # -- boxes ------------------------------------------------------------------------------------
 
@@ -381,13 +395,12 @@ class PpcgSpace:
             full = needed(at, next_one) > self.most_bytes
             most[at] = np.where(full, next_one - 1, most[at])
 
-    def _box(self, lows: Sizes, highs: Sizes, learnt: Learnt) -> tuple[Box, PpcgCandidates]:
+    def _box(self, ends: Sequence[Ends]) -> PpcgCandidates:
         """Return boxes as layouts of intervals.
 
         A tile is threads times a factor, which points round up: so they cancel in products.
         """
-        kernel, ones = self.kernel, np.ones(len(lows))
-        ends = [*zip(1.0 * lows.T, 1.0 * highs.T, strict=True)]
+        kernel, ones = self.kernel, np.ones(len(ends[0][0]))
         sizes = {f"tile {name}": own for name, own in zip(kernel.band, ends, strict=False)}
         points = dict(zip(kernel.threads, ends[self.width + self.groups :], strict=False))
         for name, (threads, count) in zip(kernel.threads, ends[self.depth :], strict=False):
@@ -396,13 +409,12 @@ class PpcgSpace:
             least = np.maximum(fewest - 1.0 + 1.0 / count, tile / count)
             sizes[f"threads {name}"] = threads, count
             sizes[f"factor {name}"] = np.maximum(1.0, least), np.minimum(tiles / threads, most)
-        box = Box(sizes, learnt)
+        box = Box(sizes)
         known = box.intervals
         for name, own in zip(kernel.threads, ends, strict=False):
             size = Monomial(((f"factor {name}", 1.0), (f"threads {name}", 1.0)))
             known[f"tile {name}"] = box.named(f"tile {name}", Interval(*own, box, size, size))
-        pairs = zip(self._flags(lows), self._flags(highs), strict=True)
-        return box, PpcgCandidates(
+        return PpcgCandidates(
             tile_sizes=tuple((name, known[f"tile {name}"]) for name in kernel.band),
             block=tuple((name, known[f"threads {name}"]) for name in kernel.threads),
             points=tuple((name, Interval(*own)) for name, own in points.items()),
@@ -414,18 +426,26 @@ class PpcgSpace:
             resident=ones,
             shared_limit_bytes=self.most_bytes * ones,
             unroll=0.0 * ones,
-            staged_groups=tuple(low if low is high else Interval(low, high) for low, high in pairs),
+            staged_groups=self._flags([Interval(*own) for own in ends]),
         )
 
     def bounds(self, lows: Sizes, highs: Sizes) -> Costs:
         """Return costs times margins that no point of a box goes under."""
         with np.errstate(all="ignore"):
-            box, layouts = self._box(lows, highs, self.learnt)
-            demand, expected = self.model.columns(layouts)
-            possible = most_of(self.allowed(demand, expected) & self.model.plan(layouts).is_ruled)
-            weighed = values(expected, self.objective) * self.margins(demand, expected)
-            box.forget()
-        return np.where(possible, weighed, inf)
+            found: Costs = self._bounds(*1.0 * lows.T, *1.0 * highs.T)
+        return found
+
+    def _bounds_of(self, *columns: Number) -> Number:
+        half = len(columns) // 2
+        return self._weighed(self._box([*zip(columns[:half], columns[half:], strict=True)]))
+
+    def _weighed(self, layouts: PpcgCandidates) -> Number:
+        """Return costs times margins, infinite where nothing fits or is staged as it is said."""
+        plan = self.model.plan(layouts)
+        demand, expected = self.model.columns(layouts)
+        fits = (plan.shared_bytes <= self.most_bytes) & plan.is_ruled
+        weighed = values(expected, self.objective) * self.margins(demand, expected)
+        return np.where(most_of(fits & self.allowed(demand, expected)), weighed, inf)
 
     # -- points -----------------------------------------------------------------------------------
 
@@ -452,12 +472,11 @@ class PpcgSpace:
         fits &= threads.prod(axis=1) <= self.profile.threads_per_block
         found = np.full(len(points), inf)
         if fits.any():
-            decided, plan = self._decided(points[fits])
-            true = (plan.shared_bytes <= self.most_bytes) & plan.is_ruled
-            demand, expected = self.model.columns(decided)
-            own = values(expected, self.objective) * self.margins(demand, expected)
-            found[fits] = np.where(true & self.allowed(demand, expected), own, inf)
+            found[fits] = self._costs(*self._columns(points[fits]))
         return found
+
+    def _costs_of(self, *sizes: Number) -> Number:
+        return self._weighed(self._decided(sizes))
 
     def warps(self, threads: Number, blocks: Number, resident: Number) -> Number:
         """Return the warps of an SM that run at a time."""
@@ -466,28 +485,12 @@ class PpcgSpace:
 
     def allowed(self, demand: Demand, expected: Predicted) -> Flag:
         """Tell which launches are sure to fit, and are of a kind that is predicted well."""
-        own = demand.threads, demand.registers, demand.blocks, expected.resident_blocks
-        return self._has_room(*own) & (expected.time_s <= self.of_default[1].time_s[0])
-
-    def _has_room(
-        self, threads: Number, registers: Number, blocks: Number, resident: Number
-    ) -> Flag:
-        kept = self.warps(threads, blocks, resident) >= self.fewest_warps
-        most = SAFE_REGISTERS * registers * threads
+        threads, resident = demand.threads, expected.resident_blocks
+        kept = self.warps(threads, demand.blocks, resident) >= self.fewest_warps
+        most = SAFE_REGISTERS * demand.registers * threads
         kept = kept & ((threads <= SAFE_THREADS) | (most <= self.profile.registers_per_block))
-        return kept & (threads >= self.least_threads)
-
-    def have_room(self, lows: Sizes, highs: Sizes) -> npt.NDArray[np.bool_]:
-        """Tell which boxes may hold what fits, staged as they say."""
-        with np.errstate(all="ignore"):
-            box, layouts = self._box(lows, highs, self.learnt_of_room)
-            code = PpcgCode(self.model.plan(layouts), self.model.card, self.model.constants)
-            plan = code.plan
-            own = plan.block_threads, code.registers, plan.active, code.resident
-            room = self._has_room(*own) & (plan.shared_bytes <= self.most_bytes) & plan.is_ruled
-            found: npt.NDArray[np.bool_] = most_of(room) & np.ones(len(lows), dtype=bool)
-            box.forget()
-        return found
+        kept = kept & (threads >= self.least_threads)
+        return kept & (expected.time_s <= self.of_default[1].time_s[0])
 
     def margins(self, demand: Demand, expected: Predicted) -> Costs:
         """Return how many times the cost of sizes the default has to be, at least."""

@@ -46,7 +46,6 @@ from eatss.choose.selection import (
     Usage,
 )
 from eatss.choose.smt import SmtScript, refutation
-from eatss.choose.solver import new_context, solve
 from eatss.choose.time_tiles import with_time_tiles
 from eatss.plan.class_blocks import ClassRun
 from eatss.plan.loop_blocks import LoopRun
@@ -275,6 +274,8 @@ class _Published:
         deadline = began + (DEFAULT_TIMEOUT_S if limit_s is None else limit_s)
         solved: list[_Solved] = []
         dropped: list[tuple[float, DroppedCell]] = []
+        from eatss.choose.solver import new_context, solve  # noqa: PLC0415 - predictions need no Z3
+
         calls, context = 0, new_context()
         for cell in options.cells:
             problem, waf = build_problem(kernels, profile, cell, options), cell.alignment(profile)

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from eatss.analysis.facts import AccessFacts, StatementFacts
 from eatss.base.quotients import STEPS
+from eatss.base.tape import whole
 from eatss.base.targets import CUDA
 from eatss.cost.card import SCHEDULERS, Card, CodeConstants
 from eatss.plan.intervals import Interval, at_least, beyond
@@ -127,9 +130,18 @@ def bank_wavefronts(lanes: Sequence[Number], steps: Sequence[Number], element_by
         return 1.0
     numbers = *lanes, *steps
     if not any(isinstance(one, Interval) for one in numbers):
-        return _wavefronts(_table(numbers), element_bytes)
+        return whole(_wavefronts_of, element_bytes, *numbers)
     ends = [(one.low, one.high) if isinstance(one, Interval) else (one, one) for one in numbers]
-    least, most = map(_table, zip(*ends, strict=True))
+    return Interval(whole(_least_wavefronts, element_bytes, *chain(*ends)), float(CUDA.lanes))
+
+
+def _wavefronts_of(element_bytes: int, *numbers: Any) -> npt.NDArray[np.float64]:
+    return _wavefronts(_table(numbers), element_bytes)
+
+
+def _least_wavefronts(element_bytes: int, *ends: Any) -> npt.NDArray[np.float64]:
+    """Return the least cycles of all requests of boxes, each of whose ends are two columns."""
+    least, most = _table(ends[::2]), _table(ends[1::2])
     counts = np.minimum(most - least, _MOST_OF_BOX) + 1
     cases = counts.prod(axis=1)
     found, few = np.ones(len(least)), cases <= _MOST_OF_BOX
@@ -141,7 +153,7 @@ def bank_wavefronts(lanes: Sequence[Number], steps: Sequence[Number], element_by
             rows[:, at] += number % count
             number //= count
         found[few] = np.minimum.reduceat(_wavefronts(rows, element_bytes), begins)
-    return Interval(found, float(CUDA.lanes))
+    return found
 
 
 _MOST_OF_BOX = 32
@@ -200,8 +212,11 @@ def _keys(table: Integers) -> Integers:
 
 def _conflicts(rows: Integers, axes: int, element_bytes: int) -> npt.NDArray[np.float64]:
     """Return the cycles of one request for each row of lanes and steps along the axes."""
-    left = np.broadcast_to(np.arange(CUDA.lanes), (len(rows), CUDA.lanes))
-    address = np.zeros((len(rows), CUDA.lanes), dtype=np.int64)
+    most = np.abs(rows[:, axes:]).max(initial=0) * CUDA.lanes * axes
+    kind: Any = np.int32 if most < np.iinfo(np.int32).max else np.int64  # half the bytes to sort
+    rows = rows.astype(kind)
+    left = np.broadcast_to(np.arange(CUDA.lanes, dtype=kind), (len(rows), CUDA.lanes))
+    address = np.zeros((len(rows), CUDA.lanes), dtype=kind)
     for axis in range(axes):
         along, step = rows[:, axis : axis + 1], rows[:, axes + axis : axes + axis + 1]
         address = address + (left % along) * step
@@ -209,14 +224,15 @@ def _conflicts(rows: Integers, axes: int, element_bytes: int) -> npt.NDArray[np.
     live = left == 0
     address = np.where(live, address, address[:, :1])  # lanes without work ask for nothing new
     banks = max(1, BANKS * BANK_BYTES // element_bytes)
-    together = _most_wanted(address, banks)
+    cycles = np.ones(len(rows))
+    met = _most_wanted(address, banks) > 1
+    address, live = address[met], live[met]
     each = CUDA.lanes * BANK_BYTES // max(BANK_BYTES, element_bytes)
-    parts = [
+    cycles[met] = sum(
         _most_wanted(address[:, at : at + each], banks) * live[:, at : at + each].any(axis=1)
         for at in range(0, CUDA.lanes, each)
-    ]
-    cycles = np.where(together == 1, 1, np.sum(parts, axis=0))
-    return np.asarray(cycles, dtype=np.float64)
+    )
+    return cycles
 
 
 def _most_wanted(address: Integers, banks: int) -> Integers:

@@ -39,7 +39,7 @@ from eatss.cost.terms import Predicted, predict, prediction_at
 from eatss.plan.contract import registers_of_a_thread
 from eatss.plan.intervals import Interval
 from eatss.plan.launch import Compute, LaunchPlan, plan
-from eatss.plan.numbers import Flag, Number
+from eatss.plan.numbers import Flag, Number, nowhere
 from eatss.plan.phases import KeptRow, RowRun, kept_rows, phase_plans, slots_of
 from eatss.plan.shares import UniformSet
 from eatss.plan.stage import element_words
@@ -169,7 +169,7 @@ def demand_of(
     add_spread(of)
     stream_cycles = add_parts(of)
     of.held_bytes = of.l2_bytes - before
-    if np.any(of.spilled_words):
+    if not nowhere(of.spilled_words):
         main = max(launch.computes, key=lambda one: one.facts.instances or 0)
         of.add_spills(of.spilled_words, main.steps(main.serial), code.spill_missing)
     _add_phases(of)

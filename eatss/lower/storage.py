@@ -7,8 +7,8 @@ from collections.abc import Mapping as Dictionary
 from dataclasses import replace
 
 import islpy as isl
-import networkx as nx  # type: ignore[import-untyped]
 
+from eatss.base.classes import Classes
 from eatss.base.frozen import Names, frozen, their_names
 from eatss.cards import GpuProfile
 from eatss.lower.arrays import union_of
@@ -246,15 +246,14 @@ class _Planner:
         Reads that no write meets form one group.
         """
         images = [coalesced(self._image(place, self._launch)) for place in places]
-        graph = nx.Graph()
-        graph.add_nodes_from(range(len(places)))
+        meeting = Classes(range(len(places)))
         writers = [k for k, place in enumerate(places) if self._piece.access(place).is_write]
         for k in writers:
             for other in range(len(places)):
                 if other != k and not images[k].is_disjoint(images[other]):
-                    graph.add_edge(k, other)
+                    meeting.join(k, other)
         free: list[Place] = []
-        for component in nx.connected_components(graph):
+        for component in meeting.sets():
             group = [places[k] for k in sorted(component)]
             if any(self._piece.access(place).is_write for place in group):
                 yield group, True

@@ -13,12 +13,15 @@ tile is at least the trips, whatever the tile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache, partial, reduce
 from math import log
+from operator import add
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from eatss.base.tape import Column, never, seen, whole
 
 Ends: TypeAlias = tuple[Any, Any]
 """The least and the greatest number."""
@@ -30,45 +33,21 @@ _ROUNDED = 1e-12
 """Share by which a monomial may be off, rounded as it is: ends keep away from it so far."""
 
 
-class Learnt:
-    """What boxes of a search tell the next ones: which monomials say something of which number.
-
-    Numbers go by their place in a price. What is wrongly left out loosens a bound, no more.
-    """
-
-    def __init__(self) -> None:
-        """Know nothing."""
-        self.boxes = 0
-        self.kept: dict[object, tuple[Exponents, ...]] = {}
-        self.telling: dict[object, bool] = {}
-
-    @property
-    def open(self) -> bool:
-        """Whether all is looked at, as of the first boxes, the second, the fourth and so on."""
-        return self.boxes & (self.boxes - 1) == 0
-
-
 class Box:
     """The least and the greatest of each size, an entry a box; and of names for numbers of them."""
 
-    def __init__(self, sizes: Mapping[str, Ends], learnt: Learnt | None = None) -> None:
+    def __init__(self, sizes: Mapping[str, Ends]) -> None:
         """Take the ends of each size, all above 0."""
-        self.learnt = learnt or Learnt()
-        self.learnt.boxes += 1
         self._logs = {name: (np.log(low), np.log(high)) for name, (low, high) in sizes.items()}
         self._known: dict[tuple[Exponents, Side, Any], Any] = {}
         self._named: dict[str, Interval] = {}
+        self._middles: dict[str, list[float]] = {}
+        self._cancels: dict[tuple[Exponents, Exponents, int], bool] = {}
         self.known: dict[object, Interval] = {}
         self.intervals = {
             name: Interval(*ends, self, *(Monomial(((name, 1.0),)),) * 2)
             for name, ends in sizes.items()
         }
-
-    def forget(self) -> None:
-        """Let go of all numbers, which hold their box."""
-        self.known.clear()
-        self.intervals.clear()
-        self._named.clear()
 
     def named(self, name: str, number: Interval) -> Interval:
         """Return a number with itself as its monomials, so that it is left out where it cancels."""
@@ -98,6 +77,39 @@ class Box:
             self._known[key] = found
         return self._known[key]
 
+    def middle(self, exponents: Exponents) -> list[float]:
+        """Return logarithms of a monomial in the middle of some entries."""
+        found = [0.0] * _SOME
+        for name, power in exponents:
+            if name not in self._middles:
+                ends = (_some(seen(end)) for end in self._logs[name])
+                self._middles[name] = [sum(pair) / 2 for pair in zip(*ends, strict=True)]
+            found = [own + power * its for own, its in zip(found, self._middles[name], strict=True)]
+        return found
+
+    def cancels(self, one: Exponents, other: Exponents, sign: int) -> bool:
+        """Tell whether sizes cancel in the product of monomials, or with -1 in the quotient."""
+        key = one, other, sign
+        if key not in self._cancels:
+            forms = (dict(one), dict(other)), (self._written(one), self._written(other))
+            self._cancels[key] = any(
+                sign * power * mine.get(name, 0.0) < 0
+                for mine, its in forms
+                for name, power in its.items()
+            )
+        return self._cancels[key]
+
+    def _written(self, exponents: Iterable[tuple[str, float]]) -> dict[str, float]:
+        """Return exponents with names written out."""
+        written: dict[str, float] = {}
+        for name, power in exponents:
+            number = self._named.get(name)
+            own = () if number is None else number.side(0 if power > 0 else 1)
+            inside = self._written(own[0].exponents) if own else {name: 1.0}
+            for inner, times in inside.items():
+                written[inner] = written.get(inner, 0.0) + power * times
+        return written
+
     def _log(
         self, exponents: Iterable[tuple[str, float]], side: Side, through: bool = False
     ) -> Any:
@@ -124,16 +136,35 @@ class Box:
 
 
 class Monomial:
-    """A coefficient, an entry a box, times powers of sizes."""
+    """A coefficient, an entry a box, times powers of sizes, some of which may have cancelled.
 
-    def __init__(self, exponents: Exponents, made: Callable[[], Any] = lambda: 1.0) -> None:
-        """Take what makes the coefficient where it is asked for."""
-        self.exponents, self._made = exponents, made
+    Without these it says no more than the ends of the numbers that it was made of.
+    """
+
+    def __init__(
+        self,
+        exponents: Exponents,
+        made: Callable[[], Any] = lambda: 1.0,
+        cancels: bool = False,
+        parts: tuple[Monomial, Monomial, int] | None = None,
+    ) -> None:
+        """Take what makes the coefficient where it is asked for, and whose product it is."""
+        self.exponents, self._made, self.cancels = exponents, made, cancels
+        self._parts = parts
 
     @cached_property
     def coefficient(self) -> Any:
         """The coefficient."""
         return self._made()
+
+    @cached_property
+    def logarithms(self) -> list[float]:
+        """Logarithms of some entries of the coefficient, of a product about."""
+        if self._parts is None:
+            return [log(max(own, 1e-300)) for own in _some(seen(self.coefficient))]
+        one, other, sign = self._parts
+        pairs = zip(one.logarithms, other.logarithms, strict=True)
+        return [mine + sign * its for mine, its in pairs]
 
 
 Monomials: TypeAlias = tuple[Monomial, ...]
@@ -158,8 +189,8 @@ class Interval(NDArrayOperatorsMixin):
         over: Monomial | None = None,
     ) -> None:
         """Take both ends."""
-        self.box, self._made, self.place = box, None, 0
-        self._ends: list[Any] = [np.asarray(low), np.asarray(high)]
+        self.box, self._made = box, None
+        self._ends: list[Any] = [_column(low), _column(high)]
         self._sides: list[Monomials | None] = [(under,) if under else (), (over,) if over else ()]
 
     @classmethod
@@ -167,7 +198,6 @@ class Interval(NDArrayOperatorsMixin):
         """Return what a function makes of numbers."""
         found = cls.__new__(cls)
         found.box, found._made = box, (function, inputs)
-        found.place = len(box.known) if box is not None else 0
         found._ends, found._sides = [None, None], [None, None]
         if box is None or function not in _MONOMIALS or any(map(_negative, inputs)):
             found._made_plain = True
@@ -182,24 +212,20 @@ class Interval(NDArrayOperatorsMixin):
             assert self._made is not None
             function, inputs = self._made
             found = _RULES[function](side, *inputs)
-            self._ends[side] = np.asarray(
-                self._told(side, found) if function in _CANCELS else found
-            )
+            self._ends[side] = _column(self._told(side, found) if function in _CANCELS else found)
         return self._ends[side]
 
     def _told(self, side: Side, end: Any) -> Any:
         """Return an end, or what monomials tell if that is more."""
         if self.box is None:
             return end
-        learnt, key, found = self.box.learnt, (self.place, side), end
-        if learnt.open or learnt.telling.get(key, True):
-            for monomial in self.side(side):
-                own = monomial.coefficient * self.box.end(monomial.exponents, side)
-                near = own * (1 + _ROUNDED if side else 1 - _ROUNDED)
-                found = (np.fmin if side else np.fmax)(found, near)
-            if learnt.open:
-                learnt.telling[key] = learnt.telling.get(key, False) or bool((found != end).any())
-        return found
+        for monomial in (one for one in self.side(side) if one.cancels):
+            own = monomial.coefficient * self.box.end(monomial.exponents, side)
+            near = own * (1 + _ROUNDED if side else 1 - _ROUNDED)
+            found = (np.fmin if side else np.fmax)(end, near)
+            if np.any(seen(found) != seen(end)):
+                end = found
+        return end
 
     def side(self, side: Side) -> Monomials:
         """Return monomials below or above."""
@@ -210,7 +236,7 @@ class Interval(NDArrayOperatorsMixin):
                 function, inputs = self._made
                 operands = [_Operand(self.box, x) for x in inputs]
                 found, firsts = _MONOMIALS[function](side, *operands)
-                known = _kept(side, self.box, found, firsts, (self.place, function, side))
+                known = _kept(side, self.box, found, firsts)
             self._sides[side] = known
         return known
 
@@ -231,7 +257,7 @@ class Interval(NDArrayOperatorsMixin):
             return False
         if self._made is not None and self._made[0] in _KEEP_SIGN:
             return any(map(_negative, self._made[1]))
-        return bool((self.low < 0).any())
+        return not never(self.low < 0)
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -257,13 +283,13 @@ class Interval(NDArrayOperatorsMixin):
     def __array_function__(
         self, function: Any, types: Any, arguments: Sequence[Any], named: Mapping[str, Any]
     ) -> Any:
-        """Return what ``where``, ``clip`` and ``any`` do; the last tells what is possible."""
+        """Return what ``where`` and ``clip`` do."""
         if function is np.where:
             return _result(np.where, arguments)
         if function is np.clip:
             number, least, most = arguments
             return np.minimum(np.maximum(number, least), most)
-        return np.any(self.high) if function is np.any else NotImplemented
+        return NotImplemented
 
 
 def at_least(number: Any, least: Any) -> Any:
@@ -339,7 +365,11 @@ def _result(function: Any, inputs: Sequence[Any]) -> Interval:
 def _negative(number: Any) -> bool:
     if isinstance(number, Interval):
         return number.negative
-    return bool(number < 0 if isinstance(number, int | float) else (number < 0).any())
+    return bool(number < 0) if isinstance(number, int | float) else not never(number < 0)
+
+
+def _column(number: Any) -> Any:
+    return number if isinstance(number, Column) else np.asarray(number)
 
 
 def _end(number: Any, side: Side) -> Any:
@@ -389,12 +419,12 @@ def _quotient(side: Side, one: Any, other: Any) -> Any:
 
 def _corner(side: Side, function: Any, one: Any, other: Any) -> Any:
     """Return the end of a product or a quotient, which is at ends of both numbers."""
-    found = [
-        np.nan_to_num(function(_end(one, a), 1.0 * _end(other, b)), nan=0.0, posinf=np.inf)
-        for a in (0, 1)
-        for b in (0, 1)
-    ]
-    return (np.maximum if side else np.minimum).reduce(found)
+    found = (function(_end(one, a), 1.0 * _end(other, b)) for a in (0, 1) for b in (0, 1))
+    return reduce(np.maximum if side else np.minimum, (whole(_not_nothing, own) for own in found))
+
+
+def _not_nothing(ends: Any) -> Any:
+    return np.nan_to_num(ends, nan=0.0, posinf=np.inf)
 
 
 def _known(function: Any, least: float) -> Rule:
@@ -410,6 +440,10 @@ def _known(function: Any, least: float) -> Rule:
 
 
 def _whole_gcd(one: Any, other: Any) -> Any:
+    return whole(_gcd, one, other)
+
+
+def _gcd(one: Any, other: Any) -> Any:
     return np.gcd(*(np.asarray(number).astype(np.int64) for number in (one, other)))
 
 
@@ -517,36 +551,25 @@ _MOST = 2
 
 def _size(one: Monomial, box: Box) -> float:
     """Return how much a monomial says in the middle of boxes, as a logarithm."""
-    least, most = (_some(box.end(one.exponents, side, np.log)) for side in (0, 1))
-    said = [
-        log(max(own, 1e-300)) + (low + high) / 2
-        for own, low, high in zip(_some(one.coefficient), least, most, strict=False)
-    ]
-    return sorted(said)[len(said) // 2]
+    said: list[float] = sorted(map(add, one.logarithms, box.middle(one.exponents)))
+    return said[len(said) // 2]
 
 
 def _some(column: Any) -> list[float]:
     """Return some entries of a column, as many of all."""
     if not np.ndim(column):
         return [float(column)] * _SOME
-    step, rest = divmod(len(column) - 1, _SOME - 1)
-    found: list[float] = column[rest // 2 :: max(1, step)].tolist()
-    return found[:_SOME]
+    found: list[float] = column[np.arange(_SOME) * (len(column) - 1) // (_SOME - 1)].tolist()
+    return found
 
 
-def _kept(side: Side, box: Box, found: Sequence[Monomial], firsts: int, key: object) -> Monomials:
+def _kept(side: Side, box: Box, found: Sequence[Monomial], firsts: int) -> Monomials:
     """Return of the first monomials the one that says most, and of the others."""
     if len(found) <= max(1, _MOST - (firsts - 1)):
         return tuple(found)
-    kinds = {own.exponents: own for own in reversed(found)}
-    known = box.learnt.kept.get(key, ())
-    if known and not box.learnt.open and kinds.keys() >= {*known}:
-        return tuple(kinds[own] for own in known)
     ordered = sorted(found, key=lambda own: _size(own, box), reverse=not side)
     best = next(own for own in ordered if own in found[:firsts])
-    kept = (best, *[own for own in ordered if own is not best][: _MOST - 1])
-    box.learnt.kept[key] = tuple(own.exponents for own in kept)
-    return kept
+    return (best, *[own for own in ordered if own is not best][: _MOST - 1])
 
 
 def _each(joined: Callable[[Side], Callable[[Any, Any], Any]]) -> MonomialRule:
@@ -556,7 +579,9 @@ def _each(joined: Callable[[Side], Callable[[Any, Any], Any]]) -> MonomialRule:
         join = joined(side)
         sides = one.side(side), other.side(side)
         firsts = dict.fromkeys(own[0].exponents for own in sides)
-        kinds = firsts | dict.fromkeys(own.exponents for x in sides for own in x)
+        kinds = firsts
+        if len(firsts) < _MOST:
+            kinds = firsts | dict.fromkeys(own.exponents for x in sides for own in x)
 
         def coefficient(own: Exponents) -> Any:
             return join(one.coefficient(side, own), other.coefficient(side, own))
@@ -574,13 +599,19 @@ def _joined(one: Exponents, other: Exponents, sign: int) -> Exponents:
     return tuple(sorted((name, power) for name, power in powers.items() if power))
 
 
+def _join(box: Box, one: Monomial, other: Monomial, sign: int, made: Callable[[], Any]) -> Monomial:
+    found = _joined(one.exponents, other.exponents, sign)
+    cancels = box.cancels(one.exponents, other.exponents, sign)
+    return Monomial(found, made, cancels, (one, other, sign))
+
+
 def _multiplied(one: Monomial, other: Monomial) -> Any:
     return one.coefficient * other.coefficient
 
 
 def _of_product(side: Side, one: _Operand, other: _Operand) -> _Found:
     return [
-        Monomial(_joined(a.exponents, b.exponents, 1), partial(_multiplied, a, b))
+        _join(one.box, a, b, 1, partial(_multiplied, a, b))
         for a in one.side(side)
         for b in other.side(side)
     ], 1
@@ -592,7 +623,7 @@ def _of_quotient(side: Side, one: _Operand, other: _Operand) -> _Found:
         return np.where(b.coefficient > 0, found, np.inf if side else 0.0)
 
     return [
-        Monomial(_joined(a.exponents, b.exponents, -1), partial(coefficient, a, b))
+        _join(one.box, a, b, -1, partial(coefficient, a, b))
         for a in one.side(side)
         for b in other.side(1 - side)
     ], 1
@@ -606,7 +637,7 @@ def _times(number: _Operand, side: Side, factor: Callable[[], Any]) -> _Found:
 
 
 def _of_difference(side: Side, one: _Operand, other: _Operand) -> _Found:
-    if not side and np.any(one.end(0) < other.end(1)):  # it may be negative
+    if not side and not never(one.end(0) < other.end(1)):  # it may be negative
         return [], 1
     return _of_surplus(side, one, other)
 

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from eatss.plan.intervals import Interval
+from eatss.base.tape import Column
+from eatss.plan.intervals import Interval, most_of
 
 Number: TypeAlias = Any
 """A number, a column of numbers, or an interval of them for each entry of a column."""
@@ -39,8 +40,12 @@ def any_of(flags: Iterable[Flag]) -> Flag:
 
 
 def nowhere(flag: Flag) -> bool:
-    """Tell whether something holds for no layout, so that there is nothing to compute."""
-    return not np.any(flag)
+    """Tell whether something holds for no layout, so that there is nothing to compute.
+
+    It may be computed all the same: what follows must hold for any layout.
+    """
+    own = most_of(flag)
+    return not isinstance(own, Column) and not np.any(own)
 
 
 def chosen(flag: Flag, there: Number, elsewhere: Number) -> Number:

@@ -19,8 +19,8 @@ from math import prod
 from typing import TypeAlias
 
 import islpy as isl
-import networkx as nx  # type: ignore[import-untyped]
 
+from eatss.base.classes import Classes
 from eatss.base.diagnostics import internal_error
 from eatss.base.frozen import distinct
 from eatss.base.trees import free_name
@@ -90,17 +90,16 @@ def _group(scop: Scop) -> tuple[_Lengths, set[_Place]] | None:
     for statement in scop.statements:
         for first in range(len(statement.loops) - 1):
             place = (statement.name, first)
-            group = nx.node_connected_component(links, place) if place in links else None
+            group = links.get(place)
             if group and not any((name, at + 1) in group for name, at in group):
                 return lengths, group
     return None
 
 
-def _pairs(scop: Scop) -> tuple[_Lengths, nx.Graph[_Place]]:
+def _pairs(scop: Scop) -> tuple[_Lengths, dict[_Place, set[_Place]]]:
     """Return the pairs of loops and of dimensions of a region that nothing keeps apart.
 
-    Arrays have no names of statements. The graph has an edge between pairs of which neither can
-    become one without the other.
+    Arrays have no names of statements. Each pair comes with those that it can become one with.
     """
     owners = [
         (statement.name, statement.domain, len(statement.loops))
@@ -114,20 +113,16 @@ def _pairs(scop: Scop) -> tuple[_Lengths, nx.Graph[_Place]]:
         for first in range(count - 1)
         if (found := pair_length(points, first)) is not None
     }
-    links = nx.Graph()
-    links.add_nodes_from(lengths)
+    links = Classes(lengths)
     spoilt = {*_link_statements(scop, lengths, links)}
     for statement in scop.statements:
         for access in statement.accesses:
             spoilt |= _linked(statement, access, lengths, links)
-    for place in spoilt:
-        if place in links:
-            links.remove_nodes_from(nx.node_connected_component(links, place))
-    return lengths, links
+    return lengths, {own: one for own, one in links.of.items() if one.isdisjoint(spoilt)}
 
 
 def _linked(
-    statement: Statement, access: Access, lengths: _Lengths, links: nx.Graph[_Place]
+    statement: Statement, access: Access, lengths: _Lengths, links: Classes[_Place]
 ) -> set[_Place]:
     """Link the pairs that an access has side by side; return those that it keeps apart."""
     loops = statement.loops
@@ -139,7 +134,7 @@ def _linked(
         place, loop = (access.array, at), (statement.name, first)
         follows = loop in lengths and other == loops[first + 1]
         if follows and lengths.get(place, ())[1:] == lengths[loop][1:]:
-            links.add_edge(place, loop)
+            links.join(place, loop)
             side_by_side.add((first, at))
         else:
             spoilt |= {place, loop} if follows else {place}
@@ -152,7 +147,7 @@ def _linked(
     return spoilt
 
 
-def _link_statements(scop: Scop, lengths: _Lengths, links: nx.Graph[_Place]) -> Iterator[_Place]:
+def _link_statements(scop: Scop, lengths: _Lengths, links: Classes[_Place]) -> Iterator[_Place]:
     """Link the pairs of loops that statements share; yield those that some share by half."""
     times = {statement.name: _times(statement) for statement in scop.statements}
 
@@ -174,7 +169,7 @@ def _link_statements(scop: Scop, lengths: _Lengths, links: nx.Graph[_Place]) -> 
                     continue
                 beside = (other.name, first)
                 if lengths.get(beside) == lengths[place] and share(one, other, first + 1):
-                    links.add_edge(place, beside)
+                    links.join(place, beside)
                 else:
                     yield place
 

@@ -10,8 +10,8 @@ from math import gcd, prod
 from typing import Any
 
 import islpy as isl
-import networkx as nx  # type: ignore[import-untyped]
 
+from eatss.base.classes import Classes
 from eatss.base.frozen import Names, Numbers, distinct, fixed, frozen
 from eatss.base.polynomial import Polynomial
 from eatss.polyhedral.scop import Place, Scop
@@ -330,11 +330,10 @@ def _translates(shape: _Shape, offsets: Sequence[Numbers], least: dict[str, int]
 
 def _independent_dims(shape: _Shape) -> list[Numbers]:
     """Group the array's dimensions by the loops they share."""
-    shared = nx.Graph()
-    shared.add_nodes_from(range(len(shape.coefficients)))
+    shared = Classes[int | str](range(len(shape.coefficients)))
     for dim, coefficients in enumerate(shape.coefficients):
-        shared.add_edges_from((dim, name) for name, _ in coefficients)
-    groups = nx.connected_components(shared)
+        shared.join(dim, *(name for name, _ in coefficients))
+    groups = shared.sets()
     return sorted(tuple(sorted(one for one in group if isinstance(one, int))) for group in groups)
 
 

@@ -27,8 +27,8 @@ from dataclasses import replace
 from functools import reduce
 
 import islpy as isl
-import networkx as nx  # type: ignore[import-untyped]
 
+from eatss.base.classes import Classes
 from eatss.base.frozen import Names, frozen, their_names
 from eatss.base.trees import free_name
 from eatss.polyhedral.dependences import (
@@ -86,8 +86,10 @@ def live_ranges(scop: Scop) -> Iterator[LiveRange]:
         (places[_tag(one.domain())], places[_tag(one.range())], one.factor_domain())
         for one in maps_of(flow.get_may_dependence())
     ]
-    joined = nx.Graph([(written, read) for written, read, _ in values])
-    for group in nx.connected_components(joined):
+    joined = Classes[tuple[str, int]]()
+    for written, read, _ in values:
+        joined.join(written, read)
+    for group in joined.sets():
         inside = scop.no_relation
         for written, _, relation in values:
             if written in group:

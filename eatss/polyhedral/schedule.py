@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import count
-from typing import Any
 
 import islpy as isl
-from networkx.utils import UnionFind  # type: ignore[import-untyped]
 
+from eatss.base.classes import Classes
 from eatss.base.diagnostics import InputError, InternalError, input_error
 from eatss.base.frozen import frozen, their_names
 from eatss.polyhedral.dependences import (
@@ -196,22 +195,22 @@ def _bounds(statement: Statement) -> Iterator[Constraint]:
 
 def _classes(scop: Scop) -> dict[str, int]:
     """Number the classes of loops and array dimensions that share their sizes."""
-    tied = UnionFind()
+    tied = Classes[str]()
     for statement in scop.statements:
         _tie_shared_loops(tied, statement)
         for places in ([name for name, _ in bound.terms] for bound in _bounds(statement)):
-            tied.union(*places)
+            tied.join(*places)
         for access in (statement.accesses[k] for k in sorted(set(first_equal(statement.accesses)))):
             dims = _places(statement, access)[len(statement.loops) :]
             for dim, function in zip(dims, output_affs(access.relation), strict=True):
                 form = affine_form(function)
                 for loop, _ in form.coefficients if form else ():
-                    tied.union(dim, f"{statement.name} {loop}")
-    classes = sorted(tied.to_sets(), key=min)
+                    tied.join(dim, f"{statement.name} {loop}")
+    classes = sorted(tied.sets(), key=min)
     return {place: number for number, places in enumerate(classes) for place in places}
 
 
-def _tie_shared_loops(tied: Any, statement: Statement) -> None:
+def _tie_shared_loops(tied: Classes[str], statement: Statement) -> None:
     """Tie the loops of a statement to the textual loops they are, which others may share."""
     place = " "
     for function in output_affs(statement.schedule):
@@ -221,7 +220,7 @@ def _tie_shared_loops(tied: Any, statement: Statement) -> None:
         elif form is not None:
             place += ".*"
             for loop, _ in form.coefficients:
-                tied.union(place, f"{statement.name} {loop}")
+                tied.join(place, f"{statement.name} {loop}")
 
 
 def _statement(statement: Statement, sizes: _Sizes) -> Statement:

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
+from graphlib import CycleError, TopologicalSorter
 from itertools import chain, combinations, permutations
 
 import islpy as isl
-import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.base.diagnostics import InternalError, internal_error
 from eatss.base.frozen import fixed
@@ -215,14 +215,20 @@ def _ranked(scop: Scop, relation: isl.UnionMap) -> list[list[int]] | None:
 
 def _generations(domains: Sequence[isl.UnionSet], relation: isl.UnionMap) -> list[list[int]] | None:
     """Return the numbers of sets so that a relation leads forward between them, if it can."""
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(len(domains)))
+    graph = TopologicalSorter(dict.fromkeys(range(len(domains)), ()))
     for one, other in permutations(range(len(domains)), 2):
         leading = relation.intersect_domain(domains[one])
         if not leading.intersect_range(domains[other]).is_empty():
-            graph.add_edge(one, other)
-    ordered = nx.is_directed_acyclic_graph(graph)
-    return [sorted(one) for one in nx.topological_generations(graph)] if ordered else None
+            graph.add(other, one)
+    try:
+        graph.prepare()
+    except CycleError:
+        return None
+    found = []
+    while ready := graph.get_ready():
+        found.append(sorted(ready))
+        graph.done(*ready)
+    return found
 
 
 def _used(accesses: Iterable[Access]) -> isl.UnionMap:

@@ -86,7 +86,6 @@ def _session(source: Source, reading: Reading, options: SelectOptions) -> Sessio
     return Session(source, reading, cut=cut, volume=options.volume_name())
 
 
-@in_bounds
 def find_selection(
     source: Source,
     reading: Reading,
@@ -95,13 +94,17 @@ def find_selection(
     progress: Progress = no_progress,
 ) -> Found[Selection]:
     """Select tile sizes, as :func:`eatss.select` does."""
-    session = _session(source, reading, options)
-    progress(f"analysing {session.file}")
-    warnings = session.warnings
-    progress(f"solving for {profile.title}")
-    selection = session.select(profile, options, progress=progress)
-    warnings = _and_more(warnings, selection.warnings)
-    return Found(noun=selection, warnings=warnings, lasting=selection.lasts)
+
+    def found() -> Found[Selection]:
+        session = _session(source, reading, options)
+        progress(f"analysing {session.file}")
+        warnings = session.warnings
+        progress(f"solving for {profile.title}")
+        selection = session.select(profile, options, progress=progress)
+        every = _and_more(warnings, selection.warnings)
+        return Found(noun=selection, warnings=every, lasting=selection.lasts)
+
+    return in_bounds(found, generates=TARGETS[options.target].own)()
 
 
 @in_bounds

@@ -18,10 +18,10 @@ from math import isqrt
 from random import Random
 from typing import Any, TypeAlias
 
-import networkx as nx  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 
+from eatss.base.classes import Classes
 from eatss.base.frozen import Names, Numbers, frozen
 from eatss.base.text import Texts
 from eatss.tune.expressions import (
@@ -172,14 +172,13 @@ class Walk:
         """Return iterators in parts that nothing ties together, with what each needs to know."""
         key = (steps, tuple(map(id, tests)))
         if key not in self._parts:
-            graph = nx.Graph()
-            graph.add_nodes_from(steps)
+            tied = Classes(steps)
             ties = [(step, *self._used(self.dimensions[step].names)) for step in steps]
             ties += [self._used(test.condition.names) for test in tests]
             for tie in ties:
-                nx.add_path(graph, [step for step in tie if step in steps])
+                tied.join(*(step for step in tie if step in steps))
             found = []
-            for part in sorted(tuple(sorted(part)) for part in nx.connected_components(graph)):
+            for part in sorted(tuple(sorted(part)) for part in tied.sets()):
                 own = tuple(x for x in tests if {*self._used(x.condition.names)} & {*part})
                 used = {*(n for x in own for n in x.condition.names)}
                 used |= {name for step in part for name in self.dimensions[step].names}
