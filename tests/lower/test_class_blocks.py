@@ -166,6 +166,11 @@ def test_what_blocks_have_in_shared_memory() -> None:
     assert shared_bytes(row, block) == (4 * 17 + 4 * 5) * 8
 
 
+def test_a_product_of_one_k_tile_fills_none_ahead() -> None:
+    *_, rest = apart(session("lu", 16)).kernels
+    assert (dict(rest.tile_sizes)["k"], rest.pipeline_stages) == (16, 1)
+
+
 def test_sizes_of_the_user_leave_steps_apart() -> None:
     of = session("lu", 32)
     found, profile = apart(of), load_profile("h200")
