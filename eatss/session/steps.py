@@ -192,8 +192,14 @@ def regions_with(
                 f"region {scop.index} has no recurrence {', '.join(lengths)} to cut into chunks",
                 hint="select again: the source is another one",
             )
-        sizes = [one.size for one in classes if one.region == scop.index]
-        found.append(with_class_tiles(cut, *sizes) if sizes else cut)
+        size = {one.region: one.size for one in classes}.get(scop.index)
+        if size is not None and not 1 <= size <= max(CLASS_SIZES):
+            raise input_error(
+                "EATSS-P026",
+                f"region {scop.index} cannot run in blocks of {size} steps",
+                hint=f"give classes a size from 1 to {max(CLASS_SIZES)}",
+            )
+        found.append(cut if size is None else with_class_tiles(cut, size))
     return tuple(found)
 
 

@@ -221,6 +221,12 @@ def test_blocks_of_another_program_are_refused() -> None:
         of.generate(recipe_of(wrong, CodegenOptions()), load_profile("h200"))
 
 
+@pytest.mark.parametrize("size", [-1, 0, 2**40])
+def test_blocks_of_no_steps_are_refused(size: int) -> None:
+    with pytest.raises(InputError, match="EATSS-P026"):
+        _ = session("lu", size).parsed
+
+
 # Mutants ------------------------------------------------------------------------------------
 
 
