@@ -208,16 +208,17 @@ class CodeRequest(CodeOptions, SizeKeywords):
     """What the user wants of generated code instead of what is selected.
 
     Attributes:
-        tile_time: Let several steps of a loop over time become one launch where that is expected
-            to cost less: time tiles. With sizes, blocks or places of your own steps stay apart.
+        tile_time: Let several steps of a loop over time, or of a factorisation, become one launch
+            where that is expected to cost less: time tiles, classes of tiles. With sizes, blocks or
+            places of your own steps stay apart.
     """
 
     tile_time: Annotated[
         bool,
         _option(
             "--tile-time/--no-tile-time",
-            help="Let several steps of a loop over time become one launch, where that is expected "
-            "to cost less.",
+            help="Let several steps of a loop over time, or of a factorisation, become one launch, "
+            "where that is expected to cost less.",
         ),
     ] = True
 

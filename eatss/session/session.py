@@ -411,7 +411,7 @@ class Session:
             strict_fp: whether generated code keeps the order of all operations.
             fuse_rows: whether kernels of generated code that share rows, or a loop on the host,
                 may become one.
-            tile_time: whether several steps of a loop over time may.
+            tile_time: whether several steps of a loop over time, or of a factorisation, may.
             progress: hears which kernel it is at.
 
         Raises:
@@ -472,8 +472,6 @@ class Session:
             progress,
             FUSIONS if fuse_rows and run_cost(best) != NEVER else (),
         )
-        if not tile_time:
-            return best
         return self._in_classes(best, profile, chosen, how, lambda: room_for(first_s), progress)
 
     def _fused(
@@ -516,7 +514,8 @@ class Session:
         progress: Progress,
     ) -> Selection:
         """Return the best selection, loops in blocks of steps or as they are in ``best``."""
-        if run_cost(best) == NEVER or not is_far_from_roofline(best) or not self.in_classes:
+        far = how["tile_time"] and run_cost(best) != NEVER and is_far_from_roofline(best)
+        if not (far and self.in_classes):
             return best
         whole = self.of(best).symbolic.regions
         for size in CLASS_SIZES:

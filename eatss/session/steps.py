@@ -274,7 +274,7 @@ def select_for(
         options: target, objective and bounds.
         strict_fp: whether generated code keeps the order of all operations.
         fuse_rows: whether kernels that share rows, or a loop on the host, may become one.
-        tile_time: whether several steps of a loop over time may.
+        tile_time: whether several steps of a loop over time, or of a factorisation, may.
         code: gives the schedules that code is made from.
         progress: hears which kernel it is at.
 

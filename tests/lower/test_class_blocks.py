@@ -177,8 +177,9 @@ def test_sizes_of_the_user_leave_steps_apart() -> None:
     wanted = CodeRequest(tiles={"i": 16})
     made = of.generate(of.recipe(found, profile, wanted), profile)
     assert not any("class of tiles" in note for one in made.kernels for note in one.notes)
-    alone = of.select(profile, SelectOptions(target="cuda"), **wanted.joins)
-    assert not any(one.joined for one in alone.kernels)
+    assert not any(wanted.joins.values())
+    alone = of.select(profile, SelectOptions(target="cuda"), tile_time=False)
+    assert not any(one.class_block for one in alone.kernels)
 
 
 def test_steps_apart_cost_more_where_there_are_many() -> None:
