@@ -27,7 +27,7 @@ from eatss.lower.requests import checked_options
 from eatss.lower.variants import kernel_variants_for, with_own_sizes
 from eatss.measurement.options import TileChoice
 from eatss.session.session import Session
-from eatss.session.steps import Arrays, Chunks, Classes
+from eatss.session.steps import Arrays, Chunks
 from eatss.tune.derived import KernelVariants
 from eatss.tune.generation import own_folder, predicted_metrics
 from eatss.tune.jobs import Made, MakerJob, Wanted
@@ -144,7 +144,6 @@ class CudaMaker:
                 options,
                 recomputed=sized.recomputed,
                 split=sized.split,
-                classes=sized.classes,
                 chunks=sized.chunks,
                 fused=sized.fused,
             )
@@ -182,14 +181,13 @@ def selected_under(
     *,
     recomputed: Arrays,
     split: Numbers,
-    classes: Classes,
     chunks: Chunks,
     fused: Fusion,
 ) -> Selection:
     """Return the sizes that are selected for generated code under options of the user's.
 
     Those of the program that computes ``recomputed`` arrays anew where it reads them, ``split``,
-    with recurrences in ``chunks``, its loops in ``classes`` and nests that are ``fused``.
+    with recurrences in ``chunks`` and nests that are ``fused``.
 
     Raises:
         InputError: the options do not go together.
@@ -203,7 +201,6 @@ def selected_under(
         code=True,
         recomputed=recomputed,
         split=split,
-        classes=classes,
         chunks=chunks,
         fused=fused,
     )
