@@ -172,7 +172,7 @@ def measured(folder: Path, seconds: float, rounds: int) -> Iterator[Row]:
     with ThreadPoolExecutor(4) as pool:
         builds = [pool.submit(_built, one) for one in places]
         for place, build in zip(places, builds, strict=True):
-            build.result()
+            build.exception()  # raised again where the program starts
             yield from _of_program(torch, place, seconds, rounds)
             torch.cuda.empty_cache()
 
@@ -287,7 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if what == "prepare":
         prepare(Path(rest[0]))
     elif what == "run":
-        rows = []
+        rows: list[Row] = []
         for row in measured(Path(rest[0]), given.seconds, given.rounds):
             rows.append(row)
             write_rows(rows, given.output)
