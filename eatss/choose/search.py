@@ -331,7 +331,8 @@ class Search:
 
     def _price(self, points: Sizes) -> None:
         """Price points, each once, and keep the best of all."""
-        places = {point.tobytes(): place for place, point in enumerate(points)}
+        rows = np.ascontiguousarray(points).view(np.dtype((np.void, points[:1].nbytes or 1)))
+        places = {point: place for place, point in enumerate(rows.ravel().tolist())}
         points = points[[place for point, place in places.items() if point not in self.priced]]
         self.priced.update(places)
         found, costs = self.found, self.space.costs(points)

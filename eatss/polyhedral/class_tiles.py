@@ -24,7 +24,6 @@ from functools import reduce
 from itertools import permutations, product
 
 import islpy as isl
-import networkx as nx  # type: ignore[import-untyped]
 
 from eatss.base.diagnostics import internal_error
 from eatss.base.frozen import Names, fixed
@@ -330,6 +329,8 @@ def _at(statement: Statement, time: Sequence[isl.PwAff | int]) -> Statement:
 
 def _components(pieces: Sequence[_Piece], needed: isl.UnionMap) -> list[list[_Piece]]:
     """Return pieces that need each other together, behind what they need."""
+    import networkx as nx  # type: ignore[import-untyped]  # noqa: PLC0415 - sizes alone need none
+
     graph = nx.DiGraph()
     graph.add_nodes_from(range(len(pieces)))
     for one, other in permutations(range(len(pieces)), 2):
