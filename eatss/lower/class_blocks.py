@@ -65,6 +65,7 @@ from eatss.lower.kernel.uses import (
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.promotion import unravelled
 from eatss.lower.references import BuiltKernel, KernelContext
+from eatss.lower.tile_staging import difference
 from eatss.lower.transform.chain import with_barriers
 from eatss.plan.class_blocks import (
     COPIED_IN_TURNS,
@@ -78,6 +79,7 @@ from eatss.plan.class_blocks import (
     threads_along,
 )
 from eatss.plan.stage import is_asynchronous
+from eatss.polyhedral.class_tiles import counter
 from eatss.polyhedral.dependences import bounded_work, source_lines
 from eatss.polyhedral.isl_names import (
     SET,
@@ -101,7 +103,7 @@ from eatss.polyhedral.scop import Access, Place, Statement
 from eatss.polyhedral.tree import alone
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, equals
 from eatss.program.expression import Environment, IntExprs, total
-from eatss.program.linear import linear, strict
+from eatss.program.linear import strict
 
 _STEP = 1
 """The loop of steps of a statement, by number; the one of blocks is in front of it."""
@@ -289,13 +291,13 @@ def _stay(
     here = union_of([one.domain.to_union_set() for one in statements])
     needed = equal_leading_dims(among(scheduled.dependences.memory_based, here), 1)
     loops = [
-        isl.MultiAff.identity_on_domain_space(one.domain.get_space()).get_at(loop).to_pw_aff()
+        isl.UnionPwAff.from_pw_aff(counter(one, loop))
         for one, loop in zip(statements, wide, strict=True)
         if loop is not None
     ]
     if not loops:
         return True
-    point = reduce(isl.UnionPwAff.union_add, map(isl.UnionPwAff.from_pw_aff, loops))
+    point = reduce(isl.UnionPwAff.union_add, loops)
     return bool(needed.is_subset(needed.eq_at_multi_union_pw_aff(alone(point))))
 
 
@@ -657,7 +659,7 @@ class ClassBuilder:
             return self._context.arrays[access.array].element(())
         functions, begins = output_affs(access.relation), self._begins(at)
         pairs = zip((affine_text(one, env) for one in functions), begins, strict=True)
-        return self._buffers[at].at(*(_apart(function, first) for function, first in pairs))
+        return self._buffers[at].at(*(difference(function, first) for function, first in pairs))
 
     def _blocks(self, launch: isl.Set) -> IntExpr:
         """Return how many blocks share the longest of the loops that they do."""
@@ -675,14 +677,6 @@ class ClassBuilder:
 
 def _all(conditions: Sequence[IntExpr]) -> IntExpr:
     return reduce(lambda one, other: Apply(Operator.AND, (one, other)), conditions)
-
-
-def _apart(function: IntExpr, first: IntExpr) -> IntExpr:
-    """Return the difference of two functions, as short as it is."""
-    one, other = linear(function), linear(first)
-    assert one is not None  # tiles are of affine accesses
-    assert other is not None
-    return one.plus(other, -1).expression()
 
 
 def class_runs_for(

@@ -72,7 +72,7 @@ class StagedArray:
         if element.buffer != self.buffer:
             return element
         pairs = zip(element.subscripts, self.begins, strict=True)
-        return self.tile.at(*(_difference(one, begin) for one, begin in pairs))
+        return self.tile.at(*(difference(one, begin) for one, begin in pairs))
 
 
 def staged_arrays(
@@ -244,7 +244,8 @@ def _copied(one: StagedArray, thread: IntExpr, threads: int, names: NameTable) -
     return Scope(body=(loop,), phase=f"tile of {one.tile.name}")
 
 
-def _difference(one: IntExpr, other: IntExpr) -> IntExpr:
+def difference(one: IntExpr, other: IntExpr) -> IntExpr:
+    """Return one number less another, as short as it is."""
     first, second = linear(one), linear(other)
     if first is None or second is None:
         return one - other

@@ -131,13 +131,11 @@ class _Tiling:
             same = isl.Map.identity(statement.domain.get_space().map_from_set())
             yield _Piece(statement, same.intersect_range(statement.domain), step, cut=False)
             return
-        counters = isl.MultiAff.identity_on_domain_space(statement.domain.get_space())
-        first = counters.get_at(step).to_pw_aff()
+        first = counter(statement, step)
         leaving = [
             at
             for at in range(len(statement.loops))
-            if at != step
-            and statement.domain.is_subset(counters.get_at(at).to_pw_aff().ge_set(first))
+            if at != step and statement.domain.is_subset(counter(statement, at).ge_set(first))
         ]
         others = (name for at, name in enumerate(statement.loops) if at != step)
         own = statement.loops[step]
@@ -240,7 +238,7 @@ def _run_forward(
             before = before.union(domain) if step == _BEFORE else before
             behind = behind.union(domain) if step == _BEHIND else behind
             continue
-        own = _counter(one, step).intersect_domain(one.domain)
+        own = counter(one, step).intersect_domain(one.domain)
         time, blocked = time.union_add(isl.UnionPwAff.from_pw_aff(own)), blocked.union(domain)
     inside = needed.intersect_domain(blocked).intersect_range(blocked)
     later, earlier = behind.union(blocked), before.union(blocked)
@@ -251,7 +249,8 @@ def _run_forward(
     )
 
 
-def _counter(statement: Statement, loop: int) -> isl.PwAff:
+def counter(statement: Statement, loop: int) -> isl.PwAff:
+    """Return the counter of a loop, by number."""
     counters = isl.MultiAff.identity_on_domain_space(statement.domain.get_space())
     return counters.get_at(loop).to_pw_aff()
 
@@ -276,15 +275,15 @@ def _in_order(pieces: Sequence[_Piece], needed: isl.UnionMap) -> tuple[Statement
         own = _among(tied, in_block)
         if len(tied) == 1 and _is_sum(tied[0], own):
             statement = tied[0].statement
-            loops = [_counter(statement, at) for at in (*range(2, len(statement.loops)), 1)]
-            times[statement.name] = [1, _counter(statement, 0), number, *_apart(loops)]
+            loops = [counter(statement, at) for at in (*range(2, len(statement.loops)), 1)]
+            times[statement.name] = [1, counter(statement, 0), number, *_apart(loops)]
             continue
         in_step = equal_leading_dims(own, 2)
         for place, together in enumerate(_components(tied, in_step)):
             if len(together) > 1 or not _among(together, in_step).is_empty():
                 return None
             statement = together[0].statement
-            block, step, *loops = (_counter(statement, at) for at in range(len(statement.loops)))
+            block, step, *loops = (counter(statement, at) for at in range(len(statement.loops)))
             times[statement.name] = [1, block, number, step, place, *_apart(loops)]
     length = max(map(len, times.values()))
     return tuple(
@@ -298,13 +297,13 @@ def _is_sum(piece: _Piece, own: isl.UnionMap) -> bool:
     """Tell whether instances of a piece in a block need others of the same result only."""
     others = range(2, len(piece.statement.loops))
     return bool(others) and all(
-        own.is_subset(own.eq_at_multi_union_pw_aff(alone(_along(piece.statement, at))))
+        own.is_subset(
+            own.eq_at_multi_union_pw_aff(
+                alone(isl.UnionPwAff.from_pw_aff(counter(piece.statement, at)))
+            )
+        )
         for at in others
     )
-
-
-def _along(statement: Statement, loop: int) -> isl.UnionPwAff:
-    return isl.UnionPwAff.from_pw_aff(_counter(statement, loop))
 
 
 def _apart(loops: Sequence[isl.PwAff]) -> Iterator[isl.PwAff | int]:
