@@ -249,6 +249,7 @@ def test_a_recipe_of_before_is_read_and_carried_out(
     assert written["options"].pop("fast_math") is False
     assert not written.pop("split") + written.pop("classes")
     assert not written.pop("chunks")
+    assert written.pop("fused") == "none"
     assert written == json.loads(path.read_text())
     source = data_directory("kernels") / "gemm.c"
     session = Session(source, Reading(defines=defines), code=True)
@@ -273,4 +274,5 @@ def test_a_selection_of_before_is_read() -> None:
     assert written["kernels"][0].pop("class_block") is None
     assert not written.pop("split") + written.pop("classes")
     assert not written.pop("chunks")
+    assert written.pop("fused") == "none"
     assert written == json.loads(path.read_text())
