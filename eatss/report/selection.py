@@ -134,7 +134,7 @@ def _selected(kernel: KernelSelection, *, predicted: bool, generated: bool, expl
     one = kernel.predicted
     tiled = kernel.tile_sizes or kernel.spread is not None
     if not tiled or (one is not None and not one.launches):
-        lines = [kernel.note]
+        lines = [*_variant_lines(kernel)] if kernel.joined else [kernel.note]
         if one is not None and one.launches:
             lines.insert(0, f"expected {one.amounts}, bound by {one.bound}{_launches(one)}")
         return [_head(kernel, lines, kernel.host_loops)]

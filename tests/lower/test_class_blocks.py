@@ -24,6 +24,7 @@ from eatss.lower.recipe import CodegenOptions, CodeRequest, recipe_of
 from eatss.lower.references import BuiltKernel
 from eatss.plan.class_blocks import ClassRun, shared_bytes
 from eatss.program import Program
+from eatss.report.selection import selection_table
 from eatss.session.session import Session
 from eatss.verify.run import verify
 from tests.lower.checking import right
@@ -180,6 +181,13 @@ def test_sizes_of_the_user_leave_steps_apart() -> None:
     assert not any(wanted.joins.values())
     alone = of.select(profile, SelectOptions(target="cuda"), tile_time=False)
     assert not any(one.class_block for one in alone.kernels)
+
+
+def test_what_threads_of_a_class_are_is_told() -> None:
+    found = apart(session("trisolv", 32))
+    first = next(one for one in found.kernels if one.class_block)
+    assert not first.tile_sizes
+    assert f"a class of tiles with {first.joined[1]}" in selection_table(found)
 
 
 def test_steps_apart_cost_more_where_there_are_many() -> None:
