@@ -106,12 +106,15 @@ def _places(statement: Statement, access: Access | None = None) -> list[str]:
 class _Sizes:
     """Finds the sizes: classes of loops and array dimensions, and the constants in each.
 
-    ``names`` are the parameters with the numbers they stand for.
+    ``names`` are the parameters with the numbers they stand for. Constants up to the stride
+    of chunks may be offsets: they are no size that is only near, and larger ones are a size less
+    an offset.
     """
 
     def __init__(self, scop: Scop) -> None:
         self._classes = _classes(scop)
         self._chunks = {one.name: one.chunk for one in scop.statements if one.chunk}
+        self._span = max(map(_stride, scop.statements), default=0)
         self._clusters: dict[int, list[tuple[str, int]]] = {}
         self.names: dict[str, int] = {}
         taken = {*scop.parameters, *their_names(scop.arrays)}
@@ -139,7 +142,8 @@ class _Sizes:
 
     def _near(self, place: int, value: int) -> tuple[str, int] | None:
         for name, size in self._clusters.get(place, ()):
-            if size == value or (value >= _LARGE and abs(size - value) <= _NEAR):
+            near = max(_NEAR, self._span) if value > self._span else 1
+            if size == value or (value >= _LARGE and abs(size - value) <= near):
                 return name, size
         return None
 
@@ -158,6 +162,12 @@ class _Sizes:
         return _is_size(bound) and not (
             len(bound.terms) == 1 and any(0 < one - bound.constant <= 2 for one in lengths if one)
         )
+
+
+def _stride(statement: Statement) -> int:
+    """Return how far neighbouring chunks of a recurrence are apart, 0 where there are none."""
+    forms = map(affine_form, output_affs(statement.write.relation) if statement.chunk else ())
+    return max((abs(by) for form in forms if form for _, by in form.coefficients), default=0)
 
 
 def _macros_that_help_fusion(scop: Scop) -> SizePairs:

@@ -159,6 +159,19 @@ def test_ends_of_chunks_are_a_recurrence_themselves() -> None:
     assert values_of(twice) == values_of(scop)
 
 
+@pytest.mark.parametrize("rows", ["int t = 1; t < 300000; t++", "int t = 299998; t >= 0; t--"])
+def test_chunks_of_ends_are_parallel_whichever_way_steps_run(rows: str) -> None:
+    before = "t - 1" if "++" in rows else "t + 1"
+    text = f"for ({rows}) y[t] = x[t] * y[{before}] + x[t];"
+    head = "void f(double y[300000], double x[300000]) {\n#pragma scop\n"
+    (scop,) = parse_source(f"{head}{text}\n#pragma endscop\n}}\n").scops
+    chunks = with_chunked_scans(scop, {"S0": 64, "S0_ends": 64})
+    assert chunks is not None
+    kernels = schedule_scop(chunks).kernels
+    (own,) = (one for one in kernels if one.statements == ("S0_ends",))
+    assert [loop.name for loop in own.parallel_loops] == ["t_chunk_chunk"]
+
+
 def test_chunks_are_parallel() -> None:
     scop = recurrence(0, 14, VALUES[0])
     before, after = schedule_scop(scop), schedule_scop(cut(scop, 4))
