@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -164,19 +164,17 @@ def prepare(folder: Path) -> None:
         subprocess.run(words, check=True)
 
 
-def measured(folder: Path, seconds: float, rounds: int) -> list[Row]:
+def measured(folder: Path, seconds: float, rounds: int) -> Iterator[Row]:
     """Measure what was prepared, ours and PyTorch's by turns."""
     import torch  # noqa: PLC0415 - only where the card is
 
-    rows: list[Row] = []
     places = [one for one in sorted(folder.iterdir()) if one.is_dir()]
     with ThreadPoolExecutor(4) as pool:
         builds = [pool.submit(_built, one) for one in places]
         for place, build in zip(places, builds, strict=True):
-            build.result()
-            rows += _of_program(torch, place, seconds, rounds)
+            build.exception()  # raised again where the program starts
+            yield from _of_program(torch, place, seconds, rounds)
             torch.cuda.empty_cache()
-    return rows
 
 
 def _built(place: Path) -> None:
@@ -289,8 +287,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if what == "prepare":
         prepare(Path(rest[0]))
     elif what == "run":
-        rows = measured(Path(rest[0]), given.seconds, given.rounds)
-        write_rows(rows, given.output)
+        rows: list[Row] = []
+        for row in measured(Path(rest[0]), given.seconds, given.rounds):
+            rows.append(row)
+            write_rows(rows, given.output)
         report(rows)
     else:
         report(read_rows(Path(what) if what else FILE))

@@ -107,7 +107,7 @@ WARPS_ALONG = (1, 2, 4, 8)
 """Warps of a block along rows or columns."""
 
 STAGES = (1, 2, 3, 4)
-"""Boxes of shared memory in use at once where warps compute products."""
+"""Boxes of shared memory in use at once where warps compute products: no more than k-tiles."""
 
 PLAIN_STAGES = (1, 2)
 """The same where threads compute alone, on cards whose copies need no registers."""
@@ -347,6 +347,7 @@ def _plain(
             for staging in _stagings(read_often, single=single)
             for tiles in (staged_tiles if any(staging) else plain_tiles)
             for stages in (ahead if any(staging) and serial and held else (1,))
+            if stages == 1 or any(map(_goes_on, serial, tiles))
         ]
         if len(threads) * len(inner) <= most:
             break
@@ -442,6 +443,7 @@ def _products(
                 for steps in steps_of
                 if _reaches(trips[product.sum_loop], steps)
                 for stages in stages_of
+                if stages == 1 or _reaches(trips[product.sum_loop], (stages - 1) * steps + 1)
             ]
     table = np.array(rows, dtype=np.int64).reshape(len(rows), 6).T
     ones = np.ones(len(rows), dtype=np.int64)
@@ -467,6 +469,11 @@ def _may_run_ahead(facts: KernelFacts, references: set[int]) -> bool:
         for one in facts.work.arrays
         if one.name in names
     )
+
+
+def _goes_on(loop: Loop, tile: int) -> bool:
+    """Tell whether a loop has a tile behind the first, which can be filled ahead."""
+    return _reaches(loop.trip_count, tile + 1)
 
 
 def _reaches(trips: int | None, steps: int) -> bool:

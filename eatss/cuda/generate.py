@@ -561,7 +561,7 @@ class RegionBuilder:
         if block is None:
             return 0, None
         found = class_of(self._scheduled, block, pieces, self._facts)
-        name = f"{self._scop.function}_k{len(self._made.kernels)}"
+        name = f"{self._scop.function}_k{self._made.numbers}"
         has = self._profile.compute_capability >= CUDA.copies_ahead
         context = replace(context, copies_ahead=has)
         built = ClassBuilder(name, found, block, context).build()

@@ -692,6 +692,8 @@ def class_runs_for(
 
     ``code`` gives the schedules of the regions that code is made from.
     """
+    if not any(region.scop.class_size for region in program.scops):
+        return ()
     found: list[ClassRun] = []
     numeric = [region.scheduled for region in program.scops]
     for scheduled, region in zip(code() if code else numeric, program.scops, strict=True):

@@ -52,7 +52,7 @@ from eatss.lower.lanes import (
     shuffles,
 )
 from eatss.lower.mapping import MappedLoop, SerialTile
-from eatss.lower.pieces import Part
+from eatss.lower.pieces import NameTable, Part
 from eatss.lower.planning import Unit
 from eatss.lower.promotion import SharedTile, unravelled
 from eatss.lower.promotion_builder import PromotionBuilder
@@ -66,7 +66,7 @@ from eatss.plan.stage import StagedReads, Tiling, is_ahead
 from eatss.polyhedral.dependences import at_most
 from eatss.polyhedral.expression import Combiner
 from eatss.polyhedral.isl_names import coalesced, parameters_set, without_parameters
-from eatss.polyhedral.scop import Place
+from eatss.polyhedral.scop import Place, Scop
 from eatss.program import (
     Apply,
     Constant,
@@ -88,6 +88,16 @@ _PROJECTION = 50_000
 """What isl may do to find exactly the values of one loop."""
 
 
+def products_of_sizes(scop: Scop, names: NameTable) -> Iterator[Let]:
+    """Yield the sizes that callers do not pass."""
+    for product in scop.products:
+        first, *others = factors_of(product)
+        partial = [names.fresh(f"{product.name}_rows") for _ in others]
+        yield Let(name=partial[0], value=first)  # each constant is as wide as indices are
+        for before, name, factor in zip(partial, (*partial[1:], product.name), others, strict=True):
+            yield Let(name=name, value=Name(before) * factor)
+
+
 class KernelBuilder:
     """Builds one kernel."""
 
@@ -101,7 +111,11 @@ class KernelBuilder:
         *,
         sums_for_all: bool = False,
     ) -> None:
-        """Note what it is made of. Sums may come to all of the threads that share them."""
+        """Note what it is made of.
+
+        Where ``sums_for_all``, it is a phase of a kernel: sums come to all of the threads that
+        share them, and what callers do not pass is known.
+        """
         self._name, self._unit, self._context = name, unit, context
         self._sums_for_all = sums_for_all
         self._piece, self._mapping, self._parts = unit.piece, unit.mapping, unit.parts
@@ -144,7 +158,8 @@ class KernelBuilder:
         """
         launch = self._launch_params()
         ranges, known = self._block_ranges(launch)
-        body = without_unused((*self._products_of_sizes(), *self._body(ranges, known)))
+        products = () if self._sums_for_all else products_of_sizes(self._context.scop, self._names)
+        body = without_unused((*products, *self._body(ranges, known)))
         registers, groups = self._references.registers, self._staging.groups
         return BuiltKernel(
             piece=self._piece,
@@ -196,15 +211,6 @@ class KernelBuilder:
             index=self._index,
             origins=tuple(ranges[loop.name].first for loop in self._mapping.blocks_along("x")),
         )
-
-    def _products_of_sizes(self) -> Iterator[Let]:
-        """Yield the sizes that callers do not pass."""
-        for product in self._context.scop.products:
-            first, *others = factors_of(product)
-            names = [self._names.fresh(f"{product.name}_rows") for _ in others]
-            yield Let(name=names[0], value=first)  # each constant is as wide as indices are
-            for before, name, factor in zip(names, (*names[1:], product.name), others, strict=True):
-                yield Let(name=name, value=Name(before) * factor)
 
     def _products(self, staged: Collection[Candidate]) -> bool:
         """Tell whether some statement may run over whole tiles: it adds staged products."""

@@ -344,6 +344,7 @@ class CodegenOptions(CodeOptions):
             resident=resident,
             row_block=None if self.keeps_apart else chosen.row_block,
             time_tile=None if self._lays_out else chosen.time_tile,
+            class_block=None if self._lays_out else chosen.class_block,
             loop_block=None if self.keeps_apart else chosen.loop_block,
         )
 

@@ -22,7 +22,7 @@ from eatss.lower.checks import check_launches
 from eatss.lower.kernel.barriers import passed_on
 from eatss.lower.kernel.nodes import Argument, Buffer, Declare, If, Kernel, Nodes, Scope
 from eatss.lower.kernel.uses import buffers_of, names_of, with_buffers, without_unused
-from eatss.lower.kernel_builder import KernelBuilder
+from eatss.lower.kernel_builder import KernelBuilder, products_of_sizes
 from eatss.lower.mapping import Mapping
 from eatss.lower.pieces import NameTable, Part, Piece, pieces_of
 from eatss.lower.planning import Unit, UnitPlanner, share_scalars
@@ -197,6 +197,7 @@ class RowPlanner(UnitPlanner):
         whole = coalesced(sizes_of_whole_rows(units, int(block.tile)))
         fits = index(strict(condition_of(whole, launch)))
         body, notes = self._in_registers(lowered, block, context, fits)
+        body = without_unused((*products_of_sizes(context.scop, units[0].names), *body))
         rows = counted(block.rows, "row")
         of_phases = "; ".join(", ".join(their_names(unit.piece.statements)) for unit in units)
         kernel = replace(

@@ -24,7 +24,7 @@ from eatss.base.classes import Classes
 from eatss.base.diagnostics import internal_error
 from eatss.base.frozen import distinct
 from eatss.base.trees import free_name
-from eatss.polyhedral.expression import AffineValue, Array, preorder
+from eatss.polyhedral.expression import AffineValue, Array, Expression, preorder, rebuilt
 from eatss.polyhedral.isl_names import (
     Length,
     affine_form,
@@ -102,9 +102,7 @@ def _pairs(scop: Scop) -> tuple[_Lengths, dict[_Place, set[_Place]]]:
     Arrays have no names of statements. Each pair comes with those that it can become one with.
     """
     owners = [
-        (statement.name, statement.domain, len(statement.loops))
-        for statement in scop.statements
-        if not any(isinstance(node, AffineValue) for node in preorder(statement.value))
+        (statement.name, statement.domain, len(statement.loops)) for statement in scop.statements
     ]
     owners += [(array.name, array.extent, array.n_dims) for array in scop.arrays]
     lengths = {
@@ -116,9 +114,19 @@ def _pairs(scop: Scop) -> tuple[_Lengths, dict[_Place, set[_Place]]]:
     links = Classes(lengths)
     spoilt = {*_link_statements(scop, lengths, links)}
     for statement in scop.statements:
+        spoilt |= {*_counted(statement)}
         for access in statement.accesses:
             spoilt |= _linked(statement, access, lengths, links)
     return lengths, {own: one for own, one in links.of.items() if one.isdisjoint(spoilt)}
+
+
+def _counted(statement: Statement) -> Iterator[_Place]:
+    """Yield the pairs of loops one of which is counted with: in ``i + 1``, not in ``N + 1``."""
+    for node in preorder(statement.value):
+        if isinstance(node, AffineValue):
+            for name in involved_dims(node.value):
+                at = statement.loops.index(name)
+                yield from ((statement.name, at - 1), (statement.name, at))
 
 
 def _linked(
@@ -269,8 +277,24 @@ def _collapsed_statement(
             accesses=tuple(
                 _collapsed_access(statement, access, first, domain) for access in statement.accesses
             ),
+            value=_collapsed_value(statement, first, domain),
         )
     return statement
+
+
+def _collapsed_value(statement: Statement, first: int, domain: isl.Set) -> Expression:
+    """Return a value that does not count with a pair of loops for the instances of one."""
+    loops = dim_names(domain)
+    pair = [*loops[:first], "0", "0", *loops[first + 1 :]]
+    text = f"{{ {statement.name}[{', '.join(loops)}] -> {statement.name}[{', '.join(pair)}] }}"
+    instances = isl.MultiAff.read_from_str(domain.get_ctx(), text)
+
+    def part(node: Expression) -> Expression:
+        if isinstance(node, AffineValue):
+            return replace(node, value=node.value.pullback_multi_aff(instances))
+        return rebuilt(node, part)
+
+    return part(statement.value)
 
 
 def _collapsed_access(statement: Statement, access: Access, first: int, domain: isl.Set) -> Access:

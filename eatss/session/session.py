@@ -472,6 +472,8 @@ class Session:
             progress,
             FUSIONS if fuse_rows and run_cost(best) != NEVER else (),
         )
+        if not tile_time:
+            return best
         return self._in_classes(best, profile, chosen, how, lambda: room_for(first_s), progress)
 
     def _fused(

@@ -299,12 +299,10 @@ def select_for(
             loop_runs = loop_runs_for(program, code)
             row_runs = row_runs_for(program, profile, strict_fp=strict_fp, code=code)
         if tile_time:
+            from eatss.lower.class_blocks import class_runs_for  # noqa: PLC0415
             from eatss.lower.time_tiles import time_runs_for  # noqa: PLC0415
 
             time_runs = time_runs_for(program, code)
-        if any(region.scop.class_size for region in program.scops):
-            from eatss.lower.class_blocks import class_runs_for  # noqa: PLC0415
-
             class_runs = class_runs_for(program, code)
     selection = select_program(
         program.facts,

@@ -17,11 +17,10 @@ from eatss.cards import load_profile
 from eatss.choose.options import SelectOptions
 from eatss.choose.selection import Selection
 from eatss.frontend.options import Reading
-from eatss.lower.class_blocks import ClassBuilder, classes_of
+from eatss.lower.class_blocks import ClassBuilder, class_runs_for
 from eatss.lower.kernel.barriers import barrier_faults, barriers_in, without_barrier
 from eatss.lower.kernel.nodes import Kernel
-from eatss.lower.pieces import NameTable, pieces_of
-from eatss.lower.recipe import CodegenOptions, recipe_of
+from eatss.lower.recipe import CodegenOptions, CodeRequest, recipe_of
 from eatss.lower.references import BuiltKernel
 from eatss.plan.class_blocks import ClassRun, shared_bytes
 from eatss.program import Program
@@ -43,10 +42,8 @@ def session(
     return Session(source, reading, code=True, recomputed=(), classes=classes)
 
 
-def runs(of: Session) -> list[ClassRun]:
-    (region,) = of.symbolic.regions
-    pieces = pieces_of(region.scheduled, NameTable())
-    return [one.run for one in classes_of(region.scheduled, pieces, of.analysed.facts)]
+def runs(of: Session) -> tuple[ClassRun, ...]:
+    return class_runs_for(of.analysed, lambda: [one.scheduled for one in of.symbolic.regions])
 
 
 @cache
@@ -124,6 +121,39 @@ def test_an_element_of_shared_memory_is_scaled_by_another(tmp_path: Path) -> Non
     right(verify(tmp_path / "scaled", device="cpu", sizes=SIZES))
 
 
+BESIDE_A_LOOP = """
+#ifndef N
+#define N 40
+#endif
+void beside(double A[N][N], double x[N], double d[N], double B[N][N])
+{
+#pragma scop
+    for (int t = 0; t < 9; t++) {
+        for (int i = 0; i < N; i++) d[i] = x[N - 1 - i] + d[i];
+        for (int i = 0; i < N; i++) x[i] = d[i] * x[i];
+    }
+#pragma endscop
+#pragma scop
+    for (int i = 0; i < N; i++) for (int j = 0; j < N; j++) A[i][j] = A[i][j] * 2;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) {
+            for (int k = 0; k < i; k++) B[i][j] -= A[i][k] * B[k][j];
+            B[i][j] *= d[i];
+        }
+#pragma endscop
+}
+"""
+
+
+def test_names_are_their_own_beside_a_loop_that_one_block_runs(tmp_path: Path) -> None:
+    source = tmp_path / "beside.c"
+    source.write_text(BESIDE_A_LOOP, encoding="utf-8")
+    of = Session(source, code=True, recomputed=(), classes=(ClassSize(region=1, size=4),))
+    assert apart(of).kernels[0].loop_block is not None
+    names = [one.name for one in program(of).kernels]
+    assert len({*names}) == len(names)
+
+
 def test_what_blocks_have_in_shared_memory() -> None:
     diagonal, row, column = runs(session("lu"))
     assert [one.extents for one in diagonal.tiles] == [(4, 4)]
@@ -134,6 +164,21 @@ def test_what_blocks_have_in_shared_memory() -> None:
     ]
     block = ClassBlock(kernels=row.kernels, threads=64, width=16)
     assert shared_bytes(row, block) == (4 * 17 + 4 * 5) * 8
+
+
+def test_a_product_of_one_k_tile_fills_none_ahead() -> None:
+    *_, rest = apart(session("lu", 16)).kernels
+    assert (dict(rest.tile_sizes)["k"], rest.pipeline_stages) == (16, 1)
+
+
+def test_sizes_of_the_user_leave_steps_apart() -> None:
+    of = session("lu", 32)
+    found, profile = apart(of), load_profile("h200")
+    wanted = CodeRequest(tiles={"i": 16})
+    made = of.generate(of.recipe(found, profile, wanted), profile)
+    assert not any("class of tiles" in note for one in made.kernels for note in one.notes)
+    alone = of.select(profile, SelectOptions(target="cuda"), **wanted.joins)
+    assert not any(one.joined for one in alone.kernels)
 
 
 def test_steps_apart_cost_more_where_there_are_many() -> None:

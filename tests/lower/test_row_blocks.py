@@ -121,6 +121,23 @@ def test_rows_that_a_launch_finds_short_enough_stay_in_registers(tmp_path: Path)
     assert not checked(folder, {"NI": 2, "NJ": 131}).ok
 
 
+def test_rows_of_two_loops_are_as_long_as_their_product(tmp_path: Path) -> None:
+    text = ROWS % (
+        "double x[NI][NJ][NJ], double y[NI][NJ][NJ], double s[NI]",
+        """
+        s[i] = 0;
+        for (int j = 0; j < NJ; j++)
+            for (int k = 0; k < NJ; k++)
+                s[i] += x[i][j][k];
+        for (int j = 0; j < NJ; j++)
+            for (int k = 0; k < NJ; k++)
+                y[i][j][k] = x[i][j][k] - s[i];""",
+    )
+    program = in_one(text, 1, 64, 128, tmp_path / "made", whole=1)
+    assert "if (NJ_NJ < 129)" in program.text
+    right(checked(tmp_path / "made", {"NI": 3, "NJ": 11}, {"NI": 2, "NJ": 12}, {"NI": 1, "NJ": 1}))
+
+
 def test_what_others_read_of_a_row_before_it_is_written_keeps_no_row_from_registers() -> None:
     text = SOFTMAX.replace("out[i][j] = exp(in", "in[i][j] = exp(in").replace("+= out", "+= in")
     program = in_one(text, 1, 64, 128, whole=1)

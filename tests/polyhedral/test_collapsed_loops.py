@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from eatss.frontend.options import FrontendOptions
 from eatss.frontend.parse import parse_source
 from eatss.polyhedral.collapsed_loops import has_collapsed_loops, with_collapsed_loops
+from eatss.polyhedral.expression import AffineValue, preorder
 from eatss.polyhedral.scop import Scop, SizeProduct
 from eatss.session.session import Session
 from tests.examples import examples
@@ -222,6 +223,20 @@ def test_a_size_that_is_no_number_gets_a_product() -> None:
                 isl.Val(value, fixed.get_ctx()),
             )
         assert fixed.count_val().to_python() == prod(values)
+
+
+def test_values_of_sizes_and_other_counters_keep_loops_apart_no_more_than_numbers_do() -> None:
+    body = nest(*"cd") + "{ C[c][d] = d;\n" + nest(*"ab") + PAIR_BODY + "C[c][d] /= NA * NB + c; }"
+    (scop,) = parse_source(source(body, f"int NA, int NB, int NC, int ND, {PAIR}")).scops
+    after = with_collapsed_loops(scop)
+    assert loops_of(after) == [("c", "d"), ("c", "d", "a_b"), ("c", "d")]
+    body = nest(*"abef") + "C[a][b] += A[a][b][e][f] * NE;"
+    arrays = "double C[NA][NB], double A[NA][NB][NE][NF]"
+    (scop,) = parse_source(source(body, f"int NA, int NB, int NE, int NF, {arrays}")).scops
+    after = with_collapsed_loops(scop)
+    assert loops_of(after) == [("a_b", "e_f")]
+    values = [one for one in preorder(after.statements[0].value) if isinstance(one, AffineValue)]
+    assert [one.value.get_space().dim(isl.dim_type.in_) for one in values] == [2]
 
 
 def test_code_is_for_any_size_and_sizes_for_ppcg_know_the_loops_of_the_source() -> None:

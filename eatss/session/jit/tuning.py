@@ -185,14 +185,14 @@ def _candidates(maker: Maker, folder: str, count: int) -> dict[str, Recipe]:
         sized.analysed, profile, strict_fp=wanted.strict_fp, tf32=options.tf32
     )
     if any(one.joined for one in selection.kernels):
-        # another layout of one kernel is for kernels that are not one
-        apart = select(fuse_rows=False, tile_time=False)
-    classes = (one.class_block for one in apart.kernels)
-    in_class = {name for one in classes if one is not None for name in one.kernels}
+        # another layout of one kernel is for kernels that are not one; classes of tiles stay
+        in_class = any(one.class_block for one in selection.kernels)
+        apart = select(fuse_rows=False, tile_time=in_class)
+    in_one = {name for one in apart.kernels for name in one.joined}
     others = []
     for number, (facts, best) in enumerate(zip(sized.analysed.facts, apart.kernels, strict=True)):
         weight = 0.0 if best.predicted is None else best.predicted.energy_j
-        if facts.name in in_class:
+        if facts.name in in_one:
             continue
         ranked = ranked_cuda(facts, variants.get(facts.name, ()), profile, options, count)
         for rank, other in enumerate(ranked):
