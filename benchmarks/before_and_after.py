@@ -45,8 +45,8 @@ def measured(
         runs: dict[str, Callable[[], object]] = {}
         expected: Mapping[str, Any] = {}
         with ThreadPoolExecutor() as pool:
-            started = {label: pool.submit(started, torch, place / label) for label in labels}
-        for label, one in started.items():
+            begun = {label: pool.submit(started, torch, place / label) for label in labels}
+        for label, one in begun.items():
             try:
                 run, arrays = one.result()
             except Exception as error:

@@ -234,6 +234,7 @@ def _library(
         return replay
     if name in LOOPED:
         raise NotImplementedError("a loop of thousands of calls")
+    torch._dynamo.reset()
     quick = torch.compile(lambda arrays: call(torch, arrays))
     quick(given)
     return lambda: quick(given)

@@ -190,16 +190,17 @@ class Taped:
         self.rows += rows
         if self.replay is not None and self.rows >= self.again * self.recorded:
             self.replay = None
-        while True:
-            if self.replay is None:
-                self.recorded = self.rows
-                self.replay = self._recorded(table[:, :: -(-rows // _RECORDED)])
-            try:
-                return self.replay.result(table)
-            except _UnlikeError as error:
-                flag = np.broadcast_to(error.args[0], rows)
-                self.seen.append(table[:, np.flatnonzero(flag)[:_ADDED]])
-                self.replay = None
+        with np.errstate(all="ignore"):  # what is chosen by rows is computed for all of them
+            while True:
+                if self.replay is None:
+                    self.recorded = self.rows
+                    self.replay = self._recorded(table[:, :: -(-rows // _RECORDED)])
+                try:
+                    return self.replay.result(table)
+                except _UnlikeError as error:
+                    flag = np.broadcast_to(error.args[0], rows)
+                    self.seen.append(table[:, np.flatnonzero(flag)[:_ADDED]])
+                    self.replay = None
 
     def _recorded(self, table: Any) -> Replay:
         """Return what is recorded of some rows, and of those before: what concerned them stays."""

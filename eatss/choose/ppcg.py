@@ -431,8 +431,7 @@ class PpcgSpace:
 
     def bounds(self, lows: Sizes, highs: Sizes) -> Costs:
         """Return costs times margins that no point of a box goes under."""
-        with np.errstate(all="ignore"):
-            found: Costs = self._bounds(*1.0 * lows.T, *1.0 * highs.T)
+        found: Costs = self._bounds(*1.0 * lows.T, *1.0 * highs.T)
         return found
 
     def _bounds_of(self, *columns: Number) -> Number:

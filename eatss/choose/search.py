@@ -332,8 +332,8 @@ class Search:
     def _price(self, points: Sizes) -> None:
         """Price points, each once, and keep the best of all."""
         rows = np.ascontiguousarray(points).view(np.dtype((np.void, points[:1].nbytes or 1)))
-        found_at: Any = enumerate(rows.ravel().tolist())
-        places: dict[bytes, int] = {point: place for place, point in found_at}
+        keys: list[Any] = rows.ravel().tolist()
+        places = {point: place for place, point in enumerate(keys)}
         points = points[[place for point, place in places.items() if point not in self.priced]]
         self.priced.update(places)
         found, costs = self.found, self.space.costs(points)

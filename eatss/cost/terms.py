@@ -87,6 +87,8 @@ def predict(demand: Demand, card: Card, constants: CodeConstants) -> Predicted:
     energies["constant power"] = least_w * time_s
     terms = {name: launches * term / clock for name, term in on_chip.items()}
     terms["memory"] = launches * memory
+    if constants.host_launch_s:
+        terms["launches"] = launches * constants.host_launch_s
     launches_at_all = most_of(launch.resident) > 0
     return Predicted(
         time_s=np.where(launches_at_all, time_s, np.inf),

@@ -68,6 +68,17 @@ def test_equal_operations_are_one_and_what_is_not_used_is_left_out() -> None:
     assert len(taped.replay.steps) == 2
 
 
+@pytest.mark.filterwarnings("error")
+def test_what_is_computed_for_rows_that_it_is_not_for_warns_of_nothing() -> None:
+    def made(column: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            return np.where(column > 0, 1.0 / column, 0.0)
+
+    taped = Taped(made)
+    for column in (np.ones(3), np.zeros(3)):
+        np.testing.assert_array_equal(taped(column), column)
+
+
 def test_a_decision_that_is_not_recorded_is_refused() -> None:
     def decided(column: Any) -> Any:
         return column if (column > 0).value.all() or column else -column

@@ -253,6 +253,15 @@ def test_a_difference_that_may_be_negative_has_no_least_share_of_its_first_numbe
     assert mixed(0.5, 1.0 / box.intervals["n"], 1.0).low[0] <= 0.5 + 0.5 / 39
 
 
+def test_launches_that_take_less_than_the_host_needs_are_bound_by_it(tmp_path: Path) -> None:
+    (tmp_path / "small.c").write_text(SMALL.format(n=40, body=BODIES[3]))
+    selection = select_for(eatss.inspect(tmp_path / "small.c"), H200, ModelOptions())
+    (expected,) = [kernel.predicted for kernel in selection.kernels]
+    assert expected is not None
+    assert expected.bound == "launches"
+    assert dict(expected.times_s)["launches"] == expected.time_s
+
+
 @pytest.mark.parametrize("objective", ["energy", "edp"])
 @pytest.mark.parametrize("name", ["gemm", "syrk", "jacobi-2d"])
 def test_no_regular_sizes_are_better_than_those_selected(
