@@ -24,9 +24,10 @@ from benchmarks.recorded import RESULTS, geometric_mean
 from eatss.base.shipped import data_directory
 
 RUNS = (
-    "variants-5", "variants-4", "variants-3", "variants-2", "variants-1", "ppcg-5", "ppcg-4", "ppcg-3",
-    "ppcg-2", "ppcg", "ppcg-tuning-3", "ppcg-tuning-2", "ppcg-tuning-1",
-)  # fmt: skip
+    *(f"variants-{number}" for number in (5, 4, 3, 2, 1)),
+    *("ppcg-5", "ppcg-4", "ppcg-3", "ppcg-2", "ppcg"),
+    *(f"ppcg-tuning-{number}" for number in (3, 2, 1)),
+)
 """Runs with rows, those that are asked first in front."""
 
 MANY = 30
