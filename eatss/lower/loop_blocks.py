@@ -256,8 +256,11 @@ class _Builder:
         return tuple(found)
 
     def _behind_sum(self, node: Node, body: Nodes, phase: str) -> Node | None:
-        """Return a phase in which the thread that has a sum at last does more, if there is one."""
-        if not isinstance(node, Scope):
+        """Return a phase in which the thread that has a sum at last does more, if there is one.
+
+        A sum of one warp has no barrier behind what its threads read.
+        """
+        if not isinstance(node, Scope) or self._threads <= CUDA.lanes:
             return None
         *front, last = node.body
         first = (one.name for one in front if isinstance(one, Let) and one.value == self._thread)
@@ -278,7 +281,8 @@ class _Builder:
             body = tuple(map(self._in_thread, step.body))
             return If(conditions=(strict(step.condition),), body=body)
         assert isinstance(step, Launch)
-        return Scope(body=self._block(step, {}))
+        first = {of + axis: Constant(0) for of in (CUDA.thread, CUDA.block) for axis in AXES}
+        return Scope(body=self._block(step, first))
 
     def _step(self, step: HostStep) -> Node:
         match step:
