@@ -147,17 +147,23 @@ def _in_tiles(
         plain.map(itemgetter(slice(0, 1))), staged=zero, stages=np.ones(1, dtype=np.int64)
     )
     arrays = len({one.array for s in facts.work.statements for one in s.accesses if one.writes})
-    for across in product(LENGTHS, repeat=len(run.loops)):
-        points = prod(across)
-        longer = any(size >= 2 * span for size, span in zip(across, run.spans[1:], strict=True))
-        if longer or not CUDA.lanes <= points <= profile.threads_per_block:
-            continue
-        sizes = dict(zip(run.loops, map(np.array, ([size] for size in across)), strict=True))
-        tiles = tuple((name, sizes.get(name, size)) for name, size in one.tile_sizes)
-        block = tuple((name, sizes[name]) for name, _ in one.block)
-        own = replace(one, tile_sizes=tiles, block=block)
-        step_s = step_of_tile_s(facts, own, profile)
-        copying = {max(points, threads) for threads in (1, *THREADS[:2])}
+    offers = [
+        across
+        for across in product(LENGTHS, repeat=len(run.loops))
+        if CUDA.lanes <= prod(across) <= profile.threads_per_block
+        and all(size < 2 * span for size, span in zip(across, run.spans[1:], strict=True))
+    ]
+    if not offers:
+        return
+    one = one.map(lambda column: np.repeat(column, len(offers)))
+    sizes = dict(zip(run.loops, np.array(offers).T, strict=True))
+    tile_sizes = tuple((name, sizes.get(name, size)) for name, size in one.tile_sizes)
+    block = tuple((name, sizes[name]) for name, _ in one.block)
+    own = replace(one, tile_sizes=tile_sizes, block=block)
+    for row, (across, step_s) in enumerate(
+        zip(offers, step_of_tile_s(facts, own, profile), strict=True)
+    ):
+        copying = {max(prod(across), threads) for threads in (1, *THREADS[:2])}
         for steps, threads in product(STEPS, sorted(copying)):
             tile = LoopBlock(kernels=run.kernels, threads=threads, tiles=(steps, *across))
             taken_bytes = arrays * box_of_tile(tile.tiles) * facts.element_bytes
@@ -165,7 +171,7 @@ def _in_tiles(
                 continue
             parts = (tiles_prediction(run, tile, step_s, arrays, launched, profile),)
             cost = _cost(parts, options)
-            yield _Block(block=tile, layouts=((own, 0),), parts=parts, cost=cost)
+            yield _Block(block=tile, layouts=((own, row),), parts=parts, cost=cost)
 
 
 def _phase(

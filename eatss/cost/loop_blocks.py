@@ -6,8 +6,11 @@ behind a barrier, where a launch would have to be waited for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
+
+import numpy as np
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, LoopBlock
@@ -65,20 +68,19 @@ def replayed_s(facts: KernelFacts, profile: GpuProfile, launched: Prediction) ->
     return launched.time_s - launched.launches * spared
 
 
-def step_of_tile_s(facts: KernelFacts, layout: Candidates, profile: GpuProfile) -> float:
-    """Return the seconds of a step of a tile, whose arrays are in shared memory.
+def step_of_tile_s(facts: KernelFacts, layouts: Candidates, profile: GpuProfile) -> Sequence[float]:
+    """Return the seconds of a step of a tile, whose arrays are in shared memory, of each layout.
 
     Args:
         facts: the kernel that a loop over wavefronts launches.
-        layout: the only candidate; its blocks are what a tile has of a step.
+        layouts: their blocks are what a tile has of a step.
         profile: the card.
     """
-    points = prod(int(count[0]) for count in layout.threads.values())
-    model = in_phases(facts, profile, points)
+    model = in_phases(facts, profile, prod(layouts.threads.values()))
     card = replace(model.card, l1_cycles=model.card.shared_cycles, l2_cycles=0.0, dram_cycles=0.0)
     model = replace(model, card=card)
-    found = 0.0
-    for demand, _ in model.columns(layout).launches:
+    found = np.zeros(len(layouts))
+    for demand, _ in model.columns(layouts).launches:
         near = replace(
             demand,
             l1_wavefronts=demand.l1_wavefronts * _SHARED_WAVEFRONTS,
@@ -86,9 +88,9 @@ def step_of_tile_s(facts: KernelFacts, layout: Candidates, profile: GpuProfile) 
             torn_bytes=0.0 * demand.torn_bytes,
             dram_bytes=0.0 * demand.dram_bytes,
         )
-        taken_s = predict(near, card, model.constants).time_s[0]
-        found += float(taken_s / (demand.launches[0] * max(1.0, float(demand.blocks[0]))))
-    return found
+        taken_s = predict(near, card, model.constants).time_s
+        found += taken_s / (demand.launches * np.maximum(1.0, demand.blocks))
+    return [float(one) for one in found]
 
 
 def tiles_prediction(
