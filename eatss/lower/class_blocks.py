@@ -101,7 +101,7 @@ from eatss.polyhedral.scop import Access, Place, Statement
 from eatss.polyhedral.tree import alone
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, equals
 from eatss.program.expression import Environment, IntExprs, total
-from eatss.program.linear import linear, strict
+from eatss.program.linear import as_sum, strict
 
 _STEP = 1
 """The loop of steps of a statement, by number; the one of blocks is in front of it."""
@@ -657,7 +657,7 @@ class ClassBuilder:
             return self._context.arrays[access.array].element(())
         functions, begins = output_affs(access.relation), self._begins(at)
         pairs = zip((affine_text(one, env) for one in functions), begins, strict=True)
-        return self._buffers[at].at(*(_apart(function, first) for function, first in pairs))
+        return self._buffers[at].at(*(as_sum(function - first) for function, first in pairs))
 
     def _blocks(self, launch: isl.Set) -> IntExpr:
         """Return how many blocks share the longest of the loops that they do."""
@@ -675,14 +675,6 @@ class ClassBuilder:
 
 def _all(conditions: Sequence[IntExpr]) -> IntExpr:
     return reduce(lambda one, other: Apply(Operator.AND, (one, other)), conditions)
-
-
-def _apart(function: IntExpr, first: IntExpr) -> IntExpr:
-    """Return the difference of two functions, as short as it is."""
-    one, other = linear(function), linear(first)
-    assert one is not None  # tiles are of affine accesses
-    assert other is not None
-    return one.plus(other, -1).expression()
 
 
 def class_runs_for(

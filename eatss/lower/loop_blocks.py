@@ -76,7 +76,7 @@ from eatss.program import (
     substitute,
 )
 from eatss.program.expression import Environment, IntExprs
-from eatss.program.linear import linear, strict
+from eatss.program.linear import as_sum, strict
 
 
 @frozen
@@ -281,7 +281,8 @@ class _Builder:
             body = tuple(map(self._in_thread, step.body))
             return If(conditions=(strict(step.condition),), body=body)
         assert isinstance(step, Launch)
-        first = {of + axis: Constant(0) for of in (CUDA.thread, CUDA.block) for axis in AXES}
+        values = (CUDA.thread, CUDA.block)
+        first: Environment = {of + axis: Constant(0) for of in values for axis in AXES}
         return Scope(body=self._block(step, first))
 
     def _step(self, step: HostStep) -> Node:
@@ -350,8 +351,7 @@ class _Builder:
 
         def told(expression: IntExpr) -> IntExpr:
             found = substitute(expression, known)
-            form = linear(found) if values.keys() & {*names_in(expression)} else None
-            return found if form is None else form.expression()
+            return as_sum(found) if values.keys() & {*names_in(expression)} else found
 
         return with_expressions(mapped(body, renamed), told)
 

@@ -51,7 +51,7 @@ from eatss.polyhedral.isl_names import (
 from eatss.polyhedral.scop import Access
 from eatss.program import Constant, IntExpr, Name, names_in
 from eatss.program.expression import IntExprs
-from eatss.program.linear import linear, strict
+from eatss.program.linear import as_sum, linear, strict
 
 
 @frozen
@@ -72,7 +72,7 @@ class StagedArray:
         if element.buffer != self.buffer:
             return element
         pairs = zip(element.subscripts, self.begins, strict=True)
-        return self.tile.at(*(_difference(one, begin) for one, begin in pairs))
+        return self.tile.at(*(as_sum(one - begin) for one, begin in pairs))
 
 
 def staged_arrays(
@@ -215,7 +215,7 @@ def with_arrays_staged(
 def _stored(one: StagedArray, element: Element) -> Copy:
     """Return the store of an element from a tile to its array."""
     places = zip(element.subscripts, one.begins, strict=True)
-    whole = one.buffer.at(*(_sum(place, begin) for place, begin in places))
+    whole = one.buffer.at(*(as_sum(place + begin) for place, begin in places))
     return Copy(target=whole, source=element)
 
 
@@ -242,17 +242,3 @@ def _copied(one: StagedArray, thread: IntExpr, threads: int, names: NameTable) -
         body=(*lets, If(conditions=(one.needed,), body=(copy,))),
     )
     return Scope(body=(loop,), phase=f"tile of {one.tile.name}")
-
-
-def _difference(one: IntExpr, other: IntExpr) -> IntExpr:
-    first, second = linear(one), linear(other)
-    if first is None or second is None:
-        return one - other
-    return first.plus(second, -1).expression()
-
-
-def _sum(one: IntExpr, other: IntExpr) -> IntExpr:
-    first, second = linear(one), linear(other)
-    if first is None or second is None:
-        return one + other
-    return first.plus(second).expression()
