@@ -146,7 +146,8 @@ def _in_tiles(
     one = replace(
         plain.map(itemgetter(slice(0, 1))), staged=zero, stages=np.ones(1, dtype=np.int64)
     )
-    arrays = len({one.array for s in facts.work.statements for one in s.accesses if one.writes})
+    accesses = (one for statement in facts.work.statements for one in statement.accesses)
+    arrays = {one.array: len(one.subscripts) for one in accesses if one.writes}
     offers = [
         across
         for across in product(LENGTHS, repeat=len(run.loops))
@@ -166,10 +167,10 @@ def _in_tiles(
         copying = {max(prod(across), threads) for threads in (1, *THREADS[:2])}
         for steps, threads in product(STEPS, sorted(copying)):
             tile = LoopBlock(kernels=run.kernels, threads=threads, tiles=(steps, *across))
-            taken_bytes = arrays * box_of_tile(tile.tiles) * facts.element_bytes
-            if taken_bytes > profile.shared_per_block_optin_bytes:
+            elements = sum(box_of_tile(tile.tiles, dimensions) for dimensions in arrays.values())
+            if elements * facts.element_bytes > profile.shared_per_block_optin_bytes:
                 continue
-            parts = (tiles_prediction(run, tile, step_s, arrays, launched, profile),)
+            parts = (tiles_prediction(run, tile, step_s, elements, launched, profile),)
             cost = _cost(parts, options)
             yield _Block(block=tile, layouts=((own, row),), parts=parts, cost=cost)
 

@@ -19,7 +19,7 @@ from eatss.cost.card import SCHEDULERS, Card, card_of
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.expected import Prediction
 from eatss.cost.terms import predict
-from eatss.plan.loop_blocks import COPIES_AT_ONCE, LoopRun, box_of_tile, waves_of
+from eatss.plan.loop_blocks import COPIES_AT_ONCE, LoopRun, waves_of
 
 _SM_BYTES_CYCLE = 64.0
 """Bytes of a cycle that come to one SM from L2 at most [vendor]."""
@@ -97,7 +97,7 @@ def tiles_prediction(
     run: LoopRun,
     block: LoopBlock,
     step_s: float,
-    arrays: int,
+    elements: int,
     launched: Prediction,
     profile: GpuProfile,
 ) -> Prediction:
@@ -110,13 +110,12 @@ def tiles_prediction(
         run: the loop.
         block: tiles and threads.
         step_s: what a step takes.
-        arrays: how many arrays a tile has in shared memory.
+        elements: how many a tile has in shared memory.
         launched: what is expected of the launches without tiles.
         profile: the card.
     """
     card, tiles, waves = card_of(profile), block.tiles, waves_of(run.spans, block.tiles)
     blocks = prod(-(-span // tile) for span, tile in zip(run.spans, tiles, strict=True)) / waves
-    elements = arrays * box_of_tile(tiles)
     copies = -(-elements // block.threads)
     copy_cycles = copies * max(1.0, block.threads / card.warp / SCHEDULERS) * _COPY_INSTRUCTIONS
     copy_cycles += -(-copies // COPIES_AT_ONCE) * (card.l1_cycles + card.l2_cycles)

@@ -61,11 +61,16 @@ def odd_padding(sizes: Sequence[int], steps: Sequence[int] | None) -> int:
     return 0
 
 
-def box_of_tile(tiles: Sequence[int]) -> int:
-    """Return about how many elements the box of a tile has, skewed by its parallel loops."""
+def box_of_tile(tiles: Sequence[int], dimensions: int) -> int:
+    """Return about how many elements the box of a tile has, skewed by its parallel loops.
+
+    Args:
+        tiles: how many values of each function a tile has.
+        dimensions: of the array; loops move along so many at most, the longest of them.
+    """
     first, *across = tiles
-    rows = sorted(size + 2 for size in across)
-    return (first + 2 * sum(rows)) * prod(rows[1:] or rows)
+    rows = sorted((size + 2 for size in across), reverse=True)
+    return (first + 2 * sum(rows)) * prod(rows[: dimensions - 1])
 
 
 def waves_of(spans: Sequence[int], tiles: Sequence[Number]) -> Number:

@@ -18,6 +18,7 @@ from eatss.frontend.options import Reading
 from eatss.lower.kernel.barriers import barrier_faults, passed_on
 from eatss.lower.kernel.nodes import Barrier, Buffer, Copy, Scope, counted
 from eatss.lower.recipe import CodeRequest, recipe_from_dict, recipe_to_dict
+from eatss.plan.loop_blocks import box_of_tile
 from eatss.polyhedral.expression import ElementType
 from eatss.program import Name, Program
 from eatss.session.session import Session
@@ -160,6 +161,12 @@ def test_wrong_tiles_are_found(right_text: str, wrong: str, tmp_path: Path) -> N
     broken = program.text.replace(right_text, wrong)
     (folder / program.file).write_text(broken, encoding="utf-8")
     assert verify(folder, device="cpu", sizes=SIZES[WAVES][-1:]).status != "ok"
+
+
+def test_a_box_is_as_long_as_its_tile_along_all_dimensions() -> None:
+    of_plane, of_cube = (box_of_tile((16, 64, 16), dimensions) for dimensions in (2, 3))
+    assert of_plane == (16 + 2 * 66 + 2 * 18) * 66
+    assert of_cube == of_plane * 18
 
 
 def test_a_phase_meets_itself_in_the_next_iteration() -> None:
