@@ -114,7 +114,7 @@ MADE = [
     (STEPS, 64, ()), (WAVES, 32, (8, 2, 16)), (WAVES, 20, (5, 1, 20)), (WAVES, 9, (1, 1, 1)),
     (OVERWRITTEN, 32, ()),
 ]  # fmt: skip
-SIZES = {
+SIZES: dict[str, list[dict[str, int]]] = {
     STEPS: [{"N": n} for n in (0, 1, 2, 65, 131)],
     OVERWRITTEN: [{}],
     WAVES: [{"N": n, "T": 3} for n in (0, 3, 41)],
