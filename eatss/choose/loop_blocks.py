@@ -27,7 +27,7 @@ from eatss.choose.selection import KernelSelection
 from eatss.cost.expected import Prediction
 from eatss.cost.loop_blocks import in_phases, replayed_s, step_of_tile_s, tiles_prediction
 from eatss.cost.terms import Predicted
-from eatss.plan.loop_blocks import LoopRun, box_of_tile, side_by_side
+from eatss.plan.loop_blocks import LoopRun, side_by_side
 
 THREADS = (128, 256, 512, 1024)
 """Threads of a block."""
@@ -135,10 +135,7 @@ def _in_tiles(
     profile: GpuProfile,
     options: ModelOptions,
 ) -> Iterator[_Block]:
-    """Yield the blocks that can run tiles of a loop over wavefronts.
-
-    A thread has a point of a step; others of the block only copy.
-    """
+    """Yield the blocks for tiles of a loop over wavefronts: a thread has a point a step."""
     plain = next((own for own in offered if own.spread is None), None)
     if launched is None or plain is None:
         return
@@ -146,26 +143,27 @@ def _in_tiles(
     one = replace(
         plain.map(itemgetter(slice(0, 1))), staged=zero, stages=np.ones(1, dtype=np.int64)
     )
-    arrays = len({one.array for s in facts.work.statements for one in s.accesses if one.writes})
-    for across in product(LENGTHS, repeat=len(run.loops)):
-        points = prod(across)
-        longer = any(size >= 2 * span for size, span in zip(across, run.spans[1:], strict=True))
-        if longer or not CUDA.lanes <= points <= profile.threads_per_block:
-            continue
-        sizes = dict(zip(run.loops, map(np.array, ([size] for size in across)), strict=True))
-        tiles = tuple((name, sizes.get(name, size)) for name, size in one.tile_sizes)
-        block = tuple((name, sizes[name]) for name, _ in one.block)
-        own = replace(one, tile_sizes=tiles, block=block)
-        step_s = step_of_tile_s(facts, own, profile)
-        copying = {max(points, threads) for threads in (1, *THREADS[:2])}
-        for steps, threads in product(STEPS, sorted(copying)):
-            tile = LoopBlock(kernels=run.kernels, threads=threads, tiles=(steps, *across))
-            taken_bytes = arrays * box_of_tile(tile.tiles) * facts.element_bytes
-            if taken_bytes > profile.shared_per_block_optin_bytes:
-                continue
-            parts = (tiles_prediction(run, tile, step_s, arrays, launched, profile),)
+    offers = [
+        across
+        for across in product(LENGTHS, repeat=len(run.loops))
+        if CUDA.lanes <= prod(across) <= profile.threads_per_block
+        and all(size < 2 * span for size, span in zip(across, run.spans[1:], strict=True))
+    ]
+    if not offers:
+        return
+    one = one.map(lambda column: np.repeat(column, len(offers)))
+    sizes = dict(zip(run.loops, np.array(offers).T, strict=True))
+    tile_sizes = tuple((name, sizes.get(name, size)) for name, size in one.tile_sizes)
+    block = tuple((name, sizes[name]) for name, _ in one.block)
+    own = replace(one, tile_sizes=tile_sizes, block=block)
+    for row, (across, step_s) in enumerate(
+        zip(offers, step_of_tile_s(facts, own, profile), strict=True)
+    ):
+        for steps in STEPS:
+            tile = LoopBlock(kernels=run.kernels, threads=prod(across), tiles=(steps, *across))
+            parts = (tiles_prediction(run, tile, step_s, launched, profile),)
             cost = _cost(parts, options)
-            yield _Block(block=tile, layouts=((own, 0),), parts=parts, cost=cost)
+            yield _Block(block=tile, layouts=((own, row),), parts=parts, cost=cost)
 
 
 def _phase(

@@ -6,27 +6,25 @@ behind a barrier, where a launch would have to be waited for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
+
+import numpy as np
 
 from eatss.analysis.facts import KernelFacts
 from eatss.analysis.layout import Candidates, LoopBlock
 from eatss.cards.profile import GpuProfile
-from eatss.cost.card import SCHEDULERS, Card, card_of
+from eatss.cost.card import Card, card_of
 from eatss.cost.cuda_model import CudaModel
 from eatss.cost.expected import Prediction
-from eatss.cost.terms import predict
-from eatss.plan.loop_blocks import COPIES_AT_ONCE, LoopRun, box_of_tile, waves_of
+from eatss.plan.loop_blocks import LoopRun, waves_of
 
 _SM_BYTES_CYCLE = 64.0
 """Bytes of a cycle that come to one SM from L2 at most [vendor]."""
 
-_SHARED_WAVEFRONTS = 2 / 32
-"""Cycles of a request to shared memory, where threads of a warp want words of as many rows, over
-those of one to L1; assumed."""
-
-_COPY_INSTRUCTIONS = 30.0
-"""Instructions for each element that a tile copies, its test among them; assumed."""
+_MOST_TOGETHER = 16
+"""Blocks of tiles on an SM at a time; assumed."""
 
 _PHASE_CYCLES = 90.0
 """Cycles of a phase before its first load, its barrier among them; assumed."""
@@ -65,61 +63,45 @@ def replayed_s(facts: KernelFacts, profile: GpuProfile, launched: Prediction) ->
     return launched.time_s - launched.launches * spared
 
 
-def step_of_tile_s(facts: KernelFacts, layout: Candidates, profile: GpuProfile) -> float:
-    """Return the seconds of a step of a tile, whose arrays are in shared memory.
+def step_of_tile_s(facts: KernelFacts, layouts: Candidates, profile: GpuProfile) -> Sequence[float]:
+    """Return the seconds of a step of a tile, of each layout.
 
     Args:
         facts: the kernel that a loop over wavefronts launches.
-        layout: the only candidate; its blocks are what a tile has of a step.
+        layouts: their blocks are what a tile has of a step.
         profile: the card.
     """
-    points = prod(int(count[0]) for count in layout.threads.values())
-    model = in_phases(facts, profile, points)
-    card = replace(model.card, l1_cycles=model.card.shared_cycles, l2_cycles=0.0, dram_cycles=0.0)
-    model = replace(model, card=card)
-    found = 0.0
-    for demand, _ in model.columns(layout).launches:
-        near = replace(
-            demand,
-            l1_wavefronts=demand.l1_wavefronts * _SHARED_WAVEFRONTS,
-            l2_bytes=0.0 * demand.l2_bytes,
-            torn_bytes=0.0 * demand.torn_bytes,
-            dram_bytes=0.0 * demand.dram_bytes,
-        )
-        taken_s = predict(near, card, model.constants).time_s[0]
-        found += float(taken_s / (demand.launches[0] * max(1.0, float(demand.blocks[0]))))
-    return found
+    model = in_phases(facts, profile, prod(layouts.threads.values()))
+    found = np.zeros(len(layouts))
+    for demand, expected in model.columns(layouts).launches:
+        found += expected.time_s / (demand.launches * np.maximum(1.0, demand.blocks))
+    return [float(one) for one in found]
 
 
 def tiles_prediction(
     run: LoopRun,
     block: LoopBlock,
     step_s: float,
-    arrays: int,
     launched: Prediction,
     profile: GpuProfile,
 ) -> Prediction:
     """Return what is expected of a loop over wavefronts in tiles.
 
-    A launch takes as long as a tile does, its copies and one step after another, times the rounds
-    of its blocks. Of energy, what launches take beside constant power is what tiles take.
+    A launch takes as long as a tile does, one step after another, times the rounds of its blocks.
+    Of energy, what launches take beside constant power is what tiles take.
 
     Args:
         run: the loop.
         block: tiles and threads.
         step_s: what a step takes.
-        arrays: how many arrays a tile has in shared memory.
         launched: what is expected of the launches without tiles.
         profile: the card.
     """
     card, tiles, waves = card_of(profile), block.tiles, waves_of(run.spans, block.tiles)
     blocks = prod(-(-span // tile) for span, tile in zip(run.spans, tiles, strict=True)) / waves
-    elements = arrays * box_of_tile(tiles)
-    copies = -(-elements // block.threads)
-    copy_cycles = copies * max(1.0, block.threads / card.warp / SCHEDULERS) * _COPY_INSTRUCTIONS
-    copy_cycles += -(-copies // COPIES_AT_ONCE) * (card.l1_cycles + card.l2_cycles)
-    start_s = (_PHASE_CYCLES + copy_cycles) / card.clock_hz + card.launch_s
-    rounds = -(-blocks // card.sms)
+    start_s = _PHASE_CYCLES / card.clock_hz + card.launch_s
+    together = card.threads_per_sm // max(block.threads, card.threads_per_sm // _MOST_TOGETHER)
+    rounds = -(-blocks // (card.sms * max(1, together)))
     time_s = waves * (start_s + tiles[0] * step_s * rounds)
     constant_w = card.prices.constant_w
     dynamic_j = max(0.0, launched.energy_j - constant_w * launched.time_s)

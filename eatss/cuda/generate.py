@@ -78,7 +78,6 @@ from eatss.lower.planning import Unit, UnitPlanner
 from eatss.lower.recipe import Recipe, recipe_to_dict
 from eatss.lower.references import BuiltKernel, KernelContext
 from eatss.lower.row_planning import RowPlanner
-from eatss.lower.tile_staging import StagedArray, staged_arrays
 from eatss.lower.time_tiles import TiledSteps, chain_of, taken_in_turns, tiled_steps
 from eatss.lower.transform.chain import transformed
 from eatss.lower.transform.point_groups import InterleavedPoints
@@ -367,14 +366,7 @@ class RegionBuilder:
             block = self._cuts[their_names(piece.statements)]
             steps = host_steps(own, anything, len(cut))
             passed = (wave.name,)
-            local, most = own[0].piece.inner_names(context.names), context.shared_limit_bytes
-            of_tile = [one.piece for one in own]
-            staged = staged_arrays(of_tile, context.arrays, tiles.known, local, most)
-            for one in staged:
-                self._host.note(one.needed, *one.begins)
-            launch = self._as_launch(
-                steps, block, context, passed, tiles.front, tiles.tests, staged
-            )
+            launch = self._as_launch(steps, block, context, passed, tiles.front, tiles.tests)
             if launch is None:
                 raise no_block(block, "a step of a tile has other threads")
             self._host.note(*(one.value for one in tiles.front), *tiles.tests)
@@ -394,7 +386,6 @@ class RegionBuilder:
         passed: Names = (),
         front: Sequence[Let] = (),
         tests: IntExprs = (),
-        staged: Sequence[StagedArray] = (),
     ) -> Launch | None:
         """Return the launch of one block that runs loops, its kernel noted instead of others."""
         made = self._made
@@ -416,7 +407,6 @@ class RegionBuilder:
             context.shared_limit_bytes,
             front,
             tests,
-            staged,
         )
         if kernel is None:
             return None

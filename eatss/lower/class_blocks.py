@@ -65,7 +65,6 @@ from eatss.lower.kernel.uses import (
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.promotion import unravelled
 from eatss.lower.references import BuiltKernel, KernelContext
-from eatss.lower.tile_staging import difference
 from eatss.lower.transform.chain import with_barriers
 from eatss.plan.class_blocks import (
     COPIED_IN_TURNS,
@@ -103,7 +102,7 @@ from eatss.polyhedral.scop import Access, Place, Statement
 from eatss.polyhedral.tree import alone
 from eatss.program import Apply, Constant, IntExpr, Name, Operator, equals
 from eatss.program.expression import Environment, IntExprs, total
-from eatss.program.linear import strict
+from eatss.program.linear import as_sum, strict
 
 _STEP = 1
 """The loop of steps of a statement, by number; the one of blocks is in front of it."""
@@ -659,7 +658,7 @@ class ClassBuilder:
             return self._context.arrays[access.array].element(())
         functions, begins = output_affs(access.relation), self._begins(at)
         pairs = zip((affine_text(one, env) for one in functions), begins, strict=True)
-        return self._buffers[at].at(*(difference(function, first) for function, first in pairs))
+        return self._buffers[at].at(*(as_sum(function - first) for function, first in pairs))
 
     def _blocks(self, launch: isl.Set) -> IntExpr:
         """Return how many blocks share the longest of the loops that they do."""

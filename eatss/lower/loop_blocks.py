@@ -57,7 +57,6 @@ from eatss.lower.kernel.uses import (
 )
 from eatss.lower.pieces import NameTable, Piece, pieces_of
 from eatss.lower.row_planning import arguments_of
-from eatss.lower.tile_staging import StagedArray, can_stage, with_arrays_staged
 from eatss.lower.transform.chain import with_barriers
 from eatss.lower.wavefronts import wavefront_functions
 from eatss.plan.loop_blocks import LoopRun, side_by_side
@@ -76,7 +75,7 @@ from eatss.program import (
     substitute,
 )
 from eatss.program.expression import Environment, IntExprs
-from eatss.program.linear import linear, strict
+from eatss.program.linear import as_sum, strict
 
 
 @frozen
@@ -161,7 +160,6 @@ def in_one_block(
     most_bytes: int,
     front: Sequence[Let] = (),
     tests: IntExprs = (),
-    staged: Sequence[StagedArray] = (),
 ) -> Kernel | None:
     """Return the kernel of one block that does what loops on the host launch.
 
@@ -174,7 +172,6 @@ def in_one_block(
         most_bytes: shared memory that a block may have.
         front: what a block knows first.
         tests: what tells whether it has something to do.
-        staged: arrays that it has in shared memory.
 
     Returns:
         ``None`` where some launch cannot be a phase of a block with so many threads.
@@ -188,7 +185,7 @@ def in_one_block(
         return None
     names = NameTable({name for one in kernels for name in taken_names(one, sizes)})
     builder = _Builder(phases, block.threads, names)
-    body = builder.body(front, tests, steps, staged)
+    body = builder.body(front, tests, steps)
     if not builder.fits:
         return None
     body = with_barriers(body)
@@ -219,19 +216,10 @@ class _Builder:
         self.shared: list[Buffer] = []
         self.fits = True
 
-    def body(
-        self,
-        front: Sequence[Let],
-        tests: IntExprs,
-        steps: Sequence[HostStep],
-        staged: Sequence[StagedArray],
-    ) -> Nodes:
+    def body(self, front: Sequence[Let], tests: IntExprs, steps: Sequence[HostStep]) -> Nodes:
         """Return the body of the kernel."""
         thread = Let(name=self._thread.name, value=Name(f"{CUDA.thread}x"))
         body = self.steps(steps)
-        own = [one for one in staged if can_stage(body, one.buffer)]
-        body = with_arrays_staged(body, own, self._thread, self._threads, self._names)
-        self.shared += [one.tile for one in own]
         body = (If(conditions=tests, body=body),) if tests else body
         return without_unused((*front, thread, *body))
 
@@ -256,8 +244,11 @@ class _Builder:
         return tuple(found)
 
     def _behind_sum(self, node: Node, body: Nodes, phase: str) -> Node | None:
-        """Return a phase in which the thread that has a sum at last does more, if there is one."""
-        if not isinstance(node, Scope):
+        """Return a phase in which the thread that has a sum at last does more, if there is one.
+
+        A sum of one warp has no barrier behind what its threads read.
+        """
+        if not isinstance(node, Scope) or self._threads <= CUDA.lanes:
             return None
         *front, last = node.body
         first = (one.name for one in front if isinstance(one, Let) and one.value == self._thread)
@@ -278,7 +269,9 @@ class _Builder:
             body = tuple(map(self._in_thread, step.body))
             return If(conditions=(strict(step.condition),), body=body)
         assert isinstance(step, Launch)
-        return Scope(body=self._block(step, {}))
+        values = (CUDA.thread, CUDA.block)
+        first: Environment = {of + axis: Constant(0) for of in values for axis in AXES}
+        return Scope(body=self._block(step, first))
 
     def _step(self, step: HostStep) -> Node:
         match step:
@@ -346,8 +339,7 @@ class _Builder:
 
         def told(expression: IntExpr) -> IntExpr:
             found = substitute(expression, known)
-            form = linear(found) if values.keys() & {*names_in(expression)} else None
-            return found if form is None else form.expression()
+            return as_sum(found) if values.keys() & {*names_in(expression)} else found
 
         return with_expressions(mapped(body, renamed), told)
 

@@ -9,13 +9,9 @@ for (k = 1; k < n; k++) {           one block: for (k = 1; k < n; k++) {
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from eatss.base.frozen import Names, Numbers, frozen
 from eatss.plan.numbers import Number
-
-COPIES_AT_ONCE = 8
-"""Elements of a tile that a thread loads before it waits for one."""
 
 
 @frozen
@@ -40,32 +36,6 @@ def side_by_side(block: Number, threads: Number, *, meet: bool) -> Number:
         meet: whether these meet, at barriers or in shuffles: then they have to be all of the block.
     """
     return block // threads * ((block == threads) | (not meet))
-
-
-def odd_padding(sizes: Sequence[int], steps: Sequence[int] | None) -> int:
-    """Return how many elements follow each row of a tile, so that neighbours' are in other banks.
-
-    Args:
-        sizes: of the tile.
-        steps: how far apart neighbouring threads are along each dimension, if that is known.
-    """
-    if steps is None:
-        return 0
-    for padding in (0, 1):
-        stride, apart = 1, 0
-        for at, (size, step) in enumerate(zip(reversed(sizes), reversed(steps), strict=True)):
-            apart += step * stride
-            stride *= size + (padding if at == 0 else 0)
-        if apart % 2:
-            return padding
-    return 0
-
-
-def box_of_tile(tiles: Sequence[int]) -> int:
-    """Return about how many elements the box of a tile has, skewed by its parallel loops."""
-    first, *across = tiles
-    rows = sorted(size + 2 for size in across)
-    return (first + 2 * sum(rows)) * prod(rows[1:] or rows)
 
 
 def waves_of(spans: Sequence[int], tiles: Sequence[Number]) -> Number:

@@ -86,6 +86,12 @@ def linear(expression: IntExpr) -> Linear | None:
     return found
 
 
+def as_sum(expression: IntExpr) -> IntExpr:
+    """Return a linear expression as a sum of few terms, another one as it is."""
+    form = linear(expression)
+    return expression if form is None else form.expression()
+
+
 def folded(expression: IntExpr, definitions: Sequence[Definition]) -> IntExpr:
     """Say linear parts of an expression by the variables defined, where that is shorter."""
     form = linear(expression)

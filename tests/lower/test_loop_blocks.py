@@ -93,9 +93,29 @@ def made(text: str, threads: int, tiles: tuple[int, ...], folder: Path) -> Progr
     return program
 
 
-MADE = [(STEPS, 64, ()), (WAVES, 32, (8, 2, 16)), (WAVES, 20, (5, 1, 20))]
-SIZES = {
+OVERWRITTEN = """
+#define N 131
+void overwritten(double a[N], double s[N], double x[N])
+{
+#pragma scop
+    for (int k = 1; k < N; k++) {
+        s[k] = 0;
+        for (int i = 0; i < k; i++)
+            s[k] += a[i] * x[k - i];
+        a[k - 1] = a[k - 1] / 2 + s[k];
+        for (int i = 0; i < k; i++)
+            x[i] = x[i] + a[k - 1];
+    }
+#pragma endscop
+}
+"""
+MADE = [
+    (STEPS, 64, ()), (WAVES, 32, (8, 2, 16)), (WAVES, 20, (5, 1, 20)), (WAVES, 9, (1, 1, 1)),
+    (OVERWRITTEN, 32, ()),
+]  # fmt: skip
+SIZES: dict[str, list[dict[str, int]]] = {
     STEPS: [{"N": n} for n in (0, 1, 2, 65, 131)],
+    OVERWRITTEN: [{}],
     WAVES: [{"N": n, "T": 3} for n in (0, 3, 41)],
 }
 
@@ -154,7 +174,7 @@ def test_a_phase_meets_itself_in_the_next_iteration() -> None:
 
 @pytest.mark.parametrize(
     ("kernel", "size", "tiles"),
-    [("durbin", 4000, 0), ("trisolv", 400, 0), ("floyd-warshall", 100, None), ("lu", 2000, None),
+    [("durbin", 4000, 0), ("trisolv", 400, None), ("floyd-warshall", 100, None), ("lu", 2000, None),
      ("seidel-2d", 1000, 3)],
 )  # fmt: skip
 def test_small_loops_get_a_block_and_wavefronts_tiles(

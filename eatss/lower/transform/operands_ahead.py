@@ -66,7 +66,7 @@ from eatss.lower.kernel.uses import (
 from eatss.plan.contract import STEPS_LOADED, reuses, unrolled
 from eatss.program import Constant, IntExpr, Name, evaluate, names_in, substitute
 from eatss.program.expression import Environment, OwnSizes
-from eatss.program.linear import linear
+from eatss.program.linear import as_sum
 
 _Path = tuple[For | Let, ...]
 """The loops around a node and the values that are known to it, outermost first."""
@@ -113,8 +113,7 @@ def plain_steps(
     def in_step(one: IntExpr) -> IntExpr:
         """Return an expression in a step, as a sum of few terms."""
         found = substitute(one, change)
-        form = None if found == one else linear(found)
-        return found if form is None else form.expression()
+        return found if found == one else as_sum(found)
 
     found = [
         Steps(
