@@ -346,7 +346,7 @@ def _plain(
             (*staging, *tiles, stages)
             for staging in _stagings(read_often, single=single)
             for tiles in (staged_tiles if any(staging) else plain_tiles)
-            for stages in (ahead if any(staging) and serial and held else (1,))
+            for stages in (ahead if any(staging) and held and _are_several(serial, tiles) else (1,))
         ]
         if len(threads) * len(inner) <= most:
             break
@@ -535,6 +535,12 @@ def _stagings(serial: Sequence[bool], *, single: bool) -> list[tuple[int, ...]]:
     alone = alone if single else []
     every = tuple(map(int, serial)) if any(serial) else (1,) * count
     return list(dict.fromkeys([(0,) * count, *alone, every]))
+
+
+def _are_several(serial: Sequence[Loop], tiles: Sequence[int]) -> bool:
+    """Tell whether serial loops have a tile behind the first, which can be copied ahead."""
+    pairs = zip(serial, tiles, strict=True)
+    return any(loop.trip_count is None or loop.trip_count > tile for loop, tile in pairs)
 
 
 def _staged_tiles(
