@@ -201,6 +201,16 @@ def test_many_parallel_loops_are_laid_out_within_seconds(free: str, trips: int) 
     assert prod(threads) * lanes >= 32
 
 
+def test_nothing_is_copied_ahead_of_a_loop_with_one_tile() -> None:
+    program = eatss.inspect(contraction("ab", 32), cut="eatss")
+    own = kernel_variants_for(program, load_profile("h200"))["kernel0"]
+    found = every_candidate(program.facts[0], own, load_profile("h200"))
+    plain = [one for one in found if one.warps is None and not one.variant.spreads]
+    deep = [(one.tiles["p"], one.stages > 1) for one in plain]
+    assert any(np.any(several) for _, several in deep)
+    assert all(np.all(tiles[several] < 32) for tiles, several in deep)
+
+
 GEMM = data_directory("kernels") / "gemm.c"
 H200 = load_profile("h200")
 
