@@ -240,30 +240,28 @@ def _library(
     return lambda: quick(given)
 
 
+def pairs(rows: Sequence[Row]) -> Iterator[tuple[str, Row, Row]]:
+    """Yield each program that is right, ours, and the row of PyTorch's with less energy."""
+    for name in dict.fromkeys(row.workload for row in rows):
+        own = {row.program: row for row in rows if row.workload == name and row.status == "ok"}
+        libraries = [own[one] for one in (EAGER, COMPILED) if one in own]
+        if AFTER in own and libraries:
+            yield name, own[AFTER], min(libraries, key=lambda row: row.energy_j)
+
+
 def report(rows: Sequence[Row]) -> None:
     """Print what each takes, and ratios of PyTorch to ours: above 1 is better than it."""
-    print(
-        f"{'program':14} {'before ms':>10} {'J':>8} {'ours ms':>10} {'J':>8} "
-        f"{'PyTorch ms':>10} {'J':>8}  {'time':>5} {'energy':>6}"
-    )
+    print(f"{'program':14} {'ours ms':>10} {'J':>8} {'PyTorch ms':>10} {'J':>8}   time energy")
     ratios: list[tuple[float, float]] = []
-    for name in dict.fromkeys(row.workload for row in rows):
-        own = {row.program: row for row in rows if row.workload == name}
-        libraries = [own[one] for one in (EAGER, COMPILED) if own[one].status == "ok"]
-        ours = own[AFTER]
-        if ours.status != "ok" or not libraries:
-            print(f"{name:14} {', '.join(f'{row.program}: {row.status}' for row in own.values())}")
-            continue
-        library = min(libraries, key=lambda row: row.energy_j)
+    for name, ours, library in pairs(rows):
         ratios.append((library.time_s / ours.time_s, library.energy_j / ours.energy_j))
-        before = own.get(BEFORE)
-        head = f"{'':>10} {'':>8}"
-        if before is not None and before.status == "ok":
-            head = _columns(before)
         print(
-            f"{name:14} {head} {_columns(ours)} {_columns(library)}  "
+            f"{name:14} {_columns(ours)} {_columns(library)}  "
             f"{ratios[-1][0]:5.2f} {ratios[-1][1]:6.2f}  {library.program}"
         )
+    for row in rows:
+        if row.status != "ok" and row.program in {BEFORE, AFTER}:
+            print(f"{row.workload:14} {row.program}: {row.status}")
     if ratios:
         times, energies = (geometric_mean(own) for own in zip(*ratios, strict=True))
         print(

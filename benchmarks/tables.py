@@ -16,9 +16,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import selected_and_default, unseen
+from benchmarks import rows, selected_and_default, unseen
+from benchmarks.before_and_after import AFTER, BEFORE
 from benchmarks.h200 import BASELINE, read_baseline
-from benchmarks.library import LIBRARY, SELECTED, read_rows
+from benchmarks.library import LIBRARY, SELECTED, Row, read_rows
 from benchmarks.ppcg_records import DEFAULT, load_rows
 from benchmarks.recorded import RESULTS, drifted, geometric_mean, load
 
@@ -269,6 +270,41 @@ def _quality(part: str) -> Iterator[str]:
         yield found[1].replace("%", " %") if found else "-"
 
 
+def sums_and_rows() -> str:
+    """Return sums, scans and rows beside PyTorch."""
+    lines: list[list[str]] = []
+    ratios: list[tuple[float, float]] = []
+    for name, ours, library in rows.pairs(read_rows(rows.FILE)):
+        ratios.append((library.time_s / ours.time_s, library.energy_j / ours.energy_j))
+        lines.append(
+            [name, _amounts(ours), _amounts(library), "{:.2f}, {:.2f}".format(*ratios[-1])]
+        )
+    means = map(geometric_mean, zip(*ratios, strict=True))
+    lines.append(["geometric mean", "", "", "{:.2f}, {:.2f}".format(*means)])
+    return table(["program", "eatss: ms, J", "PyTorch: ms, J", "PyTorch ÷ eatss"], lines)
+
+
+def loops_cut() -> str:
+    """Return loops that run in blocks, tiles and chunks beside one launch a step."""
+    found = read_rows(RESULTS / "loops-cut.json")
+    lines = []
+    for name in dict.fromkeys(row.workload for row in found):
+        own = {row.program: row for row in found if row.workload == name}
+        before, after = own[BEFORE], own[AFTER]
+        ratios = before.time_s / after.time_s, before.energy_j / after.energy_j
+        library = _amounts(own[LIBRARY]) if LIBRARY in own else ""
+        amounts = _amounts(before), _amounts(after)
+        lines.append([name, *amounts, "{:.2f}, {:.2f}".format(*ratios), library])
+    return table(
+        ["program", "a launch a step: ms, J", "eatss: ms, J", "ratio", "cuSOLVER, cuBLAS: ms, J"],
+        lines,
+    )
+
+
+def _amounts(row: Row) -> str:
+    return f"{1e3 * row.time_s:.3g}, {row.energy_j:.3g}"
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "products": lambda: beside_library("library.json", PRODUCTS),
     "unseen products": lambda: beside_library("library-unseen-signs.json", UNSEEN),
@@ -278,6 +314,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "kernels": kernels,
     "layouts": layouts,
     "prediction": prediction,
+    "sums and rows": sums_and_rows,
+    "loops cut": loops_cut,
 }
 
 

@@ -328,9 +328,6 @@ class CodeConstants:
     host_launch_s: float = 3.9e-6
     """Time in which a host launches one kernel after the other, while the card runs those before;
     from kernels on an H200 that take less. It varied from 3.3 to 5.1 µs from minute to minute."""
-    copies_alone: float = 0.25
-    """Share of the wait for a copy and its barriers in which no other block of the SM has
-    something to do if it is there alone; fitted, rounded."""
     sharpness: float = 2.23
     """Exponent that joins the terms of time: 1 adds them, infinity takes the largest; fitted."""
 

@@ -116,14 +116,10 @@ def _add_copies(of: PpcgCode) -> None:
             of.add_instructions(requests * each)
             moved = of.launched_warps * requests * sector * SECTOR_BYTES / shared
             each_wait = of.beyond_l1_cycles(group, moved, copied=True)
-            waited = plan.turns * on * steps * ways * each_wait * waits
-            of.chain_cycles += waited
-            of.edge_cycles += waited * constants.copies_alone
+            of.chain_cycles += plan.turns * on * steps * ways * each_wait * waits
             barriers = np.maximum(barriers, on * steps * 2)
     of.add_instructions(barriers * constants.barrier_instructions)
-    waited = plan.turns * barriers * constants.barrier_wait * card.barrier_cycles
-    of.chain_cycles += waited
-    of.edge_cycles += waited * constants.copies_alone
+    of.chain_cycles += plan.turns * barriers * constants.barrier_wait * card.barrier_cycles
 
 
 def _serial_steps(plan: PpcgPlan, group: Group) -> Number:

@@ -355,10 +355,11 @@ def row_runs(
     pieces = pieces_of(scheduled, names)
     planner = RowPlanner(scheduled, facts, profile, options)
     known = {one.statements: one for one in facts}
+    piece_of = {one.kernel.statements: one for one in pieces}
 
     @cache
-    def phases_of(run: tuple[Piece, ...], depth: int) -> tuple[Unit, ...]:
-        kernels = [known[one.kernel.statements] for one in run if one.kernel.statements in known]
+    def phases_of(own: tuple[Names, ...], depth: int) -> tuple[Unit, ...]:
+        kernels, run = [known[one] for one in own if one in known], [piece_of[one] for one in own]
         if len(kernels) < len(run):
             return ()
         block = FusedRows(
@@ -373,10 +374,10 @@ def row_runs(
         return () if found is None else tuple(found)
 
     def fits(piece: Piece, depth: int) -> bool:
-        return bool(phases_of((piece,), depth))
+        return bool(phases_of((piece.kernel.statements,), depth))
 
     for run, depth in row_groups(pieces, scheduled.dependences, fits):
-        units = phases_of(run, depth)
+        units = phases_of(tuple(one.kernel.statements for one in run), depth)
         if not any(unit.mapping.split is not None for unit in units):
             continue
         named = their_names(known[one.kernel.statements] for one in run)

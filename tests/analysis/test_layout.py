@@ -60,7 +60,8 @@ def test_a_recipe_s_layout_stands_in_json_as_it_always_did(layout: Layout) -> No
     plain = encode(recipe)
     assert list(plain) == [
         "name", "statements", "tile_sizes", "block", "references", "spread", "shared_sum",
-        "host_loop", "warps", "stages", "resident", "row_block", "time_tile", "loop_block",
+        "host_loop", "warps", "stages", "resident", "row_block", "time_tile", "class_block",
+        "loop_block",
     ]  # fmt: skip
     assert plain["tile_sizes"] == dict(layout.tile_sizes)
     assert decode(KernelRecipe, plain) == recipe

@@ -31,7 +31,7 @@ RECURRENCE = """
 void kernel(double a[40000], double b[40000], double c[40000]) {
 #pragma scop
   a[0] = 1;
-  for (int i = 1; i < 40000; i++) a[i] = 0.5 * a[i - 1] + b[i];
+  for (int i = 1; i < 40000; i++) a[i] = a[i - 1] * a[i - 1] + b[i];
   for (int i = 0; i < 40000; i++) c[i] = a[i];
   c[0] = a[3999];
 #pragma endscop

@@ -222,7 +222,7 @@ def test_arrays_of_two_libraries_need_one_stream(
 
 
 def test_many_launches_are_captured_the_second_time_and_replayed(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS, tile_time=False)
+    steps = jit(STEPS, tile_time=False, fuse_rows=False)
     array = random(40)
     given = cupy.array(array)
     for number in range(1, 5):
@@ -236,7 +236,9 @@ def test_many_launches_are_captured_the_second_time_and_replayed(cupy: FakeCupy,
 
 def test_a_graph_is_of_its_arrays_and_scalars(cupy: FakeCupy, jit: Jit) -> None:
     steps = jit(
-        STEPS.replace("int n,", "int n, double x,").replace("(DATA_TYPE)2", "x"), tile_time=False
+        STEPS.replace("int n,", "int n, double x,").replace("(DATA_TYPE)2", "x"),
+        tile_time=False,
+        fuse_rows=False,
     )
     one, other = random(40), random(40, seed=1)
     for _ in range(3):
@@ -252,7 +254,7 @@ def test_a_graph_is_of_its_arrays_and_scalars(cupy: FakeCupy, jit: Jit) -> None:
 
 
 def test_graphs_are_replayed_on_the_stream_of_the_call(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS, tile_time=False)
+    steps = jit(STEPS, tile_time=False, fuse_rows=False)
     given = cupy.array(random(40))
     for stream in (0x11, 0x22, 0x33, 0):
         steps(A=given, stream=stream)
@@ -262,7 +264,7 @@ def test_graphs_are_replayed_on_the_stream_of_the_call(cupy: FakeCupy, jit: Jit)
 
 
 def test_graphs_that_were_not_used_for_long_go(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS, tile_time=False)
+    steps = jit(STEPS, tile_time=False, fuse_rows=False)
     arrays = [random(40, seed=seed) for seed in range(12)]
     for array in arrays:
         for _ in range(2):
@@ -280,7 +282,7 @@ def test_graphs_that_were_not_used_for_long_go(cupy: FakeCupy, jit: Jit) -> None
 def test_the_caller_s_own_capture_gets_launches_and_memory_that_lasts(
     cupy: FakeCupy, jit: Jit
 ) -> None:
-    steps = jit(STEPS, tile_time=False)
+    steps = jit(STEPS, tile_time=False, fuse_rows=False)
     array = random(40)
     given, stream = cupy.array(array), cupy.cuda.Stream()
     for _ in range(2):
@@ -316,7 +318,7 @@ def test_prepared_calls_compile_nothing_while_a_graph_is_captured(cupy: FakeCupy
 
 
 def test_temporaries_are_of_a_stream_and_not_shared(cupy: FakeCupy, jit: Jit) -> None:
-    steps = jit(STEPS, tile_time=False)
+    steps = jit(STEPS, tile_time=False, fuse_rows=False)
     given = cupy.array(random(40))
     for stream in (0x11, 0x22, 0x11, 0x22):
         steps(A=given, COUNT=2, stream=stream)
