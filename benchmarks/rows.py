@@ -93,7 +93,8 @@ def _cgemm(torch: Any, a: Any) -> Any:
 
 def _attn(torch: Any, a: Any) -> Any:
     scaled = torch.nn.functional.scaled_dot_product_attention
-    return scaled(a["Q"], a["K"], a["V"], scale=0.75)
+    operands = (a[name][None] for name in "QKV")  # its fast forms want batches of heads
+    return scaled(*operands, scale=0.75)[0]
 
 
 def _emarows(torch: Any, a: Any) -> Any:
