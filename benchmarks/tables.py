@@ -302,7 +302,9 @@ def loops_cut() -> str:
 
 
 def _amounts(row: Row) -> str:
-    return f"{1e3 * row.time_s:.3g}, {row.energy_j:.3g}"
+    return ", ".join(
+        f"{one:.{3 if one < 1000 else 4}g}" for one in (1e3 * row.time_s, row.energy_j)
+    )
 
 
 TABLES: Mapping[str, Callable[[], str]] = {
