@@ -277,6 +277,9 @@ class CodeConstants:
     """Instructions of a warp at a barrier; fitted."""
     window: float = 11.0
     """Loads of a thread under way at a time, at most; fitted."""
+    copy_registers: float = 11.0
+    """Registers for loads under way in a copy that is unrolled: ptxas aims at 32 of a thread; from
+    machine code, 4 to 6 doubles and 9 to 13 floats."""
     rolled: float = 3.34
     """Steps whose loads wait together where a loop of unknown length is unrolled; fitted."""
     l2_wait: float = 0.805

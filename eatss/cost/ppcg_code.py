@@ -5,9 +5,9 @@ The price of a statement in PPCG's code, instance by instance of a thread.
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import cached_property
 from math import prod
+from operator import le
 
 import numpy as np
 
@@ -24,8 +24,8 @@ from eatss.cost.access import (
 from eatss.cost.card import BLOCK_SHARED_BYTES, SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import DemandBuilder
 from eatss.plan.intervals import at_least, beyond, mixed
-from eatss.plan.numbers import Flag, Number, any_of, no, nowhere
-from eatss.plan.ppcg import Group, PpcgPlan, spanned
+from eatss.plan.numbers import Flag, Number, any_of, largest, nowhere
+from eatss.plan.ppcg import Group, PpcgPlan, has_branches, spanned
 from eatss.plan.stage import element_words
 
 CARVE_OUTS_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
@@ -73,7 +73,13 @@ def _kept(touched: Number, l1_bytes: Number) -> Number:
 
 
 class PpcgCode(DemandBuilder):
-    """What a launch has of a card, and the sums of what its entries ask for."""
+    """What a launch has of a card, and the sums of what its entries ask for.
+
+    ``counted_warps`` run instances of statements that would fill ``full_warps``.
+    """
+
+    counted_warps: Number = 0.0
+    full_warps: float = 0.0
 
     def __init__(self, plan: PpcgPlan, card: Card, constants: CodeConstants) -> None:
         """Begin at nothing."""
@@ -106,8 +112,23 @@ class PpcgCode(DemandBuilder):
             constants.base_registers
             + words * (1.0 - plan.local) * constants.private_register_factor
             + max(reads, default=1) * width * 2
+            + largest(map(self._hoisted_words, range(len(plan.kernel.statements))))
             + addresses * constants.registers_per_point
         )
+
+    def _hoisted_words(self, at: int) -> Number:
+        """Return the registers of what a statement loads once for all points of a thread."""
+        plan = self.plan
+        words: Number = 0.0
+        for group, on in zip(plan.kernel.groups, plan.staged, strict=True):
+            for use in group.uses:
+                if use.statement == at:
+                    hoisted = plan.hoisted(plan.kernel.statements[at], use.access)
+                    if not nowhere(hoisted):
+                        *_, inside = plan.serial_loops(plan.kernel.statements[at])
+                        each = plan.extent(inside) * element_words(group.element_bytes)
+                        words = words + np.where(hoisted, on * each, 0.0)
+        return words
 
     @cached_property
     def registers(self) -> Number:
@@ -164,6 +185,16 @@ class PpcgCode(DemandBuilder):
         more = beyond(resident / np.maximum(1.0, different), 1.0)
         return 1.0 + self.constants.lockstep * more
 
+    @property
+    def busy_lanes(self) -> Number:
+        """The share of a warp's lanes that have work, over all instances of statements.
+
+        Where tiles are cut off, or the points of a row are no multiple of the threads, some have
+        none.
+        """
+        every = self.plan.block_threads / (self.warps * self.card.warp)
+        return np.minimum(every, self.full_warps / self.counted_warps) if self.full_warps else every
+
     # -- requests of a warp -----------------------------------------------------------------------
 
     def begins(self, access: AccessFacts) -> int:
@@ -191,6 +222,10 @@ class PpcgCode(DemandBuilder):
         if key not in self._banks:
             self._banks[key] = self.bank_request(access, box, width, together)
         return self._banks[key]
+
+    def hand_out(self, elements: Number, element_bytes: int) -> None:
+        """Add what threads take from shared memory or put there, whether lanes share it or not."""
+        self.operand_bytes += self.launched_warps * elements * self.card.warp * element_bytes
 
     # -- L1 ---------------------------------------------------------------------------------------
 
@@ -397,9 +432,9 @@ class _Counting:
         plan = self.plan = of.plan
         self.of, self.at, self.statement = of, at, plan.kernel.statements[at]
         loops, coupled = self.statement.loops, self.statement.coupled
-        self.alike = Counter(form(access) for access in self.statement.accesses)
         self.mapped = tuple(name for name in plan.kernel.threads if name in loops)
         self.points, self.serial = plan.points_along(loops), plan.serial_loops(self.statement)
+        self.branches = has_branches(self.statement)
         steps: Number = 1.0
         for name in self.mapped:
             if name not in plan.kernel.grid:
@@ -423,10 +458,9 @@ class _Counting:
     @cached_property
     def in_full(self) -> Flag:
         """Where the serial loop inside is of known length, and short enough to be unrolled."""
-        name = self.serial[-1]
-        steps, limit = self.plan.extent(name), self.of.constants.unrolled_steps
-        known = no(self.plan.cut.get(name, False)) & (name not in self.statement.coupled)
-        return known & (steps * self.side <= limit)
+        steps, limit = self.plan.extent(self.serial[-1]), self.of.constants.unrolled_steps
+        known = self.plan.known(self.statement, self.serial[-1])
+        return known & (not self.branches) & (steps * self.side <= limit)
 
     def add(self) -> None:
         """Add arithmetic, accesses, loops and tests, and what a thread waits for."""
@@ -444,6 +478,10 @@ class _Counting:
                 often = np.where(unrolled, self._loaded(use.access), 1.0)
                 self._shared_use(position, use.access, often)
                 self._global_use(position, use.access, often * self._stored(use.access))
+        if self.statement.instances:
+            launches = float(plan.kernel.facts.work.launches or 1)
+            of.full_warps += self.statement.instances / launches / of.card.warp
+            of.counted_warps += of.launched_warps * self.instances
         beside = np.where(unrolled, np.maximum(1.0, self.points), 1.0)
         addressing = np.where(unrolled, constants.unrolled_address, constants.loop_address)
         of.add_instructions(
@@ -479,7 +517,8 @@ class _Counting:
 
         The compiler unrolls a serial loop of known length; then a window of loads is under way at
         any time. Of one of unknown length it unrolls a few steps. A load does not pass a store that
-        may be to the same element, nor a test: there each step, and each tested point, waits.
+        may be to the same element, nor a test, nor the branch of a division: there each step, and
+        each tested point, waits.
         """
         constants, side = self.of.constants, self.side
         run: Number = np.where(self.unrolled, 1.0, constants.rolled)
@@ -488,7 +527,7 @@ class _Counting:
             few = np.minimum(constants.rolled, steps)
             few = np.clip(_ROLLED_POINTS * constants.rolled / side, 1.0, few)
             run = np.where(self.in_full, steps, few)
-        run = np.where(self.stores > 0, 1.0, run)
+        run = np.where((self.stores > 0) | self.branches, 1.0, run)
         tested = self.guards * side * self.unrolled
         free = np.maximum(1.0 / run, self.loads * beyond(side, tested) / constants.window)
         free = np.where(tested >= 1.0, (tested < side) * 1.0, free)
@@ -515,8 +554,14 @@ class _Counting:
         for count in (2, 4):
             if not nowhere(together == count):
                 waves = np.where(together == count, of.banks(group, access, count), waves)
+        along = self.plan.kernel.along_x
+        if along is not None:
+            hoisted = self.plan.hoisted(self.statement, access)
+            often = often / np.where(hoisted, self.plan.points[along], 1.0)
         often = often / together
-        of.add_shared(on * self.instances * often * (access.reads + access.writes), waves)
+        requests = on * self.instances * often * (access.reads + access.writes)
+        of.add_shared(requests, waves)
+        of.hand_out(requests * together, group.element_bytes)
         loads = on * access.reads * often
         self.loads = self.loads + loads
         self.spread = self.spread + loads * waves * of.constants.bank_wait
@@ -547,8 +592,7 @@ class _Counting:
             return
         wave, sector = of.request(access)
         absent = of.missing(self.statement, access, sector, wave)
-        # neighbours fetch the same lines, each its share
-        absent = absent / of.sharing(group.loops) / self.alike[form(access)]
+        absent = absent / of.sharing(group.loops) * self._own_share(access)
         once = min(float(access.reads), 1.0)  # several reads of one element are one load
         requests = self.instances * often
         of.add_global(requests * away * once, wave, sector, absent)
@@ -564,6 +608,34 @@ class _Counting:
         cycles = of.card.l1_cycles + of.waiting(self.statement, access, wave) * beyond
         cycles = away * cycles * once * np.minimum(1.0, often)
         self.load_cycles = np.maximum(self.load_cycles, cycles)
+
+    def _own_share(self, access: AccessFacts) -> Number:
+        """Return the share of a tile's lines that no access like this one, and before it, has.
+
+        Of boxes of one form that lie apart: what the one that meets it most leaves of it.
+        """
+        own = [offset for _, offset in access.subscripts]
+        alike = (
+            [offset for _, offset in other.subscripts]
+            for other in self.statement.accesses
+            if form(other) == form(access)
+        )
+        apart = {
+            tuple(abs(a - b) for a, b in zip(own, other, strict=True))
+            for other in alike
+            if other < own
+        }
+        *sizes, row = (
+            spanned(terms, {loop: self.plan.extent(loop) for loop, _ in terms})
+            for terms in access.terms
+        )
+        sizes.append(np.maximum(row, SECTOR_BYTES / access.element_bytes))
+        left: Number = 1.0
+        for steps in apart:
+            if not any(other != steps and all(map(le, other, steps)) for other in apart):
+                shares = (beyond(1.0, step / size) for step, size in zip(steps, sizes, strict=True))
+                left = np.minimum(left, 1.0 - prod(shares, start=1.0))
+        return left
 
     def _may_alias(self, access: AccessFacts) -> Number:
         """Return 1 where the statement reads other global memory, which may be the same.

@@ -22,6 +22,7 @@ from eatss.cost.terms import Predicted, predict
 from eatss.plan.intervals import at_least, beyond
 from eatss.plan.numbers import Flag, Number, all_of, largest, no
 from eatss.plan.ppcg import Group, PpcgCandidates, PpcgKernel, PpcgPlan, ppcg_plan
+from eatss.plan.stage import element_words
 
 PAGE_PIECE_BYTES = 256
 
@@ -69,7 +70,6 @@ def _demand(of: PpcgCode) -> Demand:
     of.add_instructions(constants.start_instructions / plan.turns + constants.turn_instructions)
     each = of.launched_warps / plan.turns
     of.chain_cycles += constants.start_cycles + of.issue_cycles / each  # a warp issues in order
-    of.operand_bytes = LINE_BYTES * of.shared_wavefronts  # as if every cycle moved all it can
     return of.demand(
         len(plan),
         launches=float(plan.kernel.facts.work.launches or 1),
@@ -78,6 +78,7 @@ def _demand(of: PpcgCode) -> Demand:
         shared_limit_bytes=float(of.card.shared_per_block_bytes),
         dram_bytes=_moved_bytes(of),
         scatter=_scatter(of),
+        lanes=of.busy_lanes,
     )
 
 
@@ -113,6 +114,7 @@ def _add_copies(of: PpcgCode) -> None:
                 of.add_stores(loads * steps * on, waves, sector, parts)
             requests = loads * steps * ways * on
             of.add_shared(requests, waves)
+            of.hand_out(requests, group.element_bytes)
             of.add_instructions(requests * each)
             moved = of.launched_warps * requests * sector * SECTOR_BYTES / shared
             each_wait = of.beyond_l1_cycles(group, moved, copied=True)
@@ -151,7 +153,8 @@ def _copy_loop(of: PpcgCode, group: Group) -> tuple[Number, ...]:
         if name in plan.tile:
             even = even & no(plan.tiles_cut(name))
     every = all_of(size == count for size, count in pairs)
-    under_way = np.where(every, constants.window, constants.rolled)
+    most_loads = constants.copy_registers / element_words(group.element_bytes)
+    under_way = np.minimum(np.where(every, constants.window, constants.rolled), most_loads)
     few, most = sizes[-1], threads[-1]
     uneven = (np.mod(few, most) > 0) & (few > most) & (most <= card.warp)
     requests, rolled = rolled_loads(counts, uneven, loads)

@@ -36,6 +36,9 @@ from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no, nowhere
 MAX_GRID_LOOPS = 2
 MAX_THREAD_LOOPS = 3
 
+_MOST_HOISTED = 64
+"""Steps of a loop whose loads a thread keeps for all its points, at most; 50 are seen, 80 not."""
+
 _MOST_SPREAD = 16
 """Constants of references that one box holds differ by less."""
 
@@ -214,6 +217,14 @@ class PpcgKernel:
                 if last != 1 or any(outer):
                     return False
         return len({use.access.reference for use in uses}) == 1
+
+
+def has_branches(statement: StatementFacts) -> bool:
+    """Tell whether the compiler puts branches into a statement: those of divisions and the like."""
+    return any(kind in _WITH_BRANCHES for kind, _ in statement.operations)
+
+
+_WITH_BRANCHES = frozenset({"divide", "quotient", "square root", "function"})
 
 
 def _merged(uses: Sequence[Use], overlaps: frozenset[frozenset[int]]) -> list[list[Use]]:
@@ -570,6 +581,29 @@ class PpcgPlan(Tiled):
             else is_cut(trips[name], tile, threads.get(name, 1.0))
             for name, tile in self.tile.items()
         }
+
+    def known(self, statement: StatementFacts, loop: str) -> Flag:
+        """Where each tile runs a loop of a statement as often as any other."""
+        return no(self.cut.get(loop, False)) & (loop not in statement.coupled)
+
+    def hoisted(self, statement: StatementFacts, access: AccessFacts) -> Flag:
+        """Where what an access reads from shared memory is loaded once for a thread's points.
+
+        The compiler unrolls a short serial loop of known length, and moves its loads that do not
+        move along ``x`` in front of the loop over the points along ``x`` [machine code].
+        """
+        along, serial = self.kernel.along_x, self.serial_loops(statement)
+        if along not in statement.loops or along in access.moving or access.writes:
+            return False
+        if len(serial) != 1 or has_branches(statement):
+            return False
+        short = self.extent(serial[0]) <= _MOST_HOISTED
+        return (
+            short
+            & self.known(statement, serial[0])
+            & (self.unrolled == 0)
+            & (self.points[along] > 1)
+        )
 
     def tiles_cut(self, name: str) -> Flag:
         """Where a loop's end cuts a tile off."""
