@@ -68,6 +68,7 @@ def _demand(of: PpcgCode) -> Demand:
         serial = prod(float(trips[name]) for name in main.loops if name not in plan.threads)
         of.add_spills(of.spilled_words * serial, plan.fill(main), of.spills_missing)
     of.add_instructions(constants.start_instructions / plan.turns + constants.turn_instructions)
+    of.chain_cycles = of.chain_cycles * _over_mean(of)
     each = of.launched_warps / plan.turns
     of.chain_cycles += constants.start_cycles + of.issue_cycles / each  # a warp issues in order
     return of.demand(
@@ -80,6 +81,27 @@ def _demand(of: PpcgCode) -> Demand:
         scatter=_scatter(of),
         lanes=of.busy_lanes,
     )
+
+
+def _over_mean(of: PpcgCode) -> Number:
+    """Return how much longer the blocks that a launch waits for take than all do in the mean.
+
+    Where the host's loops make launches smaller and smaller, some blocks have nothing to do, and
+    the others whole tiles. Where an SM has several in turn, it has some of either.
+    """
+    plan = of.plan
+    work = plan.kernel.facts.work
+    if (work.launches or 1) == 1 or not plan.kernel.threads:
+        return 1.0
+    written = [
+        use.access.touched.fill
+        for group in plan.kernel.groups
+        for use in group.uses
+        if use.access.writes and use.access.touched is not None
+    ]
+    share = max(min(written, default=1.0), *map(plan.fill, work.statements))
+    several = np.ceil(plan.active / (np.maximum(1.0, of.resident) * of.card.sms)) * plan.turns
+    return np.maximum(1.0, 1.0 / (share * several))
 
 
 # -- copies: private arrays, boxes in shared memory -----------------------------------------------
