@@ -610,10 +610,12 @@ class _Counting:
         self.load_cycles = np.maximum(self.load_cycles, cycles)
 
     def _own_share(self, access: AccessFacts) -> Number:
-        """Return the share of a tile's lines that no access like this one, and before it, has.
+        """Return the share of a block's lines that no access like this one, and before it, has.
 
         Of boxes of one form that lie apart: what the one that meets it most leaves of it.
         """
+        kernel = self.plan.kernel
+        extents = {**kernel.trips, **{name: self.plan.tile[name] for name in kernel.grid}}
         own = [offset for _, offset in access.subscripts]
         alike = (
             [offset for _, offset in other.subscripts]
@@ -626,8 +628,7 @@ class _Counting:
             if other < own
         }
         *sizes, row = (
-            spanned(terms, {loop: self.plan.extent(loop) for loop, _ in terms})
-            for terms in access.terms
+            spanned(terms, {loop: extents[loop] for loop, _ in terms}) for terms in access.terms
         )
         sizes.append(np.maximum(row, SECTOR_BYTES / access.element_bytes))
         left: Number = 1.0
