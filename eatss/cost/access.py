@@ -84,15 +84,6 @@ def torn_sectors(
     return beyond(sectors(lanes, steps, element_bytes, offset), whole)
 
 
-def line_wavefronts(least: Number, lines: Number, line_cycles: float) -> Number:
-    """Return the cycles that L1 takes for one request of a warp.
-
-    It gives 128 bytes to registers in a cycle, so what lanes take is ``least``; each further one of
-    the lines takes ``line_cycles``.
-    """
-    return (1.0 - line_cycles) * least + line_cycles * np.maximum(lines, least)
-
-
 def _pieces(
     lanes: Sequence[Number],
     steps: Sequence[float],

@@ -287,9 +287,6 @@ class CodeConstants:
     dram_wait: float = 1.828
     """Wait for a load that memory answers over the card's latency of it, both beyond L2: memory is
     busy; from loops that wait for each load."""
-    copy_wait: float = 0.6
-    """The same, at least, for copies of what L2 does not hold: their barrier waits for the slowest;
-    fitted."""
     barrier_wait: float = 1.303
     """Wait at a barrier over the card's, of 256 threads; fitted."""
     result_wait: float = 2.05
@@ -309,8 +306,6 @@ class CodeConstants:
     """Share of its wait that each tested point adds to those of the others, 0 to 1; fitted."""
     lockstep: float = 0.95
     """Share of an SM's blocks with the same data that find it in L1; fitted, kept below 1."""
-    line_cycles: float = 1.0
-    """Cycles of L1 for each line of a request beyond the fewest; fitted, rounded."""
     loop_address: float = 2.43
     """Instructions for the address of a global access whose points are loops; fitted."""
     unrolled_address: float = 6.76

@@ -12,7 +12,6 @@ from eatss.analysis.variant import VECTOR_BYTES, WORD_BYTES
 from eatss.cost.access import (
     LINE_BYTES,
     SECTOR_BYTES,
-    line_wavefronts,
     lines,
     sectors,
 )
@@ -173,7 +172,7 @@ class CudaCode(DemandBuilder):
     ) -> tuple[Number, Number]:
         """Return cycles of L1 and sectors of one request of a warp to global memory.
 
-        L1 gives 128 bytes that differ in a cycle; each further line takes ``line_cycles``.
+        L1 gives 128 bytes that differ in a cycle, of one line.
         ``unaligned`` is the share of requests whose rows of lanes begin inside a line. Neighbouring
         threads along x are ``apart`` by so many iterations.
         """
@@ -187,8 +186,7 @@ class CudaCode(DemandBuilder):
             found = np.maximum(found, self._in_pieces(access, SECTOR_BYTES)[0])
         if unaligned and lanes:
             touched = touched + unaligned * self.card.warp / lanes[0]
-        cycles = line_wavefronts(least, touched, self.constants.line_cycles)
-        return cycles, found
+        return np.maximum(least, touched), found
 
     def torn(self, access: AccessFacts) -> Number:
         """Return the sectors that one store of a warp writes in part only."""

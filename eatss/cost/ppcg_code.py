@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from functools import cached_property
 from math import prod
-from operator import le
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from eatss.analysis.facts import AccessFacts, StatementFacts
 from eatss.cost.access import (
     LINE_BYTES,
     SECTOR_BYTES,
-    line_wavefronts,
     lines,
     result_cycles,
     sectors,
@@ -24,8 +22,8 @@ from eatss.cost.access import (
 from eatss.cost.card import BLOCK_SHARED_BYTES, SCHEDULERS, Card, CodeConstants
 from eatss.cost.demand import DemandBuilder
 from eatss.plan.intervals import at_least, beyond, mixed
-from eatss.plan.numbers import Flag, Number, any_of, largest, nowhere
-from eatss.plan.ppcg import Group, PpcgPlan, has_branches, spanned
+from eatss.plan.numbers import Flag, Number, any_of, nowhere
+from eatss.plan.ppcg import Group, PpcgPlan, Use, has_branches, spanned
 from eatss.plan.stage import element_words
 
 CARVE_OUTS_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
@@ -106,29 +104,21 @@ class PpcgCode(DemandBuilder):
         width, points = element_words(plan.kernel.facts.element_bytes), plan.all_points
         reads = (sum(a.reads for a in one.accesses) for one in plan.kernel.statements)
         addresses = np.where(plan.unrolled > 0, np.minimum(points, _MOST_ADDRESSES), 1.0)
-        private = (group for group in plan.kernel.groups if group.private)
+        groups = plan.kernel.groups
+        kept = sum(
+            on * plan.kept(use) * element_words(group.element_bytes)
+            for group, on in zip(groups, plan.staged, strict=True)
+            for use in group.uses
+        )
+        private = (group for group in groups if group.private)
         words = sum(points * element_words(group.element_bytes) for group in private)
         return (
             constants.base_registers
             + words * (1.0 - plan.local) * constants.private_register_factor
             + max(reads, default=1) * width * 2
-            + largest(map(self._hoisted_words, range(len(plan.kernel.statements))))
+            + kept
             + addresses * constants.registers_per_point
         )
-
-    def _hoisted_words(self, at: int) -> Number:
-        """Return the registers of what a statement loads once for all points of a thread."""
-        plan = self.plan
-        words: Number = 0.0
-        for group, on in zip(plan.kernel.groups, plan.staged, strict=True):
-            for use in group.uses:
-                if use.statement == at:
-                    hoisted = plan.hoisted(plan.kernel.statements[at], use.access)
-                    if not nowhere(hoisted):
-                        *_, inside = plan.serial_loops(plan.kernel.statements[at])
-                        each = plan.extent(inside) * element_words(group.element_bytes)
-                        words = words + np.where(hoisted, on * each, 0.0)
-        return words
 
     @cached_property
     def registers(self) -> Number:
@@ -211,7 +201,7 @@ class PpcgCode(DemandBuilder):
         if key not in self._requests:
             working = self.plan.block_threads / self.warps
             touched = lines(lanes, strides, width, offset, working)
-            cycles = line_wavefronts(least, touched, self.constants.line_cycles)
+            cycles = np.maximum(least, touched)
             self._requests[key] = cycles, sectors(lanes, strides, width, offset, working)
         return self._requests[key]
 
@@ -379,17 +369,15 @@ class PpcgCode(DemandBuilder):
         walks = any(abs(step) * group.element_bytes <= SECTOR_BYTES // 2 for step in steps)
         return dense * (group.element_bytes if walks or elements <= 1 else SECTOR_BYTES)
 
-    def beyond_l1_cycles(self, group: Group, l2_bytes: Number, copied: bool = False) -> Number:
+    def beyond_l1_cycles(self, group: Group, l2_bytes: Number) -> Number:
         """Return the cycles of a load that L1 does not answer, beyond those of L1.
 
         ``l2_bytes`` are all that the loads of the group take from L2; what of it comes from memory
-        takes longer. A barrier behind loads waits for the slowest of them.
+        takes longer.
         """
         share = np.clip(self.fetched_bytes(group) / np.maximum(1.0, l2_bytes), 0.0, 1.0)
         card, constants = self.card, self.constants
         wait = constants.dram_wait * share
-        if copied and self._passes_l2(group):
-            wait = np.maximum(wait, constants.copy_wait)
         return constants.l2_wait * card.l2_cycles + wait * card.dram_cycles
 
     def _passes_l2(self, group: Group) -> bool:
@@ -434,7 +422,6 @@ class _Counting:
         loops, coupled = self.statement.loops, self.statement.coupled
         self.mapped = tuple(name for name in plan.kernel.threads if name in loops)
         self.points, self.serial = plan.points_along(loops), plan.serial_loops(self.statement)
-        self.branches = has_branches(self.statement)
         steps: Number = 1.0
         for name in self.mapped:
             if name not in plan.kernel.grid:
@@ -460,7 +447,7 @@ class _Counting:
         """Where the serial loop inside is of known length, and short enough to be unrolled."""
         steps, limit = self.plan.extent(self.serial[-1]), self.of.constants.unrolled_steps
         known = self.plan.known(self.statement, self.serial[-1])
-        return known & (not self.branches) & (steps * self.side <= limit)
+        return known & (steps * self.side <= limit)
 
     def add(self) -> None:
         """Add arithmetic, accesses, loops and tests, and what a thread waits for."""
@@ -527,7 +514,7 @@ class _Counting:
             few = np.minimum(constants.rolled, steps)
             few = np.clip(_ROLLED_POINTS * constants.rolled / side, 1.0, few)
             run = np.where(self.in_full, steps, few)
-        run = np.where((self.stores > 0) | self.branches, 1.0, run)
+        run = np.where((self.stores > 0) | has_branches(self.statement), 1.0, run)
         tested = self.guards * side * self.unrolled
         free = np.maximum(1.0 / run, self.loads * beyond(side, tested) / constants.window)
         free = np.where(tested >= 1.0, (tested < side) * 1.0, free)
@@ -554,10 +541,8 @@ class _Counting:
         for count in (2, 4):
             if not nowhere(together == count):
                 waves = np.where(together == count, of.banks(group, access, count), waves)
-        along = self.plan.kernel.along_x
-        if along is not None:
-            hoisted = self.plan.hoisted(self.statement, access)
-            often = often / np.where(hoisted, self.plan.points[along], 1.0)
+        kept = self.plan.kept(Use(statement=self.at, access=access)) > 0
+        often = often / np.where(kept, self.plan.points_along(self.mapped[-1:]), 1.0)
         often = often / together
         requests = on * self.instances * often * (access.reads + access.writes)
         of.add_shared(requests, waves)
@@ -616,25 +601,17 @@ class _Counting:
         """
         kernel = self.plan.kernel
         extents = {**kernel.trips, **{name: self.plan.tile[name] for name in kernel.grid}}
-        own = [offset for _, offset in access.subscripts]
-        alike = (
-            [offset for _, offset in other.subscripts]
-            for other in self.statement.accesses
-            if form(other) == form(access)
-        )
-        apart = {
-            tuple(abs(a - b) for a, b in zip(own, other, strict=True))
-            for other in alike
-            if other < own
-        }
         *sizes, row = (
             spanned(terms, {loop: extents[loop] for loop, _ in terms}) for terms in access.terms
         )
         sizes.append(np.maximum(row, SECTOR_BYTES / access.element_bytes))
         left: Number = 1.0
-        for steps in apart:
-            if not any(other != steps and all(map(le, other, steps)) for other in apart):
-                shares = (beyond(1.0, step / size) for step, size in zip(steps, sizes, strict=True))
+        for other in self.statement.accesses:
+            apart = [
+                b - a for (_, a), (_, b) in zip(other.subscripts, access.subscripts, strict=False)
+            ]
+            if form(other) == form(access) and [0] * len(apart) < apart:
+                shares = (beyond(1.0, abs(a) / size) for a, size in zip(apart, sizes, strict=True))
                 left = np.minimum(left, 1.0 - prod(shares, start=1.0))
         return left
 

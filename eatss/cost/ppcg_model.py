@@ -94,10 +94,10 @@ def _over_mean(of: PpcgCode) -> Number:
     if (work.launches or 1) == 1 or not plan.kernel.threads:
         return 1.0
     written = [
-        use.access.touched.fill
-        for group in plan.kernel.groups
-        for use in group.uses
-        if use.access.writes and use.access.touched is not None
+        access.touched.fill
+        for statement in work.statements
+        for access in statement.accesses
+        if access.writes and access.touched is not None
     ]
     share = max(min(written, default=1.0), *map(plan.fill, work.statements))
     several = np.ceil(plan.active / (np.maximum(1.0, of.resident) * of.card.sms)) * plan.turns
@@ -139,7 +139,7 @@ def _add_copies(of: PpcgCode) -> None:
             of.hand_out(requests, group.element_bytes)
             of.add_instructions(requests * each)
             moved = of.launched_warps * requests * sector * SECTOR_BYTES / shared
-            each_wait = of.beyond_l1_cycles(group, moved, copied=True)
+            each_wait = of.beyond_l1_cycles(group, moved)
             of.chain_cycles += plan.turns * on * steps * ways * each_wait * waits
             barriers = np.maximum(barriers, on * steps * 2)
     of.add_instructions(barriers * constants.barrier_instructions)

@@ -36,7 +36,7 @@ from eatss.plan.numbers import Flag, Number, all_of, any_of, chosen, no, nowhere
 MAX_GRID_LOOPS = 2
 MAX_THREAD_LOOPS = 3
 
-_MOST_HOISTED = 64
+_MOST_KEPT = 64
 """Steps of a loop whose loads a thread keeps for all its points, at most; 50 are seen, 80 not."""
 
 _MOST_SPREAD = 16
@@ -583,27 +583,24 @@ class PpcgPlan(Tiled):
         }
 
     def known(self, statement: StatementFacts, loop: str) -> Flag:
-        """Where each tile runs a loop of a statement as often as any other."""
-        return no(self.cut.get(loop, False)) & (loop not in statement.coupled)
+        """Where the compiler knows how often a loop of a statement runs, and nothing branches."""
+        free = loop not in statement.coupled and not has_branches(statement)
+        return no(self.cut.get(loop, False)) & free
 
-    def hoisted(self, statement: StatementFacts, access: AccessFacts) -> Flag:
-        """Where what an access reads from shared memory is loaded once for a thread's points.
+    def kept(self, use: Use) -> Number:
+        """Return the steps of a serial loop whose loads a thread makes once for its points.
 
-        The compiler unrolls a short serial loop of known length, and moves its loads that do not
-        move along ``x`` in front of the loop over the points along ``x`` [machine code].
+        The compiler unrolls a short loop of known length, and moves what does not move along ``x``
+        in front of the loop over the points along ``x``, if it is in shared memory [machine code].
         """
-        along, serial = self.kernel.along_x, self.serial_loops(statement)
-        if along not in statement.loops or along in access.moving or access.writes:
-            return False
-        if len(serial) != 1 or has_branches(statement):
-            return False
-        short = self.extent(serial[0]) <= _MOST_HOISTED
-        return (
-            short
-            & self.known(statement, serial[0])
-            & (self.unrolled == 0)
-            & (self.points[along] > 1)
-        )
+        *_, along = self.kernel.threads or ("",)
+        statement, access = self.kernel.statements[use.statement], use.access
+        first, *others = self.serial_loops(statement) or ("", "")
+        if others or access.writes or along not in statement.loops or along in access.moving:
+            return 0.0
+        steps, several = self.extent(first), self.points[along] > 1
+        once = self.known(statement, first) & (self.unrolled == 0) & several
+        return np.where(once & (steps <= _MOST_KEPT), steps, 0.0)
 
     def tiles_cut(self, name: str) -> Flag:
         """Where a loop's end cuts a tile off."""

@@ -27,7 +27,6 @@ from eatss.cost.access import (
     SECTOR_BYTES,
     bank_wavefronts,
     instructions_of,
-    line_wavefronts,
     lines,
     sectors,
     torn_sectors,
@@ -119,16 +118,6 @@ def test_sectors_of_one_row_are_counted_exactly_for_every_stride(
 ) -> None:
     found = sectors(columns([lanes]), [float(stride * width)], width)
     assert found == pieces([lanes], [stride * width], 32)
-
-
-@given(lanes=st.just(32), width=widths, stride=st.integers(0, 80))
-def test_each_line_beyond_those_of_the_data_costs_its_cycles(
-    lanes: int, width: int, stride: int
-) -> None:
-    least = WARP * width / 128
-    counted = pieces([lanes], [stride * width], 128)
-    touched = lines(columns([lanes]), [float(stride * width)], width)
-    assert line_wavefronts(least, touched, 2.0) == least + 2.0 * max(0.0, counted - least)
 
 
 @given(
