@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from eatss.analysis.facts import AccessFacts, KernelFacts, touched_bytes
+from eatss.analysis.facts import KernelFacts, touched_bytes
 from eatss.base.frozen import frozen
 from eatss.cards.profile import GpuProfile
 from eatss.cost.access import LINE_BYTES, SECTOR_BYTES
@@ -19,15 +19,10 @@ from eatss.cost.card import Card, CodeConstants, card_of
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_code import PpcgCode, add_computes
 from eatss.cost.terms import Predicted, predict
-from eatss.plan.intervals import at_least, beyond
+from eatss.plan.intervals import at_least
 from eatss.plan.numbers import Flag, Number, all_of, largest, no
 from eatss.plan.ppcg import Group, PpcgCandidates, PpcgKernel, PpcgPlan, ppcg_plan
 from eatss.plan.stage import element_words
-
-PAGE_PIECE_BYTES = 256
-
-PAGE_BYTES = 2048
-"""Of a page of memory, assumed: a block that walks further comes no oftener to one page."""
 
 _COPY_UNROLL = 4
 """Steps of a loop of unknown length that the compiler puts together; from machine code."""
@@ -78,7 +73,7 @@ def _demand(of: PpcgCode) -> Demand:
         shared_bytes=plan.shared_bytes,
         shared_limit_bytes=float(of.card.shared_per_block_bytes),
         dram_bytes=_moved_bytes(of),
-        scatter=_scatter(of),
+        scatter=np.ones(len(plan)),
         lanes=of.busy_lanes,
     )
 
@@ -91,15 +86,11 @@ def _over_mean(of: PpcgCode) -> Number:
     """
     plan = of.plan
     work = plan.kernel.facts.work
-    if (work.launches or 1) == 1 or not plan.kernel.threads:
+    writes = (a for one in work.statements for a in one.accesses if a.writes)
+    alike = all(one.touched is None or one.touched.fill == 1 for one in writes)
+    if (work.launches or 1) == 1 or not plan.kernel.threads or alike:
         return 1.0
-    written = [
-        access.touched.fill
-        for statement in work.statements
-        for access in statement.accesses
-        if access.writes and access.touched is not None
-    ]
-    share = max(min(written, default=1.0), *map(plan.fill, work.statements))
+    share = max(map(plan.fill, work.statements))
     several = np.ceil(plan.active / (np.maximum(1.0, of.resident) * of.card.sms)) * plan.turns
     return np.maximum(1.0, 1.0 / (share * several))
 
@@ -238,34 +229,3 @@ def _moved_bytes(of: PpcgCode) -> Number:
             whole = float(array.elements * array.element_bytes)
             least += min(whole, touched_bytes(touched)) * of.fresh
     return np.maximum(np.minimum(total, np.maximum(of.l2_bytes, total * 0.02)), least)
-
-
-def _scatter(of: PpcgCode) -> Number:
-    """Return how much longer memory takes because a block walks along its rows in steps.
-
-    With one point a thread along ``x``, neighbouring blocks fetch neighbouring pieces of a
-    page of memory at the same time. With more, each comes back to the page for every point,
-    and where rows that are updated begin inside a sector, so do those between two points.
-    It matters where points are loops around loads and stores of global memory.
-    """
-    plan, constants = of.plan, of.constants
-    along, groups = plan.kernel.along_x, plan.kernel.groups
-    if along is None or not any(group.writes and not group.private for group in groups):
-        return 1.0
-    points = plan.points[along]
-    piece = plan.threads[along] * plan.kernel.facts.element_bytes
-    whole = np.maximum(piece, float(SECTOR_BYTES))
-    steps = beyond(np.minimum(points * piece, PAGE_BYTES) / whole, 1.0)
-    steps = steps * PAGE_PIECE_BYTES / whole
-    parts = (1.0 - 1.0 / points) * np.minimum(1.0, SECTOR_BYTES / piece)
-    tears = constants.torn_updates * any(
-        group.reads and not group.private and any(_tears(use.access, along) for use in group.uses)
-        for group in groups
-    )
-    return 1.0 + (plan.unrolled == 0) * (constants.page_steps * steps + tears * parts)
-
-
-def _tears(access: AccessFacts, along: str) -> bool:
-    """Tell whether rows that an access writes begin inside a sector."""
-    inside = access.origin * access.element_bytes % SECTOR_BYTES
-    return access.writes and abs(access.moving.get(along, 0)) == 1 and bool(inside)
