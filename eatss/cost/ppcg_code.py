@@ -601,10 +601,11 @@ class _Counting:
         """
         kernel = self.plan.kernel
         extents = {**kernel.trips, **{name: self.plan.tile[name] for name in kernel.grid}}
-        *sizes, row = (
-            spanned(terms, {loop: extents[loop] for loop, _ in terms}) for terms in access.terms
-        )
-        sizes.append(np.maximum(row, SECTOR_BYTES / access.element_bytes))
+        least = [1.0 for _ in access.terms[1:]] + [SECTOR_BYTES / access.element_bytes]
+        sizes = [
+            np.maximum(one, spanned(terms, {loop: extents[loop] for loop, _ in terms}))
+            for terms, one in zip(access.terms, least, strict=False)
+        ]
         left: Number = 1.0
         for other in self.statement.accesses:
             apart = [

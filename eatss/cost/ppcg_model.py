@@ -24,6 +24,9 @@ from eatss.plan.numbers import Flag, Number, all_of, largest, no
 from eatss.plan.ppcg import Group, PpcgCandidates, PpcgKernel, PpcgPlan, ppcg_plan
 from eatss.plan.stage import element_words
 
+_LEAST_SHARE = 1e-6
+"""Of blocks that have something to do; of none all sums are zero."""
+
 _COPY_UNROLL = 4
 """Steps of a loop of unknown length that the compiler puts together; from machine code."""
 
@@ -90,9 +93,9 @@ def _over_mean(of: PpcgCode) -> Number:
     alike = all(one.touched is None or one.touched.fill == 1 for one in writes)
     if (work.launches or 1) == 1 or not plan.kernel.threads or alike:
         return 1.0
-    share = max(map(plan.fill, work.statements))
+    share = max(_LEAST_SHARE, *map(plan.fill, work.statements))
     several = np.ceil(plan.active / (np.maximum(1.0, of.resident) * of.card.sms)) * plan.turns
-    return np.maximum(1.0, 1.0 / (share * several))
+    return 1.0 / np.minimum(1.0, share * several)
 
 
 # -- copies: private arrays, boxes in shared memory -----------------------------------------------

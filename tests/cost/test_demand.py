@@ -6,6 +6,7 @@ Time and energy of a launch against sums made by hand (docs/model-internals.md, 
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,8 +21,8 @@ from eatss.choose.ppcg import Vector, candidates, default_vector
 from eatss.choose.selection import PpcgOptions
 from eatss.cost.card import Card, CodeConstants, card_of
 from eatss.cost.demand import Demand
-from eatss.cost.ppcg_code import l1_left
-from eatss.cost.ppcg_model import PpcgModel, rolled_loads
+from eatss.cost.ppcg_code import PpcgCode, _Counting, l1_left
+from eatss.cost.ppcg_model import PpcgModel, _over_mean, rolled_loads
 from eatss.cost.terms import predict
 from eatss.plan.ppcg import PpcgKernel
 
@@ -445,3 +446,59 @@ def test_a_warp_waits_at_least_as_long_as_it_issues() -> None:
     one = asked((80, 80, 31, 8, 16))
     warps = 50 * 50 * 4
     assert one.chain_cycles[0] > (one.instructions + 2 * one.fp64)[0] / warps
+
+
+def code(model: PpcgModel, *vectors: Vector, limit: int = 49152) -> PpcgCode:
+    plan = model.plan(candidates(model.kernel, vectors, options(limit)))
+    return PpcgCode(plan, model.card, model.constants)
+
+
+def test_lanes_have_work_in_the_instances_that_run_whatever_is_cut_off() -> None:
+    (model,) = models("matmul", "h200")
+    vectors = tuple(random_vectors(model.kernel, np.random.default_rng(5), 50))
+    asked, _ = model.columns(candidates(model.kernel, vectors, options(49152)))
+    instances = sum(statement.instances or 0 for statement in model.kernel.statements)
+    assert np.allclose(asked.fp64 * asked.lanes * model.card.warp, instances)
+
+
+@pytest.mark.parametrize(("tile", "planes"), [((1, 20, 256), 3.1), ((20, 2, 256), 2.1)])
+def test_a_star_reads_the_planes_that_a_block_does_not_share(
+    tile: tuple[int, ...], planes: float
+) -> None:
+    model = models("heat-3d", "h200")[0]
+    count = _Counting(code(model, (*tile, 1, 1, 256)), 0)
+    read = (access for access in count.statement.accesses if access.array == "A")
+    total = sum(float(np.max(count._own_share(access))) for access in read)
+    assert total == pytest.approx(planes, rel=0.03)
+
+
+def test_loads_in_front_of_a_loop_over_points_take_registers_as_in_machine_code() -> None:
+    model = models("covariance", "h200")[2]
+    steps = (16, 32, 40, 38)  # 38 leaves the end of the loop open
+    of = code(model, *((80, 80, own, 16, 16) for own in steps))
+    fewest = of.registers[3]
+    assert (of.registers - fewest).tolist() == [32, 64, 80, 0]  # nvcc: 72, 106, 118 and 48
+    waves = model.columns(of.plan.candidates)[0].shared_wavefronts
+    assert waves[1] < 0.7 * waves[3]
+
+
+@pytest.mark.parametrize("text", ["/ 2.5", "* 0.4"])
+def test_no_load_passes_the_branch_of_a_division(tmp_path: Path, text: str) -> None:
+    source = tmp_path / "sweep.c"
+    source.write_text(
+        "void sweep(double X[4000][4000], double B[4000][4000]) {\n#pragma scop\n"
+        "for (int i = 1; i < 4000; i++) for (int j = 0; j < 4000; j++)\n"
+        f"X[i][j] = (B[i][j] - 0.4 * X[i - 1][j]) {text};\n#pragma endscop\n}}\n",
+        encoding="utf-8",
+    )
+    (facts,) = eatss.inspect(source).facts
+    count = _Counting(code(PpcgModel.of(facts, load_profile("h200")), (50, 93, 50)), 0)
+    count.add()
+    assert (float(np.max(count._waits())) == 1.0) == ("/" in text)
+
+
+def test_a_launch_waits_for_whole_blocks_where_the_host_leaves_others_nothing() -> None:
+    vector = (16, 336, 2, 48)
+    lu, gemm = models("lu", "h200")[1], models("gemm", "h200")[0]
+    assert _over_mean(code(lu, vector))[0] == pytest.approx(3.0, rel=0.01)
+    assert _over_mean(code(gemm, (32, 32, 32, 32, 8))) == 1.0
