@@ -293,6 +293,8 @@ class CodeConstants:
     """Wait for a result that feeds itself over the card's latency of it; fitted."""
     unrolled_steps: float = 128.0
     """Instances that a loop of known length is unrolled to, at most; from machine code."""
+    page_steps: float = 0.0304
+    """Share of memory time that each further piece of 256 bytes of a row adds; fitted."""
     line_wait: float = 4.48
     """Cycles that a thread waits for each wavefront of a load through L1; fitted."""
     bank_wait: float = 1.05

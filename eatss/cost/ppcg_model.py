@@ -19,10 +19,15 @@ from eatss.cost.card import Card, CodeConstants, card_of
 from eatss.cost.demand import Demand
 from eatss.cost.ppcg_code import PpcgCode, add_computes
 from eatss.cost.terms import Predicted, predict
-from eatss.plan.intervals import at_least
+from eatss.plan.intervals import at_least, beyond
 from eatss.plan.numbers import Flag, Number, all_of, largest, no
 from eatss.plan.ppcg import Group, PpcgCandidates, PpcgKernel, PpcgPlan, ppcg_plan
 from eatss.plan.stage import element_words
+
+PAGE_PIECE_BYTES = 256
+
+PAGE_BYTES = 2048
+"""Of a page of memory, assumed: a block that walks further comes no oftener to one page."""
 
 _LEAST_SHARE = 1e-6
 """Of blocks that have something to do; of none all sums are zero."""
@@ -76,7 +81,7 @@ def _demand(of: PpcgCode) -> Demand:
         shared_bytes=plan.shared_bytes,
         shared_limit_bytes=float(of.card.shared_per_block_bytes),
         dram_bytes=_moved_bytes(of),
-        scatter=np.ones(len(plan)),
+        scatter=_scatter(of),
         lanes=of.busy_lanes,
     )
 
@@ -232,3 +237,22 @@ def _moved_bytes(of: PpcgCode) -> Number:
             whole = float(array.elements * array.element_bytes)
             least += min(whole, touched_bytes(touched)) * of.fresh
     return np.maximum(np.minimum(total, np.maximum(of.l2_bytes, total * 0.02)), least)
+
+
+def _scatter(of: PpcgCode) -> Number:
+    """Return how much longer memory takes because a block walks along its rows in steps.
+
+    With one point a thread along ``x``, neighbouring blocks fetch neighbouring pieces of a
+    page of memory at the same time. With more, each comes back to the page for every point.
+    It matters where points are loops around loads and stores of global memory.
+    """
+    plan, constants = of.plan, of.constants
+    along, groups = plan.kernel.along_x, plan.kernel.groups
+    if along is None or not any(group.writes and not group.private for group in groups):
+        return 1.0
+    points = plan.points[along]
+    piece = plan.threads[along] * plan.kernel.facts.element_bytes
+    whole = np.maximum(piece, float(SECTOR_BYTES))
+    steps = beyond(np.minimum(points * piece, PAGE_BYTES) / whole, 1.0)
+    steps = steps * PAGE_PIECE_BYTES / whole
+    return 1.0 + (plan.unrolled == 0) * constants.page_steps * steps
