@@ -33,11 +33,8 @@ Group: TypeAlias = Literal[
     "arithmetic",
     "tensor",
     "memory",
-    "coalescing",
-    "access size",
     "bank conflicts",
-    "stride",
-    "block size",
+    "torn sectors",
     "intensity",
     "chase",
     "latency",
@@ -80,10 +77,8 @@ class Buffer:
     stride: int = 1
 
 
-Argument: TypeAlias = Buffer | int | Literal["repeat", "recording", "activity"]
-"""What a kernel is given: device memory, a number, or what stands for a number of each launch: how
-often it repeats its work, and whether it is to record when its warps came and went, 0 or 1.
-``activity`` is the buffer for that: busy, begun and ended cycles of each SM."""
+Argument: TypeAlias = Buffer | int | Literal["repeat"]
+"""What a kernel is given: device memory, a number, or how often a launch repeats its work."""
 
 
 @frozen
@@ -202,7 +197,7 @@ class Result:
     """
 
     name: str
-    group: Group
+    group: str
     parameters: tuple[tuple[str, float], ...] = ()
     operations: float = 0.0
     flops: float = 0.0
@@ -251,7 +246,7 @@ class Record:
     subject: Subject
     results: tuple[Result, ...]
 
-    def of(self, group: Group) -> tuple[Result, ...]:
+    def of(self, group: str) -> tuple[Result, ...]:
         """Return the results of a group in their order."""
         return tuple(result for result in self.results if result.group == group)
 
