@@ -6,7 +6,6 @@ Convex hull and Pareto front are of performance against efficiency, both to be h
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -246,32 +245,6 @@ def pareto_front(x: Floats, y: Floats) -> Numbers:
     return tuple(found[::-1])
 
 
-def weighted_winners(time_s: Floats, energy_j: Floats) -> list[tuple[int, float, float]]:
-    """Return which point has the least ``α·t/t* + (1 − α)·e/e*`` for each ``α`` [BEAST, eq. 2].
-
-    ``t*`` and ``e*`` are the least time and the least energy of all points, so that both terms are
-    1 at best and ``α`` weighs relative losses. From ``α = 0``, energy alone, to 1, time alone; the
-    ranges touch and cover 0 to 1. Each has the point, and its lowest and highest ``α``.
-    """
-    known = _in_order(energy_j, time_s)
-    if not known:
-        return []
-    t, e = time_s / time_s[known].min(), energy_j / energy_j[known].min()
-    falling: list[int] = []
-    for k in known:
-        if not falling or t[k] < t[falling[-1]]:
-            falling.append(k)
-    arc = _chain(falling, e, t)
-    borders = [0.0, *(_border(a, b, t, e) for a, b in itertools.pairwise(arc)), 1.0]
-    return list(zip(arc, borders, borders[1:], strict=False))
-
-
-def _border(a: int, b: int, t: Floats, e: Floats) -> float:
-    """Return the weight at which two points are as good."""
-    saved, lost = float(t[a] - t[b]), float(e[b] - e[a])
-    return lost / (saved + lost)
-
-
 EQUAL = 0.01
 """Variants whose performance differs by less than this share count as equally fast."""
 
@@ -296,15 +269,6 @@ class Figures:
         if self.energy_j is not None and other.energy_j is not None:
             energy = self.energy_j / other.energy_j
         return other.time_s / self.time_s, energy
-
-
-@frozen
-class Weighted:
-    """The variant that is best for weights of time from ``alpha_low`` to ``alpha_high``."""
-
-    variant: str
-    alpha_low: float
-    alpha_high: float
 
 
 @frozen
@@ -333,7 +297,6 @@ class TradeOff:
         equal_speed: The widest spread of energy among measured variants, ``None`` where no two are
             equally fast.
         pareto: Variants that no other beats in both, by rising performance.
-        weighted: Which variant has the least weighted loss, from energy alone to time alone.
     """
 
     energy_wasted: float
@@ -343,7 +306,6 @@ class TradeOff:
     upper_right: int
     equal_speed: EqualSpeed | None
     pareto: Names
-    weighted: tuple[Weighted, ...]
 
 
 def figures_of(found: Population, place: int) -> Figures:
@@ -394,10 +356,6 @@ def trade_off(everything: Population) -> TradeOff | None:
         upper_right=int((right & above).sum()),
         equal_speed=equal_speed_spread(speed, found.energy_j),
         pareto=tuple(found.rows[k].variant for k in pareto_front(speed, thrift)),
-        weighted=tuple(
-            Weighted(variant=found.rows[k].variant, alpha_low=low, alpha_high=high)
-            for k, low, high in weighted_winners(found.time_s, found.energy_j)
-        ),
     )
 
 
