@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import ConvexHull, QhullError
 
 from eatss.base.frozen import Names, Numbers, frozen
 from eatss.measurement.counters import DURATION
@@ -201,13 +203,15 @@ def convex_hull(x: Floats, y: Floats) -> Numbers:
     Points on an edge are no corners; of equal points the first is taken. All points on one line
     give its two ends, equal points one. Points with a NaN are left out.
     """
-    points: list[int] = []
-    for k in _in_order(x, y):
-        if not points or (x[k], y[k]) != (x[points[-1]], y[points[-1]]):
-            points.append(k)
-    if len(points) < 3:
-        return tuple(points)
-    return tuple(_chain(points, x, y)[:-1] + _chain(points[::-1], x, y)[:-1])
+    known = np.array(_in_order(x, y), dtype=int)
+    if not known.size:
+        return ()
+    points, first = np.unique(np.stack((x, y), axis=1)[known], axis=0, return_index=True)
+    corners = np.unique([0, len(points) - 1])
+    with suppress(QhullError):  # fewer than three points, or all on one line
+        corners = ConvexHull(points).vertices
+    corners = np.roll(corners, -int(np.argmin(corners)))
+    return tuple(known[first[corners]].tolist())
 
 
 def _in_order(x: Floats, y: Floats) -> list[int]:
@@ -215,21 +219,6 @@ def _in_order(x: Floats, y: Floats) -> list[int]:
     known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     found: list[int] = known[np.lexsort((y[known], x[known]))].tolist()
     return found
-
-
-def _chain(points: Sequence[int], x: Floats, y: Floats) -> list[int]:
-    """Return the corners that turn left on the way through sorted points."""
-    found: list[int] = []
-    for k in points:
-        while len(found) > 1 and _turn(found[-2], found[-1], k, x, y) <= 0:
-            found.pop()
-        found.append(k)
-    return found
-
-
-def _turn(a: int, b: int, c: int, x: Floats, y: Floats) -> float:
-    """Return twice the area of a triangle, positive where it turns left."""
-    return float((x[b] - x[a]) * (y[c] - y[a]) - (y[b] - y[a]) * (x[c] - x[a]))
 
 
 def pareto_front(x: Floats, y: Floats) -> Numbers:
