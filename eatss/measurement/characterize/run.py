@@ -1,16 +1,16 @@
 """Runs the benchmarks on a card, one after the other, and keeps what each took.
 
-Codes: B003 the card tells no energy, or other programs compute on it, B010 a
-benchmark gave no result.
+Codes: B003 the card tells no energy, or other programs compute on it, E048 no benchmark of that
+group, B010 a benchmark gave no result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from eatss.base.diagnostics import Diagnostic, Diagnostics, Severity, input_error
 from eatss.base.frozen import frozen
@@ -21,6 +21,7 @@ from eatss.measurement.characterize.bench import CupyBench, CupyBenchmark
 from eatss.measurement.characterize.benchmark import (
     Benchmark,
     Chip,
+    Group,
     Record,
     Result,
     Subject,
@@ -44,7 +45,7 @@ from eatss.version import package_revision
 
 
 def suite(chip: Chip) -> Iterator[Benchmark]:
-    """Yield all benchmarks."""
+    """Yield all benchmarks: those that coefficients are fitted to first, then the curves."""
     yield awake_benchmark(chip)
     yield from latency_benchmarks(chip)
     yield launch_benchmark(chip)
@@ -237,6 +238,7 @@ def characterise_card(
     *,
     device: CardNumber = 0,
     profile: str = "",
+    groups: Sequence[str] = (),
     force: bool = False,
     progress: OnStep,
 ) -> Characterised:
@@ -246,6 +248,7 @@ def characterise_card(
         path: of the record; with ``.xz`` at its end it is compressed when all is there.
         device: the card's number as CUDA counts those it sees, or its UUID.
         profile: name of the profile that the card is known by, for the record.
+        groups: run only benchmarks of these groups; all if empty.
         force: run even where other programs compute on the card.
         progress: told what runs next.
 
@@ -261,8 +264,9 @@ def characterise_card(
         l2_bytes=int(properties["l2CacheSize"]),
         capability=place.capability,
     )
+    benchmarks = chosen(suite(chip), groups)
     return run_bench(
-        CupyBench(card), tuple(suite(chip)), path, chip.sms, profile, force=force, progress=progress
+        CupyBench(card), benchmarks, path, chip.sms, profile, force=force, progress=progress
     )
 
 
@@ -314,3 +318,20 @@ def run_bench(
     compress_record(path)
     record = Record(subject=subject, results=tuple(results))
     return Characterised(record=record, warnings=tuple(warnings))
+
+
+def chosen(benchmarks: Iterable[Benchmark], groups: Sequence[str]) -> tuple[Benchmark, ...]:
+    """Return the benchmarks of some groups, all where none is named.
+
+    Raises:
+        InputError: ``EATSS-E048``: there is no such group.
+    """
+    known = get_args(Group)
+    for group in groups:
+        if group not in known:
+            raise input_error(
+                "EATSS-E048",
+                f"there are no benchmarks '{group}'",
+                hint=f"choose among {', '.join(known)}",
+            )
+    return tuple(one for one in benchmarks if not groups or one.group in groups)
