@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from eatss.measurement.characterize.benchmark import Record, Result
+from eatss.measurement.characterize.benchmark import Group, Record, Result
+from eatss.measurement.characterize.memory import PATTERNS
 from eatss.report.plots import (
     BLACK,
     BLUE,
@@ -33,14 +34,7 @@ if TYPE_CHECKING:
 
 _Value: TypeAlias = Callable[[Result], float | None]
 
-PATTERNS = tuple(
-    f"{place} {verb}"
-    for place in ("sequential global", "strided global", "shared")
-    for verb in ("read", "write")
-)
-"""The six operations of Allen and Ge, section III-C, as the record names them."""
-
-MEMORY_CURVES: Mapping[str, tuple[str, str, str]] = {
+MEMORY_CURVES: Mapping[Group, tuple[str, str, str]] = {
     "coalescing": (
         "side",
         "coalescing of reads of 4 bytes",
@@ -58,7 +52,7 @@ MEMORY_CURVES: Mapping[str, tuple[str, str, str]] = {
 that they are over, a title, and the label of the horizontal axis."""
 
 
-def memory_curve(results: Sequence[Result], group: str, *, axes: Axes | None = None) -> Axes:
+def memory_curve(results: Sequence[Result], group: Group, *, axes: Axes | None = None) -> Axes:
     """Draw throughput, power and energy of a useful byte over the point of highest throughput.
 
     Args:
@@ -151,7 +145,7 @@ def block_size(results: Sequence[Result], pattern: str, *, axes: Axes | None = N
 
     Args:
         results: of the group ``block size``; those of other patterns are left out.
-        pattern: a name of :data:`PATTERNS`.
+        pattern: a name of :data:`eatss.measurement.characterize.memory.PATTERNS`.
         axes: to draw into.
     """
     axes = axes or new_axes()

@@ -29,7 +29,7 @@ Examples:
 
     eatss characterize --record v100.jsonl.xz
 
-    eatss characterize --only "bank conflicts" --only memory
+    eatss characterize --only "bank conflicts" --only stride
 
     eatss characterize --replay h200.jsonl --replay other.jsonl -o h200.toml
 
@@ -83,7 +83,7 @@ def characterize(
 ) -> None:
     """Find a card's own prices, rates and latencies with microbenchmarks, and fit them.
 
-    It takes about five minutes. What was finished before an interruption is in the record.
+    It takes about eight minutes. What was finished before an interruption is in the record.
     """
     from eatss.measurement.characterize.benchmark import read_record  # noqa: PLC0415 - keeps --help fast
 

@@ -26,10 +26,12 @@ import numpy.typing as npt
 from eatss.base.diagnostics import input_error
 from eatss.measurement.card import CompileError, translated
 from eatss.measurement.characterize.benchmark import (
+    WARP,
     Argument,
     Benchmark,
     Buffer,
     MachineCode,
+    Occupancy,
     disassembled,
     find_disassembler,
     machine_code,
@@ -118,6 +120,9 @@ class SmClock:
         return mean_clock_mhz(*self.told.get())
 
 
+_NEVER = np.iinfo(np.int64).max
+
+
 class CupyBench:
     """The card of this machine."""
 
@@ -189,6 +194,9 @@ class CupyBench:
         """
         if isinstance(wanted, int):
             return np.int32(wanted)
+        if wanted == "activity":
+            cupy = self.card.memory.cupy
+            return cupy.zeros((MOST_SMS, 3), dtype=cupy.int64)
         if isinstance(wanted, str):
             return None
         key = Buffer(size_bytes=wanted.size_bytes, fill="nothing") if first else wanted
@@ -261,6 +269,27 @@ class CupyBenchmark:
             self._launch()
             return float(self.arguments[0].view(np.int64)[: self.benchmark.threads].max())
 
+    def occupancy(self) -> Occupancy:
+        """Launch once and return its occupancy."""
+        benchmark, memory = self.benchmark, self.card.memory
+        cuda = memory.cupy.cuda
+        with translated(benchmark.name), memory.current():
+            told = self.arguments[benchmark.arguments.index("activity")]
+            told[:] = memory.cupy.asarray(np.array([0, _NEVER, 0]))
+            self._launch(recording=1)
+            busy, begun, ended = memory.cupy.asnumpy(told).T
+            properties = cuda.runtime.getDeviceProperties(self.card.compile_target.device)
+        most = int(properties["maxThreadsPerMultiProcessor"]) // WARP
+        resident = cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+            self.kernel.kernel.ptr, benchmark.threads, benchmark.shared_bytes
+        )
+        used = ended > 0
+        elapsed = float((ended[used] - begun[used]).sum())
+        return Occupancy(
+            theoretical=int(resident) * -(-benchmark.threads // WARP) / most,
+            achieved=float(busy[used].sum()) / elapsed / most if elapsed > 0 else None,
+        )
+
     def _graph(self) -> Callable[[], None]:
         """Return what launches a graph of ``repeats``, which they are for an empty kernel."""
         stream = self.card.memory.stream
@@ -271,9 +300,13 @@ class CupyBenchmark:
         graph.upload(stream)
         return partial(graph.launch, stream)
 
-    def _launch(self) -> None:
-        benchmark, repeat = self.benchmark, np.int32(self.repeats)
-        passed = tuple(repeat if held is None else held for held in self.arguments)
+    def _launch(self, *, recording: int = 0) -> None:
+        benchmark = self.benchmark
+        given = {"repeat": np.int32(self.repeats), "recording": np.int32(recording)}
+        passed = tuple(
+            given[str(wanted)] if held is None else held
+            for wanted, held in zip(benchmark.arguments, self.arguments, strict=True)
+        )
         self.kernel(
             (benchmark.blocks,), (benchmark.threads,), passed, shared_mem=benchmark.shared_bytes
         )

@@ -33,8 +33,11 @@ Group: TypeAlias = Literal[
     "arithmetic",
     "tensor",
     "memory",
+    "coalescing",
+    "access size",
     "bank conflicts",
-    "torn sectors",
+    "stride",
+    "block size",
     "intensity",
     "chase",
     "latency",
@@ -77,8 +80,10 @@ class Buffer:
     stride: int = 1
 
 
-Argument: TypeAlias = Buffer | int | Literal["repeat"]
-"""What a kernel is given: device memory, a number, or how often a launch repeats its work."""
+Argument: TypeAlias = Buffer | int | Literal["repeat", "recording", "activity"]
+"""What a kernel is given: device memory, a number, or what stands for a number of each launch: how
+often it repeats its work, and whether it is to record when its warps came and went, 0 or 1.
+``activity`` is the buffer for that: busy, begun and ended cycles of each SM."""
 
 
 @frozen
@@ -197,7 +202,7 @@ class Result:
     """
 
     name: str
-    group: str
+    group: Group
     parameters: tuple[tuple[str, float], ...] = ()
     operations: float = 0.0
     flops: float = 0.0
@@ -246,7 +251,7 @@ class Record:
     subject: Subject
     results: tuple[Result, ...]
 
-    def of(self, group: str) -> tuple[Result, ...]:
+    def of(self, group: Group) -> tuple[Result, ...]:
         """Return the results of a group in their order."""
         return tuple(result for result in self.results if result.group == group)
 

@@ -32,7 +32,6 @@ from eatss.cards.profile import COEFFICIENTS, Calibration, Coefficient, Coeffici
 from eatss.cards.this_machine import is_auto, load_profile
 from eatss.measurement.characterize.arithmetic import OPERATIONS
 from eatss.measurement.characterize.benchmark import SECTOR_BYTES, WARP, Record, Result, Subject
-from eatss.measurement.characterize.memory import TORN
 from eatss.measurement.characterize.roofline import (
     WIDTHS,
     PowerLimitedRoofline,
@@ -312,6 +311,9 @@ def _scaled(one: Coefficient, by: float) -> Coefficient:
 
 MOST_OVERLAP = 16.0
 """The largest exponent: times that are equal take 4 % longer together than one alone."""
+
+TORN = "strided global write, 256 threads"
+"""Writes sectors in parts: each thread of a warp a word to a sector of its own."""
 
 Reading: TypeAlias = Callable[[Result, int], float | None]
 """A coefficient out of a result and the number of SMs; ``None`` if it does not tell it."""

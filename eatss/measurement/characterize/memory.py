@@ -6,6 +6,10 @@ is folded together, so that no load can be left out, and the machine code is che
 A **chase** is Choi and Vuduc's way to the energy of a cache [section 4.3]: every thread follows
 numbers in memory, ``k = A[k]``, so that nothing but loads from one level happens.
 
+Access patterns over sizes of blocks, with occupancy [Allen and Ge, Figs. 4 to 9]. A **sequential**
+access is one of neighbouring threads to neighbouring words. In a **strided** one each thread walks
+through a piece of its own; pieces lie side by side, so neighbouring threads are a piece apart
+[Fig. 2]. Every thread does the same number of accesses, whatever the size of a block.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from eatss.measurement.characterize.benchmark import (
     STREAM_BYTES,
     WARP,
     Amounts,
+    Argument,
     Benchmark,
     Buffer,
     Chip,
@@ -30,12 +35,8 @@ from eatss.measurement.characterize.benchmark import (
     streamed_amounts,
 )
 
-TORN = "strided global write, 256 threads"
-"""Writes sectors in parts: each thread of a warp a word to a sector of its own."""
-
-_ITEMS = 1 << 20
-
 KIB = 1 << 10
+MOST_STRIDE_BYTES = 256 * KIB
 
 THREADS = 512
 UNROLL = 8
@@ -52,7 +53,7 @@ def memory_benchmarks(chip: Chip) -> Iterator[Benchmark]:
     """
     yield _dram(chip, _READ, "read", "LDG")
     yield _dram(chip, _WRITE, "write", "STG")
-    yield _copy(chip)
+    yield _copy(chip, 16, "DRAM copy", "memory")
     yield _cached(chip, "L2 read", 1 << (chip.l2_bytes // 4).bit_length() - 1, ".cg", "l2_bytes")
     yield _cached(chip, "L1 read", 64 * KIB, ".ca", "l1_bytes")
     for name, size, each, apart in (
@@ -69,20 +70,42 @@ def memory_benchmarks(chip: Chip) -> Iterator[Benchmark]:
     yield _chase(chip, "shared", "shared", 0)
 
 
-def spoilt_benchmarks(chip: Chip) -> Iterator[Benchmark]:
-    """Yield what spoils an access: bank conflicts, and writes of parts of sectors.
+def curve_benchmarks(chip: Chip) -> Iterator[Benchmark]:
+    """Yield what is measured over how threads reach memory; energies of points of curves.
 
-    Stores with 0 to 31 bank conflicts [MIPP, Figs. 4, 5 and 8]. In the writes each thread walks
-    through a piece of its own; pieces lie side by side [Allen and Ge, Fig. 2].
+    Reads of 4 bytes a thread of which 1 to 32 lie side by side [MIPP, Fig. 6]: groups of lanes read
+    words side by side and are 128 bytes apart, so a warp touches 32 / side lines. Copies of one
+    array into another, 1 to 16 bytes a thread [Fig. 7]. Stores with 0 to 31 bank conflicts [Figs.
+    4, 5 and 8]. Reads of a byte a thread, neighbours 1 byte to 256 KiB apart: a sweep through the
+    buffer is followed by another one sector further on, so that no sector is read again soon. Every
+    pattern at block sizes of 32 to 1024 threads.
     """
+    for side in (1, 2, 4, 8, 16, 32):
+        yield _gathered(
+            chip, f"coalesced {side}/32", "coalescing",
+            f"(n / {side}) * {LINE_BYTES}ull % {STREAM_BYTES}ull + n % {side} * 4", 4,
+            lines=WARP // side, sectors=WARP // side * -(-side * 4 // SECTOR_BYTES),
+            span=LINE_BYTES / side, parameters={"side": side, "lines": WARP // side},
+        )  # fmt: skip
+    for size in _COPIED:
+        yield _copy(chip, size, f"copy by {size} bytes", "access size", window_s=CURVE_WINDOW_S)
     for n in range(WARP):
         yield _stores(chip, f"{n} conflicts", "bank conflicts", n, window_s=CURVE_WINDOW_S)
-    yield _accesses(
-        TORN, "torn sectors", _TORN, {}, Buffer(size_bytes=4 * WARP), blocks=_ITEMS // 256,
-        threads=256, turns=4, unroll=16, opcodes=(r"STG\.E",), bytes_=LINE_BYTES,
-        of_each={"l1_wavefronts": WARP, "sectors": LINE_BYTES / SECTOR_BYTES},
-        out_bytes=4 * 64 * 4 * _ITEMS, window_s=CURVE_WINDOW_S,
-    )  # fmt: skip
+    for power in range(MOST_STRIDE_BYTES.bit_length()):
+        stride = 1 << power
+        again = f" + n * {stride}ull / {STREAM_BYTES}ull % {stride // 32}ull * {SECTOR_BYTES}"
+        lines, sectors = (
+            min(WARP, max(1, WARP * stride // size)) for size in (LINE_BYTES, SECTOR_BYTES)
+        )
+        yield _gathered(
+            chip, f"stride {stride} B", "stride",
+            f"n * {stride}ull % {STREAM_BYTES}ull{again if stride >= 64 else ''}", 1,
+            lines=lines, sectors=sectors, span=min(stride, SECTOR_BYTES),
+            parameters={"stride_bytes": stride},
+        )  # fmt: skip
+    for pattern in PATTERNS:
+        for threads in range(WARP, MOST_THREADS + 1, WARP):
+            yield _patterned(pattern, threads)
 
 
 def _accesses(
@@ -100,7 +123,7 @@ def _accesses(
     bytes_: int,
     of_each: Amounts,
     out_bytes: int = 0,
-    more: tuple[int, ...] = (),
+    more: tuple[Argument, ...] = (),
     **point: Any,
 ) -> Benchmark:
     """Return a benchmark of accesses by warps.
@@ -219,11 +242,20 @@ def _dram(chip: Chip, text: str, way: str, opcode: str) -> Benchmark:
     )  # fmt: skip
 
 
+_COPIED = {
+    1: ("uchar1", r"\.U8"),
+    2: ("ushort1", r"\.U16"),
+    4: ("uint1", ""),
+    8: ("uint2", r"\.64"),
+    16: ("uint4", r"\.128"),
+}
+"""Bytes of a copy: the type that has them, and how machine code says so."""
+
 _COPY = _streaming(
-    "uint4 *__restrict__ out, const uint4 *__restrict__ in",
+    "%(type)s *__restrict__ out, const %(type)s *__restrict__ in",
     "int sum = {};",
     r"""
-            uint4 v[%(unroll)d];
+            %(type)s v[%(unroll)d];
 #pragma unroll
             for (int k = 0; k < %(unroll)d; ++k) v[k] = in[at + k * all];
 #pragma unroll
@@ -233,20 +265,20 @@ _COPY = _streaming(
 )
 
 
-def _copy(chip: Chip) -> Benchmark:
-    """Return a benchmark that copies one array into another, 16 bytes a thread."""
+def _copy(chip: Chip, size: int, name: str, group: Group, **point: Any) -> Benchmark:
+    type_, suffix = _COPIED[size]
     beside = chip.sms * 2 * THREADS
-    count = even_elements(STREAM_BYTES // 2 // _VECTOR, beside * UNROLL)
-    one_way = WARP * _VECTOR
+    count = even_elements(STREAM_BYTES // (2 if size >= 4 else 8) // size, beside * UNROLL)
+    one_way = WARP * size
     return _accesses(
-        "DRAM copy", "memory", _COPY, {"count": count}, Buffer(size_bytes=_VECTOR * count),
+        name, group, _COPY, {"count": count, "type": type_}, Buffer(size_bytes=size * count),
         blocks=chip.sms * 2, turns=count // beside // UNROLL,
-        opcodes=(r"LDG\.E\.128(\.CONSTANT)?", r"STG\.E\.128"), bytes_=one_way,
+        opcodes=(rf"LDG\.E{suffix}(\.CONSTANT)?", rf"STG\.E{suffix}"), bytes_=one_way,
         of_each={
-            "l1_wavefronts": one_way // LINE_BYTES, "l1_bytes": one_way, "l2_bytes": one_way,
-            "dram_read_bytes": one_way / 2, "dram_write_bytes": one_way / 2,
+            "l1_wavefronts": max(1, one_way // LINE_BYTES), "l1_bytes": one_way,
+            "l2_bytes": one_way, "dram_read_bytes": one_way / 2, "dram_write_bytes": one_way / 2,
         },
-        out_bytes=_VECTOR * count, parameters={"bytes": _VECTOR},
+        out_bytes=size * count, parameters={"bytes": size}, **point,
     )  # fmt: skip
 
 
@@ -401,6 +433,58 @@ def _constant(chip: Chip) -> Benchmark:
     )  # fmt: skip
 
 
+_GATHER = _kernel(
+    "unsigned *out, const unsigned char *in",
+    r"""
+    unsigned sum = 0;
+#pragma unroll 1
+    for (int turn = 0; turn < repeat; ++turn)
+#pragma unroll 1
+        for (unsigned long long step = 0; step < %(steps)dull; step += %(unroll)d) {
+            %(type)s v[%(unroll)d];
+#pragma unroll
+            for (int k = 0; k < %(unroll)d; ++k) {
+                const unsigned long long n = id + (turn * %(steps)dull + step + k) * all;
+                v[k] = *(const %(type)s *)(in + (%(place)s));
+            }
+#pragma unroll
+            for (int k = 0; k < %(unroll)d; ++k) sum ^= v[k];
+        }
+    out[id] = sum;
+""",
+)
+_GATHER_TURNS = 4
+
+
+def _gathered(
+    chip: Chip,
+    name: str,
+    group: Group,
+    place: str,
+    size: int,
+    *,
+    lines: int,
+    sectors: int,
+    span: float,
+    parameters: Amounts,
+) -> Benchmark:
+    """Return a benchmark of loads from ``place``, of which each takes ``span`` bytes of the buffer.
+
+    A launch goes through the buffer once: blocks drift apart, and in a second round one would find
+    in L2 what another has just read.
+    """
+    type_, suffix = ("unsigned char", r"\.U8") if size == 1 else ("unsigned", "")
+    blocks, moved = chip.sms * 4, sectors * SECTOR_BYTES
+    return _accesses(
+        name, group, _GATHER, {"type": type_, "place": place},
+        Buffer(size_bytes=STREAM_BYTES + MOST_STRIDE_BYTES), blocks=blocks, turns=_GATHER_TURNS,
+        opcodes=(rf"LDG\.E{suffix}(\.CONSTANT)?",), bytes_=WARP * size,
+        of_each={"l1_wavefronts": lines, "l2_bytes": moved, "dram_read_bytes": moved},
+        window_s=CURVE_WINDOW_S, parameters=parameters,
+        repeats=max(1, round(STREAM_BYTES / (_GATHER_TURNS * UNROLL * blocks * THREADS * span))),
+    )  # fmt: skip
+
+
 _CHASERS = 1024
 _CHASE = r"""
 extern "C" __global__ void __launch_bounds__(1024)
@@ -445,22 +529,100 @@ def _chase(chip: Chip, level: str, space: str, words: int) -> Benchmark:
     )  # fmt: skip
 
 
-_TORN = r"""
+MOST_THREADS = 1024
+ITEMS = 1 << 20
+"""Work items of a launch, as in the paper."""
+
+_PIECE, _PIECE_UNROLL = 64, 16
+"""Words of 4 bytes that a thread accesses in a turn, and those under way at a time."""
+
+_ROUNDS = 4
+"""Turns until a thread comes back to a word: a launch covers 1 GiB."""
+
+_PLACES = {
+    "sequential global": "((turn % 4) * 64ull + step + k) * all + id",
+    "strided global": "((turn % 4) * all + id) * 64ull + step + k",
+    "shared": "start + ((step + k) % 4u) * 4u * blockDim.x",
+}
+_LOAD_SHARED = (
+    'asm volatile("ld.volatile.shared.u32 %%0, [%%1];" : "=r"(v[k]) : "r"(%s) : "memory");'
+)
+_STORE_SHARED = (
+    'asm volatile("st.volatile.shared.u32 [%%0], %%1;" :: "r"(%s), "r"(seed ^ v[k]) : "memory");'
+)
+_ACCESSES = {
+    ("global", "read"): ("v[k] = in[%s];", r"LDG\.E(\.CONSTANT)?"),
+    ("global", "write"): ("out[%s] = seed = seed * 1664525u + 1013904223u;", r"STG\.E"),
+    ("shared", "read"): (_LOAD_SHARED, r"LDS"),
+    ("shared", "write"): (_STORE_SHARED, r"STS"),
+}
+
+PATTERNS = tuple(f"{place} {verb}" for place in _PLACES for verb in ("read", "write"))
+"""The six operations of the paper, section III-C."""
+
+_TEXT = r"""
 extern "C" __global__ void __launch_bounds__(1024)
-timed(unsigned *out, const unsigned *in, int repeat)
+timed(unsigned *out, const unsigned *__restrict__ in, unsigned long long *busy, int telling,
+      int repeat)
 {
+    extern __shared__ unsigned held[];
+    const long long begun = clock64();
     const unsigned long long id = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
     const unsigned long long all = gridDim.x * (unsigned long long)blockDim.x;
-    unsigned seed = (unsigned)id * 2654435761u;
+    unsigned seed = (unsigned)id * 2654435761u, sum = 0, v[%(unroll)d];
+    const unsigned start = (unsigned)__cvta_generic_to_shared(held) + 4 * threadIdx.x;
+    if (%(on_chip)d) {
+        for (int k = 0; k < 4; ++k) held[k * blockDim.x + threadIdx.x] = in[id + k];
+        __syncthreads();
+    }
+#pragma unroll
+    for (int k = 0; k < %(unroll)d; ++k) v[k] = seed * (k + 3u);
 #pragma unroll 1
     for (int turn = 0; turn < repeat; ++turn) {
 #pragma unroll 1
         for (unsigned step = 0; step < %(steps)du; step += %(unroll)d) {
 #pragma unroll
-            for (int k = 0; k < %(unroll)d; ++k)
-                out[((turn %% 4) * all + id) * 64ull + step + k] = seed
-                    = seed * 1664525u + 1013904223u;
+            for (int k = 0; k < %(unroll)d; ++k) { %(access)s }
+#pragma unroll
+            for (int k = 0; k < %(unroll)d; ++k) { %(fold)s }
         }
+    }
+    if (sum == 0x9e3779b9u && repeat < 0) out[id] = sum;
+    if (telling && threadIdx.x %% 32 == 0) {
+        unsigned sm;
+        asm volatile("mov.u32 %%0, %%smid;" : "=r"(sm));
+        const long long ended = clock64();
+        atomicAdd(busy + 3 * sm, (unsigned long long)(ended - begun));
+        atomicMin(busy + 3 * sm + 1, (unsigned long long)begun);
+        atomicMax(busy + 3 * sm + 2, (unsigned long long)ended);
     }
 }
 """
+
+
+def _patterned(pattern: str, threads: int) -> Benchmark:
+    *_, memory, verb = pattern.split()
+    place = pattern.removesuffix(f" {verb}")
+    access, opcode = _ACCESSES[memory, verb]
+    words = ITEMS + MOST_THREADS  # the last block may stand out, in each size by another number
+    whole, small = 4 * words * _PIECE * _ROUNDS, 4 * (words + 4)
+    streams, reads = memory == "global", verb == "read"
+    of_each: dict[str, Amounts] = {  # what L1 answers of strided accesses is not known beforehand
+        "shared": {"shared_wavefronts": 1, "shared_bytes": LINE_BYTES},
+        "strided global": {"l1_wavefronts": WARP, "sectors": LINE_BYTES / SECTOR_BYTES},
+        "sequential global": streamed_amounts(LINE_BYTES, dram=f"dram_{verb}_bytes"),
+    }
+    return _accesses(
+        f"{pattern}, {threads} threads", "block size", _TEXT,
+        {
+            "on_chip": not streams,
+            "access": access % _PLACES[place],
+            "fold": "sum ^= v[k];" if reads else "",
+        },
+        Buffer(size_bytes=whole if streams and reads else small), blocks=-(-ITEMS // threads),
+        threads=threads, turns=_PIECE // _PIECE_UNROLL, unroll=_PIECE_UNROLL, opcodes=(opcode,),
+        bytes_=LINE_BYTES,
+        of_each=of_each[place],
+        out_bytes=small if not streams or reads else whole, more=("activity", "recording"),
+        window_s=CURVE_WINDOW_S, shared_bytes=16 * threads, parameters={"threads": threads},
+    )  # fmt: skip

@@ -37,7 +37,7 @@ from eatss.measurement.characterize.latency import (
     latency_benchmarks,
     launch_benchmark,
 )
-from eatss.measurement.characterize.memory import memory_benchmarks, spoilt_benchmarks
+from eatss.measurement.characterize.memory import curve_benchmarks, memory_benchmarks
 from eatss.measurement.cupy_card import CupyCard
 from eatss.measurement.metering import LOOK_S, Metering, Pace, load_state, take_window
 from eatss.measurement.meters.meter import MeterError
@@ -53,7 +53,7 @@ def suite(chip: Chip) -> Iterator[Benchmark]:
         arithmetic_benchmarks,
         memory_benchmarks,
         intensity_benchmarks,
-        spoilt_benchmarks,
+        curve_benchmarks,
     ):
         yield from made(chip)
 
@@ -201,6 +201,7 @@ def _measured(metering: Metering, benchmark: Benchmark, loaded: CupyBenchmark) -
         memory_clock_mhz=during.memory_clock_mhz,
         temperature_c=during.temperature_c,
         throttle=during.throttle,
+        occupancy=loaded.occupancy() if benchmark.group == "block size" else None,
         missing=taken.no_energy,
     )
 

@@ -12,6 +12,7 @@ from eatss.measurement.characterize.benchmark import (
     Benchmark,
     Chip,
     MachineCode,
+    Occupancy,
     Record,
     Result,
 )
@@ -67,6 +68,9 @@ class ScriptedBenchmark:
     def cycles(self) -> float:
         known = self.bench.known[self.benchmark.name]
         return (known.cycles or 1.0) * self.benchmark.operations * self.repeats
+
+    def occupancy(self) -> Occupancy:
+        return Occupancy(theoretical=1.0, achieved=0.9)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ evaluated with intervals, so that an index is never larger than what is found he
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeAlias
@@ -277,12 +277,14 @@ class Kernel:
         kind, name = re.fullmatch(r"(.*?[\s*])(?:__restrict__ )?(\w+)", text).groups()  # type: ignore[union-attr]
         if argument == "repeat":
             self.names[name] = Span(1, repeat)
+        elif argument == "recording":
+            self.names[name] = Span(0, 1)
         elif isinstance(argument, int):
             self.names[name] = argument
         else:
             self.sizes[name] = SIZES[kind.replace("const", "").replace("*", "").strip()]
-            assert isinstance(argument, Buffer)
-            self.limits[name] = argument.size_bytes
+            size = argument.size_bytes if isinstance(argument, Buffer) else 24 * MOST_SMS
+            self.limits[name] = size
 
     def value(self, expression: str) -> Span:
         return span(eval(python(expression), {"__builtins__": {}}, dict(self.names)))
@@ -375,3 +377,49 @@ def outside(benchmark: Benchmark) -> list[str]:
 def test_no_kernel_reads_or_writes_outside_its_buffers(chip: Chip) -> None:
     assert chip.sms <= MOST_SMS
     assert [found for one in suite(chip) for found in outside(one)] == []
+
+
+def smaller(benchmark: Benchmark, number: int, by: int) -> Benchmark:
+    changed = list(benchmark.arguments)
+    buffer = changed[number]
+    assert isinstance(buffer, Buffer)
+    changed[number] = replace(buffer, size_bytes=buffer.size_bytes - by)
+    return replace(benchmark, arguments=tuple(changed))
+
+
+def test_the_proof_finds_a_block_size_pattern_that_reads_four_times_its_buffer() -> None:
+    for one in of("block size"):
+        if "shared" in one.name:
+            continue
+        number = 0 if "write" in one.name else 1
+        buffer = one.arguments[number]
+        assert isinstance(buffer, Buffer)
+        wrong = smaller(one, number, buffer.size_bytes // 4 * 3)
+        assert outside(wrong) != [], one.name
+
+
+@pytest.mark.parametrize("chip", [H200, T4], ids=["h200", "t4"])
+@pytest.mark.parametrize("group", ["coalescing", "stride"])
+def test_gathers_go_through_the_whole_buffer_and_not_twice_through_a_sector(
+    chip: Chip, group: Group
+) -> None:
+    """By the index itself, evaluated for warps across a launch."""
+    for one in of(group, chip):
+        place = re.search(r"\(in \+ \((.*)\)\);", one.text)
+        assert place is not None
+        code = compile(python(place[1]), "place", "eval")
+        assert one.repeats is not None
+        total = 32 * one.blocks * one.threads * one.repeats
+        warps = {int(k * (total // 32 - 1) / 399) for k in range(400)}
+        reached, sectors = 0, []
+        for warp in warps:
+            touched = {eval(code, {}, {"n": 32 * warp + lane}) for lane in range(32)}
+            reached = max(reached, *touched)
+            sectors += [byte // 32 for byte in {byte // 32 * 32 for byte in touched}]
+        amounts: Mapping[str, float] = one.amounts
+        each = amounts["dram_read_bytes"] / 32 / one.operations
+        assert len(sectors) == pytest.approx(each * len(warps), rel=0.01), one.name
+        assert 0.7 * GIB < reached < GIB + 256 * KIB, one.name
+        if one.parameters.get("stride_bytes", 32) >= 32:
+            # samples, so few repeats by chance: far fewer than if rounds met again
+            assert len(set(sectors)) > 0.97 * len(sectors), one.name
