@@ -550,6 +550,7 @@ class _Kernel:
         self.points = np.concatenate([space.default[None], space.regular()])
         self.regular, self.least_regular = len(self.points), inf
         self._default: dict[bytes, float] = {}
+        self._priced: list[tuple[Sizes, Costs]] = []
         settings = (PPCG_DEFAULT, replace(PPCG_DEFAULT, max_shared_memory=space.most_bytes))
         for one in settings:
             self.under(one)
@@ -583,7 +584,7 @@ class _Kernel:
         """Return the points under a setting."""
         limit = np.full(len(self.points), 1.0 * setting.max_shared_memory)
         points = self.space.as_staged(self.points, limit)
-        weighed = self.space.costs(points)
+        weighed = self._costs(points)
         weighed[self.regular :] *= IRREGULAR_MARGIN
         place = points[0].tobytes()
         if place not in self._default:
@@ -593,6 +594,17 @@ class _Kernel:
         weighed[0] = self._default[place]
         self.least_regular = min(self.least_regular, float(weighed[: self.regular].min()))
         return _Cell(setting, points, weighed)
+
+    def _costs(self, points: Sizes) -> Costs:
+        """Return costs of the points as they are staged, each once: settings stage most alike."""
+        found = np.full(len(points), np.nan)
+        for before, its in self._priced:
+            same = (points[: len(before)] == before).all(axis=1)
+            found[: len(before)][same] = its[same]
+        new = np.isnan(found)
+        found[new] = self.space.costs(points[new])
+        self._priced.append((points, found.copy()))
+        return found
 
     def at(self, row: int, setting: PpcgOptions) -> tuple[Demand, Predicted]:
         """Return what a point asks of the card, and what is expected of it."""
