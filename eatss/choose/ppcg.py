@@ -452,7 +452,9 @@ class PpcgSpace:
         """Return points of a kind that the prediction was fitted on, not staged yet."""
         vectors = np.array(regular_vectors(self.kernel), dtype=np.int64)
         unstaged = np.ones((len(vectors), self.groups), dtype=np.int64)
-        found = np.minimum(np.hstack([vectors, unstaged]), self._highs[: self.width + self.groups])
+        found: Sizes = np.minimum(
+            np.hstack([vectors, unstaged]), self._highs[: self.width + self.groups]
+        )
         threads = slice(self.depth, self.width)
         found[:, threads] = np.minimum(found[:, threads], found[:, : self.mapped])
         return found

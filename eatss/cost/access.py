@@ -193,7 +193,7 @@ def _wavefronts(table: Integers, element_bytes: int) -> npt.NDArray[np.float64]:
 
 
 @lru_cache
-def _known(element_bytes: int, banks: int, axes: int) -> npt.NDArray[np.int8]:  # noqa: ARG001
+def _known(element_bytes: int, banks: int, axes: int) -> npt.NDArray[np.int8]:
     """Return the cycles that are kept, by lanes and remainders of steps; of others 0."""
     return np.zeros([*[CUDA.lanes + 1] * axes, *[banks + 1] * axes], dtype=np.int8)
 
