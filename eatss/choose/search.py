@@ -33,9 +33,6 @@ _PARENTS = 128
 _PATIENCE = 6
 """Generations without a better point after which there is no other."""
 
-_LAST_PATIENCE = 3
-"""The same where both halves have evolved before."""
-
 _BETTER = 0.999
 """Share of the least cost under which a point is better."""
 
@@ -363,14 +360,14 @@ class Search:
             self._evolve()
             evolved.append((found.good, found.costs))
         self._keep(*map(np.concatenate, zip(*evolved, strict=True)))
-        self._evolve(_LAST_PATIENCE)
+        self._evolve()
 
-    def _evolve(self, most: int = _PATIENCE) -> None:
-        """Price generations of points until so many, one after the other, are no better."""
-        found, patience = self.found, most
+    def _evolve(self) -> None:
+        """Price generations of points until they are no better."""
+        found, patience = self.found, _PATIENCE
         for _ in range(_MOST_GENERATIONS):
             if not patience or found.cost == inf or time.perf_counter() >= self.effort.until:
                 break
             before = found.cost
             self._price(self.space.children(found.good, self.effort.children, self.dice))
-            patience = most if found.cost < _BETTER * before else patience - 1
+            patience = _PATIENCE if found.cost < _BETTER * before else patience - 1
