@@ -71,13 +71,7 @@ def _kept(touched: Number, l1_bytes: Number) -> Number:
 
 
 class PpcgCode(DemandBuilder):
-    """What a launch has of a card, and the sums of what its entries ask for.
-
-    ``counted_warps`` run instances of statements that would fill ``full_warps``.
-    """
-
-    counted_warps: Number = 0.0
-    full_warps: float = 0.0
+    """What a launch has of a card, and the sums of what its entries ask for."""
 
     def __init__(self, plan: PpcgPlan, card: Card, constants: CodeConstants) -> None:
         """Begin at nothing."""
@@ -174,16 +168,6 @@ class PpcgCode(DemandBuilder):
             return 1.0
         more = beyond(resident / np.maximum(1.0, different), 1.0)
         return 1.0 + self.constants.lockstep * more
-
-    @property
-    def busy_lanes(self) -> Number:
-        """The share of a warp's lanes that have work, over all instances of statements.
-
-        Where tiles are cut off, or the points of a row are no multiple of the threads, some have
-        none.
-        """
-        every = self.plan.block_threads / (self.warps * self.card.warp)
-        return np.minimum(every, self.full_warps / self.counted_warps) if self.full_warps else every
 
     # -- requests of a warp -----------------------------------------------------------------------
 
@@ -465,10 +449,6 @@ class _Counting:
                 often = np.where(unrolled, self._loaded(use.access), 1.0)
                 self._shared_use(position, use.access, often)
                 self._global_use(position, use.access, often * self._stored(use.access))
-        if self.statement.instances:
-            launches = float(plan.kernel.facts.work.launches or 1)
-            of.full_warps += self.statement.instances / launches / of.card.warp
-            of.counted_warps += of.launched_warps * self.instances
         beside = np.where(unrolled, np.maximum(1.0, self.points), 1.0)
         addressing = np.where(unrolled, constants.unrolled_address, constants.loop_address)
         of.add_instructions(

@@ -82,7 +82,6 @@ def _demand(of: PpcgCode) -> Demand:
         shared_limit_bytes=float(of.card.shared_per_block_bytes),
         dram_bytes=_moved_bytes(of),
         scatter=_scatter(of),
-        lanes=of.busy_lanes,
     )
 
 

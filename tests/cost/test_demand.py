@@ -453,14 +453,6 @@ def code(model: PpcgModel, *vectors: Vector, limit: int = 49152) -> PpcgCode:
     return PpcgCode(plan, model.card, model.constants)
 
 
-def test_lanes_have_work_in_the_instances_that_run_whatever_is_cut_off() -> None:
-    (model,) = models("matmul", "h200")
-    vectors = tuple(random_vectors(model.kernel, np.random.default_rng(5), 50))
-    asked, _ = model.columns(candidates(model.kernel, vectors, options(49152)))
-    instances = sum(statement.instances or 0 for statement in model.kernel.statements)
-    assert np.allclose(asked.fp64 * asked.lanes * model.card.warp, instances)
-
-
 @pytest.mark.parametrize(("tile", "planes"), [((1, 20, 256), 3.1), ((20, 2, 256), 2.1)])
 def test_a_star_reads_the_planes_that_a_block_does_not_share(
     tile: tuple[int, ...], planes: float
